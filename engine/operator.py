@@ -1,0 +1,132 @@
+"""The one contract each query family fulfils.
+
+An operator evaluates ALL registered queries of its family on one feed together. It is a pure machine: no I/O, no clock, no
+randomness, no call back into the runtime; the runtime calls it. It has one or two **stages**:
+
+    rows --partition by entity--> keyed stage --emitted rows, partition by route--> relational stage
+                                      |                                                  |
+                                      +--------------------- changes --------------------+
+
+The keyed stage sees every row of the entities of its partition (any number of partitions gives the same answer). What needs
+several entities at once goes on as rows with a `route`: a query, a space cell, a pair. A family without that has one stage.
+
+**Watermark.** `step(..., watermark)`: every row that is still to come has t >= watermark and, where t is equal, a greater
+seq than all rows given so far. So an ORDERED stage receives rows with t <= watermark sorted by (t, seq), each step after the
+one before; a timer with due time d fires once watermark > d, before any row with t > d and after all rows with t <= d. At
+the end of input the runtime steps once more with an empty batch and watermark = last accepted t + 1.
+An ARRIVAL stage receives accepted rows as they arrive, sorted by seq; its batch may hold rows beyond the watermark, and it
+may state answers early and revise them: changes are signed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, ClassVar, Generic, TypeVar
+
+import pyarrow as pa
+
+from engine.model.batch import Batch
+from engine.model.changes import NO_CHANGES
+from engine.model.feed import Feed
+
+Index = TypeVar("Index")
+State = TypeVar("State")
+
+ROUTE = "route"
+"""Column (int64) of emitted rows that names the relational partition: rows with equal route meet in one partition."""
+
+
+class Delivery(Enum):
+    """How a keyed stage wants its rows (see the module's text)."""
+
+    ORDERED = "ordered"
+    ARRIVAL = "arrival"
+
+
+@dataclass(frozen=True)
+class RegisteredQuery:
+    """A checked query: `id` names it in answers, (`id`, `version`) identifies it, `specification` is its family's own type."""
+
+    id: str
+    version: int
+    specification: Any
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return (self.id, self.version)
+
+
+@dataclass(frozen=True)
+class Output(Generic[State]):
+    """What a step gives: the state after it, signed changes (CHANGES schema) and rows for the relational stage.
+
+    `emitted` carries int64 columns `t`, `seq`, `route` and whatever else the family needs; null when there is nothing.
+    """
+
+    state: State
+    changes: pa.RecordBatch = field(default_factory=lambda: NO_CHANGES)
+    emitted: pa.RecordBatch | None = None
+
+
+class Stage(ABC, Generic[Index, State]):
+    """One partition's worth of a family's work. Stateless itself: everything lives in index and state."""
+
+    @abstractmethod
+    def initial(self, index: Index) -> State:
+        """State before any row."""
+
+    @abstractmethod
+    def step(self, index: Index, state: State, batch: Batch, watermark: int) -> Output[State]:
+        """Take the rows of `batch`, fire the timers below `watermark`.
+
+        May reuse the memory of `state` (the caller gives it up) but never that of `index` or `batch`. The relational
+        stage gets a Batch of emitted rows of its partition sorted by (t, seq), over a dictionary of its own.
+        """
+
+    @abstractmethod
+    def migrate(self, index: Index, parts: Sequence[tuple[Index, State]]) -> State:
+        """State for `index` from states of other indexes over the same feed, all at the same position of the log.
+
+        Each query of `index` (by RegisteredQuery.key) takes its own state from the part that knows it; what belongs to
+        the stream and not to a query comes from the parts together; queries no part knows start here, as if the stream's
+        past had been seen without them; states of queries that are gone are dropped. Gives up the parts' memory.
+        """
+
+    @abstractmethod
+    def dump(self, index: Index, state: State) -> bytes:
+        """The state as bytes (Arrow IPC or plain arrays; never pickle). Entity codes are kept as they are: the runtime
+        stores the partition's dictionary beside them."""
+
+    @abstractmethod
+    def load(self, index: Index, data: bytes) -> State:
+        """Inverse of `dump` under an index compiled from the same queries."""
+
+    def check(self, index: Index, state: State) -> None:
+        """Assert the state's invariants; called by tests after each step."""
+
+    def counters(self, index: Index, state: State) -> Mapping[str, int]:
+        """Work done so far for `--stats`: the counters of the family's paper, plus `events_kept`."""
+        return {}
+
+
+class Operator(ABC, Generic[Index]):
+    """One or more query families on one feed that share an index (`border` and `transition` do)."""
+
+    families: ClassVar[tuple[str, ...]]
+    delivery: ClassVar[Delivery] = Delivery.ORDERED
+    keyed: Stage[Index, Any]
+    relational: Stage[Index, Any] | None = None
+
+    @abstractmethod
+    def compile(self, queries: Sequence[RegisteredQuery], feed: Feed) -> Index:
+        """An immutable index over all `queries`; position i of the result's answers is `queries[i]`.
+
+        `queries` are checked: compile does not find faults. Called again, with the whole list, when the list changes.
+        """
+
+    def horizon(self, query: RegisteredQuery) -> int | None:
+        """How far back in event time a new query must read to answer as if it had always run; null: the whole log."""
+        return None

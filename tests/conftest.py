@@ -1,0 +1,187 @@
+"""What all tests share: real services started once a run and only when asked for, one Spark session, Hypothesis profiles, the order of tests.
+
+The addresses of PostgreSQL and Redis are chosen (and their ports held) before Django reads its settings; the servers themselves start
+with the first test that uses them. A run of `tests/engine` alone neither loads Django nor starts anything.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from webapp.platform.folders import ROOT, PortReservation
+from webapp.platform.java import spark_environment
+from webapp.platform.postgres import EmbeddedPostgres
+from webapp.platform.redis import EmbeddedRedis
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WITHOUT_DJANGO = ("engine", "platform", "oracles")
+"""Folders of tests whose runs load no settings."""
+
+SLOW_CHECKS = [HealthCheck.too_slow]
+# The same examples in every fast run: a failure is a finding about the change, not about the day. `thorough` looks for new ones.
+settings.register_profile("fast", max_examples=100, deadline=None, derandomize=True, suppress_health_check=SLOW_CHECKS)
+settings.register_profile("thorough", max_examples=5_000, deadline=None, print_blob=True, suppress_health_check=SLOW_CHECKS)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+# -- services ---------------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _folder() -> Path:
+    """The run's own `var` folder. Passable by all, because PostgreSQL runs as another user when the tests run as root."""
+    folder = Path(tempfile.mkdtemp(prefix="vedette-tests-"))
+    folder.chmod(0o711)
+    return folder
+
+
+@cache
+def _postgres() -> EmbeddedPostgres:
+    return EmbeddedPostgres(_folder() / "postgres", reservation=PortReservation())
+
+
+@cache
+def _redis() -> EmbeddedRedis:
+    return EmbeddedRedis(_folder() / "redis", reservation=PortReservation())
+
+
+@cache
+def _given(name: str) -> str | None:
+    """The address of an outside service. A pytest-xdist worker inherits its parent's choice, which is none of ours: it makes its own."""
+    return None if "VEDETTE_TEST_EMBEDDED" in os.environ else os.environ.get(name)
+
+
+def _needs_django(config: pytest.Config) -> bool:
+    """Whether the run may touch anything outside WITHOUT_DJANGO."""
+    free = [ROOT / "tests" / name for name in WITHOUT_DJANGO]
+    chosen = [Path(config.invocation_params.dir, argument.split("::")[0]).resolve() for argument in config.args]
+    return not chosen or not all(any(path.is_relative_to(folder) for folder in free) for path in chosen)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    if not _needs_django(config):
+        return
+    database = _given("DATABASE_URL") or _postgres().url
+    broker = _given("REDIS_URL") or _redis().url
+    if not (_given("DATABASE_URL") and _given("REDIS_URL")):
+        os.environ["VEDETTE_TEST_EMBEDDED"] = "1"
+    os.environ.update(
+        DATABASE_URL=database,
+        REDIS_URL=broker,
+        VEDETTE_VAR=str(_folder()),
+        SECRET_KEY="used by tests only, signs nothing that anybody else would trust",
+        ALLOWED_HOSTS="localhost,127.0.0.1,testserver",
+        VEDETTE_DEBUG="0",
+        DJANGO_SETTINGS_MODULE="webapp.config.settings",
+    )
+    import django
+
+    django.setup()
+
+
+def pytest_unconfigure() -> None:
+    if _folder.cache_info().currsize:
+        shutil.rmtree(_folder(), ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """The URL of a running PostgreSQL: DATABASE_URL if set, else an embedded server that lives as long as the run."""
+    given = _given("DATABASE_URL")
+    if given:
+        yield given
+        return
+    server = _postgres()
+    try:
+        yield server.start()
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """The URL of a running Redis: REDIS_URL if set, else an embedded server that lives as long as the run."""
+    given = _given("REDIS_URL")
+    if given:
+        yield given
+        return
+    server = _redis()
+    try:
+        yield server.start()
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(postgres_url: str, django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """pytest-django asks for this before the first test with a database: the moment at which PostgreSQL has to run."""
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    """The one Spark session of the run."""
+    os.environ.update(spark_environment(tmp_path_factory.mktemp("java")))
+    from pyspark.sql import SparkSession
+
+    options = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.sql.streaming.checkpointFileManagerClass": (
+            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+        ),
+    }
+    builder: Any = SparkSession.builder.master("local[2,4]").appName("vedette-tests")
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+# -- real recordings --------------------------------------------------------------------------------------------------------------
+
+
+def _data_place() -> Path | None:
+    """Where the recordings are said to be: VEDETTE_DATA, else the shared folder beside the project if it is there, else nowhere."""
+    named = os.environ.get("VEDETTE_DATA")
+    beside = ROOT.parent / "shared" / "data"
+    return Path(named) if named else beside if beside.exists() else None
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of real recordings. A test that uses it is marked `data`; a folder that is there but broken fails it."""
+    place = _data_place()
+    assert place is not None, "a test that uses data_folder must be marked `data`"
+    assert (place / "manifest.json").is_file(), f"{place} is no complete folder of recordings: manifest.json is missing"
+    return place
+
+
+# -- order ------------------------------------------------------------------------------------------------------------------------
+
+ORDER = ("slow", "services", "spark", "browser")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Fast tests first, then each heavier kind together; inside a kind the order stays. Without recordings the tests of them are skipped."""
+    for item in items:
+        if item.get_closest_marker("data") and _data_place() is None:
+            item.add_marker(pytest.mark.skip(reason="no real recordings here: VEDETTE_DATA is not set and ../shared/data does not exist"))
+    items.sort(key=lambda item: max((ORDER.index(mark) + 1 for mark in ORDER if item.get_closest_marker(mark)), default=0))

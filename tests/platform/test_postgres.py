@@ -1,0 +1,133 @@
+"""The embedded PostgreSQL: starts again after any end, keeps its data, and leaves nothing behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import psycopg2
+import pytest
+
+from webapp.platform.postgres import EmbeddedPostgres, _servers_of, embedded_postgres, fresh_database, with_database
+
+pytestmark = pytest.mark.services
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that any user can enter, unlike pytest's own."""
+    with tempfile.TemporaryDirectory(prefix="vedette-postgres-") as name:
+        Path(name).chmod(0o711)
+        yield Path(name)
+
+
+def query(url: str, text: str) -> list[tuple[object, ...]]:
+    """The rows of one statement, committed."""
+    connection = psycopg2.connect(url)
+    try:
+        with connection, connection.cursor() as cursor:
+            cursor.execute(text)
+            return cursor.fetchall() if cursor.description else []
+    finally:
+        connection.close()
+
+
+def wait_until(claim: Callable[[], bool], seconds: float = 15.0) -> bool:
+    """Whether `claim` came true in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if claim():
+            return True
+        time.sleep(0.05)
+    return claim()
+
+
+def test_committed_rows_survive_kill_9_of_the_server(folder: Path) -> None:
+    server = EmbeddedPostgres(folder)
+    try:
+        url = server.start()
+        query(url, "CREATE TABLE kept AS SELECT 7 AS n")
+        assert server.pid is not None
+        os.kill(server.pid, signal.SIGKILL)
+        assert wait_until(lambda: server._popen is not None and server._popen.poll() is not None)
+        assert (server.data / "postmaster.pid").exists()
+        assert server.start() == url
+        assert query(url, "SELECT n FROM kept") == [(7,)]
+    finally:
+        server.stop()
+    assert _servers_of(server.data) == []
+
+
+def test_a_pid_file_that_names_another_live_process_does_not_stop_the_start(folder: Path) -> None:
+    with embedded_postgres(folder):
+        lines = (folder / "data" / "postmaster.pid").read_text().splitlines()
+    # The number now belongs to this very process, as after a reboot.
+    (folder / "data" / "postmaster.pid").write_text("\n".join([str(os.getpid()), *lines[1:]]) + "\n")
+    with embedded_postgres(folder) as url:
+        assert query(url, "SELECT 1") == [(1,)]
+
+
+def test_a_server_left_running_by_an_earlier_run_is_stopped_and_replaced(folder: Path) -> None:
+    first, second = EmbeddedPostgres(folder), EmbeddedPostgres(folder)
+    try:
+        first.start()
+        url = second.start()
+        assert first._popen is not None
+        assert first._popen.wait(5) == 0
+        assert query(url, "SELECT 1") == [(1,)]
+    finally:
+        second.stop()
+        first.stop()
+
+
+def test_the_server_ends_with_the_process_that_started_it(folder: Path) -> None:
+    program = f"""
+        import time
+        from pathlib import Path
+        from webapp.platform.postgres import EmbeddedPostgres
+        server = EmbeddedPostgres(Path({str(folder)!r}))
+        server.start()
+        print(server.pid, flush=True)
+        time.sleep(60)
+    """
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        assert psutil.pid_exists(pid)
+        parent.kill()
+    assert wait_until(lambda: _servers_of(folder / "data") == [])
+
+
+def test_a_folder_that_only_its_owner_may_enter_works_too(folder: Path) -> None:
+    folder.chmod(0o700)
+    with embedded_postgres(folder / "inside") as url:
+        assert query(url, "SHOW fsync") == [("on",)]
+        assert query(url, "SHOW max_connections") == [("60",)]
+
+
+def test_nobody_enters_without_the_password(folder: Path) -> None:
+    server = EmbeddedPostgres(folder)
+    try:
+        url = server.start()
+        with pytest.raises(psycopg2.OperationalError, match="password"):
+            psycopg2.connect(url.replace(server.password, "guess"))
+        assert (folder / "password").stat().st_mode & 0o777 == 0o600
+    finally:
+        server.stop()
+
+
+def test_a_fresh_database_is_empty_whatever_its_name_held(postgres_url: str) -> None:
+    url = fresh_database(postgres_url, 'odd "name"')
+    query(url, "CREATE TABLE old (n int)")
+    assert fresh_database(postgres_url, 'odd "name"') == url
+    assert query(url, "SELECT count(*) FROM pg_tables WHERE tablename = 'old'") == [(0,)]
+
+
+def test_the_database_of_a_url_is_replaced_and_nothing_else() -> None:
+    assert with_database("postgres://u:p%2F@127.0.0.1:1/a?sslmode=disable", "b c") == "postgres://u:p%2F@127.0.0.1:1/b%20c?sslmode=disable"

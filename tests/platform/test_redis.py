@@ -1,0 +1,54 @@
+"""The embedded Redis: a real server that refuses to forget, asks for its password, and ends with its parent."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import psutil
+import pytest
+import redis
+
+from tests.platform.test_postgres import wait_until
+from webapp.platform.redis import embedded_redis
+
+pytestmark = pytest.mark.services
+
+
+def test_it_never_throws_keys_away_and_keeps_nothing_on_disk(tmp_path: Path) -> None:
+    with embedded_redis(tmp_path) as url, redis.Redis.from_url(url) as client:
+        assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
+        assert client.config_get("save") == {"save": ""}
+        assert client.config_get("bind") == {"bind": "127.0.0.1"}
+
+
+def test_nobody_enters_without_the_password(tmp_path: Path) -> None:
+    with embedded_redis(tmp_path) as url:
+        with redis.Redis.from_url(url.replace(url.split("@")[0], "redis://:guess")) as client, pytest.raises(redis.AuthenticationError):
+            client.ping()
+        assert (tmp_path / "redis.conf").stat().st_mode & 0o777 == 0o600
+
+
+def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    program = f"""
+        import time
+        from pathlib import Path
+        from webapp.platform.redis import EmbeddedRedis
+        server = EmbeddedRedis(Path({str(tmp_path)!r}))
+        server.start()
+        print(server.pid, flush=True)
+        time.sleep(60)
+    """
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        server = psutil.Process(int(parent.stdout.readline()))
+        assert server.name() == "redis-server"
+        parent.kill()
+    assert wait_until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE)
+
+
+def test_it_takes_the_same_port_again_when_it_can(tmp_path: Path) -> None:
+    with embedded_redis(tmp_path) as first:
+        pass
+    with embedded_redis(tmp_path) as second:
+        assert first == second

@@ -1,0 +1,146 @@
+"""Everything on this machine with one command: `python -m webapp.platform.demo [--no-feeds] [--verbose]` (`make demo`, `make up`).
+
+Starts PostgreSQL and Redis (unless DATABASE_URL and REDIS_URL name others), migrates, seeds, then runs the web server, the worker, the
+publisher, the ingest and, with feeds, the players. Spark jobs are started by the worker's reconciler, not from here.
+"""
+
+import argparse
+import fcntl
+import http.client
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from webapp.platform.folders import ROOT, PortReservation, kept_secret, var_folder
+from webapp.platform.java import JavaError, spark_environment
+from webapp.platform.postgres import EmbeddedPostgres, PostgresError
+from webapp.platform.processes import Process, ProcessManager, StartError
+from webapp.platform.redis import EmbeddedRedis, RedisError
+
+LOGIN = "analyst"
+PLAYERS = ("city", "strait")
+HEALTH_SECONDS = 90.0
+
+
+def manage(*arguments: str) -> tuple[str, ...]:
+    """The command that runs `manage.py` with this interpreter."""
+    return (sys.executable, str(ROOT / "manage.py"), *arguments)
+
+
+def environment(var: Path, *, port: int, database_url: str, redis_url: str) -> dict[str, str]:
+    """The variables that every process of one machine gets. What the caller's environment already sets, stays. Raises JavaError."""
+    chosen = {
+        "DJANGO_SETTINGS_MODULE": "webapp.config.settings",
+        "VEDETTE_VAR": str(var),
+        "VEDETTE_PORT": str(port),
+        "SECRET_KEY": kept_secret(var / "secret", 48),
+        "ALLOWED_HOSTS": "localhost,127.0.0.1",
+        "DATABASE_URL": database_url,
+        "REDIS_URL": redis_url,
+        "PYTHONUNBUFFERED": "1",
+        # One process of many on few cores: more threads than that only get in each other's way.
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        **spark_environment(var / "java"),
+    }
+    # A JAVA_HOME that Spark cannot use was replaced on purpose; the port is the one that was free.
+    forced = ("JAVA_HOME", "VEDETTE_PORT")
+    return {name: value if name in forced else os.environ.get(name) or value for name, value in chosen.items()}
+
+
+def processes(var: Path, port: int, *, feeds: bool) -> Iterator[Process]:
+    """The processes behind PostgreSQL and Redis, in the order of their start; they are stopped in the reverse one."""
+    celery = (sys.executable, "-m", "celery", "-A", "webapp.config")
+    yield Process("publisher", manage("publish"))
+    yield Process("worker", (*celery, "worker", "--loglevel=INFO", "--concurrency=2"), ends_orphans=True, stop_seconds=15.0)
+    yield Process("beat", (*celery, "beat", "--loglevel=INFO", f"--schedule={var / 'beat-schedule'}", "--pidfile="))
+    yield Process("ingest", manage("ingest"))
+    yield Process("web", (sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "webapp.config.asgi:application"))
+    if feeds:
+        for name in PLAYERS:
+            yield Process(f"player-{name}", manage("simulate", name), restart="on-failure")
+
+
+@contextmanager
+def only_one(var: Path) -> Iterator[None]:
+    """Holds the lock of this `var` folder; ends the program when another process holds it."""
+    with (var / "demo.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit(f"Vedette runs already on {var}. Stop it first, or set VEDETTE_VAR to another folder.")
+        yield
+
+
+def healthy(port: int) -> bool:
+    """Whether `/healthz` on this loopback port answers 200 within two seconds; never by way of a proxy."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def say(text: str) -> None:
+    """Tells the person at the terminal."""
+    print(text, flush=True)  # noqa: T201
+
+
+def run(*, feeds: bool, verbose: bool) -> None:
+    """Starts everything, says where it is, and stops everything at Ctrl-C. Raises StartError and the parts' own errors."""
+    started = time.monotonic()
+    var = var_folder()
+    reservation = PortReservation(int(os.environ.get("VEDETTE_PORT") or 8000))
+    postgres = None if os.environ.get("DATABASE_URL") else EmbeddedPostgres(var / "postgres")
+    redis = None if os.environ.get("REDIS_URL") else EmbeddedRedis(var / "redis")
+    variables = environment(
+        var,
+        port=reservation.port,
+        database_url=postgres.url if postgres else os.environ["DATABASE_URL"],
+        redis_url=redis.url if redis else os.environ["REDIS_URL"],
+    )
+    password = kept_secret(var / "analyst-password", 12)
+    with ProcessManager(var / "log", environment=variables, echo=verbose) as manager:
+        for service in (postgres, redis):
+            if service is not None:
+                process = service.process()
+                manager.start(process)
+                manager.wait_ready(process.name, service.ready, timeout=60.0)
+        say("Preparing the database ...")
+        manager.run("migrate", manage("migrate", "--noinput"))
+        manager.environment["VEDETTE_DEMO_PASSWORD"] = password
+        manager.run("seed", manage("demo_seed", *([] if feeds else ["--no-feeds"])))
+        del manager.environment["VEDETTE_DEMO_PASSWORD"]
+        say("Starting ...")
+        reservation.release()
+        for process in processes(var, reservation.port, feeds=feeds):
+            manager.start(process)
+        url = f"http://127.0.0.1:{reservation.port}"
+        manager.wait_ready("web", lambda: healthy(reservation.port), timeout=HEALTH_SECONDS)
+        say(f"\n  Vedette is ready after {time.monotonic() - started:.0f} s:  {url}/\n  Log in as {LOGIN} with {password}\n")
+        say(f"  Logs: {var / 'log'}    Stop: Ctrl-C\n")
+        manager.serve()
+        say("Stopping ...")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The program."""
+    parser = argparse.ArgumentParser(prog="python -m webapp.platform.demo", description="Runs all of Vedette on this machine.")
+    parser.add_argument("--no-feeds", action="store_true", help="without the demo's feeds and players")
+    parser.add_argument("--verbose", action="store_true", help="also show what the processes print")
+    options = parser.parse_args(arguments)
+    with only_one(var_folder()):
+        try:
+            run(feeds=not options.no_feeds, verbose=options.verbose)
+        except (StartError, PostgresError, RedisError, JavaError) as error:
+            sys.exit(f"\n{error}\n")
+
+
+if __name__ == "__main__":
+    main()

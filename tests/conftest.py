@@ -1,7 +1,8 @@
 """What all tests share: real services started once a run and only when asked for, one Spark session, Hypothesis profiles, the order of tests.
 
-The addresses of PostgreSQL and Redis are chosen (and their ports held) before Django reads its settings; the servers themselves start
-with the first test that uses them. A run of `tests/engine` alone neither loads Django nor starts anything.
+The address of PostgreSQL is chosen (and its port held) before Django reads its settings; the server itself starts with the first test
+that uses it. Settings name no Redis: broker, cache and channel layer stay in memory, and a test of processes hands `redis_url` to them.
+A run of `tests/engine` alone neither loads Django nor starts anything.
 """
 
 import os
@@ -18,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from webapp.platform.folders import ROOT, PortReservation
 from webapp.platform.java import spark_environment
 from webapp.platform.postgres import EmbeddedPostgres
-from webapp.platform.redis import EmbeddedRedis
+from webapp.platform.redis import embedded_redis
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +37,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 # -- services ---------------------------------------------------------------------------------------------------------------------
 
 
+# A pytest-xdist worker inherits the address that its parent chose, where no server is going to run: it makes one of its own.
+GIVEN_DATABASE = None if "VEDETTE_TEST_EMBEDDED" in os.environ else os.environ.get("DATABASE_URL")
+GIVEN_REDIS = os.environ.get("REDIS_URL")
+
+
 @cache
 def _folder() -> Path:
     """The run's own `var` folder. Passable by all, because PostgreSQL runs as another user when the tests run as root."""
@@ -49,17 +55,6 @@ def _postgres() -> EmbeddedPostgres:
     return EmbeddedPostgres(_folder() / "postgres", reservation=PortReservation())
 
 
-@cache
-def _redis() -> EmbeddedRedis:
-    return EmbeddedRedis(_folder() / "redis", reservation=PortReservation())
-
-
-@cache
-def _given(name: str) -> str | None:
-    """The address of an outside service. A pytest-xdist worker inherits its parent's choice, which is none of ours: it makes its own."""
-    return None if "VEDETTE_TEST_EMBEDDED" in os.environ else os.environ.get(name)
-
-
 def _needs_django(config: pytest.Config) -> bool:
     """Whether the run may touch anything outside WITHOUT_DJANGO."""
     free = [ROOT / "tests" / name for name in WITHOUT_DJANGO]
@@ -71,17 +66,16 @@ def _needs_django(config: pytest.Config) -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     if not _needs_django(config):
         return
-    database = _given("DATABASE_URL") or _postgres().url
-    broker = _given("REDIS_URL") or _redis().url
-    if not (_given("DATABASE_URL") and _given("REDIS_URL")):
+    if not GIVEN_DATABASE:
         os.environ["VEDETTE_TEST_EMBEDDED"] = "1"
+        os.environ["DATABASE_URL"] = _postgres().url
     os.environ.update(
-        DATABASE_URL=database,
-        REDIS_URL=broker,
+        REDIS_URL="",
         VEDETTE_VAR=str(_folder()),
         SECRET_KEY="used by tests only, signs nothing that anybody else would trust",
-        ALLOWED_HOSTS="localhost,127.0.0.1,testserver",
+        ALLOWED_HOSTS="localhost,127.0.0.1",
         VEDETTE_DEBUG="0",
+        VEDETTE_HTTPS="0",
         DJANGO_SETTINGS_MODULE="webapp.config.settings",
     )
     import django
@@ -97,9 +91,8 @@ def pytest_unconfigure() -> None:
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     """The URL of a running PostgreSQL: DATABASE_URL if set, else an embedded server that lives as long as the run."""
-    given = _given("DATABASE_URL")
-    if given:
-        yield given
+    if GIVEN_DATABASE:
+        yield GIVEN_DATABASE
         return
     server = _postgres()
     try:
@@ -111,15 +104,11 @@ def postgres_url() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def redis_url() -> Iterator[str]:
     """The URL of a running Redis: REDIS_URL if set, else an embedded server that lives as long as the run."""
-    given = _given("REDIS_URL")
-    if given:
-        yield given
+    if GIVEN_REDIS:
+        yield GIVEN_REDIS
         return
-    server = _redis()
-    try:
-        yield server.start()
-    finally:
-        server.stop()
+    with embedded_redis(_folder() / "redis") as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,83 @@
+"""Users, teams, roles and tokens."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import AbstractUser
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.utils import timezone
+
+
+class Role(models.TextChoices):
+    """What a member may do with the team's objects; each role includes the ones before it."""
+
+    VIEWER = "viewer", "Viewer: sees everything of the team"
+    ANALYST = "analyst", "Analyst: also queries, regions and alerts"
+    OPERATOR = "operator", "Operator: also feeds, jobs and channels"
+    ADMIN = "admin", "Admin: also the team's members"
+
+    @property
+    def and_above(self) -> list[Role]:
+        """This role and the greater ones."""
+        roles = list(Role)
+        return roles[roles.index(self) :]
+
+
+class Scope(models.TextChoices):
+    """What a token may be used for."""
+
+    READ = "read", "Read"
+    WRITE = "write", "Change things"
+    INGEST = "ingest", "Send events"
+
+
+class User(AbstractUser):
+    """A person or a program that logs in."""
+
+    time_zone = models.CharField(max_length=64, default="UTC", help_text="Name of the zone that times are shown in (IANA).")
+
+
+class Team(models.Model):
+    """People who share feeds, queries and channels."""
+
+    name = models.CharField(max_length=100, unique=True)
+    members: models.ManyToManyField[User, Membership] = models.ManyToManyField(User, through="Membership", related_name="teams")
+
+    class Meta:
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Membership(models.Model):
+    """A user's role in a team."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="memberships")
+    team = models.ForeignKey(Team, models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=Role.choices, default=Role.VIEWER)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "team"], name="one_role_in_a_team")]
+
+    def __str__(self) -> str:
+        return f"{self.user} ({self.role}) in {self.team}"
+
+
+class ApiToken(models.Model):
+    """A program's key: shown once when made, kept as its SHA-256. `prefix` is what people recognise it by."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="tokens")
+    name = models.CharField(max_length=100)
+    prefix = models.CharField(max_length=16)
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    scopes = ArrayField(models.CharField(max_length=10, choices=Scope.choices))
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        ordering = ("-created_at",)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}...)"

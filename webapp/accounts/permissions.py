@@ -1,0 +1,85 @@
+"""The one rule of who sees and who changes what: used by pages, API and sockets alike.
+
+An owned object is seen by its owner, by every member of its team and, if it is public, by everyone who is logged in. It is
+changed by its owner and by members of its team whose role is at least the model's `edit_role`. What lies in a feed is
+moreover seen only by who sees the feed. Superusers see and change everything; inactive users nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import PermissionDenied
+from django.db import models
+from django.db.models import Q
+
+from webapp.accounts.models import Membership, Role, User
+
+OwnedModel = TypeVar("OwnedModel", bound="Owned", covariant=True)
+AnyUser = User | AnonymousUser
+
+
+class OwnedQuerySet(models.QuerySet[OwnedModel], Generic[OwnedModel]):
+    """A queryset that knows the rule."""
+
+    def visible_to(self, user: AnyUser) -> Self:
+        """The objects that `user` may see."""
+        model: type[Owned] = self.model
+        if not user.is_active or user.is_anonymous:
+            return self.none()
+        if user.is_superuser:
+            return self
+        rule = seen_by(user)
+        for container in model.inside:
+            rule &= seen_by(user, prefix=f"{container}__")
+        return self.filter(rule)
+
+    def editable_by(self, user: AnyUser) -> Self:
+        """The objects that `user` may change."""
+        visible = self.visible_to(user)
+        if user.is_anonymous or user.is_superuser:
+            return visible
+        return visible.filter(changed_by(user, self.model.edit_role))
+
+
+class Owned(models.Model):
+    """Somebody's object, perhaps shared with a team or with everyone."""
+
+    edit_role: ClassVar[Role] = Role.ANALYST
+    inside: ClassVar[tuple[str, ...]] = ()
+    """Foreign keys to owned objects that must be visible too."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    team = models.ForeignKey("accounts.Team", models.SET_NULL, null=True, blank=True, related_name="+")
+    public = models.BooleanField(default=False, help_text="Everyone who is logged in may read it.")
+
+    class Meta:
+        abstract = True
+
+
+def seen_by(user: User, *, prefix: str = "") -> Q:
+    """The rule of seeing, for objects reached through `prefix`."""
+    teams = Membership.objects.filter(user=user).values("team")
+    return Q(**{f"{prefix}owner": user}) | Q(**{f"{prefix}public": True}) | Q(**{f"{prefix}team__in": teams})
+
+
+def changed_by(user: User, role: Role, *, prefix: str = "") -> Q:
+    """The rule of changing for a model that asks for `role`, for objects reached through `prefix`."""
+    teams = Membership.objects.filter(user=user, role__in=role.and_above).values("team")
+    return Q(**{f"{prefix}owner": user}) | Q(**{f"{prefix}team__in": teams})
+
+
+def may_edit(user: AnyUser, thing: Owned) -> bool:
+    """Whether `user` may change this object."""
+    manager: Any = type(thing)._default_manager
+    return bool(manager.editable_by(user).filter(pk=thing.pk).exists())
+
+
+def check_team(user: User, team_id: int | None, role: Role) -> None:
+    """Raises PermissionDenied unless `user` may put an object that asks for `role` into the team."""
+    if team_id is None or user.is_superuser:
+        return
+    if not Membership.objects.filter(user=user, team=team_id, role__in=role.and_above).exists():
+        raise PermissionDenied("You need to be at least " + role.value + " in that team.")

@@ -1,0 +1,66 @@
+"""What changes users' belongings: tokens."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+from django.utils import timezone
+
+from webapp.accounts.models import ApiToken, Scope, User
+
+TOKEN_PREFIX = "vdt_"
+LAST_USED_RESOLUTION = timedelta(minutes=1)
+
+
+@dataclass(frozen=True)
+class NewToken:
+    """A token just made; `text` is the only copy of the secret."""
+
+    token: ApiToken
+    text: str
+
+
+def token_create(*, user: User, name: str, scopes: list[str], expires_at: datetime | None = None) -> NewToken:
+    """A new token of 256 random bits for `user`. Raises ValueError for an unknown or no scope."""
+    if not scopes or not set(scopes) <= set(Scope.values):
+        raise ValueError(f"scopes are some of {', '.join(Scope.values)}")
+    text = TOKEN_PREFIX + secrets.token_urlsafe(32)
+    token = ApiToken.objects.create(
+        user=user, name=name, prefix=text[: len(TOKEN_PREFIX) + 6], digest=digest(text), scopes=sorted(set(scopes)), expires_at=expires_at
+    )
+    return NewToken(token, text)
+
+
+def token_revoke(*, token: ApiToken) -> None:
+    """Ends the token at once."""
+    token.delete()
+
+
+def token_authenticate(text: str, scope: str | None = None) -> ApiToken | None:
+    """The valid token (with its `user`) behind `text`, or None: unknown, expired, user inactive, or not good for `scope`."""
+    if not text.startswith(TOKEN_PREFIX) or len(text) > 100:
+        return None
+    wanted = digest(text)
+    token = ApiToken.objects.select_related("user").filter(digest=wanted).first()
+    now = timezone.now()
+    if token is None or not hmac.compare_digest(token.digest, wanted) or not token.user.is_active:
+        return None
+    if token.expires_at is not None and token.expires_at <= now:
+        return None
+    if scope is not None and scope not in token.scopes:
+        return None
+    # One write a minute at most: ingest authenticates many times a second.
+    stale = Q(last_used_at=None) | Q(last_used_at__lt=now - LAST_USED_RESOLUTION)
+    if token.last_used_at is None or token.last_used_at < now - LAST_USED_RESOLUTION:
+        ApiToken.objects.filter(stale, pk=token.pk).update(last_used_at=now)
+    return token
+
+
+def digest(text: str) -> str:
+    """What is kept of a token: its SHA-256. It has 256 random bits, so no salt or slow hash is needed."""
+    return hashlib.sha256(text.encode()).hexdigest()

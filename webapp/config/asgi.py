@@ -1,0 +1,25 @@
+"""The server's entry: pages, API and sockets. Every socket passes the check of its Origin and the session's log-in."""
+
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.config.settings")
+
+from django.core.asgi import get_asgi_application
+
+http = get_asgi_application()
+
+# Models can be imported only after the line above.
+from channels.auth import AuthMiddlewareStack  # noqa: E402
+from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
+from django.conf import settings  # noqa: E402
+from django.core.exceptions import ImproperlyConfigured  # noqa: E402
+
+from webapp.live.routing import websocket_urlpatterns  # noqa: E402
+
+if not (settings.SECRET_KEY_GIVEN or settings.DEBUG):
+    raise ImproperlyConfigured("SECRET_KEY is not set: give it 50 random characters or more in the environment.")
+
+application = ProtocolTypeRouter(
+    {"http": http, "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)))}
+)

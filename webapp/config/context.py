@@ -1,0 +1,11 @@
+"""What every template may use."""
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+
+
+def product(request: HttpRequest) -> dict[str, Any]:
+    """The map's settings for the front end (`{{ map_settings|json_script:"map-settings" }}`)."""
+    return {"map_settings": {"tile_url": settings.TILE_URL, "tile_attribution": settings.TILE_ATTRIBUTION}}

@@ -1,0 +1,91 @@
+"""One shape for everything that goes wrong: `{"faults": [{"pointer": JSON pointer, "message": sentence}]}`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from django.core.exceptions import ValidationError as ModelValidationError
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from rest_framework import exceptions
+from rest_framework.response import Response
+from rest_framework.views import exception_handler
+
+from engine.model.faults import Fault, Refused
+
+
+def as_faults(error: Exception, context: dict[str, Any]) -> Response | None:
+    """DRF's exception handler; None lets an unforeseen error become a plain 500 without details."""
+    if isinstance(error, Refused):
+        return Response(faults_body(error.faults), status=400)
+    if isinstance(error, ModelValidationError):
+        return Response(faults_body(_model_faults(error)), status=400)
+    response = exception_handler(error, context)
+    if response is None:
+        return None
+    if isinstance(error, exceptions.ValidationError):
+        faults = list(_nested(error.detail, ""))
+    else:
+        faults = [Fault("", str(response.data.get("detail", "Refused.")))]
+    response.data = faults_body(faults)
+    return response
+
+
+def faults_body(faults: Iterable[Fault]) -> dict[str, list[dict[str, str]]]:
+    """The answer's body."""
+    return {"faults": [{"pointer": fault.pointer, "message": fault.message} for fault in faults]}
+
+
+def pointer_step(key: object) -> str:
+    """One step of a JSON pointer (RFC 6901)."""
+    return "/" + str(key).replace("~", "~0").replace("/", "~1")
+
+
+def _nested(detail: Any, pointer: str) -> Iterator[Fault]:
+    if isinstance(detail, dict):
+        for key, inner in detail.items():
+            yield from _nested(inner, pointer if key == "non_field_errors" else pointer + pointer_step(key))
+    elif isinstance(detail, list):
+        for position, inner in enumerate(detail):
+            yield from _nested(inner, pointer + pointer_step(position) if isinstance(inner, dict | list) else pointer)
+    else:
+        yield Fault(pointer, str(detail))
+
+
+def _model_faults(error: ModelValidationError) -> list[Fault]:
+    if hasattr(error, "error_dict"):
+        fields = error.message_dict.items()
+        return [Fault("" if name == "__all__" else pointer_step(name), text) for name, texts in fields for text in texts]
+    return [Fault("", text) for text in error.messages]
+
+
+def _plain(request: HttpRequest, status: int, message: str) -> HttpResponse:
+    if request.path.startswith("/api/"):
+        return JsonResponse(faults_body([Fault("", message)]), status=status)
+    return render(request, "error.html", {"status": status, "message": message}, status=status)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """The request came without the page's own token."""
+    return _plain(request, 403, "This page is out of date. Load it again and repeat what you did.")
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _plain(request, 400, "The request cannot be understood.")
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _plain(request, 403, "You are not permitted to do this.")
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _plain(request, 404, "There is nothing here, or it is not shared with you.")
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """No template engine: whatever broke may have been it."""
+    message = "Something went wrong on our side. It has been logged."
+    if request.path.startswith("/api/"):
+        return JsonResponse(faults_body([Fault("", message)]), status=500)
+    return HttpResponse(message, status=500, content_type="text/plain; charset=utf-8")

@@ -1,0 +1,46 @@
+"""Headers on every response, and a log-in before every page."""
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+
+Next = Callable[[HttpRequest], HttpResponseBase]
+
+OPEN_PATHS = ("/login/", "/healthz", "/static/")
+"""Paths that need no log-in; the API answers for itself (401), the admin has its own log-in."""
+OWN_LOGIN = ("/api/", "/admin/")
+
+
+class SecurityHeaders:
+    """Content security policy and its companions on whatever comes back: pages, files, errors."""
+
+    def __init__(self, get_response: Next) -> None:
+        self.get_response = get_response
+        policy = {name: [source for source in sources if source] for name, sources in settings.CONTENT_SECURITY_POLICY.items()}
+        self.policy = "; ".join(f"{name} {' '.join(sources)}" for name, sources in policy.items())
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        response.headers.setdefault("Content-Security-Policy", self.policy)
+        response.headers.setdefault("Permissions-Policy", settings.PERMISSIONS_POLICY)
+        response.headers.setdefault("X-Content-Type-Options", "nosniff")
+        response.headers.setdefault("Referrer-Policy", settings.SECURE_REFERRER_POLICY)
+        response.headers.setdefault("Cross-Origin-Opener-Policy", settings.SECURE_CROSS_ORIGIN_OPENER_POLICY)
+        response.headers.setdefault("X-Frame-Options", settings.X_FRAME_OPTIONS)
+        return response
+
+
+class LoginRequired:
+    """Sends whoever is not logged in to the log-in page, from every page that is not open on purpose."""
+
+    def __init__(self, get_response: Next) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.user.is_authenticated or request.path.startswith(OPEN_PATHS + OWN_LOGIN):
+            return self.get_response(request)
+        if request.headers.get("Accept", "").startswith("application/json"):
+            return HttpResponse(status=401)
+        return redirect_to_login(request.get_full_path())

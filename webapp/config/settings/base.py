@@ -1,0 +1,84 @@
+"""Applications, templates, static files, language."""
+
+from webapp.config.settings.environment import ROOT, flag, text
+
+DEBUG = flag("VEDETTE_DEBUG", False)
+ROOT_URLCONF = "webapp.config.urls"
+ASGI_APPLICATION = "webapp.config.asgi.application"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+INSTALLED_APPS = [
+    "daphne",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "rest_framework",
+    "django_filters",
+    "drf_spectacular",
+    "webapp.config",
+    "webapp.accounts",
+    "webapp.feeds",
+    "webapp.queries",
+    "webapp.jobs",
+    "webapp.detections",
+    "webapp.alerts",
+    "webapp.live",
+]
+
+MIDDLEWARE = [
+    # First, so that its headers are on static files and on errors of the others too.
+    "webapp.config.middleware.SecurityHeaders",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "webapp.config.middleware.LoginRequired",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [ROOT / "webapp" / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "webapp.config.context.product",
+            ],
+        },
+    }
+]
+
+LANGUAGE_CODE = "en-gb"
+TIME_ZONE = "UTC"
+USE_TZ = True
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [folder for folder in (ROOT / "static",) if folder.is_dir()]
+VITE_MANIFEST = ROOT / "static" / "build" / ".vite" / "manifest.json"
+VITE_PREFIX = "build/"
+# The address of Vite's own server while the front end is being worked on; only heeded with VEDETTE_DEBUG.
+VITE_SERVER = text("VEDETTE_VITE_URL") if DEBUG else ""
+
+# An XYZ tile layer for the map, e.g. https://tiles.example.org/{z}/{x}/{y}.png; empty: the bundled coastlines and borders alone.
+TILE_URL = text("VEDETTE_TILE_URL")
+TILE_ATTRIBUTION = text("VEDETTE_TILE_ATTRIBUTION")
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": text("VEDETTE_LOG_LEVEL", "INFO")},
+    "loggers": {"daphne.http_protocol": {"level": "WARNING"}, "django.channels.server": {"level": "WARNING"}},
+}

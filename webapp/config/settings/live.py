@@ -1,0 +1,15 @@
+"""The channel layer: Redis, or memory within one process when there is none (tests, a single daphne)."""
+
+from webapp.config.settings.storage import REDIS_URL
+
+CHANNEL_LAYERS = {
+    "default": (
+        {
+            "BACKEND": "channels_redis.core.RedisChannelLayer",
+            # Lost messages are found again by their sequence number, so the bounds may be small; a group outlives its socket by an hour at most.
+            "CONFIG": {"hosts": [REDIS_URL], "capacity": 500, "expiry": 20, "group_expiry": 3600, "prefix": "vedette"},
+        }
+        if REDIS_URL
+        else {"BACKEND": "channels.layers.InMemoryChannelLayer", "CONFIG": {"capacity": 1000}}
+    )
+}

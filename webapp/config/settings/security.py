@@ -1,0 +1,77 @@
+"""Keys, hosts, cookies and headers. Without VEDETTE_HTTPS the plain protocol is allowed on loopback names alone."""
+
+import secrets
+
+from webapp.config.settings.base import TILE_URL, VITE_SERVER
+from webapp.config.settings.environment import flag, names, text
+
+LOOPBACK = ["localhost", "127.0.0.1", "[::1]"]
+ALLOWED_HOSTS = names("ALLOWED_HOSTS", LOOPBACK)
+HTTPS = flag("VEDETTE_HTTPS", not set(ALLOWED_HOSTS) <= set(LOOPBACK))
+
+# A key for one process only: `webapp.config.checks` refuses to serve with it, but settings can be read without any environment.
+SECRET_KEY_GIVEN = bool(text("SECRET_KEY"))
+SECRET_KEY = text("SECRET_KEY") or secrets.token_urlsafe(64)
+SECRET_KEY_FALLBACKS = names("SECRET_KEY_FALLBACKS", [])
+
+AUTH_USER_MODEL = "accounts.User"
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "live"
+LOGOUT_REDIRECT_URL = "login"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+
+SECURE_SSL_REDIRECT = HTTPS
+SECURE_REDIRECT_EXEMPT = [r"^healthz$"]
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if flag("VEDETTE_BEHIND_PROXY", False) else None
+SECURE_HSTS_SECONDS = 63_072_000 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
+SECURE_HSTS_PRELOAD = HTTPS
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+SESSION_COOKIE_SECURE = HTTPS
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_AGE = 14 * 24 * 3600
+SESSION_COOKIE_NAME = "__Host-session" if HTTPS else "session"
+CSRF_COOKIE_SECURE = HTTPS
+# Pages read the CSRF token from a meta element, never from the cookie.
+CSRF_COOKIE_HTTPONLY = True
+CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_NAME = "__Host-csrf" if HTTPS else "csrf"
+CSRF_FAILURE_VIEW = "webapp.config.errors.csrf_failure"
+
+TILE_ORIGIN = "/".join(TILE_URL.replace("{s}", "*").split("/")[:3]) if TILE_URL else ""
+_VITE_SOCKET = VITE_SERVER.replace("http", "ws", 1)
+CONTENT_SECURITY_POLICY = {
+    "default-src": ["'self'"],
+    "script-src": ["'self'", VITE_SERVER],
+    # Vite's own server puts styles into the page; the built front end brings them as files.
+    "style-src": ["'self'", "'unsafe-inline'" if VITE_SERVER else ""],
+    "img-src": ["'self'", "data:", "blob:", TILE_ORIGIN],
+    "connect-src": ["'self'", VITE_SERVER, _VITE_SOCKET],
+    "font-src": ["'self'"],
+    "worker-src": ["'self'", "blob:"],
+    "object-src": ["'none'"],
+    "base-uri": ["'none'"],
+    "frame-ancestors": ["'none'"],
+    "form-action": ["'self'"],
+}
+PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
+
+# Failed log-ins of one account and of one address within LOGIN_WINDOW_SECONDS before both have to wait.
+LOGIN_ATTEMPTS_PER_ACCOUNT = 10
+LOGIN_ATTEMPTS_PER_ADDRESS = 50
+LOGIN_WINDOW_SECONDS = 900
+
+# Webhooks may then also go to loopback addresses and to any port: for tests and for a receiver on the same machine.
+WEBHOOK_ALLOW_LOOPBACK = flag("VEDETTE_WEBHOOK_LOOPBACK", False)
+WEBHOOK_PORTS = (80, 443, 8080, 8443)
+

@@ -1,0 +1,37 @@
+"""PostgreSQL, the cache and the folder for everything that running leaves behind."""
+
+from pathlib import Path
+
+from webapp.config.settings.environment import ROOT, env, text
+
+VAR = Path(text("VEDETTE_VAR") or ROOT / "var").resolve()
+EVENT_LOG_ROOT = VAR / "log-of-events"
+CHECKPOINT_ROOT = VAR / "checkpoints"
+MEDIA_ROOT = VAR / "media"
+STATIC_ROOT = Path(text("VEDETTE_STATIC_ROOT") or VAR / "static")
+
+DATABASES = {
+    "default": {
+        **env.db_url("DATABASE_URL", default="postgres:///vedette", engine="django.db.backends.postgresql"),
+        "CONN_MAX_AGE": 60,
+        "CONN_HEALTH_CHECKS": True,
+        "ATOMIC_REQUESTS": False,
+    }
+}
+
+REDIS_URL = text("REDIS_URL")
+CACHES = {
+    "default": (
+        {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL, "KEY_PREFIX": "vedette"}
+        if REDIS_URL
+        else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+    )
+}
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    # File names of the front end carry a hash of their content already (Vite); whitenoise serves them as immutable.
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+WHITENOISE_USE_FINDERS = not STATIC_ROOT.is_dir()
+FILE_UPLOAD_MAX_MEMORY_SIZE = 2_500_000
+DATA_UPLOAD_MAX_MEMORY_SIZE = 20_000_000

@@ -1,0 +1,124 @@
+"""Feeds, their regions, and what ingest has to say about them."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
+from django.db import models
+from django.utils import timezone
+
+from engine.model.feed import ColumnType, Crs, TimeUnit
+from engine.model.feed import Feed as EngineFeed
+from webapp.accounts.models import Role
+from webapp.accounts.permissions import Owned, OwnedQuerySet
+from webapp.config.documents import DocumentField
+
+NAME = RegexValidator(r"^[a-z][a-z0-9_-]{0,62}\Z", "Lower-case letters, digits, - and _; begins with a letter; at most 63 characters.")
+NO_CONTROLS = RegexValidator(r"^[^\x00-\x1f\x7f]+\Z", "No control characters.")
+
+
+class Feed(Owned):
+    """A named stream with one schema and one clock (specification, section 1)."""
+
+    edit_role = Role.OPERATOR
+
+    name = models.CharField(max_length=63, unique=True, validators=[NAME])
+    title = models.CharField(max_length=100)
+    crs = models.CharField(max_length=10, choices=[(c.value, c.value) for c in Crs])
+    time = models.CharField(max_length=5, choices=[(u.value, u.value) for u in TimeUnit], default="ms")
+    tick = models.BigIntegerField(default=1, validators=[MinValueValidator(1)])
+    lateness = models.BigIntegerField(default=0, validators=[MinValueValidator(0)], help_text="In the unit of t.")
+    dedupe = models.BooleanField(default=True)
+    columns = DocumentField(default=dict, blank=True, help_text="Attribute name to string, int, float or bool.")
+    wall_clock = models.BooleanField(default=False, help_text="Event times are the wall clock's: silence moves the watermark too.")
+    plan_image = models.FileField(upload_to="plans/", blank=True, help_text="The plan under a planar feed: PNG, JPEG or WebP.")
+    plan_bounds = ArrayField(models.FloatField(), size=4, null=True, blank=True, help_text="x0, y0, x1, y1 of the image in the plane.")
+    view = DocumentField(default=dict, blank=True, help_text='Where the map opens: {"center": [x, y], "zoom": z}.')
+    query_version = models.BigIntegerField(default=0, editable=False)
+    retention_hours = models.PositiveIntegerField(default=72, validators=[MinValueValidator(1), MaxValueValidator(24 * 3660)])
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = OwnedQuerySet["Feed"].as_manager()
+
+    class Meta:
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def engine_feed(self) -> EngineFeed:
+        """The feed as the engine knows it."""
+        return EngineFeed(
+            name=self.name,
+            crs=Crs(self.crs),
+            time=TimeUnit(self.time),
+            tick=self.tick,
+            lateness=self.lateness,
+            dedupe=self.dedupe,
+            columns={name: ColumnType(kind) for name, kind in self.columns.items()},
+        )
+
+
+class Region(Owned):
+    """A stored region of one feed; specifications name it by `{"region": name}`."""
+
+    edit_role = Role.ANALYST
+    inside = ("feed",)
+
+    feed = models.ForeignKey(Feed, models.CASCADE, related_name="regions")
+    name = models.CharField(max_length=100, validators=[NO_CONTROLS])
+    geometry = DocumentField(help_text="GeoJSON Polygon or MultiPolygon, or a circle.")
+    bbox = ArrayField(models.FloatField(), size=4, editable=False, help_text="Least x, least y, greatest x, greatest y.")
+    tags = ArrayField(models.CharField(max_length=50), default=list, blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    objects = OwnedQuerySet["Region"].as_manager()
+
+    class Meta:
+        ordering = ("feed", "name")
+        constraints = [models.UniqueConstraint(fields=["feed", "name"], name="region_name_in_feed")]
+
+    def __str__(self) -> str:
+        return f"{self.feed.name}/{self.name}"
+
+
+class IngestCounter(models.Model):
+    """How many rows ingest has answered for: `received` (into the log or dead) and `dead` of them."""
+
+    feed = models.OneToOneField(Feed, models.CASCADE, primary_key=True, related_name="ingest_counter")
+    received = models.BigIntegerField(default=0)
+    dead = models.BigIntegerField(default=0)
+
+
+class DeadLetter(models.Model):
+    """A row that was refused, with the reason; also the job's late rows."""
+
+    feed = models.ForeignKey(Feed, models.CASCADE, related_name="dead_letters")
+    reason = models.CharField(max_length=40)
+    detail = models.TextField(blank=True)
+    row = models.JSONField(null=True)
+    line = models.BigIntegerField(null=True)
+    source = models.CharField(max_length=200, blank=True)
+    received_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = [models.Index(fields=["feed", "-id"], name="dead_letters_of_feed")]
+
+
+class IngestReceipt(models.Model):
+    """What was answered to a request with an idempotency key: the repeated request gets the same answer."""
+
+    feed = models.ForeignKey(Feed, models.CASCADE, related_name="receipts")
+    key = models.CharField(max_length=200)
+    digest = models.CharField(max_length=64, blank=True)
+    first_seq = models.BigIntegerField(null=True)
+    last_seq = models.BigIntegerField(null=True)
+    accepted = models.BigIntegerField(default=0)
+    dead = models.BigIntegerField(default=0)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["feed", "key"], name="one_receipt_for_a_key")]
+        indexes = [models.Index(fields=["created_at"], name="receipts_by_age")]

@@ -1,0 +1,83 @@
+"""Continuous queries and the versions of them that jobs have run."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import F, Q
+from django.utils import timezone
+
+from webapp.accounts.models import Role
+from webapp.accounts.permissions import Owned, OwnedQuerySet
+from webapp.config.documents import DocumentField
+from webapp.feeds.models import NO_CONTROLS, Feed, Region
+
+
+class Severity(models.TextChoices):
+    INFO = "info", "Info"
+    LOW = "low", "Low"
+    HIGH = "high", "High"
+    CRITICAL = "critical", "Critical"
+
+
+class Query(Owned):
+    """A registered query as its owner wrote it; what jobs run are its versions.
+
+    `alert_kinds` are the kinds of answers that open an alert; empty: none does.
+    """
+
+    edit_role = Role.ANALYST
+    inside = ("feed",)
+
+    feed = models.ForeignKey(Feed, models.PROTECT, related_name="queries")
+    name = models.CharField(max_length=100, validators=[NO_CONTROLS])
+    description = models.TextField(blank=True, max_length=2000)
+    family = models.CharField(max_length=20)
+    specification = DocumentField(help_text="As written; references to stored regions are kept.")
+    version = models.PositiveIntegerField(default=1, editable=False)
+    enabled = models.BooleanField(default=True)
+    severity = models.CharField(max_length=10, choices=Severity.choices, default=Severity.LOW)
+    alert_kinds = ArrayField(models.CharField(max_length=100), default=list, blank=True)
+    regions = models.ManyToManyField(Region, related_name="queries", blank=True, help_text="Stored regions that it names.")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(auto_now=True)
+    deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    objects = OwnedQuerySet["Query"].as_manager()
+
+    class Meta:
+        ordering = ("name", "id")
+        verbose_name_plural = "queries"
+        constraints = [models.UniqueConstraint(fields=["feed", "name"], condition=Q(deleted_at=None), name="query_name_in_feed")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class QueryVersion(models.Model):
+    """One generation of a query: what a job runs while the feed's query version v is in [from_feed_version, to_feed_version).
+
+    `document` is the specification as written, `specification` the same with stored regions put in their place: it needs no
+    region table to be checked and compiled.
+    """
+
+    query = models.ForeignKey(Query, models.CASCADE, related_name="versions")
+    version = models.PositiveIntegerField()
+    document = DocumentField()
+    specification = DocumentField()
+    from_feed_version = models.BigIntegerField()
+    to_feed_version = models.BigIntegerField(null=True)
+    created_at = models.DateTimeField(default=timezone.now)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+
+    class Meta:
+        ordering = ("query", "version")
+        constraints = [
+            models.UniqueConstraint(fields=["query", "version"], name="version_of_query"),
+            models.UniqueConstraint(fields=["query"], condition=Q(to_feed_version=None), name="one_current_version"),
+            models.CheckConstraint(condition=Q(to_feed_version=None) | Q(to_feed_version__gt=F("from_feed_version")), name="version_span"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.query} v{self.version}"

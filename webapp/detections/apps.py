@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class DetectionsConfig(AppConfig):
+    name = "webapp.detections"
+    label = "detections"

@@ -1,0 +1,63 @@
+"""Stored answers and the outbox."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models.functions import Now
+
+from webapp.feeds.models import Feed
+from webapp.queries.models import Query
+
+
+class Detection(models.Model):
+    """One fact that a query stated. The table is partitioned by `start` (`webapp.detections.partitions`).
+
+    `key` is the natural key (`webapp.detections.keys`); `end` null: it still holds; `weight` 1, or 0 once withdrawn; `backfill`: found
+    in history when the query joined; `seq` is the outbox number it was last pushed under. No foreign keys in the database: millions
+    of rows a day pay for each one, and rows are written by the job alone.
+    """
+
+    pk = models.CompositePrimaryKey("feed_id", "key", "start")
+    feed = models.ForeignKey(Feed, models.DO_NOTHING, related_name="detections", db_constraint=False, db_index=False)
+    key = models.BinaryField(max_length=16)
+    query = models.ForeignKey(Query, models.DO_NOTHING, related_name="detections", db_constraint=False, db_index=False)
+    version = models.PositiveIntegerField()
+    kind = models.TextField()
+    entities = ArrayField(models.TextField())
+    value = models.TextField(null=True)
+    score = models.FloatField(null=True)
+    start = models.BigIntegerField()
+    end = models.BigIntegerField(null=True)
+    evidence = models.JSONField(null=True)
+    weight = models.SmallIntegerField(default=1)
+    backfill = models.BooleanField(default=False)
+    seq = models.BigIntegerField()
+    detected_at = models.BigIntegerField(help_text="Processing time, milliseconds since the epoch.")
+
+    class Meta:
+        ordering = ("-start",)
+
+    def __str__(self) -> str:
+        return f"{self.query_id} {self.kind} {', '.join(self.entities)} from {self.start}"
+
+
+class Outbox(models.Model):
+    """What browsers are to be told, numbered without gaps for each feed in the order of the commits.
+
+    `payload` is `{"detections": [...], "alerts": [...]}` as ARCHITECTURE.md, WebSocket, describes them.
+    """
+
+    pk = models.CompositePrimaryKey("feed_id", "seq")
+    feed = models.ForeignKey(Feed, models.CASCADE, related_name="outbox", db_index=False)
+    seq = models.BigIntegerField()
+    payload = models.JSONField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ("feed", "seq")
+        verbose_name_plural = "outbox"
+        indexes = [models.Index(fields=["created_at"], name="outbox_by_age")]
+
+    def __str__(self) -> str:
+        return f"{self.feed_id} {self.seq}"

@@ -1,0 +1,96 @@
+"""Jobs, their events, and the head row of each feed."""
+
+import django.db.models.deletion
+import django.utils.timezone
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+
+    initial = True
+
+    dependencies = [
+        ('feeds', '0001_initial'),
+    ]
+
+    operations = [
+        migrations.CreateModel(
+            name='Job',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.SlugField(max_length=63, unique=True)),
+                ('desired_state', models.CharField(choices=[('running', 'Running'), ('stopped', 'Stopped')], default='running', max_length=8)),
+                ('observed_state', models.CharField(choices=[('starting', 'Starting'), ('running', 'Running'), ('stopping', 'Stopping'), ('stopped', 'Stopped'), ('backoff', 'Waiting to start again'), ('crash_loop', 'Keeps failing')], default='stopped', editable=False, max_length=10)),
+                ('epoch', models.BigIntegerField(default=0, editable=False)),
+                ('token', models.CharField(blank=True, editable=False, max_length=40)),
+                ('lease_owner', models.CharField(blank=True, editable=False, max_length=100)),
+                ('lease_until', models.DateTimeField(editable=False, null=True)),
+                ('host', models.CharField(blank=True, editable=False, max_length=253)),
+                ('pid', models.IntegerField(editable=False, null=True)),
+                ('pid_started', models.FloatField(editable=False, help_text='Start of the process, seconds since the epoch.', null=True)),
+                ('pgid', models.IntegerField(editable=False, null=True)),
+                ('started_at', models.DateTimeField(editable=False, null=True)),
+                ('heartbeat', models.DateTimeField(editable=False, null=True)),
+                ('restarts', models.PositiveIntegerField(default=0, editable=False)),
+                ('failures', models.PositiveIntegerField(default=0, editable=False, help_text='Failed starts and crashes since the last stable run.')),
+                ('start_after', models.DateTimeField(editable=False, help_text='Back-off: not started again before.', null=True)),
+                ('last_error', models.TextField(blank=True, editable=False)),
+            ],
+            options={
+                'ordering': ('name',),
+            },
+        ),
+        migrations.CreateModel(
+            name='FeedHead',
+            fields=[
+                ('feed', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='head', serialize=False, to='feeds.feed')),
+                ('epoch', models.BigIntegerField(default=0)),
+                ('checkpoint', models.PositiveIntegerField(default=0)),
+                ('last_batch', models.BigIntegerField(default=-1)),
+                ('last_seq', models.BigIntegerField(default=-1)),
+                ('outbox_seq', models.BigIntegerField(default=0)),
+                ('query_version', models.BigIntegerField(default=0)),
+                ('queries', models.JSONField(default=list)),
+                ('snapshot', models.CharField(blank=True, max_length=100)),
+                ('snapshot_seq', models.BigIntegerField(default=-1)),
+                ('watermark', models.BigIntegerField(null=True)),
+                ('max_t', models.BigIntegerField(null=True)),
+                ('processed', models.BigIntegerField(default=0)),
+                ('duplicates', models.BigIntegerField(default=0)),
+                ('late', models.BigIntegerField(default=0)),
+                ('batch_ms', models.FloatField(null=True)),
+                ('rows_per_s', models.FloatField(null=True)),
+                ('catching_up', models.JSONField(default=dict, help_text='{"queries": [id, ...], "done": seq, "to": seq} while new queries read the history.')),
+                ('updated_at', models.DateTimeField(null=True)),
+                ('job', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='heads', to='jobs.job')),
+            ],
+        ),
+        migrations.CreateModel(
+            name='BatchRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('checkpoint', models.PositiveIntegerField()),
+                ('batch', models.BigIntegerField()),
+                ('query_version', models.BigIntegerField()),
+                ('recorded_at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('feed', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='feeds.feed')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('feed', 'checkpoint', 'batch'), name='one_record_for_a_batch')],
+            },
+        ),
+        migrations.CreateModel(
+            name='JobEvent',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('kind', models.CharField(choices=[('started', 'Started'), ('ready', 'Processing'), ('adopted', 'Adopted'), ('stopped', 'Stopped'), ('crashed', 'Crashed'), ('killed', 'Ended by force'), ('orphan', 'Leftover process ended'), ('crash_loop', 'Keeps failing'), ('rebuilt', 'State rebuilt from the log'), ('requested', 'Asked for by a user')], max_length=10)),
+                ('text', models.TextField()),
+                ('job', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='events', to='jobs.job')),
+            ],
+            options={
+                'ordering': ('-id',),
+                'indexes': [models.Index(fields=['job', '-id'], name='events_of_job')],
+            },
+        ),
+    ]

@@ -1,0 +1,131 @@
+"""Jobs, what happened to them, and how far each feed has been processed."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils import timezone
+
+from webapp.feeds.models import Feed
+
+
+class DesiredState(models.TextChoices):
+    RUNNING = "running", "Running"
+    STOPPED = "stopped", "Stopped"
+
+
+class ObservedState(models.TextChoices):
+    STARTING = "starting", "Starting"
+    RUNNING = "running", "Running"
+    STOPPING = "stopping", "Stopping"
+    STOPPED = "stopped", "Stopped"
+    BACKOFF = "backoff", "Waiting to start again"
+    CRASH_LOOP = "crash_loop", "Keeps failing"
+
+
+class Job(models.Model):
+    """One Spark driver and what is known of it.
+
+    `epoch` counts its starts: whoever writes with an older one is a zombie. `token` marks the processes of the present start in
+    the process table. The reconciler that holds the lease (`lease_owner` until `lease_until`) alone starts and ends processes.
+    """
+
+    name = models.SlugField(max_length=63, unique=True)
+    desired_state = models.CharField(max_length=8, choices=DesiredState.choices, default=DesiredState.RUNNING)
+    observed_state = models.CharField(max_length=10, choices=ObservedState.choices, default=ObservedState.STOPPED, editable=False)
+    epoch = models.BigIntegerField(default=0, editable=False)
+    token = models.CharField(max_length=40, blank=True, editable=False)
+    lease_owner = models.CharField(max_length=100, blank=True, editable=False)
+    lease_until = models.DateTimeField(null=True, editable=False)
+    host = models.CharField(max_length=253, blank=True, editable=False)
+    pid = models.IntegerField(null=True, editable=False)
+    pid_started = models.FloatField(null=True, editable=False, help_text="Start of the process, seconds since the epoch.")
+    pgid = models.IntegerField(null=True, editable=False)
+    started_at = models.DateTimeField(null=True, editable=False)
+    heartbeat = models.DateTimeField(null=True, editable=False)
+    restarts = models.PositiveIntegerField(default=0, editable=False)
+    failures = models.PositiveIntegerField(default=0, editable=False, help_text="Failed starts and crashes since the last stable run.")
+    start_after = models.DateTimeField(null=True, editable=False, help_text="Back-off: not started again before.")
+    last_error = models.TextField(blank=True, editable=False)
+
+    class Meta:
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class JobEvent(models.Model):
+    """Something that happened to a job, in words for its users."""
+
+    class Kind(models.TextChoices):
+        STARTED = "started", "Started"
+        READY = "ready", "Processing"
+        ADOPTED = "adopted", "Adopted"
+        STOPPED = "stopped", "Stopped"
+        CRASHED = "crashed", "Crashed"
+        KILLED = "killed", "Ended by force"
+        ORPHAN = "orphan", "Leftover process ended"
+        CRASH_LOOP = "crash_loop", "Keeps failing"
+        REBUILT = "rebuilt", "State rebuilt from the log"
+        REQUESTED = "requested", "Asked for by a user"
+
+    job = models.ForeignKey(Job, models.CASCADE, related_name="events")
+    at = models.DateTimeField(default=timezone.now)
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    text = models.TextField()
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = [models.Index(fields=["job", "-id"], name="events_of_job")]
+
+    def __str__(self) -> str:
+        return f"{self.job} {self.kind}: {self.text}"
+
+
+class FeedHead(models.Model):
+    """How far a feed has been processed: the row that fences zombies and orders the outbox. Locked by whoever adds to the outbox.
+
+    Batches are numbered within a checkpoint generation; (`checkpoint`, `last_batch`) only grows. `last_seq` is the last row of the
+    log in stored answers (-1: none). `snapshot` names the newest state snapshot, taken at `snapshot_seq` <= `last_seq` under the
+    queries `queries` ([[id, version], ...]), those that have joined; `query_version` is the feed's version they belong to.
+    """
+
+    feed = models.OneToOneField(Feed, models.CASCADE, primary_key=True, related_name="head")
+    job = models.ForeignKey(Job, models.PROTECT, related_name="heads")
+    epoch = models.BigIntegerField(default=0)
+    checkpoint = models.PositiveIntegerField(default=0)
+    last_batch = models.BigIntegerField(default=-1)
+    last_seq = models.BigIntegerField(default=-1)
+    outbox_seq = models.BigIntegerField(default=0)
+    query_version = models.BigIntegerField(default=0)
+    queries = models.JSONField(default=list)
+    snapshot = models.CharField(max_length=100, blank=True)
+    snapshot_seq = models.BigIntegerField(default=-1)
+    watermark = models.BigIntegerField(null=True)
+    max_t = models.BigIntegerField(null=True)
+    processed = models.BigIntegerField(default=0)
+    duplicates = models.BigIntegerField(default=0)
+    late = models.BigIntegerField(default=0)
+    batch_ms = models.FloatField(null=True)
+    rows_per_s = models.FloatField(null=True)
+    catching_up = models.JSONField(default=dict, help_text='{"queries": [id, ...], "done": seq, "to": seq} while new queries read the history.')
+    updated_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.feed} at {self.last_seq}"
+
+
+class BatchRecord(models.Model):
+    """The query version chosen for a batch before it was processed, so that a replay takes the same one."""
+
+    feed = models.ForeignKey(Feed, models.CASCADE, related_name="+")
+    checkpoint = models.PositiveIntegerField()
+    batch = models.BigIntegerField()
+    query_version = models.BigIntegerField()
+    recorded_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["feed", "checkpoint", "batch"], name="one_record_for_a_batch")]
+
+    def __str__(self) -> str:
+        return f"{self.feed} {self.checkpoint}/{self.batch}: version {self.query_version}"

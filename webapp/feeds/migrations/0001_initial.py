@@ -52,6 +52,7 @@ class Migration(migrations.Migration):
                 ('feed', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='ingest_counter', serialize=False, to='feeds.feed')),
                 ('received', models.BigIntegerField(default=0)),
                 ('dead', models.BigIntegerField(default=0)),
+                ('log_seq', models.BigIntegerField(default=0)),
             ],
         ),
         migrations.CreateModel(
@@ -81,6 +82,7 @@ class Migration(migrations.Migration):
                 ('last_seq', models.BigIntegerField(null=True)),
                 ('accepted', models.BigIntegerField(default=0)),
                 ('dead', models.BigIntegerField(default=0)),
+                ('dead_letters', models.JSONField(default=list, help_text='The first few, as answered.')),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('feed', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='receipts', to='feeds.feed')),
             ],

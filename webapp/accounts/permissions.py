@@ -13,7 +13,7 @@ from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
 from django.db import models
-from django.db.models import Q
+from django.db.models import ExpressionWrapper, Q, Value
 
 from webapp.accounts.models import Membership, Role, User
 
@@ -42,6 +42,15 @@ class OwnedQuerySet(models.QuerySet[OwnedModel], Generic[OwnedModel]):
         if user.is_anonymous or user.is_superuser:
             return visible
         return visible.filter(changed_by(user, self.model.edit_role))
+
+
+    def with_editable(self, user: AnyUser) -> Self:
+        """The same objects, each with `editable`: whether `user`, who sees it, may change it (true, false or null for false)."""
+        if user.is_anonymous:
+            return self.annotate(editable=Value(False))
+        if user.is_superuser:
+            return self.annotate(editable=Value(True))
+        return self.annotate(editable=ExpressionWrapper(changed_by(user, self.model.edit_role), output_field=models.BooleanField()))
 
 
 class Owned(models.Model):

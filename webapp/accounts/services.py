@@ -64,3 +64,19 @@ def token_authenticate(text: str, scope: str | None = None) -> ApiToken | None:
 def digest(text: str) -> str:
     """What is kept of a token: its SHA-256. It has 256 random bits, so no salt or slow hash is needed."""
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def profile_update(*, user: User, email: str | None = None, time_zone: str | None = None) -> User:
+    """Changes what is given."""
+    if email is not None:
+        user.email = email
+    if time_zone is not None:
+        user.time_zone = time_zone
+    user.save(update_fields=["email", "time_zone"])
+    return user
+
+
+def password_change(*, user: User, password: str) -> None:
+    """Sets a checked password. Sessions are bound to its hash: all of the user's end but the caller's, who renews theirs."""
+    user.set_password(password)
+    user.save(update_fields=["password"])

@@ -1,6 +1,11 @@
 """Applications, templates, static files, language."""
 
+import django_stubs_ext
+
 from webapp.config.settings.environment import ROOT, flag, text
+
+# Lets generic classes of Django be written with their parameters, as the type checker reads them.
+django_stubs_ext.monkeypatch()
 
 DEBUG = flag("VEDETTE_DEBUG", False)
 ROOT_URLCONF = "webapp.config.urls"

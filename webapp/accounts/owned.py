@@ -1,0 +1,78 @@
+"""What the APIs of all owned things share: their fields and who reaches them."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.db import models
+from rest_framework import serializers
+from rest_framework.exceptions import PermissionDenied
+from rest_framework.viewsets import GenericViewSet
+
+from webapp.accounts.models import Team, User
+from webapp.accounts.permissions import Owned, check_team
+
+
+class PersonField(serializers.ModelSerializer[User]):
+    """A user as others see them."""
+
+    name = serializers.CharField(source="username")
+
+    class Meta:
+        model = User
+        fields = ("id", "name")
+
+
+class TeamField(serializers.PrimaryKeyRelatedField[Team]):
+    """Written as the team's id, read as `{"id", "name"}`."""
+
+    def __init__(self, **options: Any) -> None:
+        if not options.get("read_only"):
+            options.setdefault("queryset", Team.objects.all())
+        super().__init__(**options)
+
+    def use_pk_only_optimization(self) -> bool:
+        return False
+
+    def to_representation(self, value: Any) -> Any:
+        return {"id": value.pk, "name": value.name}
+
+
+class OwnedSerializer(serializers.ModelSerializer[Any]):
+    """Base of the serializers of owned things; the view annotates `editable`."""
+
+    OWNED: ClassVar[tuple[str, ...]] = ("owner", "team", "public", "editable")
+
+    owner = PersonField(read_only=True)
+    team = TeamField(required=False, allow_null=True)
+    editable = serializers.SerializerMethodField()
+
+    def get_editable(self, thing: Any) -> bool:
+        return bool(getattr(thing, "editable", False))
+
+    def validate_team(self, team: Team | None) -> Team | None:
+        """Nobody can look into, or write into, a team that is not theirs."""
+        try:
+            check_team(self.context["request"].user, team.pk if team else None, self.Meta.model.edit_role)
+        except Exception as error:
+            raise serializers.ValidationError(str(error)) from error
+        return team
+
+
+class OwnedView(GenericViewSet[Any]):
+    """Base of the views of owned things: what the user cannot see is not there (404), what they may not change is refused (403)."""
+
+    def get_queryset(self) -> models.QuerySet[Any]:
+        manager: Any = self.queryset
+        return manager.visible_to(self.request.user).with_editable(self.request.user)
+
+    def get_editable(self) -> Any:
+        """The object of the address. Raises PermissionDenied when it is visible but not the user's to change."""
+        thing = self.get_object()
+        if not thing.editable:
+            raise PermissionDenied("You may see this but not change it.")
+        return thing
+
+    def represent(self, thing: Owned) -> dict[str, Any]:
+        """The JSON of an object as it is now in the database."""
+        return dict(self.get_serializer(self.get_queryset().get(pk=thing.pk)).data)

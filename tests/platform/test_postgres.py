@@ -15,6 +15,7 @@ import psycopg2
 import pytest
 
 from webapp.platform.postgres import EmbeddedPostgres, _servers_of, embedded_postgres, fresh_database, with_database
+from webapp.platform.processes import tied_to_parent
 
 pytestmark = pytest.mark.services
 
@@ -67,10 +68,13 @@ def test_committed_rows_survive_kill_9_of_the_server(folder: Path) -> None:
 def test_a_pid_file_that_names_another_live_process_does_not_stop_the_start(folder: Path) -> None:
     with embedded_postgres(folder):
         lines = (folder / "data" / "postmaster.pid").read_text().splitlines()
-    # The number now belongs to this very process, as after a reboot.
-    (folder / "data" / "postmaster.pid").write_text("\n".join([str(os.getpid()), *lines[1:]]) + "\n")
-    with embedded_postgres(folder) as url:
-        assert query(url, "SELECT 1") == [(1,)]
+    # The number now belongs to another program of the same user, as after a reboot.
+    with subprocess.Popen(tied_to_parent(["sleep", "60"], user=EmbeddedPostgres(folder).user)) as stranger:
+        time.sleep(0.2)
+        (folder / "data" / "postmaster.pid").write_text("\n".join([str(stranger.pid), *lines[1:]]) + "\n")
+        with embedded_postgres(folder) as url:
+            assert query(url, "SELECT 1") == [(1,)]
+        stranger.kill()
 
 
 def test_a_server_left_running_by_an_earlier_run_is_stopped_and_replaced(folder: Path) -> None:

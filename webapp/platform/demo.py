@@ -92,6 +92,17 @@ def say(text: str) -> None:
     print(text, flush=True)  # noqa: T201
 
 
+def prepare(manager: ProcessManager, *, password: str, feeds: bool) -> None:
+    """Brings the database to the present schema and content. The password is for the seed alone and in no other process's environment."""
+    say("Preparing the database ...")
+    manager.run("migrate", manage("migrate", "--noinput"))
+    manager.environment["VEDETTE_DEMO_PASSWORD"] = password
+    try:
+        manager.run("seed", manage("demo_seed", *([] if feeds else ["--no-feeds"])))
+    finally:
+        del manager.environment["VEDETTE_DEMO_PASSWORD"]
+
+
 def run(*, feeds: bool, verbose: bool) -> None:
     """Starts everything, says where it is, and stops everything at Ctrl-C. Raises StartError and the parts' own errors."""
     started = time.monotonic()
@@ -107,24 +118,25 @@ def run(*, feeds: bool, verbose: bool) -> None:
     )
     password = kept_secret(var / "analyst-password", 12)
     with ProcessManager(var / "log", environment=variables, echo=verbose) as manager:
-        for service in (postgres, redis):
-            if service is not None:
-                process = service.process()
+        try:
+            for service in (postgres, redis):
+                if service is not None:
+                    process = service.process()
+                    manager.start(process)
+                    manager.wait_ready(process.name, service.ready, timeout=60.0)
+            prepare(manager, password=password, feeds=feeds)
+            say("Starting ...")
+            reservation.release()
+            for process in processes(var, reservation.port, feeds=feeds):
                 manager.start(process)
-                manager.wait_ready(process.name, service.ready, timeout=60.0)
-        say("Preparing the database ...")
-        manager.run("migrate", manage("migrate", "--noinput"))
-        manager.environment["VEDETTE_DEMO_PASSWORD"] = password
-        manager.run("seed", manage("demo_seed", *([] if feeds else ["--no-feeds"])))
-        del manager.environment["VEDETTE_DEMO_PASSWORD"]
-        say("Starting ...")
-        reservation.release()
-        for process in processes(var, reservation.port, feeds=feeds):
-            manager.start(process)
-        url = f"http://127.0.0.1:{reservation.port}"
-        manager.wait_ready("web", lambda: healthy(reservation.port), timeout=HEALTH_SECONDS)
-        say(f"\n  Vedette is ready after {time.monotonic() - started:.0f} s:  {url}/\n  Log in as {LOGIN} with {password}\n")
-        say(f"  Logs: {var / 'log'}    Stop: Ctrl-C\n")
+            manager.wait_ready("web", lambda: healthy(reservation.port), timeout=HEALTH_SECONDS)
+        except StartError:
+            # Ctrl-C before everything was up is no failure.
+            if not manager.interrupted:
+                raise
+        else:
+            say(f"\n  Vedette is ready after {time.monotonic() - started:.0f} s:  http://127.0.0.1:{reservation.port}/")
+            say(f"  Log in as {LOGIN} with {password}\n\n  Logs: {var / 'log'}    Stop: Ctrl-C\n")
         manager.serve()
         say("Stopping ...")
 

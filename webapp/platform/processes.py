@@ -152,6 +152,11 @@ class ProcessManager:
         while not self.stopping:
             self.pump(0.5)
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether a signal asked for the stop."""
+        return self._interrupts > 0
+
     def pid(self, name: str) -> int | None:
         """The process id of the current incarnation, None while there is none."""
         popen = self._entries[name].popen

@@ -37,8 +37,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 # -- services ---------------------------------------------------------------------------------------------------------------------
 
 
-# A pytest-xdist worker inherits the address that its parent chose, where no server is going to run: it makes one of its own.
-GIVEN_DATABASE = None if "VEDETTE_TEST_EMBEDDED" in os.environ else os.environ.get("DATABASE_URL")
+GIVEN_DATABASE = os.environ.get("DATABASE_URL")
 GIVEN_REDIS = os.environ.get("REDIS_URL")
 
 
@@ -64,11 +63,12 @@ def _needs_django(config: pytest.Config) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    if not _needs_django(config):
-        return
+    if hasattr(config, "workerinput") or not _needs_django(config):
+        return  # A worker of pytest-xdist inherits this environment, and its Django is set up.
     if not GIVEN_DATABASE:
-        os.environ["VEDETTE_TEST_EMBEDDED"] = "1"
         os.environ["DATABASE_URL"] = _postgres().url
+        if config.getoption("numprocesses", None):
+            _postgres().start()
     os.environ.update(
         REDIS_URL="",
         VEDETTE_VAR=str(_folder()),
@@ -84,6 +84,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure() -> None:
+    if _postgres.cache_info().currsize:
+        _postgres().stop()
     if _folder.cache_info().currsize:
         shutil.rmtree(_folder(), ignore_errors=True)
 

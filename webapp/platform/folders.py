@@ -40,9 +40,13 @@ class PortReservation:
     def __init__(self, preferred: int = 0) -> None:
         """Takes `preferred` if it is free, else any free port."""
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        if preferred:
+            # As servers do: the closing connections of a killed server do not make its port a taken one.
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind(("127.0.0.1", preferred))
         except OSError:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
             self._socket.bind(("127.0.0.1", 0))
         self.port: int = self._socket.getsockname()[1]
 

@@ -1,0 +1,159 @@
+"""The demo's starter over a stand-in for the application: it comes up, tells where it is, and leaves nothing behind."""
+
+import http.client
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.platform.test_postgres import wait_until
+from webapp.platform.folders import ROOT, PortReservation
+
+pytestmark = pytest.mark.services
+
+MANAGE = """
+import os, sys, time
+import psycopg2
+connection = psycopg2.connect(os.environ["DATABASE_URL"])
+with connection, connection.cursor() as cursor:
+    if sys.argv[1] == "migrate":
+        cursor.execute("CREATE TABLE IF NOT EXISTS start (n serial, seeded text)")
+    if sys.argv[1] == "demo_seed":
+        cursor.execute("INSERT INTO start (seeded) VALUES (%s)", [os.environ["VEDETTE_DEMO_PASSWORD"]])
+if sys.argv[1] in ("publish", "ingest", "simulate"):
+    assert "VEDETTE_DEMO_PASSWORD" not in os.environ
+    print("works", flush=True)
+    time.sleep(600)
+"""
+ASGI = """
+async def application(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"ok"})
+"""
+CELERY = """
+import os, subprocess, sys
+from celery import Celery, signals
+app = Celery("standin", broker=os.environ["REDIS_URL"])
+@signals.worker_ready.connect
+def start_job(**_):
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", "a-spark-job"], start_new_session=True)
+"""
+
+
+@pytest.fixture
+def project() -> Iterator[Path]:
+    """A copy of the platform beside an application that only pretends."""
+    with tempfile.TemporaryDirectory(prefix="vedette-demo-") as name:
+        root = Path(name)
+        shutil.copytree(ROOT / "webapp" / "platform", root / "webapp" / "platform", ignore=shutil.ignore_patterns("__pycache__"))
+        (root / "webapp" / "config" / "settings").mkdir(parents=True)
+        for path, text in {
+            "manage.py": MANAGE, "webapp/__init__.py": "", "webapp/config/__init__.py": "", "webapp/config/settings/__init__.py": "",
+            "webapp/config/asgi.py": ASGI, "webapp/config/celery.py": CELERY,
+        }.items():  # fmt: skip
+            (root / path).write_text(text)
+        yield root
+
+
+class Demo:
+    """One run of the starter in `root`, read up to its announcement."""
+
+    def __init__(self, root: Path) -> None:
+        port = PortReservation()
+        port.release()
+        hidden = ("DATABASE_URL", "REDIS_URL", "VEDETTE_VAR", "SECRET_KEY")
+        environment = {name: value for name, value in os.environ.items() if name not in hidden} | {"VEDETTE_PORT": str(port.port)}
+        self.popen = subprocess.Popen(
+            [sys.executable, "-m", "webapp.platform.demo"], cwd=root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        assert self.popen.stdout is not None
+        self.told = ""
+        for line in self.popen.stdout:
+            self.told += line
+            if "Ctrl-C" in line:
+                break
+        self.tree = psutil.Process(self.popen.pid).children(recursive=True) if self.popen.poll() is None else []
+
+    def job(self) -> psutil.Process:
+        """The process that the worker started in a session of its own."""
+        found: list[psutil.Process] = []
+
+        def there() -> bool:
+            found[:] = [p for p in psutil.Process(self.popen.pid).children(recursive=True) if "a-spark-job" in p.cmdline()]
+            return bool(found)
+
+        assert wait_until(there, 30)
+        return found[0]
+
+    def end(self, number: int) -> int:
+        """The exit status after the signal."""
+        self.popen.send_signal(number)
+        assert self.popen.stdout is not None
+        self.told += self.popen.stdout.read() if number != signal.SIGKILL else ""
+        status = self.popen.wait(60)
+        self.popen.stdout.close()
+        return status
+
+
+@pytest.fixture
+def start(project: Path) -> Iterator[Callable[[], Demo]]:
+    """Starts the stand-in's demo; whatever a failed test leaves running is stopped."""
+    demos: list[Demo] = []
+
+    def started() -> Demo:
+        demos.append(Demo(project))
+        return demos[-1]
+
+    yield started
+    for demo in demos:
+        if demo.popen.poll() is None:
+            demo.end(signal.SIGTERM)
+
+
+def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """Those that still run."""
+    return [process for process in processes if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_it_comes_up_says_where_and_stops_everything(project: Path, start: Callable[[], Demo]) -> None:
+    demo = start()
+    address = re.search(r"http://127\.0\.0\.1:(\d+)/", demo.told)
+    assert address is not None, demo.told
+    connection = http.client.HTTPConnection("127.0.0.1", int(address[1]), timeout=5)
+    connection.request("GET", "/healthz")
+    assert connection.getresponse().status == 200
+    connection.close()
+    password = project / "var" / "analyst-password"
+    assert f"Log in as analyst with {password.read_text().strip()}" in demo.told
+    assert password.stat().st_mode & 0o777 == 0o600
+    assert (project / "var" / "log" / "player-city.log").read_text() == "works\n"
+    second = start()
+    assert "runs already" in second.told
+    assert second.popen.wait(10) == 1
+    tree = [*demo.tree, demo.job()]
+    assert demo.end(signal.SIGINT) == 0, demo.told
+    assert alive(tree) == []
+
+
+def test_after_kill_9_it_starts_again_with_its_data_at_the_same_address(project: Path, start: Callable[[], Demo]) -> None:
+    first = start()
+    job = first.job()
+    first.end(signal.SIGKILL)
+    assert wait_until(lambda: alive(first.tree) == [], 30), alive(first.tree)
+    # The job outlives it on purpose, to be adopted by the next reconciler; nobody does that here.
+    job.kill()
+    port = (project / "var" / "postgres" / "port").read_text()
+    second = start()
+    assert "is ready" in second.told
+    assert (project / "var" / "postgres" / "port").read_text() == port
+    assert second.end(signal.SIGTERM) == 0
+    assert (project / "var" / "log" / "seed.log").exists()
+    assert alive(second.tree) == []

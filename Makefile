@@ -17,7 +17,7 @@ FRONTEND_SOURCES := $(shell find frontend -name node_modules -prune -o -type f -
 help:  ## this text
 	@echo "Vedette: continuous queries over streams of moving things."
 	@echo
-	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-22s %s\n", $$1, $$2}'
 
 setup: $(VENV)/synced static/build/built  ## install everything the project needs into .venv and frontend/node_modules
 

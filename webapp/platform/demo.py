@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from webapp.platform.folders import ROOT, PortReservation, kept_secret, var_folder
+from webapp.platform.folders import ROOT, kept_secret, next_free_port, var_folder
 from webapp.platform.java import JavaError, spark_environment
 from webapp.platform.postgres import EmbeddedPostgres, PostgresError
 from webapp.platform.processes import Process, ProcessManager, StartError
@@ -107,7 +107,7 @@ def run(*, feeds: bool, verbose: bool) -> None:
     """Starts everything, says where it is, and stops everything at Ctrl-C. Raises StartError and the parts' own errors."""
     started = time.monotonic()
     var = var_folder()
-    reservation = PortReservation(int(os.environ.get("VEDETTE_PORT") or 8000))
+    reservation = next_free_port(int(os.environ.get("VEDETTE_PORT") or 8000))
     postgres = None if os.environ.get("DATABASE_URL") else EmbeddedPostgres(var / "postgres")
     redis = None if os.environ.get("REDIS_URL") else EmbeddedRedis(var / "redis")
     variables = environment(

@@ -55,6 +55,16 @@ class PortReservation:
         self._socket.close()
 
 
+def next_free_port(first: int, tries: int = 50) -> PortReservation:
+    """The first free loopback port among `first`, `first` + 1, ..., else any free one."""
+    for number in range(first, first + tries):
+        reservation = PortReservation(number)
+        if reservation.port == number:
+            return reservation
+        reservation.release()
+    return PortReservation()
+
+
 def kept_port(path: Path) -> PortReservation:
     """The port of an earlier run kept in `path` if it is still free, else a new one, then kept there.
 

@@ -93,6 +93,7 @@ class FeedHead(models.Model):
     feed = models.OneToOneField(Feed, models.CASCADE, primary_key=True, related_name="head")
     job = models.ForeignKey(Job, models.PROTECT, related_name="heads")
     epoch = models.BigIntegerField(default=0)
+    commits = models.BigIntegerField(default=0, help_text="Transactions so far: tells a job whether one whose answer was lost took place.")
     checkpoint = models.PositiveIntegerField(default=0)
     last_batch = models.BigIntegerField(default=-1)
     last_seq = models.BigIntegerField(default=-1)

@@ -45,6 +45,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('feed', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='head', serialize=False, to='feeds.feed')),
                 ('epoch', models.BigIntegerField(default=0)),
+                ('commits', models.BigIntegerField(default=0, help_text='Transactions so far: tells a job whether one whose answer was lost took place.')),
                 ('checkpoint', models.PositiveIntegerField(default=0)),
                 ('last_batch', models.BigIntegerField(default=-1)),
                 ('last_seq', models.BigIntegerField(default=-1)),

@@ -1,0 +1,152 @@
+"""Signed changes of one batch as facts to be stored: one for each natural key, with its texts for COPY and for the outbox."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from webapp.detections.keys import natural_key
+
+# One encoder for all: `json.dumps` with separators makes a new one at each call.
+_compact = json.JSONEncoder(separators=(",", ":")).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A fact as it stands after the batch: `weight` 1 stated, 0 withdrawn; `evidence` is JSON text, None for interval algebra."""
+
+    key: bytes
+    query_id: int
+    version: int
+    kind: str
+    entities: list[str]
+    value: str | None
+    score: float | None
+    start: int
+    end: int | None
+    evidence: str | None
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What other applications learn about a fact that was just stored: `new` says that its row was not there, or withdrawn, before."""
+
+    key: bytes
+    query_id: int
+    version: int
+    kind: str
+    entities: list[str]
+    value: str | None
+    start: int
+    end: int | None
+    weight: int
+    new: bool
+
+
+def facts_of(changes: pa.Table) -> list[Fact]:
+    """The facts that `changes` (ANSWERS schema) leave behind, in order of first mention.
+
+    Changes of equal key are summed whatever their order: what is stated in sum wins over what is withdrawn (an interval that was
+    open and is closed now), and a fact stated and withdrawn alike within the batch is withdrawn, lest an earlier batch stated it.
+    """
+    weights = changes.column("weight").to_pylist()
+    rows: dict[bytes, list[tuple[Fact, int]]] = {}
+    for fact, weight in zip(_rows(changes), weights, strict=True):
+        rows.setdefault(fact.key, []).append((fact, weight))
+    return [_settle(versions) for versions in rows.values()]
+
+
+def _settle(versions: list[tuple[Fact, int]]) -> Fact:
+    if len(versions) == 1:
+        return versions[0][0]
+    sums: dict[tuple[object, ...], int] = {}
+    facts: dict[tuple[object, ...], Fact] = {}
+    for fact, weight in versions:
+        content = (fact.value, fact.score, fact.end, fact.evidence)
+        sums[content] = sums.get(content, 0) + weight
+        facts[content] = fact
+    stated = [content for content, total in sums.items() if total > 0]
+    last = facts[stated[-1]] if stated else versions[-1][0]
+    return _with_weight(last, 1 if stated else 0)
+
+
+def _with_weight(fact: Fact, weight: int) -> Fact:
+    if fact.weight == weight:
+        return fact
+    return Fact(
+        fact.key, fact.query_id, fact.version, fact.kind, fact.entities, fact.value, fact.score, fact.start, fact.end, fact.evidence, weight
+    )
+
+
+def _rows(changes: pa.Table) -> Iterator[Fact]:
+    """Each change as a fact of weight 1 or 0."""
+    columns = {name: changes.column(name).to_pylist() for name in ("query", "version", "kind", "entities", "value", "score", "start", "end", "weight")}
+    evidence = _evidence(changes.column("evidence"))
+    for query, version, kind, entities, value, score, start, end, weight, (text, seqs) in zip(*columns.values(), evidence, strict=True):
+        names = [_storable(name) for name in entities]
+        stored_value = None if value is None else _storable(value)
+        key = natural_key(query, version, kind, names, stored_value, start, end, seqs)
+        yield Fact(key, int(query), version, kind, names, stored_value, score, start, end, text, 1 if weight > 0 else 0)
+
+
+def _storable(text: str) -> str:
+    """PostgreSQL's text cannot hold the character U+0000."""
+    return text.replace("\x00", "\ufffd") if "\x00" in text else text
+
+
+def _evidence(column: pa.ChunkedArray) -> Iterator[tuple[str | None, list[int] | None]]:
+    """For each row the JSON text of its items and their positions in the log; (None, None) for null.
+
+    Built from the flat child arrays: a dictionary for each item costs ten times as much (20,000 rows: 0.04 s instead of 0.4 s).
+    """
+    for chunk in column.chunks:
+        items = chunk.flatten()
+        entities = items.field("entity").dictionary_encode()
+        names = [json.dumps(_storable(name)) if name is not None else "null" for name in entities.dictionary.to_pylist()]
+        codes = entities.indices.to_pylist()
+        variables = [json.dumps(name) for name in items.field("variable").to_pylist()]
+        t, x, y, seq = (items.field(name).to_pylist() for name in ("t", "x", "y", "seq"))
+        at = 0
+        for length in _lengths(chunk):
+            if length is None:
+                yield None, None
+                continue
+            texts = [
+                f'{{"variable":{variables[i]},"entity":{"null" if codes[i] is None else names[codes[i]]},'
+                f'"t":{_number(t[i])},"x":{_number(x[i])},"y":{_number(y[i])},"seq":{_number(seq[i])}}}'
+                for i in range(at, at + length)
+            ]
+            yield f"[{','.join(texts)}]", seq[at : at + length]
+            at += length
+
+
+def _lengths(chunk: pa.ListArray) -> Sequence[int | None]:
+    return chunk.value_lengths().to_pylist()  # type: ignore[no-any-return]
+
+
+def _number(value: float | int | None) -> str:
+    return "null" if value is None else repr(value)
+
+
+def payload(fact: Fact, *, backfill: bool, detected_at: int) -> str:
+    """The fact as JSON text in the form of the WebSocket's detections; weight -1 takes it away."""
+    head = _compact(
+        {
+            "id": fact.key.hex(),
+            "query": fact.query_id,
+            "version": fact.version,
+            "kind": fact.kind,
+            "entities": fact.entities,
+            "value": fact.value if fact.score is None else fact.score,
+            "start": fact.start,
+            "end": fact.end,
+            "weight": 1 if fact.weight else -1,
+            "backfill": backfill,
+            "detected_at": detected_at,
+        }
+    )
+    return f'{head[:-1]},"evidence":{fact.evidence or "null"}}}'

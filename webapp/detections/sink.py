@@ -1,0 +1,252 @@
+"""The one transaction that stores what a batch found: detections, alerts, outbox, late rows, counters and the head row, or none of it.
+
+The head row of the feed is the fence: it carries the epoch of the only job that may write, and the last batch stored. The outbox is
+numbered under its lock, so the numbers have no gaps and follow the order of the commits.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from django.db import connection, transaction
+from django.db.utils import InterfaceError, OperationalError
+
+from engine.failpoints import failpoint
+from webapp.alerts import services as alerts
+from webapp.detections.facts import Fact, Stored, facts_of, payload
+from webapp.detections.partitions import partitions_ensure, span_of
+from webapp.detections.services import CHUNK, outbox_write
+from webapp.jobs.models import FeedHead
+
+PATIENCE_S = 60.0
+"""How long a commit waits for a database that is away before the job gives up."""
+
+Answer = TypeVar("Answer")
+
+_INCOMING = """
+CREATE TEMPORARY TABLE IF NOT EXISTS incoming (
+    position integer, key bytea, query_id bigint, version integer, kind text, entities text[], value text, score double precision,
+    start bigint, "end" bigint, evidence jsonb, weight smallint
+) ON COMMIT DELETE ROWS
+"""
+_KNOWN = """
+SELECT i.position FROM incoming i
+JOIN detections_detection d ON d.feed_id = %s AND d.key = i.key AND d.start = i.start
+WHERE d.weight = 1 AND d.start BETWEEN %s AND %s
+"""
+_WITHDRAW = """
+UPDATE detections_detection d SET weight = 0, seq = %(seq)s + i.position / %(chunk)s, detected_at = %(now)s
+FROM incoming i
+WHERE i.weight = 0 AND d.feed_id = %(feed)s AND d.key = i.key AND d.start = i.start AND d.start BETWEEN %(low)s AND %(high)s
+"""
+_STATE = """
+INSERT INTO detections_detection
+    (feed_id, key, query_id, version, kind, entities, value, score, start, "end", evidence, weight, backfill, seq, detected_at)
+SELECT %(feed)s, key, query_id, version, kind, entities, value, score, start, "end", evidence, 1, %(backfill)s,
+    %(seq)s + position / %(chunk)s, %(now)s
+FROM incoming WHERE weight = 1
+ON CONFLICT (feed_id, key, start) DO UPDATE SET
+    value = excluded.value, score = excluded.score, "end" = excluded."end", evidence = excluded.evidence, weight = 1,
+    seq = excluded.seq, detected_at = excluded.detected_at
+"""
+
+
+class Fenced(RuntimeError):
+    """A newer start of the job writes for this feed: this process is a zombie and must end without a trace."""
+
+
+class DatabaseAway(RuntimeError):
+    """PostgreSQL did not come back within PATIENCE_S."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What one transaction stores. `batch` None: new queries joined between two batches.
+
+    `changes` has the ANSWERS schema; `late` are the late rows as they came. `progress` are new values of the head row's columns,
+    `added` what its counters grow by. A `backfill` opens no alert.
+    """
+
+    feed_id: int
+    epoch: int
+    checkpoint: int
+    batch: int | None
+    changes: pa.Table
+    late: pa.Table | None = None
+    progress: dict[str, Any] = field(default_factory=dict)
+    added: dict[str, int] = field(default_factory=dict)
+    backfill: bool = False
+
+
+def commit(work: Commit, *, patience_s: float = PATIENCE_S) -> bool:
+    """Stores `work` exactly once; False when that had been done before (a replayed batch).
+
+    Tries again while the database is away; whether a COMMIT whose answer was lost took place is read from the head row.
+    Raises Fenced, and DatabaseAway after `patience_s`.
+    """
+    facts = facts_of(work.changes)
+    expected: list[int] = []
+
+    def attempt() -> bool:
+        head = FeedHead.objects.values("epoch", "commits").get(feed_id=work.feed_id)
+        if head["epoch"] == work.epoch and [head["commits"]] == expected:
+            return True
+        expected[:] = [head["commits"] + 1]
+        return _store(work, facts)
+
+    return patiently(attempt, patience_s=patience_s)
+
+
+def patiently(attempt: Callable[[], Answer], *, patience_s: float = PATIENCE_S) -> Answer:
+    """What `attempt` returns, called again while the database is away. Raises DatabaseAway after `patience_s`."""
+    started = time.monotonic()
+    while True:
+        try:
+            return attempt()
+        except (OperationalError, InterfaceError) as error:
+            if time.monotonic() - started > patience_s:
+                raise DatabaseAway(f"the database did not answer for {patience_s:g} s: {error}") from error
+            connection.close()
+            time.sleep(0.25)
+
+
+def _store(work: Commit, facts: Sequence[Fact]) -> bool:
+    partitions_ensure_new({span_of(fact.start) for fact in facts})
+    with transaction.atomic():
+        head = FeedHead.objects.select_for_update().get(feed_id=work.feed_id)
+        if head.epoch != work.epoch:
+            raise Fenced(f"feed {work.feed_id} belongs to epoch {head.epoch}; this is {work.epoch}")
+        if work.batch is not None and (work.checkpoint, work.batch) <= (head.checkpoint, head.last_batch):
+            return False
+        _write(work, facts, head)
+        failpoint("sink.before_commit")
+    failpoint("sink.after_commit")
+    return True
+
+
+def _write(work: Commit, facts: Sequence[Fact], head: FeedHead) -> None:
+    now = time.time_ns() // 1_000_000
+    told: list[dict[str, Any]] = []
+    with connection.cursor() as cursor:
+        if facts:
+            known = _upsert(cursor, work, facts, head.outbox_seq + 1, now)
+            if not work.backfill:
+                told = alerts.alerts_record(feed_id=work.feed_id, changes=_stored(facts, known))
+        texts = [payload(fact, backfill=work.backfill, detected_at=now) for fact in facts]
+        head.outbox_seq = outbox_write(cursor, work.feed_id, head.outbox_seq, texts, [json.dumps(alert) for alert in told])
+    if work.late is not None and work.late.num_rows:
+        _dead_letters(work.feed_id, work.late)
+    _advance(head, work)
+
+
+def _advance(head: FeedHead, work: Commit) -> None:
+    if work.batch is not None:
+        head.checkpoint, head.last_batch = work.checkpoint, work.batch
+    for name, value in work.progress.items():
+        setattr(head, name, value)
+    for name, value in work.added.items():
+        setattr(head, name, getattr(head, name) + value)
+    head.commits += 1
+    head.save()
+
+
+_ensured: set[int] = set()
+
+
+def partitions_ensure_new(spans: set[int]) -> None:
+    """Makes the partitions that this process has not seen yet."""
+    missing = spans - _ensured
+    if missing:
+        partitions_ensure(missing)
+        _ensured.update(missing)
+
+
+def _upsert(cursor: Any, work: Commit, facts: Sequence[Fact], seq: int, now: int) -> set[int]:
+    """Brings `facts` into the table; positions of those that were there, not withdrawn, before."""
+    cursor.execute(_INCOMING)
+    cursor.copy_expert("COPY incoming FROM STDIN", _Lines(_copy_line(i, fact) for i, fact in enumerate(facts)))
+    cursor.execute("ANALYZE incoming")
+    # The bounds let PostgreSQL leave out the partitions that cannot hold these rows.
+    low, high = min(fact.start for fact in facts), max(fact.start for fact in facts)
+    known: set[int] = set()
+    if any(fact.evidence is None or not fact.weight for fact in facts):
+        # A fact made of events is stated once; only intervals are revised, so only they are looked for.
+        cursor.execute(_KNOWN, [work.feed_id, low, high])
+        known = {position for (position,) in cursor.fetchall()}
+    values = {"feed": work.feed_id, "seq": seq, "chunk": CHUNK, "now": now, "low": low, "high": high, "backfill": work.backfill}
+    if any(not fact.weight for fact in facts):
+        cursor.execute(_WITHDRAW, values)
+    cursor.execute(_STATE, values)
+    return known
+
+
+def _stored(facts: Sequence[Fact], known: set[int]) -> list[Stored]:
+    return [
+        Stored(f.key, f.query_id, f.version, f.kind, f.entities, f.value, f.start, f.end, f.weight, i not in known) for i, f in enumerate(facts)
+    ]
+
+
+def _dead_letters(feed_id: int, late: pa.Table) -> None:
+    from webapp.feeds.models import DeadLetter
+
+    rows = late.drop_columns([name for name in ("seq", "clock") if name in late.column_names]).to_pylist()
+    clocks = late.column("clock").to_pylist()
+    letters = [
+        DeadLetter(feed_id=feed_id, reason="late", detail=f"t is {clock - row['t']} behind the newest row", row=row, source="job")
+        for row, clock in zip(rows, clocks, strict=True)
+    ]
+    DeadLetter.objects.bulk_create(letters, batch_size=1000)
+
+
+class _Lines(io.TextIOBase):
+    """A file over an iterator of lines, for COPY."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines: Iterator[str] = iter(lines)
+        self._rest = ""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1) -> str:
+        parts, length = [self._rest], len(self._rest)
+        for line in self._lines:
+            parts.append(line)
+            length += len(line)
+            if size is not None and 0 <= size <= length:
+                break
+        text = "".join(parts)
+        if size is None or size < 0:
+            self._rest = ""
+            return text
+        self._rest = text[size:]
+        return text[:size]
+
+
+_escape: Callable[[str], str] = lambda text: text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")  # noqa: E731
+
+
+def _copy_line(position: int, fact: Fact) -> str:
+    """One line in COPY's text format."""
+    quoted = ('"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"' for name in fact.entities)
+    fields = (
+        str(position),
+        f"\\\\x{fact.key.hex()}",
+        str(fact.query_id),
+        str(fact.version),
+        _escape(fact.kind),
+        _escape("{" + ",".join(quoted) + "}"),
+        "\\N" if fact.value is None else _escape(fact.value),
+        "\\N" if fact.score is None else repr(fact.score),
+        str(fact.start),
+        "\\N" if fact.end is None else str(fact.end),
+        "\\N" if fact.evidence is None else _escape(fact.evidence),
+        str(fact.weight),
+    )
+    return "\t".join(fields) + "\n"

@@ -1,0 +1,53 @@
+"""Reads of jobs and of how far feeds have been processed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+
+from webapp.jobs.models import FeedHead, Job, JobEvent
+
+
+def job_list() -> QuerySet[Job]:
+    return Job.objects.prefetch_related("heads__feed")
+
+
+def job_events(*, job: Job, limit: int = 50) -> list[JobEvent]:
+    """What happened to the job, newest first."""
+    return list(job.events.all()[:limit])
+
+
+def feed_status(*, feed_id: int) -> dict[str, Any]:
+    """How the processing of a feed stands: what the feeds page shows and the `status` frames carry."""
+    head = FeedHead.objects.select_related("job").filter(feed_id=feed_id).first()
+    return _status(head) if head is not None else dict(_NONE)
+
+
+def feed_statuses() -> dict[int, dict[str, Any]]:
+    """`feed_status` of all feeds that have a head, by feed id."""
+    return {head.feed_id: _status(head) for head in FeedHead.objects.select_related("job")}
+
+
+_NONE: dict[str, Any] = {
+    "watermark": None, "max_t": None, "rate": None, "batch_ms": None, "job": "stopped", "last_seq": -1, "processed": 0, "duplicates": 0,
+    "late": 0, "outbox_seq": 0, "query_version": 0, "catching_up": {}, "updated_at": None,
+}  # fmt: skip
+
+
+def _status(head: FeedHead) -> dict[str, Any]:
+    return {
+        "watermark": head.watermark,
+        "max_t": head.max_t,
+        "rate": head.rows_per_s,
+        "batch_ms": head.batch_ms,
+        "job": head.job.observed_state,
+        "last_seq": head.last_seq,
+        "processed": head.processed,
+        "duplicates": head.duplicates,
+        "late": head.late,
+        "outbox_seq": head.outbox_seq,
+        "query_version": head.query_version,
+        "catching_up": head.catching_up,
+        "updated_at": head.updated_at.isoformat() if head.updated_at else None,
+    }

@@ -1,0 +1,104 @@
+"""What changes jobs: users' wishes, the reconciler's findings, and a job's own word about itself."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from webapp.feeds.models import Feed
+from webapp.jobs.models import DesiredState, FeedHead, Job, JobEvent, ObservedState
+
+DEFAULT_JOB = "main"
+"""The job of feeds that nobody gave to another one: a single Spark driver for all of them fits one machine."""
+
+
+def job_default() -> Job:
+    """The default job, made at the first call, wanted running."""
+    job, _ = Job.objects.get_or_create(name=DEFAULT_JOB)
+    return job
+
+
+def feed_head_ensure(feed: Feed) -> FeedHead:
+    """The feed's head row, made and given to the default job if there is none."""
+    head, _ = FeedHead.objects.get_or_create(feed=feed, defaults={"job": job_default()})
+    return head
+
+
+def feed_heads_ensure() -> None:
+    """A head row for every feed."""
+    for feed in Feed.objects.filter(head=None):
+        feed_head_ensure(feed)
+
+
+def job_start(*, job: Job, user: Any = None) -> None:
+    """Wants the job running, now: a crash loop or a back-off is over."""
+    _want(job, DesiredState.RUNNING, user, start_after=None, failures=0)
+
+
+def job_stop(*, job: Job, user: Any = None) -> None:
+    """Wants the job stopped; it stays so until it is started."""
+    _want(job, DesiredState.STOPPED, user)
+
+
+def _want(job: Job, state: DesiredState, user: Any, **changes: Any) -> None:
+    with transaction.atomic():
+        Job.objects.filter(pk=job.pk).update(desired_state=state, **changes)
+        if state == DesiredState.RUNNING:
+            Job.objects.filter(pk=job.pk, observed_state=ObservedState.CRASH_LOOP).update(observed_state=ObservedState.STOPPED)
+        by = f" by {user}" if user is not None else ""
+        job_tell(job, JobEvent.Kind.REQUESTED, f"Asked to {'run' if state == DesiredState.RUNNING else 'stop'}{by}.")
+    job.refresh_from_db()
+
+
+def job_tell(job: Job, kind: JobEvent.Kind | str, text: str) -> None:
+    """Writes down what happened, for users."""
+    JobEvent.objects.create(job=job, kind=kind, text=text)
+
+
+def job_claim(*, name: str, epoch: int | None, pid: int, pgid: int, pid_started: float, host: str) -> Job | None:
+    """Makes the calling process the job's one and only, under an epoch above all before; None when it is not to run.
+
+    `epoch` is the one the reconciler started it for: a process that comes too late (another start has happened since) is refused.
+    Without it (started by hand) the process takes the next one, and so fences whoever runs.
+    """
+    with transaction.atomic():
+        job = Job.objects.select_for_update().filter(name=name).first()
+        if job is None or job.desired_state != DesiredState.RUNNING:
+            return None
+        if epoch is None:
+            job.epoch += 1
+            job.token = secrets.token_hex(16)
+        elif epoch != job.epoch or job.observed_state not in (ObservedState.STARTING, ObservedState.RUNNING):
+            return None
+        job.pid, job.pgid, job.pid_started, job.host = pid, pgid, pid_started, host
+        job.observed_state = ObservedState.STARTING
+        job.started_at = job.heartbeat = timezone.now()
+        job.save()
+    return job
+
+
+def job_ready(*, job_id: int, epoch: int, seconds: float) -> None:
+    """The job processes its feeds."""
+    if Job.objects.filter(pk=job_id, epoch=epoch).update(observed_state=ObservedState.RUNNING, heartbeat=timezone.now(), last_error=""):
+        JobEvent.objects.create(job_id=job_id, kind=JobEvent.Kind.READY, text=f"Processing again after {seconds:.0f} s. Nothing was lost or stored twice.")
+
+
+def job_heartbeat(*, job_id: int, epoch: int) -> DesiredState | None:
+    """Says that the job lives; what is wanted of it, None when a newer start has taken over."""
+    if not Job.objects.filter(pk=job_id, epoch=epoch).update(heartbeat=timezone.now()):
+        return None
+    return DesiredState(Job.objects.values_list("desired_state", flat=True).get(pk=job_id))
+
+
+def job_failed(*, job_id: int, epoch: int, error: str) -> None:
+    """Keeps the reason of a failure for the page of the job."""
+    Job.objects.filter(pk=job_id, epoch=epoch).update(last_error=error[:2000])
+
+
+def job_events_expire() -> None:
+    """Deletes events older than 30 days."""
+    JobEvent.objects.filter(at__lt=timezone.now() - timedelta(days=30)).delete()

@@ -1,0 +1,106 @@
+"""The engine's Store over PostgreSQL: heads and answers of one feed for one start of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import close_old_connections, transaction
+from django.utils import timezone
+
+from engine.operator import RegisteredQuery
+from engine.runtime.processor import Commit, Head, QueryKey
+from engine.specification import check
+from webapp.detections import sink
+from webapp.feeds.models import Feed
+from webapp.jobs.models import BatchRecord, FeedHead
+from webapp.jobs.services import job_tell
+from webapp.queries.models import QueryVersion
+
+RECORDS_KEPT = 1000
+"""Batch records of a feed that are kept for looking back."""
+
+
+class FeedStore:
+    """Implements `engine.runtime.processor.Store`."""
+
+    def __init__(self, feed: Feed, epoch: int) -> None:
+        self.feed, self.epoch = feed, epoch
+        self._engine_feed = feed.engine_feed()
+
+    def open(self) -> Head:
+        """Takes the feed over. Raises sink.Fenced when a newer start has it."""
+        with transaction.atomic():
+            head = FeedHead.objects.select_for_update(of=("self",)).get(feed=self.feed)
+            if head.epoch > self.epoch:
+                raise sink.Fenced(f"{self.feed}: epoch {head.epoch} has taken over from {self.epoch}")
+            head.epoch = self.epoch
+            head.catching_up = {}
+            head.save()
+        return Head(
+            epoch=self.epoch,
+            checkpoint=head.checkpoint,
+            last_batch=head.last_batch,
+            last_seq=head.last_seq,
+            query_version=head.query_version,
+            queries=tuple((str(key), int(version)) for key, version in head.queries),
+            snapshot=head.snapshot,
+            snapshot_seq=head.snapshot_seq,
+        )
+
+    def version(self) -> int:
+        close_old_connections()
+        return Feed.objects.values_list("query_version", flat=True).get(pk=self.feed.pk)
+
+    def queries(self, version: int) -> Sequence[RegisteredQuery]:
+        rows = QueryVersion.objects.filter(query__feed=self.feed, from_feed_version__lte=version).exclude(to_feed_version__lte=version)
+        return [self._registered(row) for row in rows.order_by("query_id", "version")]
+
+    def recall(self, keys: Sequence[QueryKey]) -> Sequence[RegisteredQuery]:
+        rows = {(str(row.query_id), row.version): row for row in QueryVersion.objects.filter(query__in=[int(key) for key, _ in keys])}
+        return [self._registered(rows[key]) for key in keys if key in rows]
+
+    def _registered(self, row: QueryVersion) -> RegisteredQuery:
+        # Regions were put in their place when the version was made, so none has to be looked up.
+        return RegisteredQuery(str(row.query_id), row.version, check(row.specification, self._engine_feed, {}))
+
+    def record(self, checkpoint: int, batch: int, version: int) -> int:
+        def insert_or_read() -> int:
+            row, _ = BatchRecord.objects.get_or_create(
+                feed=self.feed, checkpoint=checkpoint, batch=batch, defaults={"query_version": version}
+            )
+            if batch % RECORDS_KEPT == 0:
+                BatchRecord.objects.filter(feed=self.feed, checkpoint__lte=checkpoint, batch__lt=batch - RECORDS_KEPT).delete()
+            return row.query_version
+
+        return sink.patiently(insert_or_read)
+
+    def commit(self, commit: Commit) -> bool:
+        head = commit.head
+        return sink.commit(
+            sink.Commit(
+                feed_id=self.feed.pk,
+                epoch=self.epoch,
+                checkpoint=head.checkpoint,
+                batch=commit.batch,
+                changes=commit.changes,
+                late=commit.late,
+                backfill=commit.backfill,
+                progress={
+                    "last_seq": head.last_seq,
+                    "query_version": head.query_version,
+                    "queries": [list(key) for key in head.queries],
+                    "snapshot": head.snapshot,
+                    "snapshot_seq": head.snapshot_seq,
+                    "updated_at": timezone.now(),
+                    **commit.measures,
+                },
+                added=dict(commit.counted),
+            )
+        )
+
+    def catching_up(self, report: Mapping[str, Any]) -> None:
+        FeedHead.objects.filter(feed=self.feed, epoch=self.epoch).update(catching_up=dict(report))
+
+    def tell(self, kind: str, text: str) -> None:
+        job_tell(FeedHead.objects.select_related("job").get(feed=self.feed).job, kind, text)

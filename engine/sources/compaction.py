@@ -1,0 +1,139 @@
+"""Fewer, larger files for the part of an event log that is settled; and its end.
+
+Order makes it safe beside writers and readers: the larger file is complete and visible before any of its parts goes, and parts go
+oldest first. A crash between leaves overlaps, which readers ignore and the next run removes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine.failpoints import failpoint
+from engine.sources.segments import Segment, list_segments, publish, without_overlaps
+
+if TYPE_CHECKING:
+    from engine.sources.eventlog import EventLog
+
+LOCK = "compact.lock"
+SEGMENT_ROWS = 1_000_000
+"""A history file is no larger than this (unless a single segment is)."""
+GROUP_ROWS = 65_536
+"""Row groups: readers skip whole ones by their times."""
+FAN_IN = 8
+"""So many small neighbours in history are joined to one: each row is rewritten a handful of times, not with every run."""
+
+
+def compact(log: EventLog, up_to_seq: int) -> int:
+    """See `EventLog.compact`."""
+    with log.locked(LOCK):
+        for leftover in log.tmp.glob("compact-*"):
+            leftover.unlink(missing_ok=True)
+        _remove_covered(log)
+        reached = max((s.next_seq for s in list_segments(log.history)), default=0)
+        ready = [s for s in without_overlaps(list_segments(log.live)) if reached <= s.first_seq and s.next_seq <= up_to_seq + 1]
+        for run in _runs(ready):
+            _merge(log, run)
+        _join_history(log)
+        return len(ready)
+
+
+def drop_before(log: EventLog, t: int) -> int:
+    """See `EventLog.drop_before`."""
+    dropped = 0
+    with log.locked(LOCK):
+        _remove_covered(log)
+        # The last file keeps the log's end when nothing is live.
+        for segment in without_overlaps(list_segments(log.history))[:-1]:
+            if segment.max_t >= t:
+                break
+            segment.path.unlink()
+            dropped += segment.rows
+    return dropped
+
+
+def _remove_covered(log: EventLog) -> None:
+    """Deletes files whose rows are all in a history file: what a crash kept from being deleted."""
+    history = list_segments(log.history)
+    kept = without_overlaps(history)
+    for segment in [*history, *list_segments(log.live)]:
+        if segment not in kept and any(k.first_seq <= segment.first_seq and segment.next_seq <= k.next_seq for k in kept):
+            segment.path.unlink(missing_ok=True)
+
+
+def _join_history(log: EventLog) -> None:
+    """Joins the newest small history files, once there are FAN_IN of about one size."""
+    before: list[Segment] | None = None
+    while (tail := without_overlaps(list_segments(log.history))[-FAN_IN:]) != before:
+        # Much larger ones stay as they are until the small ones have grown to their size.
+        alike = max(s.rows for s in tail) <= FAN_IN * tail[-1].rows if tail else False
+        if len(tail) < FAN_IN or not alike or sum(s.rows for s in tail) > SEGMENT_ROWS:
+            return
+        before = tail
+        _merge(log, tail)
+
+
+def _runs(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
+    """Neighbours that fit into one file."""
+    run: list[Segment] = []
+    for segment in segments:
+        if run and sum(s.rows for s in run) + segment.rows > SEGMENT_ROWS:
+            yield run
+            run = []
+        run.append(segment)
+    if run:
+        yield run
+
+
+def _merge(log: EventLog, parts: Sequence[Segment]) -> None:
+    """One history file for `parts`, which then go. Parts whose columns have changed their type get files of their own."""
+    assert all(a.next_seq == b.first_seq for a, b in pairwise(parts))
+    schema = _common_schema(parts)
+    if schema is None:
+        middle = len(parts) // 2
+        _merge(log, parts[:middle])
+        _merge(log, parts[middle:])
+        return
+    name = Segment.name(parts[0].first_seq, sum(s.rows for s in parts), parts[-1].max_t)
+    target = log.history / name
+    if target not in [s.path for s in parts]:
+        mtime_ns = parts[-1].path.stat().st_mtime_ns
+        publish(lambda path: _write(path, schema, parts), log.tmp / f"compact-{name}", target, mtime_ns=mtime_ns)
+        failpoint("log.before_delete")
+        for part in parts:
+            part.path.unlink()
+            failpoint("log.in_delete")
+
+
+def _common_schema(parts: Sequence[Segment]) -> pa.Schema | None:
+    """All columns of the parts; null when one of them has types that do not go together."""
+    schemas = [pq.read_schema(part.path).remove_metadata() for part in parts]
+    if all(schema.equals(schemas[0]) for schema in schemas):
+        return schemas[0]
+    try:
+        return pa.unify_schemas(schemas) if len(parts) > 1 else schemas[0]
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return None
+
+
+def _write(path: Path, schema: pa.Schema, parts: Sequence[Segment]) -> None:
+    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=["event", "entity"]) as writer:
+        held: list[pa.Table] = []
+        for part in parts:
+            held.append(_with_columns(pq.ParquetFile(part.path).read(), schema))
+            if sum(table.num_rows for table in held) >= GROUP_ROWS:
+                writer.write_table(pa.concat_tables(held), row_group_size=GROUP_ROWS)
+                held = []
+        if held:
+            writer.write_table(pa.concat_tables(held), row_group_size=GROUP_ROWS)
+
+
+def _with_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """`table` with null columns where `schema` has more."""
+    columns = [table.column(f.name) if f.name in table.column_names else pa.nulls(table.num_rows, f.type) for f in schema]
+    return pa.table(columns, schema=schema)

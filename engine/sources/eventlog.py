@@ -1,0 +1,379 @@
+"""The event log of one feed: stamped Parquet segments that are written once, in order, and read by everyone.
+
+    <root>/<feed>/live/      committed segments, as they were appended; Spark's file source reads here
+    <root>/<feed>/history/   the same rows in fewer, larger files (engine/sources/compaction.py)
+    <root>/<feed>/tmp/       segments being written; whatever a dead writer left here is removed by the next one
+    <root>/<feed>/lock       held (flock) while rows get their numbers and until they are on disk
+
+Appends that wait for each other in one process are committed as one segment. A row is in the log when `append` has returned,
+and stays: a crash at any moment leaves whole segments without gaps in their numbers.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from engine.failpoints import failpoint
+from engine.model.batch import ENTITY, TIME
+from engine.model.events import Stamper
+from engine.sources.segments import Gap, Segment, list_segments, newest_segment, publish, without_overlaps
+
+ENTRIES = b"vedette.entries"
+"""Key of a segment's metadata: the appends it was made of, as JSON."""
+GROUP_ROWS = 250_000
+"""Waiting appends are committed together up to this many rows."""
+TABLE_ROWS = 65_536
+"""`read` joins small segments to tables of about this size: a thousand tables of a hundred rows cost readers more than the rows do."""
+LISTINGS = 50
+"""So often a listing that was disturbed by files coming and going is tried again."""
+
+
+@dataclass(frozen=True)
+class Appended:
+    """Rows `first_seq` to `last_seq` (inclusive) of the log; `last_seq = first_seq - 1` when there were none.
+
+    `repeated`: an earlier append with the same key stands there; nothing was written now.
+    """
+
+    first_seq: int
+    last_seq: int
+    repeated: bool = False
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One append as its segment remembers it: whose rows `[first_seq, first_seq + rows)` are, and the caller's own note."""
+
+    first_seq: int
+    rows: int
+    key: str | None = None
+    note: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def appended(self) -> Appended:
+        return Appended(self.first_seq, self.first_seq + self.rows - 1)
+
+
+@dataclass
+class _Waiting:
+    """An append that has not been committed yet."""
+
+    rows: pa.Table
+    key: str | None
+    note: Mapping[str, Any]
+    since: int
+    result: Appended | None = None
+    error: BaseException | None = None
+
+    @property
+    def settled(self) -> bool:
+        return self.result is not None or self.error is not None
+
+
+class EventLog:
+    """One feed's log. Any number of processes may write and read at once; one object may be shared by threads."""
+
+    def __init__(self, root: Path | str, feed: str) -> None:
+        self.folder = Path(root) / feed
+        self.live, self.history, self.tmp = (self.folder / name for name in ("live", "history", "tmp"))
+        self._queue: list[_Waiting] = []
+        self._queue_lock = threading.Lock()
+        self._turn = threading.Lock()
+
+    # -- writing ------------------------------------------------------------------------------------------------------------------
+
+    def append(self, rows: pa.Table, *, key: str | None = None, note: Mapping[str, Any] | None = None, since: int = 0) -> Appended:
+        """Puts checked, unstamped `rows` at the end of the log; they are on disk when this returns.
+
+        With a `key`, an append that stands at or beyond `since` under the same key is returned instead of writing again. `note`
+        (JSON) is kept beside the rows until they are compacted. Raises OSError: then the rows may be in the log or not, and a
+        repetition with the same key tells.
+        """
+        waiting = _Waiting(rows, key, note or {}, since)
+        with self._queue_lock:
+            self._queue.append(waiting)
+        with self._turn:
+            # Whoever held the turn before may have committed these rows together with its own.
+            if not waiting.settled:
+                self._commit_queue()
+        if waiting.error is not None:
+            raise waiting.error
+        assert waiting.result is not None
+        return waiting.result
+
+    def _commit_queue(self) -> None:
+        with self._queue_lock:
+            queue, self._queue = self._queue, []
+        try:
+            with self.locked():
+                self._sweep()
+                while queue:
+                    size = _group_size(queue)
+                    self._commit(queue[:size])
+                    queue = queue[size:]
+        except BaseException as error:
+            for waiting in queue:
+                waiting.error = waiting.error or error
+            if not isinstance(error, Exception):
+                raise
+
+    def _commit(self, group: Sequence[_Waiting]) -> None:
+        """One segment of the group's rows. Caller holds the lock."""
+        newest = self._newest()
+        next_seq, max_t = _end(newest)
+        mtime_ns = _later_than(newest)
+        known: dict[str, Appended] = {}
+        if any(waiting.key is not None for waiting in group):
+            since = min(waiting.since for waiting in group if waiting.key is not None)
+            known = {entry.key: entry.appended for entry in self.entries(since) if entry.key is not None}
+        entries: list[Entry] = []
+        answers: list[Appended] = []
+        fresh: list[pa.Table] = []
+        for waiting in group:
+            before = known.get(waiting.key) if waiting.key is not None else None
+            if before is not None:
+                answers.append(Appended(before.first_seq, before.last_seq, repeated=True))
+                continue
+            entry = Entry(next_seq, waiting.rows.num_rows, waiting.key, waiting.note)
+            answers.append(entry.appended)
+            if entry.rows:
+                entries.append(entry)
+                fresh.append(waiting.rows.replace_schema_metadata(None))
+                next_seq += entry.rows
+                if waiting.key is not None:
+                    known[waiting.key] = entry.appended
+        if fresh:
+            self._write(fresh, entries, max_t, mtime_ns)
+        for waiting, answer in zip(group, answers, strict=True):
+            waiting.result = answer
+
+    def _write(self, tables: list[pa.Table], entries: list[Entry], max_t: int | None, mtime_ns: int) -> None:
+        first_seq = entries[0].first_seq
+        rows = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+        stamped = Stamper(first_seq, max_t).stamp(rows)
+        reached = pc.max(rows.column(TIME)).as_py()
+        reached = reached if max_t is None else max(reached, max_t)
+        notes = json.dumps([[e.first_seq, e.rows, e.key, e.note] for e in entries], separators=(",", ":"))
+        stamped = stamped.replace_schema_metadata({ENTRIES: notes.encode()})
+        name = Segment.name(first_seq, rows.num_rows, reached)
+
+        def write(path: Path) -> None:
+            # Live segments are small and read a few times: fast to write counts more than small.
+            pq.write_table(stamped, path, compression="snappy", use_dictionary=["event", "entity"], write_statistics=True)
+            failpoint("log.before_rename")
+
+        publish(write, self.tmp / f"append-{name}", self.live / name, mtime_ns=mtime_ns)
+        failpoint("log.after_rename")
+
+    @contextmanager
+    def locked(self, name: str = "lock") -> Iterator[None]:
+        """Holds a lock of this log against all other processes and threads."""
+        for folder in (self.live, self.history, self.tmp):
+            folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / name).open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _sweep(self) -> None:
+        """Removes what a writer that died left behind. Caller holds the lock, so no other append is under way."""
+        for leftover in self.tmp.glob("append-*"):
+            leftover.unlink(missing_ok=True)
+
+    # -- the end ------------------------------------------------------------------------------------------------------------------
+
+    @property
+    def end(self) -> tuple[int, int | None]:
+        """The next row's number and the greatest `t` so far (null in an empty log), from file names alone."""
+        return _end(self._newest())
+
+    @property
+    def start(self) -> int:
+        """The number of the oldest row still there; that of the next row when there is none."""
+        kept = self.segments()
+        return kept[0].first_seq if kept else 0
+
+    def _newest(self) -> Segment | None:
+        # Live before history, as in `segments`: what compaction moves meanwhile is then found in its new place.
+        found = [newest_segment(self.live), *list_segments(self.history)]
+        return max((segment for segment in found if segment is not None), key=lambda s: s.next_seq, default=None)
+
+    def segments(self) -> list[Segment]:
+        """The files that hold the log, without gaps or overlaps, in order.
+
+        A file may be compacted away before it is opened: `read` and `tail` then look again. Raises Gap if rows are lost for good.
+        """
+        for attempt in range(LISTINGS):
+            try:
+                # A live file that is missing here because it was compacted is already in history there. Never the other way round.
+                live = list_segments(self.live)
+                return without_overlaps([*live, *list_segments(self.history)])
+            except Gap:
+                if attempt == LISTINGS - 1:
+                    raise
+                time.sleep(0.01)
+        raise AssertionError("unreachable")
+
+    # -- reading ------------------------------------------------------------------------------------------------------------------
+
+    def read(self, from_seq: int = 0, to_seq: int | None = None, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Stamped rows with `from_seq <= seq < to_seq` (null: up to the end as it is now), in order, in tables of bounded size.
+
+        Starts at the oldest row kept when `from_seq` is gone already. Columns that a segment does not have are missing from its
+        tables. Raises Gap if rows go (retention) before they are read.
+        """
+        stop = self.end[0] if to_seq is None else to_seq
+        return _joined(self._pieces(from_seq, stop, columns))
+
+    def _pieces(self, position: int, stop: int, columns: Sequence[str] | None) -> Iterator[pa.Table]:
+        started = False
+        while position < stop:
+            segments = [s for s in self.segments() if s.next_seq > position and s.first_seq < stop]
+            if not segments:
+                return
+            if started and segments[0].first_seq > position:
+                raise Gap(f"rows {position} to {segments[0].first_seq - 1} were dropped while they were being read")
+            try:
+                for segment in segments:
+                    for piece in _segment_rows(segment, max(position, segment.first_seq), stop, columns):
+                        yield piece
+                        started, position = True, max(position, segment.first_seq) + piece.num_rows
+            except FileNotFoundError:
+                continue
+            return
+
+    def tail(
+        self, from_t: int, to_t: int | None = None, *, columns: Sequence[str] | None = None, entities: Sequence[str] | None = None
+    ) -> pa.Table:
+        """Rows with `from_t <= t < to_t`, in order of arrival: of all entities or of those named. Reads no segment that ended before.
+
+        The table has no columns when the log is empty.
+        """
+        for _ in range(LISTINGS):
+            segments = self.segments()
+            try:
+                # Without any match the newest segment gives an empty table its columns.
+                chosen = [s for s in segments if s.max_t >= from_t] or segments[-1:]
+                found = [self._matching(s, from_t, to_t, columns, entities) for s in chosen]
+            except FileNotFoundError:
+                continue
+            full = [table for table in found if table.num_rows] or found[:1]
+            return pa.concat_tables(full, promote_options="permissive") if full else pa.table({})
+        raise Gap("the log was reorganised faster than it could be read")
+
+    def _matching(
+        self, segment: Segment, from_t: int, to_t: int | None, columns: Sequence[str] | None, entities: Sequence[str] | None
+    ) -> pa.Table:
+        with pq.ParquetFile(segment.path) as file:
+            groups = [g for g in range(file.num_row_groups) if _may_hold(file, g, from_t, to_t)]
+            wanted = None if columns is None else [name for name in file.schema_arrow.names if name in {*columns, TIME, ENTITY}]
+            table = file.read_row_groups(groups, columns=wanted).replace_schema_metadata(None)
+        keep = pc.greater_equal(table.column(TIME), from_t)
+        if to_t is not None:
+            keep = pc.and_(keep, pc.less(table.column(TIME), to_t))
+        if entities is not None:
+            keep = pc.and_(keep, pc.is_in(table.column(ENTITY), pa.array(entities, pa.string())))
+        table = table.filter(keep)
+        return table if columns is None else table.select([name for name in columns if name in table.column_names])
+
+    def entries(self, from_seq: int = 0) -> Iterator[Entry]:
+        """The appends of live segments that end beyond `from_seq`, in order; heartbeats and other writers' included."""
+        for segment in list_segments(self.live):
+            if segment.next_seq > from_seq:
+                metadata = pq.read_schema(segment.path).metadata or {}
+                for first_seq, rows, key, note in json.loads(metadata.get(ENTRIES, b"[]")):
+                    yield Entry(first_seq, rows, key, note)
+
+    # -- upkeep -------------------------------------------------------------------------------------------------------------------
+
+    def compact(self, up_to_seq: int) -> int:
+        """Moves live segments with all rows <= `up_to_seq` into larger files in history; returns how many were moved.
+
+        Readers are not disturbed. The caller sees to it that Spark needs the segments no more and that their entries are settled.
+        """
+        from engine.sources.compaction import compact
+
+        return compact(self, up_to_seq)
+
+    def drop_before(self, t: int) -> int:
+        """Deletes the oldest history segments whose rows all have times < `t`; returns how many rows went. The newest file stays."""
+        from engine.sources.compaction import drop_before
+
+        return drop_before(self, t)
+
+
+def _group_size(queue: Sequence[_Waiting]) -> int:
+    """How many of the first waiting appends go into one segment: at least one, all of one schema."""
+    rows = 0
+    for position, waiting in enumerate(queue):
+        rows += waiting.rows.num_rows
+        if position and (rows > GROUP_ROWS or not waiting.rows.schema.equals(queue[0].rows.schema)):
+            return position
+    return len(queue)
+
+
+def _end(newest: Segment | None) -> tuple[int, int | None]:
+    return (0, None) if newest is None else (newest.next_seq, newest.max_t)
+
+
+def _later_than(newest: Segment | None) -> int:
+    """Now, or a millisecond after the newest segment's modification time if the clock has not come so far: Spark sorts by it, in ms."""
+    now = time.time_ns() // 1_000_000
+    if newest is not None:
+        now = max(now, _mtime_ns(newest) // 1_000_000 + 1)
+    return now * 1_000_000
+
+
+def _mtime_ns(segment: Segment) -> int:
+    """The modification time; that of the history file, which keeps it, if the segment was compacted a moment ago."""
+    try:
+        return segment.path.stat().st_mtime_ns
+    except FileNotFoundError:
+        history = list_segments(segment.path.parent.parent / "history")
+        return max((s.path.stat().st_mtime_ns for s in history), default=0)
+
+
+def _segment_rows(segment: Segment, from_seq: int, to_seq: int, columns: Sequence[str] | None) -> Iterator[pa.Table]:
+    """Rows `[from_seq, to_seq)` of one file, a row group at a time: numbers are dense, so positions are differences."""
+    with pq.ParquetFile(segment.path) as file:
+        names = file.schema_arrow.names
+        wanted = None if columns is None else [name for name in columns if name in names]
+        first = segment.first_seq
+        for group in range(file.num_row_groups):
+            after = first + file.metadata.row_group(group).num_rows
+            if first < to_seq and after > from_seq:
+                begin = max(from_seq, first)
+                table = file.read_row_group(group, columns=wanted).replace_schema_metadata(None)
+                yield table.slice(begin - first, min(to_seq, after) - begin)
+            first = after
+
+
+def _may_hold(file: pq.ParquetFile, group: int, from_t: int, to_t: int | None) -> bool:
+    """Whether the row group's statistics leave room for a row in the time span."""
+    statistics = file.metadata.row_group(group).column(file.schema_arrow.names.index(TIME)).statistics
+    if statistics is None or not statistics.has_min_max:
+        return True
+    return bool(statistics.max >= from_t and (to_t is None or statistics.min < to_t))
+
+
+def _joined(pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows with small neighbours of one schema put together."""
+    held: list[pa.Table] = []
+    for piece in pieces:
+        if held and (piece.schema != held[0].schema or sum(p.num_rows for p in held) >= TABLE_ROWS):
+            yield pa.concat_tables(held)
+            held = []
+        held.append(piece)
+    if held:
+        yield pa.concat_tables(held)

@@ -1,0 +1,447 @@
+"""The event log: nothing lost, nothing twice, nothing half, whoever dies and whoever reads meanwhile."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.failpoints import VARIABLE
+from engine.sources.eventlog import Appended, Entry, EventLog
+from engine.sources.segments import Gap, Segment, list_segments, without_overlaps
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def rows(*times: int, entity: str = "a", **columns: object) -> pa.Table:
+    """One row for each time."""
+    n = len(times)
+    table = pa.table({"event": pa.array(["position"] * n), "entity": pa.array([entity] * n), "t": pa.array(times, pa.int64())})
+    for name, value in columns.items():
+        table = table.append_column(name, pa.array([value] * n))
+    return table
+
+
+def stored(log: EventLog, from_seq: int = 0, to_seq: int | None = None) -> list[tuple[int, int, int]]:
+    """(seq, t, clock) of what `read` gives; checks that the numbers are dense."""
+    found = [row for table in log.read(from_seq, to_seq) for row in zip(*(table[c].to_pylist() for c in ("seq", "t", "clock")), strict=True)]
+    assert [seq for seq, _, _ in found] == list(range(found[0][0], found[0][0] + len(found))) if found else True
+    return found
+
+
+def times(log: EventLog, from_seq: int = 0, to_seq: int | None = None) -> list[int]:
+    return [t for _, t, _ in stored(log, from_seq, to_seq)]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> EventLog:
+    return EventLog(tmp_path, "city")
+
+
+# -- appending and reading --------------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_log_has_no_rows_and_ends_at_zero(log: EventLog) -> None:
+    assert (log.end, list(log.read()), log.segments(), log.start) == ((0, None), [], [], 0)
+    assert log.tail(0).num_rows == 0
+
+
+def test_rows_get_their_number_and_the_greatest_time_before_them(log: EventLog) -> None:
+    assert log.append(rows(5, 3)) == Appended(0, 1)
+    assert log.append(rows(9, 4)) == Appended(2, 3)
+    found = stored(log)
+    assert [(seq, t) for seq, t, _ in found] == [(0, 5), (1, 3), (2, 9), (3, 4)]
+    assert [clock for _, _, clock in found][1:] == [5, 5, 9]
+    assert found[0][2] < 5
+    assert log.end == (4, 9)
+
+
+def test_an_append_without_rows_writes_nothing(log: EventLog) -> None:
+    assert log.append(rows()) == Appended(0, -1)
+    assert log.segments() == []
+
+
+def test_negative_times_and_names(log: EventLog) -> None:
+    log.append(rows(-7, -9))
+    assert log.end == (2, -7)
+    assert [s.path.name for s in log.segments()] == ["00000000000000000000-2--7.parquet"]
+
+
+def test_modification_times_increase_by_a_millisecond_at_least(log: EventLog) -> None:
+    for t in range(30):
+        log.append(rows(t))
+    stamps = [s.path.stat().st_mtime_ns // 1_000_000 for s in log.segments()]
+    assert stamps == sorted(set(stamps))
+
+
+def test_modification_times_increase_even_when_the_clock_was_ahead(log: EventLog) -> None:
+    log.append(rows(1))
+    ahead = time.time_ns() + 3_600_000_000_000
+    os.utime(log.segments()[0].path, ns=(ahead, ahead))
+    log.append(rows(2))
+    assert log.segments()[1].path.stat().st_mtime_ns // 1_000_000 == ahead // 1_000_000 + 1
+
+
+def test_part_of_the_log_is_read_across_segments(log: EventLog) -> None:
+    for t in range(0, 30, 3):
+        log.append(rows(t, t + 1, t + 2))
+    assert times(log, 4, 17) == list(range(4, 17))
+    assert times(log, 28) == [28, 29]
+    assert times(log, 30) == times(log, 7, 7) == []
+
+
+def test_columns_can_be_chosen_and_new_ones_appear_in_the_middle(log: EventLog) -> None:
+    log.append(rows(1, sog=2.5))
+    log.append(rows(2, sog=3.5, name="x"))
+    assert [table.to_pydict() for table in log.read(columns=["t", "name"])] == [{"t": [1]}, {"t": [2], "name": ["x"]}]
+    log.compact(1)
+    assert [table.to_pydict() for table in log.read(columns=["t", "name"])] == [{"t": [1, 2], "name": [None, "x"]}]
+
+
+def test_a_column_that_changed_its_type_keeps_both(log: EventLog) -> None:
+    log.append(rows(1, value=1))
+    log.append(rows(2, value="one"))
+    assert log.compact(1) == 2
+    assert [table["value"].to_pylist() for table in log.read()] == [[1], ["one"]]
+
+
+def test_small_segments_are_joined_for_readers(log: EventLog) -> None:
+    for t in range(20):
+        log.append(rows(t))
+    assert [table.num_rows for table in log.read()] == [20]
+
+
+# -- keys -------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_key_is_appended_once(log: EventLog) -> None:
+    first = log.append(rows(1, 2), key="k")
+    log.append(rows(3))
+    again = log.append(rows(1, 2), key="k")
+    assert again == Appended(first.first_seq, first.last_seq, repeated=True)
+    assert times(log) == [1, 2, 3]
+
+
+def test_a_key_is_found_by_another_writer_and_its_note_is_kept(tmp_path: Path) -> None:
+    EventLog(tmp_path, "f").append(rows(1), key="k", note={"dead": 2})
+    log = EventLog(tmp_path, "f")
+    assert log.append(rows(1), key="k").repeated
+    assert list(log.entries()) == [Entry(0, 1, "k", {"dead": 2})]
+    assert list(log.entries(1)) == []
+
+
+def test_one_key_from_many_threads_is_written_once(log: EventLog) -> None:
+    answers: list[Appended] = []
+    threads = [threading.Thread(target=lambda: answers.append(log.append(rows(7), key="k"))) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert times(log) == [7]
+    assert sorted(a.repeated for a in answers) == [False] + [True] * 15
+
+
+def test_waiting_appends_become_one_segment(log: EventLog) -> None:
+    answers: dict[int, Appended] = {}
+    with log.locked():
+        threads = [threading.Thread(target=lambda t=t: answers.update({t: log.append(rows(t), key=str(t))})) for t in range(20)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.2)
+    for thread in threads:
+        thread.join()
+    # The first to come has the turn alone, the others are its followers.
+    assert len(log.segments()) == 2
+    assert {t: times(log, a.first_seq, a.last_seq + 1) for t, a in answers.items()} == {t: [t] for t in range(20)}
+    assert [e.key for e in log.entries()] == [str(t) for t in times(log)]
+
+
+def test_a_failing_disk_is_told_to_every_waiting_append_and_the_log_goes_on(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "log.before_rename=raise")
+    with pytest.raises(OSError, match=r"log\.before_rename"):
+        log.append(rows(1))
+    monkeypatch.delenv(VARIABLE)
+    assert list(log.tmp.iterdir()) == []
+    assert log.append(rows(2)) == Appended(0, 0)
+
+
+# -- time -------------------------------------------------------------------------------------------------------------------------
+
+
+def test_tail_gives_a_span_of_time_of_all_or_of_some_entities(log: EventLog) -> None:
+    log.append(rows(1, 5, entity="a"))
+    log.append(rows(3, 9, entity="b"))
+    log.append(rows(2, entity="c"))
+    assert log.tail(3)["t"].to_pylist() == [5, 3, 9]
+    assert log.tail(2, 5)["t"].to_pylist() == [3, 2]
+    assert log.tail(0, entities=["b", "c"], columns=["t"]).to_pydict() == {"t": [3, 9, 2]}
+    log.compact(3)
+    assert log.tail(3)["t"].to_pylist() == [5, 3, 9]
+
+
+def test_tail_opens_no_segment_that_ended_before(log: EventLog) -> None:
+    log.append(rows(1))
+    log.append(rows(9))
+    log.segments()[0].path.write_bytes(b"not opened")
+    assert log.tail(2)["t"].to_pylist() == [9]
+
+
+def test_the_oldest_history_goes_and_the_rest_stays(log: EventLog) -> None:
+    for t in (10, 20, 30):
+        log.append(rows(t, t - 5))
+        log.compact(log.end[0] - 1)
+    assert log.drop_before(20) == 2
+    assert (times(log), log.start, log.end) == ([20, 15, 30, 25], 2, (6, 30))
+    assert log.drop_before(1000) == 2
+    assert (times(log), log.end) == ([30, 25], (6, 30))
+    assert log.append(rows(1)) == Appended(6, 6)
+
+
+# -- compaction -------------------------------------------------------------------------------------------------------------------
+
+
+def test_only_whole_segments_up_to_the_position_are_compacted(log: EventLog) -> None:
+    for t in (0, 2, 4):
+        log.append(rows(t, t + 1))
+    assert log.compact(4) == 2
+    assert ([s.first_seq for s in list_segments(log.live)], [s.rows for s in list_segments(log.history)]) == ([4], [4])
+    assert times(log) == list(range(6))
+    assert log.compact(5) == 1
+    assert list_segments(log.live) == []
+    assert log.append(rows(6)) == Appended(6, 6)
+
+
+def test_small_history_files_are_joined(log: EventLog) -> None:
+    for t in range(200):
+        log.append(rows(t))
+        log.compact(t)
+    assert len(list_segments(log.history)) < 30
+    assert times(log) == list(range(200))
+
+
+def test_overlaps_are_ignored_and_gaps_are_faults() -> None:
+    def segment(first: int, n: int) -> Segment:
+        return Segment(first, n, 0, Path(f"{first}-{n}"))
+
+    assert without_overlaps([segment(0, 2), segment(0, 6), segment(2, 2), segment(6, 1)]) == [segment(0, 6), segment(6, 1)]
+    with pytest.raises(Gap, match="rows 2 to 2 are missing"):
+        without_overlaps([segment(0, 2), segment(3, 1)])
+
+
+@pytest.mark.parametrize("place", ["log.before_delete", "log.in_delete"])
+def test_a_crash_inside_compaction_leaves_the_same_rows(log: EventLog, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for t in range(10):
+        log.append(rows(t))
+    monkeypatch.setenv(VARIABLE, f"{place}=raise")
+    with pytest.raises(OSError, match=place):
+        log.compact(7)
+    monkeypatch.delenv(VARIABLE)
+    assert times(log) == list(range(10))
+    assert log.append(rows(10)) == Appended(10, 10)
+    log.compact(8)
+    assert times(log) == list(range(11))
+    assert [s.first_seq for s in list_segments(log.live)] == [9, 10]
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.lists(st.integers(-5, 40), max_size=4), st.sampled_from([None, "k", "l"])),
+        st.tuples(st.just("compact"), st.integers(-1, 30)),
+        st.tuples(st.just("drop"), st.integers(-5, 40)),
+        st.tuples(st.just("read"), st.integers(0, 20), st.integers(0, 25)),
+        st.tuples(st.just("reopen")),
+    ),
+    max_size=25,
+)
+
+
+@given(steps=STEPS)
+def test_the_log_behaves_like_a_list(steps: list[tuple]) -> None:
+    """Model: all rows ever appended with their clock; a key answers for its first append while that is live."""
+    with tempfile.TemporaryDirectory() as folder:
+        log, model, keys = EventLog(folder, "f"), [], {}
+        for step in steps:
+            if step[0] == "append":
+                _, ts, key = step
+                answer = log.append(rows(*ts), key=key)
+                live = [e.key for e in log.entries()]
+                if key in keys and answer.repeated:
+                    assert (answer.first_seq, answer.last_seq) == keys[key]
+                    continue
+                assert not answer.repeated
+                assert (answer.first_seq, answer.last_seq) == (len(model), len(model) + len(ts) - 1)
+                model += ts
+                if key is not None and ts:
+                    assert key in live
+                    keys[key] = (answer.first_seq, answer.last_seq)
+            elif step[0] == "compact":
+                log.compact(step[1])
+                keys = {e.key: (e.appended.first_seq, e.appended.last_seq) for e in log.entries() if e.key}
+            elif step[0] == "drop":
+                log.drop_before(step[1])
+                assert all(t < step[1] for t in model[: log.start])
+            elif step[0] == "read":
+                start = max(step[1], log.start)
+                assert times(log, step[1], step[2]) == model[start : step[2]]
+            else:
+                log = EventLog(folder, "f")
+            kept = stored(log)
+            assert [t for _, t, _ in kept] == model[log.start :]
+            assert [c for s, _, c in kept if s > 0] == [max(model[:s]) for s, _, _ in kept if s > 0]
+            assert log.end == (len(model), max(model) if model else None)
+            wanted = [t for t in model[log.start :] if 5 <= t < 20]
+            assert (log.tail(5, 20)["t"].to_pylist() if model else []) == wanted
+
+
+# -- other processes --------------------------------------------------------------------------------------------------------------
+
+WRITER = """
+import sys, threading
+import pyarrow as pa
+from engine.sources.eventlog import EventLog
+log, name, count = EventLog(sys.argv[1], "f"), sys.argv[2], int(sys.argv[3])
+
+def work(thread):
+    for i in range(count):
+        t = pa.array([i * 2, i * 2 + 1], pa.int64())
+        rows = pa.table({"event": pa.array(["position"] * 2), "entity": pa.array([f"{name}{thread}"] * 2), "t": t})
+        answer = log.append(rows, key=f"{name}-{thread}-{i}")
+        print(thread, i, answer.first_seq, flush=True)
+
+threads = [threading.Thread(target=work, args=(n,)) for n in range(int(sys.argv[4]))]
+[t.start() for t in threads]; [t.join() for t in threads]
+"""
+
+
+def start_writer(folder: Path, name: str, count: int, threads: int = 1, failpoints: str = "") -> subprocess.Popen[str]:
+    environment = {**os.environ, VARIABLE: failpoints, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", WRITER, str(folder), name, str(count), str(threads)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def check_acknowledged(log: EventLog, name: str, acknowledged: list[str]) -> None:
+    """Every acknowledged append is there where it was said to be, whole."""
+    kept = pa.concat_tables(log.read())
+    assert kept["seq"].to_pylist() == list(range(kept.num_rows))
+    entities, ts = kept["entity"].to_pylist(), kept["t"].to_pylist()
+    for line in acknowledged:
+        thread, i, first = (int(part) for part in line.split())
+        assert entities[first : first + 2] == [f"{name}{thread}"] * 2
+        assert ts[first : first + 2] == [i * 2, i * 2 + 1]
+
+
+def test_two_processes_with_threads_share_a_log(tmp_path: Path) -> None:
+    writers = {name: start_writer(tmp_path, name, 40, threads=3) for name in "ab"}
+    lines = {name: writer.communicate(timeout=60)[0].splitlines() for name, writer in writers.items()}
+    log = EventLog(tmp_path, "f")
+    assert log.end[0] == 2 * 2 * 3 * 40
+    for name in "ab":
+        assert len(lines[name]) == 120
+        check_acknowledged(log, name, lines[name])
+        for thread in range(3):
+            mine = log.tail(0, entities=[f"{name}{thread}"])["t"].to_pylist()
+            assert mine == list(range(80))
+
+
+@pytest.mark.parametrize("place", ["log.before_rename", "log.after_rename"])
+def test_a_writer_killed_at_a_failpoint_repeats_its_key_without_a_double(tmp_path: Path, place: str) -> None:
+    killed = start_writer(tmp_path, "w", 10, failpoints=f"{place}=kill@4")
+    acknowledged = killed.communicate(timeout=60)[0].splitlines()
+    assert (killed.returncode, len(acknowledged)) == (-signal.SIGKILL, 3)
+    log = EventLog(tmp_path, "f")
+    assert log.end[0] == (6 if place == "log.before_rename" else 8)
+    again = start_writer(tmp_path, "w", 10)
+    check_acknowledged(log, "w", acknowledged + again.communicate(timeout=60)[0].splitlines())
+    assert log.tail(0, entities=["w0"])["t"].to_pylist() == list(range(20))
+    assert list(log.tmp.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_writer_killed_at_random_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    """Kill -9 in a loop while another process writes and this one compacts and reads."""
+    chance = random.Random(7)
+    log = EventLog(tmp_path, "f")
+    steady = start_writer(tmp_path, "s", 400)
+    acknowledged: list[str] = []
+    for _ in range(12):
+        writer = start_writer(tmp_path, "w", 100_000, threads=2)
+        assert writer.stdout is not None
+        first = writer.stdout.readline()
+        time.sleep(chance.uniform(0, 0.25))
+        writer.kill()
+        acknowledged += [line for line in [first, *writer.stdout.read().splitlines(keepends=True)] if line.endswith("\n")]
+        writer.wait()
+        log.compact(chance.randrange(log.end[0]))
+        check_acknowledged(log, "w", [])
+    steady_lines = steady.communicate(timeout=60)[0].splitlines()
+    check_acknowledged(log, "w", [line for line in acknowledged if line.strip()])
+    check_acknowledged(log, "s", steady_lines)
+    assert log.tail(0, entities=["s0"])["t"].to_pylist() == list(range(800))
+
+
+def test_readers_see_every_row_once_while_segments_move(tmp_path: Path) -> None:
+    log, stop, faults = EventLog(tmp_path, "f"), threading.Event(), []
+
+    def read() -> None:
+        own = EventLog(tmp_path, "f")
+        while not stop.is_set():
+            end = own.end[0]
+            found = times(own)
+            if found[:end] != list(range(end)) or own.end[0] < end:
+                faults.append((end, found))
+
+    def compact() -> None:
+        while not stop.is_set():
+            end = log.end[0]
+            log.compact(end - 3)
+
+    threads = [threading.Thread(target=read), threading.Thread(target=read), threading.Thread(target=compact)]
+    log.append(rows(0))
+    for thread in threads:
+        thread.start()
+    for t in range(1, 300):
+        log.append(rows(t))
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+    assert times(log) == list(range(300))
+
+
+def test_a_reader_half_way_goes_on_when_its_files_were_compacted(log: EventLog) -> None:
+    for t in range(6):
+        log.append(rows(t, **{f"c{t}": 1}))  # a column of its own each time, so that tables are not joined
+    reader = log.read()
+    first = next(reader)["t"].to_pylist()
+    log.compact(5)
+    assert first + [t for table in reader for t in table["t"].to_pylist()] == list(range(6))
+
+
+def test_a_reader_is_told_when_rows_were_dropped_under_it(log: EventLog) -> None:
+    for t in range(6):
+        log.append(rows(t, **{f"c{t}": 1}))
+    reader = log.read()
+    next(reader)
+    log.compact(3)
+    log.compact(4)
+    log.compact(5)
+    log.drop_before(5)
+    with pytest.raises(Gap):
+        list(reader)
+
+
+def test_segments_are_plain_parquet_with_numbers(log: EventLog) -> None:
+    log.append(rows(4, sog=1.5))
+    table = pq.read_table(log.segments()[0].path)
+    assert table.column_names == ["event", "entity", "t", "sog", "seq", "clock"]
+    assert table.schema.field("seq").type == table.schema.field("clock").type == pa.int64()

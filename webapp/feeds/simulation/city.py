@@ -1,0 +1,170 @@
+"""Feed `city`: cars on the streets of a fictional city, garages that they enter, pass and leave, advertisements along the streets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from webapp.feeds.simulation.journeys import Floats, Ints, Journey, Journeys, Plane, Point, Schedule, Wobble, course
+from webapp.feeds.simulation.roads import CENTRE, LINES, Node, Roads
+from webapp.feeds.simulation.world import Happening, Place
+
+PLANE = Plane(7.46, 51.96)
+CARS, GARAGES, ADVERTISEMENTS = 2_000, 60, 200
+GARAGE_M = 30.0
+GARAGE_OFFSET_M = 24.0
+"""From the middle of the street to the middle of the garage: a receiver's error can carry a passing car inside."""
+VISITORS = 0.3
+"""The part of the cars that call at a garage in each round."""
+
+
+@dataclass(frozen=True)
+class Garage:
+    """A square beside a street: between crossings `a` and `b`, `door` on the street, `along` the street's direction."""
+
+    name: str
+    a: Node
+    b: Node
+    door: Point
+    centre: Point
+    along: Point
+
+    def ring(self) -> list[Point]:
+        (cx, cy), (ax, ay), half = self.centre, self.along, GARAGE_M / 2
+        return [(cx + half * (p * ax - q * ay), cy + half * (p * ay + q * ax)) for p, q in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
+
+
+class City:
+    """The world of one seed. Everything asked of it is a pure function of the seed and the times asked for."""
+
+    feed = "city"
+
+    def __init__(self, seed: int = 1) -> None:
+        self.seed = seed
+        chance = np.random.default_rng([seed, 0])
+        self.roads = Roads.build(chance)
+        self.garages = self._garages(chance)
+        self.advertisements = self._advertisements(chance)
+        journeys = [self._journey(np.random.default_rng([seed, 1, car])) for car in range(CARS)]
+        self.journeys = Journeys(journeys, chance.integers(0, 3_600_000, CARS))
+        self.schedule = Schedule(chance.integers(2_000, 5_001, CARS), chance.integers(0, 5_000, CARS))
+        self.wobble = Wobble(chance, 4.0 + 11.0 * chance.random(CARS) ** 2)
+        self.names = pa.array([f"car-{car + 1:04d}" for car in range(CARS)])
+
+    # -- what ingest is sent ------------------------------------------------------------------------------------------------------
+
+    def rows(self, start: int, end: int, *, rate: float = 1.0) -> pa.Table:
+        """All reports with start <= t < end in order of time. `rate`: how many times faster than life cars move."""
+        return self._reports(*self.schedule.reports(start, end), rate)
+
+    def everybody(self, t: int, *, rate: float = 1.0) -> pa.Table:
+        """One report of every car at `t`: puts all of them on a map at once."""
+        return self._reports(np.arange(CARS, dtype=np.int64), np.full(CARS, t, np.int64), rate)
+
+    def _reports(self, car: Ints, t: Ints, rate: float) -> pa.Table:
+        moved = t if rate == 1.0 else (t * rate).astype(np.int64)
+        x, y, vx, vy = self.journeys.at(car, moved)
+        east, north = self.wobble.at(car, t)
+        lon, lat = PLANE.to_degrees(x + east, y + north)
+        speed: Floats = np.round(3.6 * rate * np.hypot(vx, vy), 1)
+        return pa.table({"entity": self.names.take(pa.array(car)), "t": t, "x": lon, "y": lat, "speed": speed, "heading": course(vx, vy)})
+
+    # -- what is true -------------------------------------------------------------------------------------------------------------
+
+    def truth(self, start: int, end: int) -> list[Happening]:
+        """Which cars truly call at which garage: the times between which they stand inside (at rate 1)."""
+        names = self.names.to_pylist()
+        return [Happening("visit", (names[car],), stop.place, stop.arrive, stop.leave) for car, stop in self.journeys.stops(start, end)]
+
+    def places(self) -> list[Place]:
+        """Garages and advertisement areas as regions."""
+        garages = [Place(g.name, self._polygon(g.ring()), ("garage",)) for g in self.garages]
+        return garages + [Place(name, self._polygon(ring), ("advertisement",)) for name, ring in self.advertisements]
+
+    @staticmethod
+    def _polygon(ring: list[Point]) -> dict[str, Any]:
+        return {"type": "Polygon", "coordinates": [PLANE.ring(ring)]}
+
+    # -- building -----------------------------------------------------------------------------------------------------------------
+
+    def _node(self, chance: np.random.Generator) -> Node:
+        """A crossing, more often near the centre."""
+        i, j = np.clip(np.round(chance.normal(CENTRE, 6.5, 2)), 0, LINES - 1).astype(int)
+        return int(i), int(j)
+
+    def _street(self, chance: np.random.Generator) -> tuple[Node, Node]:
+        i, j = (min(k, LINES - 2) for k in self._node(chance))
+        return ((i, j), (i + 1, j)) if chance.random() < 0.5 else ((i, j), (i, j + 1))
+
+    def _streets(self, chance: np.random.Generator, n: int) -> list[tuple[Node, Node]]:
+        """`n` different streets."""
+        found: dict[tuple[Node, Node], None] = {}
+        while len(found) < n:
+            found[self._street(chance)] = None
+        return list(found)
+
+    def _garages(self, chance: np.random.Generator) -> list[Garage]:
+        garages = []
+        for number, (a, b) in enumerate(self._streets(chance, GARAGES), 1):
+            (ax, ay), (bx, by) = self.roads.point(a), self.roads.point(b)
+            length = float(np.hypot(bx - ax, by - ay))
+            ux, uy = (bx - ax) / length, (by - ay) / length
+            door = ((ax + bx) / 2, (ay + by) / 2)
+            side = 1 if chance.random() < 0.5 else -1
+            centre = (door[0] - side * GARAGE_OFFSET_M * uy, door[1] + side * GARAGE_OFFSET_M * ux)
+            garages.append(Garage(f"Garage {number:02d}", a, b, door, centre, (ux, uy)))
+        return garages
+
+    def _advertisements(self, chance: np.random.Generator) -> list[tuple[str, list[Point]]]:
+        """Strips over the street, 100 to 300 m long and 50 m wide."""
+        areas = []
+        for number, (a, b) in enumerate(self._streets(chance, ADVERTISEMENTS), 1):
+            (ax, ay), (bx, by) = self.roads.point(a), self.roads.point(b)
+            length = float(np.hypot(bx - ax, by - ay))
+            ux, uy = (bx - ax) / length, (by - ay) / length
+            half = min(length / 2 - 10, chance.uniform(50, 150))
+            cx, cy = (ax + bx) / 2, (ay + by) / 2
+            ring = [(cx + p * half * ux - q * 25 * uy, cy + p * half * uy + q * 25 * ux) for p, q in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
+            areas.append((f"Advertisement {number:03d}", ring))
+        return areas
+
+    def _journey(self, chance: np.random.Generator) -> Journey:
+        """From home over a few errands, perhaps a garage, and home again."""
+        home = self._node(chance)
+        journey, here, haste = Journey(self.roads.point(home)), home, chance.uniform(0.85, 1.15)
+        errands: list[Node | Garage] = [self._node(chance) for _ in range(int(chance.integers(2, 5)))]
+        if chance.random() < VISITORS:
+            errands.insert(int(chance.integers(0, len(errands) + 1)), self.garages[int(chance.integers(GARAGES))])
+        for errand in [*errands, home]:
+            if isinstance(errand, Garage):
+                self._drive(journey, here, errand.a, haste, chance)
+                self._call_at(journey, errand, haste, chance)
+                here = errand.b
+            else:
+                self._drive(journey, here, errand, haste, chance)
+                here = errand
+                if errand is not home:
+                    journey.wait(int(chance.integers(10_000, 120_000)))
+        journey.wait(int(chance.integers(10_000, 60_000)))
+        return journey
+
+    def _drive(self, journey: Journey, a: Node, b: Node, haste: float, chance: np.random.Generator) -> None:
+        before = a
+        for node in self.roads.route(a, b, chance):
+            journey.go(self.roads.point(node), haste * self.roads.speed(before, node))
+            before = node
+
+    def _call_at(self, journey: Journey, garage: Garage, haste: float, chance: np.random.Generator) -> None:
+        """In, a short call or a long one, and out to the street's other end."""
+        kinds = ((5_000, 25_000), (40_000, 110_000), (150_000, 600_000))
+        shortest, longest = kinds[int(chance.choice(3, p=(0.4, 0.3, 0.3)))]
+        bay = (garage.centre[0] + chance.uniform(-4, 4), garage.centre[1] + chance.uniform(-4, 4))
+        speed = haste * self.roads.speed(garage.a, garage.b)
+        journey.go(garage.door, speed)
+        journey.go(bay, 3.0)
+        journey.wait(int(chance.integers(shortest, longest)), garage.name)
+        journey.go(garage.door, 3.0)
+        journey.go(self.roads.point(garage.b), speed)

@@ -1,0 +1,50 @@
+"""What every demo world offers: rows to send, places to watch, and the truth to compare answers with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Place:
+    """A region of the world: a GeoJSON polygon, and what it is."""
+
+    name: str
+    geometry: dict[str, Any]
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Happening:
+    """Something that truly happens from `start` to `end` (milliseconds), whatever receivers report."""
+
+    kind: str
+    entities: tuple[str, ...]
+    place: str | None
+    start: int
+    end: int
+
+
+class World(Protocol):
+    """A demo world of one seed."""
+
+    feed: str
+
+    def rows(self, start: int, end: int, *, rate: float = 1.0) -> pa.Table:
+        """All reports with start <= t < end in order of time."""
+        ...
+
+    def everybody(self, t: int, *, rate: float = 1.0) -> pa.Table:
+        """One report of everything at `t`."""
+        ...
+
+    def truth(self, start: int, end: int) -> list[Happening]:
+        """What truly happens and overlaps [start, end)."""
+        ...
+
+    def places(self) -> list[Place]:
+        """The regions of this world."""
+        ...

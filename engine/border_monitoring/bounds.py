@@ -1,0 +1,174 @@
+"""Sorted bounds with the partner end beside each bound: the index of ranges and of wide rectangles.
+
+All bounds of one dimension are sorted. A value that moves from v0 to v1 changes the answer only of the queries whose bounds lie between
+the two; with the other end of its query beside it each bound decides by itself (for v0 < v1: a lower bound in (v0, v1] enters iff its
+upper one is beyond v1, an upper bound leaves iff its lower one is at most v0), so no set difference is formed.
+In d dimensions a query whose bounds are crossed in several of them is reported in the first only, and the check of the other
+dimensions stops at the first that refutes.
+
+All ranges are half-open `[low, high)`; a closed end becomes the next double above it.
+
+References: [BMQ] 4.1, 4.3 (RS list, Lemma 1), 5.3 (cross-check, Fig. 6). Departure: partner bounds instead of differences of sets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from engine.border_monitoring.moves import IN, OUT
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Immutable index over n boxes in d dimensions.
+
+    `low`, `high`: (n, d), unbounded ends infinite. Dimension j owns the entries `first[j]` to `first[j + 1]` of `bound` (ascending),
+    `partner` (the other end) and `owner` (box k as k for its lower end, ~k for its upper). `directory[j]` gives, for each of its
+    equal-width slots from `origin[j]` on, the first entry at or above the slot's start.
+    """
+
+    low: Floats
+    high: Floats
+    first: npt.NDArray[np.int64]
+    bound: Floats
+    partner: Floats
+    owner: Ints
+    directory: npt.NDArray[np.int32]
+    origin: Floats
+    scale: Floats
+
+    @property
+    def nbytes(self) -> int:
+        return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
+
+
+def build_bounds(low: Floats, high: Floats) -> Bounds:
+    """Index over the boxes `[low, high)`, arrays (n, d). A box empty in some dimension is never entered."""
+    n, d = low.shape
+    alive = (low < high).all(axis=1)
+    first = [0]
+    bounds, partners, owners = [], [], []
+    slots = max(16, 2 * n)
+    directory = np.zeros((d, slots + 2), np.int32)
+    origin, scale = np.zeros(d), np.zeros(d)
+    numbers = np.arange(n, dtype=np.int32)
+    for j in range(d):
+        lower = alive & np.isfinite(low[:, j])
+        upper = alive & np.isfinite(high[:, j])
+        bound = np.concatenate([low[lower, j], high[upper, j]])
+        order = np.argsort(bound, kind="stable")
+        bound = bound[order]
+        bounds.append(bound)
+        partners.append(np.concatenate([high[lower, j], low[upper, j]])[order])
+        owners.append(np.concatenate([numbers[lower], ~numbers[upper]])[order])
+        first.append(first[-1] + len(bound))
+        if len(bound):
+            origin[j] = bound[0]
+            width = bound[-1] - bound[0]
+            scale[j] = slots / width if width > 0 and np.isfinite(slots / width) else 0.0
+            places = _slot_of(bound, origin[j], scale[j], slots)
+            directory[j] = np.searchsorted(places, np.arange(slots + 2), side="left")
+    return Bounds(
+        low=np.ascontiguousarray(low, np.float64),
+        high=np.ascontiguousarray(high, np.float64),
+        first=np.array(first, np.int64),
+        bound=np.concatenate(bounds),
+        partner=np.concatenate(partners),
+        owner=np.concatenate(owners).astype(np.int32),
+        directory=directory,
+        origin=origin,
+        scale=scale,
+    )
+
+
+def _slot_of(values: Floats, origin: float, scale: float, slots: int) -> npt.NDArray[np.int64]:
+    """Slots of values; the same arithmetic as in the kernel, so that equal values always meet in one slot."""
+    return np.minimum(np.maximum((values - origin) * scale, 0.0), slots).astype(np.int64)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _after(value, bound, first, last, directory, origin, scale):  # type: ignore[no-untyped-def]
+    """First entry in [first, last) whose bound is greater than `value`."""
+    slots = len(directory) - 2
+    slot = int(min(max((value - origin) * scale, 0.0), float(slots)))
+    low = first + directory[slot]
+    high = first + directory[slot + 1]
+    while high - low > 8:
+        middle = (low + high) >> 1
+        if bound[middle] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    while low < last and bound[low] <= value:
+        low += 1
+    return low
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _holds(low, high, box, values, skip):  # type: ignore[no-untyped-def]
+    """Whether `values` lies in the box in every dimension but `skip`."""
+    for j in range(low.shape[1]):
+        if j != skip and not (low[box, j] <= values[j] and values[j] < high[box, j]):
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _held_before(low, high, box, values, dimension):  # type: ignore[no-untyped-def]
+    """Whether `values` lies in the box in the dimensions before `dimension`: then none of those was crossed outwards or inwards."""
+    for j in range(dimension):
+        if not (low[box, j] <= values[j] and values[j] < high[box, j]):
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def crossings(before, after, known, low, high, first, bound, partner, owner, directory, origin, scale):  # type: ignore[no-untyped-def]
+    """Boxes entered and left by the moves `before[i]` to `after[i]`, arrays (m, >= d): (row, box, code), rows ascending, and bounds read."""
+    capacity = 256
+    out_row = np.empty(capacity, np.int32)
+    out_box = np.empty(capacity, np.int32)
+    out_code = np.empty(capacity, np.int8)
+    n = 0
+    read = 0
+    d = low.shape[1]
+    for i in range(len(before)):
+        if not known[i]:
+            continue
+        for j in range(d):
+            v0, v1 = before[i, j], after[i, j]
+            if v0 == v1:
+                continue
+            upwards = v1 > v0
+            lesser, greater = (v0, v1) if upwards else (v1, v0)
+            k = _after(lesser, bound, first[j], first[j + 1], directory[j], origin[j], scale[j])
+            last = first[j + 1]
+            while k < last and bound[k] <= greater:
+                box = owner[k]
+                lower_end = box >= 0
+                if not lower_end:
+                    box = ~box
+                # The query holds the greater value iff a lower end's partner is beyond it, the lesser iff an upper end's is at most it.
+                if (partner[k] > greater) if lower_end else (partner[k] <= lesser):
+                    entered = lower_end == upwards
+                    inside, outside = (after[i], before[i]) if entered else (before[i], after[i])
+                    if d == 1 or (_holds(low, high, box, inside, j) and _held_before(low, high, box, outside, j)):
+                        if n == capacity:
+                            capacity *= 2
+                            out_row = np.concatenate((out_row, np.empty_like(out_row)))
+                            out_box = np.concatenate((out_box, np.empty_like(out_box)))
+                            out_code = np.concatenate((out_code, np.empty_like(out_code)))
+                        out_row[n] = i
+                        out_box[n] = box
+                        out_code[n] = IN if entered else OUT
+                        n += 1
+                k += 1
+                read += 1
+    return out_row[:n], out_box[:n], out_code[:n], read

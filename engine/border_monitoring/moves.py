@@ -1,0 +1,287 @@
+"""Which regions a straight move enters, leaves or passes: the walk over the cells of `borders.Borders`.
+
+A polygon's answer changes iff the move crosses its border an odd number of times; edges have the region on their left, so the sum of the
+signs of the crossings is the answer's change and no polygon is ever tested whole. A vertex exactly on the line of the move counts as
+lying on its left, which is a consistent infinitely small shift. The shift is harmless unless a sample lies exactly on the border; then
+the sample is inside (regions are closed) and the other one is located by itself, with exact signs throughout.
+
+References: research notes, crossing parity on the segment; [BMQ] 4.3 for the idea of visiting only what lies between two samples.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from engine.border_monitoring.borders import CIRCLE, EDGE, RECTANGLE, row_span
+from engine.index.exact import in_circle, in_polygon, on_edge, orientation
+from engine.index.geodesic import earth_centred
+
+OUT, IN, PASS, UNSURE = 0, 1, 2, 3
+"""Codes of a meeting: left, entered, touched between two outside samples, to be decided by exact geodesics."""
+
+_FROM_ON, _TO_ON = 1, 2
+_EPSILON = 2.0**-52
+
+
+@njit(cache=True, nogil=True)
+def _contact(ax, ay, bx, by, px, py, qx, qy):  # type: ignore[no-untyped-def]
+    """How the closed edge a-b meets the closed move p-q: (met, sign, on, first, last, error).
+
+    `sign`: +1 entering, -1 leaving, 0 not a crossing; `on`: which samples lie on the edge; `first` and `last`: least and greatest
+    fraction of the move on the edge, each within `error`.
+    """
+    a = orientation(px, py, qx, qy, ax, ay)
+    b = orientation(px, py, qx, qy, bx, by)
+    if a * b > 0:
+        return False, 0, 0, 0.0, 0.0, 0.0
+    p = orientation(ax, ay, bx, by, px, py)
+    q = orientation(ax, ay, bx, by, qx, qy)
+    if p * q > 0:
+        return False, 0, 0, 0.0, 0.0, 0.0
+    on = 0
+    if p == 0 and on_edge(ax, ay, bx, by, px, py):
+        on |= _FROM_ON
+    if q == 0 and on_edge(ax, ay, bx, by, qx, qy):
+        on |= _TO_ON
+    sign = 0
+    if (a >= 0) != (b >= 0):
+        sign = 1 if p < 0 or q > 0 else -1
+    dx = qx - px
+    dy = qy - py
+    if a != 0 and b != 0:
+        ex = bx - ax
+        ey = by - ay
+        u = (ax - px) * ey
+        v = (ay - py) * ex
+        f = dx * ey
+        g = dy * ex
+        across = f - g
+        s = (u - v) / across
+        error = 4.0 * _EPSILON * (abs(u) + abs(v) + abs(s) * (abs(f) + abs(g))) / abs(across)
+        return True, sign, on, s, s, error
+    # A vertex on the line of the move: its place on the longer axis is exact up to one rounding each.
+    if abs(dx) >= abs(dy):
+        sa = (ax - px) / dx
+        sb = (bx - px) / dx
+    else:
+        sa = (ay - py) / dy
+        sb = (by - py) / dy
+    if a != 0:
+        sa = sb
+    elif b != 0:
+        sb = sa
+    return True, sign, on, min(sa, sb), max(sa, sb), 4.0 * _EPSILON
+
+
+@njit(cache=True, nogil=True)
+def _circle_meeting(row, circles, geodesic, wanted, px, py, qx, qy):  # type: ignore[no-untyped-def]
+    """Code of a move and a circle, or -1 for nothing; UNSURE leaves the decision to exact arithmetic outside the kernel."""
+    if geodesic:
+        x, y, z = earth_centred(px, py)
+        before = (x - circles[row, 3]) ** 2 + (y - circles[row, 4]) ** 2 + (z - circles[row, 5]) ** 2
+        x, y, z = earth_centred(qx, qy)
+        after = (x - circles[row, 3]) ** 2 + (y - circles[row, 4]) ** 2 + (z - circles[row, 5]) ** 2
+        near, far = circles[row, 6], circles[row, 7]
+        if before <= near:
+            if after <= near:
+                return -1
+            return OUT if after > far else UNSURE
+        if before > far:
+            if after <= near:
+                return IN
+            return UNSURE if after <= far or wanted else -1
+        return UNSURE
+    cx, cy, radius = circles[row, 0], circles[row, 1], circles[row, 2]
+    was = in_circle(cx, cy, radius, px, py)
+    now = in_circle(cx, cy, radius, qx, qy)
+    if was != now:
+        return IN if now else OUT
+    if was or not wanted:
+        return -1
+    dx, dy = qx - px, qy - py
+    ux, uy = cx - px, cy - py
+    along = dx * ux + dy * uy
+    square = dx * dx + dy * dy
+    across = dx * uy - dy * ux
+    if along < 0.0 or along > square * (1.0 + 1e-9) or across * across > radius * radius * square * (1.0 + 1e-9):
+        return -1
+    return UNSURE
+
+
+@njit(cache=True, nogil=True)
+def _more(array):  # type: ignore[no-untyped-def]
+    return np.concatenate((array, np.empty_like(array)))
+
+
+@njit(cache=True, nogil=True)
+def meetings(  # type: ignore[no-untyped-def]
+    before, after, known,
+    kinds, coordinates, regions, region_items, circles, passes_wanted,
+    grid_boxes, grid_sizes, cell_first, cell_last, cell_items, cell_grid, pad,
+):  # fmt: skip
+    """Meetings of moves with regions: (row, region, code, (first, last, error)) arrays, rows ascending, and work counters.
+
+    Move i goes from `before[i]` to `after[i]`, arrays (m, >= 2) that begin with x, y; where `known[i]` is false there is none. A row and a region have at
+    most one meeting. Fractions of the move are given for PASS only. Counters: cells walked, border items looked at.
+    """
+    capacity = 256
+    out_row = np.empty(capacity, np.int32)
+    out_region = np.empty(capacity, np.int32)
+    out_code = np.empty(capacity, np.int8)
+    out_span = np.empty((capacity, 3), np.float64)
+    n = 0
+    cells_walked = 0
+    items_read = 0
+    seen = np.zeros(len(kinds), np.int32)
+    room = 64
+    c_region = np.empty(room, np.int32)
+    c_sign = np.empty(room, np.int32)
+    c_on = np.empty(room, np.int32)
+    c_first = np.empty(room, np.float64)
+    c_last = np.empty(room, np.float64)
+    c_error = np.empty(room, np.float64)
+    stack = np.empty(len(grid_sizes) + 1, np.int32)
+    for i in range(len(after)):
+        if not known[i]:
+            continue
+        px, py, qx, qy = before[i, 0], before[i, 1], after[i, 0], after[i, 1]
+        if px == qx and py == qy:
+            continue
+        west, east = min(px, qx), max(px, qx)
+        south, north = min(py, qy), max(py, qy)
+        spread = max(pad, 1e-12 * max(abs(west), abs(east), abs(south), abs(north)))
+        contacts = 0
+        depth = 1
+        stack[0] = 0
+        while depth > 0:
+            depth -= 1
+            grid = stack[depth]
+            x0, y0, width, height = grid_boxes[grid, 0], grid_boxes[grid, 1], grid_boxes[grid, 2], grid_boxes[grid, 3]
+            columns, rows, base = grid_sizes[grid, 0], grid_sizes[grid, 1], grid_sizes[grid, 2]
+            if (
+                east < x0 - spread
+                or west > x0 + columns * width + spread
+                or north < y0 - spread
+                or south > y0 + rows * height + spread
+            ):
+                continue
+            low = min(max(int(min(max((south - spread - y0) / height, 0.0), rows - 1.0)), 0), rows - 1)
+            high = min(max(int(min(max((north + spread - y0) / height, 0.0), rows - 1.0)), 0), rows - 1)
+            for row in range(low, high + 1):
+                first, last = row_span(px, py, qx, qy, x0, y0, width, height, columns, row, spread)
+                for cell in range(base + row * columns + first, base + row * columns + last + 1):
+                    cells_walked += 1
+                    child = cell_grid[cell]
+                    if child >= 0:
+                        stack[depth] = child
+                        depth += 1
+                        continue
+                    for k in range(cell_first[cell], cell_last[cell]):
+                        item = cell_items[k]
+                        items_read += 1
+                        kind = kinds[item]
+                        if kind == EDGE:
+                            ax, ay = coordinates[item, 0], coordinates[item, 1]
+                            bx, by = coordinates[item, 2], coordinates[item, 3]
+                            if max(ax, bx) < west or min(ax, bx) > east or max(ay, by) < south or min(ay, by) > north:
+                                continue
+                            met, sign, on, s0, s1, error = _contact(ax, ay, bx, by, px, py, qx, qy)
+                            if not met or seen[item] == i + 1:
+                                continue
+                            seen[item] = i + 1
+                            if contacts == room:
+                                room *= 2
+                                c_region, c_sign, c_on = _more(c_region), _more(c_sign), _more(c_on)
+                                c_first, c_last, c_error = _more(c_first), _more(c_last), _more(c_error)
+                            c_region[contacts] = regions[item]
+                            c_sign[contacts] = sign
+                            c_on[contacts] = on
+                            c_first[contacts] = s0
+                            c_last[contacts] = s1
+                            c_error[contacts] = error
+                            contacts += 1
+                            continue
+                        if kind == RECTANGLE:
+                            w, s = coordinates[item, 0], coordinates[item, 1]
+                            e, t = coordinates[item, 2], coordinates[item, 3]
+                            was = w <= px and px <= e and s <= py and py <= t
+                            now = w <= qx and qx <= e and s <= qy and qy <= t
+                            if was == now or seen[item] == i + 1:
+                                continue
+                            code = IN if now else OUT
+                        else:
+                            if seen[item] == i + 1:
+                                continue
+                            region = regions[item]
+                            code = _circle_meeting(
+                                int(coordinates[item, 3]), circles, kind != CIRCLE, passes_wanted[region], px, py, qx, qy
+                            )
+                            if code < 0:
+                                continue
+                        seen[item] = i + 1
+                        if n == capacity:
+                            capacity *= 2
+                            out_row, out_region, out_code = _more(out_row), _more(out_region), _more(out_code)
+                            out_span = _more(out_span)
+                        out_row[n] = i
+                        out_region[n] = regions[item]
+                        out_code[n] = code
+                        n += 1
+        if contacts == 0:
+            continue
+        order = np.argsort(c_region[:contacts], kind="mergesort") if contacts > 1 else np.zeros(1, np.int64)
+        start = 0
+        while start < contacts:
+            region = c_region[order[start]]
+            stop = start
+            on = 0
+            change = 0
+            while stop < contacts and c_region[order[stop]] == region:
+                on |= c_on[order[stop]]
+                change += c_sign[order[stop]]
+                stop += 1
+            group = order[start:stop]
+            start = stop
+            code = -1
+            least, greatest, error = 0.0, 0.0, 0.0
+            if on != 0:
+                edge_first, edge_last = region_items[region], region_items[region + 1]
+                was = (on & _FROM_ON) != 0 or in_polygon(coordinates, edge_first, edge_last, px, py)
+                now = (on & _TO_ON) != 0 or in_polygon(coordinates, edge_first, edge_last, qx, qy)
+                if was != now:
+                    code = IN if now else OUT
+            elif change != 0:
+                code = IN if change > 0 else OUT
+            elif passes_wanted[region]:
+                best = group[0]
+                for c in group:
+                    if c_first[c] < c_first[best]:
+                        best = c
+                clear = c_sign[best] != 0
+                least, greatest = c_first[best], c_last[best]
+                for c in group:
+                    greatest = max(greatest, c_last[c])
+                    error = max(error, c_error[c])
+                    if c != best and c_first[c] - c_error[c] <= least + c_error[best]:
+                        clear = False
+                if clear:
+                    outside = c_sign[best] > 0
+                else:
+                    outside = not in_polygon(coordinates, region_items[region], region_items[region + 1], px, py)
+                if outside:
+                    code = PASS
+            if code < 0:
+                continue
+            if n == capacity:
+                capacity *= 2
+                out_row, out_region, out_code = _more(out_row), _more(out_region), _more(out_code)
+                out_span = _more(out_span)
+            out_row[n] = i
+            out_region[n] = region
+            out_code[n] = code
+            out_span[n, 0] = least
+            out_span[n, 1] = greatest
+            out_span[n, 2] = error
+            n += 1
+    return out_row[:n], out_region[:n], out_code[:n], out_span[:n], cells_walked, items_read

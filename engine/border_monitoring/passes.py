@@ -1,0 +1,208 @@
+"""What the kernel leaves to exact arithmetic: times of passes and circles that floating point cannot decide.
+
+A pass is a move between two outside samples that meets the region. It enters at the first and leaves at the last point of the straight
+move that lies in the region; the two times are interpolated and rounded to the nearest integer, half-way cases to the even one
+(Python's `round`). The rounding is exact for the doubles given on polygons and plane circles: where the computed time is within
+its error of a half, rational numbers decide. On geodesic circles the contacts are found numerically, to 1e-9 of the move.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.border_monitoring.moves import IN, OUT, PASS, UNSURE
+from engine.border_monitoring.shapes import Circle, Polygon, Shape
+from engine.index.geodesic import distances
+
+Floats = npt.NDArray[np.float64]
+Int64s = npt.NDArray[np.int64]
+
+# Samples along a move for the search of a geodesic circle's contacts; a move is cut into pieces of at most this many degrees first.
+_PIECE, _SAMPLES, _HALVINGS = 2.0, 16, 40
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Straight moves, row by row: from `p` at `t0` to `q` at `t1`; arrays (m, 2) and (m,)."""
+
+    p: Floats
+    q: Floats
+    t0: Int64s
+    t1: Int64s
+
+
+def pass_times(moves: Moves, shapes: list[Shape], span: Floats) -> tuple[Int64s, Int64s]:
+    """(in, out) times of passes through `shapes[i]` whose fractions `span[i]` = (first, last, error) the kernel found."""
+    first = _rounded(moves, span[:, 0], span[:, 2])
+    last = _rounded(moves, span[:, 1], span[:, 2])
+    for i in np.flatnonzero((first < 0) | (last < 0)).tolist():
+        first[i], last[i] = exact_times(moves, i, shapes[i])
+    return moves.t0 + first, moves.t0 + last
+
+
+def _rounded(moves: Moves, fraction: Floats, error: Floats) -> Int64s:
+    """Time since t0 at a fraction of each move, to the nearest integer; -1 where the error leaves it open."""
+    length = (moves.t1 - moves.t0).astype(np.float64)
+    after = np.minimum(np.maximum(fraction, 0.0), 1.0) * length
+    whole = np.rint(after)
+    open_ = 0.5 - np.abs(after - whole) <= length * (error + 4e-16)
+    return np.where(open_ & (length > 0), -1, whole.astype(np.int64))
+
+
+def exact_times(moves: Moves, i: int, shape: Shape) -> tuple[int, int]:
+    """(in, out) times since t0 of move i, by rational arithmetic over all contacts with `shape`."""
+    px, py, qx, qy = (Fraction(float(v)) for v in (*moves.p[i], *moves.q[i]))
+    length = int(moves.t1[i] - moves.t0[i])
+    if isinstance(shape, Circle):
+        return _circle_times(shape, px, py, qx, qy, length)
+    assert isinstance(shape, Polygon)
+    contacts = [s for edge in _near(shape, moves, i) for s in _contacts(edge, px, py, qx, qy)]
+    return round(min(contacts) * length), round(max(contacts) * length)
+
+
+def _near(shape: Polygon, moves: Moves, i: int) -> list[list[float]]:
+    low, high = np.minimum(moves.p[i], moves.q[i]), np.maximum(moves.p[i], moves.q[i])
+    a, b = shape.edges[:, :2], shape.edges[:, 2:]
+    near = (np.minimum(a, b) <= high).all(axis=1) & (np.maximum(a, b) >= low).all(axis=1)
+    rows: list[list[float]] = shape.edges[near].tolist()
+    return rows
+
+
+def _contacts(edge: list[float], px: Fraction, py: Fraction, qx: Fraction, qy: Fraction) -> list[Fraction]:
+    """Fractions of the move from p to q at which it meets a closed edge: none, one, or the two ends of a common stretch."""
+    ax, ay, bx, by = (Fraction(value) for value in edge)
+    dx, dy, ex, ey = qx - px, qy - py, bx - ax, by - ay
+    across = dx * ey - dy * ex
+    ux, uy = ax - px, ay - py
+    if across:
+        s = (ux * ey - uy * ex) / across
+        u = (ux * dy - uy * dx) / across
+        return [s] if 0 <= s <= 1 and 0 <= u <= 1 else []
+    if ux * dy - uy * dx:
+        return []
+    square = dx * dx + dy * dy
+    ends = sorted(((ux * dx + uy * dy) / square, ((bx - px) * dx + (by - py) * dy) / square))
+    return [s for s in (max(ends[0], Fraction(0)), min(ends[1], Fraction(1)))] if ends[0] <= 1 and ends[1] >= 0 else []
+
+
+def _circle_roots(circle: Circle, px: Fraction, py: Fraction, qx: Fraction, qy: Fraction) -> tuple[Fraction, Fraction, Fraction] | None:
+    """(square, along, discriminant): the move meets the circle at (along -+ sqrt(discriminant)) / square; null when it does not."""
+    dx, dy, ux, uy = qx - px, qy - py, Fraction(circle.x) - px, Fraction(circle.y) - py
+    square, along, across = dx * dx + dy * dy, dx * ux + dy * uy, dx * uy - dy * ux
+    discriminant = Fraction(circle.radius) ** 2 * square - across * across
+    return (square, along, discriminant) if discriminant >= 0 and 0 <= along <= square else None
+
+
+def _circle_times(circle: Circle, px: Fraction, py: Fraction, qx: Fraction, qy: Fraction, length: int) -> tuple[int, int]:
+    roots = _circle_roots(circle, px, py, qx, qy)
+    assert roots is not None
+    square, along, discriminant = roots
+    return _round_root(along, -1, discriminant, square, length), _round_root(along, 1, discriminant, square, length)
+
+
+def _round_root(along: Fraction, sign: int, discriminant: Fraction, square: Fraction, length: int) -> int:
+    """round(length * (along + sign * sqrt(discriminant)) / square), exactly, half to even."""
+    shift = length * along / square
+    radicand = discriminant * length * length / (square * square)
+    above, below = isqrt(radicand.numerator), isqrt(radicand.denominator)
+    if above * above == radicand.numerator and below * below == radicand.denominator:
+        return round(shift + sign * Fraction(above, below))
+    # An irrational root never falls on a half; 256 binary places are far more than any half can be near.
+    scale = 1 << 256
+    return round(shift + sign * Fraction(isqrt(radicand.numerator * scale * scale // radicand.denominator), scale))
+
+
+@dataclass(frozen=True)
+class Decided:
+    """Codes (-1: no meeting) and, for passes, times."""
+
+    code: npt.NDArray[np.int8]
+    first: Int64s
+    last: Int64s
+
+
+def decide_unsure(moves: Moves, circles: list[Circle], wanted: npt.NDArray[np.bool_]) -> Decided:
+    """Decide moves against circles exactly; `wanted[i]`: passes count."""
+    n = len(circles)
+    decided = Decided(np.full(n, -1, np.int8), np.zeros(n, np.int64), np.zeros(n, np.int64))
+    geodesic = np.array([circle.geodesic for circle in circles], np.bool_)
+    for i in np.flatnonzero(~geodesic).tolist():
+        _decide_plane(moves, i, circles[i], decided)
+    rows = np.flatnonzero(geodesic)
+    if len(rows):
+        _decide_geodesic(moves, rows, [circles[i] for i in rows.tolist()], wanted, decided)
+    return decided
+
+
+def _decide_plane(moves: Moves, i: int, circle: Circle, decided: Decided) -> None:
+    """The kernel has found both samples outside and a pass wanted: does the move touch the disc?"""
+    px, py, qx, qy = (Fraction(float(v)) for v in (*moves.p[i], *moves.q[i]))
+    if _circle_roots(circle, px, py, qx, qy) is not None:
+        decided.code[i] = PASS
+        first, last = exact_times(moves, i, circle)
+        decided.first[i], decided.last[i] = moves.t0[i] + first, moves.t0[i] + last
+
+
+def _decide_geodesic(
+    moves: Moves, rows: npt.NDArray[np.intp], circles: list[Circle], wanted: npt.NDArray[np.bool_], decided: Decided
+) -> None:
+    cx, cy = np.array([c.x for c in circles]), np.array([c.y for c in circles])
+    radius = np.array([c.radius for c in circles])
+    was = distances(cx, cy, moves.p[rows, 0], moves.p[rows, 1]) <= radius
+    now = distances(cx, cy, moves.q[rows, 0], moves.q[rows, 1]) <= radius
+    decided.code[rows] = np.where(was == now, -1, np.where(now, IN, OUT))
+    for k in np.flatnonzero(~was & ~now & wanted[rows]).tolist():
+        i = int(rows[k])
+        span = geodesic_contacts(moves.p[i], moves.q[i], circles[k])
+        if span is not None:
+            length = float(moves.t1[i] - moves.t0[i])
+            decided.code[i] = PASS
+            decided.first[i] = moves.t0[i] + round(span[0] * length)
+            decided.last[i] = moves.t0[i] + round(span[1] * length)
+
+
+def geodesic_contacts(p: Floats, q: Floats, circle: Circle) -> tuple[float, float] | None:
+    """Fractions at which the move, straight in degrees, first and last lies in a geodesic circle; null when it never does."""
+
+    def beyond(s: Floats) -> Floats:
+        n = len(s)
+        place = p + s[:, None] * (q - p)
+        return distances(np.full(n, circle.x), np.full(n, circle.y), place[:, 0], place[:, 1]) - circle.radius
+
+    pieces = max(1, int(np.ceil(np.abs(q - p).max() / _PIECE)))
+    s = np.linspace(0.0, 1.0, pieces * _SAMPLES + 1)
+    f = beyond(s)
+    for k in (np.flatnonzero((f[1:-1] <= f[:-2]) & (f[1:-1] <= f[2:])) + 1).tolist():
+        least = _least(beyond, s[k - 1], s[k + 1])
+        s, f = np.append(s, least), np.append(f, beyond(np.array([least])))
+    order = np.argsort(s)
+    s, f = s[order], f[order]
+    inside = np.flatnonzero(f <= 0.0)
+    if not len(inside):
+        return None
+    return _edge(beyond, s[max(inside[0] - 1, 0)], s[inside[0]]), _edge(beyond, s[min(inside[-1] + 1, len(s) - 1)], s[inside[-1]])
+
+
+def _least(f: object, low: float, high: float) -> float:
+    """Where f is least between two samples, by narrowing a grid of nine."""
+    for _ in range(24):
+        grid = np.linspace(low, high, 9)
+        k = int(np.argmin(f(grid)))  # type: ignore[operator]
+        low, high = grid[max(k - 1, 0)], grid[min(k + 1, 8)]
+    return float(0.5 * (low + high))
+
+
+def _edge(f: object, outside: float, inside: float) -> float:
+    """Where f changes sign between a place outside and one inside, by halving; the place inside."""
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (outside + inside)
+        if f(np.array([middle]))[0] <= 0.0:  # type: ignore[operator]
+            inside = middle
+        else:
+            outside = middle
+    return inside

@@ -1,0 +1,166 @@
+"""Border and transition answers, straight from CONTRACT 2.1 and 2.2: plain loops, shapely, fractions, pyproj.
+
+Rows are dictionaries in arrival order (`seq` is the position); specifications are the written JSON. An answer is
+(query, kind, entity, start, end, seqs of the evidence).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from math import isqrt
+from typing import Any
+
+from pyproj import Geod
+from shapely import Point
+from shapely.geometry import shape
+
+Row = Mapping[str, Any]
+Answer = tuple[int, str, str, int, int, tuple[int, ...]]
+
+GEOD = Geod(ellps="WGS84")
+COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "=": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "in": lambda a, b: a in b,
+}
+
+
+def answers(rows: Sequence[Row], documents: Sequence[Mapping[str, Any]], *, geographic: bool = False, until: int | None = None) -> Counter[Answer]:
+    """All answers on accepted rows; timers up to `until` (default: the last row's t) have fired."""
+    ordered = sorted(rows, key=lambda row: (row["t"], row["seq"]))
+    now = until if until is not None else max((row["t"] for row in ordered), default=0)
+    found: Counter[Answer] = Counter()
+    for number, document in enumerate(documents):
+        for entity in {row["entity"] for row in ordered}:
+            tuples = [row for row in ordered if row["entity"] == entity and is_tuple(row, document)]
+            sequence = list(crossings(tuples, document, geographic))
+            if document["family"] == "border":
+                found.update((number, kind, entity, t, t, (a["seq"], b["seq"])) for kind, t, a, b in sequence)
+            else:
+                found.update((number, *fact) for fact in transitions(entity, sequence, document, now))
+    return found
+
+
+def is_tuple(row: Row, document: Mapping[str, Any]) -> bool:
+    """Whether the row counts for the query: its condition holds and all values it needs are there."""
+    for column, operator, constant in document.get("where", []):
+        if row.get(column) is None or not COMPARE[operator](row[column], constant):
+            return False
+    needed = document["ranges"] if "ranges" in document else ("x", "y")
+    return all(row.get(column) is not None for column in needed)
+
+
+def inside(row: Row, document: Mapping[str, Any], geographic: bool) -> bool:
+    if "ranges" in document:
+        return all(
+            (low is None or low <= row[column]) and (high is None or row[column] < high)
+            for column, (low, high) in document["ranges"].items()
+        )
+    region = document["region"]
+    if "center" in region:
+        return in_circle(row["x"], row["y"], region, geographic)
+    return bool(shape(region).intersects(Point(row["x"], row["y"])))
+
+
+def in_circle(x: float, y: float, circle: Mapping[str, Any], geographic: bool) -> bool:
+    """The distance, rounded to a double, is at most the radius."""
+    if geographic:
+        return bool(GEOD.inv(*circle["center"], x, y)[2] <= circle["radius"])
+    cx, cy = (Fraction(v) for v in circle["center"])
+    return rounded_root((Fraction(x) - cx) ** 2 + (Fraction(y) - cy) ** 2) <= circle["radius"]
+
+
+def rounded_root(square: Fraction) -> float:
+    """The square root, rounded once to the nearest double."""
+    scale = 1 << 300
+    root = isqrt(square.numerator * scale * scale // square.denominator)
+    exact = Fraction(root, scale)
+    return float(exact if exact * exact == square else exact + Fraction(1, 2 * scale))
+
+
+def crossings(tuples: Sequence[Row], document: Mapping[str, Any], geographic: bool) -> Iterable[tuple[str, int, Row, Row]]:
+    """(kind, t, d(k-1), d(k)) of the entity's in and out events in order."""
+    for before, after in zip(tuples, tuples[1:], strict=False):
+        was, now = inside(before, document, geographic), inside(after, document, geographic)
+        if was != now:
+            yield ("in" if now else "out"), after["t"], before, after
+        elif document.get("segments") and not was:
+            span = contact_times(before, after, document["region"], geographic)
+            if span is not None:
+                yield "in", span[0], before, after
+                yield "out", span[1], before, after
+
+
+def contact_times(before: Row, after: Row, region: Mapping[str, Any], geographic: bool) -> tuple[int, int] | None:
+    """First and last time at which the straight move lies in the region."""
+    p = (Fraction(before["x"]), Fraction(before["y"]))
+    q = (Fraction(after["x"]), Fraction(after["y"]))
+    t0, length = before["t"], after["t"] - before["t"]
+    if p == q:
+        return None
+    if "center" in region:
+        assert not geographic, "geodesic circles are compared by sampling, see the test"
+        return circle_times(p, q, region, t0, length)
+    fractions = [s for a, b in edges_of(region) for s in edge_contacts(p, q, a, b)]
+    return (t0 + round(min(fractions) * length), t0 + round(max(fractions) * length)) if fractions else None
+
+
+def edges_of(region: Mapping[str, Any]) -> Iterable[tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]]:
+    polygons = [region["coordinates"]] if region["type"] == "Polygon" else region["coordinates"]
+    for rings in polygons:
+        for ring in rings:
+            points = [(Fraction(x), Fraction(y)) for x, y in ring]
+            yield from zip(points, points[1:], strict=False)
+
+
+def edge_contacts(p: Any, q: Any, a: Any, b: Any) -> list[Fraction]:
+    """Solutions s in [0, 1] of p + s (q - p) on the closed edge a b; the two ends of a common stretch."""
+    dx, dy = q[0] - p[0], q[1] - p[1]
+    ex, ey = b[0] - a[0], b[1] - a[1]
+    ux, uy = a[0] - p[0], a[1] - p[1]
+    across = dx * ey - dy * ex
+    if across != 0:
+        s, u = (ux * ey - uy * ex) / across, (ux * dy - uy * dx) / across
+        return [s] if 0 <= s <= 1 and 0 <= u <= 1 else []
+    if ux * dy != uy * dx:
+        return []
+    places = [((v[0] - p[0]) * dx + (v[1] - p[1]) * dy) / (dx * dx + dy * dy) for v in (a, b)]
+    return [s for s in places if 0 <= s <= 1]
+
+
+def circle_times(p: Any, q: Any, circle: Mapping[str, Any], t0: int, length: int) -> tuple[int, int] | None:
+    """Roots of |p + s (q - p) - c| = r in [0, 1], to 1e-60, rounded half to even when they are rational."""
+    c = [Fraction(v) for v in circle["center"]]
+    d, u = (q[0] - p[0], q[1] - p[1]), (p[0] - c[0], p[1] - c[1])
+    a, b = d[0] ** 2 + d[1] ** 2, d[0] * u[0] + d[1] * u[1]
+    discriminant = b * b - a * (u[0] ** 2 + u[1] ** 2 - Fraction(circle["radius"]) ** 2)
+    if discriminant < 0 or not 0 <= -b <= a:
+        return None
+    top, bottom = isqrt(discriminant.numerator), isqrt(discriminant.denominator)
+    root = Fraction(top, bottom)
+    if root * root != discriminant:
+        scale = 10**80
+        root = Fraction(isqrt(discriminant.numerator * scale * scale // discriminant.denominator), scale)
+    return t0 + round((-b - root) / a * length), t0 + round((-b + root) / a * length)
+
+
+def transitions(entity: str, sequence: Sequence[tuple[str, int, Row, Row]], document: Mapping[str, Any], now: int) -> Iterable[Any]:
+    """(kind, entity, start, end, evidence): each event with the next one, or alone once its time is over."""
+    within = document["within"]
+    types = document.get("types", ["passed", "returned", "stayed_in", "stayed_out"])
+    for k, (kind, t1, _, revealing) in enumerate(sequence):
+        following = sequence[k + 1] if k + 1 < len(sequence) else None
+        if following is not None and following[1] - t1 <= within:
+            name, end, seqs = ("passed" if kind == "in" else "returned"), following[1], (revealing["seq"], following[3]["seq"])
+        elif t1 + within <= now:
+            name, end, seqs = ("stayed_in" if kind == "in" else "stayed_out"), t1 + within, (revealing["seq"],)
+        else:
+            continue
+        if name in types:
+            yield name, entity, t1, end, seqs

@@ -1,0 +1,174 @@
+"""How long from ingest's 202 to the WebSocket frame, hop by hop, on a running system.
+
+    python bench/latency.py --url http://127.0.0.1:8000 --user analyst --password ... [--feed city] [--probes 120]
+
+A probe car steps in and out of a square of its own while the feed's own traffic goes on. Every step is one HTTP post and one crossing. Hops:
+
+    post      request sent -> 202 received (the row is durable)
+    job       202 -> the job has evaluated the batch (`detected_at`)
+    commit    evaluated -> the outbox row is committed (`created_at` of the transaction)
+    push      committed -> the frame is here
+
+Prints one line a hop with p50, p95, p99 and the greatest, and a JSON line for the record. Everything runs on this machine, so one clock serves all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import statistics
+import time
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass, field
+from http.cookiejar import CookieJar
+from typing import Any
+
+import websockets
+
+SIDE = 0.002
+"""Side of the probe's square, degrees."""
+
+
+@dataclass
+class Client:
+    """A logged-in session: cookies, CSRF and JSON over urllib."""
+
+    url: str
+    jar: CookieJar = field(default_factory=CookieJar)
+
+    def __post_init__(self) -> None:
+        self.opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(self.jar))
+
+    def cookie(self, name: str) -> str:
+        return next((cookie.value or "" for cookie in self.jar if cookie.name.endswith(name)), "")
+
+    def login(self, user: str, password: str) -> None:
+        page = self.opener.open(f"{self.url}/login/").read().decode()
+        token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)
+        assert token, "the log-in page has no CSRF token"
+        form = {"username": user, "password": password, "csrfmiddlewaretoken": token[1]}
+        request = urllib.request.Request(
+            f"{self.url}/login/", urllib.parse.urlencode(form).encode(), {"Referer": f"{self.url}/login/"}
+        )
+        self.opener.open(request)
+        page = self.opener.open(f"{self.url}/").read().decode()
+        found = re.search(r'name="csrf-token" content="([^"]+)"', page)
+        assert found, "not logged in: wrong user or password?"
+        self.csrf = found[1]
+
+    def call(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
+        data = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
+        given = {"Content-Type": "application/json", "X-CSRFToken": self.csrf, "Referer": f"{self.url}/", **(headers or {})}
+        request = urllib.request.Request(f"{self.url}/api/v1/{path}", data, given, method=method)
+        with self.opener.open(request) as answer:
+            text = answer.read()
+        return json.loads(text) if text else None
+
+
+@dataclass
+class Probe:
+    """One step of the probe car; times are seconds of the wall clock."""
+
+    t: int
+    posted: float
+    accepted: float
+    detected: float = 0.0
+    committed: float = 0.0
+    framed: float = 0.0
+
+
+def square(x: float, y: float) -> dict[str, Any]:
+    ring = [[x, y], [x + SIDE, y], [x + SIDE, y + SIDE], [x, y + SIDE], [x, y]]
+    return {"type": "Polygon", "coordinates": [ring]}
+
+
+async def frames(client: Client, feed: str, query: int, found: dict[int, float], detected: dict[int, float]) -> None:
+    """Note when the crossing with time t came, for as long as the task lives."""
+    address = client.url.replace("http", "ws", 1) + "/ws/live/"
+    cookies = "; ".join(f"{cookie.name}={cookie.value}" for cookie in client.jar)
+    async with websockets.connect(address, origin=client.url, additional_headers={"Cookie": cookies}, max_size=None) as socket:
+        await socket.send(json.dumps({"type": "subscribe", "feed": feed, "queries": [query], "bbox": None, "since": None, "from": None}))
+        async for text in socket:
+            now = time.time()
+            frame = json.loads(text)
+            if frame["type"] == "changes":
+                await socket.send(json.dumps({"type": "ack", "feed": feed, "seq": frame["seq"]}))
+            for detection in frame.get("detections", ()):
+                found.setdefault(detection["start"], now)
+                detected.setdefault(detection["start"], detection["detected_at"] / 1000)
+
+
+def step(client: Client, feed: str, token: str, inside: bool, x: float, y: float) -> Probe:
+    t = time.time_ns() // 1_000_000
+    row = {"entity": "latency-probe", "t": t, "x": x + SIDE / 2 + (0 if inside else 2 * SIDE), "y": y + SIDE / 2}
+    posted = time.time()
+    client.call(
+        "POST", f"feeds/{feed}/events", (json.dumps(row) + "\n").encode(),
+        {"Content-Type": "application/x-ndjson", "Authorization": f"Bearer {token}"},
+    )
+    return Probe(t, posted, time.time())
+
+
+def spread(values: list[float]) -> dict[str, float]:
+    """p50, p95, p99 and the greatest, milliseconds."""
+    ordered = sorted(1000 * value for value in values)
+    cuts = statistics.quantiles(ordered, n=100, method="inclusive")
+    return {"p50": cuts[49], "p95": cuts[94], "p99": cuts[98], "max": ordered[-1]}
+
+
+async def measure(arguments: argparse.Namespace) -> dict[str, dict[str, float]]:
+    client = Client(arguments.url)
+    client.login(arguments.user, arguments.password)
+    feed = client.call("GET", f"feeds/{arguments.feed}/")
+    x, y = feed["view"]["center"][0] + 0.3, feed["view"]["center"][1] + 0.3
+    document = {"family": "border", "version": 1, "name": "latency probe", "region": square(x, y)}
+    query = client.call("POST", "queries/", {"feed": arguments.feed, "name": f"latency probe {time.time():.0f}", "specification": document, "alert_kinds": []})
+    token = client.call("POST", "tokens/", {"name": "latency probe", "scopes": ["ingest"]})
+    try:
+        return await probe(client, arguments, query["id"], token["token"], x, y)
+    finally:
+        client.call("DELETE", f"queries/{query['id']}/")
+        client.call("DELETE", f"tokens/{token['id']}/")
+
+
+async def probe(client: Client, arguments: argparse.Namespace, query: int, token: str, x: float, y: float) -> dict[str, dict[str, float]]:
+    found: dict[int, float] = {}
+    detected: dict[int, float] = {}
+    listener = asyncio.create_task(frames(client, arguments.feed, query, found, detected))
+    await asyncio.sleep(5)
+    probes = []
+    for n in range(arguments.probes + 1):
+        probes.append(await asyncio.to_thread(step, client, arguments.feed, token, n % 2 == 1, x, y))
+        await asyncio.sleep(arguments.pause)
+    await asyncio.sleep(5)
+    listener.cancel()
+    probes = probes[1:]  # the first tuple of an entity makes no event
+    missing = [probe for probe in probes if probe.t not in found]
+    assert not missing, f"{len(missing)} of {len(probes)} crossings never came"
+    return {
+        "post (request to 202)": spread([p.accepted - p.posted for p in probes]),
+        "job (202 to evaluated)": spread([detected[p.t] - p.accepted for p in probes]),
+        "push (evaluated to frame: commit, outbox, publisher, socket)": spread([found[p.t] - detected[p.t] for p in probes]),
+        "202 to frame": spread([found[p.t] - p.accepted for p in probes]),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--url", default="http://127.0.0.1:8000")
+    parser.add_argument("--user", default="analyst")
+    parser.add_argument("--password", required=True)
+    parser.add_argument("--feed", default="city")
+    parser.add_argument("--probes", type=int, default=120)
+    parser.add_argument("--pause", type=float, default=0.37, help="seconds between two probes")
+    hops = asyncio.run(measure(parser.parse_args()))
+    for hop, figures in hops.items():
+        print(f"{hop:62}" + "  ".join(f"{name} {value:7.0f} ms" for name, value in figures.items()))
+    print(json.dumps(hops))
+
+
+if __name__ == "__main__":
+    main()

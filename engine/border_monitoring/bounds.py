@@ -112,19 +112,10 @@ def _after(value, bound, first, last, directory, origin, scale):  # type: ignore
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _holds(low, high, box, values, skip):  # type: ignore[no-untyped-def]
-    """Whether `values` lies in the box in every dimension but `skip`."""
-    for j in range(low.shape[1]):
-        if j != skip and not (low[box, j] <= values[j] and values[j] < high[box, j]):
-            return False
-    return True
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _held_before(low, high, box, values, dimension):  # type: ignore[no-untyped-def]
-    """Whether `values` lies in the box in the dimensions before `dimension`: then none of those was crossed outwards or inwards."""
-    for j in range(dimension):
-        if not (low[box, j] <= values[j] and values[j] < high[box, j]):
+def _held(low, high, box, values, row, first, last):  # type: ignore[no-untyped-def]
+    """Whether `values[row]` lies in the box in the dimensions from `first` up to `last`, not including it."""
+    for j in range(first, last):
+        if not (low[box, j] <= values[row, j] and values[row, j] < high[box, j]):
             return False
     return True
 
@@ -132,7 +123,7 @@ def _held_before(low, high, box, values, dimension):  # type: ignore[no-untyped-
 @njit(cache=True, nogil=True)
 def crossings(before, after, known, low, high, first, bound, partner, owner, directory, origin, scale):  # type: ignore[no-untyped-def]
     """Boxes entered and left by the moves `before[i]` to `after[i]`, arrays (m, >= d): (row, box, code), rows ascending, and bounds read."""
-    capacity = 256
+    capacity = 1024
     out_row = np.empty(capacity, np.int32)
     out_box = np.empty(capacity, np.int32)
     out_code = np.empty(capacity, np.int8)
@@ -143,32 +134,49 @@ def crossings(before, after, known, low, high, first, bound, partner, owner, dir
         if not known[i]:
             continue
         for j in range(d):
-            v0, v1 = before[i, j], after[i, j]
+            v0 = before[i, j]
+            v1 = after[i, j]
             if v0 == v1:
                 continue
             upwards = v1 > v0
-            lesser, greater = (v0, v1) if upwards else (v1, v0)
-            k = _after(lesser, bound, first[j], first[j + 1], directory[j], origin[j], scale[j])
-            last = first[j + 1]
-            while k < last and bound[k] <= greater:
+            lesser = min(v0, v1)
+            greater = max(v0, v1)
+            start = _after(lesser, bound, first[j], first[j + 1], directory[j], origin[j], scale[j])
+            stop = start
+            end = first[j + 1]
+            while stop < end and bound[stop] <= greater:
+                stop += 1
+            read += stop - start
+            if n + stop - start > capacity:
+                more = max(capacity, stop - start)
+                capacity += more
+                out_row = np.concatenate((out_row, np.empty(more, np.int32)))
+                out_box = np.concatenate((out_box, np.empty(more, np.int32)))
+                out_code = np.concatenate((out_code, np.empty(more, np.int8)))
+            for k in range(start, stop):
                 box = owner[k]
                 lower_end = box >= 0
-                if not lower_end:
-                    box = ~box
-                # The query holds the greater value iff a lower end's partner is beyond it, the lesser iff an upper end's is at most it.
-                if (partner[k] > greater) if lower_end else (partner[k] <= lesser):
-                    entered = lower_end == upwards
-                    inside, outside = (after[i], before[i]) if entered else (before[i], after[i])
-                    if d == 1 or (_holds(low, high, box, inside, j) and _held_before(low, high, box, outside, j)):
-                        if n == capacity:
-                            capacity *= 2
-                            out_row = np.concatenate((out_row, np.empty_like(out_row)))
-                            out_box = np.concatenate((out_box, np.empty_like(out_box)))
-                            out_code = np.concatenate((out_code, np.empty_like(out_code)))
-                        out_row[n] = i
-                        out_box[n] = box
-                        out_code[n] = IN if entered else OUT
-                        n += 1
-                k += 1
-                read += 1
+                box = box if lower_end else ~box
+                # The box holds the greater value iff a lower end's partner is beyond it, the lesser iff an upper end's is at most it.
+                crossed = (partner[k] > greater) if lower_end else (partner[k] <= lesser)
+                entered = lower_end == upwards
+                if d > 1 and crossed:
+                    # Inside in every dimension; outside not already in an earlier one, where it has been reported.
+                    if entered:
+                        crossed = (
+                            _held(low, high, box, after, i, 0, j)
+                            and _held(low, high, box, after, i, j + 1, d)
+                            and _held(low, high, box, before, i, 0, j)
+                        )
+                    else:
+                        crossed = (
+                            _held(low, high, box, before, i, 0, j)
+                            and _held(low, high, box, before, i, j + 1, d)
+                            and _held(low, high, box, after, i, 0, j)
+                        )
+                # Written always, counted when it holds: no branch to mispredict.
+                out_row[n] = i
+                out_box[n] = box
+                out_code[n] = IN if entered else OUT
+                n += crossed
     return out_row[:n], out_box[:n], out_code[:n], read

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +20,11 @@ from engine.border_monitoring.shapes import Circle, Polygon, Rectangle, Shape, p
 from engine.border_monitoring.specification import BorderSpecification, RangeBound, TransitionSpecification
 from engine.border_monitoring.transitions import NAMES
 from engine.model.batch import X, Y
+from engine.model.conditions import Conditions
+from engine.model.feed import Feed
 
-from engine.model.feed import Crs, Feed
-
+from engine.model.region import CircleRegion, Region
 from engine.operator import RegisteredQuery
-
-if TYPE_CHECKING:
-    from engine.model.conditions import Conditions
-    from engine.model.region import Region
 
 Ints = npt.NDArray[np.int32]
 """CSR pointers and positions."""
@@ -141,7 +138,7 @@ def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> BorderIndex
     return BorderIndex(
         queries=tuple(queries),
         feed=feed,
-        classes=_classes(list(monitors.of), wants_passes, feed),
+        classes=_classes(list(monitors.of), wants_passes),
         crossing_queries=_csr(crossing, len(monitors)),
         passing_queries=_csr(passing, len(monitors)),
         monitor_groups=_csr([(monitors.of[key], group) for group, (key, _) in enumerate(group_keys)], len(monitors)),
@@ -171,7 +168,7 @@ def _csr(pairs: Sequence[tuple[int, int]], rows: int) -> Csr:
     return Csr(first, entries[np.argsort(keys, kind="stable")])
 
 
-def _classes(monitors: Sequence[tuple[Conditions, Region | None, tuple[RangeBound, ...]]], wants_passes: set[int], feed: Feed) -> tuple[TupleClass, ...]:
+def _classes(monitors: Sequence[tuple[Conditions, Region | None, tuple[RangeBound, ...]]], wants_passes: set[int]) -> tuple[TupleClass, ...]:
     """Tuple classes of the monitors, in order of first appearance.
 
     Ranges over x and y are half-open and regions closed, so they form classes of their own although they see the same tuples.
@@ -183,7 +180,7 @@ def _classes(monitors: Sequence[tuple[Conditions, Region | None, tuple[RangeBoun
     for (where, of_regions, columns), numbers in members.items():
         if of_regions:
             regions = [monitors[m][1] for m in numbers]
-            classes.append(_region_class(where, numbers, regions, wants_passes, feed))
+            classes.append(_region_class(where, numbers, regions, wants_passes))
         else:
             classes.append(_range_class(where, columns, numbers, [monitors[m][2] for m in numbers]))
     return tuple(classes)
@@ -195,8 +192,8 @@ def _range_class(where: Conditions, columns: tuple[str, ...], numbers: Sequence[
     return TupleClass(where, columns, False, None, np.empty(0, np.int32), (), build_bounds(low, high), np.array(numbers, np.int32))
 
 
-def _region_class(where: Conditions, numbers: Sequence[int], regions: Sequence[Region], wants_passes: set[int], feed: Feed) -> TupleClass:
-    shapes = [_shape(region, number in wants_passes, feed) for number, region in zip(numbers, regions, strict=True)]
+def _region_class(where: Conditions, numbers: Sequence[int], regions: Sequence[Region], wants_passes: set[int]) -> TupleClass:
+    shapes = [_shape(region, number in wants_passes) for number, region in zip(numbers, regions, strict=True)]
     wide = _wide(shapes)
     cells = [i for i in range(len(shapes)) if not wide[i]]
     boxes = [shape for shape, is_wide in zip(shapes, wide, strict=True) if is_wide and isinstance(shape, Rectangle)]
@@ -210,9 +207,9 @@ def _region_class(where: Conditions, numbers: Sequence[int], regions: Sequence[R
     return TupleClass(where, (X, Y), True, borders, every[cells], tuple(shapes[i] for i in cells), bounds, every[wide])
 
 
-def _shape(region: Region, passes: bool, feed: Feed) -> Shape:
+def _shape(region: Region, passes: bool) -> Shape:
     if isinstance(region, CircleRegion):
-        return Circle(region.x, region.y, region.radius, feed.crs is Crs.GEOGRAPHIC)
+        return Circle(region.x, region.y, region.radius, region.geodesic)
     return polygon_of(region.geometry) if passes else shape_of(region.geometry)
 
 

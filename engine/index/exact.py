@@ -8,6 +8,8 @@ References: J. R. Shewchuk, "Adaptive Precision Floating-Point Arithmetic and Fa
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -89,37 +91,8 @@ def orientation(ax, ay, bx, by, px, py):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _square(expansion, length, high, low, sign):  # type: ignore[no-untyped-def]
-    """Add sign * (high + low)^2 to the expansion."""
-    for u, v in ((low, low), (2.0 * high, low), (high, high)):
-        p, e = _two_product(u, v)
-        length = _add(expansion, length, sign * e)
-        length = _add(expansion, length, sign * p)
-    return length
-
-
-@njit(cache=True, nogil=True)
-def _circle_exact(cx, cy, radius, x, y):  # type: ignore[no-untyped-def]
-    expansion = np.empty(18)
-    dx, dx_low = _two_sum(x, -cx)
-    dy, dy_low = _two_sum(y, -cy)
-    length = _square(expansion, 0, dx, dx_low, 1.0)
-    length = _square(expansion, length, dy, dy_low, 1.0)
-    # A real distance up to half the gap above the radius rounds to the radius.
-    half_gap = 0.5 * (np.nextafter(radius, np.inf) - radius)
-    length = _square(expansion, length, radius, half_gap, -1.0)
-    sign = _sign(expansion, length)
-    if sign != 0:
-        return sign < 0
-    # Exactly half way: rounds to the even one of the two neighbours, which is the radius iff its gap count is even.
-    return (radius / (2.0 * half_gap)) % 2.0 == 0.0
-
-
-@njit(cache=True, nogil=True)
 def in_circle(cx, cy, radius, x, y):  # type: ignore[no-untyped-def]
-    """Whether the distance from (cx, cy) to (x, y), rounded to the nearest double, is at most `radius` (plane).
-
-    The rounding makes decimal coordinates behave as written: (0.3, 0.4) lies on the circle of radius 0.5.
+    """Whether `hypot(x - cx, y - cy) <= radius` in doubles: the rounding lets decimal coordinates behave as written.
 
     >>> in_circle(0.0, 0.0, 0.5, 0.3, 0.4), in_circle(0.0, 0.0, 5.0, 3.0, 4.0), in_circle(0.0, 0.0, 5.0, 3.0, 4.000000000000001)
     (True, True, False)
@@ -133,7 +106,7 @@ def in_circle(cx, cy, radius, x, y):  # type: ignore[no-untyped-def]
         return False
     if square < limit - margin:
         return True
-    return _circle_exact(cx, cy, radius, x, y)
+    return math.hypot(dx, dy) <= radius
 
 
 @njit(cache=True, nogil=True)

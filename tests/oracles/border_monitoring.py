@@ -12,6 +12,7 @@ from fractions import Fraction
 from math import isqrt
 from typing import Any
 
+import numpy as np
 from pyproj import Geod
 from shapely import Point
 from shapely.geometry import shape
@@ -69,19 +70,9 @@ def inside(row: Row, document: Mapping[str, Any], geographic: bool) -> bool:
 
 
 def in_circle(x: float, y: float, circle: Mapping[str, Any], geographic: bool) -> bool:
-    """The distance, rounded to a double, is at most the radius."""
     if geographic:
         return bool(GEOD.inv(*circle["center"], x, y)[2] <= circle["radius"])
-    cx, cy = (Fraction(v) for v in circle["center"])
-    return rounded_root((Fraction(x) - cx) ** 2 + (Fraction(y) - cy) ** 2) <= circle["radius"]
-
-
-def rounded_root(square: Fraction) -> float:
-    """The square root, rounded once to the nearest double."""
-    scale = 1 << 300
-    root = isqrt(square.numerator * scale * scale // square.denominator)
-    exact = Fraction(root, scale)
-    return float(exact if exact * exact == square else exact + Fraction(1, 2 * scale))
+    return bool(np.hypot(x - circle["center"][0], y - circle["center"][1]) <= circle["radius"])
 
 
 def crossings(tuples: Sequence[Row], document: Mapping[str, Any], geographic: bool) -> Iterable[tuple[str, int, Row, Row]]:

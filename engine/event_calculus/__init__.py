@@ -1,0 +1,4 @@
+"""Family `calculus`: RTEC's rule language, compiled to a columnar plan and evaluated over sliding windows.
+
+References: [dRTEC]; CONTRACT 2.6. Our reading of the paper is in docs/papers/drtec.md.
+"""

@@ -1,0 +1,333 @@
+"""Evaluation of conditions: each turns the bindings found so far into those that also satisfy it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.event_calculus import builtins
+from engine.event_calculus.intervals import INF, Bools, Ints, holds
+from engine.event_calculus.syntax import Assignment, Comparison, Edge, Fact, FluentPattern, Happens, HoldsAt, Indicator, Literal, Negation
+from engine.event_calculus.tables import NUMBER, SYMBOL, TIME, Column, FluentTable, Rows, Symbols, Table, packed
+from engine.event_calculus.terms import Atom, Compound, Number, Term, Variable
+
+Floats = npt.NDArray[np.float64]
+
+EARTH_RADIUS_M = 6_371_008.8
+
+
+class LimitExceeded(RuntimeError):
+    """A query that would take more than it may; the message holds the figure."""
+
+
+@dataclass
+class World:
+    """What conditions look up in one window.
+
+    `events` and `facts` are tables by indicator, `fluents(pattern)` the tables that hold a pattern's intervals. Start and end
+    events fall at times > `edge_after`; `first_tick` is the window's first tick. `start_offset` is what a dialect subtracts from the
+    start of an interval (and from its end) to get the time of start(F=V) (and end(F=V)).
+    """
+
+    symbols: Symbols
+    tick: int
+    edge_after: int
+    start_offset: int
+    first_tick: int
+    fluents: Callable[[FluentPattern], list[FluentTable]]
+    events: dict[Indicator, Table] = field(default_factory=dict)
+    facts: dict[Indicator, Table] = field(default_factory=dict)
+    max_rows: int = 20_000_000
+    rows_seen: int = 0
+
+
+def satisfy(world: World, rows: Rows, body: Iterable[Literal]) -> Rows:
+    """`rows` extended by all ways to satisfy `body`, which is ordered."""
+    for literal in body:
+        if rows.n == 0 and not isinstance(literal, Happens | Edge | HoldsAt | Fact | Assignment | Comparison):
+            continue
+        rows = _satisfy_one(world, rows, literal)
+        world.rows_seen += rows.n
+    return rows
+
+
+def _satisfy_one(world: World, rows: Rows, literal: Literal) -> Rows:
+    if isinstance(literal, Happens):
+        table = world.events.get(literal.indicator)
+        return match(world, rows, table if table is not None else _no_table(len(literal.arguments)), literal.arguments, literal.time)
+    if isinstance(literal, Edge):
+        tables = [edge_points(world, table, literal.kind) for table in world.fluents(literal.fluent)]
+        return _stacked([match(world, rows, table, literal.fluent.terms, literal.time) for table in tables], rows, literal.fluent.terms, literal.time)
+    if isinstance(literal, HoldsAt):
+        found = [_holding(world, rows, table, literal) for table in world.fluents(literal.fluent)]
+        return _stacked(found, rows, literal.fluent.terms, literal.time)
+    if isinstance(literal, Fact):
+        table = world.facts.get(literal.indicator)
+        return match(world, rows, table if table is not None else _no_table(len(literal.arguments)), literal.arguments, None)
+    if isinstance(literal, Comparison):
+        return _compared(world, rows, literal)
+    if isinstance(literal, Assignment):
+        return _assigned(world, rows, literal)
+    return _without(world, rows, literal)
+
+
+def _no_table(width: int) -> Table:
+    return Table(tuple(np.empty(0, np.int64) for _ in range(width)), (SYMBOL,) * width, 0, np.empty(0, np.int64))
+
+
+def _stacked(found: list[Rows], rows: Rows, terms: Sequence[Term], time: str) -> Rows:
+    """The rows of all tables of one pattern together."""
+    full = [part for part in found if part.n]
+    if len(full) == 1:
+        return full[0]
+    if not full:
+        if found:
+            return found[0]
+        kinds = {**rows.kinds, **{term.name: SYMBOL for term in terms if isinstance(term, Variable) and term.name not in rows.kinds}}
+        kinds.setdefault(time, TIME)
+        return Rows(0, {name: np.empty(0, np.float64 if kind == NUMBER else np.int64) for name, kind in kinds.items()}, kinds)
+    columns = {name: np.concatenate([part.columns[name] for part in full]) for name in full[0].columns}
+    return Rows(sum(part.n for part in full), columns, full[0].kinds)
+
+
+# -- joins ---------------------------------------------------------------------------------------------------------
+
+
+def match(world: World, rows: Rows, table: Table, terms: Sequence[Term], time: str | None) -> Rows:
+    """Natural join of `rows` with `table`, whose columns are named by `terms` and its times by `time`."""
+    kept: Ints | None = None
+    keys: list[tuple[Column, Column]] = []
+    new: list[tuple[str, Column, str]] = []
+    seen: dict[str, Column] = {}
+    for term, column, kind in zip(terms, table.columns, table.kinds, strict=True):
+        if not isinstance(term, Variable):
+            kept = _and(kept, _equals_constant(world, column, kind, term))
+        elif term.name in rows.columns:
+            keys.append(_unified(world, rows.columns[term.name], rows.kinds[term.name], column, kind))
+        elif term.name in seen:
+            kept = _and(kept, np.flatnonzero(column == seen[term.name]))
+        else:
+            seen[term.name] = column
+            new.append((term.name, column, kind))
+    if time is not None and table.t is not None:
+        if time in rows.columns:
+            keys.append((rows.columns[time], table.t))
+        else:
+            new.append((time, table.t, TIME))
+    return _joined(world, rows, table.n, kept, keys, new)
+
+
+def _joined(world: World, rows: Rows, n: int, kept: Ints | None, keys: list[tuple[Column, Column]], new: list[tuple[str, Column, str]]) -> Rows:
+    left, right = join(rows.n, n, kept, keys, world.max_rows)
+    columns = {name: column[left] for name, column in rows.columns.items()}
+    kinds = dict(rows.kinds)
+    for name, column, kind in new:
+        columns[name] = column[right]
+        kinds[name] = kind
+    return Rows(len(left), columns, kinds)
+
+
+def _and(kept: Ints | None, more: Ints) -> Ints:
+    return more if kept is None else np.intersect1d(kept, more, assume_unique=True)
+
+
+def join(n: int, m: int, kept: Ints | None, keys: list[tuple[Column, Column]], limit: int) -> tuple[Ints, Ints]:
+    """Positions of matching pairs of rows, in the order of the left side."""
+    size = m if kept is None else len(kept)
+    if n == 0 or size == 0:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    if not keys:
+        if n == 1:
+            right = np.arange(m) if kept is None else kept
+            return np.zeros(size, np.int64), right
+        if n * size > limit:
+            raise LimitExceeded(f"a condition would give {n * size:,} rows; the limit is {limit:,}")
+        right = np.arange(m) if kept is None else kept
+        return np.repeat(np.arange(n), size), np.tile(right, n)
+    a, b = packed([key[0] for key in keys], [key[1] if kept is None else key[1][kept] for key in keys])
+    if size > 1 and np.any(b[1:] < b[:-1]):
+        order = np.argsort(b, kind="stable")
+        b = b[order]
+    else:
+        order = None
+    low = np.searchsorted(b, a, "left")
+    high = np.searchsorted(b, a, "right")
+    counts = high - low
+    total = int(counts.sum())
+    if total > limit:
+        raise LimitExceeded(f"a condition would give {total:,} rows; the limit is {limit:,}")
+    left = np.repeat(np.arange(n), counts)
+    within = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+    right = np.repeat(low, counts) + within
+    if order is not None:
+        right = order[right]
+    return left, right if kept is None else kept[right]
+
+
+def _equals_constant(world: World, column: Column, kind: str, term: Term) -> Ints:
+    assert isinstance(term, Atom | Number)
+    if kind == NUMBER:
+        value = term.value if isinstance(term, Number) else builtins.CONSTANTS.get(term.name, float("nan"))
+        return np.flatnonzero(column == value)
+    if kind == TIME:
+        return np.flatnonzero(column == (term.value if isinstance(term, Number) else -1))
+    return np.flatnonzero(column == world.symbols.term(term))
+
+
+def _unified(world: World, a: Column, kind_a: str, b: Column, kind_b: str) -> tuple[Column, Column]:
+    """Two columns as integers that are equal exactly where the values are."""
+    if kind_a == kind_b and kind_a != NUMBER:
+        return a, b
+    if kind_a == kind_b:
+        distinct, inverse = np.unique(np.concatenate((a, b)), return_inverse=True)
+        inverse = inverse.reshape(-1)
+        return inverse[: len(a)], np.where(np.isnan(b), -1, inverse[len(a) :])
+    return as_symbols(world, a, kind_a), as_symbols(world, b, kind_b)
+
+
+def as_symbols(world: World, column: Column, kind: str) -> Ints:
+    if kind == SYMBOL:
+        return column
+    return world.symbols.of_numbers(np.asarray(column, np.float64))
+
+
+# -- fluents -------------------------------------------------------------------------------------------------------
+
+
+def edge_points(world: World, table: FluentTable, kind: str) -> Table:
+    """start or end events of a fluent: one for each maximal interval that begins (ends) inside the window."""
+    cached = table.points.get(kind)
+    if cached is None:
+        lists = table.lists
+        moments = (lists.s if kind == "start" else lists.e) - world.start_offset
+        kept = moments > world.edge_after
+        if kind == "end":
+            kept &= lists.e != INF
+        owners = lists.owners()[kept]
+        cached = Table(tuple(key[owners] for key in table.keys), (SYMBOL,) * len(table.keys), len(owners), moments[kept])
+        table.points[kind] = cached
+    return cached
+
+
+def _holding(world: World, rows: Rows, table: FluentTable, literal: HoldsAt) -> Rows:
+    row_number = "#list"
+    relation = Table((*table.keys, np.arange(table.n)), (SYMBOL,) * (len(table.keys) + 1), table.n)
+    found = match(world, rows, relation, (*literal.fluent.terms, Variable(row_number, literal.place)), None)
+    picked = found.columns.pop(row_number, np.empty(0, np.int64))
+    found.kinds.pop(row_number, None)
+    return found.take(holds(table.lists, picked, found.columns[literal.time])) if found.n else found
+
+
+def _without(world: World, rows: Rows, negation: Negation) -> Rows:
+    numbered = "#row"
+    while numbered in rows.columns:
+        numbered += "'"
+    inner = Rows(rows.n, {**rows.columns, numbered: np.arange(rows.n)}, {**rows.kinds, numbered: TIME})
+    found = satisfy(world, inner, negation.body)
+    if found.n == 0:
+        return rows
+    kept = np.ones(rows.n, np.bool_)
+    kept[found.columns[numbered]] = False
+    return rows.take(kept)
+
+
+# -- arithmetic ----------------------------------------------------------------------------------------------------
+
+
+def _compared(world: World, rows: Rows, comparison: Comparison) -> Rows:
+    operator, left, right = comparison.operator, comparison.left, comparison.right
+    if operator in builtins.NUMERIC_COMPARISONS:
+        a, b = number(world, rows, left), number(world, rows, right)
+        with np.errstate(invalid="ignore"):
+            return rows.take(np.broadcast_to(_NUMERIC[operator](a, b), (rows.n,)))
+    if operator == "=":
+        for new, old in ((left, right), (right, left)):
+            if isinstance(new, Variable) and new.name not in rows.columns:
+                column, kind = _value(world, rows, old)
+                return Rows(rows.n, {**rows.columns, new.name: column}, {**rows.kinds, new.name: kind})
+    a, b = _unified(world, *_value(world, rows, left), *_value(world, rows, right))
+    if operator in ("=", "=="):
+        return rows.take(a == b)
+    if operator in ("\\=", "\\=="):
+        return rows.take(a != b)
+    return rows.take(_NUMERIC[operator[1:]](*_ranks(world, a, b)))
+
+
+_NUMERIC: Mapping[str, Callable[[Any, Any], Bools]] = {
+    "<": np.less, ">": np.greater, "=<": np.less_equal, ">=": np.greater_equal, "=:=": np.equal, "=\\=": np.not_equal,
+}  # fmt: skip
+
+
+def _ranks(world: World, a: Ints, b: Ints) -> tuple[Ints, Ints]:
+    """Places in the standard order of terms: numbers by value before names by letters."""
+    distinct, inverse = np.unique(np.concatenate((a, b)), return_inverse=True)
+    names, numbers = world.symbols.names, world.symbols.numbers
+
+    def order(code: int) -> tuple[int, float, str]:
+        return (1, 0.0, names[code]) if code < 0 or np.isnan(numbers[code]) else (0, float(numbers[code]), names[code])
+
+    rank = np.empty(len(distinct), np.int64)
+    rank[sorted(range(len(distinct)), key=lambda position: order(int(distinct[position])))] = np.arange(len(distinct))
+    inverse = rank[inverse.reshape(-1)]
+    return inverse[: len(a)], inverse[len(a) :]
+
+
+def _value(world: World, rows: Rows, term: Term) -> tuple[Column, str]:
+    if isinstance(term, Variable):
+        return rows.columns[term.name], rows.kinds[term.name]
+    assert isinstance(term, Atom | Number)
+    return np.full(rows.n, world.symbols.term(term)), SYMBOL
+
+
+def _assigned(world: World, rows: Rows, assignment: Assignment) -> Rows:
+    values = np.broadcast_to(number(world, rows, assignment.expression), (rows.n,)).astype(np.float64)
+    if assignment.variable in rows.columns:
+        return rows.take(number(world, rows, Variable(assignment.variable, assignment.place)) == values)
+    return Rows(rows.n, {**rows.columns, assignment.variable: values}, {**rows.kinds, assignment.variable: NUMBER})
+
+
+def number(world: World, rows: Rows, term: Term) -> Floats | float:
+    """Value of an arithmetic expression for each row; NaN where it is undefined."""
+    if isinstance(term, Number):
+        return term.value
+    if isinstance(term, Atom):
+        return builtins.CONSTANTS[term.name]
+    if isinstance(term, Variable):
+        column, kind = rows.columns[term.name], rows.kinds[term.name]
+        if kind == SYMBOL:
+            # A name that spells no number compares with nothing.
+            return np.where(column < 0, np.nan, world.symbols.numbers[column]) if len(column) else np.empty(0)
+        return np.asarray(column)
+    assert isinstance(term, Compound)
+    operands = [number(world, rows, argument) for argument in term.arguments]
+    with np.errstate(all="ignore"):
+        return _FUNCTIONS[term.name, len(operands)](*operands)
+
+
+def angle_difference(a: Any, b: Any) -> Any:
+    """The smaller angle between two directions, degrees."""
+    return np.abs((a - b + 180.0) % 360.0 - 180.0)
+
+
+def distance_m(lon1: Any, lat1: Any, lon2: Any, lat2: Any) -> Any:
+    """Great-circle distance, metres, by the haversine formula on a sphere of EARTH_RADIUS_M."""
+    a1, a2 = np.radians(lat1), np.radians(lat2)
+    half = np.sin((a2 - a1) / 2) ** 2 + np.cos(a1) * np.cos(a2) * np.sin(np.radians(np.subtract(lon2, lon1)) / 2) ** 2
+    return 2 * EARTH_RADIUS_M * np.arcsin(np.minimum(1.0, np.sqrt(half)))
+
+
+def bearing_deg(lon1: Any, lat1: Any, lon2: Any, lat2: Any) -> Any:
+    """Initial course of the great circle from the first place to the second, degrees clockwise from north, [0, 360)."""
+    a1, a2, d = np.radians(lat1), np.radians(lat2), np.radians(np.subtract(lon2, lon1))
+    return np.degrees(np.arctan2(np.sin(d) * np.cos(a2), np.cos(a1) * np.sin(a2) - np.sin(a1) * np.cos(a2) * np.cos(d))) % 360.0
+
+
+_FUNCTIONS: Mapping[tuple[str, int], Callable[..., Any]] = {
+    ("+", 2): np.add, ("-", 2): np.subtract, ("*", 2): np.multiply, ("/", 2): np.divide, ("//", 2): lambda a, b: np.trunc(np.divide(a, b)),
+    ("mod", 2): np.mod, ("rem", 2): np.fmod, ("+", 1): np.positive, ("-", 1): np.negative, ("abs", 1): np.abs, ("min", 2): np.minimum,
+    ("max", 2): np.maximum, ("sqrt", 1): np.sqrt, ("angle_difference", 2): angle_difference, ("distance", 4): distance_m, ("bearing", 4): bearing_deg,
+}  # fmt: skip

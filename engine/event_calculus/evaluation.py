@@ -1,0 +1,584 @@
+"""One window: from the tables of its inputs to the tables of all fluents and events, level by level.
+
+References: [dRTEC] 2 and 3.4; CAVIAR definitions 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from engine.event_calculus import inertia
+from engine.event_calculus.allen import allen
+from engine.event_calculus.candidates import REMEMBERED, essential
+from engine.event_calculus.conditions import World, as_symbols, distance_m, join, match, number, satisfy
+from engine.event_calculus.intervals import (
+    INF, Bools, Intervals, Ints, always, amalgamate, empty, gather, intersect, keep, longer_than, subtract, union,
+)  # fmt: skip
+from engine.event_calculus.levels import Node
+from engine.event_calculus.plan import Plan
+from engine.event_calculus.syntax import Construct, Deadline, FluentPattern, Grounding, IntervalRule, NonEmpty, PointRule, Retrieve
+from engine.event_calculus.tables import SYMBOL, TIME, FluentTable, Rows, Table, distinct_rows, locate, no_fluent, one_row, packed
+from engine.event_calculus.terms import Atom, Number, Place, Term, Variable
+
+MAX_ROUNDS = 100_000
+
+
+@dataclass(frozen=True)
+class SimpleCarry:
+    """State of a simple fluent over a window's edge: for each grounding the value that runs (-1: none), its start, and the deadlines set."""
+
+    keys: tuple[Ints, ...]
+    value: Ints
+    start: Ints
+    due: Ints
+
+
+@dataclass(frozen=True)
+class Held:
+    """True starts of the intervals that hold at a window's edge."""
+
+    keys: tuple[Ints, ...]
+    start: Ints
+
+
+@dataclass
+class Memory:
+    """What one window leaves to the next: simple fluents by node, true starts by node, input or list of a rule."""
+
+    simple: dict[Node, SimpleCarry] = field(default_factory=dict)
+    held: dict[str, Held] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Times of a window: ticks > `low` and <= `query_time` count; `next_low` is where the next window's `low` will be.
+
+    `first` is low + tick. `initial`: the window starts at or before 0, so `initially` applies.
+    """
+
+    query_time: int
+    low: int
+    first: int
+    next_low: int
+    initial: bool
+
+
+class Evaluation:
+    """Evaluates a plan over one window; `run` fills `fluents` and `events` and returns what the next window needs."""
+
+    def __init__(self, plan: Plan, world: World, bounds: Bounds, memory: Memory, exact: bool) -> None:
+        self.plan = plan
+        self.world = world
+        self.bounds = bounds
+        self.memory = memory
+        self.exact = exact
+        self.fluents: dict[Node, FluentTable] = {}
+        self.inputs: dict[tuple[str, int], FluentTable] = {}
+        self.kept = Memory()
+        world.fluents = self.sources
+
+    def sources(self, pattern: FluentPattern) -> list[FluentTable]:
+        """Tables that hold the intervals of a pattern."""
+        found = [table for node in self.plan.sources(pattern) if (table := self.fluents.get(node)) is not None]
+        given = self.inputs.get(pattern.indicator)
+        if given is not None:
+            found.append(given)
+        return found
+
+    def run(self) -> Memory:
+        for component, cyclic in self.plan.components:
+            if cyclic:
+                self._cycle(component)
+            else:
+                self._node(component[0])
+        return self.kept
+
+    def _node(self, node: Node) -> None:
+        if node.kind == "event":
+            self.world.events[node.name, node.arity] = self._event(node)
+        elif node.kind == "simple":
+            self.fluents[node], self.kept.simple[node] = self._simple(node)
+        else:
+            self.fluents[node] = self.joined(f"fluent {node.name}/{node.arity}={node.value}", self._derived(node))
+
+    def _cycle(self, component: Sequence[Node]) -> None:
+        """Simple fluents (and events) that need each other: repeat until nothing changes.
+
+        Conditions that close a cycle look strictly back in time, so each round is right for one more time point at least.
+        """
+        for node in component:
+            if node.kind == "event":
+                self.world.events[node.name, node.arity] = Table(tuple(np.empty(0, np.int64) for _ in range(node.arity)), (SYMBOL,) * node.arity, 0, np.empty(0, np.int64))
+            else:
+                self.fluents[node] = no_fluent(node.arity + 1)
+        before: list[bytes] = []
+        for _ in range(MAX_ROUNDS):
+            for node in component:
+                self._node(node)
+            after = [self._print(node) for node in component]
+            if after == before:
+                return
+            before = after
+
+    def _print(self, node: Node) -> bytes:
+        if node.kind == "event":
+            table = self.world.events[node.name, node.arity]
+            assert table.t is not None
+            return b"".join(np.ascontiguousarray(column).tobytes() for column in (*table.columns, table.t))
+        fluent = self.fluents[node]
+        return b"".join(column.tobytes() for column in (*fluent.keys, *fluent.lists))
+
+    # -- events and simple fluents -------------------------------------------------------------------------------
+
+    def _satisfying(self, rule: PointRule) -> Rows:
+        return satisfy(self.world, one_row(), rule.body)
+
+    def _event(self, node: Node) -> Table:
+        parts = []
+        for rule in self.plan.point_rules(node):
+            rows = self._satisfying(rule)
+            if rows.n:
+                parts.append((*(self._column(rows, term) for term in rule.terms), rows.columns[rule.time]))
+        if not parts:
+            return Table(tuple(np.empty(0, np.int64) for _ in range(node.arity)), (SYMBOL,) * node.arity, 0, np.empty(0, np.int64))
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        _, first, n = distinct_rows(columns, len(columns[0]))
+        columns = [column[first] for column in columns]
+        return Table(tuple(columns[:-1]), (SYMBOL,) * node.arity, n, columns[-1])
+
+    def _column(self, rows: Rows, term: Term) -> Ints:
+        """Symbols of a bound term for each row."""
+        if isinstance(term, Variable):
+            return as_symbols(self.world, rows.columns[term.name], rows.kinds[term.name])
+        assert isinstance(term, Atom | Number)
+        return np.full(rows.n, self.world.symbols.term(term))
+
+    def _simple(self, node: Node) -> tuple[FluentTable, SimpleCarry]:
+        points = _Points(self, node)
+        for rule in self.plan.point_rules(node):
+            rows = self._satisfying(rule)
+            if rows.n:
+                points.add(rule, rows)
+        return points.table(self.memory.simple.get(node))
+
+    # -- groundings ----------------------------------------------------------------------------------------------
+
+    def grounded(self, rows: Rows, terms: Sequence[Term], name: str) -> Rows:
+        """Rows whose `terms` have a declared grounding, unbound terms bound by it; all rows where nothing is declared."""
+        rules = self.plan.program.groundings.get("=" + name)
+        if rules is None or rows.n == 0:
+            return rows
+        parts = [self._ground(rows, terms, rule) for rule in rules if len(rule.terms) == len(terms)]
+        parts = [part for part in parts if part.n]
+        if not parts:
+            return rows.take(np.empty(0, np.int64)) if all(rows.bound(term) for term in terms) else Rows(0, {}, {})
+        if len(parts) == 1:
+            return parts[0]
+        columns = {column: np.concatenate([part.columns[column] for part in parts]) for column in parts[0].columns}
+        whole = Rows(len(next(iter(columns.values()))), columns, parts[0].kinds)
+        _, first, _ = distinct_rows([as_symbols(self.world, whole.columns[c], whole.kinds[c]) for c in columns], whole.n)
+        return whole.take(np.sort(first))
+
+    def _ground(self, rows: Rows, terms: Sequence[Term], rule: Grounding) -> Rows:
+        inner = Rows(rows.n, {"#row": np.arange(rows.n)}, {"#row": TIME})
+        for given, declared in zip(terms, rule.terms, strict=True):
+            if not rows.bound(given):
+                continue
+            column = self._column(rows, given)[inner.columns["#row"]]
+            if isinstance(declared, Variable) and declared.name not in inner.columns:
+                inner.columns[declared.name], inner.kinds = column, {**inner.kinds, declared.name: SYMBOL}
+            else:
+                inner = inner.take(column == self._column(inner, declared))
+        inner = satisfy(self.world, inner, rule.body)
+        found = rows.take(inner.columns["#row"])
+        for given, declared in zip(terms, rule.terms, strict=True):
+            if isinstance(given, Variable) and given.name not in found.columns:
+                found.columns[given.name] = self._column(inner, declared)
+                found.kinds = {**found.kinds, given.name: SYMBOL}
+        if found.n > 1:
+            _, first, n = distinct_rows([as_symbols(self.world, column, found.kinds[name]) for name, column in found.columns.items()], found.n)
+            if n < found.n:
+                found = found.take(np.sort(first))
+        return found
+
+    def declared(self, name: str, table: FluentTable) -> FluentTable:
+        """Only the lists whose arguments and value have a declared grounding."""
+        names = [f"#{place}" for place in range(len(table.keys))]
+        columns = {**dict(zip(names, table.keys, strict=True)), "#list": np.arange(table.n)}
+        rows = Rows(table.n, columns, {**dict.fromkeys(names, SYMBOL), "#list": TIME})
+        kept = self.grounded(rows, [Variable(column, _NOWHERE) for column in names], name)
+        picked = np.sort(kept.columns["#list"]) if kept.n else np.empty(0, np.int64)
+        if len(picked) == table.n:
+            return table
+        return FluentTable(tuple(key[picked] for key in table.keys), gather(table.lists, picked, -INF))
+
+    # -- statically determined fluents ---------------------------------------------------------------------------
+
+    def _derived(self, node: Node) -> FluentTable:
+        parts = [part for rule in self.plan.interval_rules(node) if (part := self._interval_rule(rule)) is not None]
+        return self._merged(parts, node.arity + 1)
+
+    def _merged(self, parts: list[tuple[tuple[Ints, ...], Intervals]], width: int) -> FluentTable:
+        """One table of the lists of several, lists with equal keys united and empty ones left out."""
+        parts = [part for part in parts if len(part[1].s)]
+        if not parts:
+            return no_fluent(width)
+        keys = [np.concatenate(column) for column in zip(*(part[0] for part in parts), strict=True)]
+        s = np.concatenate([part[1].s for part in parts])
+        e = np.concatenate([part[1].e for part in parts])
+        offsets = np.cumsum([0, *(part[1].lists for part in parts[:-1])])
+        owners = np.concatenate([part[1].owners() + offset for part, offset in zip(parts, offsets, strict=True)])
+        groups, _, _ = distinct_rows(keys, len(keys[0]))
+        group = groups[owners]
+        # Only lists that hold something get a row.
+        used, first, n = distinct_rows([group], len(group))
+        lists = amalgamate(used, s, e, n)
+        rows = owners[first]
+        return FluentTable(tuple(key[rows] for key in keys), lists)
+
+    def _interval_rule(self, rule: IntervalRule) -> tuple[tuple[Ints, ...], Intervals] | None:
+        rows = self._candidates(rule)
+        if rows.n == 0:
+            return None
+        rows = satisfy(self.world, rows, self.plan.conditions[rule.number])
+        rows = self.grounded(rows, rule.head.terms, rule.head.name)
+        if rows.n == 0:
+            return None
+        lists = self._algebra(rule, rows)
+        return tuple(self._column(rows, term) for term in rule.head.terms), lists
+
+    def _candidates(self, rule: IntervalRule) -> Rows:
+        """Bindings of the essential variables for which the rule can give an interval."""
+        names = essential(rule)
+        parts = []
+        for needs in self.plan.alternatives[rule.number]:
+            rows = one_row()
+            for position in sorted(needs, key=lambda place: self._size(rule, place)):
+                retrieve = rule.intervals[position]
+                assert isinstance(retrieve, Retrieve)
+                rows = self._joined_keys(rows, retrieve, names)
+                if rows.n == 0:
+                    break
+            if rows.n == 0:
+                continue
+            if any(name not in rows.columns for name in names):
+                rows = satisfy(self.world, rows, self.plan.conditions[rule.number])
+                rows = self.grounded(rows, rule.head.terms, rule.head.name)
+            if rows.n:
+                parts.append({name: as_symbols(self.world, rows.columns[name], rows.kinds[name]) for name in names})
+        if not parts:
+            return Rows(0, {}, {})
+        columns = {name: np.concatenate([part[name] for part in parts]) if len(parts) > 1 else parts[0][name] for name in names}
+        if not names:
+            return one_row()
+        _, first, _ = distinct_rows(list(columns.values()), len(columns[names[0]]))
+        return Rows(len(first), {name: column[first] for name, column in columns.items()}, dict.fromkeys(names, SYMBOL))
+
+    def _size(self, rule: IntervalRule, position: int) -> int:
+        retrieve = rule.intervals[position]
+        assert isinstance(retrieve, Retrieve)
+        return sum(table.n for table in self.sources(retrieve.fluent))
+
+    def _joined_keys(self, rows: Rows, retrieve: Retrieve, names: Sequence[str]) -> Rows:
+        """`rows` joined with the groundings of a list that is not empty, projected to `names`."""
+        parts = []
+        for table in self.sources(retrieve.fluent):
+            found = match(self.world, rows, Table(table.keys, (SYMBOL,) * len(table.keys), table.n), retrieve.fluent.terms, None)
+            if found.n:
+                parts.append(Rows(found.n, {name: found.columns[name] for name in names if name in found.columns}, found.kinds))
+        if not parts:
+            return Rows(0, {}, {})
+        columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
+        n = sum(part.n for part in parts)
+        if not columns:
+            return one_row()
+        _, first, size = distinct_rows(list(columns.values()), n)
+        return Rows(size, {name: column[first] for name, column in columns.items()}, dict.fromkeys(columns, SYMBOL))
+
+    def _algebra(self, rule: IntervalRule, rows: Rows) -> Intervals:
+        """The answer list for each row."""
+        lists: dict[str, Intervals] = {}
+        failed = np.zeros(rows.n, np.bool_)
+        for literal in rule.intervals:
+            if isinstance(literal, Retrieve):
+                lists[literal.out] = self._retrieved(rows, literal.fluent)
+            elif isinstance(literal, NonEmpty):
+                filled = lists[literal.list].counts > 0
+                failed |= filled if literal.negated else ~filled
+            else:
+                lists[literal.out] = self._constructed(rule, rows, literal, [lists[name] for name in literal.inputs])
+        result = lists[rule.out]
+        return keep(result, ~failed[result.owners()]) if failed.any() else result
+
+    def _retrieved(self, rows: Rows, pattern: FluentPattern) -> Intervals:
+        first = self.bounds.first
+        tables = self.sources(pattern)
+        if all(rows.bound(term) for term in pattern.terms):
+            result: Intervals | None = None
+            wanted = [self._column(rows, term) for term in pattern.terms]
+            for table in tables:
+                part = gather(table.lists, locate(table.keys, wanted), first)
+                result = part if result is None else union(result, part)
+            return empty(rows.n) if result is None else result
+        owners, s, e = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        numbered = Rows(rows.n, {**rows.columns, "#row": np.arange(rows.n)}, {**rows.kinds, "#row": TIME})
+        for table in tables:
+            relation = Table((*table.keys, np.arange(table.n)), (SYMBOL,) * (len(table.keys) + 1), table.n)
+            found = match(self.world, numbered, relation, (*pattern.terms, Variable("#list", pattern.place)), None)
+            part = gather(table.lists, found.columns["#list"], first)
+            owners.append(found.columns["#row"][part.owners()])
+            s.append(part.s)
+            e.append(part.e)
+        return amalgamate(np.concatenate(owners), np.concatenate(s), np.concatenate(e), rows.n)
+
+    def _constructed(self, rule: IntervalRule, rows: Rows, construct: Construct, inputs: list[Intervals]) -> Intervals:
+        if construct.operator in REMEMBERED and self.exact:
+            keys = tuple(rows.columns[name] for name in essential(rule))
+            inputs = [self._with_true_starts(f"rule {rule.number} {construct.out} {place}", keys, lists) for place, lists in enumerate(inputs)]
+        if construct.operator == "union_all":
+            return _folded(union, inputs)
+        if construct.operator == "intersect_all":
+            return _folded(intersect, inputs)
+        if construct.operator == "relative_complement_all":
+            return inputs[0] if len(inputs) == 1 else subtract(inputs[0], _folded(union, inputs[1:]))
+        if construct.operator == "complement_all":
+            return subtract(always(rows.n, self.bounds.first), _folded(union, inputs))
+        if construct.operator == "longer_than":
+            assert construct.amount is not None
+            duration = np.broadcast_to(np.asarray(number(self.world, rows, construct.amount), np.float64), (rows.n,))
+            return longer_than(inputs[0], duration, self.bounds.query_time)
+        if construct.operator == "allen":
+            return allen(construct.relation, construct.mode, inputs[0], inputs[1], self.world.tick)
+        return self._slower(rows, construct, inputs[0])
+
+    def _slower(self, rows: Rows, construct: Construct, lists: Intervals) -> Intervals:
+        """Intervals whose speed from the place at their start event to the place at their end event is below the amount.
+
+        Places are those of `position` at start - tick and end - tick. An open interval has speed 0; one whose places are unknown is
+        left out. Knots; great circle, R = 6371.0088 km, 1.852 km a nautical mile (maritime definitions B.5).
+        """
+        assert construct.position is not None and construct.amount is not None
+        owner = lists.owners()
+        places = self.world.events.get(construct.position.indicator)
+        terms = construct.position.arguments
+        entity = self._column(rows, terms[0])[owner]
+        n = len(owner)
+        found = np.full((2, 2, n), np.nan)
+        for side, moments in enumerate((lists.s, lists.e)):
+            if places is None or places.t is None or places.n == 0:
+                break
+            left, right = packed([entity, np.where(moments == INF, 0, moments - self.world.tick)], [places.columns[0], places.t])
+            order = np.argsort(right, kind="stable")
+            at = np.searchsorted(right[order], left)
+            at[at == places.n] = 0
+            match_ = right[order[at]] == left
+            for axis in range(2):
+                found[side, axis] = np.where(match_, np.asarray(places.columns[1 + axis], np.float64)[order[at]], np.nan)
+        with np.errstate(invalid="ignore"):
+            metres = distance_m(found[0, 0], found[0, 1], found[1, 0], found[1, 1])
+            hours = (lists.e - lists.s) / (3_600 * self.plan.ticks_per_second)
+            limit = np.broadcast_to(np.asarray(number(self.world, rows, construct.amount), np.float64), (rows.n,))[owner]
+            slow = np.where(lists.e == INF, ~np.isnan(found[0, 0]) & (limit > 0), metres / 1_852 / hours < limit)
+        return keep(lists, slow)
+
+    # -- over the edge of the window -----------------------------------------------------------------------------
+
+    def joined(self, name: str, table: FluentTable) -> FluentTable:
+        """The table with the true starts of intervals that go on from before the window; remembers them for the next one."""
+        return FluentTable(table.keys, self._with_true_starts(name, table.keys, table.lists))
+
+    def _with_true_starts(self, name: str, keys: tuple[Ints, ...], lists: Intervals) -> Intervals:
+        held = self.memory.held.get(name)
+        if held is not None and len(held.start) and lists.lists:
+            lists = self._restored(held, keys, lists)
+        crossing = (lists.s <= self.bounds.next_low) & (lists.e > self.bounds.next_low)
+        if crossing.any():
+            owners = lists.owners()[crossing]
+            self.kept.held[name] = Held(tuple(key[owners] for key in keys), lists.s[crossing])
+        return lists
+
+    def _restored(self, held: Held, keys: tuple[Ints, ...], lists: Intervals) -> Intervals:
+        filled = lists.counts > 0
+        heads = np.flatnonzero(filled)
+        at_edge = heads[lists.s[lists.ptr[heads]] == self.bounds.first]
+        if not len(at_edge):
+            return lists
+        if not keys:
+            found = np.zeros(len(at_edge), np.int64)
+        else:
+            found = locate(held.keys, [key[at_edge] for key in keys])
+        known = found >= 0
+        s = lists.s.copy()
+        s[lists.ptr[at_edge[known]]] = held.start[found[known]]
+        return Intervals(lists.ptr, s, lists.e)
+
+
+def _folded(operation: Any, inputs: list[Intervals]) -> Intervals:
+    result = inputs[0]
+    for other in inputs[1:]:
+        result = operation(result, other)
+    return result
+
+
+class _Points:
+    """Collects the initiations and terminations of one simple fluent and turns them into its table."""
+
+    def __init__(self, evaluation: Evaluation, node: Node) -> None:
+        self.evaluation = evaluation
+        self.node = node
+        self.exact: list[tuple[tuple[Ints, ...], Ints, Ints, bool]] = []
+        self.loose: list[tuple[list[Ints | None], Ints | None, Ints, bool]] = []
+
+    def add(self, rule: PointRule, rows: Rows) -> None:
+        """Rows of one rule: initiations of declared groundings open groups, everything else applies to groups that exist."""
+        evaluation = self.evaluation
+        start = rule.kind == "initiate"
+        columns = [evaluation._column(rows, term) if rows.bound(term) else None for term in rule.terms]
+        if start and all(column is not None for column in columns):
+            known = [column for column in columns if column is not None]
+            self.exact.append((tuple(known[:-1]), known[-1], rows.columns[rule.time], True))
+            return
+        if start:
+            wider = evaluation.grounded(rows, rule.terms, rule.name)
+            if wider.n and all(wider.bound(term) for term in rule.terms):
+                bound = [evaluation._column(wider, term) for term in rule.terms]
+                self.exact.append((tuple(bound[:-1]), bound[-1], wider.columns[rule.time], True))
+        self.loose.append((columns[:-1], columns[-1], rows.columns[rule.time], start))
+
+    def _groups(self, carry: SimpleCarry | None) -> tuple[tuple[Ints, ...], Ints]:
+        """Arguments of all groundings with an initiation or a carried state; and which (group, value) may be stated."""
+        width = self.node.arity
+        parts = [part[0] for part in self.exact]
+        if carry is not None:
+            parts.append(carry.keys)
+        parts += [keys for keys, _ in self._initially()]
+        if not parts:
+            return tuple(np.empty(0, np.int64) for _ in range(width)), np.zeros(0, np.int64)
+        if width == 0:
+            return (), np.zeros(1, np.int64)
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        _, first, n = distinct_rows(columns, len(columns[0]))
+        return tuple(column[first] for column in columns), np.zeros(n, np.int64)
+
+    def _initially(self) -> list[tuple[tuple[Ints, ...], Ints]]:
+        evaluation = self.evaluation
+        if not evaluation.bounds.initial:
+            return []
+        found = []
+        for pattern in evaluation.plan.program.initially:
+            if pattern.indicator == (self.node.name, self.node.arity):
+                rows = evaluation.grounded(one_row(), pattern.terms, pattern.name)
+                if rows.n and all(rows.bound(term) for term in pattern.terms):
+                    columns = [evaluation._column(rows, term) for term in pattern.terms]
+                    found.append((tuple(columns[:-1]), columns[-1]))
+        return found
+
+    def table(self, carry: SimpleCarry | None) -> tuple[FluentTable, SimpleCarry]:
+        evaluation = self.evaluation
+        bounds, world = evaluation.bounds, evaluation.world
+        if bounds.initial:
+            carry = None
+        deadlines = evaluation.plan.deadlines.get(self.node, ())
+        keys, groups = self._groups(carry)
+        n = len(groups)
+        owner, t, value, code_kind = self._applied(keys, n)
+        values = _Values(np.concatenate((value[code_kind != 2], *( [carry.value[carry.value >= 0]] if carry is not None else []), *(v for _, v in self._initially()), self._deadline_values(deadlines))))
+        code = np.where(code_kind == 2, inertia.ANY_VALUE, values.local(value))
+        code = np.where(code_kind == 1, -1 - code, code)
+        order = np.lexsort((t, owner))
+        owner, t, code = owner[order], t[order], code[order]
+        ptr = np.searchsorted(owner, np.arange(n + 1))
+        state = self._state(keys, n, carry, values, deadlines)
+        table = np.array([[values.one(self._code(d.before)) for d in deadlines], [values.one(self._code(d.after)) for d in deadlines], [d.delay for d in deadlines], [int(d.extends) for d in deadlines]], np.int64).reshape(4, len(deadlines))
+        runs = inertia.inertia(ptr, t, code, state, table, tick=world.tick, query_time=bounds.query_time, snapshot=bounds.next_low)
+        return self._stated(keys, runs, values), self._carried(keys, runs.carry, values)
+
+    def _code(self, term: Term) -> int:
+        assert isinstance(term, Atom | Number)
+        return self.evaluation.world.symbols.term(term)
+
+    def _deadline_values(self, deadlines: Sequence[Deadline]) -> Ints:
+        return np.array([self._code(term) for deadline in deadlines for term in (deadline.before, deadline.after)], np.int64)
+
+    def _applied(self, keys: tuple[Ints, ...], n: int) -> tuple[Ints, Ints, Ints, Ints]:
+        """Group, time, value and kind (0 initiates, 1 terminates the value, 2 terminates any) of every point."""
+        owners, times, values, kinds = ([np.empty(0, np.int64)] for _ in range(4))
+        for arguments, value, t, _ in self.exact:
+            group = locate(keys, arguments) if keys else np.zeros(len(t), np.int64)
+            self._append(owners, times, values, kinds, group, t, value, 0)
+        numbers = np.arange(n)
+        for columns, loose_value, t, start in self.loose:
+            bound = [place for place, column in enumerate(columns) if column is not None]
+            if len(bound) == len(columns):
+                rows = np.arange(len(t))
+                group = locate(keys, [column for column in columns if column is not None]) if keys else np.zeros(len(t), np.int64) + (0 if n else -1)
+            else:
+                rows, group = _pairs([c for c in columns if c is not None], [keys[place] for place in bound], len(t), numbers)
+            picked = np.full(len(rows), 0) if loose_value is None else loose_value[rows]
+            self._append(owners, times, values, kinds, group, t[rows], picked, 0 if start else (2 if loose_value is None else 1))
+        return np.concatenate(owners), np.concatenate(times), np.concatenate(values), np.concatenate(kinds)
+
+    @staticmethod
+    def _append(owners: list[Ints], times: list[Ints], values: list[Ints], kinds: list[Ints], group: Ints, t: Ints, value: Ints, kind: int) -> None:
+        known: Bools = group >= 0
+        owners.append(group[known])
+        times.append(t[known])
+        values.append(value[known])
+        kinds.append(np.full(int(known.sum()), kind))
+
+    def _state(self, keys: tuple[Ints, ...], n: int, carry: SimpleCarry | None, values: _Values, deadlines: Sequence[Deadline]) -> inertia.Carry:
+        value, start, due = np.full(n, -1), np.zeros(n, np.int64), np.full((n, len(deadlines)), INF)
+        if carry is not None and len(carry.value):
+            at = locate(keys, carry.keys) if keys else np.zeros(len(carry.value), np.int64)
+            value[at] = np.where(carry.value >= 0, values.local(carry.value), -1)
+            start[at] = carry.start
+            due[at] = carry.due
+        for initial_keys, initial_values in self._initially():
+            at = locate(keys, initial_keys) if keys else np.zeros(len(initial_values), np.int64)
+            value[at] = values.local(initial_values)
+            for place, deadline in enumerate(deadlines):
+                mine = initial_values == self._code(deadline.before)
+                due[at[mine], place] = deadline.delay - self.evaluation.world.tick
+        return inertia.Carry(value, start, due)
+
+    def _stated(self, keys: tuple[Ints, ...], runs: inertia.Runs, values: _Values) -> FluentTable:
+        if not len(runs.group):
+            return no_fluent(self.node.arity + 1)
+        owner, first, m = distinct_rows([runs.group, runs.value], len(runs.group))
+        lists = amalgamate(owner, runs.s, runs.e, m)
+        columns = (*(key[runs.group[first]] for key in keys), values.codes[runs.value[first]])
+        table = FluentTable(columns, lists)
+        if "=" + self.node.name not in self.evaluation.plan.program.groundings:
+            return table
+        return self.evaluation.declared(self.node.name, table)
+
+    def _carried(self, keys: tuple[Ints, ...], carry: inertia.Carry, values: _Values) -> SimpleCarry:
+        alive = (carry.value >= 0) | (carry.due < INF).any(axis=1)
+        value = np.where(carry.value >= 0, values.codes[carry.value], -1) if len(values.codes) else carry.value
+        return SimpleCarry(tuple(key[alive] for key in keys), value[alive], carry.start[alive], carry.due[alive])
+
+
+class _Values:
+    """Values of one fluent in one window as small numbers."""
+
+    def __init__(self, codes: Ints) -> None:
+        self.codes = np.unique(codes)
+
+    def local(self, codes: Ints) -> Ints:
+        return np.searchsorted(self.codes, codes)
+
+    def one(self, code: int) -> int:
+        return int(np.searchsorted(self.codes, code))
+
+
+def _pairs(columns: list[Ints], keys: list[Ints], n: int, numbers: Ints) -> tuple[Ints, Ints]:
+    """All pairs (row, group) that agree on the bound columns."""
+    return join(n, len(numbers), None, list(zip(columns, keys, strict=True)), MAX_PAIRS)
+
+
+MAX_PAIRS = 20_000_000
+_NOWHERE = Place(0, 0)

@@ -1,0 +1,123 @@
+"""Background rules and disjunctions are expanded away: what is left are alternatives of plain conditions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+from engine.event_calculus.terms import CONJUNCTION, DISJUNCTION, NEGATION, Atom, Compound, ListTerm, Number, Place, Term, Variable
+
+MAX_ALTERNATIVES = 64
+MAX_EXPANSION_DEPTH = 12
+MAX_CALLS = 20_000
+
+Body = tuple[Term, ...]
+
+
+class Expander:
+    """Definitions of background predicates by rules; `alternatives` replaces them in a body.
+
+    A positive call of a predicate with n clauses gives n alternatives; a negative one gives n negations. Recursion is refused.
+    """
+
+    def __init__(self, fault: Callable[[Place, str], None]) -> None:
+        self._fault = fault
+        self._clauses: dict[tuple[str, int], list[tuple[Compound, Body]]] = {}
+        self._fresh = itertools.count()
+        self._calls = 0
+        self.facts: set[tuple[str, int]] = set()
+        """Predicates that also have facts; set by the reader before anything is expanded."""
+
+    @property
+    def defined(self) -> set[tuple[str, int]]:
+        return set(self._clauses)
+
+    def define(self, head: Compound, body: Term | None) -> None:
+        for alternative in self._split(body):
+            self._clauses.setdefault(head.indicator, []).append((head, alternative))
+
+    def alternatives(self, body: Term | None, place: Place) -> list[Body]:
+        """The bodies that together mean `body`; none of them holds `;` or a call of a defined predicate."""
+        result: list[Body] = []
+        for alternative in self._split(body):
+            expanded = self._expand(alternative, 0)
+            if len(result) + len(expanded) > MAX_ALTERNATIVES:
+                self._fault(place, f"the rule expands to more than {MAX_ALTERNATIVES} alternatives")
+                return result
+            result += expanded
+        return result
+
+    def _split(self, body: Term | None) -> list[Body]:
+        """Disjunctive normal form over `;` outside negations."""
+        if body is None:
+            return [()]
+        if isinstance(body, Compound) and body.name == DISJUNCTION:
+            return [alternative for part in body.arguments for alternative in self._split(part)][: MAX_ALTERNATIVES + 1]
+        if isinstance(body, Compound) and body.name == CONJUNCTION:
+            result: list[Body] = [()]
+            for part in body.arguments:
+                result = [left + right for left in result for right in self._split(part)][: MAX_ALTERNATIVES + 1]
+            return result
+        return [(body,)]
+
+    def _expand(self, body: Body, depth: int) -> list[Body]:
+        result: list[Body] = [()]
+        for literal in body:
+            choices = self._literal(literal, depth)
+            result = [left + right for left in result for right in choices]
+            if len(result) > MAX_ALTERNATIVES:
+                self._fault(literal.place, f"the rule expands to more than {MAX_ALTERNATIVES} alternatives")
+                return result[:1]
+        return result
+
+    def _literal(self, literal: Term, depth: int) -> list[Body]:
+        if isinstance(literal, Compound) and literal.name == NEGATION:
+            inner = [alternative for part in self._split(literal.arguments[0]) for alternative in self._expand(part, depth)]
+            return [tuple(Compound(NEGATION, (_joined(alternative, literal.place),), literal.place) for alternative in inner if alternative)]
+        if isinstance(literal, Compound) and literal.name == "inRange" and len(literal.arguments) == 3:
+            value, low, high = literal.arguments
+            return [(Compound(">", (value, low), literal.place), Compound("<", (value, high), literal.place))]
+        if isinstance(literal, Compound) and literal.indicator in self._clauses:
+            if depth >= MAX_EXPANSION_DEPTH:
+                self._fault(literal.place, f"{literal.name}/{len(literal.arguments)} calls itself or is nested too deep; background rules cannot recurse")
+                return [()]
+            called: list[Body] = [(literal,)] if literal.indicator in self.facts else []
+            for head, body in self._clauses[literal.indicator]:
+                called += self._call(literal, head, body, depth)
+                if len(called) > MAX_ALTERNATIVES or self._calls > MAX_CALLS:
+                    break
+            return called
+        return [(literal,)]
+
+    def _call(self, call: Compound, head: Compound, body: Body, depth: int) -> list[Body]:
+        """`body` of one clause with the call's arguments put in place of the head's."""
+        self._calls += 1
+        if self._calls > MAX_CALLS:
+            if self._calls == MAX_CALLS + 1:
+                self._fault(call.place, f"background rules expand to more than {MAX_CALLS:,} calls")
+            return [()]
+        suffix = f"#{next(self._fresh)}"
+        names: dict[str, Term] = {}
+        equalities: list[Term] = []
+        for given, formal in zip(call.arguments, head.arguments, strict=True):
+            if isinstance(formal, Variable) and formal.name not in names:
+                names[formal.name] = given
+            else:
+                equalities.append(Compound("=", (given, names.get(formal.name, formal) if isinstance(formal, Variable) else formal), call.place))
+        renamed = tuple(_substituted(literal, names, suffix) for literal in body)
+        return [tuple(equalities) + alternative for alternative in self._expand(renamed, depth + 1)]
+
+
+def _joined(body: Body, place: Place) -> Term:
+    return body[0] if len(body) == 1 else Compound(CONJUNCTION, body, place)
+
+
+def _substituted(term: Term, names: dict[str, Term], suffix: str) -> Term:
+    if isinstance(term, Variable):
+        return names.get(term.name, Variable(term.name + suffix, term.place))
+    if isinstance(term, Compound):
+        return Compound(term.name, tuple(_substituted(argument, names, suffix) for argument in term.arguments), term.place)
+    if isinstance(term, ListTerm):
+        return ListTerm(tuple(_substituted(item, names, suffix) for item in term.items), term.place)
+    assert isinstance(term, Atom | Number)
+    return term

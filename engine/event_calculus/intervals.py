@@ -1,0 +1,276 @@
+"""Interval algebra over many lists at once: linear merges, no sorting.
+
+A bundle of n lists is three arrays `ptr` (n + 1), `s`, `e`: list i is the intervals [s[k], e[k]) for ptr[i] <= k < ptr[i + 1], sorted,
+disjoint, not touching (maximal). An end of INF means that the interval is open. All kernels keep these invariants.
+
+References: [dRTEC] table 1; research notes, kernels 6.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+INF = 1 << 62
+"""End of an open interval: greater than every time point, and INF + tick does not overflow."""
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+class Intervals(NamedTuple):
+    """A bundle of lists of maximal intervals (see the module's text)."""
+
+    ptr: Ints
+    s: Ints
+    e: Ints
+
+    @property
+    def lists(self) -> int:
+        return len(self.ptr) - 1
+
+    @property
+    def counts(self) -> Ints:
+        return np.diff(self.ptr)
+
+    def owners(self) -> Ints:
+        """For each interval the number of its list."""
+        return np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))
+
+    def check(self) -> None:
+        owners = self.owners()
+        assert np.all(self.s < self.e), "an interval is empty"
+        inner = owners[1:] == owners[:-1]
+        assert np.all(self.e[:-1][inner] < self.s[1:][inner]), "intervals of a list touch or are not sorted"
+
+
+def empty(lists: int) -> Intervals:
+    return Intervals(np.zeros(lists + 1, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+_jit: Any = njit(cache=True, nogil=True)
+
+
+@_jit
+def _gather(ptr: Ints, s: Ints, e: Ints, picked: Ints, begin: int) -> tuple[Ints, Ints, Ints]:
+    n = len(picked)
+    total = 0
+    for i in range(n):
+        if picked[i] >= 0:
+            total += ptr[picked[i] + 1] - ptr[picked[i]]
+    out_ptr, out_s, out_e = np.empty(n + 1, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
+    out_ptr[0] = 0
+    k = 0
+    for i in range(n):
+        if picked[i] >= 0:
+            for j in range(ptr[picked[i]], ptr[picked[i] + 1]):
+                if e[j] > begin:
+                    out_s[k] = max(s[j], begin)
+                    out_e[k] = e[j]
+                    k += 1
+        out_ptr[i + 1] = k
+    return out_ptr, out_s[:k], out_e[:k]
+
+
+def gather(lists: Intervals, picked: Ints, begin: int) -> Intervals:
+    """List picked[i] of `lists` as list i (-1: the empty list), cut off before `begin`."""
+    return Intervals(*_gather(lists.ptr, lists.s, lists.e, picked, begin))
+
+
+@_jit
+def _union(pa: Ints, sa: Ints, ea: Ints, pb: Ints, sb: Ints, eb: Ints) -> tuple[Ints, Ints, Ints]:
+    n = len(pa) - 1
+    ptr, s, e = np.empty(n + 1, np.int64), np.empty(len(sa) + len(sb), np.int64), np.empty(len(sa) + len(sb), np.int64)
+    ptr[0] = 0
+    k = 0
+    for i in range(n):
+        a, b, first = pa[i], pb[i], k
+        while a < pa[i + 1] or b < pb[i + 1]:
+            # The list whose next interval begins first gives it; the other waits.
+            if b >= pb[i + 1] or (a < pa[i + 1] and sa[a] <= sb[b]):
+                low, high = sa[a], ea[a]
+                a += 1
+            else:
+                low, high = sb[b], eb[b]
+                b += 1
+            if k > first and low <= e[k - 1]:
+                e[k - 1] = max(e[k - 1], high)
+            else:
+                s[k], e[k] = low, high
+                k += 1
+        ptr[i + 1] = k
+    return ptr, s[:k], e[:k]
+
+
+def union(a: Intervals, b: Intervals) -> Intervals:
+    """List by list the points of either; touching intervals become one."""
+    return Intervals(*_union(*a, *b))
+
+
+@_jit
+def _intersect(pa: Ints, sa: Ints, ea: Ints, pb: Ints, sb: Ints, eb: Ints) -> tuple[Ints, Ints, Ints]:
+    n = len(pa) - 1
+    ptr, s, e = np.empty(n + 1, np.int64), np.empty(len(sa) + len(sb), np.int64), np.empty(len(sa) + len(sb), np.int64)
+    ptr[0] = 0
+    k = 0
+    for i in range(n):
+        a, b = pa[i], pb[i]
+        while a < pa[i + 1] and b < pb[i + 1]:
+            low, high = max(sa[a], sb[b]), min(ea[a], eb[b])
+            if low < high:
+                s[k], e[k] = low, high
+                k += 1
+            if ea[a] < eb[b]:
+                a += 1
+            else:
+                b += 1
+        ptr[i + 1] = k
+    return ptr, s[:k], e[:k]
+
+
+def intersect(a: Intervals, b: Intervals) -> Intervals:
+    """List by list the points of both."""
+    return Intervals(*_intersect(*a, *b))
+
+
+@_jit
+def _subtract(pa: Ints, sa: Ints, ea: Ints, pb: Ints, sb: Ints, eb: Ints) -> tuple[Ints, Ints, Ints]:
+    n = len(pa) - 1
+    ptr, s, e = np.empty(n + 1, np.int64), np.empty(len(sa) + len(sb), np.int64), np.empty(len(sa) + len(sb), np.int64)
+    ptr[0] = 0
+    k = 0
+    for i in range(n):
+        b = pb[i]
+        for a in range(pa[i], pa[i + 1]):
+            low = sa[a]
+            while b < pb[i + 1] and eb[b] <= low:
+                b += 1
+            # `b` is not moved past an interval that may also cut the next one of `a`.
+            j = b
+            while j < pb[i + 1] and sb[j] < ea[a]:
+                if sb[j] > low:
+                    s[k], e[k] = low, sb[j]
+                    k += 1
+                low = max(low, eb[j])
+                j += 1
+            if low < ea[a]:
+                s[k], e[k] = low, ea[a]
+                k += 1
+        ptr[i + 1] = k
+    return ptr, s[:k], e[:k]
+
+
+def subtract(a: Intervals, b: Intervals) -> Intervals:
+    """List by list the points of `a` that are not in `b`."""
+    return Intervals(*_subtract(*a, *b))
+
+
+def always(lists: int, begin: int) -> Intervals:
+    """[begin, inf) in every list."""
+    return Intervals(np.arange(lists + 1), np.full(lists, begin), np.full(lists, INF))
+
+
+def keep(lists: Intervals, kept: Bools) -> Intervals:
+    """Only the intervals marked in `kept`."""
+    before = np.concatenate((np.zeros(1, np.int64), np.cumsum(kept, dtype=np.int64)))
+    return Intervals(before[lists.ptr], lists.s[kept], lists.e[kept])
+
+
+@_jit
+def _amalgamate(owner: Ints, s: Ints, e: Ints, lists: int) -> tuple[Ints, Ints, Ints]:
+    ptr, out_s, out_e = np.zeros(lists + 1, np.int64), np.empty(len(s), np.int64), np.empty(len(s), np.int64)
+    k = 0
+    last = -1
+    for i in range(len(s)):
+        if owner[i] == last and s[i] <= out_e[k - 1]:
+            out_e[k - 1] = max(out_e[k - 1], e[i])
+        else:
+            out_s[k], out_e[k] = s[i], e[i]
+            k += 1
+            last = owner[i]
+            ptr[owner[i] + 1] += 1
+    for i in range(lists):
+        ptr[i + 1] += ptr[i]
+    return ptr, out_s[:k], out_e[:k]
+
+
+def amalgamate(owner: Ints, s: Ints, e: Ints, lists: int) -> Intervals:
+    """Maximal intervals of loose ones, interval k belonging to list owner[k]. Sorts only what is not sorted by (owner, s)."""
+    if len(s) > 1:
+        behind = (owner[1:] < owner[:-1]) | ((owner[1:] == owner[:-1]) & (s[1:] < s[:-1]))
+        if behind.any():
+            order = np.lexsort((s, owner))
+            owner, s, e = owner[order], s[order], e[order]
+    return Intervals(*_amalgamate(owner, s, e, lists))
+
+
+@_jit
+def counting_order(owner: Ints, lists: int) -> tuple[Ints, Ints]:
+    """Positions in order of owner, equal owners in their given order, and where each owner's begin: linear, no comparisons."""
+    ptr = np.zeros(lists + 1, np.int64)
+    for i in range(len(owner)):
+        ptr[owner[i] + 1] += 1
+    for i in range(lists):
+        ptr[i + 1] += ptr[i]
+    at = ptr[:-1].copy()
+    order = np.empty(len(owner), np.int64)
+    for i in range(len(owner)):
+        order[at[owner[i]]] = i
+        at[owner[i]] += 1
+    return order, ptr
+
+
+@_jit
+def _runs(ptr: Ints, t: Ints, tick: int, query_time: int) -> tuple[Ints, Ints, Ints]:
+    n = len(ptr) - 1
+    out_ptr, s, e = np.empty(n + 1, np.int64), np.empty(len(t), np.int64), np.empty(len(t), np.int64)
+    out_ptr[0] = 0
+    k = 0
+    for i in range(n):
+        first = k
+        for j in range(ptr[i], ptr[i + 1]):
+            if k > first and t[j] <= e[k - 1]:
+                # Exactly one tick on continues the run; a repeated point changes nothing.
+                e[k - 1] = max(e[k - 1], t[j] + tick)
+            else:
+                s[k], e[k] = t[j], t[j] + tick
+                k += 1
+        if k > first and e[k - 1] == query_time + tick:
+            e[k - 1] = INF
+        out_ptr[i + 1] = k
+    return out_ptr, s[:k], e[:k]
+
+
+def runs(ptr: Ints, t: Ints, tick: int, query_time: int) -> Intervals:
+    """Lists of sorted points cut into runs of points one tick apart; a run that reaches `query_time` is open."""
+    return Intervals(*_runs(ptr, t, tick, query_time))
+
+
+@_jit
+def _holds(ptr: Ints, s: Ints, e: Ints, picked: Ints, t: Ints) -> Bools:
+    out = np.empty(len(picked), np.bool_)
+    for i in range(len(picked)):
+        low, high = ptr[picked[i]], ptr[picked[i] + 1]
+        begin = low
+        while low < high:
+            middle = (low + high) >> 1
+            if s[middle] <= t[i]:
+                low = middle + 1
+            else:
+                high = middle
+        out[i] = low > begin and t[i] < e[low - 1]
+    return out
+
+
+def holds(lists: Intervals, picked: Ints, t: Ints) -> Bools:
+    """Whether t[i] lies in an interval of list picked[i]."""
+    return np.asarray(_holds(lists.ptr, lists.s, lists.e, picked, t))
+
+
+def longer_than(lists: Intervals, duration: npt.NDArray[np.float64], query_time: int) -> Intervals:
+    """Intervals that last more than `duration` (one for each list); of an open one what has passed at `query_time`."""
+    ends = np.where(lists.e == INF, query_time, lists.e)
+    return keep(lists, ends - lists.s > duration[lists.owners()])

@@ -1,0 +1,77 @@
+"""The order in which the conditions of a rule are evaluated: as written, a condition waiting until its variables are bound."""
+
+from __future__ import annotations
+
+from engine.event_calculus.syntax import Assignment, Comparison, Fact, Happens, HoldsAt, Literal, Negation, literal_terms, literal_variables
+from engine.event_calculus.terms import Place, Term, Variable, variables
+
+
+class Unsafe(Exception):
+    """A variable that no condition binds."""
+
+    def __init__(self, place: Place, variable: str) -> None:
+        shown = "_" if variable.startswith("_#") else variable
+        self.place = place
+        self.message = f"unsafe: no condition binds {shown} before it is needed"
+        super().__init__(self.message)
+
+
+def order_body(body: tuple[Literal, ...], bound: set[str]) -> tuple[Literal, ...]:
+    """`body` reordered so that each condition finds its variables bound, `bound` being bound from outside.
+
+    A negation waits for every variable that some other condition binds; its other variables are local to it. Raises Unsafe.
+    """
+    bindable = set(bound).union(*(_binds(literal) for literal in body))
+    known, waiting, ordered = set(bound), list(body), []
+    while waiting:
+        for position, literal in enumerate(waiting):
+            if _needs(literal, known, bindable) <= known:
+                break
+        else:
+            literal = waiting[0]
+            missing = sorted(_needs(literal, known, bindable) - known)[0]
+            raise Unsafe(_place_of(literal, missing), missing)
+        literal = waiting.pop(position)
+        if isinstance(literal, Negation):
+            literal = Negation(order_body(literal.body, known), literal.place)
+        known |= _binds(literal)
+        ordered.append(literal)
+    return tuple(ordered)
+
+
+def _binds(literal: Literal) -> set[str]:
+    """Variables that hold a value after `literal`."""
+    if isinstance(literal, Negation):
+        return set()
+    if isinstance(literal, Assignment):
+        return {literal.variable}
+    if isinstance(literal, Comparison):
+        return literal_variables(literal) if literal.operator == "=" else set()
+    return literal_variables(literal)
+
+
+def _needs(literal: Literal, known: set[str], bindable: set[str]) -> set[str]:
+    """Variables that must be bound before `literal` can be evaluated."""
+    if isinstance(literal, HoldsAt):
+        return {literal.time}
+    if isinstance(literal, Assignment):
+        return {variable.name for variable in variables(literal.expression)}
+    if isinstance(literal, Negation):
+        return literal_variables(literal) & bindable
+    if isinstance(literal, Comparison):
+        needed = literal_variables(literal)
+        if literal.operator == "=":
+            unbound = [side for side in (literal.left, literal.right) if isinstance(side, Variable) and side.name not in known]
+            return set() if len(unbound) < 2 else needed
+        return needed
+    return set()
+
+
+def _place_of(literal: Literal, name: str) -> Place:
+    terms: list[Term] = list(literal_terms(literal))
+    return next((variable.place for term in terms for variable in variables(term) if variable.name == name), literal.place)
+
+
+def generators(body: tuple[Literal, ...]) -> bool:
+    """Whether some condition of `body` yields rows by itself."""
+    return any(isinstance(literal, Happens | Fact) for literal in body)

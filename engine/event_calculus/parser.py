@@ -1,0 +1,191 @@
+"""Text of an event description to clauses.
+
+Every anonymous variable `_` gets a name of its own, so two of them never mean the same.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken, v_args
+
+from engine.event_calculus.terms import CONJUNCTION, CUT, DISJUNCTION, NEGATION, Atom, Clause, Compound, ListTerm, Number, Place, Term, Variable
+
+MAX_CHARACTERS = 1_000_000
+MAX_DEPTH = 60
+ANONYMOUS = "_#"
+"""Prefix of the names given to anonymous variables; `#` cannot be written in a variable."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One fault of a program and its place."""
+
+    place: Place
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}"
+
+
+class ProgramRefused(ValueError):
+    """A program that cannot be accepted; `problems` is never empty and sorted by place."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = sorted(problems, key=lambda problem: (problem.place.line, problem.place.column))
+        super().__init__("; ".join(map(str, self.problems)))
+
+
+def parse(text: str) -> list[Clause]:
+    """Clauses of `text` in order. Linear in the length of the text.
+
+    Raises ProgramRefused with line and column of the first fault of syntax, or when the text is longer than
+    MAX_CHARACTERS or nested deeper than MAX_DEPTH.
+    """
+    _refuse_oversize(text)
+    try:
+        return list(_lark().parse(text))  # type: ignore[arg-type]
+    except UnexpectedInput as fault:
+        raise ProgramRefused([_problem(fault, text)]) from None
+
+
+_NESTING = re.compile(r"%[^\n]*|/\*.*?(?:\*/|\Z)|'[^'\n]*'|[(\[]|[)\]]|\\\+|\n|[^%/'()\[\]\\\n]+|.", re.DOTALL)
+
+
+def _refuse_oversize(text: str) -> None:
+    """Refuse what would be slow or deep before any structure is built (the transformer and the checks recurse)."""
+    if len(text) > MAX_CHARACTERS:
+        raise ProgramRefused([Problem(Place(1, 1), f"the program has {len(text):,} characters; at most {MAX_CHARACTERS:,} are allowed")])
+    depth = negations = 0
+    signs = 0
+    line = 1
+    for match in _NESTING.finditer(text):
+        piece = match.group()
+        line += piece.count("\n")
+        if piece in "([":
+            depth += 1
+        elif piece in ")]":
+            depth -= 1
+        elif piece == "\\+":
+            negations += 1
+        elif not piece.isspace():
+            negations = 0
+            signs = _longest_run_of_signs(piece)
+        if max(depth, negations, signs) > MAX_DEPTH:
+            raise ProgramRefused([Problem(Place(line, 1), f"terms are nested deeper than {MAX_DEPTH} levels")])
+
+
+_OPERATORS = re.compile(r"[-+*/]|\bmod\b|\brem\b")
+
+
+def _longest_run_of_signs(piece: str) -> int:
+    """How deep operators alone can nest a term in `piece`: a chain of n operators is a term n deep."""
+    return max((len(_OPERATORS.findall(part)) for part in re.split(r"[,;.=<>]", piece)), default=0)
+
+
+def _problem(fault: UnexpectedInput, text: str) -> Problem:
+    if isinstance(fault, UnexpectedEOF) or (isinstance(fault, UnexpectedToken) and fault.token.type == "$END"):
+        last = text.rstrip().split("\n")
+        return Problem(Place(len(last), len(last[-1]) + 1), "the text ends inside a clause; a clause ends with '.' and a space or a new line")
+    place = Place(max(fault.line, 1), max(fault.column, 1))
+    if isinstance(fault, UnexpectedCharacters):
+        return Problem(place, f"unexpected character {text[fault.pos_in_stream]!r}" if fault.pos_in_stream is not None else "unexpected character")
+    token = fault.token if isinstance(fault, UnexpectedToken) else ""
+    return Problem(place, f"unexpected {str(token)!r}; expected {_expected(fault)}")
+
+
+_TOKEN_NAMES = {
+    "END": "'.'", "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "COMMA": "','", "SEMICOLON": "';'", "BANG": "'!'",
+    "RELATION": "a comparison", "SIGN": "'+' or '-'", "FACTOR": "'*' or '/'", "NUMBER": "a number", "VARIABLE": "a variable",
+    "ATOM": "a name", "QUOTED": "a quoted name", "NAF": "'\\+'", "$END": "the end",
+}  # fmt: skip
+
+
+def _expected(fault: UnexpectedInput) -> str:
+    names = sorted({_TOKEN_NAMES.get(name, "':-'") for name in getattr(fault, "accepts", None) or getattr(fault, "expected", ())})
+    return " or ".join(names) if names else "something else"
+
+
+@cache
+def _lark() -> Lark:
+    grammar = (Path(__file__).parent / "grammar.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", propagate_positions=False, maybe_placeholders=True, transformer=_Builder())
+
+
+def _place(token: Token) -> Place:
+    return Place(token.line or 1, token.column or 1)
+
+
+@v_args(inline=True)
+class _Builder(Transformer[Token, Any]):
+    """Builds terms as the parser reduces; no parse tree is kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._anonymous = 0
+
+    def start(self, *clauses: Clause) -> list[Clause]:
+        return list(clauses)
+
+    def rule(self, head: Term, body: Term | None, end: Token) -> Clause:
+        return Clause(head, body, head.place)
+
+    def directive(self, body: Term, end: Token) -> Clause:
+        return Clause(None, body, body.place)
+
+    def prefixed_directive(self, name: Token, body: Term, end: Token) -> Clause:
+        return Clause(None, Compound(str(name), (body,), _place(name)), _place(name))
+
+    def disjunction(self, *parts: Term) -> Term:
+        return Compound(DISJUNCTION, parts, parts[0].place)
+
+    def conjunction(self, *parts: Term) -> Term:
+        return Compound(CONJUNCTION, parts, parts[0].place)
+
+    def negation(self, sign: Token, literal: Term) -> Term:
+        return Compound(NEGATION, (literal,), _place(sign))
+
+    def cut(self) -> Term:
+        return Atom(CUT, Place(1, 1))
+
+    def relation(self, left: Term, operator: Token, right: Term) -> Term:
+        return Compound(str(operator), (left, right), left.place)
+
+    def operation(self, left: Term, operator: Token, right: Term) -> Term:
+        return Compound(str(operator), (left, right), left.place)
+
+    def signed(self, sign: Token, operand: Term) -> Term:
+        if isinstance(operand, Number):
+            negative = sign == "-"
+            return Number(-operand.value if negative else operand.value, ("-" if negative else "") + operand.text, _place(sign))
+        return Compound(str(sign), (operand,), _place(sign))
+
+    def number(self, token: Token) -> Term:
+        return Number(float(token), str(token), _place(token))
+
+    def variable(self, token: Token) -> Term:
+        if token == "_":
+            self._anonymous += 1
+            return Variable(f"{ANONYMOUS}{self._anonymous}", _place(token))
+        return Variable(str(token), _place(token))
+
+    def atom(self, token: Token) -> Term:
+        return Atom(str(token), _place(token))
+
+    def quoted(self, token: Token) -> Term:
+        return Atom(str(token)[1:-1], _place(token))
+
+    def compound(self, functor: Token, arguments: list[Term]) -> Term:
+        name = str(functor)
+        return Compound(name[1:-1] if name.startswith("'") else name, tuple(arguments), _place(functor))
+
+    def list(self, items: list[Term] | None = None) -> Term:
+        members = tuple(items or ())
+        return ListTerm(members, members[0].place if members else Place(1, 1))
+
+    def arguments(self, *items: Term) -> list[Term]:
+        return list(items)

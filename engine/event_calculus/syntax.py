@@ -1,0 +1,239 @@
+"""What a checked program consists of: rules, literals, declarations. Built by program.py, read by the evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal as Choice
+
+from engine.event_calculus.terms import Place, Term, Variable, variables
+
+Indicator = tuple[str, int]
+"""Name and number of arguments."""
+
+
+@dataclass(frozen=True)
+class FluentPattern:
+    """`name(arguments) = value`; arguments and value are variables, atoms or numbers."""
+
+    name: str
+    arguments: tuple[Term, ...]
+    value: Term
+    place: Place = field(compare=False)
+
+    @property
+    def indicator(self) -> Indicator:
+        return (self.name, len(self.arguments))
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """Arguments, then the value: the key columns of the fluent's table."""
+        return (*self.arguments, self.value)
+
+    def __str__(self) -> str:
+        inner = f"({', '.join(map(str, self.arguments))})" if self.arguments else ""
+        return f"{self.name}{inner}={self.value}"
+
+
+@dataclass(frozen=True)
+class Happens:
+    """happensAt(name(arguments), time)."""
+
+    name: str
+    arguments: tuple[Term, ...]
+    time: str
+    place: Place = field(compare=False)
+
+    @property
+    def indicator(self) -> Indicator:
+        return (self.name, len(self.arguments))
+
+
+@dataclass(frozen=True)
+class Edge:
+    """happensAt(start(F=V), time) or happensAt(end(F=V), time)."""
+
+    kind: Choice["start", "end"]
+    fluent: FluentPattern
+    time: str
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class HoldsAt:
+    fluent: FluentPattern
+    time: str
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Fact:
+    name: str
+    arguments: tuple[Term, ...]
+    place: Place = field(compare=False)
+
+    @property
+    def indicator(self) -> Indicator:
+        return (self.name, len(self.arguments))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`left operator right` over numbers, or over terms for =, \\=, ==, \\==, @<, @>, @=<, @>=."""
+
+    operator: str
+    left: Term
+    right: Term
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """`variable is expression`."""
+
+    variable: str
+    expression: Term
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Negation:
+    """No way to satisfy `body`; variables that occur nowhere else are local to it."""
+
+    body: tuple[Literal, ...]
+    place: Place = field(compare=False)
+
+
+Literal = Happens | Edge | HoldsAt | Fact | Comparison | Assignment | Negation
+
+
+@dataclass(frozen=True)
+class Retrieve:
+    """holdsFor(F=V, out)."""
+
+    fluent: FluentPattern
+    out: str
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Construct:
+    """An interval construct: `operator(inputs..., out)`.
+
+    union_all, intersect_all: `inputs`. relative_complement_all: inputs[0] minus the rest. complement_all: complement of the
+    union of inputs. longer_than (intDurGreater): `amount` is the duration. allen: `relation`, two inputs and `mode`.
+    slower_than (impliedSpeedBelow): `position` names the event that gives places, `amount` is in knots.
+    """
+
+    operator: str
+    inputs: tuple[str, ...]
+    out: str
+    place: Place = field(compare=False)
+    amount: Term | None = None
+    relation: str = ""
+    mode: str = ""
+    position: Happens | None = None
+
+
+@dataclass(frozen=True)
+class NonEmpty:
+    """The list must hold an interval (`negated`: must hold none)."""
+
+    list: str
+    negated: bool
+    place: Place = field(compare=False)
+
+
+IntervalLiteral = Retrieve | Construct | NonEmpty
+
+
+@dataclass(frozen=True)
+class PointRule:
+    """initiatedAt, terminatedAt or happensAt: `body` in an order in which every literal can be evaluated."""
+
+    kind: Choice["initiate", "terminate", "event"]
+    name: str
+    terms: tuple[Term, ...]
+    time: str
+    body: tuple[Literal, ...]
+    place: Place = field(compare=False)
+    number: int = 0
+
+    @property
+    def indicator(self) -> Indicator:
+        return (self.name, len(self.terms) - (self.kind != "event"))
+
+
+@dataclass(frozen=True)
+class IntervalRule:
+    """holdsFor: `intervals` in order, `conditions` over the arguments; `out` names the list that is the answer."""
+
+    head: FluentPattern
+    intervals: tuple[IntervalLiteral, ...]
+    conditions: tuple[Literal, ...]
+    out: str
+    place: Place = field(compare=False)
+    number: int = 0
+
+
+@dataclass(frozen=True)
+class Grounding:
+    """grounding(pattern) :- body: which arguments the pattern has; body holds domains, facts and comparisons."""
+
+    name: str
+    terms: tuple[Term, ...]
+    body: tuple[Literal, ...]
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """fi(F=before, F=after, delay); `extends`: p(F=before). `delay` in the unit of t."""
+
+    fluent: Indicator
+    before: Term
+    after: Term
+    delay: int
+    extends: bool
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class SpatialFluent:
+    """An input fluent the engine computes from positions.
+
+    distance: `amount` is the greatest distance, pairs at one tick. proximity: the same by time slots of `slot` ticks.
+    inside: `region` names a stored region, or a table of (name, region) facts; a sample counts for at most `slot` ticks.
+    """
+
+    fluent: FluentPattern
+    relation: Choice["distance", "proximity", "inside"]
+    position: str
+    amount: float
+    slot: int
+    region: str
+    place: Place = field(compare=False)
+
+
+def literal_terms(literal: Literal) -> Iterator[Term]:
+    """The terms of a literal outside nested negations; the time variable is not among them."""
+    if isinstance(literal, Happens | Fact):
+        yield from literal.arguments
+    elif isinstance(literal, Edge | HoldsAt):
+        yield from literal.fluent.terms
+    elif isinstance(literal, Comparison):
+        yield literal.left
+        yield literal.right
+    elif isinstance(literal, Assignment):
+        yield Variable(literal.variable, literal.place)
+        yield literal.expression
+
+
+def literal_variables(literal: Literal) -> set[str]:
+    """Names of all variables of a literal, its time and nested negations included."""
+    if isinstance(literal, Negation):
+        return set().union(*(literal_variables(inner) for inner in literal.body))
+    names = {variable.name for term in literal_terms(literal) for variable in variables(term)}
+    if isinstance(literal, Happens | Edge | HoldsAt):
+        names.add(literal.time)
+    return names

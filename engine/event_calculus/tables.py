@@ -1,0 +1,221 @@
+"""Relations: columns of equal length. A column is symbols (int64 codes), numbers (float64) or times (int64)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from engine.event_calculus.intervals import Bools, Intervals, Ints, empty
+from engine.event_calculus.terms import Atom, Number, Term, Variable
+
+SYMBOL, NUMBER, TIME = "symbol", "number", "time"
+
+Column = npt.NDArray[Any]
+
+
+def number_text(value: float) -> str:
+    """The name of the symbol a number becomes: 24.0 is `24`."""
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
+
+
+class Symbols:
+    """Names and their codes, dense from 0 in order of first appearance, never reused.
+
+    `numbers[c]` is the number that name c spells (NaN: none), so that a symbol can be compared with numbers.
+    """
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.names: list[str] = []
+        self.codes: dict[str, int] = {}
+        self._numbers = np.empty(64)
+        for name in names:
+            self.code(name)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def numbers(self) -> npt.NDArray[np.float64]:
+        return self._numbers[: len(self.names)]
+
+    def code(self, name: str) -> int:
+        code = self.codes.get(name)
+        if code is None:
+            code = self.codes[name] = len(self.names)
+            self.names.append(name)
+            if code == len(self._numbers):
+                self._numbers = np.concatenate((self._numbers, np.empty(code)))
+            self._numbers[code] = _number(name)
+        return code
+
+    def encode(self, column: pa.Array) -> Ints:
+        """Codes of an Arrow column (-1 for null); numbers and booleans are named as the language writes them."""
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        if pa.types.is_null(column.type):
+            return np.full(len(column), -1, np.int64)
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        local = np.fromiter((self.code(_text(value)) for value in encoded.dictionary.to_pylist()), np.int64)
+        positions = np.asarray(encoded.indices.fill_null(-1)).astype(np.int64)
+        if len(local) == 0:
+            return np.full(len(positions), -1, np.int64)
+        return np.where(positions < 0, -1, local[positions])
+
+    def of_numbers(self, values: npt.NDArray[np.float64]) -> Ints:
+        distinct, inverse = np.unique(values, return_inverse=True)
+        codes = np.fromiter((-1 if np.isnan(value) else self.code(number_text(value)) for value in distinct), np.int64, len(distinct))
+        return codes[inverse.reshape(-1)]
+
+    def term(self, term: Atom | Number) -> int:
+        return self.code(term.name if isinstance(term, Atom) else number_text(term.value))
+
+
+def _number(name: str) -> float:
+    if not name or not (name[0].isdigit() or name[0] in "+-."):
+        return float("nan")
+    try:
+        return float(name)
+    except ValueError:
+        return float("nan")
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return number_text(value)
+    return str(value)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A relation without names: columns with their kinds, and a time for each row where it is a relation over points."""
+
+    columns: tuple[Column, ...]
+    kinds: tuple[str, ...]
+    n: int
+    t: Ints | None = None
+
+
+@dataclass(frozen=True)
+class FluentTable:
+    """Lists of maximal intervals of a fluent: `keys` (arguments, then value) are symbol codes, one row for each list.
+
+    No two rows have the same key. `points` caches the tables of its start and end events.
+    """
+
+    keys: tuple[Ints, ...]
+    lists: Intervals
+    points: dict[str, Table] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def n(self) -> int:
+        return self.lists.lists
+
+    def check(self) -> None:
+        self.lists.check()
+        assert all(len(key) == self.n for key in self.keys)
+        if self.keys and self.n:
+            assert len(np.unique(np.stack(self.keys), axis=1).T) == self.n, "a key occurs twice"
+
+
+def no_fluent(width: int) -> FluentTable:
+    return FluentTable(tuple(np.empty(0, np.int64) for _ in range(width)), empty(0))
+
+
+class Rows:
+    """Bindings of a rule's variables: named columns of equal length."""
+
+    __slots__ = ("columns", "kinds", "n")
+
+    def __init__(self, n: int, columns: dict[str, Column], kinds: dict[str, str]) -> None:
+        self.n = n
+        self.columns = columns
+        self.kinds = kinds
+
+    def take(self, picked: Ints | Bools) -> Rows:
+        columns = {name: column[picked] for name, column in self.columns.items()}
+        n = int(np.count_nonzero(picked)) if picked.dtype == np.bool_ else len(picked)
+        return Rows(n, columns, self.kinds)
+
+    def bound(self, term: Term) -> bool:
+        return not isinstance(term, Variable) or term.name in self.columns
+
+
+def one_row() -> Rows:
+    """The relation that binds nothing: one empty row."""
+    return Rows(1, {}, {})
+
+
+def packed(columns: Sequence[Ints], others: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """Each row of several integer columns as one integer, so that equal rows of both sides and only they get equal ones."""
+    n, m = (len(columns[0]), len(others[0])) if columns else (0, 0)
+    left, right = np.zeros(n, np.int64), np.zeros(m, np.int64)
+    capacity = 1
+    for a, b in zip(columns, others, strict=True):
+        low = min(int(a.min()) if n else 0, int(b.min()) if m else 0)
+        high = max(int(a.max()) if n else 0, int(b.max()) if m else 0)
+        width = high - low + 1
+        if capacity * width >= 1 << 62:
+            left, right, capacity = _dense(left, right)
+            if capacity * width >= 1 << 62:
+                a, b, width = _dense(a, b)
+                low = 0
+        left = left * width + (a - low)
+        right = right * width + (b - low)
+        capacity *= width
+    return left, right
+
+
+def _dense(left: Ints, right: Ints) -> tuple[Ints, Ints, int]:
+    distinct, inverse = np.unique(np.concatenate((left, right)), return_inverse=True)
+    inverse = inverse.reshape(-1)
+    return inverse[: len(left)], inverse[len(left) :], len(distinct)
+
+
+def distinct_rows(columns: Sequence[Ints], n: int) -> tuple[Ints, Ints, int]:
+    """For each row the number of its distinct value, the position of one row of each, and how many there are.
+
+    Numbers follow the rows in order of their columns.
+    """
+    if not columns or n == 0:
+        groups = 1 if n else 0
+        return np.zeros(n, np.int64), np.zeros(groups, np.int64), groups
+    if len(columns) == 1:
+        whole = columns[0]
+    else:
+        whole, _ = packed(columns, [column[:0] for column in columns])
+    low = int(whole.min())
+    width = int(whole.max()) - low + 1
+    if width <= 4 * n + 1024:
+        return _distinct_by_counting(whole - low, width)
+    _, first, inverse = np.unique(whole, return_index=True, return_inverse=True)
+    return inverse.reshape(-1), first, len(first)
+
+
+def _distinct_by_counting(values: Ints, width: int) -> tuple[Ints, Ints, int]:
+    """distinct_rows of small non-negative integers, linear in their number and range."""
+    first = np.full(width, -1, np.int64)
+    first[values[::-1]] = np.arange(len(values) - 1, -1, -1)
+    present = first >= 0
+    number = np.cumsum(present) - 1
+    return number[values], first[present], int(number[-1]) + 1
+
+
+def locate(keys: Sequence[Ints], wanted: Sequence[Ints]) -> Ints:
+    """For each row of `wanted` its position among the rows of `keys` (unique rows), -1 where it is not there."""
+    n = len(wanted[0]) if wanted else 0
+    m = len(keys[0]) if keys else 0
+    if n == 0 or m == 0:
+        return np.full(n, -1, np.int64)
+    right, left = packed(keys, wanted)
+    order = np.argsort(right)
+    at = np.searchsorted(right[order], left)
+    at[at == m] = 0
+    found = order[at]
+    return np.where(right[found] == left, found, -1)

@@ -1,0 +1,109 @@
+"""Terms of the rule language, each with its place in the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Place:
+    """Line and column of a character, both from 1."""
+
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}"
+
+
+@dataclass(frozen=True)
+class Atom:
+    name: str
+    place: Place = field(compare=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Number:
+    """`text` is the number as written: it names the symbol when the number stands where an identifier is wanted."""
+
+    value: float
+    text: str
+    place: Place = field(compare=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Variable:
+    name: str
+    place: Place = field(compare=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Compound:
+    name: str
+    arguments: tuple[Term, ...]
+    place: Place = field(compare=False)
+
+    @property
+    def indicator(self) -> tuple[str, int]:
+        return (self.name, len(self.arguments))
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(map(str, self.arguments))})"
+
+
+@dataclass(frozen=True)
+class ListTerm:
+    items: tuple[Term, ...]
+    place: Place = field(compare=False)
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(str, self.items))}]"
+
+
+Term = Atom | Number | Variable | Compound | ListTerm
+
+CONJUNCTION, DISJUNCTION, NEGATION, CUT = ",", ";", "\\+", "!"
+"""Names of the compounds that join literals; no text can write them as a functor."""
+
+
+@dataclass(frozen=True)
+class Clause:
+    """`head :- body.`; `head` is null for a directive, `body` is null for a fact."""
+
+    head: Term | None
+    body: Term | None
+    place: Place = field(compare=False)
+
+
+def variables(term: Term | None) -> Iterator[Variable]:
+    """Variables of `term` in reading order, repeated as often as they occur."""
+    if isinstance(term, Variable):
+        yield term
+    elif isinstance(term, Compound):
+        for argument in term.arguments:
+            yield from variables(argument)
+    elif isinstance(term, ListTerm):
+        for item in term.items:
+            yield from variables(item)
+
+
+def conjuncts(body: Term | None) -> tuple[Term, ...]:
+    """The literals of a conjunction, left to right.
+
+    Nested conjunctions are flattened; anything else is one literal.
+    """
+    if body is None:
+        return ()
+    if isinstance(body, Compound) and body.name == CONJUNCTION:
+        return tuple(literal for part in body.arguments for literal in conjuncts(part))
+    return (body,)

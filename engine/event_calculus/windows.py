@@ -1,0 +1,481 @@
+"""Sliding windows over a stream of rows: what counts at each query time, what is carried on, how the answer changes.
+
+Time line of one window (Q query time, W window, K tick):
+
+    ----|=========================|---->      (Q - W, Q] counts; `low` = Q - W on the tick grid
+      Q - W                       Q           first tick: low + K
+
+With `edge` "exact" the window looks one tick further back, to `low` = Q - W - K, so that start and end events at Q - W, which are
+decided by what holds at the first tick, are seen together with the events of Q - W.
+
+References: [dRTEC] 2 (windowing); CONTRACT 2.6; CAVIAR definitions 1, rules 1, 8, 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from engine.event_calculus import spatial
+from engine.event_calculus.conditions import World, as_symbols
+from engine.event_calculus.evaluation import Bounds, Evaluation, Held, Memory, SimpleCarry
+from engine.event_calculus.intervals import INF, Intervals, Ints, amalgamate, gather, keep, runs, union
+from engine.event_calculus.plan import Plan
+from engine.event_calculus.program import EVENT, INTERVALS, POINTS
+from engine.event_calculus.syntax import Fact, Indicator
+from engine.event_calculus.tables import NUMBER, SYMBOL, Column, FluentTable, Symbols, Table, distinct_rows, locate, no_fluent, packed
+from engine.event_calculus.terms import Atom, Number, Variable
+
+NEVER = -(1 << 62)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """When and over what a query is evaluated; times in the unit of t."""
+
+    window: int
+    step: int
+    origin: int = 0
+    tick: int = 1
+    dialect: str = "rtec"
+    exact: bool = True
+    geographic: bool = False
+    max_rows: int = 20_000_000
+
+
+@dataclass(frozen=True)
+class InputRows:
+    """Rows of one input. `arrived`: the feed's clock when the row had come, so the row counts at Q if arrived <= Q.
+
+    `columns` are the arguments (and for fluents the value last); positions have x and y beside them.
+    """
+
+    columns: tuple[Column, ...]
+    t: Ints
+    end: Ints
+    arrived: Ints
+    x: np.ndarray
+    y: np.ndarray
+
+    def take(self, picked: np.ndarray) -> InputRows:
+        return InputRows(tuple(column[picked] for column in self.columns), self.t[picked], self.end[picked], self.arrived[picked], self.x[picked], self.y[picked])
+
+    @staticmethod
+    def together(parts: list[InputRows]) -> InputRows:
+        if len(parts) == 1:
+            return parts[0]
+        columns = tuple(np.concatenate(column) for column in zip(*(part.columns for part in parts), strict=True))
+        return InputRows(columns, *(np.concatenate([getattr(part, name) for part in parts]) for name in ("t", "end", "arrived", "x", "y")))
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+
+@dataclass
+class WindowState:
+    """Everything a query remembers between two query times. `last_query` is the last one decided (NEVER: none)."""
+
+    symbols: Symbols
+    rows: dict[Indicator, list[InputRows]] = field(default_factory=dict)
+    memory: Memory = field(default_factory=Memory)
+    answers: dict[str, FluentTable] = field(default_factory=dict)
+    instants: dict[str, Table] = field(default_factory=dict)
+    last_query: int = NEVER
+    clock: int = NEVER
+    first_time: int = -NEVER
+    windows: int = 0
+    pairs_examined: int = 0
+    groundings: int = 0
+
+
+@dataclass(frozen=True)
+class Fluents:
+    """Intervals of one output: `keys` are arguments and value, interval i has the key rows owner[i]."""
+
+    name: str
+    keys: tuple[Ints, ...]
+    s: Ints
+    e: Ints
+
+
+@dataclass(frozen=True)
+class Change:
+    """Facts stated (+1) or withdrawn (-1) of one output at a query time; e is null for events (s is their time)."""
+
+    name: str
+    keys: tuple[Ints, ...]
+    s: Ints
+    e: Ints | None
+    weight: Ints
+
+
+class Windows:
+    """Evaluates one query over its windows. Immutable: everything that changes is in the WindowState."""
+
+    def __init__(self, plan: Plan, settings: Settings, outputs: tuple[str, ...], areas: Mapping[str, spatial.Area] | None = None) -> None:
+        self.plan = plan
+        self.settings = settings
+        self.outputs = outputs
+        self.areas = dict(areas or {})
+        self.position_names = {declared.position for declared in plan.program.spatial}
+        self._output_nodes = {name: [node for node in plan.nodes if node.name == name] for name in outputs}
+        self.last_answers: dict[str, FluentTable] = {}
+        self._facts_cache: tuple[int, dict[Indicator, Table]] | None = None
+
+    def initial(self) -> WindowState:
+        return WindowState(Symbols())
+
+    # -- query times ---------------------------------------------------------------------------------------------
+
+    def query_after(self, moment: int) -> int:
+        """The first query time >= moment."""
+        step, origin = self.settings.step, self.settings.origin
+        return origin + -(-(moment - origin) // step) * step
+
+    def due(self, state: WindowState) -> Iterator[int]:
+        """Query times that the clock has passed and that are not decided; windows without any row to see are not visited."""
+        while state.first_time != -NEVER:
+            query_time = self.query_after(state.first_time) if state.last_query == NEVER else state.last_query + self.settings.step
+            if query_time >= state.clock:
+                return
+            yield query_time
+
+    # -- one window ----------------------------------------------------------------------------------------------
+
+    def bounds(self, query_time: int) -> Bounds:
+        settings = self.settings
+        tick = settings.tick
+        begin = query_time - settings.window
+        low = begin - begin % tick
+        following = begin + settings.step
+        next_low = following - following % tick
+        if settings.exact:
+            low, next_low = low - tick, next_low - tick
+        return Bounds(query_time, low, low + tick, next_low, begin <= 0)
+
+    def evaluate(self, state: WindowState, query_time: int) -> tuple[Evaluation, Memory]:
+        """All fluents and events of the window that ends at `query_time`, and what it leaves to the next; `state` is not changed."""
+        bounds = self.bounds(query_time)
+        settings = self.settings
+        edge_after = bounds.low if settings.exact else bounds.low - 1
+        offset = settings.tick if settings.dialect == "rtec" else 0
+        if offset == 0:
+            edge_after = bounds.low
+        world = World(state.symbols, settings.tick, edge_after, offset, bounds.first, lambda pattern: [], max_rows=settings.max_rows)
+        evaluation = Evaluation(self.plan, world, bounds, state.memory, settings.exact)
+        counted = self._counted(state, bounds)
+        self._inputs(evaluation, counted, state)
+        world.facts = self._facts(state.symbols)
+        self._domains(evaluation, counted, state)
+        self._spatial(evaluation, counted, state)
+        memory = evaluation.run()
+        state.groundings = sum(table.n for table in evaluation.fluents.values())
+        return evaluation, memory
+
+    def _counted(self, state: WindowState, bounds: Bounds) -> dict[Indicator, InputRows]:
+        """Rows of the window that have arrived: (Q - W, Q], and with exact edges those of the tick before that counted before."""
+        counted = {}
+        begin = bounds.query_time - self.settings.window
+        for indicator, parts in state.rows.items():
+            rows = InputRows.together(parts)
+            state.rows[indicator] = [rows]
+            kind = self.plan.program.inputs.get(indicator, EVENT)
+            when = rows.end if kind == INTERVALS else rows.t
+            picked = (when > bounds.low) & (when <= bounds.query_time) & (rows.arrived <= bounds.query_time)
+            if self.settings.exact:
+                picked &= (when > begin) | (rows.arrived <= state.last_query)
+            counted[indicator] = rows if picked.all() else rows.take(picked)
+        return counted
+
+    def _inputs(self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows], state: WindowState) -> None:
+        for indicator, rows in counted.items():
+            kind = self.plan.program.inputs.get(indicator, EVENT)
+            if kind == EVENT:
+                kinds = tuple(NUMBER if column.dtype == np.float64 else SYMBOL for column in rows.columns)
+                evaluation.world.events[indicator] = Table(rows.columns, kinds, len(rows), rows.t)
+            elif kind == POINTS:
+                table = self._from_points(rows, evaluation.bounds)
+                evaluation.inputs[indicator] = self._continued(evaluation, indicator, table)
+            else:
+                evaluation.inputs[indicator] = self._from_intervals(rows, evaluation.bounds)
+
+    def _continued(self, evaluation: Evaluation, indicator: Indicator, table: FluentTable) -> FluentTable:
+        if not self.settings.exact:
+            return table
+        return evaluation.joined(f"input {indicator[0]}/{indicator[1]}", table)
+
+    def _from_points(self, rows: InputRows, bounds: Bounds) -> FluentTable:
+        if np.any(rows.t[1:] < rows.t[:-1]):
+            rows = rows.take(np.argsort(rows.t, kind="stable"))
+        keys = [np.asarray(column, np.int64) for column in rows.columns]
+        owner, first, n = distinct_rows(keys, len(rows))
+        order, ptr = spatial.counting_order(owner, n)
+        return FluentTable(tuple(key[first] for key in keys), runs(ptr, rows.t[order], self.settings.tick, bounds.query_time))
+
+    def _from_intervals(self, rows: InputRows, bounds: Bounds) -> FluentTable:
+        begin = NEVER if self.settings.exact else bounds.first
+        s = np.maximum(rows.t, begin)
+        some = s < rows.end
+        keys = [np.asarray(column, np.int64)[some] for column in rows.columns]
+        owner, first, n = distinct_rows(keys, int(some.sum()))
+        return FluentTable(tuple(key[first] for key in keys), amalgamate(owner, s[some], rows.end[some], n))
+
+    def _facts(self, symbols: Symbols) -> dict[Indicator, Table]:
+        """Background knowledge as tables; a column is numbers when all its entries are."""
+        if self._facts_cache is not None and self._facts_cache[0] == id(symbols):
+            return dict(self._facts_cache[1])
+        tables = {}
+        for indicator, rows in self.plan.program.facts.items():
+            columns: list[Column] = []
+            kinds = []
+            for column in zip(*rows, strict=True):
+                if all(isinstance(term, Number) for term in column):
+                    columns.append(np.array([term.value for term in column if isinstance(term, Number)]))
+                    kinds.append(NUMBER)
+                else:
+                    columns.append(np.array([symbols.term(term) for term in column if isinstance(term, Atom | Number)], np.int64))
+                    kinds.append(SYMBOL)
+            tables[indicator] = Table(tuple(columns), tuple(kinds), len(rows))
+        self._facts_cache = (id(symbols), tables)
+        return dict(tables)
+
+    # -- dynamic grounding ---------------------------------------------------------------------------------------
+
+    def _domains(self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows], state: WindowState) -> None:
+        """Domains of the window: what its rows name, and the arguments of answers that were open before it."""
+        program = self.plan.program
+        found: dict[Indicator, list[tuple[Ints, ...]]] = {domain: [] for domain in program.domains}
+        if not found:
+            return
+        for grounding in self.plan.domain_groundings:
+            literals = [literal for literal in grounding.body if isinstance(literal, Fact) and literal.indicator in found]
+            if not literals:
+                continue
+            columns = self._grounding_columns(grounding.name, len(grounding.terms), evaluation, counted, state)
+            names = [term.name if isinstance(term, Variable) else "" for term in grounding.terms]
+            for literal in literals:
+                wanted = [term.name if isinstance(term, Variable) else None for term in literal.arguments]
+                for part in columns:
+                    if all(name in names for name in wanted):
+                        found[literal.indicator].append(tuple(part[names.index(name)] for name in wanted if name is not None))
+        for indicator, parts in found.items():
+            columns_ = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * indicator[1]
+            _, first, n = distinct_rows(columns_, len(columns_[0]) if columns_ else 0)
+            evaluation.world.facts[indicator] = Table(tuple(column[first] for column in columns_), (SYMBOL,) * indicator[1], n)
+
+    def _grounding_columns(
+        self, name: str, width: int, evaluation: Evaluation, counted: Mapping[Indicator, InputRows], state: WindowState
+    ) -> list[tuple[Ints, ...]]:
+        """Known arguments (and value) of an event or fluent, one column for each of its terms."""
+        parts: list[tuple[Ints, ...]] = []
+        plain = name.lstrip("=")
+        arity = width - 1 if name.startswith("=") else width
+        rows = counted.get((plain, arity))
+        if rows is not None and len(rows.columns) == width:
+            kinds = [NUMBER if column.dtype == np.float64 else SYMBOL for column in rows.columns]
+            parts.append(tuple(as_symbols(evaluation.world, column, kind) for column, kind in zip(rows.columns, kinds, strict=True)))
+        answer = state.answers.get(f"{plain}/{arity}")
+        if name.startswith("=") and answer is not None:
+            lists = answer.lists
+            alive = np.unique(lists.owners()[lists.e > evaluation.bounds.low]) if self.settings.exact else np.unique(lists.owners()[lists.e == INF])
+            parts.append(tuple(key[alive] for key in answer.keys))
+        return parts
+
+    # -- spatial fluents -----------------------------------------------------------------------------------------
+
+    def _spatial(self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows], state: WindowState) -> None:
+        groups: dict[tuple[str, str, int], list[int]] = {}
+        for place, declared in enumerate(self.plan.program.spatial):
+            groups.setdefault((declared.relation, declared.position, declared.slot), []).append(place)
+        tables: dict[Indicator, list[FluentTable]] = {}
+        for (relation, position, slot), places in groups.items():
+            samples = self._samples(counted, position)
+            if samples is None:
+                continue
+            found = None
+            if relation != "inside":
+                reach = max(self.plan.program.spatial[place].amount for place in places)
+                seen, slots = (samples, samples.t) if relation == "distance" else spatial.last_in_slot(samples, slot)
+                found = spatial.contacts(seen, slots, reach, self.settings.geographic)
+                state.pairs_examined += found.examined
+            for place in places:
+                declared = self.plan.program.spatial[place]
+                table = self._spatial_table(evaluation, place, samples, found)
+                tables.setdefault(declared.fluent.indicator, []).append(table)
+        for indicator, parts in tables.items():
+            evaluation.inputs[indicator] = parts[0] if len(parts) == 1 else _stacked(parts)
+
+    def _samples(self, counted: Mapping[Indicator, InputRows], position: str) -> spatial.Positions | None:
+        for indicator, rows in counted.items():
+            if indicator[0] == position and len(rows):
+                known = ~(np.isnan(rows.x) | np.isnan(rows.y))
+                part = rows if known.all() else rows.take(known)
+                order = np.argsort(part.t, kind="stable") if np.any(part.t[1:] < part.t[:-1]) else slice(None)
+                return spatial.Positions(np.asarray(part.columns[0], np.int64)[order], part.t[order], part.x[order], part.y[order])
+        return None
+
+    def _spatial_table(self, evaluation: Evaluation, place: int, samples: spatial.Positions, found: spatial.Contacts | None) -> FluentTable:
+        declared = self.plan.program.spatial[place]
+        symbols = evaluation.world.symbols
+        assert isinstance(declared.fluent.value, Atom)
+        value = symbols.term(declared.fluent.value)
+        query_time = evaluation.bounds.query_time
+        if found is not None:
+            tick = declared.slot or self.settings.tick
+            last = query_time - query_time % tick if declared.slot else query_time
+            table = spatial.near_pairs(found, declared.amount, tick, last, value)
+        else:
+            table = spatial.stays(samples, self._areas_of(place, symbols), declared.slot, query_time, value)
+        table = self._declared(evaluation, declared.fluent.name, table)
+        return evaluation.joined(f"spatial {place}", table)
+
+    def _declared(self, evaluation: Evaluation, name: str, table: FluentTable) -> FluentTable:
+        if "=" + name not in self.plan.program.groundings or table.n == 0:
+            return table
+        return evaluation.declared(name, table)
+
+    def _areas_of(self, place: int, symbols: Symbols) -> list[tuple[int | None, spatial.Area]]:
+        declared = self.plan.program.spatial[place]
+        if len(declared.fluent.arguments) == 1:
+            return [(None, self.areas[declared.region])]
+        rows = self.plan.program.facts[declared.region, 2]
+        return [(symbols.code(str(area)), self.areas[str(region)]) for area, region in rows]
+
+    # -- answers -------------------------------------------------------------------------------------------------
+
+    def decide(self, state: WindowState, query_time: int, *, commit: bool = True) -> list[Change]:
+        """Evaluates the window, brings the stored answers up to date and returns what changed.
+
+        Without `commit` the answers are brought up to date but the stream is not moved on: the same query time will be decided again.
+        """
+        evaluation, memory = self.evaluate(state, query_time)
+        bounds = evaluation.bounds
+        changes = []
+        for name in self.outputs:
+            for arity, table in self._current(evaluation, name).items():
+                changes += self._fluent_changes(state, f"{name}/{arity}", name, table, bounds)
+            for arity, instants in self._current_events(evaluation, name).items():
+                changes += self._event_changes(state, f"{name}/{arity}", name, instants, bounds)
+        self.last_answers = dict(state.answers)
+        if commit:
+            state.memory = memory
+            state.last_query = query_time
+            state.windows += 1
+            self._forget(state, bounds)
+        return changes
+
+    def _current(self, evaluation: Evaluation, name: str) -> dict[int, FluentTable]:
+        parts: dict[int, list[FluentTable]] = {}
+        for node in self._output_nodes[name]:
+            if node.kind != "event":
+                parts.setdefault(node.arity, []).append(evaluation.fluents[node])
+        for indicator, table in evaluation.inputs.items():
+            if indicator[0] == name:
+                parts.setdefault(indicator[1], []).append(table)
+        for arity in {fluent.fluent.indicator[1] for fluent in self.plan.program.spatial if fluent.fluent.name == name}:
+            parts.setdefault(arity, []).append(no_fluent(arity + 1))
+        return {arity: _stacked(tables) for arity, tables in parts.items()}
+
+    def _current_events(self, evaluation: Evaluation, name: str) -> dict[int, Table]:
+        return {node.arity: evaluation.world.events[node.name, node.arity] for node in self._output_nodes[name] if node.kind == "event"}
+
+    def _fluent_changes(self, state: WindowState, key: str, name: str, table: FluentTable, bounds: Bounds) -> list[Change]:
+        before = state.answers.get(key) or no_fluent(len(table.keys))
+        after = revised(before, table, bounds.first)
+        state.answers[key] = after
+        return _difference(name, before, after)
+
+    def _event_changes(self, state: WindowState, key: str, name: str, table: Table, bounds: Bounds) -> list[Change]:
+        assert table.t is not None
+        columns = [as_symbols(World(state.symbols, 1, 0, 0, 0, lambda pattern: []), column, kind) for column, kind in zip(table.columns, table.kinds, strict=True)]
+        seen = table.t > bounds.low
+        new = Table(tuple(column[seen] for column in columns), (SYMBOL,) * len(columns), int(seen.sum()), table.t[seen])
+        old = state.instants.get(key)
+        state.instants[key] = new
+        if old is None or old.t is None:
+            old = Table(tuple(np.empty(0, np.int64) for _ in columns), new.kinds, 0, np.empty(0, np.int64))
+        assert new.t is not None and old.t is not None
+        late = old.t > bounds.low
+        a, b = packed([*(column[late] for column in old.columns), old.t[late]], [*new.columns, new.t])
+        gone, come = ~np.isin(a, b), ~np.isin(b, a)
+        keys = tuple(np.concatenate((x[late][gone], y[come])) for x, y in zip(old.columns, new.columns, strict=True))
+        times = np.concatenate((old.t[late][gone], new.t[come]))
+        if not len(times):
+            return []
+        return [Change(name, keys, times, None, np.concatenate((np.full(int(gone.sum()), -1), np.full(int(come.sum()), 1))))]
+
+    def _forget(self, state: WindowState, bounds: Bounds) -> None:
+        """Drops rows no later window can see and answers that no later window can change."""
+        for indicator, parts in state.rows.items():
+            kind = self.plan.program.inputs.get(indicator, EVENT)
+            rows = InputRows.together(parts)
+            kept = (rows.end if kind == INTERVALS else rows.t) > bounds.next_low
+            state.rows[indicator] = [rows if kept.all() else rows.take(kept)]
+        for key, table in state.answers.items():
+            kept = table.lists.e > bounds.next_low
+            if not kept.all():
+                state.answers[key] = _without_empty(FluentTable(table.keys, keep(table.lists, kept)))
+
+
+def _without_empty(table: FluentTable) -> FluentTable:
+    filled = np.flatnonzero(table.lists.counts > 0)
+    return FluentTable(tuple(key[filled] for key in table.keys), gather(table.lists, filled, NEVER))
+
+
+def _stacked(tables: list[FluentTable]) -> FluentTable:
+    """Several tables of one fluent as one; lists of equal keys are united."""
+    tables = [table for table in tables if table.n] or tables[:1]
+    if len(tables) == 1:
+        return tables[0]
+    keys = [np.concatenate(column) for column in zip(*(table.keys for table in tables), strict=True)]
+    owners = np.concatenate([table.lists.owners() + offset for table, offset in zip(tables, np.cumsum([0, *(t.n for t in tables[:-1])]), strict=True)])
+    groups, first, n = distinct_rows(keys, len(keys[0]))
+    s, e = (np.concatenate([getattr(table.lists, side) for table in tables]) for side in ("s", "e"))
+    return FluentTable(tuple(key[first] for key in keys), amalgamate(groups[owners], s, e, n))
+
+
+def revised(before: FluentTable, now: FluentTable, first: int) -> FluentTable:
+    """The answer after a window: what was decided before its first tick stays, from there on the window decides."""
+    if before.n == 0:
+        return now
+    old = _cut(before, first)
+    if old.n == 0:
+        return now
+    if now.n == 0:
+        return old
+    at = locate(now.keys, old.keys)
+    new_rows = np.flatnonzero(at < 0)
+    keys = tuple(np.concatenate((key, extra[new_rows])) for key, extra in zip(now.keys, old.keys, strict=True))
+    picked_now = np.concatenate((np.arange(now.n), np.full(len(new_rows), -1)))
+    picked_old = np.full(len(picked_now), -1)
+    picked_old[at[at >= 0]] = np.flatnonzero(at >= 0)
+    picked_old[now.n :] = new_rows
+    return FluentTable(keys, union(gather(old.lists, picked_old, NEVER), gather(now.lists, picked_now, NEVER)))
+
+
+def _cut(table: FluentTable, first: int) -> FluentTable:
+    """Only what lies before `first`."""
+    kept = table.lists.s < first
+    lists = keep(table.lists, kept)
+    return _without_empty(FluentTable(table.keys, Intervals(lists.ptr, lists.s, np.minimum(lists.e, first))))
+
+
+def _difference(name: str, before: FluentTable, after: FluentTable) -> list[Change]:
+    """Intervals withdrawn and stated."""
+    old_owner, new_owner = before.lists.owners(), after.lists.owners()
+    a, b = packed(
+        [*(key[old_owner] for key in before.keys), before.lists.s, np.where(before.lists.e == INF, -1, before.lists.e)],
+        [*(key[new_owner] for key in after.keys), after.lists.s, np.where(after.lists.e == INF, -1, after.lists.e)],
+    )
+    gone, come = ~np.isin(a, b), ~np.isin(b, a)
+    if not (gone.any() or come.any()):
+        return []
+    keys = tuple(np.concatenate((x[old_owner[gone]], y[new_owner[come]])) for x, y in zip(before.keys, after.keys, strict=True))
+    s = np.concatenate((before.lists.s[gone], after.lists.s[come]))
+    e = np.concatenate((before.lists.e[gone], after.lists.e[come]))
+    return [Change(name, keys, s, e, np.concatenate((np.full(int(gone.sum()), -1), np.full(int(come.sum()), 1))))]
+
+
+__all__ = ["Change", "Fluents", "Held", "InputRows", "Settings", "SimpleCarry", "WindowState", "Windows", "revised"]

@@ -1,27 +1,55 @@
-"""The one table of query families: who checks a specification, who evaluates it."""
+"""The one table from a family's name to what checks its specifications and what evaluates them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from engine.border_monitoring.operator import BorderOperator
-from engine.border_monitoring.specification import check_border, check_transition
-from engine.model.documents import Node
-from engine.operator import Operator
-from engine.specification import Context
+if TYPE_CHECKING:
+    from engine.operator import Operator
+    from engine.specification import Context
 
-Checker = Callable[[Node, Context], Any]
 
-CHECKERS: Mapping[str, Checker] = {
-    "border": check_border,
-    "transition": check_transition,
+@dataclass(frozen=True)
+class Family:
+    """A family's package, imported when it is first needed: start-up loads only what the queries ask for.
+
+    The package has `specification.py` with `check(document, context)` and the types it gives, and `operator.py` with the
+    class `operator_class`.
+    """
+
+    package: str
+    operator_class: str
+
+    def check(self, document: Mapping[str, Any], context: Context) -> Any:
+        """The specification, of a type defined in the package. Faults are noted in `context`."""
+        return import_module(f"{self.package}.specification").check(document, context)
+
+    def operator(self) -> Operator[Any]:
+        """The package's one operator object: the same for all its families."""
+        return _operator(self)
+
+
+FAMILIES: dict[str, Family] = {
+    "border": Family("engine.border_monitoring", "BorderOperator"),
+    "transition": Family("engine.border_monitoring", "BorderOperator"),
+    "calculus": Family("engine.event_calculus", "CalculusOperator"),
 }
-OPERATORS: tuple[Operator[Any], ...] = (BorderOperator(),)
-FAMILIES: tuple[str, ...] = tuple(CHECKERS)
-_BY_FAMILY = {family: operator for operator in OPERATORS for family in operator.families}
 
 
-def operator_of(family: str) -> Operator[Any]:
-    """The operator that evaluates `family`."""
-    return _BY_FAMILY[family]
+def family_of(specification: Any) -> Family:
+    """The family whose package defines the specification's type. Raises LookupError."""
+    package = type(specification).__module__.rpartition(".")[0]
+    for family in FAMILIES.values():
+        if family.package == package:
+            return family
+    raise LookupError(f"{type(specification).__qualname__} is no specification of a known family")
+
+
+@cache
+def _operator(family: Family) -> Operator[Any]:
+    operator: Operator[Any] = getattr(import_module(f"{family.package}.operator"), family.operator_class)()
+    return operator

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,14 +18,14 @@ EVENT, ENTITY, TIME, TIME_END, X, Y = "event", "entity", "t", "t_end", "x", "y"
 CORE_COLUMNS = (EVENT, ENTITY, TIME, TIME_END, X, Y)
 
 
-
 class EntityDictionary:
     """Entity ids and their codes: dense int32 in order of first appearance, never reused.
 
-    Invariant: `codes[names[c]] == c` for every code `c`.
+    Invariant: `codes[names[c]] == c` for every code `c`. May be shared by evaluators in several threads.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
+        self._lock = threading.Lock()
         self.names: list[str] = list(names)
         self.codes: dict[str, int] = {name: code for code, name in enumerate(self.names)}
 
@@ -53,8 +54,13 @@ class EntityDictionary:
             return -1
         code = self.codes.get(name)
         if code is None:
-            code = self.codes[name] = len(self.names)
-            self.names.append(name)
+            with self._lock:
+                code = self.codes.get(name)
+                if code is None:
+                    code = len(self.names)
+                    # The name first: whoever finds the code finds its name too.
+                    self.names.append(name)
+                    self.codes[name] = code
         return code
 
 

@@ -6,6 +6,7 @@ Law: the weights of equal rows summed up to any moment give the answer computed 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +43,14 @@ ANSWERS = pa.schema(
     [pa.field("query", pa.string(), nullable=False), pa.field("version", pa.int32(), nullable=False), *list(CHANGES)[1:]]
 )
 """CHANGES with the query's id and version instead of its position: what leaves the engine."""
+ANSWERS = pa.schema(
+    [
+        pa.field("query", pa.string(), nullable=False),  # RegisteredQuery.id
+        pa.field("version", pa.int32(), nullable=False),
+        *list(CHANGES)[1:],
+    ]
+)
+"""CHANGES as they leave the evaluator: the query by its id and version."""
 NO_CHANGES: pa.RecordBatch = pa.RecordBatch.from_pylist([], schema=CHANGES)
 
 Ints = npt.NDArray[np.integer[Any]]
@@ -128,3 +137,10 @@ def named(batch: pa.RecordBatch, queries: Sequence[tuple[str, int]]) -> pa.Table
     ids = pa.array([name for name, _ in queries], pa.string())
     versions = pa.array([version for _, version in queries], pa.int32())
     return pa.Table.from_arrays([ids.take(positions), versions.take(positions), *batch.columns[1:]], schema=ANSWERS)
+
+
+def answers(batch: pa.RecordBatch, ids: Sequence[str], versions: Sequence[int]) -> pa.Table:
+    """Changes of an index as ANSWERS: position i of the index's queries is `ids[i]`, `versions[i]`."""
+    position = batch.column(0)
+    columns = [pa.array(ids, pa.string()).take(position), pa.array(versions, pa.int32()).take(position), *batch.columns[1:]]
+    return pa.Table.from_arrays(columns, schema=ANSWERS)

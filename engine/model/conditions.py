@@ -1,10 +1,11 @@
-"""`where`: conditions on columns that an event must satisfy to count at all (CONTRACT 2)."""
+"""`where`: conditions that an event must satisfy to count for a query at all."""
 
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,47 +13,59 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.model.batch import Batch
-from engine.model.documents import Node
-from engine.model.faults import unknown_name
-from engine.model.feed import ColumnType, Feed
-
-OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in")
-_COMPARE = {"=": pc.equal, "!=": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
-_ARROW = {ColumnType.STRING: pa.string(), ColumnType.INT: pa.int64(), ColumnType.FLOAT: pa.float64(), ColumnType.BOOL: pa.bool_()}
-_WANTED = {ColumnType.STRING: "a string", ColumnType.INT: "a number", ColumnType.FLOAT: "a number", ColumnType.BOOL: "true or false"}
 
 Constant = str | int | float | bool
-Mask = npt.NDArray[np.bool_]
+OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in")
+_ARROW: Mapping[str, Callable[..., pa.Array]] = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+_PYTHON: Mapping[str, Callable[[Constant, Constant], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,  # type: ignore[dict-item]
+    "<=": operator.le,  # type: ignore[dict-item]
+    ">": operator.gt,  # type: ignore[dict-item]
+    ">=": operator.ge,  # type: ignore[dict-item]
+}
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One condition; `constants` has one item, or those of `in`."""
+    """One condition `[column, op, constant]`; for `in` the constant is a tuple.
+
+    The constant's type fits the column's (checked): numbers compare by value, strings by code points, a missing value satisfies nothing.
+    """
 
     column: str
-    type: ColumnType
     op: str
-    constants: tuple[Constant, ...]
+    constant: Constant | tuple[Constant, ...]
 
-    def mask(self, batch: Batch) -> Mask:
-        """Which rows satisfy it: a missing value satisfies nothing, not even `!=`."""
+    def mask(self, batch: Batch) -> npt.NDArray[np.bool_]:
+        """Which rows of `batch` satisfy it."""
         column = batch.column(self.column)
         if pa.types.is_null(column.type):
             return np.zeros(len(batch), np.bool_)
-        if self.op == "in":
-            held = np.zeros(len(batch), np.bool_)
-            for constant in self.constants:
-                held |= _compare(column, self.type, "=", constant)
-            return held
-        return _compare(column, self.type, self.op, self.constants[0])
+        if isinstance(self.constant, tuple):
+            return np.any([_compare(column, "=", one) for one in self.constant], axis=0) if _few(self) else _is_in(column, self.constant)
+        return _compare(column, self.op, self.constant)
+
+    def holds(self, value: Constant | None) -> bool:
+        """Whether one value (null: missing) satisfies it."""
+        if value is None or value != value:
+            return False
+        if isinstance(self.constant, tuple):
+            return value in self.constant
+        return _PYTHON[self.op](value, self.constant)
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """A conjunction; equal ones are equal values. The empty one holds for every row.
-
-    `types` of equal columns are equal because all conditions of one feed are read against its schema.
-    """
+    """A conjunction of conditions; empty means every event."""
 
     items: tuple[Condition, ...] = ()
 
@@ -63,77 +76,69 @@ class Conditions:
     def columns(self) -> frozenset[str]:
         return frozenset(item.column for item in self.items)
 
-    def mask(self, batch: Batch) -> Mask:
-        """Which rows satisfy all conditions, `(n,)` bool."""
-        held = np.ones(len(batch), np.bool_)
+    def mask(self, batch: Batch) -> npt.NDArray[np.bool_]:
+        """Which rows of `batch` satisfy all of them."""
+        mask = np.ones(len(batch), np.bool_)
         for item in self.items:
-            held &= item.mask(batch)
-        return held
+            mask &= item.mask(batch)
+        return mask
+
+    def holds(self, row: Mapping[str, Constant | None]) -> bool:
+        """Whether one event satisfies all of them."""
+        return all(item.holds(row.get(item.column)) for item in self.items)
 
 
-def _compare(column: pa.Array, kind: ColumnType, op: str, constant: Constant) -> Mask:
-    if kind is ColumnType.INT and isinstance(constant, float):
-        if not constant.is_integer():
-            return _between_integers(column, op, constant)
-        constant = int(constant)
-    if kind is ColumnType.INT and abs(int(constant)) >= 2**63:
-        return _between_integers(column, op, math.copysign(2.0**63, int(constant)))
-    held = _COMPARE[op](column, pa.scalar(constant, _ARROW[kind]))
-    return pc.fill_null(held, False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+def _few(condition: Condition) -> bool:
+    """Whether comparing one by one is the better plan; numbers always, because their types need care."""
+    constant = condition.constant
+    assert isinstance(constant, tuple)
+    return not constant or len(constant) <= 4 or not isinstance(constant[0], str)
 
 
-def _between_integers(column: pa.Array, op: str, constant: float) -> Mask:
-    """Compare integers with a number that is none, without rounding them to doubles."""
-    there: Mask = column.is_valid().to_numpy(zero_copy_only=False)
-    if op in ("=", "!="):
-        return there & (op == "!=")
-    above = op in (">", ">=")
-    if abs(constant) >= 2**63:
-        return there & (above == (constant < 0))
-    bound = math.ceil(constant) if above else math.floor(constant)
-    return _compare(column, ColumnType.INT, ">=" if above else "<=", bound)
+def _is_in(column: pa.Array, values: tuple[Constant, ...]) -> npt.NDArray[np.bool_]:
+    return _bools(pc.is_in(column, value_set=pa.array(values)))
 
 
-def read_conditions(node: Node, feed: Feed) -> Conditions:
-    """The conditions of a `where` list; faults are noted at the condition's part that is wrong."""
-    if not node.present or node.null:
-        return Conditions()
-    found = [_read_condition(item, feed) for item in node.items(what="conditions")]
-    return Conditions(tuple(condition for condition in found if condition))
+def _compare(column: pa.Array, op: str, constant: Constant) -> npt.NDArray[np.bool_]:
+    """Compares numbers by their exact values: neither side is rounded to the other's type."""
+    if isinstance(constant, int | float) and not isinstance(constant, bool):
+        op, constant = _in_type_of(column, op, constant)
+        if op in ("always", "never"):
+            # A missing value satisfies nothing, not even what always holds.
+            return _bools(pc.is_valid(column)) if op == "always" else np.zeros(len(column), np.bool_)
+    return _bools(_ARROW[op](column, pa.scalar(constant, column.type)))
 
 
-def _read_condition(node: Node, feed: Feed) -> Condition | None:
-    parts = node.items(least=3, most=3, what="parts: column, operator, constant")
-    if len(parts) != 3:
-        return None
-    column, op = parts[0].value, parts[1].choice(OPERATORS, required=True)
-    kind = feed.schema.get(column) if isinstance(column, str) else None
-    if kind is None:
-        parts[0].fault(unknown_name(column, feed.schema, what="column"))
-        return None
-    if op is None:
-        return None
-    if kind is ColumnType.BOOL and op not in ("=", "!=", "in"):
-        parts[1].fault(f"{column!r} is true or false: only =, != and in compare it")
-        return None
-    constants = parts[2].items(least=1, what="constants") if op == "in" else [parts[2]]
-    read = [_constant(constant, kind) for constant in constants]
-    if not read or any(value is None for value in read):
-        return None
-    return Condition(column, kind, op, tuple(value for value in read if value is not None))
+def _bools(found: pa.Array) -> npt.NDArray[np.bool_]:
+    return np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False), np.bool_)
 
 
-def _constant(node: Node, kind: ColumnType) -> Constant | None:
-    value: Any = node.value
-    if kind is ColumnType.STRING:
-        fits = isinstance(value, str)
-    elif kind is ColumnType.BOOL:
-        fits = isinstance(value, bool)
+def _in_type_of(column: pa.Array, op: str, constant: float) -> tuple[str, float]:
+    """An equivalent comparison whose constant is a value of the column's own type, or `always` or `never`."""
+    if pa.types.is_integer(column.type):
+        below, least, greatest = math.floor(constant) if math.isfinite(constant) else constant, -(2**63), 2**63 - 1
+        exact = below == constant
     else:
-        fits = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    if not fits:
-        node.fault(f"must be {_WANTED[kind]} like the column, not {value!r}")
-        return None
-    if kind is ColumnType.FLOAT:
-        return float(value)
-    return value  # type: ignore[no-any-return]
+        below, least, greatest = _double_at_most(constant), -math.inf, math.inf
+        exact = below == constant
+    if op in ("=", "!="):
+        if exact and least <= below <= greatest:
+            return op, below
+        return ("never" if op == "=" else "always"), 0
+    if below < least:
+        return ("always" if op in (">", ">=") else "never"), 0
+    if below > greatest:
+        return ("always" if op in ("<", "<=") else "never"), 0
+    if exact:
+        return op, below
+    # No value lies strictly between `below` and the constant.
+    return ("<=" if op in ("<", "<=") else ">"), below
+
+
+def _double_at_most(constant: float) -> float:
+    """The greatest double that is not above `constant`."""
+    try:
+        nearest = float(constant)
+    except OverflowError:
+        return math.nextafter(math.inf, 0) if constant > 0 else -math.inf
+    return nearest if nearest <= constant else math.nextafter(nearest, -math.inf)

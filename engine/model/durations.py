@@ -1,57 +1,32 @@
-"""Time bounds in specifications: plain numbers in the unit of `t`, or ISO 8601 durations on feeds in milliseconds."""
+"""ISO 8601 durations as whole milliseconds."""
 
 from __future__ import annotations
 
 import re
-from fractions import Fraction
+from decimal import Decimal
 
-from engine.model.documents import Node
-
-_ISO = re.compile(
-    r"(?P<sign>[+-]?)P(?=\d|T\d)(?:(?P<W>\d+(?:[.,]\d+)?)W)?(?:(?P<D>\d+(?:[.,]\d+)?)D)?"
-    r"(?:T(?=\d)(?:(?P<H>\d+(?:[.,]\d+)?)H)?(?:(?P<M>\d+(?:[.,]\d+)?)M)?(?:(?P<S>\d+(?:[.,]\d+)?)S)?)?"
-)
-_MILLISECONDS = {"W": 604_800_000, "D": 86_400_000, "H": 3_600_000, "M": 60_000, "S": 1000}
-GREATEST = 2**53
-"""No bound may exceed this: sums of a time and a bound stay far from the ends of int64."""
+_NUMBER = r"(\d+(?:[.,]\d+)?)"
+_PATTERN = re.compile(rf"([+-]?)P(?:{_NUMBER}W|(?:{_NUMBER}D)?(?:(T)(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}S)?)?)", re.ASCII)
+_CALENDAR = re.compile(r"[+-]?P(?:\d+Y|(?:\d+Y)?\d+M)")
+_MILLISECONDS = {"W": 604_800_000, "D": 86_400_000, "H": 3_600_000, "M": 60_000, "S": 1_000}
 
 
-def iso_milliseconds(text: str) -> int | None:
-    """Milliseconds of an ISO 8601 duration in weeks, days, hours, minutes and seconds; None when it is none, or not whole.
+def parse_duration(text: str) -> int:
+    """Milliseconds of an ISO 8601 duration of weeks, days, hours, minutes and seconds; a leading minus is allowed.
 
-    Years and months have no fixed length and are none.
+    Raises ValueError, with the remedy, for anything else: calendar years and months have no fixed length.
 
-    >>> iso_milliseconds("PT3M"), iso_milliseconds("P1DT0.5S"), iso_milliseconds("P1M")
-    (180000, 86400500, None)
+    >>> parse_duration("PT3M"), parse_duration("P1DT0.5S"), parse_duration("-PT1H")
+    (180000, 86400500, -3600000)
     """
-    found = _ISO.fullmatch(text)
-    if not found:
-        return None
-    total = sum(
-        (Fraction(found[part].replace(",", ".")) * factor for part, factor in _MILLISECONDS.items() if found[part]), Fraction(0)
-    )
-    if total.denominator != 1:
-        return None
-    return -int(total) if found["sign"] == "-" else int(total)
-
-
-def read_bound(node: Node, *, milliseconds: bool, default: int | None = None, required: bool = False) -> int | None:
-    """A whole number of the feed's time unit, of either sign, from a number or a duration."""
-    if isinstance(node.value, str):
-        if not milliseconds:
-            node.fault("a duration needs a feed whose time is in ms; write a plain number of the feed's ticks")
-            return None
-        bound = iso_milliseconds(node.value)
-        if bound is None:
-            node.fault(f"{node.value!r} is no duration in whole milliseconds; write for example \"PT3M\" or a plain number")
-        return bound
-    return node.integer(default=default, required=required, least=-GREATEST, most=GREATEST)
-
-
-def read_duration(node: Node, *, milliseconds: bool, default: int | None = None, required: bool = False) -> int | None:
-    """The same, not negative."""
-    bound = read_bound(node, milliseconds=milliseconds, default=default, required=required)
-    if bound is not None and bound < 0:
-        node.fault(f"must not be negative, but is {bound}")
-        return None
-    return bound
+    match = _PATTERN.fullmatch(text)
+    if match is None or not any(match.groups()[i] for i in (1, 2, 4, 5, 6)):
+        if _CALENDAR.match(text):
+            raise ValueError(f"{text!r}: years and months have no fixed length; use weeks, days, hours, minutes or seconds")
+        raise ValueError(f'{text!r} is no ISO 8601 duration; write for example "PT90S", "PT3M", "PT1H30M" or "P1D"')
+    sign, weeks, days, _, hours, minutes, seconds = match.groups()
+    parts = zip("WDHMS", (weeks, days, hours, minutes, seconds), strict=True)
+    total = sum(Decimal(number.replace(",", ".")) * _MILLISECONDS[unit] for unit, number in parts if number)
+    if total != int(total):
+        raise ValueError(f"{text!r} is no whole number of milliseconds")
+    return -int(total) if sign == "-" else int(total)

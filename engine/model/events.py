@@ -1,9 +1,13 @@
-"""Rows from outside: cast and checked against the feed's schema, refused with a reason, stamped with their place in the log (CONTRACT 1)."""
+"""Rows of a feed: from what somebody sent to checked, stamped rows.
+
+`check_rows` is the one place that decides which rows are events; whoever brings rows (ingest, files) sends them through it. Whole columns are
+checked at once; only refused rows are looked at one by one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -13,268 +17,249 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.model.batch import CLOCK, ENTITY, EVENT, SEQ, TIME, TIME_END, X, Y
-from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
+from engine.model.feed import LARGEST_TIME, ColumnType, Crs, Feed, TimeUnit
 
 HEARTBEAT = "$heartbeat"
-"""Event name of rows that only move the clock; written by ingest itself, refused from outside."""
-DEFAULT_EVENT = "position"
-MAX_NAME = 1024
-"""Characters of an entity id or event name at most."""
-MAX_TIME = 2**60
-"""Greatest magnitude of a time: adding a bound to it stays inside int64."""
-NEVER = -(2**62)
-"""The clock before any row."""
-
-Mask = npt.NDArray[np.bool_]
+"""`event` of rows that move the clock and are no events."""
+POSITION = "position"
+"""`event` of rows that name none."""
+ARROW_TYPES: Mapping[ColumnType, pa.DataType] = {
+    ColumnType.STRING: pa.string(),
+    ColumnType.INT: pa.int64(),
+    ColumnType.FLOAT: pa.float64(),
+    ColumnType.BOOL: pa.bool_(),
+}
+Bools = npt.NDArray[np.bool_]
 
 
 class Reason(StrEnum):
-    """Why a row is refused; the list is closed."""
+    """Why a row is no event: the closed list."""
 
     MALFORMED = "malformed"
-    WRONG_TYPE = "wrong_type"
     MISSING_ENTITY = "missing_entity"
-    MISSING_TIME = "missing_time"
-    TIME_RANGE = "time_range"
-    TIME_ORDER = "time_order"
-    COORDINATE = "coordinate"
+    MISSING_TIME = "missing_t"
+    WRONG_TYPE = "wrong_type"
+    OUT_OF_RANGE_TIME = "t_out_of_range"
+    NOT_FINITE = "not_finite"
+    OUT_OF_RANGE = "out_of_range"
     HALF_POSITION = "half_position"
-    NAME = "name"
+    ENDS_BEFORE_START = "ends_before_start"
+    RESERVED_EVENT = "reserved_event"
     LATE = "late"
-    FUTURE = "future"
 
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """A refused row: its position in the checked table, or its line in a text, the reason, what exactly is wrong, and the row as it came."""
+    """A refused row: `reason` from the closed list, `detail` a sentence, `row` the values as they came (null: not even readable).
+
+    `position` is the row's in the table that was checked; `line` (from 1, the header counts) and `source` are where it stood in a file.
+    """
 
     reason: Reason
     detail: str
-    row: dict[str, Any] | None
+    row: Mapping[str, Any] | None = None
     position: int | None = None
     line: int | None = None
+    source: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"reason": str(self.reason), "detail": self.detail, "row": self.row, "line": self.line, "source": self.source}
 
 
-@dataclass(frozen=True)
-class Checked:
-    """`good` has all columns of the feed's schema in its order and types; `dead` are in input order."""
-
-    good: pa.Table
-    dead: list[DeadLetter] = field(default_factory=list)
-
-
-_ARROW = {ColumnType.STRING: pa.string(), ColumnType.INT: pa.int64(), ColumnType.FLOAT: pa.float64(), ColumnType.BOOL: pa.bool_()}
-
-
-def arrow_schema(feed: Feed) -> pa.Schema:
-    """The feed's rows without their stamps."""
-    return pa.schema([pa.field(name, _ARROW[kind]) for name, kind in feed.schema.items()])
+def row_schema(feed: Feed) -> pa.Schema:
+    """The columns of a checked row in their order: the core ones, then the feed's."""
+    return pa.schema([pa.field(name, ARROW_TYPES[kind]) for name, kind in feed.types.items()])
 
 
 def stamped_schema(feed: Feed) -> pa.Schema:
-    """The feed's rows as the log holds them."""
-    return arrow_schema(feed).append(pa.field(SEQ, pa.int64())).append(pa.field(CLOCK, pa.int64()))
+    """The columns of a stamped row: `row_schema`, then `seq` and `clock`."""
+    return row_schema(feed).append(pa.field(SEQ, pa.int64())).append(pa.field(CLOCK, pa.int64()))
 
 
-def check_rows(rows: pa.Table, feed: Feed, *, text: bool = False) -> Checked:
-    """Sort rows into good and dead.
+def check_rows(table: pa.Table, feed: Feed) -> tuple[pa.Table, list[DeadLetter]]:
+    """(the rows that are events, in `row_schema(feed)` and their order; the others, each with its first fault).
 
-    Columns that the feed does not declare are left out; declared ones that are not there are null. With `text` every column holds
-    the text of cells (CSV): numbers and truth values are read from it, an empty cell is null. Otherwise types must fit: whole
-    floats pass as integers, integers as floats and as names, timestamps as `t` of an `ms` feed; nothing else is converted.
+    Columns the feed does not declare are left out, declared ones that are missing become null. Whole numbers stand for text (ids) and
+    for floats, whole floats for integers, timestamps for `t` on an `ms` feed. NaN is a missing value, except in `x` and `y`.
     """
-    refusal = _Refusal(len(rows))
-    columns = [_column(rows, name, kind, feed, text, refusal) for name, kind in feed.schema.items()]
-    table = pa.Table.from_arrays(columns, schema=arrow_schema(feed))
-    _check_values(table, feed, refusal)
-    if not refusal.any:
-        return Checked(_with_event(table))
-    good = table.filter(pa.array(~refusal.mask))
-    return Checked(_with_event(good), refusal.letters(rows))
+    check = _Check(table, feed)
+    return check.good(), check.dead()
 
 
-class _Refusal:
-    """The first reason against each row."""
+class _Check:
+    """One table on its way; `fault[i]` is the position in `found` of row i's first fault, 0 for none."""
 
-    def __init__(self, rows: int) -> None:
-        self.mask: Mask = np.zeros(rows, np.bool_)
-        self.why: list[tuple[npt.NDArray[np.int64], Reason, str]] = []
+    def __init__(self, table: pa.Table, feed: Feed) -> None:
+        self.table, self.feed = table, feed
+        self.fault = np.zeros(table.num_rows, np.int32)
+        self.found: list[tuple[Reason, str]] = [(Reason.MALFORMED, "")]
+        self.columns = {name: self._column(name, kind) for name, kind in feed.types.items()}
+        self._judge()
 
-    @property
-    def any(self) -> bool:
-        return bool(self.why)
+    def good(self) -> pa.Table:
+        rows = pa.table(list(self.columns.values()), schema=row_schema(self.feed))
+        return rows if not self.fault.any() else rows.filter(pa.array(self.fault == 0))
 
-    def add(self, bad: Mask, reason: Reason, detail: str) -> None:
-        fresh = np.flatnonzero(bad & ~self.mask)
-        if len(fresh):
-            self.mask[fresh] = True
-            self.why.append((fresh, reason, detail))
-
-    def letters(self, rows: pa.Table) -> list[DeadLetter]:
-        at = np.flatnonzero(self.mask)
-        values = dict(zip(at.tolist(), rows.take(pa.array(at)).to_pylist(), strict=True))
-        found = [
-            DeadLetter(reason, detail, values[n], position=n) for positions, reason, detail in self.why for n in positions.tolist()
+    def dead(self) -> list[DeadLetter]:
+        positions = np.flatnonzero(self.fault)
+        rows = self.table.take(pa.array(positions)).to_pylist() if len(positions) else []
+        return [
+            DeadLetter(*self.found[self.fault[position]], row=plain_row(row), position=position)
+            for position, row in zip(positions.tolist(), rows, strict=True)
         ]
-        return sorted(found, key=lambda letter: letter.position or 0)
 
+    def mark(self, rows: Bools, reason: Reason, detail: str) -> None:
+        """Notes a fault for `rows` that have none yet."""
+        if rows.any():
+            self.found.append((reason, detail))
+            self.fault[rows & (self.fault == 0)] = len(self.found) - 1
 
-def _column(rows: pa.Table, name: str, kind: ColumnType, feed: Feed, text: bool, refusal: _Refusal) -> pa.ChunkedArray | pa.Array:
-    if name not in rows.schema.names:
-        return pa.nulls(len(rows), _ARROW[kind])
-    column = rows.column(name)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    cast = _from_text if text else _from_value
-    try:
-        done, bad = cast(column, kind, is_time=name in (TIME, TIME_END) and feed.time is TimeUnit.MS)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-        done, bad = pa.nulls(len(rows), _ARROW[kind]), column.is_valid()
-    refusal.add(_array(bad), Reason.WRONG_TYPE, f"{name} must be {_WANTED[kind]}")
-    return done
-
-
-_WANTED = {ColumnType.STRING: "a string", ColumnType.INT: "an integer", ColumnType.FLOAT: "a number", ColumnType.BOOL: "true or false"}
-_INTEGER = r"^\s*[+-]?[0-9]+(\.0*)?\s*$"
-_NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
-_NOT_FINITE = r"(?i)^\s*[+-]?(nan|inf|infinity)\s*$"
-
-
-def _from_text(column: pa.ChunkedArray, kind: ColumnType, *, is_time: bool) -> tuple[Any, Any]:
-    """(values, which cells are wrong) of a column of cell texts."""
-    column = column.cast(pa.string())
-    empty = pc.equal(pc.fill_null(column, ""), "")
-    column = pc.if_else(empty, pa.scalar(None, pa.string()), column)
-    if kind is ColumnType.STRING:
-        return column, pc.and_(column.is_valid(), False)
-    if kind is ColumnType.BOOL:
-        low = pc.utf8_lower(pc.utf8_trim_whitespace(column))
-        true, false = (pc.is_in(low, pa.array(words)) for words in (["true", "1", "t"], ["false", "0", "f"]))
-        return pc.if_else(pc.or_(true, false), true, None), pc.and_(column.is_valid(), pc.invert(pc.or_(true, false)))
-    if kind is ColumnType.INT:
-        fits = pc.fill_null(pc.match_substring_regex(column, _INTEGER), False)
-        plain = pc.replace_substring_regex(pc.utf8_trim_whitespace(pc.if_else(fits, column, None)), r"^\+|\.0*$", "")
-        small = pc.less_equal(pc.utf8_length(plain), 18)
-        values = pc.if_else(pc.fill_null(small, False), plain, None).cast(pa.int64())
-        return values, pc.and_(column.is_valid(), pc.invert(pc.and_(fits, pc.fill_null(small, False))))
-    fits = pc.fill_null(pc.match_substring_regex(column, _NUMBER), False)
-    odd = pc.fill_null(pc.match_substring_regex(column, _NOT_FINITE), False)
-    numbers = pc.replace_substring_regex(pc.utf8_trim_whitespace(pc.if_else(fits, column, None)), r"^\+", "").cast(pa.float64())
-    values = pc.if_else(odd, pa.scalar(float("nan")), numbers)
-    return values, pc.and_(column.is_valid(), pc.invert(pc.or_(fits, odd)))
-
-
-def _from_value(column: pa.ChunkedArray, kind: ColumnType, *, is_time: bool) -> tuple[Any, Any]:
-    """(values, which cells are wrong) of a typed column."""
-    given, wanted = column.type, _ARROW[kind]
-    none = pc.and_(column.is_valid(), False)
-    if pa.types.is_null(given) or given.equals(wanted):
-        return column.cast(wanted), none
-    if kind is ColumnType.STRING:
-        if pa.types.is_floating(given):
-            whole = _whole(column)
-            return pc.if_else(whole, column, None).cast(pa.int64()).cast(pa.string()), _else(column, whole)
-        fits = pa.types.is_string(given) or pa.types.is_large_string(given) or pa.types.is_string_view(given) or pa.types.is_integer(given)
-        return (column.cast(wanted), none) if fits else _all_wrong(column, wanted)
-    if kind is ColumnType.INT:
-        if is_time and pa.types.is_timestamp(given):
-            return column.cast(pa.timestamp("ms", given.tz), safe=False).cast(pa.int64()), none
-        if pa.types.is_floating(given):
-            whole = _whole(column)
-            return pc.if_else(whole, column, None).cast(pa.int64()), _else(column, whole)
-        return (column.cast(wanted), none) if pa.types.is_integer(given) else _all_wrong(column, wanted)
-    if kind is ColumnType.FLOAT:
-        fits = pa.types.is_integer(given) or pa.types.is_floating(given) or pa.types.is_decimal(given)
-        return (column.cast(wanted, safe=False), none) if fits else _all_wrong(column, wanted)
-    return _all_wrong(column, wanted)
-
-
-def _whole(column: pa.ChunkedArray) -> Any:
-    """Which floats are integers (NaN, infinite and null are none)."""
-    near = pc.less(pc.abs(column), 2.0**62)
-    return pc.fill_null(pc.and_(near, pc.equal(pc.floor(column), column)), False)
-
-
-def _else(column: pa.ChunkedArray, fits: Any) -> Any:
-    """Which values are there, are not NaN (pandas' null) and do not fit."""
-    there = pc.and_(column.is_valid(), pc.invert(pc.fill_null(pc.is_nan(column), False)))
-    return pc.and_(there, pc.invert(fits))
-
-
-def _all_wrong(column: pa.ChunkedArray, wanted: pa.DataType) -> tuple[Any, Any]:
-    return pa.nulls(len(column), wanted), column.is_valid()
-
-
-def _array(values: Any) -> npt.NDArray[Any]:
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    return values.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
-
-
-def _check_values(table: pa.Table, feed: Feed, refusal: _Refusal) -> None:
-    """Everything about values and not types, in the order in which reasons are told."""
-    name = table.column(ENTITY)
-    refusal.add(_array(pc.equal(pc.fill_null(name, ""), "")), Reason.MISSING_ENTITY, "entity is missing")
-    refusal.add(_array(table.column(TIME).is_null()), Reason.MISSING_TIME, "t is missing")
-    for column in (ENTITY, EVENT):
-        long = pc.fill_null(pc.greater(pc.utf8_length(table.column(column)), MAX_NAME), False)
-        refusal.add(_array(long), Reason.NAME, f"{column} is longer than {MAX_NAME} characters")
-    reserved = pc.fill_null(pc.starts_with(table.column(EVENT), "$"), False)
-    refusal.add(_array(reserved), Reason.NAME, "event names that begin with $ are reserved")
-    _check_times(table, refusal)
-    _check_position(table, feed, refusal)
-
-
-def _check_times(table: pa.Table, refusal: _Refusal) -> None:
-    t, end = table.column(TIME), table.column(TIME_END)
-    for column, label in ((t, TIME), (end, TIME_END)):
-        far = pc.or_(pc.greater(column, MAX_TIME), pc.less(column, -MAX_TIME))
-        refusal.add(_array(pc.fill_null(far, False)), Reason.TIME_RANGE, f"{label} is beyond 2^60")
-    refusal.add(_array(pc.fill_null(pc.less(end, t), False)), Reason.TIME_ORDER, "t_end is before t")
-
-
-def _check_position(table: pa.Table, feed: Feed, refusal: _Refusal) -> None:
-    x, y = table.column(X), table.column(Y)
-    limits = ((x, X, 180.0), (y, Y, 90.0)) if feed.crs is Crs.GEOGRAPHIC else ((x, X, np.inf), (y, Y, np.inf))
-    for column, label, limit in limits:
-        value = _array(pc.fill_null(column, 0.0))
-        refusal.add(~np.isfinite(value), Reason.COORDINATE, f"{label} is not finite")
-        if np.isfinite(limit):
-            refusal.add(np.abs(value) > limit, Reason.COORDINATE, f"{label} is outside -{limit:g} to {limit:g}")
-    half = pc.xor(x.is_null(), y.is_null())
-    refusal.add(_array(half), Reason.HALF_POSITION, "only one of x and y is given")
-
-
-def _with_event(table: pa.Table) -> pa.Table:
-    """`event` filled in, and NaN attributes, which say nothing, made null."""
-    for n, column in enumerate(table.columns):
-        name = table.schema.field(n).name
+    def _column(self, name: str, kind: ColumnType) -> pa.Array:
+        if name not in self.table.column_names:
+            default = POSITION if name == EVENT else None
+            return pa.array([default] * 1, ARROW_TYPES[kind]).take(pa.array(np.zeros(self.table.num_rows, np.int64)))
+        given = self.table.column(name).combine_chunks()
+        if isinstance(given, pa.ChunkedArray):
+            given = pa.concat_arrays(given.chunks) if given.num_chunks else pa.array([], given.type)
+        if name == TIME and self.feed.time is TimeUnit.MS and pa.types.is_timestamp(given.type):
+            given = _milliseconds(given)
+        if name == TIME_END and self.feed.time is TimeUnit.MS and pa.types.is_timestamp(given.type):
+            given = _milliseconds(given)
+        column, wrong = _as_type(given, kind, nan_is_missing=name not in (X, Y))
+        if wrong is not None:
+            self.mark(wrong, Reason.WRONG_TYPE, f"column {name!r} must be of type {kind}")
         if name == EVENT:
-            filled: Callable[[Any], Any] = lambda c: pc.fill_null(c, DEFAULT_EVENT)  # noqa: E731
-        elif pa.types.is_floating(column.type) and name not in (X, Y) and pc.any(pc.is_nan(column)).as_py():
-            filled = lambda c: pc.if_else(pc.is_nan(c), None, c)  # noqa: E731
-        else:
-            continue
-        table = table.set_column(n, table.schema.field(n), filled(column))
-    return table
+            column = pc.if_else(pc.equal(pc.fill_null(column, ""), ""), POSITION, column)
+        return column
+
+    def _judge(self) -> None:
+        entity, t, x, y = (self.columns[name] for name in (ENTITY, TIME, X, Y))
+        self.mark(_bools(pc.is_null(entity)) | _bools(pc.equal(entity, "")), Reason.MISSING_ENTITY, "the row has no entity")
+        self.mark(_bools(pc.is_null(t)), Reason.MISSING_TIME, "the row has no t")
+        times = pc.fill_null(t, 0).to_numpy(zero_copy_only=False)
+        self.mark((times >= LARGEST_TIME) | (times <= -LARGEST_TIME), Reason.OUT_OF_RANGE_TIME, "t must lie between -2^61 and 2^61")
+        self._judge_end(times)
+        self._judge_position(x, y)
+        if HEARTBEAT in (names := self.columns[EVENT].dictionary_encode().dictionary.to_pylist()) and names:
+            self.mark(_bools(pc.equal(self.columns[EVENT], HEARTBEAT)), Reason.RESERVED_EVENT, f"the event name {HEARTBEAT!r} is reserved")
+
+    def _judge_end(self, times: npt.NDArray[np.int64]) -> None:
+        end = self.columns[TIME_END]
+        if end.null_count < len(end):
+            ends = pc.fill_null(end, 0).to_numpy(zero_copy_only=False)
+            given = _bools(pc.is_valid(end))
+            self.mark(given & (abs(ends) >= LARGEST_TIME), Reason.OUT_OF_RANGE_TIME, "t_end must lie between -2^61 and 2^61")
+            self.mark(given & (ends < times), Reason.ENDS_BEFORE_START, "t_end is less than t")
+
+    def _judge_position(self, x: pa.Array, y: pa.Array) -> None:
+        has_x, has_y = _bools(pc.is_valid(x)), _bools(pc.is_valid(y))
+        self.mark(has_x != has_y, Reason.HALF_POSITION, "only one of x, y is given")
+        both = has_x & has_y
+        xs, ys = (pc.fill_null(one, 0.0).to_numpy(zero_copy_only=False) for one in (x, y))
+        self.mark(both & ~(np.isfinite(xs) & np.isfinite(ys)), Reason.NOT_FINITE, "x and y must be finite numbers")
+        if self.feed.crs is Crs.GEOGRAPHIC:
+            self.mark(
+                both & ~((np.abs(xs) <= 180) & (np.abs(ys) <= 90)),
+                Reason.OUT_OF_RANGE,
+                "longitude x must lie in [-180, 180] and latitude y in [-90, 90]",
+            )
 
 
-@dataclass
+def _as_type(given: pa.Array, kind: ColumnType, *, nan_is_missing: bool) -> tuple[pa.Array, Bools | None]:
+    """(`given` in the Arrow type of `kind`, null where it cannot be; where it cannot be, null for nowhere)."""
+    wanted = ARROW_TYPES[kind]
+    if pa.types.is_dictionary(given.type):
+        given = given.dictionary_decode()
+    if pa.types.is_null(given.type):
+        return pa.nulls(len(given), wanted), None
+    if given.type == wanted and kind is not ColumnType.FLOAT:
+        return given, None
+    if kind is ColumnType.STRING and (pa.types.is_integer(given.type) or _is_text(given.type)):
+        return given.cast(wanted), None
+    if kind is ColumnType.FLOAT and (pa.types.is_floating(given.type) or pa.types.is_integer(given.type)):
+        return _floats(given, nan_is_missing=nan_is_missing), None
+    if kind is ColumnType.INT and pa.types.is_integer(given.type):
+        return _integers(given)
+    if kind is ColumnType.INT and pa.types.is_floating(given.type):
+        return _whole(given)
+    return pa.nulls(len(given), wanted), _bools(pc.is_valid(given))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _floats(given: pa.Array, *, nan_is_missing: bool) -> pa.Array:
+    floats = given.cast(pa.float64(), safe=False)
+    if not nan_is_missing or pa.types.is_integer(given.type):
+        return floats
+    nan = pc.is_nan(floats)
+    return pc.if_else(nan, pa.scalar(None, pa.float64()), floats) if pc.any(nan).as_py() else floats
+
+
+def _integers(given: pa.Array) -> tuple[pa.Array, Bools | None]:
+    """Of any width; an unsigned one may be too large."""
+    if given.type == pa.uint64():
+        large = _bools(pc.greater(given, 2**63 - 1))
+        if large.any():
+            return pc.if_else(pa.array(large), pa.scalar(None, pa.uint64()), given).cast(pa.int64()), large
+    return given.cast(pa.int64()), None
+
+
+def _whole(given: pa.Array) -> tuple[pa.Array, Bools | None]:
+    """Floats that are whole numbers as integers; NaN is a missing value."""
+    floats = pc.fill_null(given.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False)
+    missing = np.isnan(floats)
+    whole = ~missing & (np.abs(floats) < 2.0**63) & (np.floor(floats) == floats)
+    numbers = np.where(whole, floats, 0.0).astype(np.int64)
+    wrong = ~missing & ~whole
+    return pa.array(numbers, pa.int64(), mask=~whole), wrong if wrong.any() else None
+
+
+def _milliseconds(given: pa.Array) -> pa.Array:
+    """Timestamps as milliseconds since the epoch; finer ones are rounded down."""
+    per_unit = {"s": 1000, "ms": 1, "us": -1000, "ns": -1_000_000}[given.type.unit]
+    raw = given.cast(pa.int64())
+    numbers = pc.fill_null(raw, 0).to_numpy(zero_copy_only=False)
+    scaled = numbers * per_unit if per_unit > 0 else numbers // -per_unit
+    return pa.array(scaled, pa.int64(), mask=_bools(pc.is_null(raw)))
+
+
+def _bools(found: pa.Array) -> Bools:
+    return np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False), np.bool_)
+
+
+def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row's values as JSON can carry them: what is no number, text, bool or null becomes text, so do NaN and the infinities."""
+    return {name: value if _fits_json(value) else str(value) for name, value in row.items()}
+
+
+def _fits_json(value: Any) -> bool:
+    if isinstance(value, float):
+        return bool(np.isfinite(value))
+    return value is None or isinstance(value, str | int | bool)
+
+
 class Stamper:
-    """Gives rows their place in the log: `next_seq` is the next row's, `max_t` the greatest `t` so far (NEVER before any)."""
+    """Numbers checked rows in arrival order and notes the clock that each one met.
 
-    next_seq: int = 0
-    max_t: int = NEVER
+    `max_t` is the greatest `t` before the next row, null before any.
+    """
 
-    def stamp(self, rows: pa.Table) -> pa.Table:
-        """The rows, in arrival order, with `seq` and `clock` (the greatest `t` before each)."""
-        n = len(rows)
-        t = _array(rows.column(TIME))
-        clock = np.maximum.accumulate(np.concatenate([[self.max_t], t])) if n else np.array([self.max_t])
-        seq = np.arange(self.next_seq, self.next_seq + n)
+    def __init__(self, next_seq: int = 0, max_t: int | None = None) -> None:
+        self.next_seq, self.max_t = next_seq, max_t
+
+    def stamp(self, table: pa.Table) -> pa.Table:
+        """`table` with `seq` and `clock`, the greatest `t` of all rows before (null for the very first)."""
+        n = table.num_rows
+        seq = pa.array(np.arange(self.next_seq, self.next_seq + n), pa.int64())
+        t = table.column(TIME).to_numpy()
+        reached = np.maximum.accumulate(t if self.max_t is None or not n else np.concatenate([[self.max_t], t]))
+        if self.max_t is None and n:
+            clock = pa.array(np.concatenate([t[:1], reached[:-1]]), pa.int64(), mask=np.arange(n) == 0)
+        else:
+            clock = pa.array(reached[:-1] if n else t, pa.int64())
         self.next_seq += n
-        self.max_t = int(clock[-1])
-        stamps = {SEQ: seq, CLOCK: clock[:-1] if n else np.empty(0, np.int64)}
-        for name, values in stamps.items():
-            rows = rows.append_column(pa.field(name, pa.int64()), pa.array(values, pa.int64()))
-        return rows
+        if n:
+            self.max_t = int(reached[-1])
+        return table.append_column(SEQ, seq).append_column(CLOCK, clock)

@@ -1,16 +1,18 @@
-"""A feed: one named stream with one schema and one clock (CONTRACT 1 and 4)."""
+"""A feed: one named stream with one schema and one clock."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from engine.model.batch import CLOCK, CORE_COLUMNS, ENTITY, EVENT, SEQ, TIME, TIME_END, X, Y
-from engine.model.documents import Faults, Node
-from engine.model.durations import read_duration
+from engine.model.faults import Fault, Refused, unknown_name
+
+LARGEST_TIME = 2**61
+"""Times and time spans stay below this (exclusive), so that the sum of two is an int64. Nanoseconds since 1970 fit until 2043."""
 
 
 class Crs(StrEnum):
@@ -32,20 +34,24 @@ class ColumnType(StrEnum):
 
 CORE_TYPES: Mapping[str, ColumnType] = MappingProxyType(
     {
-        EVENT: ColumnType.STRING,
-        ENTITY: ColumnType.STRING,
-        TIME: ColumnType.INT,
-        TIME_END: ColumnType.INT,
-        X: ColumnType.FLOAT,
-        Y: ColumnType.FLOAT,
+        "event": ColumnType.STRING,
+        "entity": ColumnType.STRING,
+        "t": ColumnType.INT,
+        "t_end": ColumnType.INT,
+        "x": ColumnType.FLOAT,
+        "y": ColumnType.FLOAT,
     }
 )
-_KEYS = ("name", "crs", "time", "tick", "lateness", "dedupe", "columns")
+RESERVED_COLUMNS = frozenset(["seq", "clock", "route"])
+"""Names that the engine itself adds to rows."""
+
+_NAME = re.compile(r"[^\x00-\x1f\x7f]{1,100}")
+_COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 
 @dataclass(frozen=True)
 class Feed:
-    """Schema and clock of a stream.
+    """Schema and clock of a stream (CONTRACT 1 and 4).
 
     `lateness` and `tick` are in the unit of `t` (milliseconds on an `ms` feed, ticks otherwise); `columns` are the
     attributes beyond the core ones, with their types, in declared order.
@@ -59,64 +65,129 @@ class Feed:
     dedupe: bool = True
     columns: Mapping[str, ColumnType] = field(default_factory=dict)
 
-    @property
-    def schema(self) -> Mapping[str, ColumnType]:
-        """Every column a row can have, with its type: the core ones, then the declared ones."""
-        return {**CORE_TYPES, **self.columns}
-
     @classmethod
     def from_json(cls, document: Any) -> Feed:
-        """The feed a document describes.
+        """The feed of a FEED.json document. Raises Refused with all faults.
 
-        Raises Refused with all its faults.
+        >>> Feed.from_json({"name": "sea", "crs": "geographic", "time": "ms", "lateness": "PT1M"}).lateness
+        60000
         """
-        faults = Faults()
-        node = Node(document, "", faults)
-        feed = _read_feed(node)
-        faults.raise_if_any()
-        assert feed is not None
-        return feed
+        return _Reader(document).feed()
 
     def to_json(self) -> dict[str, Any]:
+        """The document that `from_json` reads back."""
         return {
             "name": self.name,
-            "crs": self.crs.value,
-            "time": self.time.value,
+            "crs": str(self.crs),
+            "time": str(self.time),
             "tick": self.tick,
             "lateness": self.lateness,
             "dedupe": self.dedupe,
-            "columns": {name: kind.value for name, kind in self.columns.items()},
+            "columns": {name: str(kind) for name, kind in self.columns.items()},
         }
 
+    @property
+    def types(self) -> dict[str, ColumnType]:
+        """Types of all columns: the core ones first."""
+        return {**CORE_TYPES, **self.columns}
 
-def _read_feed(node: Node) -> Feed | None:
-    if not node.expect_object(_KEYS):
-        return None
-    name = node.get("name").text(required=True)
-    crs = node.get("crs").choice([kind.value for kind in Crs], required=True)
-    time = node.get("time").choice([unit.value for unit in TimeUnit], default=TimeUnit.MS.value)
-    tick = node.get("tick").integer(default=1, least=1)
-    dedupe = node.get("dedupe").boolean(default=True)
-    unit = TimeUnit(time) if time else TimeUnit.MS
-    lateness = read_duration(node.get("lateness"), milliseconds=unit is TimeUnit.MS, default=0)
-    columns = _read_columns(node.get("columns"))
-    if node.faults or name is None or crs is None or tick is None or lateness is None or dedupe is None:
-        return None
-    return Feed(name, Crs(crs), unit, tick, lateness, dedupe, columns)
+    @property
+    def entity_columns(self) -> tuple[str, ...]:
+        """`entity` and, where declared, `entity2`, `entity3`, ..."""
+        numbered = sorted((name for name in self.columns if re.fullmatch(r"entity[2-9]\d*", name)), key=lambda name: int(name[6:]))
+        return ("entity", *numbered)
 
 
-def _read_columns(node: Node) -> dict[str, ColumnType]:
-    if not node.present:
-        return {}
-    columns = {}
-    for name, child in node.members():
-        if name in CORE_COLUMNS:
-            # A feed may repeat a core column's type, as exports of other tools do; it may not change it.
-            given = child.choice([kind.value for kind in ColumnType])
-            if given and given != CORE_TYPES[name].value:
-                child.fault(f"{name!r} is a core column of type {CORE_TYPES[name].value}; leave it out of 'columns'")
-        elif name in (SEQ, CLOCK) or not name or name.startswith("$"):
-            child.fault(f"{name!r} is a reserved name; rename the column")
-        elif kind := child.choice([kind.value for kind in ColumnType]):
-            columns[name] = ColumnType(kind)
-    return columns
+class _Reader:
+    """Reads one document and collects what is wrong with it."""
+
+    def __init__(self, document: Any) -> None:
+        self.faults: list[Fault] = []
+        self.document: Mapping[str, Any] = {}
+        if isinstance(document, Mapping):
+            self.document = document
+        else:
+            self.fault("", "a feed is a JSON object with name, crs, time, tick, lateness, dedupe and columns")
+
+    def fault(self, pointer: str, message: str) -> None:
+        self.faults.append(Fault(pointer, message))
+
+    def feed(self) -> Feed:
+        known = ("name", "crs", "time", "tick", "lateness", "dedupe", "columns")
+        for key in self.document:
+            if key not in known:
+                self.fault(f"/{escaped(key)}", unknown_name(key, known, what="key"))
+        name, crs = self.name(), self.choice("crs", Crs)
+        time = self.choice("time", TimeUnit, TimeUnit.MS)
+        tick, lateness = self.whole("tick", 1, 1), self.lateness(time)
+        dedupe = self.document.get("dedupe", True)
+        if not isinstance(dedupe, bool):
+            self.fault("/dedupe", "must be true or false")
+        columns = self.columns()
+        if self.faults:
+            raise Refused(self.faults)
+        return Feed(name, crs, time, tick, lateness, dedupe, columns)
+
+    def name(self) -> str:
+        name = self.document.get("name")
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            self.fault("/name", "a feed needs a name: 1 to 100 characters without control characters")
+        return str(name)
+
+    def choice(self, key: str, kind: type[StrEnum], default: StrEnum | None = None) -> Any:
+        value = self.document.get(key, default)
+        try:
+            return kind(value)
+        except ValueError:
+            self.fault(f"/{key}", f"must be one of: {', '.join(kind)}")
+            return default
+
+    def whole(self, key: str, default: int, least: int) -> int:
+        value = self.document.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value != value or value in (float("inf"), -float("inf")):
+            self.fault(f"/{key}", f"must be a whole number of at least {least}")
+        elif value != int(value) or not least <= value < LARGEST_TIME // 2:
+            self.fault(f"/{key}", f"must be a whole number from {least} to below 2^60, not {value}")
+        else:
+            return int(value)
+        return default
+
+    def lateness(self, time: TimeUnit) -> int:
+        from engine.model.durations import parse_duration
+
+        value = self.document.get("lateness", 0)
+        if not isinstance(value, str):
+            return self.whole("lateness", 0, 0)
+        try:
+            if time is not TimeUnit.MS:
+                raise ValueError('durations such as "PT3M" are for feeds whose time is "ms"; give a number of ticks')
+            span = parse_duration(value)
+            if not 0 <= span < LARGEST_TIME // 2:
+                raise ValueError("must not be negative")
+        except ValueError as error:
+            self.fault("/lateness", str(error))
+            return 0
+        return span
+
+    def columns(self) -> dict[str, ColumnType]:
+        given = self.document.get("columns", {})
+        if not isinstance(given, Mapping):
+            self.fault("/columns", 'must be an object from column name to type, for example {"sog": "float"}')
+            return {}
+        found = {}
+        for name, kind in given.items():
+            pointer = f"/columns/{escaped(name)}"
+            if name in RESERVED_COLUMNS or not _COLUMN.fullmatch(str(name)):
+                self.fault(pointer, f"{name!r} is no column name: letters, digits and _, not one of {', '.join(sorted(RESERVED_COLUMNS))}")
+            elif kind not in list(ColumnType):
+                self.fault(pointer, f"must be one of: {', '.join(ColumnType)}")
+            elif name in CORE_TYPES and kind != CORE_TYPES[name]:
+                self.fault(pointer, f"column {name!r} of every feed is of type {CORE_TYPES[name]}")
+            elif name not in CORE_TYPES:
+                found[str(name)] = ColumnType(kind)
+        return found
+
+
+def escaped(key: object) -> str:
+    """A key as one step of a JSON pointer."""
+    return str(key).replace("~", "~0").replace("/", "~1")

@@ -1,276 +1,340 @@
-"""Regions: polygons with holes and circles, closed; read from GeoJSON with the place of every fault (CONTRACT 1).
+"""Regions: closed areas given as GeoJSON polygons or as circles, checked and brought into one form.
 
-A polygon is straight in x, y (RFC 7946: also on geographic feeds). On a geographic feed a ring may cross the antimeridian, either with
-longitudes beyond 180 or with a step of more than 180 degrees between two vertices (and not exactly 360, which is an edge along a whole
-parallel); it is cut there into parts on both sides. A ring around a pole is closed over that pole.
+On a geographic feed longitudes of the result lie in [-180, 180]: a ring that crosses the antimeridian (longitudes beyond 180 degrees, or neighbours
+more than 180 and less than 360 degrees apart) is cut there, as RFC 7946, 3.1.9 asks; one that goes round a pole is closed over the pole of its hemisphere.
+Edges are straight in longitude and latitude.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import shapely
-from pyproj import Geod
-from shapely import MultiPolygon, Polygon
-from shapely.geometry import mapping
+from shapely.geometry.base import BaseGeometry
 
-from engine.model.documents import Node
-from engine.model.faults import unknown_name
-from engine.model.feed import Crs
+from engine.model.faults import Fault, Refused, unknown_name
+from engine.model.feed import Crs, escaped
 
 MAX_VERTICES = 100_000
-WGS84 = Geod(ellps="WGS84")
-
 Floats = npt.NDArray[np.float64]
-Ring = list[tuple[float, float]]
+Place = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class PolygonRegion:
-    """A valid polygon or multipolygon in x, y; equal coordinates are equal regions."""
-
-    geometry: Polygon | MultiPolygon
+class Region:
+    """A closed region: `PolygonRegion` or `CircleRegion`. Equal regions are equal values."""
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
-        """(west, south, east, north)."""
-        return self.geometry.bounds  # type: ignore[no-any-return]
+        """Least x, least y, greatest x, greatest y of a box that holds the region."""
+        raise NotImplementedError
 
-    def covers(self, x: Floats, y: Floats) -> npt.NDArray[np.bool_]:
-        """Which points are inside or on the border (the reference; operators have their own indexes)."""
-        return shapely.intersects_xy(self.geometry, x, y)  # type: ignore[no-any-return]
+    def contains(self, x: Floats, y: Floats) -> npt.NDArray[np.bool_]:
+        """Which points lie inside or on the border; NaN lies nowhere."""
+        raise NotImplementedError
 
     def to_json(self) -> dict[str, Any]:
-        found = mapping(self.geometry)
-        return {"type": found["type"], "coordinates": found["coordinates"]}
+        """The region's document in its brought-into-form shape."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class CircleRegion:
-    """All points at most `radius` from the centre: metres along the WGS 84 geodesic if `geodesic`, else plane units (hypot in doubles)."""
+class PolygonRegion(Region):
+    """A valid Polygon or MultiPolygon."""
+
+    geometry: BaseGeometry
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        west, south, east, north = self.geometry.bounds
+        return west, south, east, north
+
+    def contains(self, x: Floats, y: Floats) -> npt.NDArray[np.bool_]:
+        shapely.prepare(self.geometry)
+        return np.asarray(shapely.intersects_xy(self.geometry, x, y), np.bool_)
+
+    def to_json(self) -> dict[str, Any]:
+        document: dict[str, Any] = shapely.geometry.mapping(self.geometry)
+        return document
+
+
+@dataclass(frozen=True)
+class CircleRegion(Region):
+    """All points at most `radius` from (x, y): metres along geodesics of WGS 84 when `geodesic`, else the plane's unit."""
 
     x: float
     y: float
     radius: float
     geodesic: bool
 
+    @cached_property
+    def _box(self) -> tuple[float, float, float, float]:
+        if not self.geodesic:
+            return self.x - self.radius, self.y - self.radius, self.x + self.radius, self.y + self.radius
+        from engine.index.geodesic import circle_bounds
+
+        return circle_bounds(self.x, self.y, self.radius)
+
     @property
     def bounds(self) -> tuple[float, float, float, float]:
-        """(west, south, east, north) that holds the circle; the whole range of longitudes where it meets the antimeridian or a pole."""
-        if not self.geodesic:
-            return (self.x - self.radius, self.y - self.radius, self.x + self.radius, self.y + self.radius)
-        # No degree of latitude on the ellipsoid is shorter than 110,574 m; the margin takes up the rounding.
-        rise = self.radius / 110_574 * (1 + 1e-9)
-        south, north = self.y - rise, self.y + rise
-        if south <= -90 or north >= 90:
-            return (-180.0, max(south, -90.0), 180.0, min(north, 90.0))
-        spread = math.degrees(math.asin(min(1.0, math.sin(math.radians(min(rise, 90.0))) / math.cos(math.radians(max(abs(south), abs(north))))))) * 1.01
-        if self.x - spread < -180 or self.x + spread > 180:
-            return (-180.0, south, 180.0, north)
-        return (self.x - spread, south, self.x + spread, north)
+        return self._box
 
-    def covers(self, x: Floats, y: Floats) -> npt.NDArray[np.bool_]:
-        """Which points are inside or on the border (the reference)."""
+    def contains(self, x: Floats, y: Floats) -> npt.NDArray[np.bool_]:
         if not self.geodesic:
-            return np.hypot(x - self.x, y - self.y) <= self.radius
-        _, _, distance = WGS84.inv(np.full(len(x), self.x), np.full(len(y), self.y), x, y)
-        return np.asarray(distance) <= self.radius
+            return np.asarray(np.hypot(x - self.x, y - self.y) <= self.radius, np.bool_)
+        from engine.index.geodesic import distances
+
+        west, south, east, north = self.bounds
+        found = np.zeros(len(x), np.bool_)
+        near = np.flatnonzero((y >= south) & (y <= north) & (x >= west) & (x <= east))
+        if len(near):
+            found[near] = distances(np.full(len(near), self.x), np.full(len(near), self.y), x[near], y[near]) <= self.radius
+        return found
 
     def to_json(self) -> dict[str, Any]:
         return {"center": [self.x, self.y], "radius": self.radius}
 
 
-Region = PolygonRegion | CircleRegion
+def read_region(document: Any, crs: Crs, pointer: str = "") -> Region:
+    """The region of a document: GeoJSON Polygon or MultiPolygon, or `{"center": [x, y], "radius": r}`.
+
+    Raises Refused with all faults found, below `pointer`; a crossing of edges is named by its place.
+
+    >>> read_region({"center": [1, 2], "radius": 3}, Crs.PLANAR).bounds
+    (-2, -1, 4, 5)
+    """
+    reader = _Reader(crs)
+    region = reader.region(document, pointer)
+    if reader.faults:
+        raise Refused(reader.faults)
+    assert region is not None
+    return region
 
 
-def read_region(node: Node, crs: Crs, stored: Mapping[str, Region]) -> Region | None:
-    """The region a document describes; `stored` are the ones it may refer to by name."""
-    if not isinstance(node.value, dict):
-        node.expect_object(())
+class _Reader:
+    """Reads one region and collects what is wrong with it."""
+
+    def __init__(self, crs: Crs) -> None:
+        self.geographic = crs is Crs.GEOGRAPHIC
+        self.faults: list[Fault] = []
+
+    def fault(self, pointer: str, message: str) -> None:
+        self.faults.append(Fault(pointer, message))
+
+    def region(self, document: Any, pointer: str) -> Region | None:
+        if not isinstance(document, Mapping):
+            self.fault(pointer, _WHAT)
+            return None
+        kind = document.get("type")
+        if "center" in document or "radius" in document:
+            return self.circle(document, pointer)
+        if kind in ("Polygon", "MultiPolygon"):
+            return self.polygons(document, pointer)
+        if kind == "Feature" or kind == "FeatureCollection":
+            self.fault(f"{pointer}/type", f"a region is a geometry, not a {kind}: give the feature's `geometry`")
+        elif "type" in document:
+            self.fault(f"{pointer}/type", f"must be Polygon or MultiPolygon, not {kind!r}")
+        else:
+            self.fault(pointer, _WHAT)
         return None
-    if "region" in node.value:
-        return _read_reference(node, stored)
-    if "center" in node.value or "radius" in node.value:
-        return _read_circle(node, crs)
-    return _read_polygons(node, crs)
+
+    def keys(self, document: Mapping[str, Any], known: Sequence[str], pointer: str) -> None:
+        for key in document:
+            if key not in known:
+                self.fault(f"{pointer}/{escaped(key)}", unknown_name(key, known, what="key"))
+
+    def circle(self, document: Mapping[str, Any], pointer: str) -> Region | None:
+        before = len(self.faults)
+        self.keys(document, ("center", "radius"), pointer)
+        center = document.get("center")
+        place = None
+        if not isinstance(center, list | tuple) or len(center) != 2:
+            self.fault(f"{pointer}/center", "must be a point [x, y]")
+        else:
+            place = self.position(center, f"{pointer}/center")
+        radius = document.get("radius")
+        if not _is_number(radius) or not 0 < radius < math.inf:
+            self.fault(f"{pointer}/radius", "must be a number greater than 0" + (", in metres" if self.geographic else ""))
+        if len(self.faults) > before or place is None:
+            return None
+        x, y = place
+        if self.geographic:
+            x = _within_world(x)
+        return CircleRegion(x, y, float(radius), self.geographic)
+
+    def position(self, position: Any, pointer: str) -> Place | None:
+        if not isinstance(position, list | tuple) or not 2 <= len(position) <= 3 or not all(map(_is_number, position)):
+            self.fault(pointer, "must be a position [x, y] of two numbers")
+            return None
+        x, y = float(position[0]), float(position[1])
+        if not (math.isfinite(x) and math.isfinite(y)):
+            self.fault(pointer, "must be finite numbers")
+        elif self.geographic and not -90 <= y <= 90:
+            self.fault(f"{pointer}/1", f"latitude {y} is not between -90 and 90; positions are [longitude, latitude]")
+        elif self.geographic and not -540 <= x <= 540:
+            self.fault(f"{pointer}/0", f"longitude {x} is not between -540 and 540")
+        else:
+            return x, y
+        return None
+
+    def polygons(self, document: Mapping[str, Any], pointer: str) -> Region | None:
+        before = len(self.faults)
+        self.keys(document, ("type", "coordinates", "bbox"), pointer)
+        coordinates = document.get("coordinates")
+        at = f"{pointer}/coordinates"
+        many = document["type"] == "MultiPolygon"
+        if not isinstance(coordinates, list | tuple) or not coordinates:
+            self.fault(at, "must be a list of " + ("polygons, each a list of rings" if many else "rings, each a list of positions"))
+            return None
+        parts = coordinates if many else [coordinates]
+        vertices = sum(len(ring) for part in parts if isinstance(part, list | tuple) for ring in part if isinstance(ring, list | tuple))
+        if vertices > MAX_VERTICES + sum(len(part) for part in parts if isinstance(part, list | tuple)):
+            self.fault(at, f"has more than {MAX_VERTICES:,} vertices; simplify it")
+            return None
+        read = [self.rings(part, f"{at}/{i}" if many else at) for i, part in enumerate(parts)]
+        if len(self.faults) > before:
+            return None
+        geometry = self.assembled([rings for rings in read if rings is not None], at, many)
+        return None if geometry is None else PolygonRegion(geometry)
+
+    def rings(self, part: Any, pointer: str) -> list[list[Place]] | None:
+        if not isinstance(part, list | tuple) or not part:
+            self.fault(pointer, "must be a list of rings: the outer one first, then holes")
+            return None
+        return [ring for i, one in enumerate(part) if (ring := self.ring(one, f"{pointer}/{i}")) is not None]
+
+    def ring(self, ring: Any, pointer: str) -> list[Place] | None:
+        if not isinstance(ring, list | tuple) or len(ring) < 4:
+            self.fault(pointer, "must be a ring: a list of at least four positions, the last equal to the first")
+            return None
+        places: list[Place] = []
+        for i, position in enumerate(ring):
+            place = self.position(position, f"{pointer}/{i}")
+            if place is None:
+                return None
+            places.append(place)
+        if places[0] != places[-1]:
+            self.fault(f"{pointer}/{len(ring) - 1}", "the ring is not closed: its last position must equal its first")
+            return None
+        return places
+
+    def assembled(self, parts: list[list[list[Place]]], pointer: str, many: bool) -> BaseGeometry | None:
+        cut: list[BaseGeometry] = []
+        for i, rings in enumerate(parts):
+            at = f"{pointer}/{i}" if many else pointer
+            unrolled = _Unrolled(rings) if self.geographic else None
+            polygon = shapely.Polygon(rings[0], rings[1:]) if unrolled is None or unrolled.plain else unrolled.polygon()
+            if not self.valid(polygon, at):
+                return None
+            if unrolled is not None and not unrolled.plain:
+                if polygon.bounds[2] - polygon.bounds[0] > 360:
+                    self.fault(at, "goes round the Earth more than once")
+                    return None
+                # One part may be cut into neighbours (round a pole), which together are one.
+                cut.append(shapely.union_all(unrolled.cut(polygon)))
+            else:
+                cut.append(polygon)
+        geometry = cut[0] if len(cut) == 1 else shapely.MultiPolygon([piece for one in cut for piece in shapely.get_parts(one)])
+        if len(cut) > 1 and not self.valid(geometry, pointer):
+            return None
+        return geometry
+
+    def valid(self, geometry: BaseGeometry, pointer: str) -> bool:
+        if shapely.is_valid(geometry) and geometry.area > 0:
+            return True
+        reason = shapely.is_valid_reason(geometry)
+        what, _, place = reason.partition("[")
+        where = f" at [{', '.join(place.rstrip(']').split())}]" if place else ""
+        self.fault(pointer, f"is no valid region: {what.strip().lower() if place else 'it has no area'}{where}")
+        return False
 
 
-def _read_reference(node: Node, stored: Mapping[str, Region]) -> Region | None:
-    node.expect_object(("region",))
-    name = node.get("region").text(required=True)
-    if name is None:
-        return None
-    if name not in stored:
-        node.get("region").fault(unknown_name(name, stored, what="region"))
-        return None
-    return stored[name]
+_WHAT = 'a region is a GeoJSON Polygon or MultiPolygon, a circle {"center": [x, y], "radius": r} or a reference {"region": "name"}'
 
 
-def _read_circle(node: Node, crs: Crs) -> Region | None:
-    node.expect_object(("center", "radius"))
-    centre = _position(node.get("center"), crs)
-    radius = node.get("radius").number(required=True, check=lambda r: None if r > 0 else f"must be greater than 0, not {r:g}")
-    if centre is None or radius is None:
-        return None
-    if crs is Crs.GEOGRAPHIC and abs(centre[0]) > 180:
-        node.get("center").fault(f"longitude {centre[0]:g} is outside -180 to 180")
-        return None
-    return CircleRegion(*centre, radius, geodesic=crs is Crs.GEOGRAPHIC)
+class _Unrolled:
+    """Rings of one polygon with longitudes that run on where they cross the antimeridian.
+
+    `plain`: nothing crosses and all longitudes are in [-180, 180]. Vertices keep their exact given coordinates through cutting.
+    """
+
+    def __init__(self, rings: Sequence[Sequence[Place]]) -> None:
+        self.given: dict[Place, Place] = {}
+        unrolled = [list(_unrolled(ring)) for ring in rings]
+        self.plain = all(-180 <= x <= 180 for ring in unrolled for x, _ in ring) and all(
+            new[0] == old[0] for ring, was in zip(unrolled, rings, strict=True) for new, old in zip(ring, was, strict=True)
+        )
+        self.rings = [_closed_over_pole(ring) for ring in unrolled]
+        outer_west = min(x for x, _ in self.rings[0])
+        outer_east = max(x for x, _ in self.rings[0])
+        self.rings = [self.rings[0], *(_beside(ring, outer_west, outer_east) for ring in self.rings[1:])]
+        for ring, was in zip(self.rings, rings, strict=True):
+            self.given |= dict(zip(ring, was, strict=False))
+
+    def polygon(self) -> BaseGeometry:
+        return shapely.Polygon(self.rings[0], self.rings[1:])
+
+    def cut(self, polygon: BaseGeometry) -> list[BaseGeometry]:
+        """Pieces of `polygon` between antimeridians, moved to [-180, 180]."""
+        west, _, east, _ = polygon.bounds
+        first, last = math.floor((west + 180) / 360), math.ceil((east + 180) / 360)
+        pieces: list[BaseGeometry] = []
+        for turn in range(first, last):
+            strip = shapely.box(360 * turn - 180, -90, 360 * turn + 180, 90)
+            for piece in shapely.get_parts(shapely.intersection(polygon, strip)):
+                if piece.geom_type == "Polygon" and piece.area > 0:
+                    pieces.append(shapely.transform(piece, lambda points, turn=turn: self.moved(points, turn)))
+        return pieces
+
+    def moved(self, points: Floats, turn: int) -> Floats:
+        return np.array([self._moved(x, y, turn) for x, y in points.tolist()])
+
+    def _moved(self, x: float, y: float, turn: int) -> Place:
+        given = self.given.get((x, y))
+        moved = min(max(x - 360.0 * turn, -180.0), 180.0)
+        # A vertex on the antimeridian itself belongs to both sides under either name.
+        if given is not None and abs(given[0] - moved) < 1e-9:
+            return given
+        return moved, y
 
 
-def _read_polygons(node: Node, crs: Crs) -> Region | None:
-    if not node.expect_object(("type", "coordinates", "bbox")):
-        return None
-    kind = node.get("type").choice(("Polygon", "MultiPolygon"), required=True)
-    if kind is None:
-        return None
-    before = len(node.faults)
-    coordinates = node.get("coordinates")
-    parts = [coordinates] if kind == "Polygon" else coordinates.items(least=1, what="polygons")
-    polygons = [[_ring(ring, crs) for ring in part.items(least=1, what="rings")] for part in parts]
-    if len(node.faults) > before:
-        return None
-    vertices = sum(len(ring) for rings in polygons for ring in rings)
-    if vertices > MAX_VERTICES:
-        coordinates.fault(f"has {vertices} vertices; at most {MAX_VERTICES} are taken: simplify the region")
-        return None
-    return _build(node, polygons, crs)
+def _unrolled(ring: Sequence[Place]) -> Iterator[Place]:
+    turns = 0
+    before = ring[0][0]
+    for x, y in ring:
+        jump = x - before
+        if 180 < abs(jump) < 360:
+            turns -= 1 if jump > 0 else -1
+        before = x
+        yield (x + 360.0 * turns if turns else x), y
 
 
-def _ring(node: Node, crs: Crs) -> Ring:
-    """The vertices of a closed ring; empty after a fault."""
-    places = node.items(least=4, what="positions (the last repeats the first)")
-    read = [_position(place, crs) for place in places]
-    ring = [position for position in read if position is not None]
-    if len(ring) < max(len(places), 4):
-        return []
-    if ring[0] != ring[-1]:
-        node.fault("is not closed: the last position must repeat the first")
-        return []
+def _closed_over_pole(ring: list[Place]) -> list[Place]:
+    """A ring that ends 360 degrees from its beginning goes round a pole: closed over the one of the hemisphere where it mostly is."""
+    if ring[0][0] == ring[-1][0]:
+        return ring
+    pole = 90.0 if sum(y for _, y in ring) >= 0 else -90.0
+    return [*ring, (ring[-1][0], pole), (ring[0][0], pole), ring[0]]
+
+
+def _beside(ring: list[Place], west: float, east: float) -> list[Place]:
+    """A hole moved by whole turns to where its outer ring was unrolled to."""
+    for turn in (0, 1, -1, 2, -2):
+        moved = [(x + 360.0 * turn, y) for x, y in ring] if turn else ring
+        if min(x for x, _ in moved) >= west and max(x for x, _ in moved) <= east:
+            return moved
     return ring
 
 
-def _position(node: Node, crs: Crs) -> tuple[float, float] | None:
-    """x, y of a position; a third number (altitude) is allowed and left out."""
-    if not isinstance(node.value, (list, tuple)) or not 2 <= len(node.value) <= 3:
-        node.fault("must be a position [x, y]")
-        return None
-    x, y = (part.number(required=True) for part in node.items()[:2])
-    if x is None or y is None:
-        return None
-    if crs is Crs.GEOGRAPHIC and (abs(y) > 90 or abs(x) > 540):
-        node.fault(f"[{x:g}, {y:g}] is not on the globe: longitude comes first, latitude is between -90 and 90")
-        return None
-    # -0.0 and 0.0 are one place; equal regions shall be equal values.
-    return (x + 0.0, y + 0.0)
+def _within_world(x: float) -> float:
+    return x if -180 <= x <= 180 else (x + 180) % 360 - 180
 
 
-def _build(node: Node, polygons: Sequence[Sequence[Ring]], crs: Crs) -> Region | None:
-    if crs is Crs.GEOGRAPHIC and any(_leaves_the_world(ring) for rings in polygons for ring in rings):
-        return _build_cut(node, polygons)
-    built = [Polygon(rings[0], rings[1:]) for rings in polygons]
-    if not _all_valid(node, built):
-        return None
-    geometry = built[0] if len(built) == 1 else MultiPolygon(built)
-    return PolygonRegion(geometry) if _all_valid(node, [geometry]) else None
-
-
-def _build_cut(node: Node, polygons: Sequence[Sequence[Ring]]) -> Region | None:
-    """Polygons over the antimeridian: laid out on one strip of longitudes, checked there, cut at 180 + k 360 and moved back."""
-    original: dict[tuple[float, float], tuple[float, float]] = {}
-    laid_out = []
-    for rings in polygons:
-        outer = _unwrap(rings[0], original)
-        holes = [_beside(_unwrap(ring, original), outer, original) for ring in rings[1:]]
-        laid_out.append(Polygon(outer, holes))
-    if not _all_valid(node, laid_out):
-        return None
-    parts = [piece for polygon in laid_out for piece in _cut(polygon, original)]
-    geometry = parts[0] if len(parts) == 1 else MultiPolygon(parts)
-    if not geometry.is_valid:
-        # Parts of different turns can lie side by side again (a ring around a pole that does not begin at the antimeridian).
-        geometry = shapely.union_all(parts)
-    return PolygonRegion(geometry) if _all_valid(node, [geometry]) else None
-
-
-def _leaves_the_world(ring: Ring) -> bool:
-    return any(abs(x) > 180 for x, _ in ring) or any(180 < abs(b[0] - a[0]) < 360 for a, b in zip(ring, ring[1:], strict=False))
-
-
-def _unwrap(ring: Ring, original: dict[tuple[float, float], tuple[float, float]]) -> Ring:
-    """The ring with longitudes that run on over the antimeridian; `original` remembers each moved vertex's own coordinates."""
-    shift, laid = 0.0, [ring[0]]
-    for (ax, _), (bx, by) in zip(ring, ring[1:], strict=False):
-        if 180 < abs(bx - ax) < 360:
-            shift += 360.0 if bx < ax else -360.0
-        laid.append((bx + shift, by))
-        original.setdefault((bx + shift, by), (bx, by))
-    if shift:
-        laid += _over_the_pole(laid)
-    return laid
-
-
-def _over_the_pole(laid: Ring) -> Ring:
-    """What closes a ring that goes once around the earth: along the meridian to the nearer pole, along it, and back."""
-    pole = math.copysign(90.0, sum(y for _, y in laid))
-    return [(laid[-1][0], pole), (laid[0][0], pole), laid[0]]
-
-
-def _beside(hole: Ring, outer: Ring, original: dict[tuple[float, float], tuple[float, float]]) -> Ring:
-    """The hole in the turn of longitudes in which its polygon was laid out."""
-    west, east = min(x for x, _ in outer), max(x for x, _ in outer)
-    for turn in (0.0, 360.0, -360.0):
-        if all(west <= x + turn <= east for x, _ in hole):
-            for x, y in hole:
-                original.setdefault((x + turn, y), original.get((x, y), (x, y)))
-            return [(x + turn, y) for x, y in hole]
-    return hole
-
-
-def _cut(polygon: Polygon, original: Mapping[tuple[float, float], tuple[float, float]]) -> list[Polygon]:
-    """The parts of a laid-out polygon inside -180 to 180, in their own turns; vertices get their own coordinates back."""
-    west, _, east, _ = polygon.bounds
-    parts = []
-    for turn in range(math.floor((west + 180) / 360), math.ceil((east + 180) / 360)):
-        low, high = -180.0 + 360 * turn, 180.0 + 360 * turn
-        piece = shapely.intersection(polygon, shapely.box(low, -90, high, 90))
-        for part in shapely.get_parts(piece):
-            if part.geom_type == "Polygon" and not part.is_empty:
-                parts.append(shapely.transform(part, lambda c, low=low: _home(c, low, original)))  # type: ignore[misc]
-    return parts
-
-
-def _home(coordinates: Floats, low: float, original: Mapping[tuple[float, float], tuple[float, float]]) -> Floats:
-    home = []
-    for x, y in coordinates.tolist():
-        own = original.get((x, y))
-        at = own[0] if own is not None and -180 <= own[0] <= 180 else x - (low + 180)
-        # A vertex on the cut belongs to the side of its part.
-        home.append((-180.0 if x == low else 180.0 if x == low + 360 else at, y))
-    return np.array(home)
-
-
-_PLACE = re.compile(r"(?P<what>[^\[]*)\[(?P<place>[^\]]*)\]")
-
-
-def _all_valid(node: Node, geometries: Sequence[Any]) -> bool:
-    """Whether all are valid; else the fault and its place are noted."""
-    valid = True
-    for geometry in geometries:
-        if geometry.is_valid and geometry.area > 0:
-            continue
-        valid = False
-        reason = shapely.is_valid_reason(geometry)
-        found = _PLACE.match(reason)
-        if found:
-            place = ", ".join(found["place"].split())
-            node.get("coordinates").fault(f"is no valid region: {found['what'].strip().lower()} at [{place}]; redraw it there")
-        else:
-            node.get("coordinates").fault("is no valid region: it has no area")
-    return valid
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

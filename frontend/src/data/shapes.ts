@@ -1,0 +1,221 @@
+/** What the server sends, typed and checked: the rows of the API and of the frames. */
+
+import { anything, boolean, dictionary, four, id, integer, isObject, list, nullable, number, object, oneOf, otherwise, ParseFault, record, string, type Parser } from "../lib/parse";
+import type { Geometry } from "../lib/regions";
+
+export const SEVERITIES = ["info", "low", "high", "critical"] as const;
+export type Severity = (typeof SEVERITIES)[number];
+export const severity = oneOf(...SEVERITIES);
+
+export const evidenceItem = record({
+  variable: otherwise(string, ""),
+  entity: otherwise(string, ""),
+  t: number,
+  x: nullable(number),
+  y: nullable(number),
+});
+export type EvidenceItem = ReturnType<typeof evidenceItem>;
+
+export const detection = record({
+  id,
+  query: id,
+  version: otherwise(integer, 1),
+  kind: string,
+  entities: list(string),
+  value: anything,
+  start: number,
+  end: nullable(number),
+  evidence: otherwise(list(evidenceItem), []),
+  weight: otherwise(number, 1),
+  backfill: otherwise(boolean, false),
+  detected_at: anything,
+});
+export type Detection = ReturnType<typeof detection>;
+
+/** A moment on the wall clock, as milliseconds, from a number or from ISO 8601. */
+export function moment(value: unknown, path = ""): number {
+  if (typeof value === "number") return value;
+  const parsed = Date.parse(string(value, path));
+  if (Number.isNaN(parsed)) throw new ParseFault(path, "a moment");
+  return parsed;
+}
+
+export const alert = record({
+  id,
+  feed: otherwise(id, ""),
+  query: id,
+  query_name: otherwise(string, ""),
+  kind: string,
+  entities: otherwise(list(string), []),
+  start: number,
+  end: nullable(number),
+  severity,
+  state: oneOf("new", "acknowledged", "resolved"),
+  opened_at: otherwise(moment, 0),
+  detection: nullable(id),
+  acknowledged_by: nullable(string),
+  acknowledged_at: nullable(moment),
+  resolved_by: nullable(string),
+  resolved_at: nullable(moment),
+  resolution: otherwise(string, ""),
+  comments: (value: unknown) => (typeof value === "number" ? value : 0),
+  editable: otherwise(boolean, true),
+});
+export type Alert = ReturnType<typeof alert>;
+
+export const comment = record({ id: otherwise(id, ""), author: otherwise(string, "somebody"), text: string, at: otherwise(moment, 0) });
+export type Comment = ReturnType<typeof comment>;
+
+/** [t, x, y] */
+export type TrackPoint = readonly [number, number, number];
+const trackPoint: Parser<TrackPoint> = (value, path = "") => {
+  const items = list(number)(value, path);
+  if (items.length < 3) throw new ParseFault(path, "[t, x, y]");
+  return [items[0]!, items[1]!, items[2]!];
+};
+export const track = record({ entity: string, points: list(trackPoint) });
+export type Track = ReturnType<typeof track>;
+export const tracks = record({ complete: otherwise(boolean, true), tracks: list(track) });
+
+export const detectionDetail: Parser<Detection & { sentence: string; query_name: string; tracks: Track[] }> = (value, path = "") => ({
+  ...detection(value, path),
+  ...record({ sentence: otherwise(string, ""), query_name: otherwise(string, ""), tracks: otherwise(list(track), []) })(value, path),
+});
+
+export const alertDetail = record({
+  sentence: otherwise(string, ""),
+  comments: otherwise(list(comment), []),
+  evidence: otherwise(
+    record({ detection: nullable(detection), closing: nullable(detection), tracks: otherwise(list(track), []) }),
+    { detection: null, closing: null, tracks: [] },
+  ),
+  deliveries: otherwise(list(record({ channel: anything, sent_at: nullable(moment), attempts: otherwise(integer, 0), error: otherwise(string, "") })), []),
+});
+export type AlertDetail = ReturnType<typeof alertDetail>;
+
+/** [entity, x, y, t] */
+export type Position = readonly [string, number, number, number];
+export const position: Parser<Position> = (value, path = "") => {
+  if (!Array.isArray(value) || value.length < 4) throw new ParseFault(path, "[entity, x, y, t]");
+  return [string(value[0], path), number(value[1], path), number(value[2], path), number(value[3], path)];
+};
+
+const centreAndZoom: Parser<{ center: [number, number]; zoom: number } | null> = (value, path = "") => {
+  if (!isObject(value)) return null;
+  const place = value["center"] ?? value["centre"];
+  if (!Array.isArray(place) || place.length !== 2) return null;
+  return { center: [number(place[0], path), number(place[1], path)], zoom: otherwise(number, 10)(value["zoom"], path) };
+};
+
+export const feed = record({
+  name: string,
+  title: otherwise(string, ""),
+  crs: oneOf("geographic", "planar"),
+  time: oneOf("ms", "ticks"),
+  tick: otherwise(number, 1),
+  lateness: otherwise(number, 0),
+  columns: otherwise(dictionary(string), {}),
+  wall_clock: otherwise(boolean, false),
+  plan_image: nullable(string),
+  plan_bounds: nullable(four),
+  view: centreAndZoom,
+});
+export type Feed = ReturnType<typeof feed>;
+
+const geometry: Parser<Geometry> = (value, path = "") => object(value, path) as unknown as Geometry;
+
+const named = record({ id, name: string });
+
+export const region = record({
+  id,
+  feed: otherwise(id, ""),
+  name: string,
+  geometry,
+  bbox: nullable(four),
+  tags: otherwise(list(string), []),
+  used_by: otherwise(list(named), []),
+  editable: otherwise(boolean, true),
+});
+export type RegionRow = ReturnType<typeof region>;
+
+export const queryRow = record({
+  id,
+  feed: id,
+  name: string,
+  description: otherwise(string, ""),
+  family: string,
+  specification: object,
+  version: otherwise(integer, 1),
+  enabled: otherwise(boolean, true),
+  severity: otherwise(severity, "info"),
+  alert_kinds: otherwise(list(string), []),
+  kinds: otherwise(list(string), []),
+  sentence: otherwise(string, ""),
+  regions: otherwise(list(named), []),
+  public: otherwise(boolean, false),
+  editable: otherwise(boolean, true),
+  updated_at: otherwise(moment, 0),
+});
+export type QueryRow = ReturnType<typeof queryRow>;
+
+export const counters = record({ received: integer, processed: integer, duplicates: integer, late: integer, dead: integer, waiting: integer });
+export type Counters = ReturnType<typeof counters>;
+
+export const feedHead = record({
+  seq: nullable(number),
+  watermark: nullable(number),
+  max_t: nullable(number),
+  outbox_seq: nullable(number),
+  batch_ms: nullable(number),
+  rows_per_s: nullable(number),
+  query_version: nullable(number),
+  updated_at: nullable(moment),
+  job: nullable(string),
+});
+export type FeedHead = ReturnType<typeof feedHead>;
+
+export type FeedStatus = Feed & { counters: Counters | null; head: FeedHead | null; query_version: number | null; editable: boolean };
+export const feedStatus: Parser<FeedStatus> = (value, path = "") => ({
+  ...feed(value, path),
+  ...record({ counters: nullable(counters), head: nullable(feedHead), query_version: nullable(number), editable: otherwise(boolean, true) })(value, path),
+});
+
+export const job = record({
+  name: string,
+  desired_state: string,
+  observed_state: string,
+  started_at: nullable(moment),
+  heartbeat: nullable(moment),
+  restarts: otherwise(integer, 0),
+  failures: otherwise(integer, 0),
+  last_error: otherwise(string, ""),
+  feeds: otherwise(list(string), []),
+  editable: otherwise(boolean, true),
+  events: otherwise(list(record({ at: moment, kind: string, text: otherwise(string, "") })), []),
+});
+export type Job = ReturnType<typeof job>;
+
+export const deadLetter = record({ id, reason: string, detail: otherwise(string, ""), row: anything, line: nullable(number), source: otherwise(string, ""), received_at: moment });
+export type DeadLetter = ReturnType<typeof deadLetter>;
+
+export const me = record({ id, name: string, email: otherwise(string, ""), time_zone: otherwise(string, "UTC"), superuser: otherwise(boolean, false), teams: otherwise(list(record({ id, name: string, role: string })), []) });
+export type Me = ReturnType<typeof me>;
+
+export const token = record({ id, name: string, prefix: otherwise(string, ""), scopes: list(string), created_at: moment, expires_at: nullable(moment), last_used_at: nullable(moment) });
+export type Token = ReturnType<typeof token>;
+
+export const channel = record({
+  id,
+  name: string,
+  url: string,
+  enabled: otherwise(boolean, true),
+  disabled_reason: otherwise(string, ""),
+  min_severity: otherwise(severity, "info"),
+  per_minute: otherwise(integer, 30),
+  queries: otherwise(list(id), []),
+  failures: otherwise(integer, 0),
+  last_sent_at: nullable(moment),
+  waiting: otherwise(integer, 0),
+  editable: otherwise(boolean, true),
+});
+export type Channel = ReturnType<typeof channel>;

@@ -1,0 +1,187 @@
+/** The rows of the timeline and the marks on them: pure arithmetic from intervals and a time window to rectangles in CSS pixels. */
+
+import type { QueryIntervals } from "./intervals_data";
+
+export interface TimelineRow {
+  kind: "query" | "lane";
+  query: string;
+  label: string;
+  /** Indices into the query's columns, by start; those of a query row are all that pass the filter. */
+  items: Int32Array;
+  /** For each item the greatest end up to it, so that the first visible one is found by bisection. */
+  reach: Float64Array;
+  /** CSS pixels from the top of all rows. */
+  top: number;
+  height: number;
+  isExpanded: boolean;
+  /** Lanes that exist but are not shown because the query is folded or has too many. */
+  hiddenLanes: number;
+}
+
+export const QUERY_ROW_PX = 28;
+export const LANE_ROW_PX = 20;
+/** Above so many lanes a query is packed into shared lanes instead of one for each grounding. */
+const MOST_OWN_LANES = 40;
+const MOST_PACKED_LANES = 24;
+
+export interface RowOptions {
+  isExpanded: (query: string) => boolean;
+  label: (query: string) => string;
+  /** Null shows all groundings. */
+  entities: ReadonlySet<string> | null;
+}
+
+export function makeRows(queries: readonly QueryIntervals[], options: RowOptions): TimelineRow[] {
+  const rows: TimelineRow[] = [];
+  let top = 0;
+  for (const columns of queries) {
+    const items = filtered(columns, options.entities);
+    if (options.entities !== null && items.length === 0) continue;
+    const isExpanded = options.isExpanded(columns.query);
+    const lanes = isExpanded ? lanesOf(columns, items) : { shown: [], hidden: columns.lanes.length };
+    rows.push({ kind: "query", query: columns.query, label: options.label(columns.query), items, reach: reachOf(columns, items), top, height: QUERY_ROW_PX, isExpanded, hiddenLanes: lanes.hidden });
+    top += QUERY_ROW_PX;
+    for (const lane of lanes.shown) {
+      const list = Int32Array.from(lane.items);
+      rows.push({ kind: "lane", query: columns.query, label: lane.label, items: list, reach: reachOf(columns, list), top, height: LANE_ROW_PX, isExpanded: false, hiddenLanes: 0 });
+      top += LANE_ROW_PX;
+    }
+  }
+  return rows;
+}
+
+function filtered(columns: QueryIntervals, entities: ReadonlySet<string> | null): Int32Array {
+  const all = Int32Array.from(columns.intervals.keys());
+  return entities === null ? all : all.filter((i) => columns.intervals[i]!.entities.some((entity) => entities.has(entity)));
+}
+
+function reachOf(columns: QueryIntervals, items: Int32Array): Float64Array {
+  const reach = new Float64Array(items.length);
+  let most = -Infinity;
+  for (let i = 0; i < items.length; i++) {
+    most = Math.max(most, columns.end[items[i]!]!);
+    reach[i] = most;
+  }
+  return reach;
+}
+
+interface Lanes {
+  shown: { label: string; items: number[] }[];
+  hidden: number;
+}
+
+function lanesOf(columns: QueryIntervals, items: Int32Array): Lanes {
+  const own = new Map<number, number[]>();
+  for (const i of items) {
+    const lane = columns.lane[i]!;
+    const list = own.get(lane);
+    if (list) list.push(i);
+    else own.set(lane, [i]);
+  }
+  if (own.size > MOST_OWN_LANES) return packed(columns, items);
+  const ordered = [...own.entries()].sort(([a], [b]) => a - b);
+  return { shown: ordered.map(([lane, list]) => ({ label: columns.lanes[lane]!, items: list })), hidden: 0 };
+}
+
+/** Intervals laid one after another into the first lane that is free; past intervals keep their lane as new ones come. */
+function packed(columns: QueryIntervals, items: Int32Array): Lanes {
+  const ends: number[] = [];
+  const shown: { label: string; items: number[] }[] = [];
+  let hidden = 0;
+  for (const i of items) {
+    const start = columns.start[i]!;
+    let lane = ends.findIndex((end) => end <= start);
+    if (lane < 0 && ends.length < MOST_PACKED_LANES) {
+      lane = ends.length;
+      ends.push(-Infinity);
+      shown.push({ label: "", items: [] });
+    }
+    if (lane < 0) {
+      hidden += 1;
+      continue;
+    }
+    ends[lane] = Math.max(columns.end[i]!, start);
+    shown[lane]!.items.push(i);
+  }
+  return { shown, hidden };
+}
+
+/** First position in `row.items` that may reach `t` or later. */
+export function firstReaching(row: TimelineRow, t: number): number {
+  let [low, high] = [0, row.reach.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (row.reach[middle]! < t) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/**
+ * Rectangles of a row, in CSS pixels: what is closer than a pixel becomes one. `emit` gets the left and right edge, the
+ * item (-1 for several) and how many it stands for. Open items end at `now`.
+ */
+export function merge(row: TimelineRow, columns: QueryIntervals, t0: number, t1: number, width: number, now: number, emit: (left: number, right: number, item: number, count: number) => void): void {
+  const scale = width / (t1 - t0);
+  let [left, right, item, count] = [0, -Infinity, -1, 0];
+  for (let n = firstReaching(row, t0); n < row.items.length; n++) {
+    const i = row.items[n]!;
+    const start = columns.start[i]!;
+    if (start > t1) break;
+    const end = columns.end[i]!;
+    const stop = end === Infinity ? Math.max(now, start) : end;
+    if (stop < t0) continue;
+    const a = (start - t0) * scale;
+    const b = Math.max((stop - t0) * scale, a + 2);
+    if (count > 0 && a < right + 1 && (b - a < 4 || a < left + 1)) {
+      right = Math.max(right, b);
+      item = -1;
+      count += 1;
+      continue;
+    }
+    if (count > 0) emit(left, right, item, count);
+    [left, right, item, count] = [a, b, i, 1];
+  }
+  if (count > 0) emit(left, right, item, count);
+}
+
+/** How many items of the row touch each pixel column, into `counts` (length = width); returns the greatest. */
+export function density(row: TimelineRow, columns: QueryIntervals, t0: number, t1: number, now: number, counts: Int32Array): number {
+  const width = counts.length - 1;
+  const scale = width / (t1 - t0);
+  counts.fill(0);
+  for (let n = firstReaching(row, t0); n < row.items.length; n++) {
+    const i = row.items[n]!;
+    const start = columns.start[i]!;
+    if (start > t1) break;
+    const end = columns.end[i]!;
+    const stop = end === Infinity ? Math.max(now, start) : end;
+    if (stop < t0) continue;
+    counts[Math.max(0, Math.floor((start - t0) * scale))]! += 1;
+    const after = Math.floor((stop - t0) * scale) + 1;
+    if (after <= width) counts[after]! -= 1;
+  }
+  let [sum, most] = [0, 0];
+  for (let x = 0; x <= width; x++) {
+    sum += counts[x]!;
+    counts[x] = sum;
+    if (sum > most) most = sum;
+  }
+  return most;
+}
+
+/** The item of the row nearest to the moment `t`, within `slack` (in the feed's unit); the shortest of those that contain it. */
+export function itemAt(row: TimelineRow, columns: QueryIntervals, t: number, slack: number, now: number): number | null {
+  let [best, bestScore] = [-1, Infinity];
+  for (let n = firstReaching(row, t - slack); n < row.items.length; n++) {
+    const i = row.items[n]!;
+    const start = columns.start[i]!;
+    if (start > t + slack) break;
+    const stop = columns.end[i] === Infinity ? Math.max(now, start) : columns.end[i]!;
+    if (stop < t - slack) continue;
+    const distance = t < start ? start - t : t > stop ? t - stop : 0;
+    const score = distance * 1e6 + (stop - start);
+    if (score < bestScore) [best, bestScore] = [i, score];
+  }
+  return best < 0 ? null : best;
+}

@@ -1,0 +1,117 @@
+/** The REST API: JSON in and out, the CSRF token, faults by JSON pointer, pages of lists. */
+
+import { list, record, string, type Parser, isObject, otherwise } from "./parse";
+
+export interface Fault {
+  /** RFC 6901; "" is the whole document. */
+  pointer: string;
+  message: string;
+}
+
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly faults: Fault[],
+  ) {
+    super(faults[0]?.message ?? `the server answered ${status}`);
+    this.name = "ApiError";
+  }
+}
+
+export const faultList = list(record({ pointer: otherwise(string, ""), message: string }));
+const ROOT = "/api/v1/";
+
+async function faultsOf(response: Response): Promise<Fault[]> {
+  try {
+    const body: unknown = await response.json();
+    if (isObject(body) && Array.isArray(body["faults"])) return faultList(body["faults"]);
+    if (isObject(body) && typeof body["detail"] === "string") return [{ pointer: "", message: body["detail"] }];
+  } catch {
+    // The body is no JSON: the status alone has to do.
+  }
+  const known: Record<number, string> = { 401: "You are logged out: log in again.", 403: "You may not do this.", 404: "It is not there any more.", 413: "The file is too large.", 429: "Too many requests: wait a moment." };
+  return [{ pointer: "", message: known[response.status] ?? `The server answered ${response.status}.` }];
+}
+
+interface Options {
+  method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  body?: unknown;
+  signal?: AbortSignal;
+}
+
+/** One request. Throws ApiError for an answer of 400 or more, and with status 0 when the server cannot be reached. */
+export async function call(path: string, { method = "GET", body, signal }: Options = {}): Promise<unknown> {
+  const headers: Record<string, string> = { Accept: "application/json" };
+  if (method !== "GET") headers["X-CSRFToken"] = csrfToken();
+  const isForm = body instanceof FormData;
+  if (body !== undefined && !isForm) headers["Content-Type"] = "application/json";
+  const init: RequestInit = { method, headers, credentials: "same-origin" };
+  if (body !== undefined) init.body = isForm ? body : JSON.stringify(body);
+  if (signal) init.signal = signal;
+  let response: Response;
+  try {
+    response = await fetch(path.startsWith("/") ? path : ROOT + path, init);
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new ApiError(0, [{ pointer: "", message: "The server cannot be reached. Your entries are kept; try again." }]);
+  }
+  if (!response.ok) throw new ApiError(response.status, await faultsOf(response));
+  if (response.status === 204) return null;
+  const text = await response.text();
+  return text === "" ? null : (JSON.parse(text) as unknown);
+}
+
+function csrfToken(): string {
+  return document.querySelector<HTMLMetaElement>("meta[name=csrf-token]")?.content ?? "";
+}
+
+export async function get<T>(path: string, parser: Parser<T>, signal?: AbortSignal): Promise<T> {
+  return parser(await call(path, signal ? { signal } : {}));
+}
+
+export async function post<T>(path: string, body: unknown, parser: Parser<T>, signal?: AbortSignal): Promise<T> {
+  return parser(await call(path, { method: "POST", body, ...(signal ? { signal } : {}) }));
+}
+
+export interface Page<T> {
+  results: T[];
+  next: string | null;
+}
+
+/** A list, whether it comes whole or a page at a time. */
+export function page<T>(inner: Parser<T>): Parser<Page<T>> {
+  return (value, path = "") => {
+    if (Array.isArray(value)) return { results: list(inner)(value, path), next: null };
+    const source = record({ results: list(inner), next: (next: unknown) => (typeof next === "string" && next !== "" ? next : null) })(value, path);
+    return source;
+  };
+}
+
+/** Every page of a list, up to `most` rows. */
+export async function getAll<T>(path: string, inner: Parser<T>, most = 5000): Promise<T[]> {
+  const rows: T[] = [];
+  let next: string | null = path;
+  while (next !== null && rows.length < most) {
+    const one: Page<T> = await get(next, page(inner));
+    rows.push(...one.results);
+    next = one.next === null ? null : sameOrigin(one.next);
+  }
+  return rows;
+}
+
+/** Links of a page may name the host as the server sees it; only their path counts. */
+function sameOrigin(link: string): string {
+  const url = new URL(link, location.href);
+  return url.pathname + url.search;
+}
+
+export function query(path: string, parameters: Record<string, string | number | null | undefined>): string {
+  const search = new URLSearchParams();
+  for (const [key, value] of Object.entries(parameters)) if (value !== null && value !== undefined && value !== "") search.set(key, String(value));
+  const text = search.toString();
+  return text === "" ? path : `${path}?${text}`;
+}
+
+export function reason(error: unknown): string {
+  return error instanceof Error ? error.message : "Something went wrong.";
+}

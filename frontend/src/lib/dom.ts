@@ -1,0 +1,91 @@
+/** Building DOM nodes. Text always goes in as text; there is no way from a string to markup. */
+
+export type Child = Node | string | number | null | undefined | false;
+type Value = string | number | boolean | null | undefined | EventListener | Record<string, string>;
+export type Props = Record<string, Value>;
+
+const PROPERTIES = new Set(["value", "checked", "disabled", "selected", "indeterminate", "hidden", "open"]);
+
+/**
+ * An element: keys beginning with "on" are listeners, `vars` sets CSS custom properties, the usual form properties are
+ * set as properties, all else as attributes (false, null and undefined leave them out).
+ */
+export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  for (const [key, value] of Object.entries(props)) setProp(element, key, value);
+  add(element, ...children);
+  return element;
+}
+
+function setProp(element: HTMLElement, key: string, value: Value): void {
+  if (value === null || value === undefined) return;
+  if (typeof value === "function") {
+    element.addEventListener(key.slice(2).toLowerCase(), value);
+  } else if (typeof value === "object") {
+    for (const [name, text] of Object.entries(value)) element.style.setProperty(name, text);
+  } else if (PROPERTIES.has(key)) {
+    Reflect.set(element, key, value);
+  } else if (value !== false) {
+    element.setAttribute(key, value === true ? "" : String(value));
+  }
+}
+
+export function add(parent: Node, ...children: Child[]): void {
+  for (const child of children) {
+    if (child === null || child === undefined || child === false) continue;
+    parent.appendChild(child instanceof Node ? child : document.createTextNode(String(child)));
+  }
+}
+
+export function replace(parent: Element, ...children: Child[]): void {
+  const nodes = children.filter((child) => child !== null && child !== undefined && child !== false);
+  parent.replaceChildren(...nodes.map((child) => (child instanceof Node ? child : String(child))));
+}
+
+/** The element with this id; a template without it is a defect, so it throws. */
+export function byId<T extends HTMLElement>(name: string, kind: new () => T): T {
+  const found = document.getElementById(name);
+  if (!(found instanceof kind)) throw new Error(`the page has no ${kind.name} "${name}"`);
+  return found;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An icon of the sprite; decorative, so give the control around it a name. */
+export function icon(name: string, kind = ""): SVGSVGElement {
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("class", `icon ${kind}`.trim());
+  svg.setAttribute("aria-hidden", "true");
+  const use = document.createElementNS(SVG, "use");
+  use.setAttribute("href", `${document.documentElement.dataset["icons"] ?? "/static/icons/sprite.svg"}#${name}`);
+  svg.appendChild(use);
+  return svg;
+}
+
+export function button(text: string, props: Props & { icon?: string; kind?: string } = {}): HTMLButtonElement {
+  const { icon: name, kind = "", ...rest } = props;
+  return h("button", { type: "button", class: `button ${kind}`.trim(), ...rest }, name ? icon(name) : null, text);
+}
+
+/** A button that shows only an icon; `text` is its name for readers and its tooltip. */
+export function iconButton(text: string, name: string, props: Props & { kind?: string } = {}): HTMLButtonElement {
+  const { kind = "", ...rest } = props;
+  return h("button", { type: "button", class: `button button-icon ${kind}`.trim(), "aria-label": text, title: text, ...rest }, icon(name));
+}
+
+export function linkButton(text: string, href: string, name?: string, kind = ""): HTMLAnchorElement {
+  return h("a", { class: `button ${kind}`.trim(), href }, name ? icon(name) : null, text);
+}
+
+/** What to show where there is nothing yet, and what to do next. */
+export function empty(name: string, title: string, text: string, ...actions: Child[]): HTMLElement {
+  return h("div", { class: "empty" }, icon(name), h("h3", {}, title), h("p", {}, text), ...actions);
+}
+
+/** True while the reader types, so that single-key shortcuts keep still. */
+export function isTyping(event: KeyboardEvent): boolean {
+  const target = event.target;
+  if (!(target instanceof HTMLElement)) return false;
+  if (target instanceof HTMLInputElement) return !["checkbox", "radio", "button", "range"].includes(target.type);
+  return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement || target.isContentEditable;
+}

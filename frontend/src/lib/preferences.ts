@@ -1,0 +1,61 @@
+/** The reader's own settings, kept in this browser: theme (a cookie, so that the server can write it into the page), sizes, notifications. */
+
+export type Theme = "system" | "light" | "dark";
+const YEAR_S = 31_536_000;
+
+export function theme(): Theme {
+  const chosen = document.documentElement.dataset["theme"];
+  return chosen === "light" || chosen === "dark" ? chosen : "system";
+}
+
+export function setTheme(choice: Theme): void {
+  const secure = location.protocol === "https:" ? "; Secure" : "";
+  if (choice === "system") {
+    delete document.documentElement.dataset["theme"];
+    document.cookie = `theme=; Path=/; Max-Age=0; SameSite=Lax${secure}`;
+    return;
+  }
+  document.documentElement.dataset["theme"] = choice;
+  document.cookie = `theme=${choice}; Path=/; Max-Age=${YEAR_S}; SameSite=Lax${secure}`;
+}
+
+function read(key: string): string | null {
+  try {
+    return localStorage.getItem(key);
+  } catch {
+    return null; // Storage is switched off: defaults hold.
+  }
+}
+
+function write(key: string, value: string): void {
+  try {
+    localStorage.setItem(key, value);
+  } catch {
+    // Storage is switched off: the choice lasts until the page is left.
+  }
+}
+
+export function lastFeed(): string | null {
+  return read("vedette.feed");
+}
+
+export function setLastFeed(name: string): void {
+  write("vedette.feed", name);
+}
+
+export function timelineHeight(): number | null {
+  const value = Number(read("vedette.timeline"));
+  return Number.isFinite(value) && value > 0 ? value : null;
+}
+
+export function setTimelineHeight(px: number): void {
+  write("vedette.timeline", String(Math.round(px)));
+}
+
+export function wantsNotifications(): boolean {
+  return read("vedette.notify") === "yes";
+}
+
+export function setWantsNotifications(value: boolean): void {
+  write("vedette.notify", value ? "yes" : "no");
+}

@@ -1,0 +1,100 @@
+/** Region documents of the specification: polygons, multipolygons, circles. Coordinates are [x, y]: longitude first. */
+
+export type Ring = [number, number][];
+export interface PolygonDocument {
+  type: "Polygon";
+  coordinates: Ring[];
+}
+export interface MultiPolygonDocument {
+  type: "MultiPolygon";
+  coordinates: Ring[][];
+}
+export interface CircleDocument {
+  center: [number, number];
+  radius: number;
+}
+export type Geometry = PolygonDocument | MultiPolygonDocument | CircleDocument;
+export interface Reference {
+  region: string;
+}
+
+export function isCircle(geometry: Geometry): geometry is CircleDocument {
+  return "center" in geometry;
+}
+
+export function isReference(value: unknown): value is Reference {
+  return typeof value === "object" && value !== null && "region" in value && typeof value.region === "string";
+}
+
+/** A geometry, if the value has the form of one; its coordinates are the server's to check. */
+export function asGeometry(value: unknown): Geometry | null {
+  if (typeof value !== "object" || value === null) return null;
+  if ("center" in value && "radius" in value) return value as CircleDocument;
+  if ("type" in value && "coordinates" in value && (value.type === "Polygon" || value.type === "MultiPolygon")) return value as Geometry;
+  return null;
+}
+
+/** Metres for one degree of latitude on the sphere Leaflet draws with. */
+const DEGREE_M = 111_319.49;
+
+/** All rings of a region; a circle as a ring of `corners` points. On a geographic feed its radius is in metres. */
+export function rings(geometry: Geometry, geographic: boolean, corners = 64): Ring[] {
+  if (isCircle(geometry)) return [circleRing(geometry, geographic, corners)];
+  return geometry.type === "Polygon" ? geometry.coordinates : geometry.coordinates.flat();
+}
+
+function circleRing({ center: [x, y], radius }: CircleDocument, geographic: boolean, corners: number): Ring {
+  const ry = geographic ? radius / DEGREE_M : radius;
+  const rx = geographic ? radius / (DEGREE_M * Math.max(0.01, Math.cos((y * Math.PI) / 180))) : radius;
+  const ring: Ring = [];
+  for (let i = 0; i <= corners; i++) {
+    const angle = ((i % corners) / corners) * 2 * Math.PI;
+    ring.push([x + rx * Math.cos(angle), y + ry * Math.sin(angle)]);
+  }
+  return ring;
+}
+
+/** West, south, east, north; null for a region without points. */
+export function bounds(geometry: Geometry, geographic: boolean): [number, number, number, number] | null {
+  let [w, s, e, n] = [Infinity, Infinity, -Infinity, -Infinity];
+  for (const ring of rings(geometry, geographic, 16)) {
+    for (const [x, y] of ring) {
+      if (x < w) w = x;
+      if (x > e) e = x;
+      if (y < s) s = y;
+      if (y > n) n = y;
+    }
+  }
+  return w <= e ? [w, s, e, n] : null;
+}
+
+export function rectangle(w: number, s: number, e: number, n: number): PolygonDocument {
+  return { type: "Polygon", coordinates: [[[w, s], [e, s], [e, n], [w, n], [w, s]]] };
+}
+
+/** The outer ring of the first polygon without its closing point: what the coordinate table edits. */
+export function openRing(geometry: Geometry): Ring {
+  if (isCircle(geometry)) return [geometry.center];
+  const ring = (geometry.type === "Polygon" ? geometry.coordinates[0] : geometry.coordinates[0]?.[0]) ?? [];
+  const first = ring[0];
+  const last = ring[ring.length - 1];
+  const isClosed = ring.length > 1 && first !== undefined && last !== undefined && first[0] === last[0] && first[1] === last[1];
+  return isClosed ? ring.slice(0, -1) : [...ring];
+}
+
+/** The same geometry with another outer ring for its first polygon; holes and further polygons stay. */
+export function withRing(geometry: PolygonDocument | MultiPolygonDocument, ring: Ring): Geometry {
+  const first = ring[0];
+  const closed: Ring = first === undefined ? [] : [...ring, [first[0], first[1]]];
+  if (geometry.type === "Polygon") return { type: "Polygon", coordinates: [closed, ...geometry.coordinates.slice(1)] };
+  const [polygon = [], ...others] = geometry.coordinates;
+  return { type: "MultiPolygon", coordinates: [[closed, ...polygon.slice(1)], ...others] };
+}
+
+/** "Polygon, 5 corners", "Circle, radius 30 m". */
+export function describe(geometry: Geometry, geographic: boolean): string {
+  if (isCircle(geometry)) return `Circle, radius ${Number(geometry.radius.toPrecision(6))}${geographic ? " m" : ""}`;
+  if (geometry.type === "MultiPolygon" && geometry.coordinates.length > 1) return `${geometry.coordinates.length} polygons`;
+  const holes = geometry.type === "Polygon" ? geometry.coordinates.length - 1 : 0;
+  return `Polygon, ${openRing(geometry).length} corners${holes > 0 ? `, ${holes} hole${holes === 1 ? "" : "s"}` : ""}`;
+}

@@ -1,0 +1,45 @@
+/** Kinds, states and severities in the words the screens use. */
+
+import type { Severity } from "../data/shapes";
+
+const KINDS: Record<string, string> = {
+  in: "Entered",
+  out: "Left",
+  stay: "Inside",
+  passed: "Passed through",
+  returned: "Left and came back",
+  stayed_in: "Stayed in",
+  stayed_out: "Stayed out",
+  match: "Match",
+  detection: "Detected",
+};
+
+export function kindName(kind: string): string {
+  const known = KINDS[kind];
+  if (known !== undefined) return known;
+  const text = kind.replaceAll("_", " ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+export const SEVERITY_NAMES: Record<Severity, string> = { info: "Info", low: "Low", high: "High", critical: "Critical" };
+export const STATE_NAMES = { new: "New", acknowledged: "Acknowledged", resolved: "Resolved" } as const;
+export const FAMILY_NAMES: Record<string, string> = {
+  border: "Crossing a border",
+  transition: "Passing or staying",
+  motion: "Motion pattern",
+  constraint: "Events close together",
+  composite: "Composite event",
+  calculus: "Rules over time",
+};
+export const JOB_STATES: Record<string, string> = {
+  starting: "Starting",
+  running: "Running",
+  stopping: "Stopping",
+  stopped: "Stopped",
+  backoff: "Waiting to start again",
+  crash_loop: "Keeps failing",
+};
+
+export function familyName(family: string): string {
+  return FAMILY_NAMES[family] ?? kindName(family);
+}

@@ -1,0 +1,91 @@
+/** Frames of the live socket, checked at the door. */
+
+import { alert, detection, position, type Alert, type Detection, type Position } from "../data/shapes";
+import { anything, integer, isObject, list, nullable, number, otherwise, ParseFault, record, string, type Parser } from "../lib/parse";
+
+export interface SnapshotFrame {
+  type: "snapshot";
+  feed: string;
+  /** The outbox number this state is true at. */
+  seq: number;
+  detections: Detection[];
+  alerts: Alert[];
+  positions: Position[];
+  clock: unknown;
+}
+export interface ChangesFrame {
+  type: "changes";
+  feed: string;
+  /** Numbers from..seq are covered, both ends included. */
+  from: number;
+  seq: number;
+  detections: Detection[];
+  alerts: Alert[];
+}
+export interface PositionsFrame {
+  type: "positions";
+  feed: string;
+  t: number | null;
+  entities: Position[];
+}
+export interface StatusFrame {
+  type: "status";
+  feed: string;
+  watermark: number | null;
+  max_t: number | null;
+  rate: number | null;
+  job: unknown;
+}
+export interface ResyncFrame {
+  type: "resync";
+  feed: string;
+}
+export interface ErrorFrame {
+  type: "error";
+  code: string;
+  message: string;
+}
+export type Frame = SnapshotFrame | ChangesFrame | PositionsFrame | StatusFrame | ResyncFrame | ErrorFrame;
+export type FrameOf<T extends Frame["type"]> = Extract<Frame, { type: T }>;
+
+const is =
+  <T extends string>(name: T): Parser<T> =>
+  () =>
+    name;
+
+const positions = otherwise(list(position), []);
+const PARSERS: { [T in Frame["type"]]: Parser<FrameOf<T>> } = {
+  snapshot: record({ type: is("snapshot"), feed: string, seq: integer, detections: list(detection), alerts: list(alert), positions, clock: anything }),
+  changes: record({ type: is("changes"), feed: string, from: integer, seq: integer, detections: list(detection), alerts: list(alert) }),
+  positions: record({ type: is("positions"), feed: string, t: nullable(number), entities: positions }),
+  status: record({ type: is("status"), feed: string, watermark: nullable(number), max_t: nullable(number), rate: nullable(number), job: anything }),
+  resync: record({ type: is("resync"), feed: string }),
+  error: record({ type: is("error"), code: (value) => String(value), message: otherwise(string, "") }),
+};
+
+/** A frame from the text of a message; throws ParseFault when it is none. */
+export function parseFrame(text: string): Frame {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new ParseFault("", "JSON");
+  }
+  const type = isObject(value) ? value["type"] : undefined;
+  if (typeof type !== "string" || !Object.hasOwn(PARSERS, type)) throw new ParseFault("/type", `one of ${Object.keys(PARSERS).join(", ")}`);
+  return PARSERS[type as Frame["type"]](value);
+}
+
+export interface SubscribeMessage {
+  type: "subscribe";
+  feed: string;
+  queries: string[] | null;
+  bbox: [number, number, number, number] | null;
+  since: number | null;
+  from: number | null;
+}
+export type ClientMessage =
+  | SubscribeMessage
+  | { type: "view"; feed: string; bbox: [number, number, number, number] | null }
+  | { type: "unsubscribe"; feed: string }
+  | { type: "ack"; feed: string; seq: number };

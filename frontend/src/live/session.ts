@@ -1,0 +1,98 @@
+/** One feed's live session: the socket, the pure state, and the news for whoever draws. */
+
+import { applyChanges, applyPositions, applySnapshot, emptyLiveData, type LiveData, type Outcome } from "../data/live_data";
+import type { Alert, Detection, Position } from "../data/shapes";
+import { dispatch, type Handlers } from "./dispatch";
+import type { StatusFrame } from "./frames";
+import { liveUrl, LiveSocket, type ConnectionState } from "./socket";
+
+export interface News {
+  /** A snapshot replaced everything. */
+  isSnapshot: boolean;
+  changed: Detection[];
+  removed: string[];
+  alerts: Alert[];
+}
+
+export interface SessionHandlers {
+  onNews: (news: News) => void;
+  onPositions: (positions: Position[]) => void;
+  onStatus: (status: StatusFrame) => void;
+  onState: (state: ConnectionState) => void;
+  onError: (message: string) => void;
+}
+
+export class LiveSession {
+  readonly data: LiveData;
+  private readonly socket: LiveSocket;
+  private box: [number, number, number, number] | null = null;
+  private isWaiting = false;
+
+  constructor(
+    feed: string,
+    private readonly handlers: SessionHandlers,
+  ) {
+    this.data = emptyLiveData(feed);
+    this.socket = new LiveSocket({
+      url: liveUrl(),
+      onFrame: (frame) => dispatch(this.table, frame),
+      onOpen: () => this.subscribe(),
+      onState: (state) => handlers.onState(state),
+    });
+  }
+
+  open(): void {
+    this.socket.open();
+  }
+
+  close(): void {
+    this.socket.close();
+  }
+
+  retryNow(): void {
+    this.socket.retryNow();
+  }
+
+  /** Positions are sent for this frame of the feed's coordinates only; answers always come whole. */
+  setView(box: [number, number, number, number]): void {
+    this.box = box;
+    this.socket.send({ type: "view", feed: this.data.feed, bbox: box });
+  }
+
+  private subscribe(): void {
+    this.isWaiting = false;
+    this.socket.send({ type: "subscribe", feed: this.data.feed, queries: null, bbox: null, since: this.data.seq, from: null });
+    if (this.box !== null) this.socket.send({ type: "view", feed: this.data.feed, bbox: this.box });
+  }
+
+  private readonly table: Handlers = {
+    snapshot: (frame) => {
+      this.isWaiting = false;
+      this.take(applySnapshot(this.data, frame));
+      if (frame.feed === this.data.feed) this.handlers.onPositions(frame.positions);
+    },
+    changes: (frame) => this.take(applyChanges(this.data, frame)),
+    positions: (frame) => this.handlers.onPositions(applyPositions(this.data, frame)),
+    status: (frame) => {
+      if (frame.feed === this.data.feed) this.handlers.onStatus(frame);
+    },
+    resync: (frame) => {
+      if (frame.feed !== this.data.feed) return;
+      this.data.seq = null;
+      this.subscribe();
+    },
+    error: (frame) => this.handlers.onError(frame.message === "" ? frame.code : frame.message),
+  };
+
+  private take(outcome: Outcome): void {
+    if (outcome.kind === "applied") {
+      this.isWaiting = false;
+      this.handlers.onNews(outcome);
+      if (this.data.seq !== null) this.socket.send({ type: "ack", feed: this.data.feed, seq: this.data.seq });
+    } else if (outcome.kind === "gap" && !this.isWaiting) {
+      // Asked once: the frames still under way behind the gap would ask again.
+      this.subscribe();
+      this.isWaiting = true;
+    }
+  }
+}

@@ -1,0 +1,126 @@
+/** The live socket: opens, opens again with jitter, and says in which state it is. What it carries is `frames.ts`'s affair. */
+
+import { type ClientMessage, type Frame, parseFrame } from "./frames";
+
+export type ConnectionState = "connecting" | "open" | "reconnecting" | "refused";
+
+export interface SocketOptions {
+  url: string;
+  onFrame: (frame: Frame) => void;
+  /** Called each time a connection stands; subscribe here, with `since`, so that nothing is lost between. */
+  onOpen: () => void;
+  onState: (state: ConnectionState, retryMs: number) => void;
+  /** A frame that is none: the connection's state can no longer be trusted, so it is opened anew. */
+  onFault?: (error: unknown) => void;
+  random?: () => number;
+  create?: (url: string) => WebSocket;
+}
+
+const FIRST_MS = 400;
+const MOST_MS = 15_000;
+/** No frame for so long means a dead connection: the server sends a status every few seconds. */
+const SILENCE_MS = 40_000;
+const CLOSED_FOR_GOOD = new Set([4401, 4403]);
+
+/** The wait before attempt `attempt` (0 first): half fixed, half random, so that a restart is not followed by a stampede. */
+export function backoff(attempt: number, random: () => number): number {
+  const most = Math.min(MOST_MS, FIRST_MS * 2 ** attempt);
+  return most / 2 + (most / 2) * random();
+}
+
+export class LiveSocket {
+  private socket: WebSocket | null = null;
+  private attempt = 0;
+  private timer: ReturnType<typeof setTimeout> | null = null;
+  private silence: ReturnType<typeof setTimeout> | null = null;
+  private isWanted = false;
+
+  constructor(private readonly options: SocketOptions) {}
+
+  open(): void {
+    if (this.isWanted) return;
+    this.isWanted = true;
+    this.connect();
+  }
+
+  close(): void {
+    this.isWanted = false;
+    this.clearTimers();
+    this.socket?.close(1000);
+    this.socket = null;
+  }
+
+  /** False when there is no open connection; whoever subscribes does so again on `onOpen`. */
+  send(message: ClientMessage): boolean {
+    if (this.socket?.readyState !== 1) return false;
+    this.socket.send(JSON.stringify(message));
+    return true;
+  }
+
+  /** Drops the wait and tries at once: the reader pressed the state, or the network came back. */
+  retryNow(): void {
+    if (!this.isWanted || this.timer === null) return;
+    this.clearTimers();
+    this.connect();
+  }
+
+  private connect(): void {
+    this.options.onState(this.attempt === 0 ? "connecting" : "reconnecting", 0);
+    const create = this.options.create ?? ((url: string) => new WebSocket(url));
+    const socket = create(this.options.url);
+    this.socket = socket;
+    socket.onopen = () => {
+      this.attempt = 0;
+      this.listen();
+      this.options.onState("open", 0);
+      this.options.onOpen();
+    };
+    socket.onmessage = (event: MessageEvent) => this.receive(event.data);
+    socket.onclose = (event: CloseEvent) => this.closed(socket, event.code);
+  }
+
+  private receive(data: unknown): void {
+    this.listen();
+    try {
+      this.options.onFrame(parseFrame(String(data)));
+    } catch (error) {
+      this.options.onFault?.(error);
+      this.socket?.close(4000);
+    }
+  }
+
+  private closed(socket: WebSocket, code: number): void {
+    if (socket !== this.socket) return;
+    this.socket = null;
+    this.clearTimers();
+    if (!this.isWanted) return;
+    if (CLOSED_FOR_GOOD.has(code)) {
+      this.isWanted = false;
+      this.options.onState("refused", 0);
+      return;
+    }
+    const wait = backoff(this.attempt, this.options.random ?? Math.random);
+    this.attempt += 1;
+    this.options.onState("reconnecting", wait);
+    this.timer = setTimeout(() => {
+      this.timer = null;
+      this.connect();
+    }, wait);
+  }
+
+  private listen(): void {
+    if (this.silence !== null) clearTimeout(this.silence);
+    this.silence = setTimeout(() => this.socket?.close(4000), SILENCE_MS);
+  }
+
+  private clearTimers(): void {
+    if (this.timer !== null) clearTimeout(this.timer);
+    if (this.silence !== null) clearTimeout(this.silence);
+    this.timer = null;
+    this.silence = null;
+  }
+}
+
+export function liveUrl(): string {
+  return `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws/live/`;
+}

@@ -1,0 +1,3 @@
+import { openShell } from "../views/shell_view";
+
+openShell();

@@ -1,0 +1,50 @@
+import { attachMenu } from "../views/menu_view";
+import { LiveView } from "../views/live_view";
+import { fromSearch, noChoice, toSearch, type ViewState } from "../data/view_state";
+import type { Feed } from "../data/shapes";
+import { empty, h, icon, linkButton, replace } from "../lib/dom";
+import { lastFeed, setLastFeed } from "../lib/preferences";
+import { openShell } from "../views/shell_view";
+
+const shell = openShell();
+let live: LiveView | null = null;
+let pending: ReturnType<typeof setTimeout> | null = null;
+
+function writeAddress(state: ViewState): void {
+  if (pending !== null) clearTimeout(pending);
+  // Browsers refuse more than a few changes of the address a second.
+  pending = setTimeout(() => history.replaceState(null, "", `/${toSearch(state)}`), 250);
+}
+
+function title(feed: Feed): string {
+  return feed.title === "" ? feed.name : feed.title;
+}
+
+function open(feed: Feed, state: ViewState): void {
+  live?.close();
+  setLastFeed(feed.name);
+  document.title = `${title(feed)} · Vedette`;
+  const page = shell.root;
+  page.className = "live";
+  const opener = h("button", { type: "button", class: "feed-switch", "aria-label": `Feed: ${title(feed)}. Change it` }, h("span", { class: "truncate" }, title(feed)), icon("chevron-down"));
+  attachMenu(opener, () =>
+    shell.feeds.map((other) => ({
+      content: [icon(other.crs === "planar" ? "maximize" : "map"), h("span", {}, title(other)), h("span", { class: "hint" }, other.name)],
+      isCurrent: other.name === feed.name,
+      onPick: () => open(other, noChoice(other.name)),
+    })),
+  );
+  const bar = h("header", { class: "bar" }, h("h1", { class: "visually-hidden" }, "Live view"), opener);
+  replace(page, bar);
+  const view = new LiveView(feed, shell.me.time_zone, { ...state, feed: feed.name }, { onState: () => live !== null && writeAddress(live.state) });
+  live = view;
+  bar.append(view.search.element, h("div", { class: "bar-actions" }, view.bar.clock, view.bar.state));
+}
+
+const state = fromSearch(location.search);
+const first = shell.feeds.find((feed) => feed.name === state.feed) ?? shell.feeds.find((feed) => feed.name === lastFeed()) ?? shell.feeds[0];
+if (first === undefined) {
+  replace(shell.root, empty("radio", "No feed yet", "A feed is a stream of moving things: vessels, cars, people, tags. Make one, or ask for access to one that exists.", linkButton("Feeds and jobs", "/feeds/", "activity", "button-primary")));
+} else {
+  open(first, first.name === state.feed ? state : { ...noChoice(first.name), mode: state.mode });
+}

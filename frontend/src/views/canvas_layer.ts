@@ -1,0 +1,125 @@
+/**
+ * A Leaflet layer that is one canvas over the map's window, drawn by the subclass.
+ *
+ * Places are kept in base coordinates (the map's pixels at zoom 0), so that a frame is one multiplication and one
+ * subtraction for each point, with no object made on the way.
+ */
+
+import * as L from "leaflet";
+
+export interface CanvasFrame {
+  context: CanvasRenderingContext2D;
+  /** CSS pixels of the canvas: x = px * k - ox, y = py * k - oy. */
+  k: number;
+  ox: number;
+  oy: number;
+  width: number;
+  height: number;
+}
+
+interface AnimatedMap extends L.Map {
+  _latLngToNewLayerPoint(latlng: L.LatLng, zoom: number, center: L.LatLng): L.Point;
+}
+
+export type Project = (x: number, y: number) => [number, number];
+
+/** Base coordinates of a feed's place; geographic as Leaflet's EPSG:3857, planar as L.CRS.Simple. */
+export function projection(crs: "geographic" | "planar"): Project {
+  if (crs === "planar") return (x, y) => [x, -y];
+  return (lng, lat) => {
+    const sin = Math.sin((Math.max(-85.0511, Math.min(85.0511, lat)) * Math.PI) / 180);
+    return [256 * (lng / 360 + 0.5), 256 * (0.5 - Math.log((1 + sin) / (1 - sin)) / (4 * Math.PI))];
+  };
+}
+
+export abstract class CanvasLayer extends L.Layer {
+  protected readonly canvas = document.createElement("canvas");
+  private request = 0;
+  private isZooming = false;
+  private topLeft: L.LatLng | null = null;
+  /** Milliseconds the last drawing took: for the reader of the performance page and for tests. */
+  lastDrawMs = 0;
+  declare protected _map: L.Map;
+
+  constructor(private readonly paneName: string) {
+    super();
+    this.canvas.className = "overlay-canvas leaflet-zoom-animated";
+  }
+
+  protected abstract draw(frame: CanvasFrame): void;
+
+  override onAdd(map: L.Map): this {
+    const pane = map.getPane(this.paneName) ?? map.createPane(this.paneName);
+    pane.appendChild(this.canvas);
+    this.requestDraw();
+    return this;
+  }
+
+  override onRemove(): this {
+    cancelAnimationFrame(this.request);
+    this.request = 0;
+    this.canvas.remove();
+    return this;
+  }
+
+  override getEvents(): Record<string, L.LeafletEventHandlerFn> {
+    return {
+      move: () => this.drawNow(),
+      moveend: () => this.requestDraw(),
+      resize: () => this.requestDraw(),
+      zoomend: () => {
+        this.isZooming = false;
+        this.drawNow();
+      },
+      zoomanim: (event) => this.animateZoom(event as L.ZoomAnimEvent),
+    };
+  }
+
+  /** Draws at the next frame; any number of requests make one drawing. */
+  requestDraw(): void {
+    if (this.request !== 0 || !this.canvas.isConnected) return;
+    this.request = requestAnimationFrame(() => {
+      this.request = 0;
+      this.drawNow();
+    });
+  }
+
+  private animateZoom(event: L.ZoomAnimEvent): void {
+    if (this.topLeft === null) return;
+    this.isZooming = true;
+    const scale = this._map.getZoomScale(event.zoom, this._map.getZoom());
+    const offset = (this._map as AnimatedMap)._latLngToNewLayerPoint(this.topLeft, event.zoom, event.center);
+    L.DomUtil.setTransform(this.canvas, offset, scale);
+  }
+
+  private drawNow(): void {
+    if (this.isZooming || !this.canvas.isConnected) return;
+    const began = performance.now();
+    const size = this._map.getSize();
+    const ratio = Math.min(2, devicePixelRatio || 1);
+    const [wide, high] = [Math.round(size.x * ratio), Math.round(size.y * ratio)];
+    if (this.canvas.width !== wide || this.canvas.height !== high) {
+      this.canvas.width = wide;
+      this.canvas.height = high;
+      this.canvas.style.width = `${size.x}px`;
+      this.canvas.style.height = `${size.y}px`;
+    }
+    const corner = this._map.containerPointToLayerPoint([0, 0]);
+    L.DomUtil.setPosition(this.canvas, corner);
+    this.topLeft = this._map.containerPointToLatLng([0, 0]);
+    const context = this.canvas.getContext("2d");
+    if (context === null) return;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, size.x, size.y);
+    this.draw({ context, ...this.frame(), width: size.x, height: size.y });
+    this.lastDrawMs = performance.now() - began;
+  }
+
+  /** How base coordinates become CSS pixels of the map's window just now. */
+  frame(): { k: number; ox: number; oy: number } {
+    const crs = this._map.options.crs ?? L.CRS.EPSG3857;
+    const k = crs.scale(this._map.getZoom()) / crs.scale(0);
+    const min = this._map.getPixelBounds().min ?? L.point(0, 0);
+    return { k, ox: min.x, oy: min.y };
+  }
+}

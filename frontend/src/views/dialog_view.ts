@@ -1,0 +1,49 @@
+/** Modal questions, on the browser's own dialog element: focus stays inside, Escape closes. */
+
+import { button, h, iconButton, type Child } from "../lib/dom";
+
+export interface Dialog {
+  element: HTMLDialogElement;
+  body: HTMLElement;
+  foot: HTMLElement;
+  close: () => void;
+}
+
+export function openDialog(title: string, ...content: Child[]): Dialog {
+  const body = h("div", { class: "dialog-body" }, ...content);
+  const foot = h("div", { class: "dialog-foot" });
+  const close = (): void => {
+    element.close();
+    element.remove();
+  };
+  const element = h(
+    "dialog",
+    { class: "dialog", "aria-label": title },
+    h("div", { class: "dialog-head" }, h("h2", {}, title), iconButton("Close", "x", { kind: "button-quiet button-sm", onClick: close })),
+    body,
+    foot,
+  );
+  element.addEventListener("close", () => element.remove());
+  document.body.append(element);
+  element.showModal();
+  return { element, body, foot, close };
+}
+
+/** Asks before something that cannot be taken back. */
+export function confirmDanger(title: string, text: string, action: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const dialog = openDialog(title, h("p", { class: "muted" }, text));
+    let isConfirmed = false;
+    dialog.foot.append(
+      button("Cancel", { onClick: dialog.close }),
+      button(action, {
+        kind: "button-danger",
+        onClick: () => {
+          isConfirmed = true;
+          dialog.close();
+        },
+      }),
+    );
+    dialog.element.addEventListener("close", () => resolve(isConfirmed));
+  });
+}

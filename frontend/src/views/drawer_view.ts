@@ -1,0 +1,143 @@
+/** Details of one answer: what, who, when, the events that explain it, its alert. */
+
+import { post } from "../lib/api";
+import { alert as alertParser, type Alert, type Detection, type EvidenceItem, type QueryRow } from "../data/shapes";
+import type { Interval } from "../data/intervals_data";
+import { button, h, icon, iconButton, linkButton, replace } from "../lib/dom";
+import { queryColour } from "../lib/colours";
+import { formatAgo, formatMoment, formatSpan, zoneName, type TimeUnit, type Zone } from "../lib/time";
+import { kindName, SEVERITY_NAMES, STATE_NAMES } from "../lib/words";
+import { fail, toast } from "./shell_view";
+
+export interface DrawerContent {
+  interval: Interval;
+  detections: Detection[];
+  query: QueryRow | null;
+  alert: Alert | null;
+}
+
+export interface DrawerHandlers {
+  onClose: () => void;
+  onZoom: (interval: Interval) => void;
+  onEntity: (entity: string) => void;
+  onAlert: (alert: Alert) => void;
+}
+
+export class DrawerView {
+  readonly element = h("aside", { class: "live-drawer", hidden: true, "aria-label": "Details" });
+  private shown: DrawerContent | null = null;
+
+  constructor(
+    private readonly unit: TimeUnit,
+    private readonly zone: Zone,
+    private readonly handlers: DrawerHandlers,
+  ) {}
+
+  close(): void {
+    this.shown = null;
+    this.element.hidden = true;
+    this.element.replaceChildren();
+  }
+
+  get isOpen(): boolean {
+    return !this.element.hidden;
+  }
+
+  open(content: DrawerContent): void {
+    this.shown = content;
+    this.element.hidden = false;
+    const { interval, query, alert } = content;
+    replace(
+      this.element,
+      h(
+        "div",
+        { class: "drawer-head" },
+        h("div", { class: "grow" }, h("div", { class: "row small muted" }, h("span", { class: "swatch", vars: { "--swatch": queryColour(interval.query) } }), h("span", { class: "truncate" }, query?.name ?? `Query ${interval.query}`)), h("h2", {}, headline(interval))),
+        iconButton("Close details", "x", { kind: "button-quiet button-sm", onClick: this.handlers.onClose }),
+      ),
+      h("div", { class: "drawer-body" }, alert ? this.alertSection(alert) : null, this.when(interval), this.who(interval), this.evidence(content.detections), this.about(content)),
+      this.foot(interval, alert),
+    );
+  }
+
+  /** Takes a changed alert over if it is the one on show. */
+  alertChanged(alert: Alert): void {
+    if (this.shown?.interval.detections.includes(alert.detection ?? "") === true) this.open({ ...this.shown, alert });
+  }
+
+  private when(interval: Interval): HTMLElement {
+    const moment = (t: number): string => formatMoment(t, this.unit, this.zone);
+    const zone = this.unit === "ms" ? ` ${zoneName(this.zone)}` : "";
+    const rows = interval.isMark
+      ? [["At", moment(interval.start) + zone]]
+      : [
+          ["From", moment(interval.start) + zone],
+          ["Until", interval.end === null ? "still going" : moment(interval.end) + zone],
+          ["Length", interval.end === null ? "open" : formatSpan(interval.end - interval.start, this.unit)],
+        ];
+    return h("section", {}, h("h3", { class: "section-title" }, "When"), h("dl", { class: "dl num" }, ...rows.flatMap(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])));
+  }
+
+  private who(interval: Interval): HTMLElement | null {
+    if (interval.entities.length === 0) return null;
+    const items = interval.entities.map((entity) => button(entity, { icon: "crosshair", kind: "button-sm", onClick: () => this.handlers.onEntity(entity) }));
+    return h("section", {}, h("h3", { class: "section-title" }, "Who"), h("div", { class: "row row-wrap" }, ...items));
+  }
+
+  private evidence(detections: Detection[]): HTMLElement | null {
+    const items = detections.flatMap((row) => row.evidence.map((item) => ({ item, kind: row.kind })));
+    if (items.length === 0) return null;
+    const unique = items.filter(({ item }, i) => items.findIndex((other) => other.item.t === item.t && other.item.entity === item.entity && other.item.x === item.x) === i).sort((a, b) => a.item.t - b.item.t);
+    return h("section", {}, h("h3", { class: "section-title" }, "Events that explain it"), h("ol", { class: "evidence" }, ...unique.map(({ item }) => h("li", {}, h("div", {}), evidenceText(item, this.unit, this.zone)))));
+  }
+
+  private about({ query, detections, interval }: DrawerContent): HTMLElement {
+    const last = detections[detections.length - 1];
+    const found = last !== undefined && typeof last.detected_at === "number" ? formatAgo(last.detected_at, Date.now()) : null;
+    return h(
+      "section",
+      {},
+      h("h3", { class: "section-title" }, "Why"),
+      h("p", { class: "small muted" }, query === null || query.sentence === "" ? "The query's own text is not available." : query.sentence),
+      h("p", { class: "small faint" }, [kindName(interval.kind), last ? `version ${last.version}` : null, found ? `found ${found}` : null, last?.backfill === true ? "from history" : null].filter((text) => text !== null).join(" · ")),
+    );
+  }
+
+  private alertSection(alert: Alert): HTMLElement {
+    const by = alert.state === "acknowledged" && alert.acknowledged_by ? ` by ${alert.acknowledged_by}` : alert.state === "resolved" && alert.resolved_by ? ` by ${alert.resolved_by}` : "";
+    const kind = alert.state === "new" ? (alert.severity === "critical" ? "notice-critical" : "notice-high") : "notice-good";
+    return h("div", { class: `notice ${kind}` }, icon(alert.state === "new" ? "bell-ring" : "circle-check"), h("div", { class: "grow" }, h("strong", {}, `${SEVERITY_NAMES[alert.severity]} alert`), h("div", {}, `${STATE_NAMES[alert.state]}${by}`)));
+  }
+
+  private foot(interval: Interval, alert: Alert | null): HTMLElement {
+    const act = (action: "acknowledge" | "resolve") => async (): Promise<void> => {
+      if (alert === null) return;
+      try {
+        const changed = await post(`alerts/${alert.id}/${action}`, {}, alertParser);
+        this.handlers.onAlert(changed);
+        this.alertChanged(changed);
+        toast(action === "acknowledge" ? "Alert acknowledged." : "Alert resolved.", "good");
+      } catch (error) {
+        fail(error);
+      }
+    };
+    return h(
+      "div",
+      { class: "drawer-foot" },
+      alert?.state === "new" ? button("Acknowledge", { icon: "check", kind: "button-primary", onClick: () => void act("acknowledge")() }) : null,
+      alert !== null && alert.state !== "resolved" ? button("Resolve", { icon: "check-check", onClick: () => void act("resolve")() }) : null,
+      button("Show it", { icon: "locate-fixed", onClick: () => this.handlers.onZoom(interval) }),
+      alert !== null ? linkButton("Open alert", `/alerts/${alert.id}`, undefined, "button-quiet") : null,
+    );
+  }
+}
+
+export function headline(interval: Interval): string {
+  const who = interval.entities.length === 0 ? "Something" : interval.entities.join(" and ");
+  return `${who}: ${kindName(interval.kind).toLowerCase()}`;
+}
+
+export function evidenceText(item: EvidenceItem, unit: TimeUnit, zone: Zone): HTMLElement {
+  const place = item.x === null || item.y === null ? "" : `${item.x.toFixed(5)}, ${item.y.toFixed(5)}`;
+  return h("div", {}, h("div", { class: "num" }, formatMoment(item.t, unit, zone)), h("div", { class: "small faint num" }, [item.variable, item.entity, place].filter((text) => text !== "").join(" · ")));
+}

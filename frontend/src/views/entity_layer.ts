@@ -1,0 +1,184 @@
+/** All entities of a feed on one canvas: arrows along their heading, short trails, the chosen ones in front. */
+
+import { EntitiesData, PointGrid } from "../data/entities_data";
+import { token } from "../lib/colours";
+import { CanvasLayer, type CanvasFrame } from "./canvas_layer";
+
+/** Above so many entities in the window trails would hide more than they tell, and cost more than the rest together. */
+const MOST_TRAILS = 2500;
+/** Above so many an arrow is drawn as a dot. */
+const MOST_ARROWS = 6000;
+const HIT_PX = 12;
+
+export class EntityLayer extends CanvasLayer {
+  selected: ReadonlySet<string> = new Set();
+  hovered: string | null = null;
+  /** Only these are drawn in full colour when there are any. */
+  private colours = this.readColours();
+  private readonly grid = new PointGrid(HIT_PX);
+  private isGridStale = true;
+  private gridOf: { k: number; ox: number; oy: number } | null = null;
+
+  constructor(private readonly data: EntitiesData) {
+    super("entities");
+  }
+
+  private readColours() {
+    return { body: token("--entity"), trail: token("--entity-trail"), halo: token("--map-halo"), accent: token("--accent"), chosen: token("--rail-mark"), text: token("--text") };
+  }
+
+  themeChanged(): void {
+    this.colours = this.readColours();
+    this.requestDraw();
+  }
+
+  changed(): void {
+    this.requestDraw();
+  }
+
+  protected override draw(frame: CanvasFrame): void {
+    this.isGridStale = true;
+    const visible = this.visible(frame);
+    const isDim = this.selected.size > 0;
+    frame.context.lineJoin = "round";
+    if (visible.length <= MOST_TRAILS) this.trails(frame, visible, isDim ? 0.16 : 0.42);
+    frame.context.globalAlpha = isDim ? 0.45 : 1;
+    this.bodies(frame, visible);
+    frame.context.globalAlpha = 1;
+    for (const id of this.selected) this.chosen(frame, id);
+    if (this.hovered !== null && !this.selected.has(this.hovered)) this.chosen(frame, this.hovered);
+  }
+
+  private visible({ k, ox, oy, width, height }: CanvasFrame): Int32Array {
+    const { px, py, count } = this.data;
+    const result = new Int32Array(count);
+    let n = 0;
+    for (let i = 0; i < count; i++) {
+      const x = px[i]! * k - ox;
+      const y = py[i]! * k - oy;
+      if (x > -20 && y > -20 && x < width + 20 && y < height + 20) result[n++] = i;
+    }
+    return result.subarray(0, n);
+  }
+
+  private trails({ context, k, ox, oy }: CanvasFrame, visible: Int32Array, alpha: number): void {
+    context.beginPath();
+    for (const i of visible) {
+      let isFirst = true;
+      this.data.eachTrailPoint(i, (x, y) => {
+        if (isFirst) context.moveTo(x * k - ox, y * k - oy);
+        else context.lineTo(x * k - ox, y * k - oy);
+        isFirst = false;
+      });
+    }
+    context.globalAlpha = alpha;
+    context.strokeStyle = this.colours.trail;
+    context.lineWidth = 1.5;
+    context.stroke();
+    context.globalAlpha = 1;
+  }
+
+  private bodies({ context, k, ox, oy }: CanvasFrame, visible: Int32Array): void {
+    const { px, py, heading } = this.data;
+    const size = visible.length > 1500 ? 4.2 : 5.4;
+    context.fillStyle = this.colours.body;
+    if (visible.length > MOST_ARROWS) {
+      for (const i of visible) context.fillRect(px[i]! * k - ox - 1.5, py[i]! * k - oy - 1.5, 3, 3);
+      return;
+    }
+    context.beginPath();
+    for (const i of visible) arrow(context, px[i]! * k - ox, py[i]! * k - oy, heading[i]!, size);
+    if (visible.length <= MOST_TRAILS) {
+      // A thin halo keeps neighbours apart; with thousands it would be most of the drawing's time.
+      context.strokeStyle = this.colours.halo;
+      context.lineWidth = 2;
+      context.stroke();
+    }
+    context.fill();
+  }
+
+  private chosen({ context, k, ox, oy }: CanvasFrame, id: string): void {
+    const i = this.data.indexOf(id);
+    if (i === null) return;
+    const x = this.data.px[i]! * k - ox;
+    const y = this.data.py[i]! * k - oy;
+    context.beginPath();
+    this.data.eachTrailPoint(i, (px, py) => context.lineTo(px * k - ox, py * k - oy));
+    context.strokeStyle = this.colours.accent;
+    context.lineWidth = 2.5;
+    context.stroke();
+    context.beginPath();
+    context.arc(x, y, 11, 0, 2 * Math.PI);
+    context.fillStyle = this.colours.halo;
+    context.globalAlpha = 0.75;
+    context.fill();
+    context.globalAlpha = 1;
+    context.strokeStyle = this.colours.accent;
+    context.lineWidth = 2;
+    context.stroke();
+    context.beginPath();
+    arrow(context, x, y, this.data.heading[i]!, 6.4);
+    context.fillStyle = this.colours.accent;
+    context.fill();
+    this.label(context, id, x, y);
+  }
+
+  private label(context: CanvasRenderingContext2D, id: string, x: number, y: number): void {
+    context.font = "600 11px 'Inter Variable', system-ui, sans-serif";
+    context.lineWidth = 3.5;
+    context.strokeStyle = this.colours.halo;
+    context.strokeText(id, x + 15, y + 4);
+    context.fillStyle = this.colours.text;
+    context.fillText(id, x + 15, y + 4);
+  }
+
+  /** The entity nearest to a point of the map's window (CSS pixels), at most 12 away. */
+  entityAt(x: number, y: number): string | null {
+    const frame = this.frame();
+    this.refreshGrid(frame);
+    let [best, bestDistance] = [-1, HIT_PX * HIT_PX];
+    for (const i of this.grid.near(x, y)) {
+      const distance = (this.data.px[i]! * frame.k - frame.ox - x) ** 2 + (this.data.py[i]! * frame.k - frame.oy - y) ** 2;
+      if (distance < bestDistance) [best, bestDistance] = [i, distance];
+    }
+    return best < 0 ? null : this.data.ids[best]!;
+  }
+
+  entitiesWithin(left: number, top: number, right: number, bottom: number): string[] {
+    const { k, ox, oy } = this.frame();
+    return this.data.ids.filter((_, i) => {
+      const x = this.data.px[i]! * k - ox;
+      const y = this.data.py[i]! * k - oy;
+      return x >= left && x <= right && y >= top && y <= bottom;
+    });
+  }
+
+  private refreshGrid(frame: { k: number; ox: number; oy: number }): void {
+    const isSame = this.gridOf?.k === frame.k && this.gridOf.ox === frame.ox && this.gridOf.oy === frame.oy;
+    if (!this.isGridStale && isSame) return;
+    this.grid.clear();
+    const size = this._map.getSize();
+    for (let i = 0; i < this.data.count; i++) {
+      const x = this.data.px[i]! * frame.k - frame.ox;
+      const y = this.data.py[i]! * frame.k - frame.oy;
+      if (x > -HIT_PX && y > -HIT_PX && x < size.x + HIT_PX && y < size.y + HIT_PX) this.grid.add(i, x, y);
+    }
+    this.isGridStale = false;
+    this.gridOf = frame;
+  }
+}
+
+/** A chevron that points along `heading`; a small square while it is unknown. Appended to the path. */
+function arrow(context: CanvasRenderingContext2D, x: number, y: number, heading: number, r: number): void {
+  if (Number.isNaN(heading)) {
+    context.rect(x - r * 0.5, y - r * 0.5, r, r);
+    return;
+  }
+  const c = Math.cos(heading) * r;
+  const s = Math.sin(heading) * r;
+  context.moveTo(x + c * 1.25, y + s * 1.25);
+  context.lineTo(x - c * 0.85 - s * 0.78, y - s * 0.85 + c * 0.78);
+  context.lineTo(x - c * 0.45, y - s * 0.45);
+  context.lineTo(x - c * 0.85 + s * 0.78, y - s * 0.85 - c * 0.78);
+  context.closePath();
+}

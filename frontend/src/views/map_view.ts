@@ -1,0 +1,138 @@
+/** A map for a feed: geographic over the bundled basemap or tiles, planar over the plan image. */
+
+import * as L from "leaflet";
+import { asGeometry, bounds, type Geometry } from "../lib/regions";
+import { onThemeChange } from "../lib/colours";
+import type { Feed } from "../data/shapes";
+import { basemap } from "./basemap_view";
+import { projection, type Project } from "./canvas_layer";
+import { RegionLayer } from "./region_layer";
+import { TrackLayer } from "./track_layer";
+import { mapSettings } from "./shell_view";
+
+export interface FeedMap {
+  map: L.Map;
+  project: Project;
+  regions: RegionLayer;
+  tracks: TrackLayer;
+  /** Of the feed's own coordinates; L.LatLng has them the other way round. */
+  fit: (box: [number, number, number, number], maxZoom?: number) => void;
+  remove: () => void;
+}
+
+export interface MapOptions {
+  isSmall?: boolean;
+  at?: { x: number; y: number; zoom: number } | null;
+}
+
+export function latLng(x: number, y: number): L.LatLng {
+  return L.latLng(y, x);
+}
+
+export function openMap(element: HTMLElement, feed: Feed, { isSmall = false, at = null }: MapOptions = {}): FeedMap {
+  const isPlanar = feed.crs === "planar";
+  const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  element.classList.toggle("planar", isPlanar);
+  const map = L.map(element, {
+    crs: isPlanar ? L.CRS.Simple : L.CRS.EPSG3857,
+    zoomControl: false,
+    boxZoom: false,
+    attributionControl: !isSmall,
+    minZoom: isPlanar ? -6 : 2,
+    maxZoom: isPlanar ? 10 : 19,
+    zoomSnap: isPlanar ? 0.25 : 0.5,
+    zoomAnimation: !isCalm,
+    fadeAnimation: false,
+    inertia: !isCalm,
+    worldCopyJump: false,
+    maxBoundsViscosity: 0.6,
+  });
+  element.setAttribute("aria-label", `Map of ${feed.title === "" ? feed.name : feed.title}`);
+  if (!isSmall) {
+    map.attributionControl.setPrefix(false);
+    L.control.zoom({ position: "bottomright" }).addTo(map);
+    if (!isPlanar) L.control.scale({ position: "bottomleft", imperial: false }).addTo(map);
+  }
+  pane(map, "regions", 350);
+  pane(map, "tracks", 380);
+  pane(map, "entities", 420);
+  const base = isPlanar ? planBackground(map, feed) : geographicBackground(map);
+  const project = projection(feed.crs);
+  const regions = new RegionLayer(project, !isPlanar).addTo(map);
+  const tracks = new TrackLayer(project).addTo(map);
+  const fit: FeedMap["fit"] = ([w, s, e, n], maxZoom = isPlanar ? 4 : 16) => {
+    map.fitBounds(L.latLngBounds(latLng(w, s), latLng(e, n)), { padding: [28, 28], maxZoom, animate: false });
+  };
+  openingView(map, feed, at, fit);
+  const stop = onThemeChangeWhile(element, () => {
+    base?.();
+    regions.themeChanged();
+    tracks.themeChanged();
+  });
+  const observer = new ResizeObserver(() => map.invalidateSize({ animate: false, pan: false }));
+  observer.observe(element);
+  return {
+    map,
+    project,
+    regions,
+    tracks,
+    fit,
+    remove: () => {
+      stop();
+      observer.disconnect();
+      map.remove();
+    },
+  };
+}
+
+function pane(map: L.Map, name: string, zIndex: number): void {
+  const made = map.createPane(name);
+  made.style.zIndex = String(zIndex);
+  made.style.pointerEvents = "none";
+}
+
+function geographicBackground(map: L.Map): () => void {
+  const { tile_url: url, tile_attribution: attribution } = mapSettings();
+  if (url !== "") {
+    L.tileLayer(url, { attribution, maxZoom: 19 }).addTo(map);
+    return () => undefined;
+  }
+  const layer = basemap();
+  layer.addTo(map);
+  return () => layer.themeChanged();
+}
+
+function planBackground(map: L.Map, feed: Feed): null {
+  if (feed.plan_image !== null && feed.plan_bounds !== null) {
+    const [x0, y0, x1, y1] = feed.plan_bounds;
+    L.imageOverlay(feed.plan_image, L.latLngBounds(latLng(x0, y0), latLng(x1, y1)), { className: "plan", pane: "tilePane", alt: `Plan of ${feed.title}` }).addTo(map);
+  }
+  return null;
+}
+
+function openingView(map: L.Map, feed: Feed, at: MapOptions["at"], fit: FeedMap["fit"]): void {
+  if (at) map.setView(latLng(at.x, at.y), at.zoom, { animate: false });
+  else if (feed.view !== null) map.setView(latLng(...feed.view.center), feed.view.zoom, { animate: false });
+  else if (feed.plan_bounds !== null) fit(feed.plan_bounds, 6);
+  else if (feed.crs === "planar") map.setView([0, 0], 0);
+  else map.setView([30, 10], 2.5);
+}
+
+function onThemeChangeWhile(element: HTMLElement, callback: () => void): () => void {
+  let isOn = true;
+  onThemeChange(() => {
+    if (isOn && element.isConnected) callback();
+  });
+  return () => (isOn = false);
+}
+
+/** The frame of several geometries together, for fitting. */
+export function boundsOf(geometries: readonly Geometry[], isGeographic: boolean): [number, number, number, number] | null {
+  let box: [number, number, number, number] | null = null;
+  for (const geometry of geometries) {
+    const one = asGeometry(geometry) === null ? null : bounds(geometry, isGeographic);
+    if (one === null) continue;
+    box = box === null ? one : [Math.min(box[0], one[0]), Math.min(box[1], one[1]), Math.max(box[2], one[2]), Math.max(box[3], one[3])];
+  }
+  return box;
+}

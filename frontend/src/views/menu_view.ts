@@ -1,0 +1,63 @@
+/** A small menu below its button: arrows move, Enter takes, Escape closes and gives the focus back. */
+
+import { h } from "../lib/dom";
+
+export interface MenuItem {
+  content: Node[];
+  isCurrent?: boolean;
+  onPick: () => void;
+}
+
+export function attachMenu(opener: HTMLButtonElement, items: () => MenuItem[]): void {
+  opener.setAttribute("aria-haspopup", "menu");
+  opener.setAttribute("aria-expanded", "false");
+  let menu: HTMLElement | null = null;
+  const close = (): void => {
+    menu?.remove();
+    menu = null;
+    opener.setAttribute("aria-expanded", "false");
+    document.removeEventListener("pointerdown", outside);
+  };
+  const outside = (event: PointerEvent): void => {
+    if (event.target instanceof Node && !menu?.contains(event.target) && !opener.contains(event.target)) close();
+  };
+  const open = (): void => {
+    const buttons = items().map((item) =>
+      h(
+        "button",
+        {
+          type: "button",
+          role: "menuitem",
+          class: "menu-item",
+          "aria-current": item.isCurrent === true ? "true" : null,
+          onClick: () => {
+            close();
+            item.onPick();
+          },
+        },
+        ...item.content,
+      ),
+    );
+    menu = h("div", { class: "menu", role: "menu" }, ...buttons);
+    menu.addEventListener("keydown", (event) => {
+      const at = buttons.indexOf(document.activeElement as HTMLButtonElement);
+      if (event.key === "Escape") {
+        close();
+        opener.focus();
+      } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+        event.preventDefault();
+        buttons[(at + (event.key === "ArrowDown" ? 1 : -1) + buttons.length) % buttons.length]?.focus();
+      } else if (event.key === "Tab") {
+        close();
+      }
+    });
+    document.body.append(menu);
+    const box = opener.getBoundingClientRect();
+    menu.style.top = `${box.bottom + 4 + scrollY}px`;
+    menu.style.left = `${Math.max(8, Math.min(box.left, innerWidth - menu.offsetWidth - 8))}px`;
+    opener.setAttribute("aria-expanded", "true");
+    document.addEventListener("pointerdown", outside);
+    (buttons.find((one) => one.getAttribute("aria-current") === "true") ?? buttons[0])?.focus();
+  };
+  opener.addEventListener("click", () => (menu === null ? open() : close()));
+}

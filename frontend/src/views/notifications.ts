@@ -1,0 +1,18 @@
+/** Browser notifications for new alerts: only when the reader asked for them, and only while the page is not in front. */
+
+import type { Alert } from "../data/shapes";
+import { wantsNotifications } from "../lib/preferences";
+import { kindName, SEVERITY_NAMES } from "../lib/words";
+import { toast } from "./shell_view";
+
+export function notifyAlert(alert: Alert, queryName: string): void {
+  const title = `${SEVERITY_NAMES[alert.severity]}: ${queryName}`;
+  const text = `${alert.entities.join(", ")} · ${kindName(alert.kind).toLowerCase()}`;
+  if (alert.severity === "critical" || alert.severity === "high") toast(`${title} — ${text}`, alert.severity === "critical" ? "critical" : "info", { text: "Open alert", href: `/alerts/${alert.id}` });
+  if (!wantsNotifications() || !("Notification" in window) || Notification.permission !== "granted" || !document.hidden) return;
+  const note = new Notification(title, { body: text, tag: `alert-${alert.id}` });
+  note.onclick = () => {
+    window.focus();
+    location.assign(`/alerts/${alert.id}`);
+  };
+}

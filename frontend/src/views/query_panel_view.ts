@@ -1,0 +1,120 @@
+/** The queries of the feed beside the map: colour, count, shown or not. */
+
+import type { QueryRow } from "../data/shapes";
+import { button, empty, h, icon, iconButton, linkButton, replace } from "../lib/dom";
+import { queryColour } from "../lib/colours";
+import { formatNumber } from "../lib/time";
+import { familyName } from "../lib/words";
+
+export interface QueryPanelHandlers {
+  onHidden: (hidden: Set<string>) => void;
+  onFocus: (query: QueryRow) => void;
+  onHover: (query: QueryRow | null) => void;
+  onClose: () => void;
+  newQueryUrl: () => string;
+}
+
+interface Entry {
+  element: HTMLElement;
+  box: HTMLInputElement;
+  count: HTMLElement;
+  swatchOf: HTMLElement;
+}
+
+export class QueryPanelView {
+  readonly element: HTMLElement;
+  private readonly list = h("ul", { class: "query-list", "aria-label": "Queries on this feed" });
+  private readonly filter = h("input", { class: "input input-sm", type: "search", placeholder: "Filter queries", "aria-label": "Filter queries", onInput: () => this.applyFilter() });
+  private readonly filterRow = h("div", { class: "filters" });
+  private readonly chips = h("div", { class: "filters" });
+  private entries = new Map<string, Entry>();
+  private queries: QueryRow[] = [];
+  private hidden = new Set<string>();
+  private readonly all: HTMLButtonElement;
+
+  constructor(private readonly handlers: QueryPanelHandlers) {
+    this.all = button("Hide all", { kind: "button-quiet button-sm", onClick: () => this.toggleAll() });
+    this.filterRow.append(this.filter);
+    this.element = h(
+      "aside",
+      { class: "live-side", "aria-label": "Queries" },
+      h("div", { class: "side-head" }, h("h2", {}, "Queries"), this.all, iconButton("Close the panel", "chevron-left", { kind: "button-quiet button-sm", onClick: handlers.onClose })),
+      this.filterRow,
+      this.chips,
+      this.list,
+      h("div", { class: "drawer-foot" }, h("a", { class: "button button-primary grow", href: handlers.newQueryUrl() }, icon("plus"), "New query")),
+    );
+  }
+
+  setQueries(queries: QueryRow[], hidden: Iterable<string>): void {
+    this.queries = queries;
+    this.hidden = new Set(hidden);
+    this.filterRow.hidden = queries.length < 9;
+    this.entries = new Map(queries.map((query) => [query.id, this.entry(query)]));
+    replace(this.list, ...[...this.entries.values()].map((entry) => entry.element));
+    if (queries.length === 0) {
+      replace(this.list, h("li", {}, empty("waypoints", "No queries yet", "Draw a region and ask when something enters it, leaves it or stays too long.", linkButton("Register the first one", this.handlers.newQueryUrl(), "plus", "button-primary"))));
+    }
+    this.showState();
+  }
+
+  /** Chips for the entities that narrow everything down. */
+  setEntities(entities: readonly string[], onRemove: (entity: string) => void, onClear: () => void): void {
+    const chips = entities.slice(0, 6).map((entity) => h("span", { class: "chip" }, h("span", { class: "truncate" }, entity), h("button", { type: "button", "aria-label": `Remove ${entity}`, onClick: () => onRemove(entity) }, icon("x"))));
+    const more = entities.length > 6 ? h("span", { class: "chip" }, `${entities.length - 6} more`) : null;
+    replace(this.chips, ...chips, more, entities.length > 1 ? button("Clear", { kind: "button-quiet button-sm", onClick: onClear }) : null);
+  }
+
+  setCounts(counts: ReadonlyMap<string, { total: number; open: number }>): void {
+    for (const [id, entry] of this.entries) {
+      const { total, open } = counts.get(id) ?? { total: 0, open: 0 };
+      const text = total === 0 ? "–" : formatNumber(total);
+      if (entry.count.dataset["text"] === `${text}|${open}`) continue;
+      entry.count.dataset["text"] = `${text}|${open}`;
+      replace(entry.count, h("div", {}, text), open > 0 ? h("div", { class: "query-meta" }, `${formatNumber(open)} now`) : null);
+    }
+  }
+
+  private entry(query: QueryRow): Entry {
+    const box = h("input", { type: "checkbox", checked: !this.hidden.has(query.id), "aria-label": `Show ${query.name}`, onChange: () => this.toggle(query.id, box.checked) });
+    const count = h("div", { class: "query-count" });
+    const state = query.enabled ? familyName(query.family) : "Switched off";
+    const swatchOf = h(
+      "li",
+      { class: `query-item${query.enabled ? "" : " dim"}`, vars: { "--swatch": queryColour(query.id) }, onMouseenter: () => this.handlers.onHover(query), onMouseleave: () => this.handlers.onHover(null) },
+      box,
+      h("div", { class: "grow" }, h("button", { type: "button", class: "query-name", title: query.sentence, onClick: () => this.handlers.onFocus(query) }, query.name), h("div", { class: "query-meta" }, state, query.severity === "high" || query.severity === "critical" ? h("span", { class: `badge badge-${query.severity}` }, query.severity) : null)),
+      count,
+    );
+    return { element: swatchOf, box, count, swatchOf };
+  }
+
+  private toggle(id: string, isShown: boolean): void {
+    if (isShown) this.hidden.delete(id);
+    else this.hidden.add(id);
+    this.showState();
+    this.handlers.onHidden(this.hidden);
+  }
+
+  private toggleAll(): void {
+    this.hidden = this.hidden.size > 0 ? new Set() : new Set(this.queries.map((query) => query.id));
+    for (const [id, entry] of this.entries) entry.box.checked = !this.hidden.has(id);
+    this.showState();
+    this.handlers.onHidden(this.hidden);
+  }
+
+  private showState(): void {
+    this.all.textContent = this.hidden.size > 0 ? "Show all" : "Hide all";
+    this.all.hidden = this.queries.length === 0;
+    for (const [id, entry] of this.entries) entry.element.classList.toggle("dim", this.hidden.has(id));
+  }
+
+  private applyFilter(): void {
+    const wanted = this.filter.value.trim().toLowerCase();
+    for (const query of this.queries) this.entries.get(query.id)!.element.hidden = !query.name.toLowerCase().includes(wanted);
+  }
+
+  themeChanged(): void {
+    for (const [id, entry] of this.entries) entry.swatchOf.style.setProperty("--swatch", queryColour(id));
+  }
+}

@@ -1,0 +1,157 @@
+/** Regions on one canvas: thousands stay smooth because each is prepared once in base coordinates. */
+
+import { rings, type Geometry } from "../lib/regions";
+import { token } from "../lib/colours";
+import { CanvasLayer, type CanvasFrame, type Project } from "./canvas_layer";
+
+export interface DrawnRegion {
+  id: string;
+  name: string;
+  geometry: Geometry;
+  /** Null takes the neutral region colour. */
+  colour: string | null;
+}
+
+interface Prepared {
+  region: DrawnRegion;
+  /** One array for each ring: x, y, x, y, ... in base coordinates. */
+  rings: Float64Array[];
+  box: [number, number, number, number];
+}
+
+export class RegionLayer extends CanvasLayer {
+  private items: Prepared[] = [];
+  private byId = new Map<string, Prepared>();
+  private highlighted: ReadonlySet<string> = new Set();
+  private neutral = token("--region");
+  private halo = token("--map-halo");
+  private text = token("--text-2");
+
+  constructor(
+    private readonly project: Project,
+    private readonly isGeographic: boolean,
+  ) {
+    super("regions");
+  }
+
+  themeChanged(): void {
+    this.neutral = token("--region");
+    this.halo = token("--map-halo");
+    this.text = token("--text-2");
+    this.requestDraw();
+  }
+
+  set(regions: readonly DrawnRegion[]): void {
+    this.items = regions.map((region) => this.prepare(region));
+    this.byId = new Map(this.items.map((item) => [item.region.id, item]));
+    this.requestDraw();
+  }
+
+  highlight(ids: ReadonlySet<string>): void {
+    const isSame = ids.size === this.highlighted.size && [...ids].every((id) => this.highlighted.has(id));
+    if (isSame) return;
+    this.highlighted = ids;
+    this.requestDraw();
+  }
+
+  private prepare(region: DrawnRegion): Prepared {
+    const box: Prepared["box"] = [Infinity, Infinity, -Infinity, -Infinity];
+    const made = rings(region.geometry, this.isGeographic, 40).map((ring) => {
+      const flat = new Float64Array(ring.length * 2);
+      ring.forEach(([x, y], i) => {
+        const [px, py] = this.project(x, y);
+        flat[i * 2] = px;
+        flat[i * 2 + 1] = py;
+        box[0] = Math.min(box[0], px);
+        box[1] = Math.min(box[1], py);
+        box[2] = Math.max(box[2], px);
+        box[3] = Math.max(box[3], py);
+      });
+      return flat;
+    });
+    return { region, rings: made, box };
+  }
+
+  protected override draw(frame: CanvasFrame): void {
+    const groups = new Map<string, Prepared[]>();
+    const named: Prepared[] = [];
+    for (const item of this.items) {
+      if (!isVisible(item.box, frame)) continue;
+      const colour = item.region.colour ?? this.neutral;
+      const group = groups.get(colour);
+      if (group) group.push(item);
+      else groups.set(colour, [item]);
+      if ((item.box[2] - item.box[0]) * frame.k > 54) named.push(item);
+    }
+    for (const [colour, group] of groups) this.paint(frame, group, colour, colour === this.neutral ? 0.07 : 0.12, 1.25);
+    for (const id of this.highlighted) {
+      const item = this.byId.get(id);
+      if (item) this.paint(frame, [item], item.region.colour ?? this.neutral, 0.26, 2.5);
+    }
+    if (named.length < 150) for (const item of named) this.label(frame, item);
+  }
+
+  private paint({ context, k, ox, oy }: CanvasFrame, items: Prepared[], colour: string, fill: number, line: number): void {
+    context.beginPath();
+    for (const { rings: list, box } of items) {
+      // Less than two pixels: a dot tells as much as an outline and costs a tenth.
+      if ((box[2] - box[0]) * k < 2 && (box[3] - box[1]) * k < 2) {
+        context.rect(box[0] * k - ox - 1, box[1] * k - oy - 1, 2, 2);
+        continue;
+      }
+      for (const ring of list) {
+        context.moveTo(ring[0]! * k - ox, ring[1]! * k - oy);
+        for (let i = 2; i < ring.length; i += 2) context.lineTo(ring[i]! * k - ox, ring[i + 1]! * k - oy);
+        context.closePath();
+      }
+    }
+    context.fillStyle = colour;
+    context.globalAlpha = fill;
+    context.fill("evenodd");
+    context.globalAlpha = 0.9;
+    context.strokeStyle = colour;
+    context.lineWidth = line;
+    context.stroke();
+    context.globalAlpha = 1;
+  }
+
+  private label({ context, k, ox, oy }: CanvasFrame, { region, box }: Prepared): void {
+    const x = ((box[0] + box[2]) / 2) * k - ox;
+    const y = box[1] * k - oy - 6;
+    context.font = "550 11px 'Inter Variable', system-ui, sans-serif";
+    context.textAlign = "center";
+    context.lineWidth = 3;
+    context.strokeStyle = this.halo;
+    context.strokeText(region.name, x, y);
+    context.fillStyle = this.text;
+    context.fillText(region.name, x, y);
+    context.textAlign = "start";
+  }
+
+  /** The smallest region that holds the point (base coordinates). */
+  regionAt(px: number, py: number): DrawnRegion | null {
+    let [best, bestArea]: [DrawnRegion | null, number] = [null, Infinity];
+    for (const { region, rings: list, box } of this.items) {
+      if (px < box[0] || px > box[2] || py < box[1] || py > box[3]) continue;
+      const area = (box[2] - box[0]) * (box[3] - box[1]);
+      if (area < bestArea && isInside(list, px, py)) [best, bestArea] = [region, area];
+    }
+    return best;
+  }
+}
+
+function isVisible(box: Prepared["box"], { k, ox, oy, width, height }: CanvasFrame): boolean {
+  return box[2] * k - ox >= 0 && box[0] * k - ox <= width && box[3] * k - oy >= 0 && box[1] * k - oy <= height;
+}
+
+/** Even-odd over all rings, so that holes are outside. Good enough for the pointer; the engine decides exactly. */
+function isInside(list: Float64Array[], px: number, py: number): boolean {
+  let inside = false;
+  for (const ring of list) {
+    for (let i = 0, j = ring.length - 2; i < ring.length; j = i, i += 2) {
+      const [xi, yi, xj, yj] = [ring[i]!, ring[i + 1]!, ring[j]!, ring[j + 1]!];
+      if (yi > py !== yj > py && px < ((xj - xi) * (py - yi)) / (yj - yi) + xi) inside = !inside;
+    }
+  }
+  return inside;
+}

@@ -1,0 +1,85 @@
+/** Search over entities, queries and regions: "/" comes here, arrows choose, Enter goes there. */
+
+import { h, icon, replace } from "../lib/dom";
+
+export interface Found {
+  kind: "entity" | "query" | "region";
+  id: string;
+  name: string;
+}
+
+const ICONS = { entity: "crosshair", query: "waypoints", region: "shapes" };
+const NAMES = { entity: "Entity", query: "Query", region: "Region" };
+
+export class SearchView {
+  readonly element: HTMLElement;
+  private readonly input = h("input", { class: "input", type: "search", placeholder: "Find entity, query, region", "aria-label": "Find entity, query or region", role: "combobox", "aria-expanded": "false", "aria-controls": "search-menu", autocomplete: "off" });
+  private readonly menu = h("div", { class: "menu", id: "search-menu", role: "listbox", hidden: true });
+  private found: Found[] = [];
+  private at = 0;
+
+  constructor(
+    private readonly find: (text: string) => Found[],
+    private readonly onPick: (found: Found) => void,
+  ) {
+    this.element = h("div", { class: "search", role: "search" }, icon("search"), this.input, h("kbd", {}, "/"), this.menu);
+    this.input.addEventListener("input", () => this.refresh());
+    this.input.addEventListener("focus", () => this.refresh());
+    this.input.addEventListener("blur", () => setTimeout(() => this.hide(), 120));
+    this.input.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  focus(): void {
+    this.input.focus();
+    this.input.select();
+  }
+
+  private refresh(): void {
+    const text = this.input.value.trim();
+    this.found = text === "" ? [] : this.find(text);
+    this.at = 0;
+    this.show(text);
+  }
+
+  private show(text: string): void {
+    this.menu.hidden = text === "";
+    this.input.setAttribute("aria-expanded", String(text !== ""));
+    this.menu.style.left = "0";
+    this.menu.style.right = "0";
+    this.menu.style.top = "38px";
+    const items = this.found.map((item, i) =>
+      h("button", { type: "button", tabindex: -1, role: "option", id: `found-${i}`, class: "menu-item", "aria-selected": String(i === this.at), onPointerdown: (event) => { event.preventDefault(); this.pick(item); } }, icon(ICONS[item.kind]), h("span", { class: "truncate" }, item.name), h("span", { class: "hint" }, NAMES[item.kind])),
+    );
+    replace(this.menu, ...(items.length > 0 ? items : [h("p", { class: "menu-item faint" }, `Nothing called “${text}” here.`)]));
+    if (this.found.length > 0) this.input.setAttribute("aria-activedescendant", `found-${this.at}`);
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.key === "Escape") {
+      this.input.value = "";
+      this.hide();
+      this.input.blur();
+    } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      if (this.found.length === 0) return;
+      this.at = (this.at + (event.key === "ArrowDown" ? 1 : -1) + this.found.length) % this.found.length;
+      this.show(this.input.value.trim());
+    } else if (event.key === "Enter") {
+      const item = this.found[this.at];
+      if (item !== undefined) this.pick(item);
+    }
+  }
+
+  private pick(item: Found): void {
+    this.input.value = "";
+    this.hide();
+    this.input.blur();
+    this.onPick(item);
+  }
+
+  private hide(): void {
+    this.menu.hidden = true;
+    this.input.setAttribute("aria-expanded", "false");
+    this.input.removeAttribute("aria-activedescendant");
+  }
+}

@@ -1,0 +1,84 @@
+/** What every page has: theme switch, count of new alerts on the rail, short messages, the page's own data. */
+
+import "../styles/main.css";
+import { get, reason } from "../lib/api";
+import { h, icon, iconButton, replace } from "../lib/dom";
+import { setTheme } from "../lib/preferences";
+import { isDark } from "../lib/colours";
+import { dictionary, isObject, list, number, otherwise, record, string, type Parser } from "../lib/parse";
+import { feed, me, type Feed, type Me } from "../data/shapes";
+
+export function readJson(id: string): unknown {
+  const text = document.getElementById(id)?.textContent ?? "";
+  return text === "" ? {} : (JSON.parse(text) as unknown);
+}
+
+export interface Shell {
+  me: Me;
+  feeds: Feed[];
+  data: Record<string, unknown>;
+  root: HTMLElement;
+}
+
+/** Sets the frame up and returns the place for the page's own content. */
+export function openShell(): Shell {
+  const data = readJson("page-data");
+  const source = isObject(data) ? data : {};
+  const root = document.getElementById("page");
+  if (root === null) throw new Error("the template has no #page");
+  root.replaceChildren();
+  setUpTheme();
+  void refreshAlertCount();
+  setInterval(() => void refreshAlertCount(), 30_000);
+  return { me: me(source["me"]), feeds: otherwise(list(feed), [])(source["feeds"], "/feeds"), data: source, root };
+}
+
+function setUpTheme(): void {
+  document.getElementById("theme-toggle")?.addEventListener("click", () => setTheme(isDark() ? "light" : "dark"));
+}
+
+const counts: Parser<Record<string, number>> = dictionary(number);
+const summary = record({ new: counts });
+
+export async function refreshAlertCount(): Promise<void> {
+  if (document.hidden) return;
+  try {
+    const answer = await get("alerts/summary", summary);
+    showAlertCount(Object.values(answer.new).reduce((sum, count) => sum + count, 0));
+  } catch {
+    // The count is an extra: the pages themselves say when the server is away.
+  }
+}
+
+export function showAlertCount(count: number): void {
+  const link = document.querySelector<HTMLAnchorElement>(".rail a[href='/alerts/']");
+  if (link === null) return;
+  link.querySelector(".rail-count")?.remove();
+  if (count > 0) link.append(h("span", { class: "rail-count" }, count > 99 ? "99+" : count, h("span", { class: "visually-hidden" }, " new alerts")));
+}
+
+/** A message that goes by itself; errors stay until they are dismissed. */
+export function toast(text: string, kind: "info" | "good" | "critical" = "info", action?: { text: string; href: string }): void {
+  const place = document.getElementById("toasts");
+  if (place === null) return;
+  const names = { info: "info", good: "circle-check", critical: "circle-alert" };
+  const node = h("div", { class: `toast toast-${kind}` }, icon(names[kind]), h("div", { class: "grow" }, text, action ? h("div", {}, h("a", { href: action.href }, action.text)) : null));
+  node.append(iconButton("Dismiss", "x", { kind: "button-quiet button-sm", onClick: () => node.remove() }));
+  place.append(node);
+  while (place.children.length > 4) place.firstElementChild?.remove();
+  if (kind !== "critical") setTimeout(() => node.remove(), 6000);
+}
+
+export function fail(error: unknown): void {
+  toast(reason(error), "critical");
+}
+
+/** The bar at the top of an ordinary page, and the space below it. */
+export function pageFrame(root: HTMLElement, title: string, actions: Node[] = [], kind = ""): HTMLElement {
+  const body = h("div", { class: `page ${kind}`.trim() });
+  replace(root, h("header", { class: "bar" }, h("h1", {}, title), h("div", { class: "bar-actions" }, ...actions)), body);
+  return body;
+}
+
+export const mapSettings = (): { tile_url: string; tile_attribution: string } =>
+  record({ tile_url: otherwise(string, ""), tile_attribution: otherwise(string, "") })(readJson("map-settings"), "/map-settings");

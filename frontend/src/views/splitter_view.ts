@@ -1,0 +1,41 @@
+/** The bar between map and timeline: dragged, or moved with the arrow keys. */
+
+import { h } from "../lib/dom";
+import { setTimelineHeight, timelineHeight } from "../lib/preferences";
+
+const LEAST_PX = 90;
+
+/** Sets `--timeline` (CSS pixels) on `grid`. */
+export function splitter(grid: HTMLElement): HTMLElement {
+  const bar = h("div", { class: "splitter", role: "separator", tabindex: 0, "aria-orientation": "horizontal", "aria-label": "Height of the timeline" });
+  const set = (px: number): void => {
+    const most = Math.max(LEAST_PX, grid.clientHeight - 140);
+    const height = Math.round(Math.max(LEAST_PX, Math.min(most, px)));
+    grid.style.setProperty("--timeline", `${height}px`);
+    bar.setAttribute("aria-valuenow", String(height));
+  };
+  const current = (): number => (grid.lastElementChild as HTMLElement).offsetHeight;
+  requestAnimationFrame(() => set(timelineHeight() ?? Math.round(grid.clientHeight * 0.36)));
+  bar.addEventListener("pointerdown", (event) => {
+    bar.setPointerCapture(event.pointerId);
+    const [y, height] = [event.clientY, current()];
+    const move = (moved: PointerEvent): void => set(height - (moved.clientY - y));
+    bar.addEventListener("pointermove", move);
+    bar.addEventListener(
+      "pointerup",
+      () => {
+        bar.removeEventListener("pointermove", move);
+        setTimelineHeight(current());
+      },
+      { once: true },
+    );
+  });
+  bar.addEventListener("keydown", (event) => {
+    const by = event.key === "ArrowUp" ? 24 : event.key === "ArrowDown" ? -24 : 0;
+    if (by === 0) return;
+    event.preventDefault();
+    set(current() + by);
+    setTimelineHeight(current());
+  });
+  return bar;
+}

@@ -1,0 +1,337 @@
+/** Draws the timeline: axis, query rows with their density, lanes with intervals, the present, the brush. No state of its own. */
+
+import type { Interval, QueryIntervals } from "../data/intervals_data";
+import { density, merge, type TimelineRow } from "../data/timeline_rows";
+import { token } from "../lib/colours";
+import { axisLabel, axisStep, formatDate, formatNumber, zoneOffset, type TimeUnit, type Zone } from "../lib/time";
+
+export const AXIS_PX = 28;
+
+export interface Scene {
+  rows: readonly TimelineRow[];
+  columns: ReadonlyMap<string, QueryIntervals>;
+  colour: (query: string) => string;
+  t0: number;
+  t1: number;
+  /** Where open intervals end for now. */
+  now: number;
+  /** CSS pixels. */
+  width: number;
+  height: number;
+  gutter: number;
+  scroll: number;
+  hovered: string | null;
+  selected: string | null;
+  range: readonly [number, number] | null;
+  unit: TimeUnit;
+  zone: Zone;
+  hoverX: number | null;
+}
+
+export interface Ink {
+  surface: string;
+  raised: string;
+  line: string;
+  strong: string;
+  text: string;
+  soft: string;
+  faint: string;
+  accent: string;
+  onBar: string;
+  critical: string;
+}
+
+export function readInk(): Ink {
+  return {
+    surface: token("--surface"),
+    raised: token("--surface-2"),
+    line: token("--line"),
+    strong: token("--line-strong"),
+    text: token("--text"),
+    soft: token("--text-2"),
+    faint: token("--text-3"),
+    accent: token("--accent"),
+    onBar: token("--surface"),
+    critical: token("--critical"),
+  };
+}
+
+const FONT = "'Inter Variable', system-ui, sans-serif";
+let counts = new Int32Array(0);
+
+export function paint(context: CanvasRenderingContext2D, scene: Scene, ink: Ink): void {
+  const { width, height, gutter } = scene;
+  context.clearRect(0, 0, width, height);
+  context.save();
+  context.beginPath();
+  context.rect(gutter, 0, width - gutter, height);
+  context.clip();
+  grid(context, scene, ink);
+  context.restore();
+  context.save();
+  context.beginPath();
+  context.rect(0, AXIS_PX, width, height - AXIS_PX);
+  context.clip();
+  for (const row of visibleRows(scene)) paintRow(context, scene, ink, row);
+  context.restore();
+  overlay(context, scene, ink);
+  context.fillStyle = ink.line;
+  context.fillRect(0, AXIS_PX - 1, width, 1);
+  context.fillRect(gutter - 1, 0, 1, height);
+}
+
+/** Rows inside the window; found by bisection, for there may be tens of thousands. */
+export function* visibleRows({ rows, scroll, height }: Pick<Scene, "rows" | "scroll" | "height">): Generator<TimelineRow> {
+  let [low, high] = [0, rows.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (rows[middle]!.top + rows[middle]!.height <= scroll) low = middle + 1;
+    else high = middle;
+  }
+  for (let i = low; i < rows.length && rows[i]!.top < scroll + height - AXIS_PX; i++) yield rows[i]!;
+}
+
+function grid(context: CanvasRenderingContext2D, scene: Scene, ink: Ink): void {
+  const { t0, t1, width, height, gutter, unit, zone } = scene;
+  const plot = width - gutter;
+  const step = axisStep(((t1 - t0) / plot) * 92, unit);
+  const offset = zoneOffset(t1, unit, zone);
+  context.font = `500 11px ${FONT}`;
+  context.textBaseline = "middle";
+  for (let t = Math.ceil((t0 + offset) / step) * step - offset; t <= t1; t += step) {
+    const x = Math.round(gutter + ((t - t0) / (t1 - t0)) * plot);
+    context.fillStyle = ink.line;
+    context.globalAlpha = 0.7;
+    context.fillRect(x, AXIS_PX, 1, height);
+    context.globalAlpha = 1;
+    context.fillStyle = ink.faint;
+    context.fillText(axisLabel(t, step, unit, zone), x + 4, AXIS_PX / 2);
+  }
+}
+
+function paintRow(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, row: TimelineRow): void {
+  const y = AXIS_PX + row.top - scene.scroll;
+  const columns = scene.columns.get(row.query);
+  if (columns === undefined) return;
+  const colour = scene.colour(row.query);
+  if (row.kind === "query") {
+    context.fillStyle = ink.raised;
+    context.fillRect(0, y, scene.width, row.height);
+    context.fillStyle = ink.line;
+    context.fillRect(0, y + row.height - 1, scene.width, 1);
+  }
+  context.save();
+  context.beginPath();
+  context.rect(scene.gutter, y, scene.width - scene.gutter, row.height);
+  context.clip();
+  if (row.kind === "query" && !isSparse(row, columns, scene)) strip(context, scene, row, columns, y, colour);
+  else bars(context, scene, ink, row, columns, y, colour);
+  context.restore();
+  if (row.kind === "query") queryLabel(context, scene, ink, row, y, colour);
+  else laneLabel(context, scene, ink, row, y);
+}
+
+/** A folded query with few intervals in sight shows them themselves; only one with many shows their number. */
+function isSparse(row: TimelineRow, columns: QueryIntervals, { t0, t1, now }: Scene): boolean {
+  if (row.isExpanded) return false;
+  if (row.items.length > 4000) return false;
+  const counted = new Int32Array(257);
+  return density(row, columns, t0, t1, now, counted) <= 1;
+}
+
+function strip(context: CanvasRenderingContext2D, scene: Scene, row: TimelineRow, columns: QueryIntervals, y: number, colour: string): void {
+  const plot = Math.max(1, Math.floor(scene.width - scene.gutter));
+  if (counts.length !== plot + 1) counts = new Int32Array(plot + 1);
+  const most = density(row, columns, scene.t0, scene.t1, scene.now, counts);
+  if (most === 0) return;
+  const room = row.height - 7;
+  context.beginPath();
+  for (let x = 0; x < plot; ) {
+    const count = counts[x]!;
+    let end = x + 1;
+    while (end < plot && counts[end] === count) end += 1;
+    if (count > 0) {
+      const tall = Math.max(2, (count / Math.max(3, most)) * room);
+      context.rect(scene.gutter + x, y + row.height - 3 - tall, end - x, tall);
+    }
+    x = end;
+  }
+  context.fillStyle = colour;
+  context.globalAlpha = 0.72;
+  context.fill();
+  context.globalAlpha = 1;
+}
+
+function bars(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, row: TimelineRow, columns: QueryIntervals, y: number, colour: string): void {
+  const inset = row.kind === "query" ? 7 : 3;
+  const tall = row.height - inset * 2;
+  merge(row, columns, scene.t0, scene.t1, scene.width - scene.gutter, scene.now, (left, right, item, count) => {
+    const x = scene.gutter + Math.max(-4, left);
+    const wide = Math.max(2, Math.min(scene.width + 4, scene.gutter + right) - x);
+    if (count > 1) {
+      context.fillStyle = colour;
+      context.globalAlpha = 0.5;
+      context.fillRect(x, y + inset, wide, tall);
+      context.globalAlpha = 1;
+      return;
+    }
+    const interval = columns.intervals[item]!;
+    if (interval.isMark) mark(context, scene.gutter + left, y + row.height / 2, tall / 2 - 1, colour);
+    else bar(context, interval, x, y + inset, wide, tall, colour);
+    outline(context, scene, ink, interval, x, y + inset, wide, tall);
+    const name = interval.entities[0];
+    if (wide > 56 && row.kind === "lane" && row.label === "" && name !== undefined) caption(context, ink, interval.entities.join(" · "), x, y + row.height / 2, wide);
+  });
+}
+
+function bar(context: CanvasRenderingContext2D, interval: Interval, x: number, y: number, wide: number, tall: number, colour: string): void {
+  context.fillStyle = colour;
+  context.beginPath();
+  context.roundRect(x, y, wide, tall, Math.min(3, wide / 2));
+  if (interval.end !== null) {
+    context.globalAlpha = interval.kind === "returned" || interval.kind === "stayed_out" ? 0.55 : 0.9;
+    context.fill();
+    context.globalAlpha = 1;
+    if (interval.kind.startsWith("stayed") && wide > 6) context.fillRect(x + wide - 3, y - 1, 3, tall + 2);
+    return;
+  }
+  // Open: hatched, for the end is not known.
+  context.globalAlpha = 0.3;
+  context.fill();
+  context.save();
+  context.clip();
+  context.globalAlpha = 0.9;
+  context.strokeStyle = colour;
+  context.lineWidth = 2;
+  context.beginPath();
+  const first = Math.floor(x / 7) * 7;
+  for (let at = first - tall; at < x + wide + tall; at += 7) {
+    context.moveTo(at, y + tall);
+    context.lineTo(at + tall, y);
+  }
+  context.stroke();
+  context.restore();
+  context.globalAlpha = 1;
+}
+
+function mark(context: CanvasRenderingContext2D, x: number, y: number, r: number, colour: string): void {
+  context.fillStyle = colour;
+  context.beginPath();
+  context.moveTo(x, y - r - 1);
+  context.lineTo(x + r, y);
+  context.lineTo(x, y + r + 1);
+  context.lineTo(x - r, y);
+  context.closePath();
+  context.fill();
+}
+
+function outline(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, interval: Interval, x: number, y: number, wide: number, tall: number): void {
+  if (interval.key !== scene.selected && interval.key !== scene.hovered) return;
+  context.strokeStyle = interval.key === scene.selected ? ink.text : ink.accent;
+  context.lineWidth = 2;
+  context.beginPath();
+  context.roundRect(x - 2, y - 2, wide + 4, tall + 4, 4);
+  context.stroke();
+}
+
+function caption(context: CanvasRenderingContext2D, ink: Ink, text: string, x: number, y: number, wide: number): void {
+  context.save();
+  context.beginPath();
+  context.rect(x, y - 10, wide - 4, 20);
+  context.clip();
+  context.font = `550 10.5px ${FONT}`;
+  context.textBaseline = "middle";
+  context.fillStyle = ink.onBar;
+  context.fillText(text, Math.max(x, 0) + 6, y + 0.5);
+  context.restore();
+}
+
+function queryLabel(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, row: TimelineRow, y: number, colour: string): void {
+  const middle = y + row.height / 2;
+  context.fillStyle = ink.raised;
+  context.fillRect(0, y, scene.gutter - 1, row.height - 1);
+  context.strokeStyle = ink.faint;
+  context.lineWidth = 1.6;
+  context.beginPath();
+  if (row.isExpanded) {
+    context.moveTo(9, middle - 2);
+    context.lineTo(13, middle + 2);
+    context.lineTo(17, middle - 2);
+  } else {
+    context.moveTo(11, middle - 4);
+    context.lineTo(15, middle);
+    context.lineTo(11, middle + 4);
+  }
+  context.stroke();
+  context.fillStyle = colour;
+  context.beginPath();
+  context.roundRect(24, middle - 5, 10, 10, 3);
+  context.fill();
+  const number = formatNumber(row.items.length);
+  context.font = `500 11px ${FONT}`;
+  context.textBaseline = "middle";
+  const taken = context.measureText(number).width;
+  context.fillStyle = ink.faint;
+  context.fillText(number, scene.gutter - 10 - taken, middle + 0.5);
+  context.font = `580 12px ${FONT}`;
+  context.fillStyle = ink.text;
+  clippedText(context, row.label, 41, middle + 0.5, scene.gutter - 60 - taken);
+}
+
+function laneLabel(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, row: TimelineRow, y: number): void {
+  context.font = `450 11px ${FONT}`;
+  context.textBaseline = "middle";
+  context.fillStyle = ink.soft;
+  clippedText(context, row.label, 41, y + row.height / 2 + 0.5, scene.gutter - 50);
+}
+
+function clippedText(context: CanvasRenderingContext2D, text: string, x: number, y: number, wide: number): void {
+  if (context.measureText(text).width <= wide) {
+    context.fillText(text, x, y);
+    return;
+  }
+  let end = Math.max(1, Math.floor((text.length * wide) / context.measureText(text).width));
+  while (end > 1 && context.measureText(`${text.slice(0, end)}…`).width > wide) end -= 1;
+  context.fillText(`${text.slice(0, end)}…`, x, y);
+}
+
+function overlay(context: CanvasRenderingContext2D, scene: Scene, ink: Ink): void {
+  const { t0, t1, width, height, gutter, now, range, unit, zone, hoverX } = scene;
+  const at = (t: number): number => gutter + ((t - t0) / (t1 - t0)) * (width - gutter);
+  context.save();
+  context.beginPath();
+  context.rect(gutter, 0, width - gutter, height);
+  context.clip();
+  if (range !== null) {
+    const [a, b] = [at(range[0]), at(range[1])];
+    context.fillStyle = ink.accent;
+    context.globalAlpha = 0.12;
+    context.fillRect(a, 0, b - a, height);
+    context.globalAlpha = 1;
+    context.fillRect(a, 0, 1.5, height);
+    context.fillRect(b - 1.5, 0, 1.5, height);
+    context.fillRect(a, 0, b - a, 3);
+  }
+  if (now >= t0 && now <= t1) {
+    const x = Math.round(at(now));
+    context.fillStyle = ink.surface;
+    context.globalAlpha = 0.5;
+    context.fillRect(x + 1, AXIS_PX, width - x, height);
+    context.globalAlpha = 1;
+    context.fillStyle = ink.critical;
+    context.fillRect(x, AXIS_PX - 6, 1.5, height);
+  }
+  if (hoverX !== null) {
+    context.fillStyle = ink.soft;
+    context.globalAlpha = 0.5;
+    context.fillRect(hoverX, AXIS_PX, 1, height);
+    context.globalAlpha = 1;
+  }
+  context.restore();
+  if (unit === "ms") {
+    context.font = `600 11px ${FONT}`;
+    context.textBaseline = "middle";
+    context.fillStyle = ink.soft;
+    context.fillText(formatDate(t0, zone), 12, AXIS_PX / 2);
+  }
+}

@@ -1,0 +1,332 @@
+/** The interval timeline: a window of time over rows of intervals, panned, zoomed, brushed and stepped through. */
+
+import type { Interval, QueryIntervals } from "../data/intervals_data";
+import { itemAt, makeRows, type TimelineRow } from "../data/timeline_rows";
+import { h, replace } from "../lib/dom";
+import { onThemeChange, queryColour } from "../lib/colours";
+import { formatClock, formatSpan, type TimeUnit, type Zone } from "../lib/time";
+import { AXIS_PX, paint, readInk, visibleRows, type Scene } from "./timeline_painter";
+
+export interface TimelineHandlers {
+  onHover: (interval: Interval | null) => void;
+  onSelect: (interval: Interval | null) => void;
+  /** A brushed range, half-open; null when it is taken away. */
+  onRange: (range: [number, number] | null) => void;
+  /** The window was moved by hand: it no longer follows the present. */
+  onWindow: (window: [number, number]) => void;
+  describe: (interval: Interval) => string;
+}
+
+interface Drag {
+  kind: "pan" | "brush" | "scroll";
+  x: number;
+  y: number;
+  t0: number;
+  t1: number;
+  scroll: number;
+  isMoved: boolean;
+}
+
+const SNAP_PX = 4;
+
+export class TimelineView {
+  readonly canvas = h("canvas", { class: "timeline-canvas", tabindex: 0, role: "application", "aria-label": "Timeline of answers. W and S zoom, A and D pan, J and K step through intervals; the list view shows the same as a table." });
+  private readonly tip = h("div", { class: "timeline-tip", hidden: true });
+  private columns = new Map<string, QueryIntervals>();
+  private rows: TimelineRow[] = [];
+  private readonly folded = new Map<string, boolean>();
+  private readonly colours = new Map<string, string>();
+  private ink = readInk();
+  private request = 0;
+  private drag: Drag | null = null;
+  private scroll = 0;
+  private hovered: string | null = null;
+  private hoverX: number | null = null;
+  private selected: string | null = null;
+  private entities: ReadonlySet<string> | null = null;
+  private label: (query: string) => string = (query) => query;
+  range: [number, number] | null = null;
+  t0 = 0;
+  t1 = 1;
+  now = 0;
+  lastDrawMs = 0;
+
+  constructor(
+    private readonly wrap: HTMLElement,
+    private readonly unit: TimeUnit,
+    private readonly zone: Zone,
+    private readonly handlers: TimelineHandlers,
+  ) {
+    replace(wrap, this.canvas, this.tip);
+    new ResizeObserver(() => this.requestDraw()).observe(wrap);
+    onThemeChange(() => {
+      this.ink = readInk();
+      this.colours.clear();
+      this.requestDraw();
+    });
+    this.canvas.addEventListener("pointerdown", (event) => this.pointerDown(event));
+    this.canvas.addEventListener("pointermove", (event) => this.pointerMove(event));
+    this.canvas.addEventListener("pointerup", (event) => this.pointerUp(event));
+    this.canvas.addEventListener("pointerleave", () => this.leave());
+    this.canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
+    this.canvas.addEventListener("dblclick", (event) => this.zoom(0.4, this.timeAt(event.offsetX)));
+  }
+
+  setRows(columns: readonly QueryIntervals[], label: (query: string) => string, entities: ReadonlySet<string> | null): void {
+    this.columns = new Map(columns.map((item) => [item.query, item]));
+    this.label = label;
+    this.entities = entities;
+    this.layOut();
+  }
+
+  setWindow(t0: number, t1: number, now: number): void {
+    if (t0 === this.t0 && t1 === this.t1 && now === this.now) return;
+    [this.t0, this.t1, this.now] = [t0, t1, now];
+    this.requestDraw();
+  }
+
+  setRange(range: [number, number] | null): void {
+    this.range = range;
+    this.requestDraw();
+  }
+
+  setSelected(key: string | null, reveal = false): void {
+    this.selected = key;
+    if (reveal && key !== null) this.reveal(key);
+    this.requestDraw();
+  }
+
+  setHovered(key: string | null): void {
+    if (key === this.hovered) return;
+    this.hovered = key;
+    this.requestDraw();
+  }
+
+  /** Intervals that pass the filters, by start: what J and K step through and the list shows. */
+  shown(): Interval[] {
+    const all: Interval[] = [];
+    for (const row of this.rows) if (row.kind === "query") for (const i of row.items) all.push(this.columns.get(row.query)!.intervals[i]!);
+    return all.sort((a, b) => a.start - b.start);
+  }
+
+  /** The neighbour of the selected interval in time; the one nearest to the middle of the window when none is selected. */
+  neighbour(direction: 1 | -1): Interval | null {
+    const all = this.shown();
+    const at = all.findIndex((interval) => interval.key === this.selected);
+    if (at >= 0) return all[at + direction] ?? null;
+    const middle = (this.t0 + this.t1) / 2;
+    return all.reduce<Interval | null>((best, one) => (best === null || Math.abs(one.start - middle) < Math.abs(best.start - middle) ? one : best), null);
+  }
+
+  /** Zooms by `factor` (below 1: closer) about a moment, by default the middle. */
+  zoom(factor: number, about = (this.t0 + this.t1) / 2): void {
+    const least = this.unit === "ms" ? 200 : 4;
+    const span = Math.max(least, (this.t1 - this.t0) * factor);
+    const share = (about - this.t0) / (this.t1 - this.t0);
+    this.moveTo(about - span * share, about + span * (1 - share));
+  }
+
+  /** Pans by a share of the window. */
+  pan(share: number): void {
+    const by = (this.t1 - this.t0) * share;
+    this.moveTo(this.t0 + by, this.t1 + by);
+  }
+
+  private moveTo(t0: number, t1: number): void {
+    [this.t0, this.t1] = [t0, t1];
+    this.handlers.onWindow([t0, t1]);
+    this.requestDraw();
+  }
+
+  private layOut(): void {
+    const isMany = this.columns.size > 6;
+    this.rows = makeRows([...this.columns.values()], {
+      label: this.label,
+      entities: this.entities,
+      isExpanded: (query) => this.folded.get(query) ?? (!isMany || this.entities !== null),
+    });
+    this.clampScroll();
+    this.requestDraw();
+  }
+
+  private clampScroll(): void {
+    const last = this.rows[this.rows.length - 1];
+    const all = last === undefined ? 0 : last.top + last.height;
+    this.scroll = Math.max(0, Math.min(this.scroll, all - (this.wrap.clientHeight - AXIS_PX)));
+  }
+
+  private reveal(key: string): void {
+    const row = this.rows.find((one) => one.kind === "lane" && [...one.items].some((i) => this.columns.get(one.query)!.intervals[i]!.key === key)) ?? this.rows.find((one) => [...one.items].some((i) => this.columns.get(one.query)!.intervals[i]!.key === key));
+    if (row === undefined) return;
+    const room = this.wrap.clientHeight - AXIS_PX;
+    if (row.top < this.scroll || row.top + row.height > this.scroll + room) this.scroll = row.top - room / 2;
+    this.clampScroll();
+  }
+
+  requestDraw(): void {
+    if (this.request !== 0) return;
+    this.request = requestAnimationFrame(() => {
+      this.request = 0;
+      this.drawNow();
+    });
+  }
+
+  /** CSS pixels of the column of names. */
+  private get gutter(): number {
+    return this.wrap.clientWidth < 620 ? 128 : 216;
+  }
+
+  drawNow(): void {
+    const began = performance.now();
+    const [width, height] = [this.wrap.clientWidth, this.wrap.clientHeight];
+    if (width === 0 || height === 0) return;
+    const ratio = Math.min(2, devicePixelRatio || 1);
+    const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (this.canvas.width !== wide || this.canvas.height !== high) [this.canvas.width, this.canvas.height] = [wide, high];
+    const context = this.canvas.getContext("2d");
+    if (context === null) return;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    paint(context, this.scene(width, height), this.ink);
+    this.lastDrawMs = performance.now() - began;
+  }
+
+  private scene(width: number, height: number): Scene {
+    return {
+      rows: this.rows, columns: this.columns, colour: (query) => this.colour(query), t0: this.t0, t1: this.t1, now: this.now, width, height, gutter: this.gutter,
+      scroll: this.scroll, hovered: this.hovered, selected: this.selected, range: this.range, unit: this.unit, zone: this.zone, hoverX: this.drag ? null : this.hoverX,
+    };
+  }
+
+  private colour(query: string): string {
+    let found = this.colours.get(query);
+    if (found === undefined) {
+      found = queryColour(query);
+      this.colours.set(query, found);
+    }
+    return found;
+  }
+
+  private timeAt(x: number): number {
+    return this.t0 + ((x - this.gutter) / (this.wrap.clientWidth - this.gutter)) * (this.t1 - this.t0);
+  }
+
+  private rowAt(y: number): TimelineRow | null {
+    if (y < AXIS_PX) return null;
+    const at = y - AXIS_PX + this.scroll;
+    for (const row of visibleRows({ rows: this.rows, scroll: this.scroll, height: this.wrap.clientHeight })) if (at >= row.top && at < row.top + row.height) return row;
+    return null;
+  }
+
+  private intervalAt(x: number, y: number): Interval | null {
+    const row = this.rowAt(y);
+    if (row === null || x < this.gutter || (row.kind === "query" && row.isExpanded)) return null;
+    const columns = this.columns.get(row.query)!;
+    const slack = (SNAP_PX / (this.wrap.clientWidth - this.gutter)) * (this.t1 - this.t0);
+    const item = itemAt(row, columns, this.timeAt(x), slack, this.now);
+    return item === null ? null : columns.intervals[item]!;
+  }
+
+  private pointerDown(event: PointerEvent): void {
+    if (event.button !== 0) return;
+    const kind = event.offsetX < this.gutter ? "scroll" : event.offsetY < AXIS_PX || event.shiftKey ? "brush" : "pan";
+    this.drag = { kind, x: event.offsetX, y: event.offsetY, t0: this.t0, t1: this.t1, scroll: this.scroll, isMoved: false };
+    this.canvas.setPointerCapture(event.pointerId);
+  }
+
+  private pointerMove(event: PointerEvent): void {
+    if (this.drag === null) {
+      this.hover(event);
+      return;
+    }
+    const { drag } = this;
+    const [dx, dy] = [event.offsetX - drag.x, event.offsetY - drag.y];
+    if (!drag.isMoved && Math.hypot(dx, dy) < 4) return;
+    drag.isMoved = true;
+    this.tip.hidden = true;
+    if (drag.kind === "brush") {
+      this.range = this.brushed(drag.x, event.offsetX);
+    } else {
+      if (drag.kind === "pan") {
+        const by = (-dx / (this.wrap.clientWidth - this.gutter)) * (drag.t1 - drag.t0);
+        if (Math.abs(dx) > 2) this.moveTo(drag.t0 + by, drag.t1 + by);
+      }
+      this.scroll = drag.scroll - dy;
+      this.clampScroll();
+    }
+    this.requestDraw();
+  }
+
+  private brushed(a: number, b: number): [number, number] {
+    const [t0, t1] = [this.timeAt(Math.max(this.gutter, Math.min(a, b))), this.timeAt(Math.max(a, b))];
+    return [Math.round(t0), Math.max(Math.round(t1), Math.round(t0) + 1)];
+  }
+
+  private pointerUp(event: PointerEvent): void {
+    const { drag } = this;
+    this.drag = null;
+    if (drag === null) return;
+    if (drag.isMoved) {
+      if (drag.kind === "brush") this.handlers.onRange(this.range);
+      return;
+    }
+    const row = this.rowAt(event.offsetY);
+    if (row?.kind === "query" && (event.offsetX < this.gutter || row.isExpanded)) {
+      this.folded.set(row.query, !row.isExpanded);
+      this.layOut();
+    } else if (event.offsetY < AXIS_PX && this.range !== null) {
+      this.handlers.onRange(null);
+    } else if (event.offsetX >= this.gutter) {
+      this.handlers.onSelect(this.intervalAt(event.offsetX, event.offsetY));
+    }
+  }
+
+  private hover(event: PointerEvent): void {
+    const interval = this.intervalAt(event.offsetX, event.offsetY);
+    this.hoverX = event.offsetX >= this.gutter ? event.offsetX : null;
+    this.canvas.style.cursor = event.offsetX < this.gutter ? "pointer" : event.offsetY < AXIS_PX ? "col-resize" : interval ? "pointer" : "grab";
+    if (interval?.key !== this.hovered) {
+      this.hovered = interval?.key ?? null;
+      this.handlers.onHover(interval);
+    }
+    this.showTip(interval, event.offsetX, event.offsetY);
+    this.requestDraw();
+  }
+
+  private showTip(interval: Interval | null, x: number, y: number): void {
+    this.tip.hidden = interval === null;
+    if (interval === null) return;
+    const end = interval.end ?? this.now;
+    const span = interval.isMark ? "" : ` · ${formatSpan(end - interval.start, this.unit)}${interval.end === null ? " so far" : ""}`;
+    replace(
+      this.tip,
+      h("div", { class: "row" }, h("span", { class: "swatch", vars: { "--swatch": this.colour(interval.query) } }), h("strong", {}, this.handlers.describe(interval))),
+      h("div", { class: "muted num" }, `${formatClock(interval.start, this.unit, this.zone)}${interval.isMark ? "" : ` – ${interval.end === null ? "still going" : formatClock(end, this.unit, this.zone)}`}${span}`),
+    );
+    const left = Math.min(x + 14, this.wrap.clientWidth - this.tip.offsetWidth - 8);
+    const top = y + 18 + this.tip.offsetHeight > this.wrap.clientHeight ? y - this.tip.offsetHeight - 10 : y + 18;
+    this.tip.style.transform = `translate(${Math.max(4, left)}px, ${Math.max(2, top)}px)`;
+  }
+
+  private leave(): void {
+    this.tip.hidden = true;
+    this.hoverX = null;
+    if (this.hovered !== null) {
+      this.hovered = null;
+      this.handlers.onHover(null);
+    }
+    this.requestDraw();
+  }
+
+  private wheel(event: WheelEvent): void {
+    event.preventDefault();
+    if (event.offsetX < this.gutter || (event.shiftKey && event.deltaX === 0)) {
+      this.scroll += event.deltaY;
+      this.clampScroll();
+      this.requestDraw();
+    } else if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+      this.pan(event.deltaX / (this.wrap.clientWidth - this.gutter));
+    } else {
+      this.zoom(Math.exp(Math.max(-0.5, Math.min(0.5, event.deltaY * 0.0022))), this.timeAt(event.offsetX));
+    }
+  }
+}

@@ -358,8 +358,8 @@ class Evaluation:
     def _slower(self, rows: Rows, construct: Construct, lists: Intervals) -> Intervals:
         """Intervals whose speed from the place at their start event to the place at their end event is below the amount.
 
-        Places are those of `position` at start - tick and end - tick. An open interval has speed 0; one whose places are unknown is
-        left out. Knots; great circle, R = 6371.0088 km, 1.852 km a nautical mile (maritime definitions B.5).
+        Places are those of `position` (entity, longitude, latitude) at start - tick and end - tick; an interval whose places are
+        unknown is left out, an open one with a known beginning has speed 0. Metres per unit of t; great circle, R = 6371.0088 km.
         """
         assert construct.position is not None and construct.amount is not None
         owner = lists.owners()
@@ -380,9 +380,8 @@ class Evaluation:
                 found[side, axis] = np.where(match_, np.asarray(places.columns[1 + axis], np.float64)[order[at]], np.nan)
         with np.errstate(invalid="ignore"):
             metres = distance_m(found[0, 0], found[0, 1], found[1, 0], found[1, 1])
-            hours = (lists.e - lists.s) / (3_600 * self.plan.ticks_per_second)
             limit = np.broadcast_to(np.asarray(number(self.world, rows, construct.amount), np.float64), (rows.n,))[owner]
-            slow = np.where(lists.e == INF, ~np.isnan(found[0, 0]) & (limit > 0), metres / 1_852 / hours < limit)
+            slow = np.where(lists.e == INF, ~np.isnan(found[0, 0]) & (limit > 0), metres / (lists.e - lists.s) < limit)
         return keep(lists, slow)
 
     # -- over the edge of the window -----------------------------------------------------------------------------

@@ -16,9 +16,8 @@ from engine.event_calculus.terms import Variable
 class Plan:
     """Levels of a program, the rules of each, and for each holdsFor rule where its groundings come from."""
 
-    def __init__(self, program: Program, *, ticks_per_second: float = 1.0) -> None:
+    def __init__(self, program: Program) -> None:
         self.program = program
-        self.ticks_per_second = ticks_per_second
         self._hierarchy = Hierarchy(program)
         self.alternatives: dict[int, list[Needs]] = {}
         self.conditions: dict[int, tuple[Literal, ...]] = {}

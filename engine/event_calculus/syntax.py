@@ -122,7 +122,7 @@ class Construct:
 
     union_all, intersect_all: `inputs`. relative_complement_all: inputs[0] minus the rest. complement_all: complement of the
     union of inputs. longer_than (intDurGreater): `amount` is the duration. allen: `relation`, two inputs and `mode`.
-    slower_than (impliedSpeedBelow): `position` names the event that gives places, `amount` is in knots.
+    slower_than (impliedSpeedBelow): `position` names the event that gives places, `amount` is in metres per unit of t.
     """
 
     operator: str

@@ -6,7 +6,6 @@ Law: the weights of equal rows summed up to any moment give the answer computed 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,10 +38,6 @@ CHANGES = pa.schema(
         pa.field("weight", pa.int8(), nullable=False),
     ]
 )
-ANSWERS = pa.schema(
-    [pa.field("query", pa.string(), nullable=False), pa.field("version", pa.int32(), nullable=False), *list(CHANGES)[1:]]
-)
-"""CHANGES with the query's id and version instead of its position: what leaves the engine."""
 ANSWERS = pa.schema(
     [
         pa.field("query", pa.string(), nullable=False),  # RegisteredQuery.id
@@ -129,14 +124,6 @@ def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     if not full:
         return NO_CHANGES
     return full[0] if len(full) == 1 else pa.concat_batches(full)
-
-
-def named(batch: pa.RecordBatch, queries: Sequence[tuple[str, int]]) -> pa.Table:
-    """Changes in the ANSWERS schema; `queries` are the (id, version) of the index's queries by position."""
-    positions = batch.column("query")
-    ids = pa.array([name for name, _ in queries], pa.string())
-    versions = pa.array([version for _, version in queries], pa.int32())
-    return pa.Table.from_arrays([ids.take(positions), versions.take(positions), *batch.columns[1:]], schema=ANSWERS)
 
 
 def answers(batch: pa.RecordBatch, ids: Sequence[str], versions: Sequence[int]) -> pa.Table:

@@ -1,0 +1,189 @@
+"""The two halves of a feed's evaluation, each for one partition: keyed by entity, and keyed by the route of emitted rows.
+
+In one process an Evaluator holds all of them; on executors each task holds one, loaded from and stored to its own bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from engine.families import family_of
+from engine.model.batch import SEQ, TIME, Batch, EntityDictionary
+from engine.model.feed import Feed
+from engine.operator import Delivery, Operator, RegisteredQuery, Stage
+from engine.runtime.container import pack, unpack
+from engine.runtime.gate import Admitted, Gate
+
+Name = str
+"""An operator, by its first family."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """An operator with its index over the queries it evaluates."""
+
+    operator: Operator[Any]
+    queries: tuple[RegisteredQuery, ...]
+    index: Any
+
+    @property
+    def name(self) -> Name:
+        return self.operator.families[0]
+
+    @property
+    def keys(self) -> list[tuple[str, int]]:
+        return [query.key for query in self.queries]
+
+
+Plan = Mapping[Name, Running]
+"""The operators that have queries."""
+
+
+def plan_of(queries: Sequence[RegisteredQuery], feed: Feed) -> dict[Name, Running]:
+    """The plan for `queries`; their order inside an operator is kept."""
+    found: dict[Name, tuple[Operator[Any], list[RegisteredQuery]]] = {}
+    for query in queries:
+        operator = family_of(query.specification).operator()
+        found.setdefault(operator.families[0], (operator, []))[1].append(query)
+    return {name: Running(operator, tuple(own), operator.compile(own, feed)) for name, (operator, own) in found.items()}
+
+
+@dataclass(frozen=True)
+class KeyedOutput:
+    """What a keyed partition found: changes (CHANGES) and emitted rows by operator, and what its gate made of the rows."""
+
+    changes: dict[Name, pa.RecordBatch]
+    emitted: dict[Name, pa.RecordBatch]
+    admitted: Admitted
+
+
+class KeyedPartition:
+    """The gate, the dictionary and the keyed state of every operator for a share of the entities."""
+
+    def __init__(self, feed: Feed, plan: Plan, dictionary: EntityDictionary | None = None) -> None:
+        self.feed, self.plan = feed, plan
+        self.gate = Gate(feed)
+        self.dictionary = dictionary if dictionary is not None else EntityDictionary()
+        self.states: dict[Name, Any] = {name: run.operator.keyed.initial(run.index) for name, run in plan.items()}
+
+    def take(self, stamped: pa.Table, watermark: int) -> KeyedOutput:
+        """Rows of this partition in arrival order; `watermark` is the feed's after all partitions' rows."""
+        admitted = self.gate.take(stamped, watermark)
+        arrivals = Batch(one_batch(admitted.accepted), self.dictionary)
+        ordered = Batch(one_batch(admitted.ready), self.dictionary)
+        output = KeyedOutput({}, {}, admitted)
+        for name, run in self.plan.items():
+            batch = ordered if run.operator.delivery is Delivery.ORDERED else arrivals
+            result = run.operator.keyed.step(run.index, self.states[name], batch, watermark)
+            self.states[name] = result.state
+            output.changes[name] = result.changes
+            if result.emitted is not None and result.emitted.num_rows:
+                output.emitted[name] = result.emitted
+        return output
+
+    def migrate(self, plan: Plan, caught_up: KeyedPartition | None) -> None:
+        """Go over to `plan`; `caught_up` shares the dictionary and is given up."""
+        sources = [self] if caught_up is None else [self, caught_up]
+        self.states = {name: _migrated(run.operator.keyed, run, [(part.plan, part.states) for part in sources]) for name, run in plan.items()}
+        self.plan = plan
+
+    def dump(self) -> bytes:
+        parts = {name: run.operator.keyed.dump(run.index, self.states[name]) for name, run in self.plan.items()}
+        return pack({"names": self.dictionary.names}, {"$gate": self.gate.dump(), **parts})
+
+    @classmethod
+    def load(cls, feed: Feed, plan: Plan, data: bytes) -> KeyedPartition:
+        facts, parts = unpack(data)
+        partition = cls(feed, {}, EntityDictionary(facts["names"]))
+        partition.gate = Gate.load(feed, parts.pop("$gate"))
+        partition.plan = plan
+        partition.states = {name: run.operator.keyed.load(run.index, parts[name]) for name, run in plan.items()}
+        return partition
+
+    def counters(self) -> dict[Name, Mapping[str, int]]:
+        return {name: run.operator.keyed.counters(run.index, self.states[name]) for name, run in self.plan.items()}
+
+    def check(self) -> None:
+        self.gate.check()
+        for name, run in self.plan.items():
+            run.operator.keyed.check(run.index, self.states[name])
+
+
+class RelationalPartition:
+    """The relational state of every operator that has one, for a share of the routes."""
+
+    def __init__(self, plan: Plan, dictionary: EntityDictionary | None = None) -> None:
+        self.plan = _relational(plan)
+        self.dictionary = dictionary if dictionary is not None else EntityDictionary()
+        self.states: dict[Name, Any] = {name: _stage(run).initial(run.index) for name, run in self.plan.items()}
+
+    def take(self, emitted: Mapping[Name, Sequence[pa.RecordBatch]], watermark: int) -> dict[Name, pa.RecordBatch]:
+        """Changes found in this partition's emitted rows and in the passing of time."""
+        found = {}
+        for name, run in self.plan.items():
+            rows = emitted_in_order(emitted.get(name, ()))
+            batch = Batch(rows, self.dictionary)
+            result = _stage(run).step(run.index, self.states[name], batch, watermark)
+            self.states[name] = result.state
+            found[name] = result.changes
+        return found
+
+    def migrate(self, plan: Plan, caught_up: RelationalPartition | None) -> None:
+        sources = [self] if caught_up is None else [self, caught_up]
+        relational = _relational(plan)
+        self.states = {name: _migrated(_stage(run), run, [(part.plan, part.states) for part in sources]) for name, run in relational.items()}
+        self.plan = relational
+
+    def dump(self) -> bytes:
+        parts = {name: _stage(run).dump(run.index, self.states[name]) for name, run in self.plan.items()}
+        return pack({"names": self.dictionary.names}, parts)
+
+    @classmethod
+    def load(cls, plan: Plan, data: bytes) -> RelationalPartition:
+        facts, parts = unpack(data)
+        partition = cls({}, EntityDictionary(facts["names"]))
+        partition.plan = _relational(plan)
+        partition.states = {name: _stage(run).load(run.index, parts[name]) for name, run in partition.plan.items()}
+        return partition
+
+    def counters(self) -> dict[Name, Mapping[str, int]]:
+        return {name: _stage(run).counters(run.index, self.states[name]) for name, run in self.plan.items()}
+
+    def check(self) -> None:
+        for name, run in self.plan.items():
+            _stage(run).check(run.index, self.states[name])
+
+
+def one_batch(rows: pa.Table) -> pa.RecordBatch:
+    """The table as one record batch."""
+    batches = rows.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=rows.schema)
+
+
+def emitted_in_order(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Emitted rows of all keyed partitions as one batch sorted by (t, seq), equal ones in the order given."""
+    if not batches:
+        return pa.RecordBatch.from_pylist([], schema=pa.schema([(TIME, pa.int64()), (SEQ, pa.int64())]))
+    rows = batches[0] if len(batches) == 1 else pa.concat_batches(list(batches))
+    t, seq = (rows.column(name).to_numpy(zero_copy_only=False) for name in (TIME, SEQ))
+    order = np.lexsort((seq, t))
+    return rows if (np.diff(order) == 1).all() else rows.take(pa.array(order))
+
+
+def _relational(plan: Plan) -> dict[Name, Running]:
+    return {name: run for name, run in plan.items() if run.operator.relational is not None}
+
+
+def _stage(run: Running) -> Stage[Any, Any]:
+    assert run.operator.relational is not None
+    return run.operator.relational
+
+
+def _migrated(stage: Stage[Any, Any], run: Running, sources: Sequence[tuple[Plan, Mapping[Name, Any]]]) -> Any:
+    parts = [(plan[run.name].index, states[run.name]) for plan, states in sources if run.name in plan]
+    return stage.migrate(run.index, parts) if parts else stage.initial(run.index)

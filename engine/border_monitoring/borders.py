@@ -177,9 +177,7 @@ class _Filler:
         columns, rows = self._size(items, box, depth)
         width, height = (box[2] - box[0]) / columns, (box[3] - box[1]) / rows
         frame = (box[0], box[1], width, height)
-        cells, found = _touched_cells(
-            items, self.kinds, self.coordinates, self.circles, self.bounds, np.array(frame), columns, rows, self.pad
-        )
+        cells, found = _touched_cells(items, self.kinds, self.coordinates, self.circles, self.bounds, np.array(frame), columns, rows, self.pad)
         order = np.argsort(cells, kind="stable")
         found = found[order]
         ends = np.cumsum(np.bincount(cells, minlength=columns * rows)).astype(np.int64)

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from engine.border_monitoring.antimeridian import goes_over, passes_over
 from engine.border_monitoring.borders import Borders
 from engine.border_monitoring.bounds import Bounds, crossings
 from engine.border_monitoring.moves import IN, PASS, UNSURE, meetings
-from engine.border_monitoring.passes import Moves, decide_unsure, pass_times
+from engine.border_monitoring.passes import Moves, decide
 from engine.border_monitoring.plan import TupleClass
-from engine.border_monitoring.shapes import Circle
 from engine.border_monitoring.tuples import LastTuples, advance
-from engine.model.batch import X, Y, Batch
+from engine.model.batch import Batch, X, Y
 
 Floats = npt.NDArray[np.float64]
 Int64s = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32]
+Codes = npt.NDArray[np.int8]
+Bools = npt.NDArray[np.bool_]
+Found = tuple[Ints, Ints, Bools, Bools, Int64s]
+"""Columns of events: row among the class's tuples, monitor, inward, passing, time."""
+
+_NOTHING = -1
 
 _GREATEST = np.finfo(np.float64).max
 
@@ -45,7 +52,7 @@ class CrossingEvents:
     def __len__(self) -> int:
         return len(self.row)
 
-    def take(self, positions: npt.NDArray[np.integer]) -> CrossingEvents:
+    def take(self, positions: npt.NDArray[np.integer[Any]]) -> CrossingEvents:
         return CrossingEvents(*(column[positions] for column in vars(self).values()))
 
 
@@ -78,24 +85,21 @@ def class_events(tuples: TupleClass, last: LastTuples, batch: Batch, geographic:
     if rows is not None:
         entity, t, seq = entity[rows], t[rows], seq[rows]
     before, before_t, before_seq, known = advance(entity, values, t, seq, last.values, last.t, last.seq)
-    found: list[tuple[Ints, Ints, npt.NDArray[np.int8], npt.NDArray[np.bool_], Int64s]] = []
+    found: list[Found] = []
     if tuples.bounds is not None:
         row, box, code = _bound_crossings(tuples.bounds, before, values, known, work)
-        found.append((row, tuples.bounds_monitors[box], code, np.zeros(len(row), np.bool_), t[row]))
+        found.append((row, tuples.bounds_monitors[box], code == IN, np.zeros(len(row), np.bool_), t[row]))
     if tuples.borders is not None:
         found.append(_border_meetings(tuples, tuples.borders, before, values, before_t, t, known, geographic, work))
-    row, monitor, inward, passing, at = found[0] if len(found) == 1 else (np.concatenate(column) for column in zip(*found, strict=True))
+    row, monitor, inward, passing, at = found[0] if len(found) == 1 else _merged(found)
     if len(row) == 0:
         return None
-    if len(found) > 1:
-        order = np.argsort(row, kind="stable")
-        row, monitor, inward, passing, at = row[order], monitor[order], inward[order], passing[order], at[order]
     work.events += len(row)
     x, y = (0, 1) if tuples.of_regions else (values.shape[1] - 2, values.shape[1] - 1)
     return CrossingEvents(
         row=row.astype(np.int64) if rows is None else rows[row],
         monitor=monitor,
-        inward=inward,
+        inward=inward.astype(np.int8),
         passing=passing,
         t=at,
         before_x=before[row, x],
@@ -103,6 +107,13 @@ def class_events(tuples: TupleClass, last: LastTuples, batch: Batch, geographic:
         before_t=before_t[row],
         before_seq=before_seq[row],
     )
+
+
+def _merged(found: Sequence[Found]) -> Found:
+    """All events by row."""
+    row, monitor, inward, passing, at = (np.concatenate(column) for column in zip(*found, strict=True))
+    order = np.argsort(row, kind="stable")
+    return row[order], monitor[order], inward[order], passing[order], at[order]
 
 
 def _tuples_of(tuples: TupleClass, batch: Batch) -> tuple[Int64s | None, Floats]:
@@ -120,7 +131,7 @@ def _tuples_of(tuples: TupleClass, batch: Batch) -> tuple[Int64s | None, Floats]
     return rows, values[rows]
 
 
-def _bound_crossings(index: Bounds, before: Floats, after: Floats, known: npt.NDArray[np.bool_], work: Work) -> tuple[Ints, Ints, npt.NDArray[np.int8]]:
+def _bound_crossings(index: Bounds, before: Floats, after: Floats, known: Bools, work: Work) -> tuple[Ints, Ints, Codes]:
     # An infinite reading lies in every unbounded range; the greatest double stands for it in half-open comparisons.
     if np.isinf(after).any() or np.isinf(before).any():
         before, after = np.clip(before, -_GREATEST, _GREATEST), np.clip(after, -_GREATEST, _GREATEST)
@@ -132,7 +143,7 @@ def _bound_crossings(index: Bounds, before: Floats, after: Floats, known: npt.ND
     return row, box, code
 
 
-def _met(index: Borders, before: Floats, after: Floats, known: npt.NDArray[np.bool_], work: Work):  # type: ignore[no-untyped-def]
+def _met(index: Borders, before: Floats, after: Floats, known: Bools, work: Work) -> tuple[Ints, Ints, Codes, Floats]:
     row, region, code, span, cells, items = meetings(
         before, after, known, index.kinds, index.coordinates, index.regions, index.region_items, index.circles, index.passes_wanted,
         index.grid_boxes, index.grid_sizes, index.cell_first, index.cell_last, index.cell_items, index.cell_grid, index.pad,
@@ -142,35 +153,42 @@ def _met(index: Borders, before: Floats, after: Floats, known: npt.NDArray[np.bo
     return row, region, code, span
 
 
-def _border_meetings(tuples, index, before, after, before_t, t, known, geographic, work):  # type: ignore[no-untyped-def]
-    """(row, monitor, inward, passing, time) of the meetings with borders, a pass as an in and an out."""
+def _border_meetings(
+    tuples: TupleClass, index: Borders, before: Floats, after: Floats, before_t: Int64s, t: Int64s, known: Bools, geographic: bool, work: Work
+) -> Found:
+    """Meetings with borders as events, a pass as an in and an out."""
     row, region, code, span = _met(index, before, after, known, work)
+    over = goes_over(before, after) & known if geographic and index.passes_wanted.any() else None
+    if over is not None and over.any():
+        code[(code == PASS) & over[row]] = _NOTHING
     first, last = t[row], t[row]
-    unsure = np.flatnonzero(code == UNSURE)
-    if len(unsure):
-        at = row[unsure]
-        circles = [tuples.shapes[r] for r in region[unsure].tolist()]
-        decided = decide_unsure(
-            Moves(before[at, :2], after[at, :2], before_t[at], t[at]), circles, index.passes_wanted[region[unsure]]
+    exact = np.flatnonzero((code == UNSURE) | (code == PASS))
+    if len(exact):
+        at = row[exact]
+        wanted = index.passes_wanted[region[exact]] & (True if over is None else ~over[at])
+        shapes = [tuples.shapes[r] for r in region[exact].tolist()]
+        code[exact], first[exact], last[exact] = decide(
+            Moves(before[at, :2], after[at, :2], before_t[at], t[at]), shapes, code[exact], span[exact], wanted
         )
-        code[unsure] = decided.code
-        first[unsure] = np.where(decided.code == PASS, decided.first, first[unsure])
-        last[unsure] = np.where(decided.code == PASS, decided.last, last[unsure])
-    passed = np.flatnonzero(code == PASS)
-    passed = passed[~np.isin(passed, unsure)] if len(unsure) else passed
-    if len(passed):
-        at = row[passed]
-        shapes = [tuples.shapes[r] for r in region[passed].tolist()]
-        first[passed], last[passed] = pass_times(Moves(before[at, :2], after[at, :2], before_t[at], t[at]), shapes, span[passed])
-    keep = code >= 0
+    keep = code != _NOTHING
     row, region, code, first, last = row[keep], region[keep], code[keep], first[keep], last[keep]
+    if over is not None and over.any():
+        moves = np.flatnonzero(over)
+        found = passes_over(Moves(before[moves, :2], after[moves, :2], before_t[moves], t[moves]), tuples.shapes, index.passes_wanted)
+        more = np.array(found, np.int64).reshape(-1, 4)
+        row = np.concatenate([row, moves[more[:, 0]].astype(np.int32)])
+        region = np.concatenate([region, more[:, 1].astype(np.int32)])
+        code = np.concatenate([code, np.full(len(more), PASS, np.int8)])
+        first, last = np.concatenate([first, more[:, 2]]), np.concatenate([last, more[:, 3]])
+    return _as_events(row, tuples.borders_monitors[region], code, first, last)
+
+
+def _as_events(row: Ints, monitor: Ints, code: Codes, first: Int64s, last: Int64s) -> Found:
+    """Each meeting as its event, a pass as its two."""
     passing = code == PASS
-    monitor = tuples.borders_monitors[region]
     if not passing.any():
-        return row, monitor, (code == IN).astype(np.int8), passing, first
+        return row, monitor, code == IN, passing, first
     copies = np.repeat(np.arange(len(row)), np.where(passing, 2, 1))
-    second = np.zeros(len(copies), np.bool_)
-    second[1:] = copies[1:] == copies[:-1]
+    second = np.concatenate([[False], copies[1:] == copies[:-1]])
     passing = passing[copies]
-    inward = np.where(passing, ~second, code[copies] == IN).astype(np.int8)
-    return row[copies], monitor[copies], inward, passing, np.where(second, last[copies], first[copies])
+    return row[copies], monitor[copies], np.where(passing, ~second, code[copies] == IN), passing, np.where(second, last[copies], first[copies])

@@ -159,12 +159,7 @@ def meetings(  # type: ignore[no-untyped-def]
             grid = stack[depth]
             x0, y0, width, height = grid_boxes[grid, 0], grid_boxes[grid, 1], grid_boxes[grid, 2], grid_boxes[grid, 3]
             columns, rows, base = grid_sizes[grid, 0], grid_sizes[grid, 1], grid_sizes[grid, 2]
-            if (
-                east < x0 - spread
-                or west > x0 + columns * width + spread
-                or north < y0 - spread
-                or south > y0 + rows * height + spread
-            ):
+            if east < x0 - spread or west > x0 + columns * width + spread or north < y0 - spread or south > y0 + rows * height + spread:
                 continue
             low = min(max(int(min(max((south - spread - y0) / height, 0.0), rows - 1.0)), 0), rows - 1)
             high = min(max(int(min(max((north + spread - y0) / height, 0.0), rows - 1.0)), 0), rows - 1)
@@ -214,9 +209,7 @@ def meetings(  # type: ignore[no-untyped-def]
                             if seen[item] == i + 1:
                                 continue
                             region = regions[item]
-                            code = _circle_meeting(
-                                int(coordinates[item, 3]), circles, kind != CIRCLE, passes_wanted[region], px, py, qx, qy
-                            )
+                            code = _circle_meeting(int(coordinates[item, 3]), circles, kind != CIRCLE, passes_wanted[region], px, py, qx, qy)
                             if code < 0:
                                 continue
                         seen[item] = i + 1

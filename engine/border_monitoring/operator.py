@@ -15,7 +15,7 @@ from engine.border_monitoring.crossing_events import CrossingEvents, Work, class
 from engine.border_monitoring.plan import BorderIndex, compile_index
 from engine.border_monitoring.transitions import NAMES, Waiting, decide, refill
 from engine.border_monitoring.tuples import LastTuples
-from engine.model.batch import Batch, EntityDictionary
+from engine.model.batch import Batch
 from engine.model.changes import Evidence, changes, concat
 from engine.model.feed import Crs, Feed
 from engine.operator import Operator, Output, RegisteredQuery, Stage
@@ -53,10 +53,7 @@ class BorderStage(Stage[BorderIndex, BorderState]):
         events = None
         if len(batch):
             geographic = index.feed.crs is Crs.GEOGRAPHIC
-            found = [
-                class_events(tuples, last, batch, geographic, state.work)
-                for tuples, last in zip(index.classes, state.last, strict=True)
-            ]
+            found = [class_events(tuples, last, batch, geographic, state.work) for tuples, last in zip(index.classes, state.last, strict=True)]
             parts = [part for part in found if part is not None]
             events = concatenated(parts) if parts else None
             state.position = max(state.position, int(batch.seq.max()))
@@ -96,9 +93,7 @@ class BorderStage(Stage[BorderIndex, BorderState]):
 
     def load(self, index: BorderIndex, data: bytes) -> BorderState:
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            last = [
-                LastTuples(arrays[f"last{c}_values"], arrays[f"last{c}_t"], arrays[f"last{c}_seq"]) for c in range(len(index.classes))
-            ]
+            last = [LastTuples(arrays[f"last{c}_values"], arrays[f"last{c}_t"], arrays[f"last{c}_seq"]) for c in range(len(index.classes))]
             waiting = Waiting(**{name: arrays[f"waiting_{name}"] for name in Waiting.__dataclass_fields__})
             work = Work(*arrays["work"].tolist())
             return BorderState(last, waiting, arrays["since"], int(arrays["position"][0]), work)
@@ -176,9 +171,7 @@ def _interleaved(first: npt.NDArray[np.generic], second: npt.NDArray[np.generic]
     return np.column_stack([first, second]).reshape(-1)
 
 
-def _transition_changes(
-    index: BorderIndex, state: BorderState, events: CrossingEvents | None, batch: Batch, watermark: int
-) -> pa.RecordBatch:
+def _transition_changes(index: BorderIndex, state: BorderState, events: CrossingEvents | None, batch: Batch, watermark: int) -> pa.RecordBatch:
     """Answer rows of transition queries decided by these events and by the watermark."""
     columns = _grouped_events(index, events, batch)
     waiting = state.waiting

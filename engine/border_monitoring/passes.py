@@ -8,6 +8,7 @@ its error of a half, rational numbers decide. On geodesic circles the contacts a
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
@@ -21,6 +22,8 @@ from engine.index.geodesic import distances
 
 Floats = npt.NDArray[np.float64]
 Int64s = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int8]
+Bools = npt.NDArray[np.bool_]
 
 # Samples along a move for the search of a geodesic circle's contacts; a move is cut into pieces of at most this many degrees first.
 _PIECE, _SAMPLES, _HALVINGS = 2.0, 16, 40
@@ -35,8 +38,11 @@ class Moves:
     t0: Int64s
     t1: Int64s
 
+    def take(self, rows: npt.NDArray[np.intp]) -> Moves:
+        return Moves(self.p[rows], self.q[rows], self.t0[rows], self.t1[rows])
 
-def pass_times(moves: Moves, shapes: list[Shape], span: Floats) -> tuple[Int64s, Int64s]:
+
+def _pass_times(moves: Moves, shapes: Sequence[Shape], span: Floats) -> tuple[Int64s, Int64s]:
     """(in, out) times of passes through `shapes[i]` whose fractions `span[i]` = (first, last, error) the kernel found."""
     first = _rounded(moves, span[:, 0], span[:, 2])
     last = _rounded(moves, span[:, 1], span[:, 2])
@@ -61,7 +67,7 @@ def exact_times(moves: Moves, i: int, shape: Shape) -> tuple[int, int]:
     if isinstance(shape, Circle):
         return _circle_times(shape, px, py, qx, qy, length)
     assert isinstance(shape, Polygon)
-    contacts = [s for edge in _near(shape, moves, i) for s in _contacts(edge, px, py, qx, qy)]
+    contacts = [s for edge in _near(shape, moves, i) for s in edge_contacts(edge, px, py, qx, qy)]
     return round(min(contacts) * length), round(max(contacts) * length)
 
 
@@ -73,7 +79,7 @@ def _near(shape: Polygon, moves: Moves, i: int) -> list[list[float]]:
     return rows
 
 
-def _contacts(edge: list[float], px: Fraction, py: Fraction, qx: Fraction, qy: Fraction) -> list[Fraction]:
+def edge_contacts(edge: list[float], px: Fraction, py: Fraction, qx: Fraction, qy: Fraction) -> list[Fraction]:
     """Fractions of the move from p to q at which it meets a closed edge: none, one, or the two ends of a common stretch."""
     ax, ay, bx, by = (Fraction(value) for value in edge)
     dx, dy, ex, ey = qx - px, qy - py, bx - ax, by - ay
@@ -87,7 +93,7 @@ def _contacts(edge: list[float], px: Fraction, py: Fraction, qx: Fraction, qy: F
         return []
     square = dx * dx + dy * dy
     ends = sorted(((ux * dx + uy * dy) / square, ((bx - px) * dx + (by - py) * dy) / square))
-    return [s for s in (max(ends[0], Fraction(0)), min(ends[1], Fraction(1)))] if ends[0] <= 1 and ends[1] >= 0 else []
+    return [max(ends[0], Fraction(0)), min(ends[1], Fraction(1))] if ends[0] <= 1 and ends[1] >= 0 else []
 
 
 def _circle_roots(circle: Circle, px: Fraction, py: Fraction, qx: Fraction, qy: Fraction) -> tuple[Fraction, Fraction, Fraction] | None:
@@ -117,53 +123,54 @@ def _round_root(along: Fraction, sign: int, discriminant: Fraction, square: Frac
     return round(shift + sign * Fraction(isqrt(radicand.numerator * scale * scale // radicand.denominator), scale))
 
 
-@dataclass(frozen=True)
-class Decided:
-    """Codes (-1: no meeting) and, for passes, times."""
+def decide(moves: Moves, shapes: Sequence[Shape], code: Codes, span: Floats, wanted: Bools) -> tuple[Codes, Int64s, Int64s]:
+    """What the kernel's PASS and UNSURE codes come to: (code, in time, out time), code -1 for no meeting.
 
-    code: npt.NDArray[np.int8]
-    first: Int64s
-    last: Int64s
-
-
-def decide_unsure(moves: Moves, circles: list[Circle], wanted: npt.NDArray[np.bool_]) -> Decided:
-    """Decide moves against circles exactly; `wanted[i]`: passes count."""
-    n = len(circles)
-    decided = Decided(np.full(n, -1, np.int8), np.zeros(n, np.int64), np.zeros(n, np.int64))
-    geodesic = np.array([circle.geodesic for circle in circles], np.bool_)
-    for i in np.flatnonzero(~geodesic).tolist():
-        _decide_plane(moves, i, circles[i], decided)
-    rows = np.flatnonzero(geodesic)
-    if len(rows):
-        _decide_geodesic(moves, rows, [circles[i] for i in rows.tolist()], wanted, decided)
-    return decided
+    `span[i]` = (first, last, error) for PASS; `wanted[i]`: a pass counts. Times of IN and OUT are those of the second sample.
+    """
+    code, first, last = code.copy(), moves.t1.copy(), moves.t1.copy()
+    passed = np.flatnonzero(code == PASS)
+    first[passed], last[passed] = _pass_times(moves.take(passed), [shapes[i] for i in passed.tolist()], span[passed])
+    unsure = np.flatnonzero(code == UNSURE)
+    geodesic = np.array([_circle(shapes[i]).geodesic for i in unsure.tolist()], np.bool_)
+    for i in unsure[~geodesic].tolist():
+        _decide_plane(moves, i, _circle(shapes[i]), code, first, last)
+    if geodesic.any():
+        _decide_geodesic(moves, unsure[geodesic], [_circle(shapes[i]) for i in unsure[geodesic].tolist()], wanted, code, first, last)
+    return code, first, last
 
 
-def _decide_plane(moves: Moves, i: int, circle: Circle, decided: Decided) -> None:
+def _circle(shape: Shape) -> Circle:
+    assert isinstance(shape, Circle), "only circles are left undecided"
+    return shape
+
+
+def _decide_plane(moves: Moves, i: int, circle: Circle, code: Codes, first: Int64s, last: Int64s) -> None:
     """The kernel has found both samples outside and a pass wanted: does the move touch the disc?"""
     px, py, qx, qy = (Fraction(float(v)) for v in (*moves.p[i], *moves.q[i]))
+    code[i] = -1
     if _circle_roots(circle, px, py, qx, qy) is not None:
-        decided.code[i] = PASS
-        first, last = exact_times(moves, i, circle)
-        decided.first[i], decided.last[i] = moves.t0[i] + first, moves.t0[i] + last
+        code[i] = PASS
+        inwards, outwards = exact_times(moves, i, circle)
+        first[i], last[i] = moves.t0[i] + inwards, moves.t0[i] + outwards
 
 
 def _decide_geodesic(
-    moves: Moves, rows: npt.NDArray[np.intp], circles: list[Circle], wanted: npt.NDArray[np.bool_], decided: Decided
+    moves: Moves, rows: npt.NDArray[np.intp], circles: Sequence[Circle], wanted: Bools, code: Codes, first: Int64s, last: Int64s
 ) -> None:
     cx, cy = np.array([c.x for c in circles]), np.array([c.y for c in circles])
     radius = np.array([c.radius for c in circles])
     was = distances(cx, cy, moves.p[rows, 0], moves.p[rows, 1]) <= radius
     now = distances(cx, cy, moves.q[rows, 0], moves.q[rows, 1]) <= radius
-    decided.code[rows] = np.where(was == now, -1, np.where(now, IN, OUT))
+    code[rows] = np.where(was == now, -1, np.where(now, IN, OUT))
     for k in np.flatnonzero(~was & ~now & wanted[rows]).tolist():
         i = int(rows[k])
         span = geodesic_contacts(moves.p[i], moves.q[i], circles[k])
         if span is not None:
             length = float(moves.t1[i] - moves.t0[i])
-            decided.code[i] = PASS
-            decided.first[i] = moves.t0[i] + round(span[0] * length)
-            decided.last[i] = moves.t0[i] + round(span[1] * length)
+            code[i] = PASS
+            first[i] = moves.t0[i] + round(span[0] * length)
+            last[i] = moves.t0[i] + round(span[1] * length)
 
 
 def geodesic_contacts(p: Floats, q: Floats, circle: Circle) -> tuple[float, float] | None:
@@ -188,20 +195,20 @@ def geodesic_contacts(p: Floats, q: Floats, circle: Circle) -> tuple[float, floa
     return _edge(beyond, s[max(inside[0] - 1, 0)], s[inside[0]]), _edge(beyond, s[min(inside[-1] + 1, len(s) - 1)], s[inside[-1]])
 
 
-def _least(f: object, low: float, high: float) -> float:
+def _least(f: Callable[[Floats], Floats], low: float, high: float) -> float:
     """Where f is least between two samples, by narrowing a grid of nine."""
     for _ in range(24):
         grid = np.linspace(low, high, 9)
-        k = int(np.argmin(f(grid)))  # type: ignore[operator]
+        k = int(np.argmin(f(grid)))
         low, high = grid[max(k - 1, 0)], grid[min(k + 1, 8)]
     return float(0.5 * (low + high))
 
 
-def _edge(f: object, outside: float, inside: float) -> float:
+def _edge(f: Callable[[Floats], Floats], outside: float, inside: float) -> float:
     """Where f changes sign between a place outside and one inside, by halving; the place inside."""
     for _ in range(_HALVINGS):
         middle = 0.5 * (outside + inside)
-        if f(np.array([middle]))[0] <= 0.0:  # type: ignore[operator]
+        if f(np.array([middle]))[0] <= 0.0:
             inside = middle
         else:
             outside = middle

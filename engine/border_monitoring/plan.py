@@ -16,14 +16,13 @@ import numpy.typing as npt
 
 from engine.border_monitoring.borders import Borders, build_borders
 from engine.border_monitoring.bounds import Bounds, build_bounds
-from engine.border_monitoring.shapes import Circle, Polygon, Rectangle, Shape, polygon_of, shape_of
-from engine.border_monitoring.specification import BorderSpecification, RangeBound, TransitionSpecification
+from engine.border_monitoring.shapes import Circle, Rectangle, Shape, polygon_of, shape_of
+from engine.border_monitoring.specification import BorderSpecification, Range, TransitionSpecification
 from engine.border_monitoring.transitions import NAMES
 from engine.model.batch import X, Y
 from engine.model.conditions import Conditions
 from engine.model.feed import Feed
-
-from engine.model.region import CircleRegion, Region
+from engine.model.region import CircleRegion, PolygonRegion, Region
 from engine.operator import RegisteredQuery
 
 Ints = npt.NDArray[np.int32]
@@ -152,7 +151,7 @@ def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> BorderIndex
     )
 
 
-def _monitor_key(specification: BorderSpecification) -> tuple[Conditions, Region | None, tuple[RangeBound, ...]]:
+def _monitor_key(specification: BorderSpecification) -> tuple[Conditions, Region | None, tuple[Range, ...]]:
     return (specification.where, specification.region, specification.ranges)
 
 
@@ -168,14 +167,14 @@ def _csr(pairs: Sequence[tuple[int, int]], rows: int) -> Csr:
     return Csr(first, entries[np.argsort(keys, kind="stable")])
 
 
-def _classes(monitors: Sequence[tuple[Conditions, Region | None, tuple[RangeBound, ...]]], wants_passes: set[int]) -> tuple[TupleClass, ...]:
+def _classes(monitors: Sequence[tuple[Conditions, Region | None, tuple[Range, ...]]], wants_passes: set[int]) -> tuple[TupleClass, ...]:
     """Tuple classes of the monitors, in order of first appearance.
 
     Ranges over x and y are half-open and regions closed, so they form classes of their own although they see the same tuples.
     """
     members: dict[Hashable, list[int]] = {}
     for number, (where, region, ranges) in enumerate(monitors):
-        members.setdefault((where, region is not None, tuple(bound.column for bound in ranges)), []).append(number)
+        members.setdefault((where, region is not None, tuple(column for column, _, _ in ranges)), []).append(number)
     classes = []
     for (where, of_regions, columns), numbers in members.items():
         if of_regions:
@@ -186,9 +185,9 @@ def _classes(monitors: Sequence[tuple[Conditions, Region | None, tuple[RangeBoun
     return tuple(classes)
 
 
-def _range_class(where: Conditions, columns: tuple[str, ...], numbers: Sequence[int], ranges: Sequence[tuple[RangeBound, ...]]) -> TupleClass:
-    low = np.array([[-np.inf if bound.low is None else bound.low for bound in row] for row in ranges], np.float64)
-    high = np.array([[np.inf if bound.high is None else bound.high for bound in row] for row in ranges], np.float64)
+def _range_class(where: Conditions, columns: tuple[str, ...], numbers: Sequence[int], ranges: Sequence[tuple[Range, ...]]) -> TupleClass:
+    low = np.array([[-np.inf if low is None else low for _, low, _ in row] for row in ranges], np.float64)
+    high = np.array([[np.inf if high is None else high for _, _, high in row] for row in ranges], np.float64)
     return TupleClass(where, columns, False, None, np.empty(0, np.int32), (), build_bounds(low, high), np.array(numbers, np.int32))
 
 
@@ -210,6 +209,7 @@ def _region_class(where: Conditions, numbers: Sequence[int], regions: Sequence[R
 def _shape(region: Region, passes: bool) -> Shape:
     if isinstance(region, CircleRegion):
         return Circle(region.x, region.y, region.radius, region.geodesic)
+    assert isinstance(region, PolygonRegion)
     return polygon_of(region.geometry) if passes else shape_of(region.geometry)
 
 

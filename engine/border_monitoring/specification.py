@@ -1,25 +1,18 @@
-"""Specifications of the families `border` and `transition`, checked completely (CONTRACT 2.1, 2.2)."""
+"""Specifications of the families `border` and `transition` (CONTRACT 2.1, 2.2)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from engine.border_monitoring.transitions import NAMES
 from engine.model.conditions import Conditions
-from engine.model.documents import Node
 from engine.model.region import Region
 from engine.specification import COMMON_KEYS, Context
 
-MOST_DIMENSIONS = 9
-
-
-@dataclass(frozen=True)
-class RangeBound:
-    """One dimension of a box of ranges: `[low, high)` over a column, None = unbounded."""
-
-    column: str
-    low: float | None
-    high: float | None
+Range = tuple[str, float | None, float | None]
+"""One dimension of a box of ranges: column, low, high of `[low, high)`; None = unbounded."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +25,7 @@ class BorderSpecification:
     name: str
     where: Conditions
     region: Region | None = None
-    ranges: tuple[RangeBound, ...] = ()
+    ranges: tuple[Range, ...] = ()
     segments: bool = False
 
 
@@ -44,61 +37,41 @@ class TransitionSpecification(BorderSpecification):
     types: tuple[str, ...] = NAMES
 
 
-def check_border(node: Node, context: Context) -> BorderSpecification:
-    """The checked border query; what is wrong with it is noted in the node's faults and the result is then of no use."""
-    node.expect_object((*COMMON_KEYS, "region", "ranges", "segments"))
-    where = context.where(node)
-    region, ranges = _watched(node, context)
-    segments = bool(node.get("segments").boolean(default=False))
-    if segments and node.has("ranges"):
-        node.get("segments").fault("needs a region: a move through ranges has no straight line; leave it out")
-    return BorderSpecification(context.name(node), where, region, ranges, segments)
+def check(document: Mapping[str, Any], context: Context) -> BorderSpecification:
+    """The specification of a document of either family. What is wrong is noted in `context`; the result is then of no use."""
+    transition = document["family"] == "transition"
+    own = ("within", "types") if transition else ("segments",)
+    required = ("family", "within") if transition else ("family",)
+    context.object(document, required=required, optional=(*COMMON_KEYS, "region", "ranges", *own))
+    where = context.at("where").where(document.get("where", []))
+    region, ranges = _watched(document, context)
+    name = document.get("name", "")
+    if not transition:
+        return BorderSpecification(name, where, region, ranges, _segments(document, context))
+    within = context.at("within").duration(document["within"]) if "within" in document else None
+    return TransitionSpecification(name, where, region, ranges, within=within or 0, types=_types(document, context))
 
 
-def check_transition(node: Node, context: Context) -> TransitionSpecification:
-    """The checked transition query; faults as for `check_border`."""
-    node.expect_object((*COMMON_KEYS, "region", "ranges", "within", "types"))
-    where = context.where(node)
-    region, ranges = _watched(node, context)
-    within = context.duration(node.get("within"), required=True)
-    return TransitionSpecification(context.name(node), where, region, ranges, within=within or 0, types=_types(node.get("types")))
-
-
-def _watched(node: Node, context: Context) -> tuple[Region | None, tuple[RangeBound, ...]]:
-    if node.has("region") == node.has("ranges"):
-        node.fault("must have either 'region' or 'ranges'" + (", not both" if node.has("region") else ""))
+def _watched(document: Mapping[str, Any], context: Context) -> tuple[Region | None, tuple[Range, ...]]:
+    if ("region" in document) == ("ranges" in document):
+        context.fault("must have either 'region' or 'ranges'" + (", not both" if "region" in document else ""))
         return None, ()
-    if node.has("region"):
-        return context.region(node.get("region")), ()
-    return None, _ranges(node.get("ranges"), context)
+    if "region" in document:
+        return context.at("region").region(document["region"]), ()
+    return None, context.at("ranges").ranges(document["ranges"])
 
 
-def _ranges(node: Node, context: Context) -> tuple[RangeBound, ...]:
-    members = list(node.members())
-    if isinstance(node.value, dict) and not 1 <= len(members) <= MOST_DIMENSIONS:
-        node.fault(f"must have 1 to {MOST_DIMENSIONS} columns, not {len(members)}")
-    bounds = []
-    for column, child in members:
-        if context.column(child, column, numeric=True):
-            low, high = _ends(child)
-            bounds.append(RangeBound(column, low, high))
-    return tuple(sorted(bounds, key=lambda bound: bound.column))
+def _segments(document: Mapping[str, Any], context: Context) -> bool:
+    here = context.at("segments")
+    segments = here.boolean(document.get("segments", False))
+    if segments and "ranges" in document:
+        here.fault("needs a region: a move through ranges is no straight line in x, y; leave the key out")
+    return segments
 
 
-def _ends(node: Node) -> tuple[float | None, float | None]:
-    """Ends of `[low, high)`; null is unbounded."""
-    ends = node.items(least=2, most=2, what="ends: low, high (null for unbounded)")
-    if len(ends) != 2:
-        return None, None
-    low, high = (None if end.null else end.number(required=True) for end in ends)
-    if low is not None and high is not None and low >= high:
-        node.fault(f"holds no value: low {low:g} must be less than high {high:g} (high is not in the range)")
-    return low, high
-
-
-def _types(node: Node) -> tuple[str, ...]:
+def _types(document: Mapping[str, Any], context: Context) -> tuple[str, ...]:
     """The asked types, each once, in the order of `NAMES`."""
-    if not node.present:
-        return NAMES
-    asked = [item.choice(NAMES) for item in node.items(least=1, what="types")]
+    here = context.at("types")
+    given = here.items(document.get("types", NAMES), least=1, what="types")
+    asked = [here.at(i).choice(name, NAMES) for i, name in enumerate(given)]
     return tuple(name for name in NAMES if name in asked)

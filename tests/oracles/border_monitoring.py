@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from math import isqrt
 from typing import Any
 
@@ -53,16 +54,13 @@ def is_tuple(row: Row, document: Mapping[str, Any]) -> bool:
     for column, operator, constant in document.get("where", []):
         if row.get(column) is None or not COMPARE[operator](row[column], constant):
             return False
-    needed = document["ranges"] if "ranges" in document else ("x", "y")
+    needed = document.get("ranges", ("x", "y"))
     return all(row.get(column) is not None for column in needed)
 
 
 def inside(row: Row, document: Mapping[str, Any], geographic: bool) -> bool:
     if "ranges" in document:
-        return all(
-            (low is None or low <= row[column]) and (high is None or row[column] < high)
-            for column, (low, high) in document["ranges"].items()
-        )
+        return all((low is None or low <= row[column]) and (high is None or row[column] < high) for column, (low, high) in document["ranges"].items())
     region = document["region"]
     if "center" in region:
         return in_circle(row["x"], row["y"], region, geographic)
@@ -77,7 +75,7 @@ def in_circle(x: float, y: float, circle: Mapping[str, Any], geographic: bool) -
 
 def crossings(tuples: Sequence[Row], document: Mapping[str, Any], geographic: bool) -> Iterable[tuple[str, int, Row, Row]]:
     """(kind, t, d(k-1), d(k)) of the entity's in and out events in order."""
-    for before, after in zip(tuples, tuples[1:], strict=False):
+    for before, after in pairwise(tuples):
         was, now = inside(before, document, geographic), inside(after, document, geographic)
         if was != now:
             yield ("in" if now else "out"), after["t"], before, after
@@ -98,7 +96,12 @@ def contact_times(before: Row, after: Row, region: Mapping[str, Any], geographic
     if "center" in region:
         assert not geographic, "geodesic circles are compared by sampling, see the test"
         return circle_times(p, q, region, t0, length)
-    fractions = [s for a, b in edges_of(region) for s in edge_contacts(p, q, a, b)]
+    moves = [(p, q)]
+    if geographic and abs(q[0] - p[0]) > 180:
+        # The short way round: the same move on both sides of the antimeridian.
+        turn = 360 if q[0] < p[0] else -360
+        moves = [(p, (q[0] + turn, q[1])), ((p[0] - turn, p[1]), q)]
+    fractions = [s for p, q in moves for a, b in edges_of(region) for s in edge_contacts(p, q, a, b)]
     return (t0 + round(min(fractions) * length), t0 + round(max(fractions) * length)) if fractions else None
 
 
@@ -107,7 +110,7 @@ def edges_of(region: Mapping[str, Any]) -> Iterable[tuple[tuple[Fraction, Fracti
     for rings in polygons:
         for ring in rings:
             points = [(Fraction(x), Fraction(y)) for x, y in ring]
-            yield from zip(points, points[1:], strict=False)
+            yield from pairwise(points)
 
 
 def edge_contacts(p: Any, q: Any, a: Any, b: Any) -> list[Fraction]:

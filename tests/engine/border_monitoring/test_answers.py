@@ -1,0 +1,126 @@
+"""The stage gives the oracle's answers, whatever the batches, dumps and migrations."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.model.batch import EntityDictionary
+from tests.engine.border_monitoring.worlds import (
+    GLOBE,
+    OPERATOR,
+    PLANE,
+    STAGE,
+    answers_in,
+    batch_of,
+    documents,
+    ordered,
+    registered,
+    run,
+    streams,
+)
+from tests.oracles.border_monitoring import answers
+
+seeds = st.integers(0, 1000)
+
+
+@given(st.lists(documents(), min_size=1, max_size=6), streams(), seeds)
+@settings(max_examples=300, deadline=None)
+def test_plane_answers_are_the_oracles_in_any_batches(queries, rows, seed):
+    expected = answers(rows, queries)
+    assert run(queries, rows, PLANE) == expected
+    assert run(queries, rows, PLANE, random.Random(seed)) == expected
+
+
+@given(st.lists(documents(), min_size=1, max_size=4), streams(scale=7))
+@settings(max_examples=150, deadline=None)
+def test_places_off_the_grid_and_passes_between_them(queries, rows):
+    assert run(queries, rows, PLANE) == answers(rows, queries)
+
+
+@given(st.lists(documents(globe=True), min_size=1, max_size=4), streams(), seeds)
+@settings(max_examples=100, deadline=None)
+def test_globe_answers_are_the_oracles(queries, rows, seed):
+    assert run(queries, rows, GLOBE, random.Random(seed)) == answers(rows, queries, geographic=True)
+
+
+@given(st.lists(documents(kinds=["ranges"]), min_size=1, max_size=8), streams())
+@settings(max_examples=200, deadline=None)
+def test_ranges_of_one_to_nine_columns(queries, rows):
+    assert run(queries, rows, PLANE) == answers(rows, queries)
+
+
+@given(st.lists(documents(), min_size=1, max_size=4), streams(), st.integers(2, 4))
+@settings(max_examples=100, deadline=None)
+def test_partitions_by_entity_together_give_the_answers(queries, rows, partitions):
+    total: Counter = Counter()
+    last = max((row["t"] for row in rows), default=0)
+    index = OPERATOR.compile(registered(queries, PLANE), PLANE)
+    for p in range(partitions):
+        own = [row for row in ordered(rows) if hash(row["entity"]) % partitions == p]
+        output = STAGE.step(index, STAGE.initial(index), batch_of(own, EntityDictionary()), last + 1)
+        total += answers_in(output.changes, index.queries)
+    assert total == answers(rows, queries)
+
+
+def test_worlds_hold_what_they_should_test():
+    """The strategies reach passes, stays, equal times: else the comparisons above would say little."""
+    seen: Counter = Counter()
+
+    @given(st.lists(documents(), min_size=1, max_size=4), streams())
+    @settings(max_examples=300, deadline=None, database=None, derandomize=True)
+    def collect(queries, rows):
+        found = answers(rows, queries)
+        for _, kind, _, start, end, _ in found:
+            seen[kind] += 1
+            seen["instant pass"] += kind == "passed" and start == end
+        outs = {(query, entity, evidence) for query, kind, entity, _, _, evidence in found if kind == "out"}
+        seen["pass between samples"] += sum(kind == "in" and (query, entity, evidence) in outs for query, kind, entity, _, _, evidence in found)
+
+    collect()
+    for kind in ("in", "out", "passed", "returned", "stayed_in", "stayed_out", "instant pass", "pass between samples"):
+        assert seen[kind] > 5, kind
+
+
+def row(seq: int, t: int, x: float | None, y: float | None = 0.0, entity: str = "1") -> dict:
+    return {"entity": entity, "t": t, "seq": seq, "x": x, "y": y if x is not None else None}
+
+
+SQUARE = {"type": "Polygon", "coordinates": [[[0, 0], [2, 0], [2, 2], [0, 2], [0, 0]]]}
+
+
+def steps(document, batches, feed=PLANE):
+    """Facts (kind, start, end) after each (rows, watermark)."""
+    index = OPERATOR.compile(registered([document], feed), feed)
+    state, dictionary, told = STAGE.initial(index), EntityDictionary(), []
+    for rows, watermark in batches:
+        output = STAGE.step(index, state, batch_of(rows, dictionary), watermark)
+        state = output.state
+        told.append(sorted((kind, start, end) for _, kind, _, start, end, _ in answers_in(output.changes, index.queries)))
+    return told
+
+
+def test_a_stay_is_told_when_the_watermark_passes_its_time_though_the_entity_is_silent():
+    stay = {"family": "transition", "region": SQUARE, "within": 5}
+    told = steps(stay, [([row(0, 0, 9.0), row(1, 1, 1.0)], 1), ([], 6), ([], 7), ([], 99)])
+    assert told == [[], [], [("stayed_in", 1, 6)], []]
+
+
+def test_an_out_exactly_at_the_bound_has_passed():
+    passing = {"family": "transition", "region": SQUARE, "within": 5}
+    told = steps(passing, [([row(0, 0, 9.0), row(1, 1, 1.0)], 6), ([row(2, 6, 9.0)], 6), ([], 99)])
+    assert told == [[], [("passed", 1, 6)], [("stayed_out", 6, 11)]]
+
+
+def test_an_out_one_tick_later_comes_after_the_stay():
+    told = steps({"family": "transition", "region": SQUARE, "within": 5}, [([row(0, 0, 9.0), row(1, 1, 1.0), row(2, 7, 9.0)], 7)])
+    assert told == [[("stayed_in", 1, 6)]]
+
+
+def test_many_timers_of_many_entities_and_bounds_fire_in_their_watermarks():
+    documents_ = [{"family": "transition", "region": SQUARE, "within": within, "types": ["stayed_in"]} for within in (3, 10, 3, 700)]
+    rows = [row(2 * i + k, i + k, 9.0 if k == 0 else 1.0, entity=f"e{i}") for i in range(400) for k in (0, 1)]
+    assert run(documents_, rows, PLANE, random.Random(3)) == answers(rows, documents_)

@@ -62,6 +62,9 @@ class OwnedSerializer(serializers.ModelSerializer[Any]):
 class OwnedView(GenericViewSet[Any]):
     """Base of the views of owned things: what the user cannot see is not there (404), what they may not change is refused (403)."""
 
+    throttle_action: str | None = None
+    """The rate of the address (`REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"]`), set where the address is."""
+
     def get_queryset(self) -> models.QuerySet[Any]:
         manager: Any = self.queryset
         return manager.visible_to(self.request.user).with_editable(self.request.user)

@@ -26,6 +26,7 @@ class Resolution(models.TextChoices):
     PERSON = "person", "By a person"
     ENDED = "ended", "The interval ended"
     WITHDRAWN = "withdrawn", "The answer was withdrawn"
+    REMOVED = "removed", "The query was removed"
 
 
 class Alert(models.Model):
@@ -115,6 +116,7 @@ class Delivery(models.Model):
     channel = models.ForeignKey(Channel, models.CASCADE, related_name="deliveries")
     webhook_id = models.UUIDField(default=uuid.uuid4, unique=True)
     test = models.BooleanField(default=False)
+    body = models.TextField(help_text="The message, the same at every attempt.")
     created_at = models.DateTimeField(default=timezone.now)
     attempts = models.PositiveIntegerField(default=0)
     next_at = models.DateTimeField(default=timezone.now)

@@ -12,11 +12,3 @@ def secret_key_is_given(**_: Any) -> list[Error]:
     if settings.SECRET_KEY_GIVEN or settings.DEBUG:
         return []
     return [Error("SECRET_KEY is not set.", hint="Set SECRET_KEY to 50 random characters or more in the environment.", id="vedette.E001")]
-
-
-@register(Tags.security, deploy=True)
-def loopback_webhooks_are_off(**_: Any) -> list[Error]:
-    """Webhooks to loopback reach services that trust the machine."""
-    if not settings.WEBHOOK_ALLOW_LOOPBACK:
-        return []
-    return [Error("VEDETTE_WEBHOOK_LOOPBACK is on.", hint="Leave it out in production.", id="vedette.E002")]

@@ -1,9 +1,44 @@
 """All addresses of the site."""
 
 from django.contrib import admin
-from django.urls import URLPattern, URLResolver, path
+from django.contrib.auth.views import LogoutView
+from django.urls import URLPattern, URLResolver, include, path
+from drf_spectacular.views import SpectacularAPIView
+
+from webapp.accounts.login import Login
+from webapp.accounts.views import account
+from webapp.alerts.views import alerts
+from webapp.config.health import healthz
+from webapp.feeds.plan import plan
+from webapp.feeds.views import feeds, regions
+from webapp.live.views import live
+from webapp.queries.views import queries, query, query_new
+
+api = [
+    path("", include("webapp.accounts.urls")),
+    path("", include("webapp.feeds.urls")),
+    path("", include("webapp.queries.urls")),
+    path("", include("webapp.detections.urls")),
+    path("", include("webapp.alerts.urls")),
+    path("", include("webapp.jobs.urls")),
+]
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("", live, name="live"),
+    path("queries/", queries, name="queries"),
+    path("queries/new", query_new, name="query-new"),
+    path("queries/<int:pk>", query, name="query"),
+    path("alerts/", alerts, name="alerts"),
+    path("alerts/<int:pk>", alerts, name="alert"),
+    path("regions/", regions, name="regions"),
+    path("feeds/", feeds, name="feeds"),
+    path("feeds/<slug:name>/plan", plan, name="feed-plan"),
+    path("account/", account, name="account"),
+    path("login/", Login.as_view(), name="login"),
+    path("logout/", LogoutView.as_view(), name="logout"),
+    path("healthz", healthz, name="healthz"),
+    path("api/schema/", SpectacularAPIView.as_view(), name="api-schema"),
+    path("api/v1/", include(api)),
     path("admin/", admin.site.urls),
 ]
 handler400 = "webapp.config.errors.bad_request"

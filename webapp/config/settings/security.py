@@ -71,7 +71,6 @@ LOGIN_ATTEMPTS_PER_ACCOUNT = 10
 LOGIN_ATTEMPTS_PER_ADDRESS = 50
 LOGIN_WINDOW_SECONDS = 900
 
-# Webhooks may then also go to loopback addresses and to any port: for tests and for a receiver on the same machine.
-WEBHOOK_ALLOW_LOOPBACK = flag("VEDETTE_WEBHOOK_LOOPBACK", False)
+# Webhooks go to public addresses on these ports only; into the networks named here (CIDR, separated by commas) on any port.
 WEBHOOK_PORTS = (80, 443, 8080, 8443)
-
+WEBHOOK_NETWORKS = names("VEDETTE_WEBHOOK_NETWORKS", [])

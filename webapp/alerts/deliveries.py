@@ -1,0 +1,220 @@
+"""From an alert to a message at its receiver: planned, grouped, sent and then marked as sent.
+
+Each step is safe to repeat and to run twice at once: an alert is planned under its row's lock, a message is made under its channel's,
+and sent by whoever hits its row with a conditional update. A crash between sending and marking sends again with the same id.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+from django.utils import timezone
+
+from webapp.accounts.models import User
+from webapp.alerts.models import Alert, Channel, Delivery, Notification
+from webapp.alerts.selectors import alert_row
+from webapp.alerts.webhooks import Answer, new_secret, post
+from webapp.queries.models import Query, Severity
+
+PLAN_AT_ONCE = 2_000
+LISTED_IN_ONE_MESSAGE = 100
+RETRY_AFTER = [timedelta(seconds=s) for s in (5, 30, 300, 1_800, 7_200, 28_800, 86_400)]
+"""Waits after the first, second, ... failed attempt; after the last one the message is given up."""
+CLAIM = timedelta(seconds=30)
+OLD_SECRET_LIVES = timedelta(hours=24)
+BROKEN_AFTER = 5
+"""Failures in a row after which a channel is sent one message at a time, until one arrives."""
+
+
+def notifications_plan() -> int:
+    """Decides for new alerts which channels they go to; how many alerts were looked at."""
+    with transaction.atomic():
+        alerts = list(Alert.objects.select_for_update(skip_locked=True).filter(planned_at=None).order_by("id")[:PLAN_AT_ONCE])
+        if alerts:
+            wanted = [Notification(alert=alert, channel=channel) for channel in _channels() for alert in _wanted(channel, alerts)]
+            Notification.objects.bulk_create(wanted, ignore_conflicts=True, batch_size=1000)
+            Alert.objects.filter(pk__in=[alert.pk for alert in alerts]).update(planned_at=timezone.now())
+    return len(alerts)
+
+
+def _channels() -> list[Channel]:
+    return list(Channel.objects.filter(enabled=True).select_related("owner").prefetch_related("queries"))
+
+
+def _wanted(channel: Channel, alerts: Sequence[Alert]) -> list[Alert]:
+    """The alerts that are for this channel: severe enough, of its queries, and of a query that its owner may see."""
+    severities = Severity.values
+    grave = [alert for alert in alerts if severities.index(alert.severity) >= severities.index(channel.min_severity)]
+    chosen = {query.pk for query in channel.queries.all()}
+    of_interest = [alert for alert in grave if not chosen or alert.query_id in chosen]
+    if not of_interest:
+        return []
+    visible = set(
+        Query.objects.visible_to(channel.owner).filter(pk__in={alert.query_id for alert in of_interest}).values_list("pk", flat=True)
+    )
+    return [alert for alert in of_interest if alert.query_id in visible]
+
+
+def deliveries_prepare(now: datetime | None = None) -> int:
+    """Makes messages of planned notifications within each channel's rate; how many were made."""
+    moment = now or timezone.now()
+    waiting = Notification.objects.filter(delivery=None, channel__enabled=True).order_by().values_list("channel", flat=True).distinct()
+    return sum(_prepare(channel_id, moment) for channel_id in waiting)
+
+
+@transaction.atomic
+def _prepare(channel_id: int, now: datetime) -> int:
+    """One message for each alert while that stays well within the rate, else one for all that wait."""
+    channel = Channel.objects.select_for_update(skip_locked=True).filter(pk=channel_id).first()
+    if channel is None:
+        return 0
+    budget = channel.per_minute - channel.deliveries.filter(created_at__gt=now - timedelta(minutes=1), test=False).count()
+    if budget <= 0:
+        return 0
+    waiting = Notification.objects.filter(channel=channel, delivery=None).select_related("alert__acknowledged_by").order_by("id")
+    if waiting[: budget // 2 + 1].count() <= budget // 2:
+        groups = [[notification] for notification in waiting]
+        for group in groups:
+            _make(channel, Notification.objects.filter(pk=group[0].pk), group, now)
+        return len(groups)
+    last = waiting.values_list("pk", flat=True).last()
+    _make(channel, Notification.objects.filter(channel=channel, delivery=None, pk__lte=last), list(waiting[:LISTED_IN_ONE_MESSAGE]), now)
+    return 1
+
+
+def _make(channel: Channel, rows: QuerySet[Notification], listed: Sequence[Notification], now: datetime) -> None:
+    body = message([_told(notification.alert) for notification in listed], count=rows.count(), now=now)
+    rows.update(delivery=Delivery.objects.create(channel=channel, body=body, created_at=now, next_at=now))
+
+
+def _told(alert: Alert) -> dict[str, Any]:
+    return {**alert_row(alert), "query_name": alert.query.name, "feed": alert.feed.name}
+
+
+def message(alerts: Sequence[dict[str, Any]], *, count: int, now: datetime) -> str:
+    """The message's JSON text: what happened, to how many alerts, and the first of them."""
+    return json.dumps(
+        {"type": "alerts.opened", "timestamp": now.isoformat(), "data": {"count": count, "alerts": list(alerts)}}, separators=(",", ":")
+    )
+
+
+def channels_due(now: datetime | None = None) -> list[int]:
+    """The channels for which a message is due."""
+    return list(_due(now or timezone.now()).order_by().values_list("channel", flat=True).distinct())
+
+
+def _due(now: datetime) -> QuerySet[Delivery]:
+    free = Q(claimed_until=None) | Q(claimed_until__lte=now)
+    return Delivery.objects.filter(free, sent_at=None, failed_at=None, next_at__lte=now, channel__enabled=True)
+
+
+def channel_send(*, channel_id: int, seconds: float = 20.0) -> int:
+    """Sends what is due for one channel, oldest first, for at most about `seconds`; how many attempts were made."""
+    attempts = 0
+    end = timezone.now() + timedelta(seconds=seconds)
+    while (now := timezone.now()) < end:
+        due = _due(now).filter(channel=channel_id).select_related("channel").order_by("id").first()
+        if due is None:
+            break
+        if _claim(due, now):
+            answer = _send(due, now)
+            delivery_settle(delivery=due, answer=answer)
+            attempts += 1
+            if not answer.ok and due.channel.failures >= BROKEN_AFTER:
+                break
+    return attempts
+
+
+def _claim(delivery: Delivery, now: datetime) -> bool:
+    """Whether this caller alone may send `delivery` now. The attempt counts before it is made: a crash in it is one too."""
+    claimed = _due(now).filter(pk=delivery.pk).update(claimed_until=now + CLAIM, attempts=F("attempts") + 1)
+    if claimed:
+        delivery.refresh_from_db()
+    return claimed == 1
+
+
+def _send(delivery: Delivery, now: datetime) -> Answer:
+    return post(
+        url=delivery.channel.url, secrets_in_use=_secrets(delivery.channel, now), webhook_id=str(delivery.webhook_id), body=delivery.body, now=now
+    )
+
+
+def _secrets(channel: Channel, now: datetime) -> list[str]:
+    """The signing secrets in use: during a rotation the old one too."""
+    rotating = channel.old_secret and channel.old_secret_until is not None and now < channel.old_secret_until
+    return [channel.secret, channel.old_secret] if rotating else [channel.secret]
+
+
+def delivery_settle(*, delivery: Delivery, answer: Answer) -> None:
+    """Writes down what became of an attempt: sent, to be tried again, or given up."""
+    now = timezone.now()
+    channel = Channel.objects.filter(pk=delivery.channel_id)
+    delivery.status_code, delivery.error, delivery.claimed_until = answer.status, answer.error, None
+    if answer.ok:
+        delivery.sent_at = now
+        channel.update(failures=0)
+    else:
+        if answer.gone:
+            channel.update(enabled=False, disabled_reason="The receiver answered 410 Gone.")
+            delivery.failed_at = now
+        elif delivery.attempts > len(RETRY_AFTER):
+            delivery.failed_at = now
+        else:
+            # Jitter, so that messages that failed together do not come back together.
+            delivery.next_at = now + RETRY_AFTER[delivery.attempts - 1] * random.uniform(0.8, 1.2)  # noqa: S311  not a secret
+        channel.update(failures=F("failures") + 1)
+    delivery.save(update_fields=["status_code", "error", "claimed_until", "sent_at", "failed_at", "next_at"])
+    delivery.channel.refresh_from_db(fields=["failures", "enabled"])
+
+
+def channel_rotate(*, channel: Channel) -> str:
+    """A new secret; messages carry signatures of both for a day. The new one."""
+    channel.old_secret, channel.old_secret_until = channel.secret, timezone.now() + OLD_SECRET_LIVES
+    channel.secret = new_secret()
+    channel.save(update_fields=["secret", "old_secret", "old_secret_until"])
+    return channel.secret
+
+
+def channel_test(*, channel: Channel) -> Answer:
+    """Sends a message that says it is a test, once and at once."""
+    now = timezone.now()
+    body = json.dumps({"type": "test", "timestamp": now.isoformat(), "data": {"text": f"A test of the channel {channel.name}."}})
+    delivery = Delivery.objects.create(channel=channel, test=True, body=body, attempts=1, claimed_until=now + CLAIM)
+    answer = _send(delivery, now)
+    delivery.status_code, delivery.error, delivery.claimed_until = answer.status, answer.error, None
+    if answer.ok:
+        delivery.sent_at = now
+    else:
+        delivery.failed_at = now
+    delivery.save(update_fields=["status_code", "error", "claimed_until", "sent_at", "failed_at"])
+    return answer
+
+
+def channel_create(*, owner: User, queries: Sequence[Query] = (), **fields: Any) -> Channel:
+    """A new channel with a fresh secret."""
+    channel = Channel.objects.create(owner=owner, secret=new_secret(), **fields)
+    channel.queries.set(queries)
+    return channel
+
+
+def channel_update(*, channel: Channel, queries: Sequence[Query] | None = None, **fields: Any) -> Channel:
+    """Changes what is given; switching on again forgets why it was switched off."""
+    for name, value in fields.items():
+        setattr(channel, name, value)
+    if fields.get("enabled"):
+        channel.disabled_reason, channel.failures = "", 0
+    channel.save()
+    if queries is not None:
+        channel.queries.set(queries)
+    return channel
+
+
+def channel_delete(*, channel: Channel) -> None:
+    """Removes the channel with what waits for it."""
+    channel.delete()

@@ -1,0 +1,27 @@
+"""Filters of the alerts list."""
+
+from __future__ import annotations
+
+import django_filters
+
+from webapp.alerts.models import Alert, AlertState
+from webapp.queries.models import Severity
+
+
+class AlertFilter(django_filters.FilterSet):
+    """`?feed=city&query=3&state=new&state=acknowledged&severity=high&kind=in&entity=car-1&from=&to=`."""
+
+    feed = django_filters.CharFilter(field_name="feed__name")
+    query = django_filters.BaseInFilter(field_name="query_id")
+    state = django_filters.MultipleChoiceFilter(choices=AlertState.choices)
+    severity = django_filters.MultipleChoiceFilter(choices=Severity.choices)
+    kind = django_filters.CharFilter()
+    entity = django_filters.CharFilter(method="of_entity")
+
+    class Meta:
+        model = Alert
+        fields = ("feed", "query", "state", "severity", "kind", "entity")
+
+    def of_entity(self, found: object, name: str, value: str) -> object:
+        """Alerts in which the entity takes part."""
+        return found.filter(entities__contains=[value])  # type: ignore[attr-defined]

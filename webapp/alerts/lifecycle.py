@@ -1,0 +1,126 @@
+"""Which answers open an alert, and which end it. One open interval is one alert.
+
+- `border`: being inside is an interval; `in` opens, the next `out` of the same entity ends. The same the other way round, for who wants
+  to be told of everything that leaves.
+- Families that answer with intervals: the alert is open while the answer's end is null.
+- All others are instants or closed already: the alert waits for a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from django.utils import timezone
+
+from webapp.alerts.models import Alert, AlertState, Resolution
+
+ENDED_BY: Mapping[tuple[str, str], str] = {("border", "in"): "out", ("border", "out"): "in"}
+"""(family, kind) of an opening answer -> kind of the answer that ends it."""
+
+OpenKey = tuple[int, str, tuple[str, ...]]
+"""Query, opening kind, entities."""
+
+
+class Change(Protocol):
+    """A fact as the sink has just stored it (`detections.facts.Stored`)."""
+
+    @property
+    def key(self) -> bytes: ...
+    @property
+    def query_id(self) -> int: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def entities(self) -> list[str]: ...
+    @property
+    def value(self) -> str | None: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int | None: ...
+    @property
+    def weight(self) -> int: ...
+    @property
+    def new(self) -> bool:
+        """Whether it was not stated before: what was found in history and ends now opens no alert."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a query's alerts are made from."""
+
+    family: str
+    severity: str
+    kinds: frozenset[str]
+
+
+@dataclass
+class Ledger:
+    """The alerts that a batch may touch. Facts are taken in order of time, so the outcome does not depend on batch boundaries."""
+
+    feed_id: int
+    rules: Mapping[int, Rule]
+    by_key: dict[bytes, Alert]
+    open: dict[OpenKey, list[Alert]]
+    changed: dict[bytes, Alert] = field(default_factory=dict)
+
+    def take(self, fact: Change) -> None:
+        """Opens, ends, withdraws or opens again what `fact` says."""
+        rule = self.rules.get(fact.query_id)
+        if rule is None:
+            return
+        if fact.weight and (opening := ENDED_BY.get((rule.family, fact.kind))) is not None:
+            for alert in self.open.pop((fact.query_id, opening, tuple(fact.entities)), []):
+                self._resolve(alert, Resolution.ENDED, end=fact.start, closing_key=fact.key)
+        known = self.by_key.get(fact.key)
+        if known is not None:
+            self._revise(known, fact)
+        elif fact.weight and fact.new and fact.kind in rule.kinds:
+            self._open(fact, rule)
+
+    def _open(self, fact: Change, rule: Rule) -> None:
+        paired = (rule.family, fact.kind) in ENDED_BY
+        alert = Alert(
+            query_id=fact.query_id,
+            query_version=fact.version,
+            feed_id=self.feed_id,
+            detection_key=fact.key,
+            kind=fact.kind,
+            entities=fact.entities,
+            value=fact.value,
+            start=fact.start,
+            end=None if paired else fact.end,
+            severity=rule.severity,
+        )
+        self.by_key[fact.key] = self.changed[fact.key] = alert
+        if paired:
+            self.open.setdefault((fact.query_id, fact.kind, tuple(fact.entities)), []).append(alert)
+
+    def _revise(self, alert: Alert, fact: Change) -> None:
+        """The fact was stated before: it may have ended, been withdrawn, or hold again."""
+        if not fact.weight:
+            self._resolve(alert, Resolution.WITHDRAWN, end=alert.end, closing_key=None)
+        elif alert.resolution == Resolution.WITHDRAWN or (fact.end is None and alert.resolution == Resolution.ENDED and alert.closing_key is None):
+            self._reopen(alert, fact.end)
+        elif alert.closing_key is None and fact.end != alert.end and fact.end is not None and alert.end is None:
+            self._resolve(alert, Resolution.ENDED, end=fact.end, closing_key=None)
+
+    def _resolve(self, alert: Alert, why: Resolution, *, end: int | None, closing_key: bytes | None) -> None:
+        alert.end, alert.closing_key = end, closing_key
+        if alert.state != AlertState.RESOLVED:
+            alert.state, alert.resolution, alert.resolved_at = AlertState.RESOLVED, why, timezone.now()
+        self.changed[bytes(alert.detection_key)] = alert
+
+    def _reopen(self, alert: Alert, end: int | None) -> None:
+        alert.state = AlertState.ACKNOWLEDGED if alert.acknowledged_at else AlertState.NEW
+        alert.end, alert.resolution, alert.resolved_at = end, "", None
+        self.changed[bytes(alert.detection_key)] = alert
+
+
+def in_order(facts: Sequence[Change]) -> list[Change]:
+    """By time; facts of equal time in the order in which the operator stated them."""
+    return sorted(facts, key=lambda fact: fact.start)

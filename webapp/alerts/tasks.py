@@ -1,0 +1,20 @@
+"""Short tasks that carry alerts out; both may run twice, or be lost: the next tick does the same."""
+
+from celery import shared_task
+
+from webapp.alerts import deliveries
+
+
+@shared_task
+def deliver() -> None:
+    """Plans and prepares what is new, and starts the sending for each channel by itself: a slow receiver delays nobody else."""
+    deliveries.notifications_plan()
+    deliveries.deliveries_prepare()
+    for channel_id in deliveries.channels_due():
+        send.apply_async(args=[channel_id], expires=10)
+
+
+@shared_task
+def send(channel_id: int) -> None:
+    """Sends what is due for one channel."""
+    deliveries.channel_send(channel_id=channel_id)

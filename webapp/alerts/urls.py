@@ -1,0 +1,20 @@
+"""Addresses below /api/v1/."""
+
+from django.urls import path
+
+from webapp.alerts.api import AlertView, ChannelView
+
+urlpatterns = [
+    path("alerts/", AlertView.as_view({"get": "list"}), name="api-alerts"),
+    path("alerts/summary", AlertView.as_view({"get": "summary"}), name="api-alert-summary"),
+    path("alerts/bulk", AlertView.as_view({"post": "bulk"}), name="api-alert-bulk"),
+    path("alerts/<int:pk>/", AlertView.as_view({"get": "retrieve"}), name="api-alert"),
+    path("alerts/<int:pk>/acknowledge", AlertView.as_view({"post": "acknowledge"}), name="api-alert-acknowledge"),
+    path("alerts/<int:pk>/resolve", AlertView.as_view({"post": "resolve"}), name="api-alert-resolve"),
+    path("alerts/<int:pk>/comments", AlertView.as_view({"post": "comment"}), name="api-alert-comments"),
+    path("channels/", ChannelView.as_view({"get": "list", "post": "create"}), name="api-channels"),
+    path("channels/<int:pk>/", ChannelView.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}), name="api-channel"),
+    path("channels/<int:pk>/rotate", ChannelView.as_view({"post": "rotate"}), name="api-channel-rotate"),
+    path("channels/<int:pk>/test", ChannelView.as_view({"post": "test"}, throttle_action="webhook-test"), name="api-channel-test"),
+    path("channels/<int:pk>/deliveries", ChannelView.as_view({"get": "deliveries"}), name="api-channel-deliveries"),
+]

@@ -1,0 +1,176 @@
+"""Sending one signed message to an address somebody typed in (Standard Webhooks), without becoming a way into our own network.
+
+The host is resolved once; every address it has must be public (or in a network that the operator of this installation named), and
+the connection goes to the address that was checked. No redirects, no more than 64 KB read, ten seconds in all.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import http.client
+import ipaddress
+import secrets
+import socket
+import ssl
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import SplitResult, urlsplit
+
+from django.conf import settings
+
+CONNECT_SECONDS = 5.0
+TOTAL_SECONDS = 10.0
+READ_BYTES = 65_536
+SECRET_PREFIX = "whsec_"
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+EMBEDDING = [ipaddress.ip_network(text) for text in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "::/96")]
+"""IPv6 networks whose addresses stand for IPv4 addresses that nobody has checked."""
+
+
+class RefusedAddress(ValueError):
+    """The webhook's address is not one that messages may be sent to."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the receiver said: the HTTP status, or none and the reason."""
+
+    status: int | None
+    error: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.status is not None and 200 <= self.status < 300
+
+    @property
+    def gone(self) -> bool:
+        """The receiver asked not to be sent anything any more."""
+        return self.status == 410
+
+
+def new_secret() -> str:
+    """A fresh signing secret of 256 bits in the form that receivers' libraries read."""
+    return SECRET_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
+
+
+def signature(*, secret: str, webhook_id: str, timestamp: int, body: bytes) -> str:
+    """`v1,<base64 of HMAC-SHA256 over id.timestamp.body>`.
+
+    >>> secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+    >>> signature(secret=secret, webhook_id="msg_p5jXN8AQM9LWM0D4loKWxJek", timestamp=1614265330, body=b'{"test": 2432232314}')
+    'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='
+    """
+    key = base64.b64decode(secret.removeprefix(SECRET_PREFIX))
+    signed = f"{webhook_id}.{timestamp}.".encode() + body
+    return "v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
+
+
+def post(*, url: str, secrets_in_use: Sequence[str], webhook_id: str, body: str, now: datetime) -> Answer:
+    """Sends `body` (JSON) once; never raises for what the receiver or the network does."""
+    data = body.encode()
+    timestamp = int(now.timestamp())
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": "Vedette",
+        "webhook-id": webhook_id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": " ".join(
+            signature(secret=secret, webhook_id=webhook_id, timestamp=timestamp, body=data) for secret in secrets_in_use
+        ),
+    }
+    try:
+        parts = check_url(url)
+        return _exchange(parts, resolve(parts), data, headers)
+    except RefusedAddress as error:
+        return Answer(None, str(error))
+    except (OSError, http.client.HTTPException) as error:
+        return Answer(None, f"{type(error).__name__}: {error}"[:300])
+
+
+def check_url(url: str) -> SplitResult:
+    """The parts of an acceptable address. Raises RefusedAddress; looks nothing up."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise RefusedAddress("This is not an address.") from error
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise RefusedAddress("The address begins with https:// (or http://) and names a host.")
+    if parts.username is not None or parts.password is not None:
+        raise RefusedAddress("The address must not carry a user name or password.")
+    if any(ord(c) <= 32 or ord(c) == 127 for c in url):
+        raise RefusedAddress("The address must not hold spaces or control characters.")
+    if port is not None and port not in settings.WEBHOOK_PORTS and not settings.WEBHOOK_NETWORKS:
+        raise RefusedAddress(f"Port {port} is not one that messages are sent to: {', '.join(map(str, settings.WEBHOOK_PORTS))}.")
+    return parts
+
+
+def resolve(parts: SplitResult) -> tuple[str, int]:
+    """The address and port to connect to. Raises RefusedAddress unless every address of the host is permitted, OSError when there is none."""
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+    addresses = [str(sockaddr[0]) for *_, sockaddr in found]
+    for address in addresses:
+        check_address(address, port)
+    return addresses[0], port
+
+
+def check_address(text: str, port: int) -> None:
+    """Raises RefusedAddress unless messages may be sent there."""
+    address: Address = ipaddress.ip_address(text.split("%")[0])
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    if any(address in ipaddress.ip_network(network) for network in settings.WEBHOOK_NETWORKS):
+        return
+    if not address.is_global or address.is_multicast or address.is_reserved or any(address in network for network in EMBEDDING):
+        raise RefusedAddress("The host's address is not a public one.")
+    if port not in settings.WEBHOOK_PORTS:
+        raise RefusedAddress(f"Port {port} is not one that messages are sent to.")
+
+
+class _Pinned(http.client.HTTPConnection):
+    """A connection to the address that was checked, under the name that was asked for."""
+
+    def __init__(self, parts: SplitResult, address: str, port: int) -> None:
+        super().__init__(parts.hostname or "", port, timeout=CONNECT_SECONDS)
+        self.address = address
+        self.secure = parts.scheme == "https"
+        self.default_port = 443 if self.secure else 80  # left out of the Host header
+
+    def connect(self) -> None:
+        connection = socket.create_connection((self.address, self.port), CONNECT_SECONDS)
+        if ipaddress.ip_address(connection.getpeername()[0].split("%")[0]) != ipaddress.ip_address(self.address.split("%")[0]):
+            connection.close()
+            raise OSError("connected to another address")
+        self.sock = ssl.create_default_context().wrap_socket(connection, server_hostname=self.host) if self.secure else connection
+
+
+def _exchange(parts: SplitResult, target: tuple[str, int], data: bytes, headers: dict[str, str]) -> Answer:
+    connection = _Pinned(parts, *target)
+    # A receiver that sends a byte now and then would keep each single read within its time-out.
+    timer = threading.Timer(TOTAL_SECONDS, lambda: _abort(connection))
+    timer.daemon = True
+    timer.start()
+    try:
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        connection.request("POST", path, body=data, headers=headers)
+        response = connection.getresponse()
+        response.read(READ_BYTES)
+        status = response.status
+    finally:
+        timer.cancel()
+        connection.close()
+    return Answer(status, "" if 200 <= status < 300 else f"HTTP {status}")
+
+
+def _abort(connection: http.client.HTTPConnection) -> None:
+    if connection.sock is not None:
+        try:
+            connection.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return

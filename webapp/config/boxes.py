@@ -1,0 +1,33 @@
+"""Boxes and whole numbers as they come in addresses."""
+
+from __future__ import annotations
+
+import math
+
+from rest_framework.exceptions import ValidationError
+
+Box = tuple[float, float, float, float]
+
+
+def box_from(text: str) -> Box:
+    """`w,s,e,n` as numbers. Raises ValidationError."""
+    try:
+        west, south, east, north = (float(part) for part in text.split(","))
+    except ValueError as error:
+        raise ValidationError({"bbox": "Four numbers: west,south,east,north."}) from error
+    if not all(map(math.isfinite, (west, south, east, north))) or west > east or south > north:
+        raise ValidationError({"bbox": "West is at most east, south at most north."})
+    return west, south, east, north
+
+
+def whole(text: str | None, name: str) -> int | None:
+    """A whole number of 64 bits, null when there is none. Raises ValidationError."""
+    if text is None or text == "":
+        return None
+    try:
+        value = int(text)
+    except ValueError as error:
+        raise ValidationError({name: "A whole number."}) from error
+    if not -(2**63) <= value < 2**63 - 1:
+        raise ValidationError({name: "The number is too large."})
+    return value

@@ -1,0 +1,151 @@
+"""`detections/`: stored answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import Http404, StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.pagination import CursorPagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from webapp.config.boxes import whole
+from webapp.config.tables import csv_download, download
+from webapp.detections import export
+from webapp.detections.evidence import detection_find, tracks_around
+from webapp.detections.models import Detection
+from webapp.detections.selectors import detection_list, detection_row
+from webapp.feeds.selectors import feed_get
+from webapp.queries.selectors import queries_visible
+from webapp.queries.sentences import sentence_of
+
+DOWNLOAD_ROWS = 100_000
+ORDERS = {"-start": ("-start", "-key"), "start": ("start", "key")}
+
+
+class DetectionPages(CursorPagination):
+    """By time: newest first, or oldest first with `order=start`."""
+
+    page_size = 100
+    page_size_query_param = "page_size"
+    max_page_size = 1000
+
+    def get_ordering(self, request: Request, queryset: Any, view: Any) -> tuple[str, ...]:
+        return ORDERS.get(request.query_params.get("order", "-start"), ORDERS["-start"])
+
+
+class OurFormats(DefaultContentNegotiation):
+    """`?format=` names the file's format, not the renderer."""
+
+    def filter_renderers(self, renderers: Any, format: str) -> Any:
+        return renderers
+
+
+class DetectionSerializer(serializers.Serializer[Any]):
+    """One stored answer, as in frames."""
+
+    id = serializers.CharField(help_text="The natural key, 32 hexadecimal digits.")
+    query = serializers.IntegerField()
+    version = serializers.IntegerField()
+    kind = serializers.CharField()
+    entities = serializers.ListField(child=serializers.CharField())
+    value = serializers.JSONField(allow_null=True)
+    start = serializers.IntegerField()
+    end = serializers.IntegerField(allow_null=True)
+    evidence = serializers.ListField(child=serializers.DictField(), allow_null=True)
+    weight = serializers.IntegerField()
+    backfill = serializers.BooleanField()
+    detected_at = serializers.IntegerField()
+
+
+FILTERS = [
+    OpenApiParameter("feed", OpenApiTypes.STR, description="Name of a feed; this or query is required."),
+    OpenApiParameter("query", OpenApiTypes.INT64, many=True),
+    OpenApiParameter("kind", OpenApiTypes.STR, many=True),
+    OpenApiParameter("entity", OpenApiTypes.STR),
+    OpenApiParameter("from", OpenApiTypes.INT64, description="Overlap with [from, to)."),
+    OpenApiParameter("to", OpenApiTypes.INT64),
+    OpenApiParameter("order", OpenApiTypes.STR, enum=list(ORDERS)),
+]
+
+
+def asked_for(request: Request) -> QuerySet[Detection]:
+    """The answers that the address asks for and the user may see. Raises ValidationError, and NotFound for a feed that is not theirs."""
+    asked = request.query_params
+    ids = [number for text in asked.getlist("query") for part in text.split(",") if (number := whole(part, "query")) is not None]
+    name = asked.get("feed")
+    feed = feed_get(user=request.user, name=name) if name else None
+    if name and feed is None:
+        raise NotFound("There is no such feed, or it is not shared with you.")
+    if feed is None and not ids:
+        raise ValidationError({"feed": "Name a feed or a query."})
+    visible = queries_visible(user=request.user, feed=feed)
+    return detection_list(
+        feed_id=None if feed is None else feed.pk,
+        query_ids=sorted(visible & set(ids) if ids else visible),
+        from_t=whole(asked.get("from"), "from"),
+        to_t=whole(asked.get("to"), "to"),
+        entity=asked.get("entity") or None,
+        kinds=asked.getlist("kind") or None,
+    )
+
+
+class DetectionsView(APIView):
+    """Answers of the queries that you may see, by time."""
+
+    @extend_schema(summary="List answers", parameters=[*FILTERS, OpenApiParameter("cursor", OpenApiTypes.STR)], responses=DetectionSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        paginator = DetectionPages()
+        page = paginator.paginate_queryset(asked_for(request), request, view=self)
+        return paginator.get_paginated_response([detection_row(detection) for detection in page or []])
+
+
+class DetectionView(APIView):
+    """One answer with what explains it."""
+
+    @extend_schema(summary="One answer and the tracks around it", parameters=FILTERS[:1], responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request, key: str) -> Response:
+        found = detection_find(user=request.user, key=bytes.fromhex(key), feed=request.query_params.get("feed"))
+        if found is None:
+            raise Http404
+        query = found.query
+        return Response(
+            {
+                **detection_row(found),
+                "feed": found.feed.name,
+                "query_name": query.name,
+                "sentence": sentence_of(query.specification, feed=found.feed.engine_feed()),
+                "tracks": tracks_around(feed=found.feed, detection=found),
+            }
+        )
+
+
+class ExportView(APIView):
+    """Answers as a file of at most 100,000 rows."""
+
+    throttle_action = "export"
+    content_negotiation_class = OurFormats
+
+    @extend_schema(
+        summary="Answers as a file",
+        parameters=[*FILTERS, OpenApiParameter("format", OpenApiTypes.STR, enum=list(export.FORMATS))],
+        responses={(200, media): OpenApiTypes.BINARY for media in export.FORMATS.values()},
+    )
+    def get(self, request: Request) -> StreamingHttpResponse:
+        kind = request.query_params.get("format", "csv")
+        if kind not in export.FORMATS:
+            raise ValidationError({"format": f"One of {', '.join(export.FORMATS)}."})
+        order = ORDERS.get(request.query_params.get("order", "start"), ORDERS["start"])
+        rows = asked_for(request).order_by(*order)[:DOWNLOAD_ROWS].iterator(chunk_size=2000)
+        if kind == "csv":
+            return csv_download("detections.csv", export.COLUMNS, export.table_rows(rows))
+        writer = export.feature_collection if kind == "geojson" else export.json_lines
+        return download(f"detections.{kind}", export.FORMATS[kind], writer(rows))
+

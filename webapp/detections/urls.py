@@ -1,0 +1,11 @@
+"""Addresses below /api/v1/."""
+
+from django.urls import path, re_path
+
+from webapp.detections.api import DetectionsView, DetectionView, ExportView
+
+urlpatterns = [
+    path("detections/", DetectionsView.as_view(), name="api-detections"),
+    path("detections/export", ExportView.as_view(), name="api-detections-export"),
+    re_path(r"^detections/(?P<key>[0-9a-f]{32})/\Z", DetectionView.as_view(), name="api-detection"),
+]

@@ -1,0 +1,190 @@
+"""`feeds/`: feeds, and what is read from their logs and counters. Ingest has a module of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, inline_serializer
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.parsers import BaseParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from webapp.accounts.owned import OwnedSerializer, OwnedView
+from webapp.config.boxes import box_from, whole
+from webapp.config.pagination import NewestFirst
+from webapp.config.tables import csv_download
+from webapp.feeds import recent, services
+from webapp.feeds.filters import DeadLetterFilter
+from webapp.feeds.models import DeadLetter, Feed
+from webapp.feeds.selectors import dead_letter_list, feed_counters, feed_head, feed_list, plan_address
+
+DOWNLOAD_ROWS = 100_000
+HISTOGRAM_BINS = 200
+
+
+class FeedSerializer(OwnedSerializer):
+    """A feed with its counters and how far it has been processed."""
+
+    columns = serializers.JSONField(required=False)
+    view = serializers.JSONField(required=False)
+    plan_image = serializers.SerializerMethodField()
+    plan_bounds = serializers.ListField(child=serializers.FloatField(), min_length=4, max_length=4, required=False, allow_null=True)
+    counters = serializers.SerializerMethodField()
+    head = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Feed
+        fields = (
+            "name", "title", "crs", "time", "tick", "lateness", "dedupe", "columns", "wall_clock", "retention_hours", "query_version",
+            "plan_image", "plan_bounds", "view", *OwnedSerializer.OWNED, "created_at", "counters", "head",
+        )  # fmt: skip
+        read_only_fields = ("query_version", "created_at")
+
+    def get_plan_image(self, feed: Feed) -> str | None:
+        return plan_address(feed)
+
+    def get_counters(self, feed: Feed) -> dict[str, int]:
+        return feed_counters(feed)
+
+    def get_head(self, feed: Feed) -> dict[str, Any] | None:
+        return feed_head(feed)
+
+
+class DeadLetterSerializer(serializers.ModelSerializer[DeadLetter]):
+    """One refused row."""
+
+    class Meta:
+        model = DeadLetter
+        fields = ("id", "reason", "detail", "row", "line", "source", "received_at")
+
+
+class AnyBytes(BaseParser):
+    """The body as it is."""
+
+    media_type = "*/*"
+
+    def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> bytes:
+        return bytes(stream.read(services.PLAN_BYTES + 1))
+
+
+def parameter(name: str, kind: Any = OpenApiTypes.STR, **options: Any) -> OpenApiParameter:
+    """A query parameter in the OpenAPI document."""
+    return OpenApiParameter(name, kind, OpenApiParameter.QUERY, **options)
+
+
+POSITIONS = inline_serializer(
+    "Positions", {"t": serializers.IntegerField(allow_null=True), "entities": serializers.ListField(child=serializers.ListField())}
+)
+TRACK = inline_serializer("Track", {"entity": serializers.CharField(), "points": serializers.ListField(child=serializers.ListField())}, many=True)
+
+
+class FeedView(OwnedView):
+    """Feeds: named streams, each with one schema and one clock."""
+
+    queryset = Feed.objects.all()
+    serializer_class = FeedSerializer
+    lookup_field = "name"
+    filterset_class = None
+
+    def get_queryset(self) -> QuerySet[Any]:
+        return feed_list(user=self.request.user)
+
+    def list(self, request: Request) -> Response:
+        page = self.paginate_queryset(self.get_queryset())
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+
+    def retrieve(self, request: Request, name: str) -> Response:
+        return Response(self.get_serializer(self.get_object()).data)
+
+    @extend_schema(
+        examples=[OpenApiExample("Vessels", {"name": "strait", "title": "The strait", "crs": "geographic", "columns": {"sog": "float"}}, request_only=True)]
+    )
+    def create(self, request: Request) -> Response:
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        feed = services.feed_create(owner=request.user, **serializer.validated_data)
+        return Response(self.represent(feed), status=201)
+
+    def partial_update(self, request: Request, name: str) -> Response:
+        feed = self.get_editable()
+        serializer = self.get_serializer(feed, data=request.data, partial=True)
+        serializer.is_valid(raise_exception=True)
+        return Response(self.represent(services.feed_update(feed=feed, **serializer.validated_data)))
+
+    @extend_schema(responses={204: None})
+    def destroy(self, request: Request, name: str) -> Response:
+        services.feed_delete(feed=self.get_editable())
+        return Response(status=204)
+
+    @extend_schema(summary="The plan image under a planar feed", request=OpenApiTypes.BINARY, responses=FeedSerializer)
+    def put_plan(self, request: Request, name: str) -> Response:
+        feed = self.get_editable()
+        return Response(self.represent(services.feed_set_plan(feed=feed, data=request.data)))
+
+    @extend_schema(summary="Each entity's last position", parameters=[parameter("bbox", description="west,south,east,north")], responses=POSITIONS)
+    def positions(self, request: Request, name: str) -> Response:
+        text = request.query_params.get("bbox")
+        found = recent.positions(self.get_object(), box_from(text) if text else None)
+        return Response({"t": found.t, "entities": found.entities})
+
+    @extend_schema(
+        summary="Where entities were",
+        parameters=[
+            parameter("entity", many=True, required=True),
+            parameter("from", OpenApiTypes.INT64),
+            parameter("to", OpenApiTypes.INT64),
+            parameter("limit", OpenApiTypes.INT),
+        ],
+        responses=inline_serializer("Tracks", {"complete": serializers.BooleanField(), "tracks": TRACK}),
+    )
+    def tracks(self, request: Request, name: str) -> Response:
+        feed, asked = self.get_object(), request.query_params
+        entities = asked.getlist("entity")
+        if not 1 <= len(entities) <= recent.TRACK_ENTITIES:
+            raise ValidationError({"entity": f"Name 1 to {recent.TRACK_ENTITIES} entities."})
+        limit = min(whole(asked.get("limit"), "limit") or recent.TRACK_POINTS, recent.TRACK_POINTS)
+        found = recent.tracks(feed, entities, whole(asked.get("from"), "from"), whole(asked.get("to"), "to"), max(1, limit))
+        return Response({"complete": found.complete, "tracks": found.tracks})
+
+    @extend_schema(
+        summary="Ids of entities seen lately",
+        parameters=[parameter("search")],
+        responses=inline_serializer("Entities", {"entities": serializers.ListField(child=serializers.CharField())}),
+    )
+    def entities(self, request: Request, name: str) -> Response:
+        return Response({"entities": recent.entities(self.get_object(), request.query_params.get("search", ""))})
+
+    @extend_schema(
+        summary="How the newest values of an attribute are spread",
+        parameters=[parameter("column", required=True), parameter("bins", OpenApiTypes.INT)],
+        responses=OpenApiTypes.OBJECT,
+    )
+    def histogram(self, request: Request, name: str) -> Response:
+        feed, column = self.get_object(), request.query_params.get("column", "")
+        if column not in feed.columns and column not in ("x", "y"):
+            raise ValidationError({"column": f"One of {', '.join(['x', 'y', *feed.columns])}."})
+        bins = whole(request.query_params.get("bins"), "bins") or 40
+        return Response(recent.histogram(feed, column, min(max(bins, 1), HISTOGRAM_BINS)))
+
+    @extend_schema(summary="Refused rows, newest first", parameters=[parameter("reason")], responses=DeadLetterSerializer(many=True))
+    def dead_letters(self, request: Request, name: str) -> Response:
+        paginator = NewestFirst()
+        page = paginator.paginate_queryset(self._dead_letters(request), request, view=self)
+        return paginator.get_paginated_response(DeadLetterSerializer(page, many=True).data)
+
+    @extend_schema(summary="Refused rows as a CSV file", parameters=[parameter("reason")], responses={(200, "text/csv"): OpenApiTypes.STR})
+    def dead_letters_csv(self, request: Request, name: str) -> StreamingHttpResponse:
+        fields = DeadLetterSerializer.Meta.fields
+        rows = self._dead_letters(request).values_list(*fields)[:DOWNLOAD_ROWS].iterator(chunk_size=2000)
+        return csv_download(f"dead-letters-{name}.csv", fields, rows)
+
+    def _dead_letters(self, request: Request) -> QuerySet[DeadLetter]:
+        filters = DeadLetterFilter(request.query_params, queryset=dead_letter_list(feed=self.get_object()))
+        if not filters.is_valid():
+            raise ValidationError(filters.errors)
+        return filters.qs

@@ -1,0 +1,59 @@
+"""Feeds and regions as somebody wrote them, checked by the engine's own rules."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from engine.model.faults import Fault, Refused
+from engine.model.feed import Crs
+from engine.model.feed import Feed as EngineFeed
+from engine.model.region import read_region
+from webapp.feeds.models import Feed
+
+Box = tuple[float, float, float, float]
+VIEW_KEYS = {"center", "zoom"}
+
+
+def checked_region(document: Any, feed: Feed, pointer: str) -> tuple[Any, Box]:
+    """The region document as it is to be stored, and its bounding box. Raises Refused with pointers below `pointer`."""
+    return document, read_region(document, Crs(feed.crs), pointer).bounds
+
+
+def feed_faults(feed: Feed) -> list[Fault]:
+    """What is wrong with a feed beyond what its fields check by themselves."""
+    return [*_schema_faults(feed), *_view_faults(feed.view), *_plan_faults(feed)]
+
+
+def _schema_faults(feed: Feed) -> list[Fault]:
+    """What the engine has to say about name, clock and columns."""
+    fields = ("name", "crs", "time", "tick", "lateness", "dedupe", "columns")
+    try:
+        EngineFeed.from_json({name: getattr(feed, name) for name in fields})
+    except Refused as refused:
+        return list(refused.faults)
+    return []
+
+
+def _view_faults(view: Any) -> list[Fault]:
+    if view in ({}, None):
+        return []
+    if not isinstance(view, dict) or set(view) != VIEW_KEYS:
+        return [Fault("/view", 'Written as {"center": [x, y], "zoom": z}.')]
+    numbers = [*view["center"], view["zoom"]] if isinstance(view["center"], list) and len(view["center"]) == 2 else [None]
+    if not all(_is_number(number) for number in numbers):
+        return [Fault("/view", "Centre and zoom are finite numbers.")]
+    return []
+
+
+def _plan_faults(feed: Feed) -> list[Fault]:
+    bounds = feed.plan_bounds
+    if bounds is None:
+        return []
+    if len(bounds) != 4 or not all(_is_number(number) for number in bounds) or bounds[0] >= bounds[2] or bounds[1] >= bounds[3]:
+        return [Fault("/plan_bounds", "x0, y0, x1, y1 with x0 < x1 and y0 < y1.")]
+    return [] if feed.crs == "planar" else [Fault("/plan_bounds", "Only a planar feed lies on a plan.")]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

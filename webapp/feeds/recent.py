@@ -1,0 +1,147 @@
+"""The newest rows of a feed's log: positions, tracks, entities, values. Bounded work, whatever the feed's size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from django.conf import settings
+
+from engine.model.events import HEARTBEAT
+from engine.sources.eventlog import EventLog
+from webapp.feeds.models import Feed
+
+POSITION_ROWS = 200_000
+POSITION_ENTITIES = 20_000
+TRACK_ENTITIES = 50
+TRACK_POINTS = 100_000
+VALUE_ROWS = 50_000
+FREQUENT_VALUES = 50
+DEFAULT_SPAN = {"ms": 600_000, "ticks": 10_000}
+"""How far back a track goes when nobody says, in the feed's unit."""
+
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Last known places: rows of (entity, x, y, t); `t` is the newest time among them."""
+
+    t: int | None
+    entities: list[list[Any]]
+
+
+def log_of(feed: Feed) -> EventLog:
+    """The feed's event log."""
+    return EventLog(settings.EVENT_LOG_ROOT, feed.name)
+
+
+def newest_rows(feed: Feed, count: int, columns: Sequence[str]) -> pa.Table:
+    """The last `count` accepted rows in order of arrival (fewer after late rows and heartbeats are left out)."""
+    log = log_of(feed)
+    next_seq, _ = log.end
+    wanted = list(dict.fromkeys([*columns, "event", "t", "clock"]))
+    tables = list(log.read(max(0, next_seq - count), next_seq, columns=wanted))
+    if not tables:
+        return pa.table({name: pa.array([], pa.null()) for name in columns})
+    rows = pa.concat_tables(tables, promote_options="permissive")
+    return accepted(feed, rows)
+
+
+def accepted(feed: Feed, rows: pa.Table) -> pa.Table:
+    """`rows` without heartbeats and without those that came too late."""
+    keep = pc.not_equal(rows.column("event"), HEARTBEAT)
+    on_time = pc.greater_equal(rows.column("t"), pc.subtract(rows.column("clock"), feed.lateness))
+    return rows.filter(pc.and_(keep, pc.fill_null(on_time, True)))
+
+
+def positions(feed: Feed, box: Box | None = None, limit: int = POSITION_ENTITIES) -> Positions:
+    """Each entity's last position among the newest rows, within `box`; at most `limit`, those heard of last."""
+    rows = newest_rows(feed, POSITION_ROWS, ["entity", "t", "x", "y"])
+    if not rows.num_rows:
+        return Positions(None, [])
+    rows = rows.filter(pc.is_valid(rows.column("x")))
+    last = _last_of_each(rows)
+    if box is not None:
+        x, y = last.column("x"), last.column("y")
+        inside = pc.and_(_between(x, box[0], box[2]), _between(y, box[1], box[3]))
+        last = last.filter(inside)
+    last = last.slice(max(0, last.num_rows - limit))
+    columns = [last.column(name).to_pylist() for name in ("entity", "x", "y", "t")]
+    return Positions(max(columns[3], default=None), [list(row) for row in zip(*columns, strict=True)])
+
+
+def _between(values: pa.ChunkedArray, low: float, high: float) -> pa.ChunkedArray:
+    return pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))
+
+
+def _last_of_each(rows: pa.Table) -> pa.Table:
+    """The last row of each entity by (t, arrival), in order of time."""
+    order = np.argsort(rows.column("t").to_numpy(), kind="stable")
+    rows = rows.take(pa.array(order))
+    codes = pc.dictionary_encode(rows.column("entity")).combine_chunks()
+    codes = codes.indices.to_numpy() if not isinstance(codes, pa.ChunkedArray) else codes.chunk(0).indices.to_numpy()
+    _, from_end = np.unique(codes[::-1], return_index=True)
+    return rows.take(pa.array(np.sort(len(codes) - 1 - from_end)))
+
+
+@dataclass(frozen=True)
+class Tracks:
+    """Points (t, x, y) of each entity in order of time; `complete` false: the oldest were left out."""
+
+    complete: bool
+    tracks: list[dict[str, Any]]
+
+
+def tracks(feed: Feed, entities: Sequence[str], from_t: int | None = None, to_t: int | None = None, limit: int = TRACK_POINTS) -> Tracks:
+    """Where `entities` were in [from_t, to_t], both closed; from_t null: a while back from the newest row."""
+    log = log_of(feed)
+    _, newest = log.end
+    if newest is None or not entities:
+        return Tracks(True, [])
+    until = newest if to_t is None else to_t
+    since = min(until, newest) - DEFAULT_SPAN[feed.time] if from_t is None else from_t
+    rows = log.tail(since, until + 1, columns=["event", "entity", "t", "x", "y", "clock"], entities=list(entities)[:TRACK_ENTITIES])
+    if not rows.num_rows:
+        return Tracks(True, [])
+    rows = accepted(feed, rows)
+    rows = rows.filter(pc.is_valid(rows.column("x")))
+    order = np.argsort(rows.column("t").to_numpy(), kind="stable")
+    rows = rows.take(pa.array(order[-limit:]))
+    points: dict[str, list[list[float]]] = {}
+    for entity, t, x, y in zip(*(rows.column(name).to_pylist() for name in ("entity", "t", "x", "y")), strict=True):
+        points.setdefault(entity, []).append([t, x, y])
+    return Tracks(len(order) <= limit, [{"entity": entity, "points": listed} for entity, listed in sorted(points.items())])
+
+
+def entities(feed: Feed, search: str, limit: int = 50) -> list[str]:
+    """Ids among the newest rows that contain `search`, those that begin with it first."""
+    rows = newest_rows(feed, POSITION_ROWS, ["entity"])
+    known = pc.unique(rows.column("entity")).to_pylist() if rows.num_rows else []
+    wanted = search.casefold()
+    found = [name for name in known if name is not None and wanted in name.casefold()]
+    return sorted(found, key=lambda name: (not name.casefold().startswith(wanted), name))[:limit]
+
+
+def histogram(feed: Feed, column: str, bins: int) -> dict[str, Any]:
+    """How the newest values of an attribute are spread: bins of equal width for numbers, the most frequent for others."""
+    rows = newest_rows(feed, VALUE_ROWS, [column])
+    values = rows.column(column).combine_chunks() if column in rows.column_names else pa.nulls(rows.num_rows)
+    head = {"column": column, "rows": len(values), "nulls": values.null_count}
+    kept = values.drop_null()
+    if pa.types.is_floating(kept.type) or pa.types.is_integer(kept.type):
+        return {**head, **_bins(kept.to_numpy(zero_copy_only=False).astype(np.float64), bins)}
+    counted = sorted(((item["values"], item["counts"]) for item in pc.value_counts(kept).to_pylist()), key=lambda pair: (-pair[1], str(pair[0])))
+    return {**head, "values": [[value, count] for value, count in counted[:FREQUENT_VALUES]]}
+
+
+def _bins(numbers: Any, bins: int) -> dict[str, Any]:
+    finite = numbers[np.isfinite(numbers)]
+    if not len(finite):
+        return {"min": None, "max": None, "edges": [], "counts": []}
+    counts, edges = np.histogram(finite, bins=bins)
+    return {"min": float(finite.min()), "max": float(finite.max()), "edges": edges.tolist(), "counts": counts.tolist()}

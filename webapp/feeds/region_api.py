@@ -1,0 +1,216 @@
+"""`regions/`: stored regions, one by one, many at once, from and to files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.parsers import JSONParser, MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from engine.model.faults import Fault
+from webapp.accounts.owned import OwnedSerializer, OwnedView
+from webapp.config.errors import faults_body
+from webapp.feeds import services
+from webapp.feeds.api import parameter
+from webapp.feeds.exchange import FILE_BYTES, MEDIA, Exported, read_features, write_features
+from webapp.feeds.filters import RegionFilter
+from webapp.feeds.models import Feed, Region
+from webapp.feeds.selectors import feed_get, region_list
+
+EXPORTED = 10_000
+FORMATS = sorted(MEDIA)
+
+
+class FeedNameField(serializers.SlugRelatedField[Feed]):
+    """A feed by its name: one of those that the user may see."""
+
+    def __init__(self, **options: Any) -> None:
+        if not options.get("read_only"):
+            options.setdefault("queryset", Feed.objects.all())
+        super().__init__(slug_field="name", **options)
+
+    def get_queryset(self) -> QuerySet[Feed]:
+        return Feed.objects.visible_to(self.context["request"].user)
+
+
+class NamedSerializer(serializers.Serializer[Any]):
+    """Something by its id and name."""
+
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+
+
+class RegionSerializer(OwnedSerializer):
+    """A stored region."""
+
+    feed = FeedNameField()
+    geometry = serializers.JSONField()
+    bbox = serializers.ListField(child=serializers.FloatField(), read_only=True)
+    tags = serializers.ListField(child=serializers.CharField(max_length=50), required=False, max_length=50)
+    used_by = NamedSerializer(source="using", many=True, read_only=True)
+
+    class Meta:
+        model = Region
+        fields = ("id", "feed", "name", "geometry", "bbox", "tags", "used_by", *OwnedSerializer.OWNED, "created_at", "updated_at")
+        # Their service says it with a pointer of its own.
+        validators: tuple[Any, ...] = ()
+
+
+class ImportSerializer(serializers.Serializer[Any]):
+    """A file of regions."""
+
+    file = serializers.FileField()
+    feed = FeedNameField()
+    name_field = serializers.CharField(required=False, allow_blank=True, default="")
+    tags = serializers.CharField(required=False, allow_blank=True, default="", help_text="Separated by commas.")
+    partial = serializers.BooleanField(required=False, default=False, help_text="Store the good ones though others are refused.")
+    dry_run = serializers.BooleanField(required=False, default=False, help_text="Store nothing, say what would happen.")
+
+
+class BulkRegionsSerializer(serializers.Serializer[Any]):
+    """One thing done to many regions."""
+
+    ids = serializers.ListField(child=serializers.IntegerField(), allow_empty=False, max_length=5000)
+    action = serializers.ChoiceField(["delete", "tag", "untag"])
+    tags = serializers.ListField(child=serializers.CharField(max_length=50), required=False, default=list)
+
+
+class FormatIsOurs(DefaultContentNegotiation):
+    """`?format=` names the file's format here, not the renderer."""
+
+    def filter_renderers(self, renderers: Any, format: str) -> Any:
+        return renderers
+
+
+class RegionView(OwnedView):
+    """Regions of feeds; specifications name them by `{"region": name}`."""
+
+    queryset = Region.objects.all()
+    serializer_class = RegionSerializer
+    filterset_class = RegionFilter
+    parser_classes = (JSONParser,)
+    content_negotiation_class = FormatIsOurs
+
+    def get_queryset(self) -> QuerySet[Any]:
+        return region_list(user=self.request.user)
+
+    def list(self, request: Request) -> Response:
+        page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+
+    def retrieve(self, request: Request, pk: int) -> Response:
+        return Response(self.get_serializer(self.get_object()).data)
+
+    @extend_schema(
+        examples=[
+            OpenApiExample(
+                "A circle of 30 m", {"feed": "city", "name": "garage 12", "geometry": {"center": [11.5, 48.1], "radius": 30}}, request_only=True
+            )
+        ]
+    )
+    def create(self, request: Request) -> Response:
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        return Response(self.represent(services.region_create(owner=request.user, **serializer.validated_data)), status=201)
+
+    def partial_update(self, request: Request, pk: int) -> Response:
+        region = self.get_editable()
+        serializer = self.get_serializer(region, data=request.data, partial=True)
+        serializer.is_valid(raise_exception=True)
+        given = serializer.validated_data
+        if given.pop("feed", region.feed) != region.feed:
+            raise ValidationError({"feed": "A region stays in its feed: make a new one there."})
+        return Response(self.represent(services.region_update(region=region, user=request.user, **given)))
+
+    @extend_schema(responses={204: None})
+    def destroy(self, request: Request, pk: int) -> Response:
+        services.region_delete(region=self.get_editable())
+        return Response(status=204)
+
+    @extend_schema(
+        summary="Regions from a file: GeoJSON, KML, GPX, GeoPackage or CSV with WKT",
+        request={"multipart/form-data": ImportSerializer},
+        responses={201: OpenApiTypes.OBJECT},
+    )
+    def import_file(self, request: Request) -> Response:
+        serializer = ImportSerializer(data=request.data, context=self.get_serializer_context())
+        serializer.is_valid(raise_exception=True)
+        given = serializer.validated_data
+        if given["file"].size > FILE_BYTES:
+            raise ValidationError({"file": f"The file has more than {FILE_BYTES // 1_000_000} MB."})
+        imported = services.regions_import(
+            owner=request.user,
+            feed=given["feed"],
+            features=read_features(given["file"].read(), name_field=given["name_field"] or None),
+            tags=given["tags"].split(","),
+            partial=given["partial"],
+            dry_run=given["dry_run"],
+        )
+        stored = not given["dry_run"] and (given["partial"] or not imported.refused)
+        return Response(_import_answer(imported, stored), status=201 if stored else 400 if imported.refused and not given["dry_run"] else 200)
+
+    @extend_schema(
+        summary="Regions as a file",
+        parameters=[
+            parameter("feed", required=True),
+            parameter("format", enum=FORMATS),
+            parameter("id", OpenApiTypes.INT64, many=True),
+            parameter("tag"),
+        ],
+        responses={(200, media): OpenApiTypes.BINARY for media in MEDIA.values()},
+    )
+    def export_file(self, request: Request) -> HttpResponse:
+        asked = request.query_params
+        feed = feed_get(user=request.user, name=asked.get("feed", ""))
+        if feed is None:
+            raise ValidationError({"feed": "Name a feed that you may see."})
+        regions = self.filter_queryset(self.get_queryset()).filter(feed=feed)
+        if ids := asked.getlist("id"):
+            regions = regions.filter(pk__in=[int(pk) for pk in ids if pk.isdecimal()])
+        kind = asked.get("format", "geojson")
+        exported = [Exported(region.name, region.geometry, region.tags) for region in regions[:EXPORTED]]
+        data = write_features(exported, kind, geographic=feed.crs == "geographic")
+        headers = {"Content-Disposition": f'attachment; filename="regions-{feed.name}.{kind}"'}
+        return HttpResponse(data, content_type=MEDIA[kind], headers=headers)
+
+    @extend_schema(summary="Delete, tag or untag many", request=BulkRegionsSerializer, responses=OpenApiTypes.OBJECT)
+    def bulk(self, request: Request) -> Response:
+        serializer = BulkRegionsSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        given = serializer.validated_data
+        regions = [region for region in self.get_queryset().filter(pk__in=given["ids"]) if region.editable]
+        refused: Iterable[tuple[int, list[Fault]]] = ()
+        if given["action"] == "delete":
+            changed, refused = services.region_bulk_delete(regions=regions)
+        else:
+            changed = services.region_bulk_tag(regions=regions, tags=given["tags"], remove=given["action"] == "untag")
+        return Response({"changed": changed, "refused": [{"id": pk, **faults_body(faults)} for pk, faults in refused]})
+
+
+class RegionImportView(RegionView):
+    """The import: a form with a file instead of JSON."""
+
+    parser_classes = (MultiPartParser,)
+
+
+def _import_answer(imported: services.Imported, stored: bool) -> dict[str, Any]:
+    refused = [{"row": row, "name": name, **faults_body(faults)} for row, name, faults in imported.refused]
+    created = [
+        {**({"id": region.pk} if stored else {}), "name": region.name, "geometry": region.geometry, "bbox": region.bbox} for region in imported.regions
+    ]
+    answer: dict[str, Any] = {"created": created, "refused": refused}
+    if refused:
+        # The one shape of refusals, for those who look only at that.
+        answer["faults"] = [
+            {"pointer": fault["pointer"], "message": f"Row {item['row']}: {fault['message']}"} for item in refused for fault in item["faults"]
+        ]
+    return answer

@@ -1,0 +1,124 @@
+"""Reads of feeds, their counters, regions and dead letters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import ObjectDoesNotExist
+from django.db.models import Prefetch, Q, QuerySet
+from django.urls import reverse
+
+from webapp.accounts.permissions import AnyUser
+from webapp.feeds.models import DeadLetter, Feed, Region
+from webapp.queries.models import Query
+
+Box = tuple[float, float, float, float]
+"""Least x, least y, greatest x, greatest y."""
+
+
+def feed_list(*, user: AnyUser) -> QuerySet[Feed]:
+    """The feeds that `user` may see, with what `feed_counters` and `feed_head` read."""
+    return (
+        Feed.objects.visible_to(user).with_editable(user).select_related("owner", "team", "ingest_counter", "head", "head__job").order_by("name")
+    )
+
+
+def feed_get(*, user: AnyUser, name: str) -> Feed | None:
+    """The feed of this name if `user` may see it."""
+    return Feed.objects.visible_to(user).filter(name=name).first()
+
+
+def feed_of(*, pk: int) -> Feed:
+    """The feed with this id, for those who answer for permission themselves."""
+    return Feed.objects.get(pk=pk)
+
+
+def feed_counters(feed: Feed) -> dict[str, int]:
+    """Where the received rows are: `received = processed + duplicates + late + dead + waiting`; `waiting` are in the log, not yet processed."""
+    counter, head = _related(feed, "ingest_counter"), _related(feed, "head")
+    received, dead = (counter.received, counter.dead) if counter else (0, 0)
+    processed, duplicates, late = (head.processed, head.duplicates, head.late) if head else (0, 0, 0)
+    waiting = max(0, received - dead - processed - duplicates - late)
+    return {"received": received, "processed": processed, "duplicates": duplicates, "late": late, "dead": dead, "waiting": waiting}
+
+
+def feed_head(feed: Feed) -> dict[str, Any] | None:
+    """How far the feed has been processed; null when no job has taken it up."""
+    head = _related(feed, "head")
+    if head is None:
+        return None
+    return {
+        "seq": head.last_seq,
+        "watermark": head.watermark,
+        "max_t": head.max_t,
+        "outbox_seq": head.outbox_seq,
+        "batch_ms": head.batch_ms,
+        "rows_per_s": head.rows_per_s,
+        "query_version": head.query_version,
+        "catching_up": head.catching_up,
+        "updated_at": head.updated_at,
+        "job": head.job.name if head.job_id else None,
+    }
+
+
+def _related(feed: Feed, name: str) -> Any:
+    try:
+        return getattr(feed, name)
+    except ObjectDoesNotExist:
+        return None
+
+
+def plan_address(feed: Feed) -> str | None:
+    """Where the plan image is served, null without one. The name changes with the image, so it may be cached."""
+    return f"{reverse('feed-plan', args=[feed.name])}?v={feed.plan_image.name.rsplit('/', 1)[-1]}" if feed.plan_image else None
+
+
+def feed_row(feed: Feed) -> dict[str, Any]:
+    """A feed as pages need it to draw its map and read its times."""
+    return {
+        "name": feed.name,
+        "title": feed.title,
+        "crs": feed.crs,
+        "time": feed.time,
+        "tick": feed.tick,
+        "lateness": feed.lateness,
+        "columns": feed.columns,
+        "wall_clock": feed.wall_clock,
+        "plan_image": plan_address(feed),
+        "plan_bounds": feed.plan_bounds,
+        "view": feed.view,
+        "editable": bool(getattr(feed, "editable", False)),
+    }
+
+
+def feeds_for_page(*, user: AnyUser) -> list[dict[str, Any]]:
+    """All feeds of a page's chooser."""
+    return [feed_row(feed) for feed in Feed.objects.visible_to(user).with_editable(user).order_by("name")]
+
+
+def region_list(*, user: AnyUser) -> QuerySet[Region]:
+    """The regions that `user` may see, each with `using`: the live queries on it that they may see too."""
+    using = Query.objects.visible_to(user).filter(deleted_at=None).order_by("name")
+    return (
+        Region.objects.visible_to(user)
+        .with_editable(user)
+        .select_related("feed", "owner", "team")
+        .prefetch_related(Prefetch("queries", queryset=using, to_attr="using"))
+        .order_by("feed__name", "name")
+    )
+
+
+def in_box(regions: QuerySet[Region], box: Box) -> QuerySet[Region]:
+    """The regions whose bounding box meets `box`."""
+    west, south, east, north = box
+    return regions.filter(Q(bbox__0__lte=east) & Q(bbox__1__lte=north) & Q(bbox__2__gte=west) & Q(bbox__3__gte=south))
+
+
+def regions_of_feed(feed: Feed, *, user: AnyUser) -> dict[str, dict[str, Any]]:
+    """Name to geometry of the stored regions that `user`'s specifications may name."""
+    return dict(Region.objects.visible_to(user).filter(feed=feed).values_list("name", "geometry"))
+
+
+def dead_letter_list(*, feed: Feed) -> QuerySet[DeadLetter]:
+    """The feed's refused rows, newest first."""
+    return DeadLetter.objects.filter(feed=feed).order_by("-id")

@@ -1,0 +1,214 @@
+"""What changes feeds and regions."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.db import transaction
+
+from engine.model.faults import Fault, Refused, refuse
+from webapp.accounts.models import Team, User
+from webapp.feeds.documents import checked_region, feed_faults
+from webapp.feeds.exchange import Feature
+from webapp.feeds.models import Feed, IngestCounter, Region
+from webapp.jobs.services import feed_head_ensure
+
+SCHEMA_FIELDS = ("name", "crs", "time", "tick", "columns", "dedupe", "lateness")
+"""What the stored rows and answers were made under: fixed once rows have been received."""
+PLAN_BYTES = 10_000_000
+PLAN_KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpg", b"RIFF": "webp"}
+
+
+@transaction.atomic
+def feed_create(*, owner: User, name: str, title: str, crs: str, **fields: Any) -> Feed:
+    """A new feed with its counters, taken up by the default job. Raises Refused."""
+    feed = Feed(owner=owner, name=name, title=title, crs=crs, **fields)
+    _check(feed)
+    feed.full_clean(exclude=["owner", "team"])
+    feed.save()
+    IngestCounter.objects.create(feed=feed)
+    feed_head_ensure(feed)
+    return feed
+
+
+@transaction.atomic
+def feed_update(*, feed: Feed, **changes: Any) -> Feed:
+    """Changes what is given. Raises Refused; the schema and the clock stay once rows have been received."""
+    received = IngestCounter.objects.filter(feed=feed, received__gt=0).exists()
+    fixed = [name for name in SCHEMA_FIELDS if name in changes and changes[name] != getattr(feed, name)]
+    if fixed and received:
+        raise Refused(Fault(f"/{name}", "Rows have been received already: make a new feed instead.") for name in fixed)
+    if fixed and feed.queries.filter(deleted_at=None).exists():
+        raise Refused(Fault(f"/{name}", "Queries were checked against it: remove them first.") for name in fixed)
+    for name, value in changes.items():
+        setattr(feed, name, value)
+    _check(feed)
+    feed.full_clean(exclude=["owner", "team"])
+    feed.save()
+    return feed
+
+
+@transaction.atomic
+def feed_delete(*, feed: Feed) -> None:
+    """Removes a feed with everything stored about it, its log too. Raises Refused while queries are registered on it."""
+    from webapp.detections.services import detections_forget  # it reads feeds
+
+    names = list(feed.queries.filter(deleted_at=None).values_list("name", flat=True)[:20])
+    if names:
+        raise refuse("", f"Queries still watch this feed: {', '.join(names)}.")
+    detections_forget(feed_id=feed.pk)
+    feed.queries.all().delete()
+    feed.delete()
+    folders = [Path(root) / feed.name for root in (settings.EVENT_LOG_ROOT, settings.CHECKPOINT_ROOT)]
+    # A feed made later under the same name begins with an empty log.
+    transaction.on_commit(lambda: [shutil.rmtree(folder, ignore_errors=True) for folder in folders])
+
+
+def feed_set_plan(*, feed: Feed, data: bytes) -> Feed:
+    """Puts an image under a planar feed, or takes it away when `data` is empty. Raises Refused."""
+    old = feed.plan_image.name
+    if not data:
+        feed.plan_image = ""
+    else:
+        feed.plan_image.save(f"{feed.name}.{_image_kind(data)}", ContentFile(data), save=False)
+    feed.save(update_fields=["plan_image"])
+    if old:
+        default_storage.delete(old)
+    return feed
+
+
+def _image_kind(data: bytes) -> str:
+    if len(data) > PLAN_BYTES:
+        raise refuse("", f"The image has more than {PLAN_BYTES // 1_000_000} MB.")
+    kind = next((kind for magic, kind in PLAN_KINDS.items() if data.startswith(magic)), None)
+    if kind is None or (kind == "webp" and data[8:12] != b"WEBP"):
+        raise refuse("", "The image is neither PNG, JPEG nor WebP.")
+    return kind
+
+
+def _check(feed: Feed) -> None:
+    faults = feed_faults(feed)
+    if faults:
+        raise Refused(faults)
+
+
+# -- regions ----------------------------------------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def region_create(
+    *, owner: User, feed: Feed, name: str, geometry: Any, tags: Sequence[str] = (), team: Team | None = None, public: bool = False
+) -> Region:
+    """Stores a region of a feed. Raises Refused with pointers below `/geometry`."""
+    document, bbox = checked_region(geometry, feed, "/geometry")
+    if Region.objects.filter(feed=feed, name=name).exists():
+        raise refuse("/name", "Another region of this feed has this name.")
+    region = Region(owner=owner, feed=feed, name=name, geometry=document, bbox=list(bbox), tags=_tags(tags), team=team, public=public)
+    region.full_clean(exclude=["owner", "team", "feed"])
+    region.save()
+    return region
+
+
+@transaction.atomic
+def region_update(*, region: Region, user: User, **changes: Any) -> Region:
+    """Changes what is given; queries that name the region follow a new geometry as new versions. Raises Refused."""
+    from webapp.queries.services import queries_follow_region, queries_rename_region  # it reads regions
+
+    old_name, old_geometry = region.name, region.geometry
+    if "geometry" in changes:
+        changes["geometry"], bbox = checked_region(changes["geometry"], region.feed, "/geometry")
+        region.bbox = list(bbox)
+    if "tags" in changes:
+        changes["tags"] = _tags(changes["tags"])
+    for field, value in changes.items():
+        setattr(region, field, value)
+    region.full_clean(exclude=["owner", "team", "feed"])
+    region.save()
+    if region.name != old_name:
+        queries_rename_region(region=region, old=old_name)
+    if region.geometry != old_geometry:
+        queries_follow_region(region=region, user=user)
+    return region
+
+
+@transaction.atomic
+def region_delete(*, region: Region) -> None:
+    """Removes a region. Raises Refused while queries name it."""
+    names = list(region.queries.filter(deleted_at=None).order_by("name").values_list("name", flat=True)[:20])
+    if names:
+        raise refuse("", f"Queries use this region: {', '.join(names)}.")
+    region.delete()
+
+
+def _tags(tags: Sequence[str]) -> list[str]:
+    return sorted({tag.strip() for tag in tags if tag.strip()})
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import stored, or would store, and what it refused: (row in the file, name, faults)."""
+
+    regions: list[Region]
+    refused: list[tuple[int, str, list[Fault]]]
+
+
+def regions_import(
+    *, owner: User, feed: Feed, features: Sequence[Feature], tags: Sequence[str] = (), partial: bool = False, dry_run: bool = False
+) -> Imported:
+    """Stores the regions of a file, all or none unless `partial`. A nameless one is named by its place; a taken name gets a number."""
+    taken = set(Region.objects.filter(feed=feed).values_list("name", flat=True))
+    regions: list[Region] = []
+    refused: list[tuple[int, str, list[Fault]]] = []
+    for feature in features:
+        try:
+            if feature.fault:
+                raise refuse("/geometry", feature.fault)
+            document, bbox = checked_region(feature.geometry, feed, "/geometry")
+        except Refused as error:
+            refused.append((feature.row, feature.name, list(error.faults)))
+            continue
+        name = _free_name(feature.name or f"region {feature.row}", taken)
+        regions.append(Region(owner=owner, feed=feed, name=name, geometry=document, bbox=list(bbox), tags=_tags([*tags, *feature.tags])))
+    if not dry_run and (partial or not refused):
+        Region.objects.bulk_create(regions, batch_size=500)
+    return Imported(regions, refused)
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    """`name`, or `name 2`, `name 3`, ... ; then taken."""
+    free, number = name, 1
+    while free in taken:
+        number += 1
+        free = f"{name[:90]} {number}"
+    taken.add(free)
+    return free
+
+
+def region_bulk_delete(*, regions: Sequence[Region]) -> tuple[list[int], list[tuple[int, list[Fault]]]]:
+    """Removes what can be removed: ids removed, and (id, faults) of those in use."""
+    removed: list[int] = []
+    refused: list[tuple[int, list[Fault]]] = []
+    for region in regions:
+        pk = region.pk
+        try:
+            region_delete(region=region)
+            removed.append(pk)
+        except Refused as error:
+            refused.append((pk, list(error.faults)))
+    return removed, refused
+
+
+@transaction.atomic
+def region_bulk_tag(*, regions: Sequence[Region], tags: Sequence[str], remove: bool) -> list[int]:
+    """Adds tags to regions, or takes them away; the ids."""
+    for region in regions:
+        region.tags = _tags(set(region.tags) - set(tags) if remove else [*region.tags, *tags])
+        region.save(update_fields=["tags", "updated_at"])
+    return [region.pk for region in regions]

@@ -1,0 +1,25 @@
+"""Addresses below /api/v1/."""
+
+from django.urls import path
+
+from webapp.feeds.api import AnyBytes, FeedView
+from webapp.feeds.region_api import RegionImportView, RegionView
+
+NAME = "feeds/<slug:name>"
+
+urlpatterns = [
+    path("feeds/", FeedView.as_view({"get": "list", "post": "create"}), name="api-feeds"),
+    path(f"{NAME}/", FeedView.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}), name="api-feed"),
+    path(f"{NAME}/plan", FeedView.as_view({"put": "put_plan"}, parser_classes=(AnyBytes,)), name="api-feed-plan"),
+    path(f"{NAME}/positions", FeedView.as_view({"get": "positions"}), name="api-feed-positions"),
+    path(f"{NAME}/tracks", FeedView.as_view({"get": "tracks"}), name="api-feed-tracks"),
+    path(f"{NAME}/entities", FeedView.as_view({"get": "entities"}), name="api-feed-entities"),
+    path(f"{NAME}/histogram", FeedView.as_view({"get": "histogram"}), name="api-feed-histogram"),
+    path(f"{NAME}/dead-letters", FeedView.as_view({"get": "dead_letters"}), name="api-dead-letters"),
+    path(f"{NAME}/dead-letters.csv", FeedView.as_view({"get": "dead_letters_csv"}, throttle_action="export"), name="api-dead-letters-csv"),
+    path("regions/", RegionView.as_view({"get": "list", "post": "create"}), name="api-regions"),
+    path("regions/import", RegionImportView.as_view({"post": "import_file"}, throttle_action="import"), name="api-regions-import"),
+    path("regions/export", RegionView.as_view({"get": "export_file"}, throttle_action="export"), name="api-regions-export"),
+    path("regions/bulk", RegionView.as_view({"post": "bulk"}), name="api-regions-bulk"),
+    path("regions/<int:pk>/", RegionView.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}), name="api-region"),
+]

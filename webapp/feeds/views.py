@@ -1,0 +1,19 @@
+"""The pages of feeds and regions."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from webapp.config.pages import page_data
+from webapp.jobs.api import jobs_for_page
+
+
+def feeds(request: HttpRequest) -> HttpResponse:
+    """Feeds and the jobs that process them."""
+    return render(request, "pages/feeds.html", page_data(request, jobs=jobs_for_page(user=request.user)))
+
+
+def regions(request: HttpRequest) -> HttpResponse:
+    """The library of regions."""
+    return render(request, "pages/regions.html", page_data(request))

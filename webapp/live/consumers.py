@@ -1,0 +1,232 @@
+"""The live socket: hands frames to subscriptions and subscriptions' frames to the reader. What may be seen is decided by selectors."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncWebsocketConsumer
+
+from webapp.live import frames, selectors
+from webapp.live.frames import Ack, BadFrame, Subscribe, Unsubscribe, View
+from webapp.live.subscription import Chunk, Subscription
+
+logger = logging.getLogger(__name__)
+
+SOCKETS_OF_A_USER = 20
+SUBSCRIPTIONS = 20
+RECHECK_SECONDS = 60.0
+BURST, PER_SECOND = 200, 20.0
+"""Client frames at once, and on average."""
+
+_sockets: Counter[int] = Counter()
+
+
+def group(feed: str) -> str:
+    """The channel group that the publisher sends a feed's messages to."""
+    return f"feed.{feed}"
+
+
+class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
+    """One browser's socket. Messages are handled one after the other, so a subscription never sees two at once."""
+
+    async def connect(self) -> None:
+        self.subscriptions: dict[str, Subscription] = {}
+        self.tokens, self.tokens_at = float(BURST), time.monotonic()
+        self.recheck: asyncio.Task[None] | None = None
+        self.counted = False
+        await self.accept()
+        user = self.scope.get("user")
+        if user is None or not user.is_authenticated:
+            await self.close(code=frames.NOT_LOGGED_IN)
+            return
+        if _sockets[user.pk] >= SOCKETS_OF_A_USER:
+            await self._send(frames.error("too-many", "Too many pages are open at once."))
+            await self.close(code=frames.TOO_OFTEN)
+            return
+        _sockets[user.pk] += 1
+        self.counted = True
+        self.recheck = asyncio.create_task(self._recheck())
+
+    async def disconnect(self, code: int) -> None:
+        if self.counted:
+            _sockets[self.scope["user"].pk] -= 1
+            self.counted = False
+        if self.recheck is not None:
+            self.recheck.cancel()
+        for feed in list(self.subscriptions):
+            await self._leave(feed)
+
+    # -- from the client ----------------------------------------------------------------------------------------------------------
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        if text_data is None or len(text_data) > frames.FRAME_BYTES:
+            await self.close(code=frames.TOO_BIG)
+            return
+        if not self._within_rate():
+            await self.close(code=frames.TOO_OFTEN)
+            return
+        try:
+            frame = frames.parse(text_data)
+        except BadFrame as error:
+            await self._send(frames.error("bad-frame", str(error)))
+            return
+        match frame:
+            case Subscribe():
+                await self._subscribe(frame)
+            case View():
+                await self._view(frame)
+            case Unsubscribe():
+                await self._leave(frame.feed)
+            case Ack() if frame.feed in self.subscriptions:
+                self.subscriptions[frame.feed].acked(frame.seq)
+
+    def _within_rate(self) -> bool:
+        now = time.monotonic()
+        self.tokens = min(float(BURST), self.tokens + (now - self.tokens_at) * PER_SECOND) - 1
+        self.tokens_at = now
+        return self.tokens >= 0
+
+    async def _subscribe(self, frame: Subscribe) -> None:
+        """Joins the group first and reads then: what happens between is in the group's messages, and known numbers are left out."""
+        if not await database_sync_to_async(selectors.logged_in)(self.scope):
+            await self.close(code=frames.NOT_LOGGED_IN)
+            return
+        if frame.feed not in self.subscriptions and len(self.subscriptions) >= SUBSCRIPTIONS:
+            await self._send(frames.error("too-many", "Too many feeds at once."))
+            return
+        allowed = await database_sync_to_async(selectors.permission)(user_id=self.scope["user"].pk, feed=frame.feed)
+        if allowed is None:
+            await self._send(frames.error("not-permitted", "There is no such feed, or it is not shared with you."))
+            await self.close(code=frames.NOT_PERMITTED)
+            return
+        await self.channel_layer.group_add(group(frame.feed), self.channel_name)
+        subscription = Subscription(allowed.feed_id, allowed.feed, frame.queries, allowed.queries, frame.bbox)
+        self.subscriptions[frame.feed] = subscription
+        await self._start(subscription, frame)
+        standing = await database_sync_to_async(selectors.standing)(feed_id=subscription.feed_id)
+        await self._send(frames.status(subscription.feed, standing))
+
+    async def _start(self, subscription: Subscription, frame: Subscribe) -> None:
+        """Resumes after the reader's number if it can, else sends a snapshot."""
+        places = await database_sync_to_async(selectors.places)(feed_id=subscription.feed_id, feed=subscription.feed)
+        entities = frames.within(subscription.bbox, places["entities"])
+        chunks = None
+        if frame.since is not None:
+            chunks = await database_sync_to_async(selectors.missed)(feed_id=subscription.feed_id, since=frame.since)
+        if frame.since is not None and chunks is not None:
+            subscription.told = frame.since
+            if chunks:
+                await self._tell(subscription, chunks)
+            else:
+                nothing = frames.changes(subscription.feed, first=frame.since + 1, seq=frame.since, detections=[], alerts=[])
+                await self._send(nothing, subscription)
+            await self._show(subscription, places["t"], entities)
+            return
+        read = await database_sync_to_async(selectors.snapshot)(
+            feed_id=subscription.feed_id, queries=subscription.visible(), from_t=frame.from_t
+        )
+        subscription.told = read["seq"]
+        await self._send(frames.snapshot(subscription.feed, positions=entities, **read), subscription)
+
+    async def _view(self, frame: View) -> None:
+        subscription = self.subscriptions.get(frame.feed)
+        if subscription is None or subscription.stalled:
+            return
+        subscription.bbox = frame.bbox
+        places = await database_sync_to_async(selectors.places)(feed_id=subscription.feed_id, feed=subscription.feed)
+        entities = frames.within(frame.bbox, places["entities"])
+        await self._show(subscription, places["t"], entities)
+
+    async def _leave(self, feed: str) -> None:
+        if self.subscriptions.pop(feed, None) is not None:
+            await self.channel_layer.group_discard(group(feed), self.channel_name)
+
+    # -- from the publisher -------------------------------------------------------------------------------------------------------
+
+    async def feed_changes(self, message: dict[str, Any]) -> None:
+        subscription = self.subscriptions.get(message["feed"])
+        if subscription is None or subscription.stalled:
+            return
+        chunks: Sequence[Chunk] | None = subscription.fresh(message["chunks"])
+        if not chunks:
+            return
+        if not subscription.follows(chunks):
+            chunks = await database_sync_to_async(selectors.missed)(feed_id=subscription.feed_id, since=subscription.told)
+        if chunks is None or subscription.behind:
+            await self._resync(subscription)
+        elif chunks:
+            await self._tell(subscription, chunks)
+
+    async def feed_positions(self, message: dict[str, Any]) -> None:
+        subscription = self.subscriptions.get(message["feed"])
+        now = time.monotonic()
+        if subscription is None or not subscription.wants_positions(now):
+            return
+        entities = frames.within(subscription.bbox, message["entities"])
+        if entities:
+            await self._show(subscription, message["t"], entities)
+
+    async def feed_status(self, message: dict[str, Any]) -> None:
+        subscription = self.subscriptions.get(message["feed"])
+        if subscription is not None and not subscription.stalled:
+            standing = {name: value for name, value in message.items() if name not in ("type", "feed")}
+            await self._send(frames.status(subscription.feed, standing))
+
+    # -- to the client ------------------------------------------------------------------------------------------------------------
+
+    async def _tell(self, subscription: Subscription, chunks: Sequence[Chunk]) -> None:
+        strangers = subscription.strangers(chunks)
+        if strangers:
+            await self._learn(subscription, strangers)
+        if subscription.feed in self.subscriptions:
+            await self._send(frames.changes(subscription.feed, **subscription.take(chunks)), subscription)
+
+    async def _learn(self, subscription: Subscription, asked: set[int] | None) -> bool:
+        """Reads the permissions anew; closes the socket and says no when the feed is not the reader's to see any more."""
+        allowed = await database_sync_to_async(selectors.permission)(user_id=self.scope["user"].pk, feed=subscription.feed)
+        if allowed is None:
+            await self._leave(subscription.feed)
+            await self.close(code=frames.NOT_PERMITTED)
+            return False
+        subscription.learn(allowed.queries, asked)
+        return True
+
+    async def _resync(self, subscription: Subscription) -> None:
+        subscription.stalled = True
+        await self._send(frames.resync(subscription.feed))
+
+    async def _show(self, subscription: Subscription, t: int | None, entities: Sequence[Any]) -> None:
+        size = await self._send(frames.positions(subscription.feed, t=t, entities=entities))
+        subscription.sent_positions(size, time.monotonic())
+
+    async def _send(self, frame: dict[str, Any], subscription: Subscription | None = None) -> int:
+        """Sends a frame; with a subscription it counts as something the reader has to acknowledge. Its size."""
+        text = json.dumps(frame, separators=(",", ":"), default=str)
+        if subscription is not None:
+            subscription.sent(len(text))
+        await self.send(text_data=text)
+        return len(text)
+
+    async def _recheck(self) -> None:
+        """Every minute: is the reader still logged in, and may they still see what they see?"""
+        with contextlib.suppress(asyncio.CancelledError):
+            while True:
+                await asyncio.sleep(RECHECK_SECONDS)
+                if not await database_sync_to_async(selectors.logged_in)(self.scope):
+                    await self.close(code=frames.NOT_LOGGED_IN)
+                    return
+                for subscription in list(self.subscriptions.values()):
+                    before = subscription.allowed
+                    if not await self._learn(subscription, None):
+                        return
+                    # What may not be seen any more has to leave the screen too.
+                    if before - subscription.allowed:
+                        await self._resync(subscription)

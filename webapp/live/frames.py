@@ -1,0 +1,160 @@
+"""Frames of the live socket, built from what selectors give; the shapes are fixed in ARCHITECTURE.md, WebSocket."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Box = tuple[float, float, float, float]
+FRAME_BYTES = 65_536
+"""A client's frame may be this long."""
+QUERIES_NAMED = 1_000
+
+NOT_PERMITTED = 4403
+NOT_LOGGED_IN = 4401
+TOO_SLOW = 4408
+TOO_BIG = 1009
+TOO_OFTEN = 1008
+
+
+class BadFrame(ValueError):
+    """A client's frame that is none; the text tells the client why."""
+
+
+@dataclass(frozen=True)
+class Subscribe:
+    """Wants a feed's answers: of `queries` (null: of all that the reader may see), resuming after number `since` if it can."""
+
+    feed: str
+    queries: frozenset[int] | None
+    bbox: Box | None
+    since: int | None
+    from_t: int | None
+
+
+@dataclass(frozen=True)
+class View:
+    """The reader's map shows another box now (null: everything)."""
+
+    feed: str
+    bbox: Box | None
+
+
+@dataclass(frozen=True)
+class Unsubscribe:
+    feed: str
+
+
+@dataclass(frozen=True)
+class Ack:
+    """The reader has taken everything up to number `seq`."""
+
+    feed: str
+    seq: int
+
+
+ClientFrame = Subscribe | View | Unsubscribe | Ack
+
+
+def parse(text: str) -> ClientFrame:
+    """The client's frame. Raises BadFrame."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadFrame("A frame is a JSON object.") from error
+    if not isinstance(document, dict):
+        raise BadFrame("A frame is a JSON object.")
+    feed = document.get("feed")
+    if not isinstance(feed, str) or not 1 <= len(feed) <= 63:
+        raise BadFrame("feed names a feed.")
+    match document.get("type"):
+        case "subscribe":
+            queries = _queries(document.get("queries"))
+            return Subscribe(feed, queries, _box(document.get("bbox")), _number(document, "since"), _number(document, "from"))
+        case "view":
+            return View(feed, _box(document.get("bbox")))
+        case "unsubscribe":
+            return Unsubscribe(feed)
+        case "ack":
+            return Ack(feed, _number(document, "seq") or 0)
+    raise BadFrame("type is one of subscribe, view, unsubscribe, ack.")
+
+
+def _queries(value: Any) -> frozenset[int] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(value) > QUERIES_NAMED:
+        raise BadFrame("queries is null or a list of ids.")
+    # Ids are opaque to a page, which may keep them as text.
+    if not all((isinstance(item, int) and not isinstance(item, bool)) or (isinstance(item, str) and item.isdecimal() and len(item) < 19) for item in value):
+        raise BadFrame("queries is null or a list of ids.")
+    return frozenset(int(item) for item in value)
+
+
+def _box(value: Any) -> Box | None:
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(value) != 4:
+        raise BadFrame("bbox is null or [west, south, east, north].")
+    if not all(isinstance(n, int | float) and not isinstance(n, bool) and math.isfinite(n) for n in value):
+        raise BadFrame("bbox holds finite numbers.")
+    return (float(value[0]), float(value[1]), float(value[2]), float(value[3]))
+
+
+def _number(document: Mapping[str, Any], name: str) -> int | None:
+    value = document.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not -(2**63) <= value < 2**63:
+        raise BadFrame(f"{name} is null or a whole number.")
+    return value
+
+
+# -- from the server --------------------------------------------------------------------------------------------------------------
+
+
+def snapshot(
+    feed: str, *, seq: int, detections: Sequence[Any], alerts: Sequence[Any], positions: Sequence[Any], clock: int | None
+) -> dict[str, Any]:
+    """Everything a page starts with, true at outbox number `seq`."""
+    return {
+        "type": "snapshot", "feed": feed, "seq": seq, "detections": detections, "alerts": alerts, "positions": positions, "clock": clock
+    }  # fmt: skip
+
+
+def changes(feed: str, *, first: int, seq: int, detections: Sequence[Any], alerts: Sequence[Any]) -> dict[str, Any]:
+    """What the numbers `first` to `seq` hold for this reader, perhaps nothing; `seq` = `first` - 1: there is nothing new."""
+    return {"type": "changes", "feed": feed, "from": first, "seq": seq, "detections": detections, "alerts": alerts}
+
+
+def positions(feed: str, *, t: int | None, entities: Sequence[Any]) -> dict[str, Any]:
+    """Where things are now, each as [id, x, y, t]."""
+    return {"type": "positions", "feed": feed, "t": t, "entities": entities}
+
+
+def status(feed: str, standing: Mapping[str, Any]) -> dict[str, Any]:
+    """How the processing of the feed stands."""
+    return {"type": "status", "feed": feed, **standing}
+
+
+def resync(feed: str) -> dict[str, Any]:
+    """The reader fell behind: it has to subscribe again."""
+    return {"type": "resync", "feed": feed}
+
+
+def error(code: str, message: str) -> dict[str, Any]:
+    """The client's last frame was refused."""
+    return {"type": "error", "code": code, "message": message}
+
+
+def within(box: Box | None, entities: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
+    """The positions that a map of `box` shows; a box whose west is greater than its east crosses the antimeridian."""
+    if box is None:
+        return list(entities)
+    west, south, east, north = box
+    if west > east:
+        return [e for e in entities if (e[1] >= west or e[1] <= east) and south <= e[2] <= north]
+    return [e for e in entities if west <= e[1] <= east and south <= e[2] <= north]

@@ -1,0 +1,96 @@
+"""What consumers read: permissions, a consistent snapshot, the numbers after one that a reader has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth import get_user
+from django.db import connection, transaction
+from django.http import HttpRequest
+
+from webapp.accounts.models import User
+from webapp.alerts.selectors import alert_row, alerts_open
+from webapp.detections.selectors import detections_recent, outbox_range, outbox_since
+from webapp.feeds import recent
+from webapp.feeds.selectors import feed_get, feed_of
+from webapp.jobs.selectors import feed_status
+from webapp.live import positions
+from webapp.queries.selectors import queries_visible
+
+RESUMED_ROWS = 500
+"""A reader that missed more outbox rows than this gets a snapshot instead."""
+
+
+@dataclass(frozen=True)
+class Permission:
+    """A feed that the reader may see, and the queries on it whose answers they may see."""
+
+    feed_id: int
+    feed: str
+    queries: set[int]
+
+
+def permission(*, user_id: int, feed: str) -> Permission | None:
+    """What the user may see of the feed now; None: nothing."""
+    user = User.objects.filter(pk=user_id, is_active=True).first()
+    found = None if user is None else feed_get(user=user, name=feed)
+    return None if user is None or found is None else Permission(found.pk, found.name, queries_visible(user=user, feed=found))
+
+
+def logged_in(scope: Mapping[str, Any]) -> bool:
+    """Whether the session that the socket came with is still that of the same, active user."""
+    session = scope["session"]
+    fresh = type(session)(session.session_key)
+    request = HttpRequest()
+    request.session = fresh  # type: ignore[assignment]
+    user = get_user(request)
+    return bool(user.is_authenticated and user.is_active and user.pk == scope["user"].pk)
+
+
+def snapshot(*, feed_id: int, queries: list[int], from_t: int | None) -> dict[str, Any]:
+    """Answers, alerts and the outbox number that they are true at, read at one moment."""
+    with transaction.atomic():
+        if len(connection.savepoint_ids) == 0 and not connection.needs_rollback:
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        standing = feed_status(feed_id=feed_id)
+        return {
+            "seq": standing["outbox_seq"],
+            "detections": detections_recent(feed_id=feed_id, query_ids=queries, from_t=from_t),
+            "alerts": [alert_row(alert) for alert in alerts_open(feed_id=feed_id, query_ids=queries)],
+            "clock": standing["max_t"],
+        }
+
+
+def missed(*, feed_id: int, since: int) -> list[dict[str, Any]] | None:
+    """The outbox rows after `since` without a gap; None when they are gone, too many, or `since` lies in the future."""
+    newest = feed_status(feed_id=feed_id)["outbox_seq"]
+    if since > newest or newest - since > RESUMED_ROWS:
+        return None
+    if since == newest:
+        return []
+    kept = outbox_range(feed_id=feed_id)
+    if kept is None or kept[0] > since + 1:
+        return None
+    return chunks_after(feed_id=feed_id, seq=since, limit=RESUMED_ROWS)
+
+
+def chunks_after(*, feed_id: int, seq: int, limit: int = RESUMED_ROWS) -> list[dict[str, Any]]:
+    """The outbox rows after number `seq`, as the publisher sends them."""
+    return [{"seq": row.seq, **row.payload} for row in outbox_since(feed_id=feed_id, seq=seq, limit=limit)]
+
+
+def places(*, feed_id: int, feed: str) -> dict[str, Any]:
+    """Where everything was seen last: as the publisher keeps it, else read from the log."""
+    kept = positions.latest(feed)
+    if kept["entities"]:
+        return kept
+    found = recent.positions(feed_of(pk=feed_id))
+    return {"t": found.t, "entities": found.entities}
+
+
+def standing(*, feed_id: int) -> dict[str, Any]:
+    """How the processing of the feed stands."""
+    return feed_status(feed_id=feed_id)

@@ -1,0 +1,104 @@
+"""One reader's subscription to one feed: which numbers it has been told, and how much it has not acknowledged yet.
+
+Pure state: no socket, no database. Invariant: every number up to `told` has been covered by a frame (or by the snapshot), none
+twice; after `stalled` nothing is sent until the reader subscribes again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from webapp.live.frames import Box
+
+UNACKED_BYTES = 8_000_000
+"""A reader that has this much before it unread is told to start again: what is kept for it stays bounded."""
+UNACKED_FRAMES = 400
+POSITION_BYTES = 1_500_000
+"""Beyond this much unread, positions come seldom: they are samples, and the next one replaces the last."""
+SELDOM_SECONDS = 2.0
+
+Chunk = Mapping[str, Any]
+"""One outbox row: `seq` and its payload."""
+
+
+@dataclass
+class Subscription:
+    """`allowed`: queries that the reader may see; `denied`: those known to be none of them; `chosen`: those it asked for (null: all)."""
+
+    feed_id: int
+    feed: str
+    chosen: frozenset[int] | None
+    allowed: set[int]
+    bbox: Box | None = None
+    told: int = 0
+    denied: set[int] = field(default_factory=set)
+    stalled: bool = False
+    unread_bytes: int = 0
+    unread_frames: int = 0
+    unread_positions: int = 0
+    positions_at: float = 0.0
+
+    def fresh(self, chunks: Sequence[Chunk]) -> list[Chunk]:
+        """The chunks that the reader has not been told yet."""
+        return [chunk for chunk in chunks if chunk["seq"] > self.told]
+
+    def follows(self, chunks: Sequence[Chunk]) -> bool:
+        """Whether `chunks` go on without a gap where the reader is."""
+        numbers = [chunk["seq"] for chunk in chunks]
+        return numbers == list(range(self.told + 1, self.told + 1 + len(numbers)))
+
+    def strangers(self, chunks: Sequence[Chunk]) -> set[int]:
+        """Queries in `chunks` of which it is not known yet whether the reader may see them: registered a moment ago, for instance."""
+        named = {row["query"] for chunk in chunks for kind in ("detections", "alerts") for row in chunk.get(kind, ())}
+        return named - self.allowed - self.denied
+
+    def learn(self, allowed: set[int], asked: set[int] | None = None) -> None:
+        """Takes over which queries may be seen; of those asked for, the others are denied."""
+        self.allowed = allowed
+        self.denied = set() if asked is None else (self.denied | asked) - allowed
+
+    def take(self, chunks: Sequence[Chunk]) -> dict[str, Any]:
+        """Covers `chunks` (at least one, without a gap): first and last number and the reader's part of what they hold."""
+        first, self.told = self.told + 1, chunks[-1]["seq"]
+        return {
+            "first": first,
+            "seq": self.told,
+            "detections": [row for chunk in chunks for row in chunk.get("detections", ()) if self.sees(row["query"])],
+            "alerts": [row for chunk in chunks for row in chunk.get("alerts", ()) if self.sees(row["query"])],
+        }
+
+    def sees(self, query: int) -> bool:
+        """Whether answers of the query are for this reader."""
+        return query in self.allowed and (self.chosen is None or query in self.chosen)
+
+    def visible(self) -> list[int]:
+        """The queries that a snapshot is made of."""
+        return sorted(self.allowed if self.chosen is None else self.allowed & self.chosen)
+
+    def sent(self, size: int) -> None:
+        """A frame of `size` bytes with answers is on its way."""
+        self.unread_bytes += size
+        self.unread_frames += 1
+
+    def sent_positions(self, size: int, now: float) -> None:
+        """A sample of `size` bytes is on its way."""
+        self.unread_positions += size
+        self.positions_at = now
+
+    def acked(self, seq: int) -> None:
+        """The reader has caught up with what was sent when it said so. Raises nothing for a number it was never told."""
+        if seq <= self.told:
+            self.unread_bytes = self.unread_frames = self.unread_positions = 0
+
+    @property
+    def behind(self) -> bool:
+        """Whether the reader has too many answers before it."""
+        return self.unread_bytes > UNACKED_BYTES or self.unread_frames > UNACKED_FRAMES
+
+    def wants_positions(self, now: float) -> bool:
+        """Whether a sample is to be sent at `now` (seconds of a steady clock)."""
+        if self.stalled or self.behind:
+            return False
+        return self.unread_positions <= POSITION_BYTES or now - self.positions_at >= SELDOM_SECONDS

@@ -1,0 +1,206 @@
+"""`queries/`: registered queries, their versions, checks and previews."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.db.models import QuerySet
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, extend_schema, inline_serializer
+from rest_framework import serializers
+from rest_framework.exceptions import APIException, ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from engine.model.faults import Refused
+from webapp.accounts.owned import OwnedSerializer, OwnedView
+from webapp.config.errors import faults_body
+from webapp.feeds.models import Feed
+from webapp.feeds.region_api import FeedNameField, NamedSerializer
+from webapp.feeds.selectors import regions_of_feed
+from webapp.queries import services
+from webapp.queries.families import kinds_of
+from webapp.queries.filters import QueryFilter
+from webapp.queries.models import Query
+from webapp.queries.preview import PreviewFailed, preview
+from webapp.queries.references import frozen
+from webapp.queries.selectors import query_list, shapes_of, specification_faults, version_list
+from webapp.queries.sentences import sentence_of
+
+MINUTE = {"ms": 60_000, "ticks": 1_500}
+"""Of the feed's unit: a minute on a feed in milliseconds, of 25 ticks a second on others."""
+BORDER = {"family": "border", "version": 1, "region": {"center": [11.5, 48.1], "radius": 300}}
+FAULT = inline_serializer("Fault", {"pointer": serializers.CharField(allow_blank=True), "message": serializers.CharField()}, many=True)
+
+
+class Unavailable(APIException):
+    """The server cannot do this now."""
+
+    status_code = 503
+
+
+class QuerySerializer(OwnedSerializer):
+    """A registered query."""
+
+    feed = FeedNameField()
+    specification = serializers.JSONField()
+    alert_kinds = serializers.ListField(child=serializers.CharField(max_length=100), required=False, max_length=100)
+    kinds = serializers.SerializerMethodField()
+    sentence = serializers.SerializerMethodField()
+    regions = NamedSerializer(many=True, read_only=True)
+
+    class Meta:
+        model = Query
+        fields = (
+            "id", "feed", "name", "description", "family", "version", "enabled", "severity", "alert_kinds", "kinds", "specification", "sentence",
+            "regions", *OwnedSerializer.OWNED, "created_at", "updated_at",
+        )  # fmt: skip
+        read_only_fields = ("family", "version", "created_at")
+        validators: tuple[Any, ...] = ()
+
+    def get_kinds(self, query: Query) -> list[str]:
+        return kinds_of(query.specification)
+
+    def get_sentence(self, query: Query) -> str | None:
+        return sentence_of(query.specification, feed=query.feed.engine_feed())
+
+
+class SpecificationSerializer(serializers.Serializer[Any]):
+    """A specification and the feed that it is for."""
+
+    feed = FeedNameField()
+    specification = serializers.JSONField()
+
+
+class PreviewSerializer(SpecificationSerializer):
+    """What to try, and over how much of the log."""
+
+    minutes = serializers.FloatField(min_value=0.1, max_value=24 * 60, default=10)
+
+
+class QueryView(OwnedView):
+    """Continuous queries. The running job takes up each change within two seconds."""
+
+    queryset = Query.objects.all()
+    serializer_class = QuerySerializer
+    filterset_class = QueryFilter
+
+    def get_queryset(self) -> QuerySet[Any]:
+        return query_list(user=self.request.user)
+
+    def list(self, request: Request) -> Response:
+        page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+
+    def retrieve(self, request: Request, pk: int) -> Response:
+        return Response(self.get_serializer(self.get_object()).data)
+
+    @extend_schema(
+        examples=[
+            OpenApiExample(
+                "Whatever enters or leaves a circle", {"feed": "city", "name": "Square", "specification": BORDER, "alert_kinds": ["in"]}, request_only=True
+            )
+        ]
+    )
+    def create(self, request: Request) -> Response:
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        return Response(self.represent(services.query_register(owner=request.user, **serializer.validated_data)), status=201)
+
+    def partial_update(self, request: Request, pk: int) -> Response:
+        query = self.get_editable()
+        serializer = self.get_serializer(query, data=request.data, partial=True)
+        serializer.is_valid(raise_exception=True)
+        given = serializer.validated_data
+        if given.pop("feed", query.feed) != query.feed:
+            raise ValidationError({"feed": "A query stays on its feed: register a new one there."})
+        return Response(self.represent(services.query_edit(query=query, user=request.user, **given)))
+
+    @extend_schema(responses={204: None})
+    def destroy(self, request: Request, pk: int) -> Response:
+        services.query_remove(query=self.get_editable())
+        return Response(status=204)
+
+    @extend_schema(summary="All generations of a query, newest first", responses=OpenApiTypes.OBJECT)
+    def versions(self, request: Request, pk: int) -> Response:
+        query = self.get_object()
+        feed = query.feed.engine_feed()
+        return Response(
+            [
+                {
+                    "version": version.version,
+                    "specification": version.document,
+                    "sentence": sentence_of(version.document, feed=feed),
+                    "created_at": version.created_at,
+                    "created_by": version.created_by.username if version.created_by else None,
+                    "current": version.to_feed_version is None,
+                }
+                for version in version_list(query=query)
+            ]
+        )
+
+    @extend_schema(summary="Every region of the query, for a map", responses=OpenApiTypes.OBJECT)
+    def shapes(self, request: Request, pk: int) -> Response:
+        return Response({"shapes": shapes_of(self.get_object())})
+
+
+def read(serializer: serializers.Serializer[Any]) -> tuple[Feed, Any, dict[str, Any]]:
+    """Feed, specification and the rest of a valid request. Raises ValidationError."""
+    serializer.is_valid(raise_exception=True)
+    given = dict(serializer.validated_data)
+    return given.pop("feed"), given.pop("specification"), given
+
+
+class CheckView(APIView):
+    """Says whether a specification can be registered, and reads it back in a sentence."""
+
+    throttle_action = "check"
+
+    @extend_schema(
+        request=SpecificationSerializer,
+        responses=inline_serializer(
+            "CheckAnswer",
+            {
+                "faults": FAULT,
+                "sentence": serializers.CharField(allow_null=True),
+                "kinds": serializers.ListField(child=serializers.CharField()),
+            },
+        ),
+        examples=[OpenApiExample("A border", {"feed": "city", "specification": BORDER}, request_only=True)],
+    )
+    def post(self, request: Request) -> Response:
+        feed, specification, _ = read(SpecificationSerializer(data=request.data, context={"request": request}))
+        faults = specification_faults(feed=feed, specification=specification, user=request.user)
+        if faults:
+            return Response({**faults_body(faults), "sentence": None, "kinds": []})
+        return Response({"faults": [], "sentence": sentence_of(specification, feed=feed.engine_feed()), "kinds": kinds_of(specification)})
+
+
+class PreviewView(APIView):
+    """What a specification would have found in the last minutes; nothing is stored."""
+
+    throttle_action = "preview"
+
+    @extend_schema(
+        request=PreviewSerializer,
+        responses=OpenApiTypes.OBJECT,
+        examples=[OpenApiExample("Ten minutes", {"feed": "city", "specification": BORDER, "minutes": 10}, request_only=True)],
+    )
+    def post(self, request: Request) -> Response:
+        feed, specification, given = read(PreviewSerializer(data=request.data, context={"request": request}))
+        faults = specification_faults(feed=feed, specification=specification, user=request.user)
+        if faults:
+            raise Refused(faults)
+        ready = frozen(specification, regions_of_feed(feed, user=request.user))
+        try:
+            answer = preview(
+                log_root=str(settings.EVENT_LOG_ROOT),
+                feed=feed.engine_feed().to_json(),
+                specification=ready,
+                span=int(given["minutes"] * MINUTE[feed.time]),
+            )
+        except PreviewFailed as error:
+            raise Unavailable(str(error)) from error
+        return Response(answer)

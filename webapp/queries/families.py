@@ -1,0 +1,39 @@
+"""The families that can be registered, in the words of pages, and the kinds of answers that each query gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+TITLES = {
+    "border": "Entering and leaving",
+    "transition": "Passing, returning, staying",
+    "motion": "Motion pattern",
+    "constraint": "Readings close together",
+    "composite": "Composite event",
+    "calculus": "Event calculus",
+}
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "border": ("in", "out"),
+    "transition": ("passed", "returned", "stayed_in", "stayed_out"),
+    "motion": ("match",),
+    "constraint": ("match",),
+    "composite": ("detection",),
+}
+
+
+def families() -> dict[str, dict[str, Any]]:
+    """What this server can register: family name to title and kinds."""
+    from engine.families import FAMILIES
+
+    return {name: {"title": TITLES.get(name, name), "kinds": list(KINDS.get(name, ()))} for name in FAMILIES}
+
+
+def kinds_of(specification: Mapping[str, Any]) -> list[str]:
+    """The kinds of answers that a query of this checked specification can give."""
+    family = specification.get("family", "")
+    if family == "transition":
+        return [kind for kind in KINDS["transition"] if kind in specification.get("types", KINDS["transition"])]
+    if family == "calculus":
+        return sorted({str(output).split("/")[0].split("(")[0] for output in specification.get("outputs", [])})
+    return list(KINDS.get(family, ()))

@@ -1,0 +1,107 @@
+"""What a query would have found in the last minutes, computed beside everything else: in a process of its own that can be killed.
+
+Run as a program (`python -m webapp.queries.preview`) it reads one JSON request on standard input and writes one JSON answer; it
+loads neither Django nor a database. The evaluation begins with the span: an entity's first row in it is its first row.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+SECONDS = 20.0
+ROWS = 2_000_000
+ANSWERS = 1_000
+MEMORY_BYTES = 3 * 2**30
+
+
+class PreviewFailed(RuntimeError):
+    """The preview took too long or broke off; the text says what to do."""
+
+
+def preview(*, log_root: str, feed: dict[str, Any], specification: Any, span: int) -> dict[str, Any]:
+    """Answers of a checked, frozen specification on the last `span` (in the feed's unit) of the log.
+
+    Raises PreviewFailed. The shape is that of `POST queries/preview` in docs/api.md.
+    """
+    request = json.dumps({"log_root": log_root, "feed": feed, "specification": specification, "span": span})
+    started = time.monotonic()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "webapp.queries.preview"], input=request.encode(), capture_output=True, timeout=SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise PreviewFailed(f"The preview took more than {SECONDS:g} seconds: choose a shorter span.") from error
+    if done.returncode != 0:
+        raise PreviewFailed("The preview needed too much memory or broke off: choose a shorter span.")
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return {**answer, "seconds": round(time.monotonic() - started, 2)}
+
+
+def run(request: dict[str, Any]) -> dict[str, Any]:
+    """The program's work."""
+    from engine.model.feed import Feed
+    from engine.operator import RegisteredQuery
+    from engine.runtime.evaluator import Evaluator
+    from engine.sources.eventlog import EventLog
+    from engine.specification import check
+    from webapp.detections.facts import Fact, facts_of, payload
+
+    feed = Feed.from_json(request["feed"])
+    log = EventLog(request["log_root"], feed.name)
+    next_seq, newest = log.end
+    if newest is None:
+        return {"from": None, "to": None, "rows": 0, "truncated": False, "total": 0, "answers": []}
+    wanted = newest - int(request["span"])
+    first, truncated = _first_row(log, wanted, next_seq)
+    query = RegisteredQuery("0", 1, check(request["specification"], feed, {}))
+    evaluator = Evaluator.start(feed, [query])
+    if first > 0:
+        evaluator.skip_to(first - 1)
+    facts: dict[bytes, Fact] = {}
+    rows, oldest = 0, newest
+    for changes, count, least in _outcomes(evaluator, log, first, next_seq):
+        rows += count
+        oldest = min(oldest, least)
+        facts.update((fact.key, fact) for fact in facts_of(changes))
+    stated = sorted((fact for fact in facts.values() if fact.weight), key=lambda fact: (fact.start, fact.key))
+    answers = [{**json.loads(payload(fact, backfill=True, detected_at=0)), "query": None} for fact in stated[-ANSWERS:]]
+    return {"from": max(wanted, oldest), "to": newest, "rows": rows, "truncated": truncated, "total": len(stated), "answers": answers}
+
+
+def _first_row(log: Any, from_t: int, next_seq: int) -> tuple[int, bool]:
+    """The number of the first row to be read, and whether ROWS cut the span short."""
+    import pyarrow.compute as pc
+
+    limit = max(log.start, next_seq - ROWS)
+    table = log.tail(from_t, columns=["seq"])
+    first = pc.min(table.column("seq")).as_py() if table.num_rows else next_seq
+    return max(first, limit), first < next_seq - ROWS
+
+
+def _outcomes(evaluator: Any, log: Any, first: int, next_seq: int) -> Iterator[tuple[Any, int, int]]:
+    """(changes, rows, least t) of each table, then those of the input's end."""
+    import pyarrow.compute as pc
+
+    least = 2**62
+    for table in log.read(first, next_seq):
+        outcome = evaluator.process(table)
+        least = pc.min(table.column("t")).as_py()
+        yield outcome.changes, table.num_rows, least
+    yield evaluator.finish().changes, 0, least
+
+
+def main() -> None:
+    """One request, one answer, within limits of the operating system."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(SECONDS * 2), int(SECONDS * 2)))
+    json.dump(run(json.load(sys.stdin)), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

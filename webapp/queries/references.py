@@ -1,0 +1,61 @@
+"""Stored regions named in a specification: found, and put in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def is_reference(node: Any) -> bool:
+    """Whether `node` is `{"region": "name"}` and nothing else."""
+    return isinstance(node, dict) and set(node) == {"region"} and isinstance(node["region"], str)
+
+
+def named_regions(document: Any) -> set[str]:
+    """The names of all stored regions that `document` refers to.
+
+    >>> sorted(named_regions({"region": {"region": "port"}, "where": [{"region": "pier"}]}))
+    ['pier', 'port']
+    """
+    return set(_names(document))
+
+
+def _names(node: Any) -> Iterator[str]:
+    if is_reference(node):
+        yield node["region"]
+    elif isinstance(node, dict):
+        for inner in node.values():
+            yield from _names(inner)
+    elif isinstance(node, list):
+        for inner in node:
+            yield from _names(inner)
+
+
+def frozen(document: Any, regions: Mapping[str, Any]) -> Any:
+    """A copy of `document` with each reference replaced by the region's own document; unknown names stay.
+
+    >>> frozen({"region": {"region": "spot"}, "segments": True}, {"spot": {"center": [0, 0], "radius": 1}})
+    {'region': {'center': [0, 0], 'radius': 1}, 'segments': True}
+    """
+    if is_reference(document):
+        return regions.get(document["region"], document)
+    if isinstance(document, dict):
+        return {key: frozen(inner, regions) for key, inner in document.items()}
+    if isinstance(document, list):
+        return [frozen(inner, regions) for inner in document]
+    return document
+
+
+def shapes(document: Any) -> Iterator[Any]:
+    """Every region document inside a frozen specification: GeoJSON geometries and circles, in order of appearance."""
+    if isinstance(document, dict):
+        if document.get("type") in ("Polygon", "MultiPolygon") and "coordinates" in document:
+            yield document
+        elif set(document) == {"center", "radius"}:
+            yield document
+        else:
+            for inner in document.values():
+                yield from shapes(inner)
+    elif isinstance(document, list):
+        for inner in document:
+            yield from shapes(inner)

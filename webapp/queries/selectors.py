@@ -1,0 +1,69 @@
+"""Reads of queries and their versions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from engine.model.faults import Fault, Refused
+from engine.specification import check
+from webapp.accounts.permissions import AnyUser
+from webapp.feeds.models import Feed, Region
+from webapp.feeds.selectors import regions_of_feed
+from webapp.queries.models import Query, QueryVersion
+from webapp.queries.references import shapes
+
+
+def query_list(*, user: AnyUser) -> QuerySet[Query]:
+    """The queries that `user` may see, removed ones left out."""
+    return (
+        Query.objects.visible_to(user)
+        .with_editable(user)
+        .filter(deleted_at=None)
+        .select_related("feed", "owner", "team")
+        .prefetch_related("regions")
+        .order_by("name", "id")
+    )
+
+
+def queries_visible(*, user: AnyUser, feed: Feed | None = None) -> set[int]:
+    """Ids of the queries (of one feed, if given) whose answers `user` may see; removed ones too: their answers stay."""
+    found = Query.objects.visible_to(user)
+    return set((found if feed is None else found.filter(feed=feed)).values_list("pk", flat=True))
+
+
+def versions_current(*, feed: Feed) -> QuerySet[QueryVersion]:
+    """What runs on the feed now, or as soon as the job has taken up the newest set."""
+    return versions_at(feed=feed, version=feed.query_version)
+
+
+def versions_at(*, feed: Feed, version: int) -> QuerySet[QueryVersion]:
+    """The set of query versions that is the feed's version `version`: from <= version < to."""
+    ended = Q(to_feed_version=None) | Q(to_feed_version__gt=version)
+    return QueryVersion.objects.filter(ended, query__feed=feed, from_feed_version__lte=version).order_by("query", "version")
+
+
+def version_list(*, query: Query) -> QuerySet[QueryVersion]:
+    """All generations of a query, newest first."""
+    return query.versions.select_related("created_by").order_by("-version")
+
+
+def shapes_of(query: Query) -> list[Any]:
+    """Every region of the query's newest version."""
+    newest = query.versions.order_by("-version").first()
+    return [] if newest is None else list(shapes(newest.specification))
+
+
+def specification_faults(*, feed: Feed, specification: Any, user: AnyUser) -> list[Fault]:
+    """All that is wrong with a specification on this feed with the stored regions that `user` may see; empty: it can be registered."""
+    try:
+        check(specification, feed.engine_feed(), regions_of_feed(feed, user=user))
+    except Refused as refused:
+        return list(refused.faults)
+    return []
+
+
+def names_used(feed: Feed, names: set[str], *, user: AnyUser) -> QuerySet[Region]:
+    """The stored regions of these names that `user` may see."""
+    return Region.objects.visible_to(user).filter(feed=feed, name__in=names)

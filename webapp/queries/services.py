@@ -1,0 +1,188 @@
+"""What registers, edits and removes queries. The running job takes each change up at its next batch boundary.
+
+A feed's set of queries has a version; every change takes the next one under the feed's row lock, so sets follow one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from engine.model.faults import Fault, Refused, refuse
+from engine.specification import check
+from webapp.accounts.models import Team, User
+from webapp.alerts.services import alerts_end_with_query
+from webapp.feeds.models import Feed, Region
+from webapp.feeds.selectors import regions_of_feed
+from webapp.queries.families import kinds_of
+from webapp.queries.models import Query, QueryVersion, Severity
+from webapp.queries.references import frozen, named_regions
+from webapp.queries.selectors import names_used
+
+SPECIFICATION = "/specification"
+
+
+@transaction.atomic
+def query_register(
+    *,
+    owner: User,
+    feed: Feed,
+    name: str,
+    specification: Any,
+    severity: str = Severity.LOW,
+    alert_kinds: Sequence[str] = (),
+    description: str = "",
+    enabled: bool = True,
+    team: Team | None = None,
+    public: bool = False,
+) -> Query:
+    """Registers a query; enabled, it runs from the next batch on and answers for the log's history too.
+
+    Raises Refused with all faults: those of the specification point below `/specification`.
+    """
+    feed_version = _next_version(feed)
+    ready = _checked(feed, specification, owner)
+    _check_name(feed, name)
+    _check_kinds(specification, alert_kinds)
+    query = Query.objects.create(
+        owner=owner,
+        feed=feed,
+        name=name,
+        description=description,
+        family=specification["family"],
+        specification=specification,
+        severity=severity,
+        alert_kinds=list(alert_kinds),
+        enabled=enabled,
+        team=team,
+        public=public,
+    )
+    query.regions.set(names_used(feed, named_regions(specification), user=owner))
+    _add_version(query, ready, feed_version, owner)
+    return query
+
+
+@transaction.atomic
+def query_edit(*, query: Query, user: User, **changes: Any) -> Query:
+    """Changes what is given: any of query_register's but `owner` and `feed`. A new specification, or switching on, makes a new version.
+
+    Raises Refused like query_register.
+    """
+    feed_version = _next_version(query.feed)
+    query = Query.objects.select_for_update(of=("self",)).select_related("feed").get(pk=query.pk)
+    before = (query.specification, query.enabled)
+    if "name" in changes:
+        _check_name(query.feed, changes["name"], query)
+    specification = changes.get("specification", query.specification)
+    # Stored regions that the editor cannot see, but that the query named before, may stay in it.
+    ready = _checked(query.feed, specification, user, kept=query)
+    if "specification" in changes or "alert_kinds" in changes:
+        _check_kinds(specification, changes.get("alert_kinds", query.alert_kinds))
+    for field, value in changes.items():
+        setattr(query, field, value)
+    query.family = specification["family"]
+    if (query.specification, query.enabled) != before:
+        _end_version(query, feed_version)
+        query.version += 1
+        _set_regions(query, user)
+        _add_version(query, ready, feed_version, user)
+    query.save()
+    return query
+
+
+@transaction.atomic
+def query_remove(*, query: Query) -> None:
+    """Stops the query for good. Its answers and alerts stay; alerts that wait are resolved."""
+    feed_version = _next_version(query.feed)
+    _end_version(query, feed_version)
+    Query.objects.filter(pk=query.pk).update(deleted_at=timezone.now(), enabled=False)
+    query.regions.clear()
+    alerts_end_with_query(query=query)
+
+
+@transaction.atomic
+def queries_follow_region(*, region: Region, user: User) -> list[Query]:
+    """Makes new versions of the queries that name `region`, whose geometry has just changed. The queries."""
+    using = list(Query.objects.filter(regions=region, deleted_at=None).select_related("feed").order_by("pk"))
+    if using:
+        feed_version = _next_version(region.feed)
+        for query in using:
+            _end_version(query, feed_version)
+            query.version += 1
+            query.save(update_fields=["version", "updated_at"])
+            ready = _checked(query.feed, query.specification, user, kept=query)
+            _add_version(query, ready, feed_version, user)
+    return using
+
+
+@transaction.atomic
+def queries_rename_region(*, region: Region, old: str) -> None:
+    """Writes the region's new name into the specifications that name it; what they mean stays, so no version is made."""
+    for query in Query.objects.filter(regions=region, deleted_at=None):
+        query.specification = frozen(query.specification, {old: {"region": region.name}})
+        query.save(update_fields=["specification", "updated_at"])
+
+
+def _next_version(feed: Feed) -> int:
+    """The feed's next query version, taken under its row's lock (not the key's: the sink refers to the row meanwhile)."""
+    locked = Feed.objects.select_for_update(of=("self",), no_key=True).only("query_version").get(pk=feed.pk)
+    locked.query_version += 1
+    locked.save(update_fields=["query_version"])
+    feed.query_version = locked.query_version
+    return locked.query_version
+
+
+def _checked(feed: Feed, specification: Any, user: User, kept: Query | None = None) -> Any:
+    """The specification with stored regions in their place. Raises Refused with pointers below `/specification`."""
+    regions = regions_of_feed(feed, user=user)
+    if kept is not None:
+        regions |= dict(kept.regions.values_list("name", "geometry"))
+    try:
+        check(specification, feed.engine_feed(), regions)
+        ready = frozen(specification, regions)
+        # The frozen form is what jobs compile: it must stand by itself.
+        check(ready, feed.engine_feed(), {})
+    except Refused as refused:
+        raise Refused(Fault(SPECIFICATION + fault.pointer, fault.message) for fault in refused.faults) from refused
+    return ready
+
+
+def _check_name(feed: Feed, name: str, query: Query | None = None) -> None:
+    taken = Query.objects.filter(feed=feed, name=name, deleted_at=None)
+    if query is not None:
+        taken = taken.exclude(pk=query.pk)
+    if taken.exists():
+        raise refuse("/name", "Another query of this feed has this name.")
+
+
+def _check_kinds(specification: Any, alert_kinds: Sequence[str]) -> None:
+    kinds = kinds_of(specification)
+    unknown = [
+        Fault(f"/alert_kinds/{position}", f"This query gives no answers of kind {kind!r}; it gives: {', '.join(kinds)}.")
+        for position, kind in enumerate(alert_kinds)
+        if kind not in kinds
+    ]
+    if unknown:
+        raise Refused(unknown)
+
+
+def _set_regions(query: Query, user: User) -> None:
+    names = named_regions(query.specification)
+    kept = query.regions.filter(name__in=names)
+    query.regions.set({*names_used(query.feed, names, user=user), *kept})
+
+
+def _add_version(query: Query, ready: Any, feed_version: int, user: User) -> None:
+    """The next generation; of a query that is switched off it is none that runs: its span is empty of sets until it is switched on."""
+    if query.enabled:
+        QueryVersion.objects.create(
+            query=query, version=query.version, document=query.specification, specification=ready, from_feed_version=feed_version, created_by=user
+        )
+
+
+def _end_version(query: Query, feed_version: int) -> None:
+    """The set `feed_version` is the first without the query's running version."""
+    QueryVersion.objects.filter(query=query, to_feed_version=None).update(to_feed_version=feed_version)

@@ -24,6 +24,11 @@ class Family:
     package: str
     operator_class: str
 
+    @property
+    def name(self) -> str:
+        """The operator's name in statistics: its package's."""
+        return self.package.rpartition(".")[2]
+
     def check(self, document: Mapping[str, Any], context: Context) -> Any:
         """The specification, of a type defined in the package. Faults are noted in `context`."""
         return import_module(f"{self.package}.specification").check(document, context)

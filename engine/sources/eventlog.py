@@ -162,7 +162,8 @@ class EventLog:
     def _write(self, tables: list[pa.Table], entries: list[Entry], max_t: int | None, mtime_ns: int) -> None:
         first_seq = entries[0].first_seq
         rows = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
-        stamped = Stamper(first_seq, max_t).stamp(rows)
+        stamper = Stamper(first_seq) if max_t is None else Stamper(first_seq, max_t)
+        stamped = stamper.stamp(rows)
         reached = pc.max(rows.column(TIME)).as_py()
         reached = reached if max_t is None else max(reached, max_t)
         notes = json.dumps([[e.first_seq, e.rows, e.key, e.note] for e in entries], separators=(",", ":"))
@@ -288,7 +289,10 @@ class EventLog:
         return table if columns is None else table.select([name for name in columns if name in table.column_names])
 
     def entries(self, from_seq: int = 0) -> Iterator[Entry]:
-        """The appends of live segments that end beyond `from_seq`, in order; heartbeats and other writers' included."""
+        """The appends of live segments that end beyond `from_seq`, in order; heartbeats and other writers' included.
+
+        Raises FileNotFoundError when one of them is compacted meanwhile: nobody is to compact what is still asked for.
+        """
         for segment in list_segments(self.live):
             if segment.next_seq > from_seq:
                 metadata = pq.read_schema(segment.path).metadata or {}

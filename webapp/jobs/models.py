@@ -45,6 +45,7 @@ class Job(models.Model):
     restarts = models.PositiveIntegerField(default=0, editable=False)
     failures = models.PositiveIntegerField(default=0, editable=False, help_text="Failed starts and crashes since the last stable run.")
     start_after = models.DateTimeField(null=True, editable=False, help_text="Back-off: not started again before.")
+    suspect_since = models.DateTimeField(null=True, editable=False, help_text="Since when it should have ended, or has given no sign of life.")
     last_error = models.TextField(blank=True, editable=False)
 
     class Meta:

@@ -19,5 +19,6 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 300, "global_keyprefix"
 CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE = {
     "reconcile jobs": {"task": "webapp.jobs.tasks.reconcile", "schedule": 3.0, "options": {"expires": 3.0}},
+    "forget what is too old": {"task": "webapp.jobs.tasks.expire", "schedule": 1800.0, "options": {"expires": 600.0}},
     "deliver notifications": {"task": "webapp.alerts.tasks.deliver", "schedule": 1.0, "options": {"expires": 2.0}},
 }

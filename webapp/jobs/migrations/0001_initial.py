@@ -34,6 +34,7 @@ class Migration(migrations.Migration):
                 ('restarts', models.PositiveIntegerField(default=0, editable=False)),
                 ('failures', models.PositiveIntegerField(default=0, editable=False, help_text='Failed starts and crashes since the last stable run.')),
                 ('start_after', models.DateTimeField(editable=False, help_text='Back-off: not started again before.', null=True)),
+                ('suspect_since', models.DateTimeField(editable=False, help_text='Since when it should have ended, or has given no sign of life.', null=True)),
                 ('last_error', models.TextField(blank=True, editable=False)),
             ],
             options={

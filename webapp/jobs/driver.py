@@ -1,0 +1,214 @@
+"""The process behind `manage.py run_job`: one Spark session, one stream for each feed of the job, and somebody who watches all of it.
+
+It ends when it is told to (TERM, or the job is wanted stopped), when a newer start has taken over, when the JVM dies, when a feed
+cannot go on, or when a batch hangs. It never repairs itself by starting Spark again: a new process does that.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+import psutil
+from django.conf import settings
+from django.db import DatabaseError, close_old_connections, connection
+
+from engine.failpoints import failpoint
+from engine.runtime import spark as spark_runtime
+from engine.runtime.processor import FeedProcessor
+from engine.runtime.snapshots import Snapshots
+from engine.sources.eventlog import EventLog
+from webapp.detections.sink import PATIENCE_S, Fenced
+from webapp.feeds.models import Feed
+from webapp.jobs import services
+from webapp.jobs.models import DesiredState, FeedHead, Job
+from webapp.jobs.processes import hostname
+from webapp.jobs.store import FeedStore
+
+logger = logging.getLogger(__name__)
+
+HEARTBEAT_S = 1.0
+WATCH_S = 0.25
+"""How often the job looks after queries that changed, feeds that came, and streams that ended."""
+BATCH_LIMIT_S = 300.0
+"""A batch that takes longer hangs."""
+DONE, FAILED, FENCED = 0, 1, 3
+"""Exit statuses."""
+
+
+class JobFailed(RuntimeError):
+    """Why the job cannot go on, in words for its users."""
+
+
+class FeedRun:
+    """One feed of the job: its processor, its stream, and the thread that follows its queries."""
+
+    def __init__(self, feed: Feed, epoch: int, spark: object) -> None:
+        folder = Path(settings.CHECKPOINT_ROOT) / feed.name
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        log = EventLog(settings.EVENT_LOG_ROOT, feed.name)
+        self.feed = feed
+        self.processor = FeedProcessor(
+            feed.engine_feed(), log, FeedStore(feed, epoch), Snapshots(folder / "state"), partitions=settings.VEDETTE_PARTITIONS
+        )
+        self.stream = spark_runtime.FeedStream(spark, self.processor, folder)
+        self.error: BaseException | None = None
+        self._rebuilt = False
+        self._follower = threading.Thread(target=self._follow, name=f"follow-{feed.name}", daemon=True)
+
+    def start(self) -> None:
+        self.stream.start()
+        self._follower.start()
+
+    def stop(self) -> None:
+        self.processor.stopping.set()
+        self.stream.stop()
+
+    def check(self) -> None:
+        """Raises what ended the feed; a checkpoint that Spark cannot read is replaced by an empty one, once."""
+        if self.error is not None:
+            raise self.error
+        if self.stream.alive:
+            if self.processor.batch_seconds() > BATCH_LIMIT_S:
+                raise JobFailed(f"{self.feed}: a batch has hung for {BATCH_LIMIT_S:.0f} s")
+            self.stream.roll_if_due()
+            return
+        if self.stream.error is not None:
+            raise self.stream.error
+        if not self.stream.broken_checkpoint() or self._rebuilt:
+            raise JobFailed(f"{self.feed}: {self.stream.failure()}")
+        self._rebuilt = True
+        reason = self.stream.failure()
+        self.processor.store.tell("rebuilt", f"{self.feed}: Spark's checkpoint is unusable and is replaced; the log is read again. {reason}")
+        self.stream.start(new_generation=True)
+
+    def _follow(self) -> None:
+        """Brings changed queries to the running evaluator until the process ends."""
+        while not self.processor.stopping.wait(WATCH_S):
+            try:
+                self.processor.follow()
+            except DatabaseError as error:
+                # The batches decide how long the database may be away.
+                logger.warning("%s: queries cannot be followed: %s", self.feed, error)
+                connection.close()
+            except Exception as error:
+                self.error = error
+                return
+
+
+class JobDriver:
+    """Runs one job to its end."""
+
+    def __init__(self, name: str, epoch: int | None) -> None:
+        self.name, self.epoch = name, epoch
+        self.stopping = threading.Event()
+        self.runs: dict[int, FeedRun] = {}
+        self.started = time.monotonic()
+
+    def run(self) -> int:
+        """Runs until something ends it; the exit status."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+        me = psutil.Process()
+        job = services.job_claim(
+            name=self.name, epoch=self.epoch, pid=me.pid, pgid=os.getpgrp(), pid_started=me.create_time(), host=hostname()
+        )
+        if job is None:
+            logger.info("job %s is not to run here (stopped, or a newer start has it)", self.name)
+            return DONE
+        failpoint("job.claimed")
+        threading.Thread(target=self._heartbeat, args=(job,), name="heartbeat", daemon=True).start()
+        try:
+            self._work(job)
+        except Fenced as error:
+            logger.warning("%s", error)
+            return FENCED
+        except Exception as error:
+            logger.exception("job %s failed", self.name)
+            self._report(job, error)
+            return FAILED
+        return DONE
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.stopping.set()
+
+    def _work(self, job: Job) -> None:
+        spark = spark_runtime.session(f"vedette-{job.name}", cores=settings.VEDETTE_CORES, memory=settings.VEDETTE_SPARK_MEMORY)
+        try:
+            self._open_new_feeds(job, spark)
+            services.job_ready(job_id=job.pk, epoch=job.epoch, seconds=time.monotonic() - self.started)
+            looked = time.monotonic()
+            while not self.stopping.wait(WATCH_S):
+                if spark_runtime.jvm_ended(spark):
+                    raise JobFailed("Spark's JVM ended")
+                for run in self.runs.values():
+                    run.check()
+                if time.monotonic() - looked > 2.0:
+                    looked = time.monotonic()
+                    self._patiently(lambda: self._open_new_feeds(job, spark))
+        finally:
+            for run in self.runs.values():
+                run.processor.stopping.set()
+            if not spark_runtime.jvm_ended(spark):
+                for run in self.runs.values():
+                    run.stop()
+                spark.stop()
+
+    def _open_new_feeds(self, job: Job, spark: object) -> None:
+        """Starts the streams of feeds that were added, ends those of feeds that were deleted."""
+        services.feed_heads_ensure()
+        heads = {head.feed_id: head for head in FeedHead.objects.filter(job=job).select_related("feed").order_by("feed__name")}
+        for gone in self.runs.keys() - heads.keys():
+            self.runs.pop(gone).stop()
+        for feed_id in [feed_id for feed_id in heads if feed_id not in self.runs]:
+            run = FeedRun(heads[feed_id].feed, job.epoch, spark)
+            self.runs[feed_id] = run
+            run.start()
+            logger.info("%s goes on after row %d", run.feed, run.processor.head.last_seq)
+
+    def _patiently(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except DatabaseError as error:
+            logger.warning("the database does not answer: %s", error)
+            connection.close()
+
+    # -- signs of life ------------------------------------------------------------------------------------------------------------
+
+    def _heartbeat(self, job: Job) -> None:
+        """Says that the job lives; ends the process when it was fenced, or cannot ask for too long."""
+        heard = time.monotonic()
+        while True:
+            try:
+                close_old_connections()
+                wanted = services.job_heartbeat(job_id=job.pk, epoch=job.epoch)
+                heard = time.monotonic()
+            except DatabaseError:
+                connection.close()
+                if time.monotonic() - heard > 2 * PATIENCE_S:
+                    _leave(FAILED, "the database has been away for too long")
+            else:
+                if wanted is None:
+                    _leave(FENCED, "a newer start of this job has taken over")
+                if wanted == DesiredState.STOPPED:
+                    self.stopping.set()
+            time.sleep(HEARTBEAT_S)
+
+    def _report(self, job: Job, error: Exception) -> None:
+        try:
+            connection.close()
+            services.job_failed(job_id=job.pk, epoch=job.epoch, error=f"{type(error).__name__}: {error}")
+        except DatabaseError:
+            logger.exception("the failure could not be written down")
+
+
+def _leave(status: int, why: str) -> None:
+    """Ends the process at once: threads of Spark's may hang, and nothing is owed to a zombie."""
+    logger.error("%s; this process ends", why)
+    os._exit(status)

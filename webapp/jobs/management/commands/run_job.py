@@ -1,0 +1,26 @@
+"""`manage.py run_job NAME`: the process of one job. Started by the reconciler; by hand for looking into things."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+
+class Command(BaseCommand):
+    help = "Runs a job: one Spark driver that evaluates all queries of its feeds. By hand it takes over from whoever runs the job."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name", help="the job's name, e.g. main")
+        parser.add_argument("--epoch", type=int, help="the start that the reconciler numbered; without it the next one is taken")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        from webapp.jobs.driver import JobDriver
+
+        status = JobDriver(options["name"], options["epoch"]).run()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # Not sys.exit: threads that still talk to a JVM that is gone would hold the process.
+        os._exit(status)

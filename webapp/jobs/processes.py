@@ -1,0 +1,117 @@
+"""The operating system's side of jobs: which processes belong to one, how one is started, how all of one are ended.
+
+Every process of a job carries the token of its start in its environment, whatever group or session it has put itself into (Spark's
+Python workers make a group of their own), so none can be overlooked.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from webapp.platform.folders import ROOT, var_folder
+
+JOB, TOKEN = "VEDETTE_JOB", "VEDETTE_JOB_TOKEN"
+"""Environment variables of every process of a job: its name, and the token of its start."""
+LOG_BYTES = 10_000_000
+
+
+@dataclass(frozen=True)
+class JobProcess:
+    """A living process of a job. `var` is the installation it belongs to: several may share a machine."""
+
+    job: str
+    token: str
+    process: psutil.Process
+
+    @property
+    def pid(self) -> int:
+        return int(self.process.pid)
+
+
+def hostname() -> str:
+    return socket.gethostname()
+
+
+def job_processes() -> list[JobProcess]:
+    """All living processes of jobs of this installation (the same `var` folder) on this machine."""
+    var = str(var_folder())
+    found = []
+    for process in psutil.process_iter():
+        try:
+            environment = process.environ()
+            if environment.get("VEDETTE_VAR") == var and environment.get(TOKEN) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(JobProcess(environment.get(JOB, ""), environment[TOKEN], process))
+        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess, OSError):
+            continue
+    return found
+
+
+def job_command(name: str, epoch: int) -> list[str]:
+    """What runs the start `epoch` of a job."""
+    return [sys.executable, str(ROOT / "manage.py"), "run_job", name, "--epoch", str(epoch)]
+
+
+def start_job(name: str, epoch: int, token: str, environment: Mapping[str, str]) -> int:
+    """Starts `run_job` in a new interpreter and session, holding no file of this process; its pid.
+
+    It outlives whoever started it: nothing ties it to its parent.
+    """
+    log_path = var_folder() / "log" / f"job-{name}.log"
+    log_path.parent.mkdir(parents=True, exist_ok=True)
+    if log_path.exists() and log_path.stat().st_size > LOG_BYTES:
+        log_path.replace(log_path.with_suffix(".log.1"))
+    variables = {**os.environ, **environment, "VEDETTE_VAR": str(var_folder()), JOB: name, TOKEN: token, "PYTHONUNBUFFERED": "1"}
+    with log_path.open("ab") as log:
+        popen = subprocess.Popen(
+            job_command(name, epoch), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=variables, cwd=ROOT, start_new_session=True, close_fds=True
+        )
+    return popen.pid
+
+
+def log_tail(name: str, lines: int = 5) -> str:
+    """The last lines that the job printed."""
+    path = Path(var_folder(), "log", f"job-{name}.log")
+    try:
+        return "\n".join(path.read_text(errors="replace")[-4000:].splitlines()[-lines:])
+    except FileNotFoundError:
+        return ""
+
+
+def ask_to_end(processes: Iterable[JobProcess], pid: int | None) -> None:
+    """TERM to the root alone: a JVM that got it too would end first and turn a clean stop into errors."""
+    for found in processes:
+        if found.pid == pid:
+            _signal(found.process, signal.SIGTERM)
+
+
+def kill_token(token: str, *, patience_s: float = 10.0) -> int:
+    """KILL to every process with this token until there is none; how many there were. Stopped processes (SIGSTOP) end too."""
+    killed: set[int] = set()
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        alive = [found for found in job_processes() if found.token == token]
+        if not alive:
+            break
+        for found in alive:
+            killed.add(found.pid)
+            _signal(found.process, signal.SIGKILL)
+        time.sleep(0.05)
+    return len(killed)
+
+
+def _signal(process: psutil.Process, number: int) -> None:
+    try:
+        # psutil compares the start time too: a pid that was given to another process is not hit.
+        process.send_signal(number)
+    except psutil.NoSuchProcess:
+        return

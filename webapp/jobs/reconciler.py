@@ -1,0 +1,176 @@
+"""Compares what is wanted of each job with the process table and does one step: start, adopt, stop, end by force, wait, give up.
+
+Everything it knows is in the job's row, so any worker may do the next step; a transaction-level advisory lock lets one at a time. A
+process is started inside the transaction that raises the epoch: if that never commits, the process finds another epoch in the row
+and ends by itself.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from datetime import datetime, timedelta
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from webapp.jobs import processes
+from webapp.jobs.models import DesiredState, Job, JobEvent, ObservedState
+from webapp.jobs.processes import JobProcess
+from webapp.jobs.services import feed_heads_ensure, job_default, job_tell
+from webapp.platform.java import JavaError, spark_environment
+
+LOCK = 0x76646A62
+"""Advisory lock of the one reconciler at work."""
+LEASE = timedelta(seconds=20)
+"""Without a renewal for so long, another machine may take a job over."""
+SILENT = timedelta(seconds=20)
+"""A job that has given no sign of life for so long is suspected, and ended by force if it stays silent for SUSPECT more."""
+SUSPECT = timedelta(seconds=6)
+STOP_PATIENCE = timedelta(seconds=15)
+BACKOFF_S = (1, 2, 4, 8, 15, 30, 60)
+CRASH_LIMIT = 5
+CRASH_SPAN = timedelta(minutes=10)
+
+
+def reconcile(*, owner: str) -> None:
+    """One round over all jobs; nothing when another reconciler is at work. `owner` names the caller's worker."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [LOCK])
+            if cursor.fetchone() == (False,):
+                return
+        job_default()
+        feed_heads_ensure()
+        by_token: dict[str, list[JobProcess]] = defaultdict(list)
+        for found in processes.job_processes():
+            by_token[found.token].append(found)
+        for job in Job.objects.select_for_update().order_by("name"):
+            _Step(job, by_token.pop(job.token, []), owner, timezone.now()).take()
+        for token, leftovers in by_token.items():
+            _end_orphans(token, leftovers)
+
+
+def _end_orphans(token: str, leftovers: list[JobProcess]) -> None:
+    """Ends processes of an earlier start, or of a job that is gone."""
+    killed = processes.kill_token(token)
+    job = Job.objects.filter(name=leftovers[0].job).first()
+    if killed and job is not None:
+        job_tell(job, JobEvent.Kind.ORPHAN, f"Ended {killed} leftover {'process' if killed == 1 else 'processes'} of an earlier start.")
+
+
+class _Step:
+    """One step for one job, whose row is locked."""
+
+    def __init__(self, job: Job, found: list[JobProcess], owner: str, now: datetime) -> None:
+        self.job, self.found, self.owner, self.now = job, found, owner, now
+        held = job.lease_until is not None and job.lease_until > now and job.lease_owner != owner
+        self.elsewhere = held and bool(job.host) and job.host != processes.hostname()
+
+    def take(self) -> None:
+        if self.elsewhere:
+            return
+        self._lease()
+        root_lives = any(found.pid == self.job.pid for found in self.found) or (self.job.pid is None and bool(self.found))
+        if self.job.desired_state == DesiredState.STOPPED:
+            self._stop()
+        elif root_lives:
+            self._watch()
+        else:
+            self._bring_up()
+        self.job.save()
+
+    def _lease(self) -> None:
+        job = self.job
+        if self.found and job.lease_owner and job.lease_owner != self.owner and (job.lease_until is None or job.lease_until < self.now):
+            job_tell(job, JobEvent.Kind.ADOPTED, "The running job was taken over by another supervisor. It went on running.")
+        if job.lease_owner == self.owner or job.lease_until is None or job.lease_until < self.now:
+            job.lease_owner, job.lease_until = self.owner, self.now + LEASE
+
+    # -- wanted stopped -----------------------------------------------------------------------------------------------------------
+
+    def _stop(self) -> None:
+        job = self.job
+        if not self.found:
+            if job.observed_state != ObservedState.STOPPED:
+                job_tell(job, JobEvent.Kind.STOPPED, "Stopped.")
+            self._gone(ObservedState.STOPPED)
+        elif job.observed_state != ObservedState.STOPPING or job.suspect_since is None:
+            job.observed_state, job.suspect_since = ObservedState.STOPPING, self.now
+            processes.ask_to_end(self.found, job.pid)
+        elif self.now - job.suspect_since > STOP_PATIENCE:
+            killed = processes.kill_token(job.token)
+            job_tell(job, JobEvent.Kind.KILLED, f"It did not stop within {STOP_PATIENCE.seconds} s; {killed} processes were ended by force.")
+            self._gone(ObservedState.STOPPED)
+
+    # -- wanted running -----------------------------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """The root process lives: is it well?"""
+        job = self.job
+        if job.observed_state == ObservedState.STOPPING:
+            # Stopped and started again before it had ended: it ends, then a new one is started.
+            processes.ask_to_end(self.found, job.pid)
+            return
+        seen = max(filter(None, (job.heartbeat, job.started_at)), default=self.now)
+        if self.now - seen <= SILENT:
+            job.suspect_since = None
+            self._forget_failures()
+        elif job.suspect_since is None:
+            # Not at once: after an outage of the database the job needs a moment to say that it lives.
+            job.suspect_since = self.now
+        elif self.now - job.suspect_since > SUSPECT:
+            processes.kill_token(job.token)
+            self._crashed(f"It gave no sign of life for {(self.now - seen).seconds} s and was ended by force.")
+
+    def _forget_failures(self) -> None:
+        job = self.job
+        if job.failures and job.started_at is not None and self.now - job.started_at > CRASH_SPAN:
+            job.failures = 0
+
+    def _bring_up(self) -> None:
+        """The root process does not live."""
+        job = self.job
+        if self.found:
+            processes.kill_token(job.token)
+        if job.observed_state in (ObservedState.RUNNING, ObservedState.STARTING):
+            self._crashed(job.last_error or processes.log_tail(job.name, 1) or "The process ended.")
+        if job.observed_state == ObservedState.CRASH_LOOP or (job.start_after is not None and job.start_after > self.now):
+            return
+        self._start()
+
+    def _crashed(self, reason: str) -> None:
+        job = self.job
+        job.failures += 1
+        job.last_error = reason
+        job.restarts += 1
+        self._gone(ObservedState.BACKOFF)
+        if job.failures >= CRASH_LIMIT:
+            job.observed_state = ObservedState.CRASH_LOOP
+            text = f"Failed {job.failures} times within {CRASH_SPAN.seconds // 60} minutes; it stays down until somebody starts it. {reason}"
+            job_tell(job, JobEvent.Kind.CRASH_LOOP, text)
+            return
+        wait = BACKOFF_S[min(job.failures, len(BACKOFF_S)) - 1]
+        job.start_after = self.now + timedelta(seconds=wait)
+        job_tell(job, JobEvent.Kind.CRASHED, f"Ended unexpectedly; starts again in {wait} s, from where it was. {reason}")
+
+    def _gone(self, state: ObservedState) -> None:
+        job = self.job
+        job.observed_state = state
+        job.pid = job.pgid = job.pid_started = job.suspect_since = None
+
+    def _start(self) -> None:
+        job = self.job
+        job.epoch += 1
+        job.token = secrets.token_hex(16)
+        job.observed_state = ObservedState.STARTING
+        job.host = processes.hostname()
+        job.started_at = job.heartbeat = self.now
+        job.start_after = job.suspect_since = None
+        job.last_error = ""
+        try:
+            job.pid = processes.start_job(job.name, job.epoch, job.token, spark_environment())
+        except (JavaError, OSError) as error:
+            self._crashed(str(error))
+            return
+        job_tell(job, JobEvent.Kind.STARTED, f"Starting (start number {job.epoch}).")

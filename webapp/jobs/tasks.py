@@ -1,0 +1,29 @@
+"""Celery's part in supervision: short, idempotent, never the job itself."""
+
+from __future__ import annotations
+
+import os
+
+from celery import shared_task
+from django.db import close_old_connections
+
+from webapp.detections.services import detections_expire, outbox_expire
+from webapp.jobs import processes
+from webapp.jobs.reconciler import reconcile as reconcile_jobs
+from webapp.jobs.services import job_events_expire
+
+
+@shared_task(ignore_result=True, soft_time_limit=40, time_limit=50)
+def reconcile() -> None:
+    """One round of `webapp.jobs.reconciler`. A message that is lost or doubled does no harm: the next one does the same."""
+    close_old_connections()
+    reconcile_jobs(owner=f"{processes.hostname()}:{os.getppid()}")
+
+
+@shared_task(ignore_result=True)
+def expire() -> None:
+    """Deletes what is too old."""
+    close_old_connections()
+    outbox_expire()
+    detections_expire()
+    job_events_expire()

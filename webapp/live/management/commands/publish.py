@@ -1,0 +1,20 @@
+"""`manage.py publish`: carries the outbox, positions and the state of feeds to the channel layer."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+
+class Command(BaseCommand):
+    help = "Carries new answers, positions and the state of feeds to the pages that are open."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        from webapp.live.publisher import Publisher
+
+        publisher = Publisher()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: publisher.stopping.set())
+        publisher.run()

@@ -1,0 +1,40 @@
+"""The latest positions of each feed, kept in Redis for pages that are opened: a convenience that may be lost at any time."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import Any
+
+import redis
+from django.conf import settings
+
+PREFIX = "vedette:positions:"
+KEPT_S = 24 * 3600
+NOTHING: dict[str, Any] = {"t": None, "entities": []}
+
+
+def client() -> redis.Redis | None:
+    """A connection that waits two seconds at most; None without Redis."""
+    if not settings.REDIS_URL:
+        return None
+    return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2)
+
+
+def keep(connection: redis.Redis, feed: str, t: int | None, entities: list[list[Any]]) -> None:
+    """Replaces the feed's positions `[[id, x, y, t], ...]`; `t` is the greatest time seen."""
+    content = zlib.compress(json.dumps({"t": t, "entities": entities}).encode(), 1)
+    connection.set(PREFIX + feed, content, ex=KEPT_S)
+
+
+def latest(feed: str) -> dict[str, Any]:
+    """`{"t", "entities": [[id, x, y, t], ...]}` as last kept; nothing when there is none or Redis does not answer."""
+    connection = client()
+    if connection is None:
+        return dict(NOTHING)
+    try:
+        with connection:
+            content = connection.get(PREFIX + feed)
+    except redis.RedisError:
+        return dict(NOTHING)
+    return dict(NOTHING) if content is None else json.loads(zlib.decompress(content))

@@ -1,0 +1,191 @@
+"""The publisher: the only one that sends to the channel layer. What it sends is a copy; whatever gets lost is asked for again by number.
+
+Reads the outbox by (feed, seq), woken by NOTIFY and looking by itself every POLL_S; tails the event logs for positions; tells once a second how
+each feed stands. PostgreSQL and Redis may go and come back.
+"""
+
+from __future__ import annotations
+
+import logging
+import select
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import redis
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
+from django.conf import settings
+from django.db import DatabaseError, close_old_connections, connection
+
+from engine.sources.eventlog import EventLog
+from webapp.detections.selectors import outbox_since
+from webapp.detections.services import OUTBOX_CHANNEL
+from webapp.feeds.models import Feed
+from webapp.jobs.selectors import feed_statuses
+from webapp.live import positions
+
+logger = logging.getLogger(__name__)
+
+POLL_S = 0.25
+POSITIONS_S = 0.15
+"""Positions of a feed are sent at most this often: a map shows no more."""
+KEEP_S = 1.0
+STATUS_S = 1.0
+FEEDS_S = 2.0
+MESSAGE_ROWS = 20
+"""Outbox rows in one message at most."""
+BEHIND_ROWS = 200_000
+"""A reader of positions that is further behind than this goes on at the end of the log: positions are for looking at."""
+POSITION_COLUMNS = ("event", "entity", "t", "x", "y", "seq")
+
+
+def group(feed: str) -> str:
+    """The channel group of a feed."""
+    return f"feed.{feed}"
+
+
+class Publisher:
+    """Everything the process does; `run` until `stopping` is set."""
+
+    def __init__(self) -> None:
+        self.stopping = threading.Event()
+        self.feeds: dict[int, Feed] = {}
+        self.sent: dict[int, int] = {}
+        self.tails: dict[int, PositionTail] = {}
+        self._next_status = self._next_feeds = 0.0
+        self._listening = False
+
+    def run(self) -> None:
+        """Until `stopping` is set. A database that is away only makes it wait."""
+        while not self.stopping.is_set():
+            try:
+                self.step()
+                self._wait()
+            except DatabaseError as error:
+                logger.warning("the database does not answer: %s", error)
+                connection.close()
+                self._listening = False
+                self.stopping.wait(1.0)
+
+    def step(self) -> None:
+        """Sends what is new."""
+        now = time.monotonic()
+        if now >= self._next_feeds:
+            self._next_feeds = now + FEEDS_S
+            self._look_for_feeds()
+        for feed_id in self.feeds:
+            self._send_changes(feed_id)
+        for tail in self.tails.values():
+            message = tail.due(now)
+            if message is not None:
+                self._send(tail.feed, message)
+        if now >= self._next_status:
+            self._next_status = now + STATUS_S
+            self._send_statuses()
+
+    def _look_for_feeds(self) -> None:
+        close_old_connections()
+        self.feeds = {feed.pk: feed for feed in Feed.objects.only("id", "name")}
+        for feed_id, feed in self.feeds.items():
+            if feed_id not in self.tails:
+                self.tails[feed_id] = PositionTail(feed.name)
+        for feed_id in self.tails.keys() - self.feeds.keys():
+            del self.tails[feed_id]
+        statuses = feed_statuses()
+        for feed_id in self.feeds:
+            # Pages that were open before this process started hold a number, and ask again when the next one skips some.
+            self.sent.setdefault(feed_id, statuses[feed_id]["outbox_seq"] if feed_id in statuses else 0)
+
+    def _send_changes(self, feed_id: int) -> None:
+        while rows := outbox_since(feed_id=feed_id, seq=self.sent[feed_id], limit=MESSAGE_ROWS):
+            chunks = [{"seq": row.seq, **row.payload} for row in rows]
+            self._send(self.feeds[feed_id].name, {"type": "feed.changes", "feed": self.feeds[feed_id].name, "chunks": chunks})
+            # Whether it arrived or not: readers notice a missing number, and a stuck channel layer must not hold up the others.
+            self.sent[feed_id] = rows[-1].seq
+
+    def _send_statuses(self) -> None:
+        statuses = feed_statuses()
+        for feed_id, feed in self.feeds.items():
+            status = statuses.get(feed_id)
+            if status is not None:
+                self._send(feed.name, {"type": "feed.status", "feed": feed.name, **status})
+
+    def _send(self, feed: str, message: Mapping[str, Any]) -> None:
+        try:
+            async_to_sync(get_channel_layer().group_send)(group(feed), dict(message))
+        except (redis.RedisError, OSError) as error:
+            logger.warning("the channel layer does not answer: %s", error)
+
+    def _wait(self) -> None:
+        """Until somebody wrote to an outbox, or positions are due."""
+        if not self._listening:
+            with connection.cursor() as cursor:
+                cursor.execute(f"LISTEN {OUTBOX_CHANNEL}")
+            self._listening = True
+        raw = connection.connection
+        select.select([raw], [], [], min(POLL_S, POSITIONS_S))
+        raw.poll()
+        raw.notifies.clear()
+
+
+class PositionTail:
+    """The moving end of one feed's log, coalesced to the latest position of each entity."""
+
+    def __init__(self, feed: str) -> None:
+        self.feed = feed
+        self.log = EventLog(settings.EVENT_LOG_ROOT, feed)
+        self.position = max(0, self.log.end[0] - BEHIND_ROWS)
+        self.latest: dict[str, list[Any]] = {}
+        self._changed: set[str] = set()
+        self._next_send = self._next_keep = 0.0
+        self._kept = True
+        self.max_t: int | None = None
+
+    def due(self, now: float) -> dict[str, Any] | None:
+        """The message with what moved since the last one, if it is time for one and something did."""
+        if now < self._next_send:
+            return None
+        self._next_send = now + POSITIONS_S
+        self._read()
+        if now >= self._next_keep and not self._kept:
+            self._next_keep = now + KEEP_S
+            self._keep()
+        if not self._changed:
+            return None
+        moved = [self.latest[entity] for entity in self._changed]
+        self._changed.clear()
+        return {"type": "feed.positions", "feed": self.feed, "t": self.max_t, "entities": moved}
+
+    def _read(self) -> None:
+        end, self.max_t = self.log.end
+        if end - self.position > BEHIND_ROWS:
+            self.position = end - BEHIND_ROWS
+        if end > self.position:
+            for rows in self.log.read(self.position, end, columns=POSITION_COLUMNS):
+                self._take(rows)
+                self._kept = False
+            self.position = end
+
+    def _take(self, rows: pa.Table) -> None:
+        columns = (rows.column(name).to_pylist() for name in ("entity", "t", "x", "y"))
+        for entity, t, x, y in zip(*columns, strict=True):
+            if entity is None or x is None or y is None:
+                continue
+            known = self.latest.get(entity)
+            if known is None or known[3] <= t:
+                self.latest[entity] = [entity, x, y, t]
+                self._changed.add(entity)
+
+    def _keep(self) -> None:
+        connection = positions.client()
+        if connection is None:
+            return
+        try:
+            with connection:
+                positions.keep(connection, self.feed, self.max_t, list(self.latest.values()))
+            self._kept = True
+        except redis.RedisError as error:
+            logger.warning("positions of %s are not kept: %s", self.feed, error)

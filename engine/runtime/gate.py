@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from engine.model.batch import CLOCK, EVENT, SEQ, TIME
 from engine.model.events import HEARTBEAT, row_schema
 from engine.model.feed import Feed
-from engine.runtime.blobs import pack, pack_rows, unpack, unpack_rows
+from engine.runtime.container import pack, table_bytes, table_from, unpack
 from engine.runtime.fingerprints import SeenRows, fingerprints
 
 Ints = npt.NDArray[np.int64]
@@ -26,45 +26,40 @@ Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Passed:
-    """What the gate made of a batch: `accepted` rows in arrival order, `late` ones, and how many were duplicates."""
+class Admitted:
+    """What the gate made of a batch.
+
+    `accepted` are the events among its rows, in arrival order; `ready` all events that the watermark has reached now, sorted by (t, seq); both
+    without `clock`. `late` are the late rows as they came.
+    """
 
     accepted: pa.RecordBatch
+    ready: pa.RecordBatch
     late: pa.Table
     duplicates: int
 
 
 class Gate:
-    """Judges the stamped rows of one feed, or of some of its entities: duplicates share their entity.
-
-    Rows come in order of seq. `reached` is the greatest clock or `t` seen, null before any row.
-    """
+    """Judges the stamped rows of one feed, or of some of its entities: duplicates share their entity. Rows come in order of seq."""
 
     def __init__(self, feed: Feed) -> None:
         self.feed = feed
-        self.reached: int | None = None
         self._seen = SeenRows()
+        self._waiting = Reorderer(feed)
         self._columns = row_schema(feed).names
 
-    @property
-    def watermark(self) -> int | None:
-        """Every row still to be accepted has t >= this; null before any row."""
-        return None if self.reached is None else self.reached - self.feed.lateness
-
-    def take(self, rows: pa.Table) -> Passed:
-        """Judges `rows` (stamped, sorted by seq) and moves the clock."""
-        batch = single_batch(rows)
+    def take(self, stamped: pa.Table, watermark: int) -> Admitted:
+        """Judges `stamped` (in the columns of `stamped_schema`). `watermark` is the feed's after all partitions' rows: every row still to be
+        accepted has t >= watermark."""
+        batch = single_batch(stamped)
         t = int64s(batch, TIME)
         late = self._late(batch, t)
         events = ~self._heartbeats(batch) & ~late
-        self._move(batch, t)
-        duplicates = 0
-        if self.feed.dedupe and len(t):
-            repeated = self._repeated(batch, t, events)
-            duplicates = int(np.count_nonzero(repeated))
-            events &= ~repeated
-        accepted = batch if events.all() else batch.filter(pa.array(events))
-        return Passed(accepted, rows.filter(pa.array(late)) if late.any() else rows.slice(0, 0), duplicates)
+        duplicates = self._drop_repeated(batch, t, events, watermark) if self.feed.dedupe and len(t) else 0
+        rows = batch.select([*self._columns, SEQ])
+        accepted = rows if events.all() else rows.filter(pa.array(events))
+        self._waiting.add(accepted)
+        return Admitted(accepted, self._waiting.release(watermark), stamped.filter(pa.array(late)) if late.any() else stamped.slice(0, 0), duplicates)
 
     def _late(self, batch: pa.RecordBatch, t: Ints) -> Bools:
         clock = pc.fill_null(batch.column(CLOCK), -(2**62)).to_numpy(zero_copy_only=False)
@@ -74,39 +69,32 @@ class Gate:
     def _heartbeats(self, batch: pa.RecordBatch) -> Bools:
         return np.asarray(pc.fill_null(pc.equal(batch.column(EVENT), HEARTBEAT), False).to_numpy(zero_copy_only=False), np.bool_)
 
-    def _move(self, batch: pa.RecordBatch, t: Ints) -> None:
-        if len(t):
-            # The clock of a row tells of rows that another partition got; a late row is behind its own clock.
-            clock = pc.max(batch.column(CLOCK)).as_py()
-            reached = int(t.max()) if clock is None else max(int(t.max()), clock)
-            self.reached = reached if self.reached is None else max(self.reached, reached)
-
-    def _repeated(self, batch: pa.RecordBatch, t: Ints, events: Bools) -> Bools:
+    def _drop_repeated(self, batch: pa.RecordBatch, t: Ints, events: Bools, watermark: int) -> int:
+        """Takes duplicates out of `events`; how many they were."""
         candidates = np.flatnonzero(events)
         first, second = fingerprints(batch, self._columns)
         fresh = self._seen.add(first[candidates], second[candidates], t[candidates])
-        watermark = self.watermark
-        assert watermark is not None
         self._seen.forget_before(watermark)
-        repeated = np.zeros(len(t), np.bool_)
-        repeated[candidates[~fresh]] = True
-        return repeated
+        events[candidates[~fresh]] = False
+        return len(fresh) - int(np.count_nonzero(fresh))
 
     def dump(self) -> bytes:
-        reached = b"" if self.reached is None else str(self.reached).encode()
-        return pack({"reached": reached, "seen": self._seen.dump()})
+        return pack({}, {"seen": self._seen.dump(), "waiting": self._waiting.dump()})
 
     @classmethod
     def load(cls, feed: Feed, data: bytes) -> Gate:
-        gate, parts = cls(feed), unpack(data)
-        gate.reached = int(parts["reached"]) if parts["reached"] else None
-        gate._seen = SeenRows.load(parts["seen"])
+        gate, (_, parts) = cls(feed), unpack(data)
+        gate._seen, gate._waiting = SeenRows.load(parts["seen"]), Reorderer.load(feed, parts["waiting"])
         return gate
 
     @property
-    def remembered(self) -> int:
-        """Rows kept to know their duplicates."""
-        return len(self._seen)
+    def rows_kept(self) -> int:
+        """Rows that wait and rows remembered to know their duplicates."""
+        return len(self._waiting) + len(self._seen)
+
+    def check(self) -> None:
+        self._seen.check()
+        self._waiting.check()
 
 
 class Reorderer:
@@ -151,14 +139,20 @@ class Reorderer:
         self._runs = [run for position, run in enumerate(self._runs) if position not in chosen] + [merged(small)]
 
     def dump(self) -> bytes:
-        return pack_rows(merged(self._runs) if self._runs else empty_batch(self.feed))
+        return table_bytes(pa.Table.from_batches([merged(self._runs)] if self._runs else [], empty_batch(self.feed).schema))
 
     @classmethod
     def load(cls, feed: Feed, data: bytes) -> Reorderer:
-        reorderer, rows = cls(feed), unpack_rows(data)
+        reorderer, rows = cls(feed), single_batch(table_from(data))
         if rows.num_rows:
             reorderer._runs = [rows]
         return reorderer
+
+    def check(self) -> None:
+        for run in self._runs:
+            assert run.num_rows
+            keys = list(zip(int64s(run, TIME).tolist(), int64s(run, SEQ).tolist(), strict=True))
+            assert keys == sorted(set(keys))
 
 
 def empty_batch(feed: Feed) -> pa.RecordBatch:
@@ -177,12 +171,10 @@ def sorted_by_time(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def merged(runs: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Several runs sorted by (t, seq) as one."""
-    if len(runs) == 1:
-        return runs[0]
-    rows = pa.concat_batches(runs)
+    """All rows sorted by (t, seq); equal ones keep their order."""
+    rows = runs[0] if len(runs) == 1 else pa.concat_batches(runs)
     t, seq = int64s(rows, TIME), int64s(rows, SEQ)
-    in_order = (t[1:] > t[:-1]) | ((t[1:] == t[:-1]) & (seq[1:] > seq[:-1]))
+    in_order = (t[1:] > t[:-1]) | ((t[1:] == t[:-1]) & (seq[1:] >= seq[:-1]))
     return rows if bool(in_order.all()) else rows.take(pa.array(np.lexsort((seq, t))))
 
 

@@ -1,0 +1,167 @@
+"""The two halves of a feed's evaluation, each for one partition: keyed by entity, and keyed by the route of emitted rows.
+
+In one process an Evaluator holds all of them; on executors each task holds one, loaded from and stored to its own bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from engine.families import family_of
+from engine.model.batch import SEQ, TIME, Batch, EntityDictionary
+from engine.model.feed import Feed
+from engine.operator import ROUTE, Delivery, Operator, RegisteredQuery, Stage
+from engine.runtime.container import pack, unpack
+from engine.runtime.gate import Admitted, Gate, merged
+
+Name = str
+"""An operator, by its first family."""
+_NOTHING_EMITTED = pa.RecordBatch.from_pylist([], schema=pa.schema([(TIME, pa.int64()), (SEQ, pa.int64()), (ROUTE, pa.int64())]))
+
+
+@dataclass(frozen=True)
+class Running:
+    """An operator with its index over the queries it evaluates."""
+
+    operator: Operator[Any]
+    queries: tuple[RegisteredQuery, ...]
+    index: Any
+
+    @property
+    def relational(self) -> Stage[Any, Any]:
+        assert self.operator.relational is not None
+        return self.operator.relational
+
+
+Plan = Mapping[Name, Running]
+"""The operators that have queries."""
+
+
+def plan_of(queries: Sequence[RegisteredQuery], feed: Feed) -> dict[Name, Running]:
+    """The plan for `queries`; their order inside an operator is kept."""
+    found: dict[Name, tuple[Operator[Any], list[RegisteredQuery]]] = {}
+    for query in queries:
+        operator = family_of(query.specification).operator()
+        found.setdefault(operator.families[0], (operator, []))[1].append(query)
+    return {name: Running(operator, tuple(own), operator.compile(own, feed)) for name, (operator, own) in found.items()}
+
+
+@dataclass(frozen=True)
+class KeyedOutput:
+    """What a keyed partition found: changes (CHANGES) and emitted rows by operator, and what its gate made of the rows."""
+
+    changes: dict[Name, pa.RecordBatch]
+    emitted: dict[Name, pa.RecordBatch]
+    admitted: Admitted
+
+
+class KeyedPartition:
+    """The gate, the dictionary and the keyed state of every operator for a share of the entities."""
+
+    def __init__(self, feed: Feed, plan: Plan, dictionary: EntityDictionary | None = None) -> None:
+        self.feed, self.plan = feed, plan
+        self.gate = Gate(feed)
+        self.dictionary = dictionary if dictionary is not None else EntityDictionary()
+        self.states: dict[Name, Any] = {name: run.operator.keyed.initial(run.index) for name, run in plan.items()}
+
+    def take(self, stamped: pa.Table, watermark: int) -> KeyedOutput:
+        """Rows of this partition in arrival order; `watermark` is the feed's after all partitions' rows."""
+        admitted = self.gate.take(stamped, watermark)
+        arrivals, ordered = Batch(admitted.accepted, self.dictionary), Batch(admitted.ready, self.dictionary)
+        output = KeyedOutput({}, {}, admitted)
+        for name, run in self.plan.items():
+            batch = ordered if run.operator.delivery is Delivery.ORDERED else arrivals
+            result = run.operator.keyed.step(run.index, self.states[name], batch, watermark)
+            self.states[name] = result.state
+            output.changes[name] = result.changes
+            if result.emitted is not None and result.emitted.num_rows:
+                output.emitted[name] = result.emitted
+        return output
+
+    def migrate(self, plan: Plan, caught_up: KeyedPartition | None) -> None:
+        """Goes over to `plan`; `caught_up` shares the dictionary and is given up."""
+        sources = [self] if caught_up is None else [self, caught_up]
+        self.states = {name: _migrated(run.operator.keyed, run, [(part.plan, part.states) for part in sources]) for name, run in plan.items()}
+        self.plan = plan
+
+    def dump(self) -> bytes:
+        parts = {name: run.operator.keyed.dump(run.index, self.states[name]) for name, run in self.plan.items()}
+        return pack({"names": self.dictionary.names}, {"$gate": self.gate.dump(), **parts})
+
+    @classmethod
+    def load(cls, feed: Feed, plan: Plan, data: bytes) -> KeyedPartition:
+        facts, parts = unpack(data)
+        partition = cls(feed, {}, EntityDictionary(facts["names"]))
+        partition.gate = Gate.load(feed, parts.pop("$gate"))
+        partition.plan = plan
+        partition.states = {name: run.operator.keyed.load(run.index, parts[name]) for name, run in plan.items()}
+        return partition
+
+    def counters(self) -> dict[Name, Mapping[str, int]]:
+        return {name: run.operator.keyed.counters(run.index, self.states[name]) for name, run in self.plan.items()}
+
+    def check(self) -> None:
+        self.gate.check()
+        for name, run in self.plan.items():
+            run.operator.keyed.check(run.index, self.states[name])
+
+
+class RelationalPartition:
+    """The relational state of every operator that has one, for a share of the routes."""
+
+    def __init__(self, plan: Plan, dictionary: EntityDictionary | None = None) -> None:
+        self.plan = _relational(plan)
+        self.dictionary = dictionary if dictionary is not None else EntityDictionary()
+        self.states: dict[Name, Any] = {name: run.relational.initial(run.index) for name, run in self.plan.items()}
+
+    def take(self, emitted: Mapping[Name, Sequence[pa.RecordBatch]], watermark: int) -> dict[Name, pa.RecordBatch]:
+        """Changes found in this partition's emitted rows and in the passing of time."""
+        found = {}
+        for name, run in self.plan.items():
+            given = list(emitted.get(name, ()))
+            # Rows of one entity come from one keyed partition, so rows with equal (t, seq) and route keep the order in which they were emitted.
+            rows = merged(given) if given else _NOTHING_EMITTED
+            result = run.relational.step(run.index, self.states[name], Batch(rows, self.dictionary), watermark)
+            self.states[name] = result.state
+            found[name] = result.changes
+        return found
+
+    def migrate(self, plan: Plan, caught_up: RelationalPartition | None) -> None:
+        """Goes over to `plan`; `caught_up` shares the dictionary and is given up."""
+        sources = [self] if caught_up is None else [self, caught_up]
+        relational = _relational(plan)
+        self.states = {name: _migrated(run.relational, run, [(part.plan, part.states) for part in sources]) for name, run in relational.items()}
+        self.plan = relational
+
+    def dump(self) -> bytes:
+        parts = {name: run.relational.dump(run.index, self.states[name]) for name, run in self.plan.items()}
+        return pack({"names": self.dictionary.names}, parts)
+
+    @classmethod
+    def load(cls, plan: Plan, data: bytes) -> RelationalPartition:
+        facts, parts = unpack(data)
+        partition = cls({}, EntityDictionary(facts["names"]))
+        partition.plan = _relational(plan)
+        partition.states = {name: run.relational.load(run.index, parts[name]) for name, run in partition.plan.items()}
+        return partition
+
+    def counters(self) -> dict[Name, Mapping[str, int]]:
+        return {name: run.relational.counters(run.index, self.states[name]) for name, run in self.plan.items()}
+
+    def check(self) -> None:
+        for name, run in self.plan.items():
+            run.relational.check(run.index, self.states[name])
+
+
+def _relational(plan: Plan) -> dict[Name, Running]:
+    return {name: run for name, run in plan.items() if run.operator.relational is not None}
+
+
+def _migrated(stage: Stage[Any, Any], run: Running, sources: Sequence[tuple[Plan, Mapping[Name, Any]]]) -> Any:
+    name = run.operator.families[0]
+    parts = [(plan[name].index, states[name]) for plan, states in sources if name in plan]
+    return stage.migrate(run.index, parts) if parts else stage.initial(run.index)

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from webapp.feeds.api import AnyBytes, FeedView
+from webapp.feeds.ingest_views import EventsView
 from webapp.feeds.region_api import RegionImportView, RegionView
 
 NAME = "feeds/<slug:name>"
@@ -15,6 +16,7 @@ urlpatterns = [
     path(f"{NAME}/tracks", FeedView.as_view({"get": "tracks"}), name="api-feed-tracks"),
     path(f"{NAME}/entities", FeedView.as_view({"get": "entities"}), name="api-feed-entities"),
     path(f"{NAME}/histogram", FeedView.as_view({"get": "histogram"}), name="api-feed-histogram"),
+    path(f"{NAME}/events", EventsView.as_view(), name="api-feed-events"),
     path(f"{NAME}/dead-letters", FeedView.as_view({"get": "dead_letters"}), name="api-dead-letters"),
     path(f"{NAME}/dead-letters.csv", FeedView.as_view({"get": "dead_letters_csv"}, throttle_action="export"), name="api-dead-letters-csv"),
     path("regions/", RegionView.as_view({"get": "list", "post": "create"}), name="api-regions"),

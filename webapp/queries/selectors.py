@@ -27,6 +27,11 @@ def query_list(*, user: AnyUser) -> QuerySet[Query]:
     )
 
 
+def query_names(*, feed: Feed) -> set[str]:
+    """The names of all queries that the feed ever had, removed ones too: what a seed has made before."""
+    return set(Query.objects.filter(feed=feed).values_list("name", flat=True))
+
+
 def queries_visible(*, user: AnyUser, feed: Feed | None = None) -> set[int]:
     """Ids of the queries (of one feed, if given) whose answers `user` may see; removed ones too: their answers stay."""
     found = Query.objects.visible_to(user)

@@ -1,0 +1,302 @@
+"""HTTP ingest: what a 202 promises, who may send, what becomes of every row, and what crashes and repetitions change: nothing."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from django.conf import settings
+from django.db import connections
+from django.db.utils import OperationalError
+from rest_framework.test import APIClient
+
+from engine.failpoints import VARIABLE
+from webapp.accounts.services import token_create
+from webapp.feeds import ingest as service
+from webapp.feeds import ingest_views
+from webapp.feeds.bodies import BODY_BYTES, Refusal
+from webapp.feeds.client import arrow_stream
+from webapp.feeds.ingest import Delivery, event_log, ingest, settle
+from webapp.feeds.models import DeadLetter, Feed, IngestCounter, IngestReceipt
+from webapp.platform.folders import ROOT
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture(autouse=True)
+def pool_connections() -> Any:
+    """The pool's lasting connections would keep the test database from being emptied."""
+    yield
+
+    def close() -> None:
+        connections.close_all()
+        time.sleep(0.05)
+
+    for done in [ingest_views._pool.submit(close) for _ in range(ingest_views.WORKERS)]:
+        done.result()
+
+
+@pytest.fixture
+def token(people: SimpleNamespace) -> str:
+    return token_create(user=people.owner, name="source", scopes=["ingest"]).text
+
+
+def post(token: str | None, body: bytes, content_type: str = "application/x-ndjson", feed: str = "yard", **headers: str) -> Any:
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token}"
+    return APIClient().generic("POST", f"/api/v1/feeds/{feed}/events", body, content_type, headers=headers)
+
+
+def lines(*records: dict[str, Any]) -> bytes:
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+def times(feed: Feed) -> list[int]:
+    return [t for table in event_log(feed.name).read() for t in table["t"].to_pylist()]
+
+
+def counts(feed: Feed) -> tuple[int, int]:
+    counter = IngestCounter.objects.get(feed=feed)
+    return counter.received, counter.dead
+
+
+GOOD = {"entity": "a", "t": 1, "x": 1.0, "y": 2.0}
+BAD = {"entity": "a", "t": 2, "x": 1.0}
+
+
+# -- what comes of rows -----------------------------------------------------------------------------------------------------------
+
+
+def test_good_rows_are_in_the_log_and_bad_ones_are_dead_letters_with_their_lines(feed: Feed, token: str) -> None:
+    response = post(token, lines(GOOD) + b"{broken\n" + lines(BAD, {**GOOD, "t": 5, "speed": 3}))
+    assert response.status_code == 202
+    assert {**response.json(), "dead_letters": None} == {
+        "received": 4, "appended": 2, "dead": 2, "first_seq": 0, "last_seq": 1, "dead_letters": None, "repeated": False,
+    }  # fmt: skip
+    assert [(letter["line"], letter["reason"]) for letter in response.json()["dead_letters"]] == [(2, "malformed"), (3, "half_position")]
+    assert (times(feed), counts(feed)) == ([1, 5], (4, 2))
+    kept = DeadLetter.objects.order_by("line")
+    assert [(letter.line, letter.reason, letter.feed) for letter in kept] == [(2, "malformed", feed), (3, "half_position", feed)]
+    assert kept[1].row["entity"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("text/csv; charset=utf-8", b"entity,t,x,y,speed\na,1,1,2,3.5\nb,2,,,\n"),
+        ("application/x-ndjson", b'{"entity":"a","t":1,"x":1,"y":2,"speed":3.5}\n\n{"entity":"b","t":2}'),
+        (
+            "application/vnd.apache.arrow.stream",
+            arrow_stream(pa.table({"entity": ["a", "b"], "t": [1, 2], "x": [1, None], "y": [2, None], "speed": [3.5, None]})),
+        ),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_all_forms_say_the_same(feed: Feed, token: str, content_type: str, body: bytes, packed: bool) -> None:
+    response = post(token, gzip.compress(body) if packed else body, content_type, **({"Content-Encoding": "gzip"} if packed else {}))
+    assert (response.status_code, response.json()["appended"]) == (202, 2)
+    rows = pa.concat_tables(event_log("yard").read()).select(["event", "entity", "t", "x", "y", "speed"]).to_pylist()
+    assert [list(row.values()) for row in rows] == [["position", "a", 1, 1.0, 2.0, 3.5], ["position", "b", 2, None, None, None]]
+
+
+def test_a_body_without_rows_and_one_of_dead_letters_alone(feed: Feed, token: str) -> None:
+    assert post(token, b"").json() | {"x": 0} == {
+        "received": 0, "appended": 0, "dead": 0, "first_seq": None, "last_seq": None, "dead_letters": [], "repeated": False, "x": 0,
+    }  # fmt: skip
+    assert post(token, b"nothing\n").json()["dead"] == 1
+    assert (times(feed), counts(feed)) == ([], (1, 1))
+
+
+def test_many_dead_letters_are_all_counted_and_told_in_short(feed: Feed, token: str) -> None:
+    response = post(token, b"x\n" * 1_500)
+    assert (response.json()["dead"], len(response.json()["dead_letters"])) == (1_500, service.SHOWN)
+    assert counts(feed) == (1_500, 1_500)
+    assert DeadLetter.objects.count() == service.KEPT + 1
+    assert DeadLetter.objects.latest("id").detail == "and 500 more rows of this delivery"
+
+
+def test_values_that_json_or_postgres_cannot_hold_are_kept_as_text(feed: Feed, token: str) -> None:
+    body = arrow_stream(pa.table({"entity": ["a\x00b", "c"], "t": [1, 2], "x": [float("nan"), float("inf")], "y": [0.0, 0.0]}))
+    assert post(token, body, "application/vnd.apache.arrow.stream").json()["dead"] == 2
+    assert post(token, b'{"entity":"\\ud800","t":1}\n').json()["dead"] == 1
+    assert "\x00" not in json.dumps([letter.row for letter in DeadLetter.objects.all()])
+
+
+def test_on_a_wall_clock_feed_the_future_is_dead_and_the_present_is_not(feed: Feed, token: str) -> None:
+    now = time.time_ns() // 1_000_000
+    body = lines({**GOOD, "t": now}, {**GOOD, "t": now + 86_400_000}, {**GOOD, "t": now + 200_000})
+    assert post(token, body).json()["dead"] == 0
+    Feed.objects.filter(pk=feed.pk).update(wall_clock=True)
+    answer = post(token, body).json()
+    assert (answer["appended"], [letter["reason"] for letter in answer["dead_letters"]]) == (2, ["future"])
+
+
+# -- who may send what ------------------------------------------------------------------------------------------------------------
+
+
+def test_only_who_may_edit_the_feed_with_the_right_token_may_send(feed: Feed, people: SimpleNamespace) -> None:
+    def status(user: Any, scopes: list[str]) -> int:
+        return post(token_create(user=user, name="t", scopes=scopes).text, lines(GOOD)).status_code
+
+    assert post(None, lines(GOOD)).status_code == post("vdt_wrong", lines(GOOD)).status_code == 401
+    assert status(people.owner, ["read", "write"]) == 403
+    assert status(people.viewer, ["ingest"]) == status(people.analyst, ["ingest"]) == 403
+    assert status(people.stranger, ["ingest"]) == 404
+    assert times(feed) == []
+    assert status(people.operator, ["ingest"]) == status(people.owner, ["ingest"]) == 202
+    good = token_create(user=people.owner, name="t", scopes=["ingest"]).text
+    assert post(good, lines(GOOD), feed="none").status_code == 404
+
+
+def test_bodies_that_are_too_large_or_of_another_kind_are_refused_whole(feed: Feed, token: str) -> None:
+    assert post(token, b"x" * (BODY_BYTES + 1)).status_code == 413
+    assert post(token, gzip.compress(b"\n" * 30_000_000), **{"Content-Encoding": "gzip"}).status_code == 413
+    assert post(token, lines(GOOD), "image/png").status_code == 415
+    assert post(token, lines(GOOD), **{"Content-Encoding": "br"}).status_code == 415
+    assert post(token, b"no gzip", **{"Content-Encoding": "gzip"}).status_code == 400
+    assert post(token, gzip.compress(lines(GOOD))[:-9], **{"Content-Encoding": "gzip"}).status_code == 400
+    assert post(token, b"no arrow", "application/vnd.apache.arrow.stream").status_code == 400
+    assert post(token, lines(GOOD), **{"Idempotency-Key": "k" * 201}).status_code == 400
+    response = post(token, b"a,a\n1,2\n", "text/csv")
+    assert (response.status_code, response.json()["faults"][0]["message"]) == (400, "Two columns have the same name.")
+    assert (times(feed), counts(feed)) == ([], (0, 0))
+
+
+# -- once -------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_repeated_key_gets_the_same_receipt_and_appends_nothing(feed: Feed, token: str) -> None:
+    first = post(token, lines(GOOD, BAD), **{"Idempotency-Key": "k"})
+    post(token, lines({**GOOD, "t": 7}))
+    again = post(token, lines(GOOD, BAD), **{"Idempotency-Key": "k"})
+    assert again.json() == {**first.json(), "repeated": True}
+    assert (times(feed), counts(feed)) == ([1, 7], (3, 1))
+
+
+def test_a_repeated_key_of_dead_rows_alone_counts_once(feed: Feed, token: str) -> None:
+    answers = [post(token, b"x\n", **{"Idempotency-Key": "k"}).json() for _ in range(2)]
+    assert [answer["repeated"] for answer in answers] == [False, True]
+    assert (counts(feed), DeadLetter.objects.count()) == ((1, 1), 1)
+
+
+def test_a_key_with_another_body_is_refused(feed: Feed, token: str) -> None:
+    post(token, lines(GOOD), **{"Idempotency-Key": "k"})
+    assert post(token, lines({**GOOD, "t": 9}), **{"Idempotency-Key": "k"}).status_code == 422
+    assert times(feed) == [1]
+
+
+def test_one_key_from_many_at_once_is_appended_once(feed: Feed, token: str) -> None:
+    answers: list[dict[str, Any]] = []
+
+    def send() -> None:
+        answers.append(post(token, lines(GOOD, BAD), **{"Idempotency-Key": "k"}).json())
+        connections.close_all()
+
+    threads = [threading.Thread(target=send) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (times(feed), counts(feed), DeadLetter.objects.count()) == ([1], (2, 1), 1)
+    assert {(answer["first_seq"], answer["last_seq"], answer["appended"], answer["dead"]) for answer in answers} == {(0, 0, 1, 1)}
+    assert sum(not answer["repeated"] for answer in answers) == 1
+
+
+def test_many_senders_at_once_are_all_counted(feed: Feed, token: str) -> None:
+    def send(n: int) -> None:
+        for i in range(5):
+            post(token, lines({**GOOD, "entity": str(n), "t": i}) + b"bad\n")
+        connections.close_all()
+
+    threads = [threading.Thread(target=send, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(times(feed)), counts(feed), DeadLetter.objects.count()) == (40, (80, 40), 40)
+    assert IngestCounter.objects.get(feed=feed).log_seq == 40
+
+
+# -- when things are away ---------------------------------------------------------------------------------------------------------
+
+
+def test_without_disk_or_database_it_says_come_again_and_then_all_is_well(feed: Feed, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def send() -> Any:
+        return post(token, lines(GOOD, BAD), **{"Idempotency-Key": "k"})
+
+    def no_database(*_: Any) -> None:
+        raise OperationalError("the server closed the connection")
+
+    for place in ("log.before_rename", "log.after_rename"):
+        monkeypatch.setenv(VARIABLE, f"{place}=raise")
+        response = send()
+        assert (response.status_code, response["Retry-After"]) == (503, "1")
+        monkeypatch.delenv(VARIABLE)
+    with monkeypatch.context() as patched:
+        patched.setattr(service, "_keep", no_database)
+        assert send().status_code == 503
+    assert send().status_code == 202
+    assert (times(feed), counts(feed), DeadLetter.objects.count()) == ([1], (2, 1), 1)
+
+
+CRASHING = """
+import sys, django
+django.setup()
+from django.conf import settings
+from pathlib import Path
+settings.EVENT_LOG_ROOT = Path(sys.argv[1])
+import pyarrow as pa
+from webapp.feeds.bodies import Refusal, check
+from webapp.feeds.ingest import Delivery, ingest
+from webapp.feeds.models import Feed
+feed = Feed.objects.get(name="yard")
+rows = check(pa.table({"entity": ["a", "b"], "t": [1, 2]}), feed.engine_feed()).good
+receipt = ingest(feed, Delivery(rows, [Refusal("malformed", "bad", None, 3)], "test", sys.argv[2], "digest"))
+print(receipt.first_seq, receipt.last_seq, receipt.appended, receipt.dead, receipt.repeated)
+"""
+PLACES = ("log.before_rename", "log.after_rename", "ingest.after_append", "ingest.before_settle_commit", "ingest.after_settle")
+
+
+def run_ingest(key: str, failpoints: str = "") -> subprocess.CompletedProcess[str]:
+    url = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**connections["default"].settings_dict)
+    host = connections["default"].settings_dict["HOST"]
+    if host.startswith("/"):
+        url = "postgres://{USER}:{PASSWORD}@{0}:{PORT}/{NAME}".format(host.replace("/", "%2F"), **connections["default"].settings_dict)
+    environment = {**os.environ, "DATABASE_URL": url, VARIABLE: failpoints, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", CRASHING, str(settings.EVENT_LOG_ROOT), key]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_killed_anywhere_the_same_key_finishes_once(feed: Feed, place: str) -> None:
+    killed = run_ingest("k", f"{place}=kill")
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    again = run_ingest("k")
+    assert again.stdout.split()[:4] == ["0", "1", "2", "1"], again.stderr
+    assert again.stdout.split()[4] == str(place != "log.before_rename")
+    assert (times(feed), counts(feed), DeadLetter.objects.count(), IngestReceipt.objects.count()) == ([1, 2], (3, 1), 1, 1)
+
+
+@pytest.mark.parametrize("place", PLACES[1:])
+def test_killed_after_the_append_and_never_repeated_everything_is_still_counted(feed: Feed, place: str) -> None:
+    run_ingest("k", f"{place}=kill")
+    settle(feed)
+    assert (times(feed), counts(feed), DeadLetter.objects.count()) == ([1, 2], (3, 1), 1)
+
+
+def test_settling_twice_counts_once_and_heartbeats_count_nothing(feed: Feed) -> None:
+    schema = pa.schema([("event", pa.string()), ("entity", pa.string()), ("t", pa.int64())])
+    log = event_log(feed.name)
+    log.append(pa.Table.from_pylist([{"event": "$heartbeat", "entity": "$heartbeat", "t": 5}], schema))
+    rows = pa.Table.from_pylist([{"event": "position", "entity": "a", "t": 6}], schema)
+    ingest(feed, Delivery(rows, [Refusal("malformed", "bad")], "test"))
+    assert settle(feed) == settle(feed) == 2
+    assert counts(feed) == (2, 1)

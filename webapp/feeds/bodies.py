@@ -1,0 +1,354 @@
+"""What a source sends: NDJSON, CSV or an Arrow stream, plain or gzipped, read to checked rows and dead letters.
+
+A malformed line is a dead letter and the others go on; a body that cannot be read as a whole raises Unreadable. Texts are read in
+chunks of rows, so that files of any size (webapp/feeds/folders.py) go the same way as requests.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import compress, islice
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.model.batch import TIME
+from engine.model.events import check_rows, stamped_schema
+from engine.model.feed import Feed
+
+NDJSON, CSV, ARROW = "application/x-ndjson", "text/csv", "application/vnd.apache.arrow.stream"
+BODY_BYTES = 5_000_000
+"""A body may have so many bytes as it is sent."""
+INFLATED_BYTES = 25_000_000
+"""And so many when it is unpacked."""
+FUTURE_MS = 300_000
+"""On a wall-clock feed a row further ahead of the clock than this is a dead letter: it would make all others late."""
+LINE_BYTES = 1_000_000
+"""A longer line is malformed, and not kept in memory."""
+SHOWN_CHARACTERS = 200
+MALFORMED, WRONG_TYPE, FUTURE = "malformed", "wrong_type", "future"
+
+
+class Unreadable(ValueError):
+    """The body as a whole is not what its content type says."""
+
+
+class TooLarge(ValueError):
+    """The body, or what it unpacks to, is larger than ingest takes at once."""
+
+
+class Unsupported(ValueError):
+    """A content type or encoding that ingest does not read."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A row that is no event: the reason's name, a sentence, the row as it came, and the line of a text it stood on (from 1)."""
+
+    reason: str
+    detail: str
+    row: Mapping[str, Any] | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Rows ready for the log, and what was wrong with the others."""
+
+    good: pa.Table
+    dead: list[Refusal] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Typed rows of a text with the number of the line each stands on, and what could not be read."""
+
+    rows: pa.Table
+    numbers: Sequence[int]
+    dead: list[Refusal]
+
+
+def unstamped_schema(feed: Feed) -> pa.Schema:
+    """The columns of checked rows: those of the log without its stamps."""
+    return pa.schema(list(stamped_schema(feed))[:-2])
+
+
+def check(rows: pa.Table, feed: Feed, numbers: Sequence[int] | None = None) -> Checked:
+    """Typed rows sorted into good and dead ones; `numbers` are their lines."""
+    good, letters = check_rows(rows, feed)
+    dead = [Refusal(str(one.reason), one.detail, one.row, numbers[one.position or 0] if numbers is not None else None) for one in letters]
+    return Checked(good, dead)
+
+
+def inflate(body: bytes, encoding: str, limit: int = INFLATED_BYTES) -> bytes:
+    """The body without its content encoding (none or gzip); never unpacks more than `limit` bytes. Raises Unreadable, TooLarge, Unsupported."""
+    if encoding in ("", "identity"):
+        return body
+    if encoding not in ("gzip", "x-gzip"):
+        raise Unsupported(f"The content encoding {encoding[:40]!r} is not read; send gzip or none.")
+    parts, left, size = [], body, 0
+    while left:
+        unpacker = zlib.decompressobj(wbits=31)
+        try:
+            part = unpacker.decompress(left, limit + 1 - size)
+        except zlib.error as error:
+            raise Unreadable(f"The body is not gzip: {error}") from error
+        size += len(part)
+        if size > limit:
+            raise TooLarge(f"The body unpacks to more than {limit} bytes; send smaller parts.")
+        if not unpacker.eof:
+            raise Unreadable("The gzip body ends in the middle.")
+        parts.append(part)
+        left = unpacker.unused_data
+    return b"".join(parts)
+
+
+def read_body(body: bytes, content_type: str, feed: Feed) -> Checked:
+    """Good rows and dead letters (with their lines) of a body without content encoding. Raises Unreadable, Unsupported."""
+    kind = content_type.split(";")[0].strip().lower()
+    if kind == ARROW:
+        return check(_arrow(body), feed)
+    if kind not in TEXTS:
+        raise Unsupported(f"The content type {kind[:80]!r} is not read; send {NDJSON}, {CSV} or {ARROW}.")
+    # A body is no larger than one chunk.
+    return next(read_text(io.BytesIO(body), kind, feed, len(body) + 1))
+
+
+def read_text(stream: BinaryIO, kind: str, feed: Feed, rows: int) -> Iterator[Checked]:
+    """The text in chunks that come from `rows` lines each (the last from fewer), at least one; dead letters in the order of their lines.
+
+    `kind` is one of TEXTS. Raises Unreadable.
+    """
+    for lines in TEXTS[kind](stream, feed, rows):
+        checked = check(lines.rows, feed, lines.numbers)
+        yield Checked(checked.good, sorted([*lines.dead, *checked.dead], key=lambda one: one.line or 0))
+
+
+def _numbered(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers; of one that is too long only the beginning."""
+    number = 0
+    while line := stream.readline(LINE_BYTES + 1):
+        number += 1
+        if len(line) > LINE_BYTES:
+            while (rest := stream.readline(LINE_BYTES)) and not rest.endswith(b"\n"):
+                pass
+        yield number, line
+
+
+def without_future(checked: Checked, now_ms: int) -> Checked:
+    """The rows ahead of `now_ms` by more than FUTURE_MS made dead letters."""
+    limit = now_ms + FUTURE_MS
+    ahead = pc.greater(checked.good.column(TIME), limit)
+    if not pc.any(ahead).as_py():
+        return checked
+    detail = f"t is more than {FUTURE_MS // 60_000} minutes ahead of the clock"
+    dead = [Refusal(FUTURE, detail, row) for row in checked.good.filter(ahead).to_pylist()]
+    return Checked(checked.good.filter(pc.invert(ahead)), checked.dead + dead)
+
+
+def _arrow(body: bytes) -> pa.Table:
+    try:
+        table = pa.ipc.open_stream(body).read_all()
+        # Offsets that point outside would be followed by whoever reads the rows.
+        table.validate(full=True)
+    except (pa.ArrowException, OSError) as error:
+        raise Unreadable(f"The body is not an Arrow stream: {error}") from error
+    if len(set(table.column_names)) < table.num_columns:
+        raise Unreadable("Two columns have the same name.")
+    return table
+
+
+# -- lines of JSON ----------------------------------------------------------------------------------------------------------------
+
+
+def _ndjson(stream: BinaryIO, feed: Feed, rows: int) -> Iterator[_Lines]:
+    lines, names = _numbered(stream), unstamped_schema(feed).names
+    first = True
+    while (chunk := list(islice(lines, rows))) or first:
+        first = False
+        records: list[dict[str, Any]] = []
+        numbers: list[int] = []
+        dead: list[Refusal] = []
+        for number, line in chunk:
+            record = _record(line) if line.strip() else None
+            if isinstance(record, dict):
+                records.append(record)
+                numbers.append(number)
+            elif record is not None:
+                dead.append(_malformed(number, record, line))
+        columns = {name: [record.get(name) for record in records] for name in names}
+        yield _typed(columns, records, numbers, dead, feed, _fitted)
+
+
+def _record(line: bytes) -> dict[str, Any] | str:
+    """The JSON object on a line, or what is wrong with it."""
+    if len(line) > LINE_BYTES:
+        return f"longer than {LINE_BYTES} bytes"
+    try:
+        record = json.loads(line, parse_constant=_no_constant)
+    except RecursionError:
+        return "nested too deeply"
+    except ValueError as error:
+        return str(error)
+    return record if isinstance(record, dict) else "not a JSON object"
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON value")
+
+
+def _malformed(number: int, detail: str, line: bytes) -> Refusal:
+    return Refusal(MALFORMED, detail, {"line": line[:SHOWN_CHARACTERS].decode("utf-8", "replace")}, number)
+
+
+def _typed(
+    columns: Mapping[str, Sequence[Any]],
+    records: Sequence[Mapping[str, Any]],
+    numbers: Sequence[int],
+    dead: list[Refusal],
+    feed: Feed,
+    fitted: Callable[[Any, pa.DataType], Any],
+) -> _Lines:
+    """Columns in the feed's types. A value that does not fit makes its own row a dead letter, not a fault of the whole column."""
+    arrays: dict[str, pa.Array] = {}
+    wrong: dict[int, str] = {}
+    for one in unstamped_schema(feed):
+        if one.name in columns:
+            arrays[one.name], misfits = _column(columns[one.name], one.type, fitted)
+            for position in misfits:
+                wrong.setdefault(position, f"{one.name} must be {_WANTED[one.type]}")
+    rows = pa.table(arrays)
+    if not wrong:
+        return _Lines(rows, numbers, dead)
+    dead = dead + [Refusal(WRONG_TYPE, detail, records[n], numbers[n]) for n, detail in wrong.items()]
+    keep = [n not in wrong for n in range(len(records))]
+    return _Lines(rows.filter(pa.array(keep)), list(compress(numbers, keep)), dead)
+
+
+_WANTED = {pa.string(): "a string", pa.int64(): "an integer", pa.float64(): "a number", pa.bool_(): "true or false"}
+
+
+def _column(values: Sequence[Any], kind: pa.DataType, fitted: Callable[[Any, pa.DataType], Any]) -> tuple[pa.Array, list[int]]:
+    """The values that fit as an array, null for the others, and the positions of those."""
+    try:
+        array = pa.array(values)
+    except (pa.ArrowException, UnicodeError, OverflowError):
+        array = None
+    if array is not None and (array.type == kind or pa.types.is_null(array.type)):
+        return array.cast(kind), []
+    converted, misfits = [], []
+    for position, value in enumerate(values):
+        fit = None if value is None else fitted(value, kind)
+        converted.append(fit)
+        if value is not None and fit is None:
+            misfits.append(position)
+    return pa.array(converted, kind), misfits
+
+
+def _fitted(value: Any, kind: pa.DataType) -> Any:
+    """A JSON value as `kind`: whole floats are integers too, whole numbers names too; null when it is none."""
+    if isinstance(value, bool) or kind == pa.bool_():
+        return value if isinstance(value, bool) and kind == pa.bool_() else None
+    if isinstance(value, str):
+        return value if kind == pa.string() and _is_text(value) else None
+    if isinstance(value, float) and kind != pa.float64():
+        value = int(value) if value.is_integer() else None
+    if not isinstance(value, int | float) or (isinstance(value, int) and not -(2**63) <= value < 2**63):
+        return None
+    return str(value) if kind == pa.string() else float(value) if kind == pa.float64() else value
+
+
+def _is_text(value: str) -> bool:
+    """Whether UTF-8 can hold it: half characters it cannot."""
+    return not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+# -- CSV --------------------------------------------------------------------------------------------------------------------------
+
+
+def _csv(stream: BinaryIO, feed: Feed, rows: int) -> Iterator[_Lines]:
+    lines = _numbered(stream)
+    header = _header(lines)
+    first = True
+    while (chunk := list(islice(lines, rows))) or first:
+        first = False
+        cells: list[list[str]] = []
+        numbers: list[int] = []
+        dead: list[Refusal] = []
+        for number, line in chunk:
+            row = _cells(line, len(header))
+            if isinstance(row, str):
+                dead.append(_malformed(number, row, line))
+            elif row:
+                cells.append(row)
+                numbers.append(number)
+        # An empty cell is no value.
+        columns = {name: [row[n] or None for row in cells] for n, name in enumerate(header)}
+        yield _typed(columns, [dict(zip(header, row, strict=True)) for row in cells], numbers, dead, feed, _fitted_cell)
+
+
+def _cells(line: bytes, width: int) -> list[str] | str:
+    """The cells of a line, none for an empty one, or what is wrong with it.
+
+    Each line stands for itself: a quote that is not closed spoils one row and not all that follow, so a cell cannot hold a line break.
+    """
+    if len(line) > LINE_BYTES:
+        return f"longer than {LINE_BYTES} bytes"
+    try:
+        text = line.decode().rstrip("\r\n")
+        # Most lines have no quotes, and splitting is several times faster than the general way.
+        row = next(csv.reader([text], strict=True), []) if '"' in text else text.split(",") if text else []
+    except (UnicodeDecodeError, csv.Error) as error:
+        return "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
+    return row if not row or len(row) == width else f"{len(row)} cells under {width} column names"
+
+
+def _header(lines: Iterator[tuple[int, bytes]]) -> list[str]:
+    """The column names. Raises Unreadable."""
+    line = next(lines, (1, b""))[1].removeprefix(b"\xef\xbb\xbf")
+    try:
+        text = line.decode().rstrip("\r\n")
+        header = [name.strip() for name in next(csv.reader([text], strict=True), [])]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise Unreadable(f"The line of column names cannot be read: {error}") from error
+    if not header:
+        raise Unreadable("CSV begins with a line of column names.")
+    if len(set(header)) < len(header):
+        raise Unreadable("Two columns have the same name.")
+    return header
+
+
+def _fitted_cell(cell: str, kind: pa.DataType) -> Any:
+    """The text of a cell as `kind`; null when it is none."""
+    if kind == pa.string():
+        return cell
+    if kind == pa.bool_():
+        return {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}.get(cell.strip().lower())
+    try:
+        # As strict as JSON about what a number is: Python would also take 1_000 and digits of other scripts.
+        return None if "_" in cell or not cell.isascii() else _fitted(float(cell) if kind == pa.float64() else _whole(cell), kind)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _whole(cell: str) -> int | float:
+    try:
+        return int(cell)
+    except ValueError:
+        return float(cell)
+
+
+TEXTS: Mapping[str, Callable[[BinaryIO, Feed, int], Iterator[_Lines]]] = {
+    NDJSON: _ndjson,
+    "application/ndjson": _ndjson,
+    "application/jsonl": _ndjson,
+    "application/json": _ndjson,
+    CSV: _csv,
+}
+"""Readers by content type."""

@@ -1,0 +1,113 @@
+"""The demo: users, feeds, regions, queries and the simulators' token. Everything may be seeded again and again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+
+from webapp.accounts.models import ApiToken, Membership, Role, Scope, Team, User
+from webapp.accounts.services import token_authenticate, token_create
+from webapp.feeds.credentials import token_keep, token_kept
+from webapp.feeds.models import Feed, Region
+from webapp.feeds.services import feed_create, feed_set_plan, region_create
+from webapp.feeds.simulation import hall
+from webapp.feeds.simulation.world import Place
+from webapp.feeds.simulation.worlds import WORLDS, world
+from webapp.platform.folders import ROOT
+from webapp.queries.selectors import query_names
+from webapp.queries.services import query_register
+
+SCENARIOS = ROOT / "fixtures" / "scenarios"
+TEAM = "Demo"
+ANALYST, ADMIN = "analyst", "admin"
+TOKEN = "simulator"  # noqa: S105 - the name under which it is kept
+TOKEN_TITLE = "Demo simulators"  # noqa: S105
+
+
+@transaction.atomic
+def seed_users(password: str | None) -> User:
+    """The demo's analyst, its administrator and their team; the analyst. A given `password` becomes that of both.
+
+    Raises ValueError when a user is new and there is no password.
+    """
+    analyst = _user(ANALYST, password, first_name="Demo", last_name="Analyst")
+    admin = _user(ADMIN, password, is_staff=True, is_superuser=True)
+    team, _ = Team.objects.get_or_create(name=TEAM)
+    # An operator, so that a newcomer may try everything: jobs and channels too.
+    Membership.objects.get_or_create(user=analyst, team=team, defaults={"role": Role.OPERATOR})
+    Membership.objects.get_or_create(user=admin, team=team, defaults={"role": Role.ADMIN})
+    return analyst
+
+
+def _user(name: str, password: str | None, **fields: Any) -> User:
+    user, new = User.objects.get_or_create(username=name, defaults=fields)
+    if new and not password:
+        raise ValueError("VEDETTE_DEMO_PASSWORD is not set: it becomes the password of the demo's users.")
+    if password and not user.check_password(password):
+        user.set_password(password)
+        user.save(update_fields=["password"])
+    return user
+
+
+def seed_feed(name: str, analyst: User) -> Feed:
+    """One demo feed with its regions and queries; those that are there are left as they are, edited or not."""
+    scenario = json.loads((SCENARIOS / f"{name}.json").read_text())
+    team = Team.objects.get(name=TEAM)
+    with transaction.atomic():
+        feed = Feed.objects.filter(name=name).first() or feed_create(owner=analyst, team=team, **scenario["feed"])
+        if name == hall.Hall.feed and not feed.plan_image:
+            feed_set_plan(feed=feed, data=hall.plan())
+        places = world(name).places()
+        _seed_regions(feed, analyst, team, places)
+        _seed_queries(feed, analyst, team, scenario["queries"], places)
+    return feed
+
+
+def _seed_regions(feed: Feed, analyst: User, team: Team, places: list[Place]) -> None:
+    known = set(Region.objects.filter(feed=feed).values_list("name", flat=True))
+    for place in places:
+        if place.name not in known:
+            region_create(owner=analyst, feed=feed, name=place.name, geometry=place.geometry, tags=place.tags, team=team)
+
+
+def _seed_queries(feed: Feed, analyst: User, team: Team, templates: list[dict[str, Any]], places: list[Place]) -> None:
+    known = query_names(feed=feed)
+    for template in templates:
+        tag = template["for_each"]
+        for place in places:
+            query = _filled({key: value for key, value in template.items() if key != "for_each"}, place.name)
+            # Removed ones stay removed: their name is known.
+            if tag in place.tags and query["name"] not in known:
+                query_register(owner=analyst, feed=feed, team=team, **query)
+
+
+def _filled(template: Any, place: str) -> Any:
+    """The template with `{place}` replaced in all its texts."""
+    if isinstance(template, str):
+        return template.replace("{place}", place)
+    if isinstance(template, list):
+        return [_filled(item, place) for item in template]
+    if isinstance(template, dict):
+        return {key: _filled(value, place) for key, value in template.items()}
+    return template
+
+
+def seed_token(analyst: User) -> Path | None:
+    """Keeps a token for the simulators in `var`, unless the one kept is still good. Where it was written, if it was."""
+    kept = token_kept(TOKEN)
+    if kept is not None and token_authenticate(kept, Scope.INGEST) is not None:
+        return None
+    ApiToken.objects.filter(user=analyst, name=TOKEN_TITLE).delete()
+    return token_keep(TOKEN, token_create(user=analyst, name=TOKEN_TITLE, scopes=[Scope.INGEST]).text)
+
+
+def seed(*, password: str | None, feeds: bool = True) -> list[Feed]:
+    """All of it; without `feeds` the users and their team alone. Raises ValueError without a password for new users."""
+    analyst = seed_users(password)
+    if not feeds:
+        return []
+    seed_token(analyst)
+    return [seed_feed(name, analyst) for name in WORLDS]

@@ -1,0 +1,174 @@
+"""Files that somebody drops into `var/inbox/<feed>/`: each row of each file once, whenever this process dies.
+
+Files are to be renamed into the folder when they are complete. One that somebody still has open for writing, or that has just
+changed, is left alone; so are hidden ones and `*.part`, `*.tmp`. When all of a file is in the log it is moved to `done/`; one that cannot be read
+goes to `failed/`, with the reason in a file beside it: what could be read before the fault stays in the log.
+
+A file is sent in chunks, each under an idempotency key made of the file's identity and the chunk's number.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gzip
+import hashlib
+import logging
+import os
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine.failpoints import failpoint
+from engine.model.feed import Feed as EngineFeed
+from webapp.feeds.bodies import CSV, NDJSON, Checked, Unreadable, check, read_text, without_future
+from webapp.feeds.ingest import Delivery, ingest
+from webapp.feeds.models import Feed
+
+log = logging.getLogger(__name__)
+
+CHUNK_ROWS = 10_000
+QUIET_S = 1.0
+"""A file that changed less than this ago may still be changing."""
+BUDGET_S = 0.5
+"""A scan gives other work its turn after about so long; the next one goes on where it stopped."""
+IGNORED_SUFFIXES = (".part", ".tmp", ".crdownload")
+KINDS = {".csv": CSV, ".jsonl": NDJSON, ".ndjson": NDJSON, ".json": NDJSON}
+
+
+@dataclass
+class Inbox:
+    """The folders of all feeds below `root`."""
+
+    root: Path
+    chunk_rows: int = CHUNK_ROWS
+    quiet_s: float = QUIET_S
+    _work: Iterator[None] | None = field(default=None, init=False)
+
+    def scan(self, feeds: Sequence[Feed], budget_s: float = BUDGET_S) -> None:
+        """Takes files, oldest first, for about `budget_s`. Raises OSError and database errors: the file is begun again, nothing is doubled."""
+        end = time.monotonic() + budget_s
+        if self._work is None:
+            self._work = self._all(feeds)
+        try:
+            for _ in self._work:
+                if time.monotonic() >= end:
+                    return
+        except BaseException:
+            self._work = None
+            raise
+        self._work = None
+
+    def _all(self, feeds: Sequence[Feed]) -> Iterator[None]:
+        for feed in feeds:
+            folder = self.root / feed.name
+            folder.mkdir(parents=True, exist_ok=True)
+            for path in sorted(waiting(folder), key=lambda one: (one.stat().st_mtime_ns, one.name)):
+                if is_complete(path, self.quiet_s):
+                    yield from self._take(feed, path)
+
+    def _take(self, feed: Feed, path: Path) -> Iterator[None]:
+        """One file into the log, a chunk for each step."""
+        identity = file_identity(path)
+        schema = feed.engine_feed()
+        try:
+            for number, checked in enumerate(read_file(path, schema, self.chunk_rows)):
+                if feed.wall_clock:
+                    checked = without_future(checked, time.time_ns() // 1_000_000)
+                # The digest is the identity: the time that decides about the future may differ when a chunk is repeated.
+                delivery = Delivery(checked.good, checked.dead, f"file:{path.name}", f"file-{identity}-{number}", identity)
+                ingest(feed, delivery)
+                failpoint("folder.after_chunk")
+                yield
+        except Unreadable as fault:
+            move(path, "failed", identity)
+            (path.parent / "failed" / f"{path.name}.reason.txt").write_text(f"{fault}\n")
+            log.warning("%s/%s: %s", feed.name, path.name, fault)
+        else:
+            move(path, "done", identity)
+        failpoint("folder.after_move")
+        yield
+
+
+def waiting(folder: Path) -> list[Path]:
+    """The files that were put into `folder`."""
+    return [path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".") and path.suffix not in IGNORED_SUFFIXES]
+
+
+def is_complete(path: Path, quiet_s: float) -> bool:
+    """Whether nobody writes the file any more: unchanged for a while, and open for writing nowhere on this machine."""
+    if time.time() - path.stat().st_mtime < quiet_s:
+        return False
+    with path.open("rb") as file:
+        try:
+            # The kernel grants a read lease on a file only when no writer has it open.
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            # Not our file, or a file system without leases: that it is quiet has to do.
+            return True
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    return True
+
+
+def file_identity(path: Path) -> str:
+    """The same for one file for as long as it is not written again, another for any other: 32 hexadecimal digits."""
+    stat = path.stat()
+    return hashlib.sha256(f"{path.name}|{stat.st_dev}|{stat.st_ino}|{stat.st_mtime_ns}|{stat.st_size}".encode()).hexdigest()[:32]
+
+
+def move(path: Path, where: str, identity: str) -> None:
+    """Into the folder `where` beside it; a file of the same name there is not overwritten."""
+    folder = path.parent / where
+    folder.mkdir(exist_ok=True)
+    target = folder / path.name
+    if target.exists():
+        target = folder / f"{path.stem}-{identity[:8]}{path.suffix}"
+    os.rename(path, target)  # noqa: PTH104 - Path.rename would be the same
+
+
+def read_file(path: Path, feed: EngineFeed, rows: int) -> Iterator[Checked]:
+    """The file's rows, checked, in chunks that are the same each time. Raises Unreadable for what it cannot read."""
+    plain = path.name.removesuffix(".gz")
+    suffix = Path(plain).suffix.lower()
+    if suffix == ".parquet":
+        return _parquet(path, feed, rows)
+    if suffix not in KINDS:
+        raise Unreadable(f"Files end in {', '.join([*KINDS, '.parquet'])}, with or without .gz; not in {path.suffix!r}.")
+    return _text(path, KINDS[suffix], feed, rows)
+
+
+def _text(path: Path, kind: str, feed: EngineFeed, rows: int) -> Iterator[Checked]:
+    if path.stat().st_size == 0:
+        raise Unreadable("The file has no bytes.")
+    stream = cast(BinaryIO, gzip.open(path) if path.suffix == ".gz" else path.open("rb"))
+    with stream:
+        try:
+            yield from read_text(stream, kind, feed, rows)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as fault:
+            raise Unreadable(f"The file is not whole gzip: {fault}") from fault
+
+
+def _parquet(path: Path, feed: EngineFeed, rows: int) -> Iterator[Checked]:
+    try:
+        file: Any = pq.ParquetFile(path)
+    except (pa.ArrowException, OSError) as fault:
+        if isinstance(fault, FileNotFoundError):
+            raise
+        raise Unreadable(f"The file is not Parquet: {fault}") from fault
+    with file:
+        batches = file.iter_batches(batch_size=rows)
+        while True:
+            try:
+                batch = next(batches, None)
+            except (pa.ArrowException, OSError) as fault:
+                raise Unreadable(f"The file cannot be read to its end: {fault}") from fault
+            if batch is None:
+                return
+            yield check(pa.Table.from_batches([batch]), feed)

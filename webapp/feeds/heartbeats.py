@@ -1,0 +1,54 @@
+"""The clock of feeds whose times are the wall clock's: it moves on when all their sources are silent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from engine.model.batch import ENTITY, EVENT, TIME
+from engine.model.events import HEARTBEAT
+from webapp.feeds.bodies import unstamped_schema
+from webapp.feeds.ingest import event_log
+from webapp.feeds.models import Feed
+
+SILENT_MS = 1_000
+"""A feed without rows for so long gets a heartbeat."""
+UNDER_WAY_MS = 2_000
+"""A heartbeat states the time of so long ago: rows that take up to this to arrive are not made late by a pause before them."""
+LONGEST_PAUSE_MS = 5_000
+"""Heartbeats of a feed that stays silent come ever slower, up to this: a log that nothing happens in should hardly grow."""
+
+
+@dataclass
+class _Silence:
+    """What is remembered of a feed: the log's end and the time when it was last seen to move, and heartbeats sent since."""
+
+    next_seq: int
+    since_ms: int
+    sent: int = 0
+
+
+class Heartbeats:
+    """Looks at wall-clock feeds and keeps their clocks going."""
+
+    def __init__(self) -> None:
+        self._silences: dict[int, _Silence] = {}
+
+    def beat(self, feed: Feed, now_ms: int) -> bool:
+        """Appends a heartbeat if one is due at `now_ms`; never to an empty log, never back in time. Whether it did."""
+        log = event_log(feed.name)
+        next_seq, max_t = log.end
+        silence = self._silences.setdefault(feed.pk, _Silence(next_seq, now_ms))
+        if next_seq != silence.next_seq:
+            silence.next_seq, silence.since_ms, silence.sent = next_seq, now_ms, 0
+        pause = min(LONGEST_PAUSE_MS, SILENT_MS + 100 * silence.sent)
+        t = now_ms - UNDER_WAY_MS
+        if max_t is None or now_ms - silence.since_ms < pause or t <= max_t:
+            return False
+        row = pa.Table.from_pylist([{EVENT: HEARTBEAT, ENTITY: HEARTBEAT, TIME: t}], schema=unstamped_schema(feed.engine_feed()))
+        appended = log.append(row, note={"source": "heartbeat"})
+        # Rows may have come between the look and the append: only an undisturbed silence goes on.
+        if appended.first_seq == next_seq:
+            silence.next_seq, silence.since_ms, silence.sent = appended.last_seq + 1, now_ms, silence.sent + 1
+        return True

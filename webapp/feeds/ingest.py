@@ -1,0 +1,249 @@
+"""Rows into a feed's log, exactly once, with every row accounted for.
+
+The log is the truth. Each of its segments remembers the appends it was made of (key, counts, dead letters), and `settle` carries
+them over into PostgreSQL, in order, in the transaction that also moves `IngestCounter.log_seq`: whatever dies between the append and that
+transaction, the next request or the ingest process settles it. A request's own answer is read from what was settled.
+
+A repeated key is found in PostgreSQL when it was settled before this request began, and in the log behind `log_seq` otherwise: there
+`EventLog.append` looks under its lock, so two attempts under way at once write once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from django.conf import settings
+from django.db import transaction
+
+from engine.failpoints import failpoint
+from engine.sources.eventlog import Entry, EventLog
+from webapp.feeds.bodies import Refusal
+from webapp.feeds.models import DeadLetter, Feed, IngestCounter, IngestReceipt
+
+SHOWN = 10
+"""So many dead letters are told in the answer itself."""
+KEPT = 1_000
+"""So many dead letters of one request are kept one by one; the rest is told in one more for each reason."""
+DETAIL_CHARACTERS, ROW_CHARACTERS = 500, 2_000
+
+
+class KeyReused(ValueError):
+    """The idempotency key was used before, with another body."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What a source brought at once: rows that were checked, and what was wrong with the others."""
+
+    rows: pa.Table
+    dead: Sequence[Refusal] = ()
+    source: str = ""
+    key: str | None = None
+    digest: str = ""
+    """Of the body: tells a repetition from another body under the same key."""
+
+    @property
+    def received(self) -> int:
+        return int(self.rows.num_rows) + len(self.dead)
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """The answer to a delivery; `first_seq` and `last_seq` are null when nothing was appended."""
+
+    received: int
+    appended: int
+    dead: int
+    first_seq: int | None
+    last_seq: int | None
+    dead_letters: list[dict[str, Any]] = field(default_factory=list)
+    repeated: bool = False
+
+
+_logs_lock = threading.Lock()
+
+
+def event_log(feed_name: str) -> EventLog:
+    """This process's own log object for a feed: appends through it share segments."""
+    with _logs_lock:
+        return _event_log(settings.EVENT_LOG_ROOT, feed_name)
+
+
+@cache
+def _event_log(root: Path, feed_name: str) -> EventLog:
+    return EventLog(root, feed_name)
+
+
+def ingest(feed: Feed, delivery: Delivery) -> Receipt:
+    """Appends the delivery's rows and keeps its dead letters; all of it is durable when this returns.
+
+    A delivery with the key of an earlier one gets that one's receipt and changes nothing. Raises KeyReused, and OSError or a database
+    error when a disk or PostgreSQL is away: then it may have been stored or not, and the same key tells.
+    """
+    since = settle(feed)
+    known = _receipt_of(feed, delivery)
+    if known is not None:
+        return known
+    if not delivery.rows.num_rows:
+        return _without_rows(feed, delivery)
+    log = event_log(feed.name)
+    appended = log.append(delivery.rows, key=delivery.key, note=_note(delivery), since=since)
+    failpoint("ingest.after_append")
+    settle(feed)
+    failpoint("ingest.after_settle")
+    if appended.repeated:
+        known = _receipt_of(feed, delivery)
+        assert known is not None, "settle stores a receipt for every key in the log"
+        return known
+    return Receipt(
+        received=delivery.received,
+        appended=delivery.rows.num_rows,
+        dead=len(delivery.dead),
+        first_seq=appended.first_seq,
+        last_seq=appended.last_seq,
+        dead_letters=shown(delivery.dead),
+    )
+
+
+def settle(feed: Feed) -> int:
+    """Counts what stands in the log behind `log_seq`, with its dead letters and receipts; returns the new `log_seq`."""
+    log = event_log(feed.name)
+    counter = IngestCounter.objects.filter(feed=feed).first()
+    if counter is None:
+        IngestCounter.objects.bulk_create([IngestCounter(feed=feed)], ignore_conflicts=True)
+    elif counter.log_seq >= log.end[0]:
+        return counter.log_seq
+    with transaction.atomic():
+        counter = IngestCounter.objects.select_for_update().get(feed=feed)
+        entries = [entry for entry in log.entries(counter.log_seq) if entry.first_seq >= counter.log_seq]
+        if not entries:
+            return counter.log_seq
+        _keep(feed, counter, entries)
+        counter.log_seq = entries[-1].first_seq + entries[-1].rows
+        counter.save(update_fields=["received", "dead", "log_seq"])
+        failpoint("ingest.before_settle_commit")
+    return counter.log_seq
+
+
+def _keep(feed: Feed, counter: IngestCounter, entries: Sequence[Entry]) -> None:
+    """Adds the entries to the counter and stores their dead letters and receipts. Caller holds the counter's lock."""
+    letters: list[DeadLetter] = []
+    receipts: list[IngestReceipt] = []
+    for entry in entries:
+        note = entry.note
+        counter.received += note.get("received", 0)
+        counter.dead += note.get("dead", 0)
+        letters += _letters(feed, note)
+        if entry.key is not None:
+            answered = entry.appended
+            receipts.append(
+                IngestReceipt(
+                    feed=feed,
+                    key=entry.key,
+                    digest=note.get("digest", ""),
+                    first_seq=answered.first_seq,
+                    last_seq=answered.last_seq,
+                    accepted=entry.rows,
+                    dead=note.get("dead", 0),
+                    dead_letters=note.get("letters", [])[:SHOWN],
+                )
+            )
+    DeadLetter.objects.bulk_create(letters, batch_size=1_000)
+    IngestReceipt.objects.bulk_create(receipts, ignore_conflicts=True)
+
+
+def _without_rows(feed: Feed, delivery: Delivery) -> Receipt:
+    """A delivery of which nothing goes into the log: one transaction is all it needs."""
+    note = _note(delivery)
+    with transaction.atomic():
+        counter = IngestCounter.objects.select_for_update().get(feed=feed)
+        # Another attempt with this key may have come between; it held this lock.
+        known = _receipt_of(feed, delivery)
+        if known is not None:
+            return known
+        counter.received += delivery.received
+        counter.dead += len(delivery.dead)
+        counter.save(update_fields=["received", "dead"])
+        DeadLetter.objects.bulk_create(_letters(feed, note), batch_size=1_000)
+        told = note["letters"][:SHOWN]
+        if delivery.key is not None:
+            IngestReceipt.objects.create(feed=feed, key=delivery.key, digest=delivery.digest, dead=len(delivery.dead), dead_letters=told)
+    return Receipt(delivery.received, 0, len(delivery.dead), None, None, told)
+
+
+def _receipt_of(feed: Feed, delivery: Delivery) -> Receipt | None:
+    """The receipt stored under the delivery's key. Raises KeyReused for another body."""
+    if delivery.key is None:
+        return None
+    stored = IngestReceipt.objects.filter(feed=feed, key=delivery.key).first()
+    if stored is None:
+        return None
+    if stored.digest != delivery.digest:
+        raise KeyReused(f"The idempotency key {delivery.key!r} was used before with another body.")
+    return Receipt(
+        received=stored.accepted + stored.dead,
+        appended=stored.accepted,
+        dead=stored.dead,
+        first_seq=stored.first_seq,
+        last_seq=stored.last_seq,
+        dead_letters=stored.dead_letters,
+        repeated=True,
+    )
+
+
+def _note(delivery: Delivery) -> dict[str, Any]:
+    """What the log remembers of a delivery beside its rows."""
+    letters = [_as_told(refusal) for refusal in delivery.dead[:KEPT]]
+    more = Counter(refusal.reason for refusal in delivery.dead[KEPT:])
+    letters += [{"reason": reason, "detail": f"and {count} more rows of this delivery", "line": None, "row": None} for reason, count in more.items()]
+    return {
+        "received": delivery.received,
+        "dead": len(delivery.dead),
+        "digest": delivery.digest,
+        "source": delivery.source[:200],
+        "letters": letters,
+    }
+
+
+def shown(dead: Sequence[Refusal]) -> list[dict[str, Any]]:
+    """The first dead letters as an answer tells them."""
+    return [_as_told(refusal) for refusal in dead[:SHOWN]]
+
+
+def _as_told(refusal: Refusal) -> dict[str, Any]:
+    """A dead letter as JSON, its parts no longer than they are worth."""
+    row = None if refusal.row is None else _as_json(refusal.row)
+    if len(json.dumps(row)) > ROW_CHARACTERS:
+        row = {"too long": json.dumps(row)[:ROW_CHARACTERS]}
+    return {"reason": refusal.reason, "detail": _printable(refusal.detail[:DETAIL_CHARACTERS]), "line": refusal.line, "row": row}
+
+
+def _as_json(value: Any) -> Any:
+    """`value` with what JSON or PostgreSQL cannot hold written as text: NaN, infinity, bytes, times, NUL, half characters."""
+    if isinstance(value, dict):
+        return {_printable(str(key)): _as_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_json(item) for item in value]
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    return _printable(value if isinstance(value, str) else str(value))
+
+
+def _printable(text: str) -> str:
+    return text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode()
+
+
+def _letters(feed: Feed, note: Mapping[str, Any]) -> list[DeadLetter]:
+    source = note.get("source", "")
+    return [DeadLetter(feed=feed, source=source, **letter) for letter in note.get("letters", [])]

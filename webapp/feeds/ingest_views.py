@@ -1,0 +1,205 @@
+"""`POST /api/v1/feeds/{name}/events`: rows over HTTP, answered when they are on disk.
+
+The work is done by a few threads of its own with lasting database connections: under ASGI each request has a thread, and
+connections die with theirs; a new one for each request would cost more than everything else here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections
+from django.http import HttpRequest
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from engine.model.faults import Fault
+from webapp.accounts.models import Scope
+from webapp.accounts.permissions import may_edit
+from webapp.accounts.services import token_authenticate
+from webapp.config.errors import faults_body
+from webapp.feeds.bodies import ARROW, BODY_BYTES, CSV, NDJSON, TooLarge, Unreadable, Unsupported, inflate, read_body, without_future
+from webapp.feeds.ingest import Delivery, KeyReused, Receipt, ingest
+from webapp.feeds.selectors import feed_get
+
+log = logging.getLogger(__name__)
+
+WORKERS = 6
+WAITING = 100
+"""More requests than this at once are asked to come again."""
+KEY_CHARACTERS = 200
+RETRY_AFTER_S = 1
+
+_pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="ingest")
+
+
+class Refused(Exception):
+    """What is wrong with a request, as its answer."""
+
+    def __init__(self, status: HTTPStatus, message: str, **headers: str) -> None:
+        super().__init__(message)
+        self.status, self.message, self.headers = status, message, headers
+
+
+@dataclass(frozen=True)
+class Posted:
+    """A request as far as ingest needs it; it outlives the request's own thread."""
+
+    feed: str
+    authorization: str
+    content_type: str
+    encoding: str
+    key: str | None
+    body: bytes
+
+
+class EventsView(APIView):
+    """Takes rows into a feed's log."""
+
+    # Tokens are looked up by the pool's threads; there is no session here, so no CSRF either. No throttle: it would need Redis,
+    # and the bound on waiting requests does its work.
+    authentication_classes = ()
+    permission_classes = ()
+    throttle_classes = ()
+
+    @extend_schema(
+        operation_id="feeds_events_create",
+        summary="Send rows",
+        description=(
+            "NDJSON, CSV with a header, or an Arrow stream; gzip allowed. Needs a token with the scope `ingest` of somebody who may edit the "
+            "feed. 202 means that the good rows are on disk; refused rows are kept as dead letters with their reason."
+        ),
+        parameters=[
+            OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="A request repeated under its key appends nothing."),
+        ],
+        request={NDJSON: OpenApiTypes.STR, CSV: OpenApiTypes.STR, ARROW: OpenApiTypes.BINARY},
+        responses={
+            202: inline_serializer(
+                "IngestReceipt",
+                {
+                    "received": serializers.IntegerField(),
+                    "appended": serializers.IntegerField(),
+                    "dead": serializers.IntegerField(),
+                    "first_seq": serializers.IntegerField(allow_null=True),
+                    "last_seq": serializers.IntegerField(allow_null=True),
+                    "dead_letters": serializers.ListField(child=serializers.DictField()),
+                    "repeated": serializers.BooleanField(),
+                },
+            ),
+            **dict.fromkeys((400, 401, 403, 404, 413, 415, 422, 503), OpenApiTypes.OBJECT),
+        },
+        auth=[{"token": []}],
+    )
+    def post(self, request: Request, name: str) -> Response:
+        try:
+            posted = read_request(request._request, name)
+            receipt = in_pool(lambda: take(posted))
+        except Refused as refused:
+            return Response(faults_body([Fault("", refused.message)]), status=refused.status, headers=refused.headers)
+        return Response(as_answer(receipt), status=HTTPStatus.ACCEPTED)
+
+
+def read_request(request: HttpRequest, name: str) -> Posted:
+    """The request with its whole body, if that is not too large. Raises Refused."""
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    if length.isdigit() and int(length) > BODY_BYTES:
+        raise too_large()
+    body = request.read(BODY_BYTES + 1)
+    if len(body) > BODY_BYTES:
+        raise too_large()
+    key = request.headers.get("Idempotency-Key")
+    if key is not None and not (1 <= len(key) <= KEY_CHARACTERS and key.isprintable()):
+        raise Refused(HTTPStatus.BAD_REQUEST, f"An Idempotency-Key has 1 to {KEY_CHARACTERS} printable characters.")
+    headers = request.headers
+    return Posted(
+        feed=name,
+        authorization=headers.get("Authorization", ""),
+        content_type=headers.get("Content-Type", ""),
+        encoding=headers.get("Content-Encoding", "").strip().lower(),
+        key=key,
+        body=body,
+    )
+
+
+def too_large() -> Refused:
+    return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"A request has at most {BODY_BYTES} bytes; send smaller parts.")
+
+
+def in_pool(work: Callable[[], Receipt]) -> Receipt:
+    """The result of `work`, done by a thread with a lasting database connection. Raises Refused when too many wait or something is away."""
+    if _pool._work_queue.qsize() > WAITING:
+        raise away("Too many requests wait.")
+
+    def connected() -> Receipt:
+        close_old_connections()
+        return work()
+
+    try:
+        return _pool.submit(connected).result()
+    except (OperationalError, InterfaceError) as error:
+        log.warning("ingest: the database is away: %s", error)
+        raise away("The database is away.") from error
+    except OSError as error:
+        log.error("ingest: the disk fails: %s", error)
+        raise away("The log cannot be written.") from error
+    except DatabaseError as error:
+        # What was appended is settled by whoever comes next; the same key then finds it.
+        log.exception("ingest: the database refuses")
+        raise away("The database refuses.") from error
+
+
+def away(message: str) -> Refused:
+    return Refused(HTTPStatus.SERVICE_UNAVAILABLE, f"{message} Send it again, with the same Idempotency-Key.", **{"Retry-After": str(RETRY_AFTER_S)})
+
+
+def take(posted: Posted) -> Receipt:
+    """Permits, reads, checks and stores a request's rows. Raises Refused."""
+    word, _, text = posted.authorization.partition(" ")
+    token = token_authenticate(text.strip()) if word.lower() == "bearer" else None
+    if token is None:
+        raise Refused(HTTPStatus.UNAUTHORIZED, "Send a valid token: Authorization: Bearer <token>.", **{"WWW-Authenticate": "Bearer"})
+    if Scope.INGEST not in token.scopes:
+        raise Refused(HTTPStatus.FORBIDDEN, "The token lacks the scope ingest.")
+    feed = feed_get(user=token.user, name=posted.feed)
+    if feed is None:
+        raise Refused(HTTPStatus.NOT_FOUND, "There is no such feed.")
+    if not may_edit(token.user, feed):
+        raise Refused(HTTPStatus.FORBIDDEN, "The token's user may see this feed but not send to it.")
+    try:
+        checked = read_body(inflate(posted.body, posted.encoding), posted.content_type, feed.engine_feed())
+        if feed.wall_clock:
+            checked = without_future(checked, time.time_ns() // 1_000_000)
+        digest = hashlib.sha256(posted.body).hexdigest() if posted.key is not None else ""
+        return ingest(feed, Delivery(checked.good, checked.dead, f"http:{token.prefix}", posted.key, digest))
+    except Unreadable as error:
+        raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from error
+    except TooLarge as error:
+        raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, str(error)) from error
+    except Unsupported as error:
+        raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, str(error)) from error
+    except KeyReused as error:
+        raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
+
+
+def as_answer(receipt: Receipt) -> dict[str, Any]:
+    """The 202's body."""
+    return {
+        "received": receipt.received,
+        "appended": receipt.appended,
+        "dead": receipt.dead,
+        "first_seq": receipt.first_seq,
+        "last_seq": receipt.last_seq,
+        "dead_letters": receipt.dead_letters,
+        "repeated": receipt.repeated,
+    }

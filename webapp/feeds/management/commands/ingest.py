@@ -1,0 +1,80 @@
+"""`manage.py ingest`: the process behind HTTP ingest. Folders, heartbeats, and upkeep of the logs."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+from django.db import DatabaseError, InterfaceError, close_old_connections
+
+from webapp.feeds.folders import Inbox
+from webapp.feeds.heartbeats import Heartbeats
+from webapp.feeds.models import Feed
+from webapp.feeds.upkeep import Upkeep
+
+log = logging.getLogger(__name__)
+
+TICK_S, FOLDERS_EVERY_S, FEEDS_EVERY_S, UPKEEP_EVERY_S = 0.25, 1.0, 2.0, 20.0
+
+
+class Command(BaseCommand):
+    """Runs until it is told to stop. A second one on the same `var` folder waits for the first to end."""
+
+    help = "Ingests files dropped into var/inbox/<feed>/, sends heartbeats, keeps the logs compact."
+    requires_system_checks: list[str] = []  # noqa: RUF012
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        Path(settings.VAR).mkdir(parents=True, exist_ok=True)
+        with (Path(settings.VAR) / "ingest.lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                Service().serve()
+            except KeyboardInterrupt:
+                self.stdout.write("Stopped.")
+
+
+class Service:
+    """The rounds of the process; each kind of work has its own pace."""
+
+    def __init__(self) -> None:
+        self.inbox, self.heartbeats, self.upkeep = Inbox(Path(settings.VAR) / "inbox"), Heartbeats(), Upkeep()
+        self._due: dict[str, float] = {}
+        self._feeds: list[Feed] = []
+
+    def serve(self) -> None:
+        """Never returns. A database or disk that is away is waited for: nothing is lost meanwhile, files stay where they are."""
+        while True:
+            try:
+                self.round(time.monotonic(), time.time_ns() // 1_000_000)
+            except (DatabaseError, InterfaceError, OSError) as error:
+                log.warning("trying again: %s", error)
+                close_old_connections()
+                time.sleep(1.0)
+            time.sleep(TICK_S)
+
+    def round(self, now: float, now_ms: int) -> None:
+        """What is due at `now` (monotonic seconds)."""
+        if self._is_due("feeds", now, FEEDS_EVERY_S):
+            close_old_connections()
+            self._feeds = list(Feed.objects.all())
+        for feed in self._feeds:
+            if feed.wall_clock:
+                self.heartbeats.beat(feed, now_ms)
+        if self._is_due("folders", now, FOLDERS_EVERY_S):
+            self.inbox.scan(self._feeds)
+        if self._is_due("upkeep", now, UPKEEP_EVERY_S):
+            for feed in self._feeds:
+                self.upkeep.round(feed, now_ms)
+
+    def _is_due(self, name: str, now: float, every: float) -> bool:
+        if now < self._due.get(name, 0.0):
+            return False
+        self._due[name] = now + every
+        return True

@@ -1,0 +1,91 @@
+"""`manage.py simulate city`: a demo world, live, sent to its feed through ingest like any outside source."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+import uuid
+from argparse import ArgumentParser
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from webapp.feeds.client import IngestClient, Rejected
+from webapp.feeds.credentials import server_url, token_kept
+from webapp.feeds.simulation.world import World
+from webapp.feeds.simulation.worlds import WORLDS, world
+
+TICK_MS = 200
+FALLEN_BEHIND_MS = 1_500
+"""A simulator that could not send for longer than this leaves the reports of that time out: nobody waits for old positions of a demo."""
+TRUTH_AHEAD_MS = 3_600_000
+
+
+class Command(BaseCommand):
+    """Sends what moves in a demo world, as it moves, until stopped."""
+
+    help = "Runs a demo world live: " + ", ".join(WORLDS)
+    requires_system_checks: list[str] = []  # noqa: RUF012
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("world", choices=sorted(WORLDS))
+        parser.add_argument("--seed", type=int, default=1)
+        parser.add_argument("--rate", type=float, default=1.0, help="how many times faster than in life things move")
+        parser.add_argument("--feed", help="the feed to send to (default: the world's name)")
+        parser.add_argument("--url", default=None, help="the server (default: the one of this machine)")
+        parser.add_argument("--token", default=os.environ.get("VEDETTE_TOKEN"), help="default: VEDETTE_TOKEN, else the one that demo_seed kept")
+        parser.add_argument("--seconds", type=float, help="stop after so long")
+        parser.add_argument("--truth", type=Path, help="write what will truly happen in the coming hour to this JSON file")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        # Without a handler of its own Python would end in the middle of a request with a traceback.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        token = options["token"] or token_kept("simulator")
+        if not token:
+            raise CommandError("No token: give --token, set VEDETTE_TOKEN or run `manage.py demo_seed` first.")
+        place = world(options["world"], options["seed"])
+        if options["truth"]:
+            write_truth(place, options["truth"])
+        client = IngestClient(options["url"] or server_url(), token, told=self.stderr.write)
+        try:
+            run(place, client, feed=options["feed"] or place.feed, rate=options["rate"], seconds=options["seconds"])
+        except KeyboardInterrupt:
+            self.stdout.write("Stopped.")
+        except (Rejected, ConnectionError) as error:
+            raise CommandError(str(error)) from error
+        finally:
+            client.close()
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def run(place: World, client: IngestClient, *, feed: str, rate: float = 1.0, seconds: float | None = None) -> None:
+    """Everybody at once, then each report within TICK_MS of its time; for `seconds`, else for ever."""
+    run_id = uuid.uuid4().hex[:12]
+    sent_to = now_ms()
+    end = None if seconds is None else sent_to + round(1000 * seconds)
+    client.send(feed, place.everybody(sent_to, rate=rate), key=f"simulate-{run_id}-{sent_to}")
+    # A report at the very time of the first picture would repeat it.
+    sent_to += 1
+    while end is None or sent_to < end:
+        time.sleep(max(0.0, (sent_to + TICK_MS - now_ms()) / 1000))
+        now = now_ms()
+        if now - sent_to > FALLEN_BEHIND_MS:
+            sent_to = now - TICK_MS
+        rows = place.rows(sent_to, now, rate=rate)
+        if rows.num_rows:
+            client.send(feed, rows, key=f"simulate-{run_id}-{now}")
+        sent_to = now
+
+
+def write_truth(place: World, path: Path) -> None:
+    """What truly happens in the coming hour."""
+    now = now_ms()
+    happenings = [asdict(happening) for happening in place.truth(now, now + TRUTH_AHEAD_MS)]
+    path.write_text(json.dumps({"from": now, "to": now + TRUTH_AHEAD_MS, "happenings": happenings}, indent=1) + "\n")

@@ -1,0 +1,56 @@
+"""What keeps a feed's log small and its tables young: settling, compaction, retention."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.utils import timezone
+
+from webapp.feeds.ingest import event_log, settle
+from webapp.feeds.models import DeadLetter, Feed, IngestReceipt
+from webapp.jobs.selectors import feed_position
+
+RECEIPTS_KEPT = timedelta(days=7)
+"""An idempotency key is remembered for so long."""
+DELETED_AT_ONCE = 10_000
+
+
+class Upkeep:
+    """Remembers from round to round what the feeds' jobs had processed."""
+
+    def __init__(self) -> None:
+        self._processed: dict[int, tuple[tuple[int, int], int]] = {}
+
+    def round(self, feed: Feed, now_ms: int) -> None:
+        """One round for one feed; cheap when there is nothing to do."""
+        settled = settle(feed)
+        log = event_log(feed.name)
+        up_to = min(settled - 1, self._released(feed))
+        if up_to >= 0:
+            log.compact(up_to)
+        if feed.time == "ms":
+            log.drop_before(now_ms - feed.retention_hours * 3_600_000)
+        _expire(feed)
+
+    def _released(self, feed: Feed) -> int:
+        """The last row whose segment Spark needs no more.
+
+        A job that restarts may ask for the files of its last batch again. Once a later batch is stored, that of the position seen
+        before it is settled in Spark's own checkpoint too.
+        """
+        batch, last_seq = feed_position(feed_id=feed.pk)
+        before_batch, before_seq = self._processed.get(feed.pk, (batch, last_seq))
+        if batch == before_batch:
+            self._processed.setdefault(feed.pk, (batch, last_seq))
+            return -1
+        self._processed[feed.pk] = (batch, last_seq)
+        return before_seq
+
+
+def _expire(feed: Feed) -> None:
+    """Deletes dead letters as old as rows may be, and receipts nobody will ask for; a bounded number at a time."""
+    now = timezone.now()
+    old_letters = DeadLetter.objects.filter(feed=feed, received_at__lt=now - timedelta(hours=feed.retention_hours)).order_by("id")
+    old_receipts = IngestReceipt.objects.filter(feed=feed, created_at__lt=now - RECEIPTS_KEPT).order_by("id")
+    DeadLetter.objects.filter(pk__in=list(old_letters.values_list("pk", flat=True)[:DELETED_AT_ONCE])).delete()
+    IngestReceipt.objects.filter(pk__in=list(old_receipts.values_list("pk", flat=True)[:DELETED_AT_ONCE])).delete()

@@ -42,7 +42,7 @@ class Borders:
     Shapes: n items, g grids, c cells. `coordinates[i]` is (ax, ay, bx, by) of an edge with the region on its left, (west, south,
     east, north) of a rectangle, (centre x, centre y, radius, row in `circles`) of a circle. Items of one region are contiguous:
     region r (position given by the caller) owns items `region_items[r]` to `region_items[r + 1]`.
-    `grid_boxes[g]` is (x0, y0, cell width, cell height); `grid_sizes[g]` is (columns, rows, first cell).
+    `grid_boxes[g]` is (x0, y0, cell width, cell height, and their inverses); `grid_sizes[g]` is (columns, rows, first cell).
     Cell k lists `cell_items[cell_first[k]:cell_last[k]]`, or descends into grid `cell_grid[k]` when that is not -1.
     """
 
@@ -67,9 +67,9 @@ class Borders:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _place(value, origin, size, count):  # type: ignore[no-untyped-def]
-    """Clamped cell number of a coordinate along one axis."""
-    position = (value - origin) / size
+def place(value, origin, density, count):  # type: ignore[no-untyped-def]
+    """Clamped cell number of a coordinate along one axis; `density` is cells for each unit of length."""
+    position = (value - origin) * density
     if not position > 0.0:
         return 0
     if position >= count:
@@ -78,7 +78,7 @@ def _place(value, origin, size, count):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def row_span(ax, ay, bx, by, x0, y0, width, height, columns, row, pad):  # type: ignore[no-untyped-def]
+def row_span(ax, ay, bx, by, x0, y0, width, height, density, columns, row, pad):  # type: ignore[no-untyped-def]
     """(first, last) column of the cells of `row` that the segment from a to b may touch; last < first when none."""
     low = y0 + row * height - pad
     high = y0 + (row + 1) * height + pad
@@ -94,7 +94,7 @@ def row_span(ax, ay, bx, by, x0, y0, width, height, columns, row, pad):  # type:
         east = min(east, max(xa, xb) + pad)
     if east < x0 - pad or west > x0 + columns * width + pad:
         return 0, -1
-    return _place(west - pad, x0, width, columns), _place(east + pad, x0, width, columns)
+    return place(west - pad, x0, density, columns), place(east + pad, x0, density, columns)
 
 
 @njit(cache=True, nogil=True)
@@ -122,7 +122,7 @@ def _circle_touches(row, circles, geodesic, west, south, east, north):  # type: 
 @njit(cache=True, nogil=True)
 def _touched_cells(items, kinds, coordinates, circles, bounds, box, columns, rows, pad):  # type: ignore[no-untyped-def]
     """(cells, items): every pair of a cell of the grid and an item whose border may touch it, items in the given order."""
-    x0, y0, width, height = box[0], box[1], box[2], box[3]
+    x0, y0, width, height, across, upwards = box[0], box[1], box[2], box[3], box[4], box[5]
     cells = np.empty(len(items) * 2 + 16, np.int32)
     found = np.empty(len(items) * 2 + 16, np.int32)
     n = 0
@@ -131,14 +131,13 @@ def _touched_cells(items, kinds, coordinates, circles, bounds, box, columns, row
         west, south, east, north = bounds[item, 0], bounds[item, 1], bounds[item, 2], bounds[item, 3]
         if east < x0 - pad or west > x0 + columns * width + pad or north < y0 - pad or south > y0 + rows * height + pad:
             continue
-        left, right = _place(west - pad, x0, width, columns), _place(east + pad, x0, width, columns)
-        for row in range(_place(south - pad, y0, height, rows), _place(north + pad, y0, height, rows) + 1):
+        left, right = place(west - pad, x0, across, columns), place(east + pad, x0, across, columns)
+        for row in range(place(south - pad, y0, upwards, rows), place(north + pad, y0, upwards, rows) + 1):
             first, last = left, right
             if kind == EDGE:
                 first, last = row_span(
                     coordinates[item, 0], coordinates[item, 1], coordinates[item, 2], coordinates[item, 3],
-                    x0, y0, width, height, columns, row, pad,
-                )  # fmt: skip
+                    x0, y0, width, height, across, columns, row, pad)  # fmt: skip
             cell_south, cell_north = y0 + row * height - pad, y0 + (row + 1) * height + pad
             for column in range(first, last + 1):
                 cell_west, cell_east = x0 + column * width - pad, x0 + (column + 1) * width + pad
@@ -163,7 +162,7 @@ class _Filler:
 
     def __init__(self, kinds: npt.NDArray[np.int8], coordinates: Floats, circles: Floats, bounds: Floats, pad: float) -> None:
         self.kinds, self.coordinates, self.circles, self.bounds, self.pad = kinds, coordinates, circles, bounds, pad
-        self.boxes: list[tuple[float, float, float, float]] = []
+        self.boxes: list[tuple[float, ...]] = []
         self.sizes: list[tuple[int, int, int]] = []
         self.first: list[npt.NDArray[np.int64]] = []
         self.last: list[npt.NDArray[np.int64]] = []
@@ -176,7 +175,7 @@ class _Filler:
         """Add a grid over `box` (west, south, east, north) for `items` and finer ones where it pays; its number."""
         columns, rows = self._size(items, box, depth)
         width, height = (box[2] - box[0]) / columns, (box[3] - box[1]) / rows
-        frame = (box[0], box[1], width, height)
+        frame = (box[0], box[1], width, height, 1.0 / width, 1.0 / height)
         cells, found = _touched_cells(items, self.kinds, self.coordinates, self.circles, self.bounds, np.array(frame), columns, rows, self.pad)
         order = np.argsort(cells, kind="stable")
         found = found[order]

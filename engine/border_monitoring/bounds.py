@@ -114,25 +114,29 @@ def _after(value, bound, first, last, directory, origin, scale):  # type: ignore
 @njit(cache=True, nogil=True, inline="always")
 def _held(low, high, box, values, row, first, last):  # type: ignore[no-untyped-def]
     """Whether `values[row]` lies in the box in the dimensions from `first` up to `last`, not including it."""
-    for j in range(first, last):
-        if not (low[box, j] <= values[row, j] and values[row, j] < high[box, j]):
-            return False
-    return True
+    j = first
+    while j < last and low[box, j] <= values[row, j] and values[row, j] < high[box, j]:
+        j += 1
+    return j >= last
 
 
 @njit(cache=True, nogil=True)
-def crossings(before, after, known, low, high, first, bound, partner, owner, directory, origin, scale):  # type: ignore[no-untyped-def]
-    """Boxes entered and left by the moves `before[i]` to `after[i]`, arrays (m, >= d): (row, box, code), rows ascending, and bounds read."""
-    capacity = 1024
-    out_row = np.empty(capacity, np.int32)
-    out_box = np.empty(capacity, np.int32)
-    out_code = np.empty(capacity, np.int8)
+def crossings(  # type: ignore[no-untyped-def]
+    begin, before, after, known, low, high, first, bound, partner, owner, directory, origin, scale, out_row, out_box, out_code, work
+):
+    """Boxes entered and left by the moves from row `begin` on, written to row, box and code; returns (next row, crossings).
+
+    Move i goes from `before[i]` to `after[i]`, arrays (m, >= d); where `known[i]` is false there is none. When the output is full it stops
+    before the row that did not fit. Adds to `work[1]` the bounds read.
+    """
     n = 0
-    read = 0
+    capacity = len(out_row)
     d = low.shape[1]
-    for i in range(len(before)):
+    read = 0
+    for i in range(begin, len(before)):
         if not known[i]:
             continue
+        at_row = n
         for j in range(d):
             v0 = before[i, j]
             v1 = after[i, j]
@@ -141,19 +145,12 @@ def crossings(before, after, known, low, high, first, bound, partner, owner, dir
             upwards = v1 > v0
             lesser = min(v0, v1)
             greater = max(v0, v1)
-            start = _after(lesser, bound, first[j], first[j + 1], directory[j], origin[j], scale[j])
-            stop = start
+            k = _after(lesser, bound, first[j], first[j + 1], directory[j], origin[j], scale[j])
             end = first[j + 1]
-            while stop < end and bound[stop] <= greater:
-                stop += 1
-            read += stop - start
-            if n + stop - start > capacity:
-                more = max(capacity, stop - start)
-                capacity += more
-                out_row = np.concatenate((out_row, np.empty(more, np.int32)))
-                out_box = np.concatenate((out_box, np.empty(more, np.int32)))
-                out_code = np.concatenate((out_code, np.empty(more, np.int8)))
-            for k in range(start, stop):
+            while k < end and bound[k] <= greater:
+                if n == capacity:
+                    work[1] += read
+                    return i, at_row
                 box = owner[k]
                 lower_end = box >= 0
                 box = box if lower_end else ~box
@@ -179,4 +176,24 @@ def crossings(before, after, known, low, high, first, bound, partner, owner, dir
                 out_box[n] = box
                 out_code[n] = IN if entered else OUT
                 n += crossed
-    return out_row[:n], out_box[:n], out_code[:n], read
+                k += 1
+                read += 1
+    work[1] += read
+    return len(before), n
+
+
+def bound_crossings(
+    index: Bounds, before: Floats, after: Floats, known: npt.NDArray[np.bool_], work: npt.NDArray[np.int64]
+) -> tuple[Ints, Ints, npt.NDArray[np.int8]]:
+    """(row, box, code) of all crossings of the moves; see `crossings`."""
+    parts = []
+    row, capacity = 0, 1024 + 4 * len(after)
+    while row < len(after):
+        out = np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.empty(capacity, np.int8)
+        row, n = crossings(
+            row, before, after, known, index.low, index.high, index.first, index.bound, index.partner, index.owner,
+            index.directory, index.origin, index.scale, *out, work,
+        )  # fmt: skip
+        parts.append(tuple(column[:n] for column in out))
+        capacity *= 2
+    return parts[0] if len(parts) == 1 else tuple(np.concatenate(column) for column in zip(*parts, strict=True))  # type: ignore[return-value]

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from engine.border_monitoring.antimeridian import goes_over, passes_over
 from engine.border_monitoring.borders import Borders
-from engine.border_monitoring.bounds import Bounds, crossings
-from engine.border_monitoring.moves import IN, PASS, UNSURE, meetings
+from engine.border_monitoring.bounds import bound_crossings
+from engine.border_monitoring.moves import IN, PASS, UNSURE, border_meetings
 from engine.border_monitoring.passes import Moves, decide
 from engine.border_monitoring.plan import TupleClass
 from engine.border_monitoring.tuples import LastTuples, advance
@@ -64,22 +64,16 @@ def concatenated(parts: Sequence[CrossingEvents]) -> CrossingEvents:
     return joined.take(np.argsort(joined.row, kind="stable"))
 
 
-@dataclass
-class Work:
-    """Counters: tuples seen, cells walked, border items and bounds looked at, events found."""
-
-    tuples: int = 0
-    cells: int = 0
-    candidates: int = 0
-    events: int = 0
+CELLS, CANDIDATES, TUPLES, EVENTS = range(4)
+"""Places of a work counter array: cells walked, border items and bounds looked at, tuples seen, events found."""
 
 
-def class_events(tuples: TupleClass, last: LastTuples, batch: Batch, geographic: bool, work: Work) -> CrossingEvents | None:
+def class_events(tuples: TupleClass, last: LastTuples, batch: Batch, geographic: bool, work: Int64s) -> CrossingEvents | None:
     """Events of the class in this batch; its last tuples move on. Null when there are none."""
     rows, values = _tuples_of(tuples, batch)
     if len(values) == 0:
         return None
-    work.tuples += len(values)
+    work[TUPLES] += len(values)
     entity, t, seq = batch.entity, batch.t, batch.seq
     last.reserve(len(batch.entities))
     if rows is not None:
@@ -87,14 +81,14 @@ def class_events(tuples: TupleClass, last: LastTuples, batch: Batch, geographic:
     before, before_t, before_seq, known = advance(entity, values, t, seq, last.values, last.t, last.seq)
     found: list[Found] = []
     if tuples.bounds is not None:
-        row, box, code = _bound_crossings(tuples.bounds, before, values, known, work)
+        row, box, code = bound_crossings(tuples.bounds, _within_doubles(before), _within_doubles(values), known, work)
         found.append((row, tuples.bounds_monitors[box], code == IN, np.zeros(len(row), np.bool_), t[row]))
     if tuples.borders is not None:
         found.append(_border_meetings(tuples, tuples.borders, before, values, before_t, t, known, geographic, work))
     row, monitor, inward, passing, at = found[0] if len(found) == 1 else _merged(found)
     if len(row) == 0:
         return None
-    work.events += len(row)
+    work[EVENTS] += len(row)
     x, y = (0, 1) if tuples.of_regions else (values.shape[1] - 2, values.shape[1] - 1)
     return CrossingEvents(
         row=row.astype(np.int64) if rows is None else rows[row],
@@ -131,33 +125,16 @@ def _tuples_of(tuples: TupleClass, batch: Batch) -> tuple[Int64s | None, Floats]
     return rows, values[rows]
 
 
-def _bound_crossings(index: Bounds, before: Floats, after: Floats, known: Bools, work: Work) -> tuple[Ints, Ints, Codes]:
-    # An infinite reading lies in every unbounded range; the greatest double stands for it in half-open comparisons.
-    if np.isinf(after).any() or np.isinf(before).any():
-        before, after = np.clip(before, -_GREATEST, _GREATEST), np.clip(after, -_GREATEST, _GREATEST)
-    row, box, code, read = crossings(
-        before, after, known, index.low, index.high, index.first, index.bound, index.partner, index.owner,
-        index.directory, index.origin, index.scale,
-    )  # fmt: skip
-    work.candidates += read
-    return row, box, code
-
-
-def _met(index: Borders, before: Floats, after: Floats, known: Bools, work: Work) -> tuple[Ints, Ints, Codes, Floats]:
-    row, region, code, span, cells, items = meetings(
-        before, after, known, index.kinds, index.coordinates, index.regions, index.region_items, index.circles, index.passes_wanted,
-        index.grid_boxes, index.grid_sizes, index.cell_first, index.cell_last, index.cell_items, index.cell_grid, index.pad,
-    )  # fmt: skip
-    work.cells += cells
-    work.candidates += items
-    return row, region, code, span
+def _within_doubles(values: Floats) -> Floats:
+    """Infinite readings as the greatest doubles, which lie in every unbounded half-open range like them."""
+    return np.clip(values, -_GREATEST, _GREATEST) if np.isinf(values).any() else values
 
 
 def _border_meetings(
-    tuples: TupleClass, index: Borders, before: Floats, after: Floats, before_t: Int64s, t: Int64s, known: Bools, geographic: bool, work: Work
+    tuples: TupleClass, index: Borders, before: Floats, after: Floats, before_t: Int64s, t: Int64s, known: Bools, geographic: bool, work: Int64s
 ) -> Found:
     """Meetings with borders as events, a pass as an in and an out."""
-    row, region, code, span = _met(index, before, after, known, work)
+    row, region, code, span = border_meetings(index, before, after, known, work)
     over = goes_over(before, after) & known if geographic and index.passes_wanted.any() else None
     if over is not None and over.any():
         code[(code == PASS) & over[row]] = _NOTHING

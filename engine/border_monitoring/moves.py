@@ -11,9 +11,10 @@ References: research notes, crossing parity on the segment; [BMQ] 4.3 for the id
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
-from engine.border_monitoring.borders import CIRCLE, EDGE, RECTANGLE, row_span
+from engine.border_monitoring.borders import Borders, CIRCLE, EDGE, RECTANGLE, place, row_span
 from engine.index.exact import in_circle, in_polygon, on_edge, orientation
 from engine.index.geodesic import earth_centred
 
@@ -110,47 +111,58 @@ def _circle_meeting(row, circles, geodesic, wanted, px, py, qx, qy):  # type: ig
 
 
 @njit(cache=True, nogil=True)
-def _more(array):  # type: ignore[no-untyped-def]
-    return np.concatenate((array, np.empty_like(array)))
+def _sort_by(keys, count, order):  # type: ignore[no-untyped-def]
+    """Fill `order[:count]` with the positions of `keys[:count]` by key. A move has few contacts: insertion, but not beyond."""
+    if count > 48:
+        order[:count] = np.argsort(keys[:count])
+        return
+    for i in range(count):
+        k = i
+        while k > 0 and keys[order[k - 1]] > keys[i]:
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = i
 
 
 @njit(cache=True, nogil=True)
 def meetings(  # type: ignore[no-untyped-def]
-    before, after, known,
+    begin, before, after, known,
     kinds, coordinates, regions, region_items, circles, passes_wanted,
     grid_boxes, grid_sizes, cell_first, cell_last, cell_items, cell_grid, pad,
+    out_row, out_region, out_code, out_span, work,
 ):  # fmt: skip
-    """Meetings of moves with regions: (row, region, code, (first, last, error)) arrays, rows ascending, and work counters.
+    """Meetings of the moves from row `begin` on with regions, written to row, region, code and span; returns (next row, meetings).
 
-    Move i goes from `before[i]` to `after[i]`, arrays (m, >= 2) that begin with x, y; where `known[i]` is false there is none. A row and a region have at
-    most one meeting. Fractions of the move are given for PASS only. Counters: cells walked, border items looked at.
+    Move i goes from `before[i]` to `after[i]`, arrays (m, >= 2) that begin with x, y; where `known[i]` is false there is none. Rows
+    ascend, a row and a region have at most one meeting. `out_span` gets (first, last, error) as fractions of the move, for PASS only.
+    When the output is full it stops before the row that did not fit (arrays that grow in here would cost 200 ns a move: measured).
+    Adds to `work`: cells walked, border items looked at.
     """
-    capacity = 256
-    out_row = np.empty(capacity, np.int32)
-    out_region = np.empty(capacity, np.int32)
-    out_code = np.empty(capacity, np.int8)
-    out_span = np.empty((capacity, 3), np.float64)
     n = 0
+    capacity = len(out_row)
     cells_walked = 0
     items_read = 0
     seen = np.zeros(len(kinds), np.int32)
-    room = 64
+    # A move meets an item at most once; untouched pages of these cost nothing.
+    room = len(kinds)
     c_region = np.empty(room, np.int32)
     c_sign = np.empty(room, np.int32)
     c_on = np.empty(room, np.int32)
     c_first = np.empty(room, np.float64)
     c_last = np.empty(room, np.float64)
     c_error = np.empty(room, np.float64)
+    order = np.empty(room, np.int64)
     stack = np.empty(len(grid_sizes) + 1, np.int32)
-    for i in range(len(after)):
+    for i in range(begin, len(after)):
         if not known[i]:
             continue
+        at_row = n
         px, py, qx, qy = before[i, 0], before[i, 1], after[i, 0], after[i, 1]
         if px == qx and py == qy:
             continue
         west, east = min(px, qx), max(px, qx)
         south, north = min(py, qy), max(py, qy)
-        spread = max(pad, 1e-12 * max(abs(west), abs(east), abs(south), abs(north)))
+        spread = max(pad, 1e-12 * max(max(abs(west), abs(east)), max(abs(south), abs(north))))
         contacts = 0
         depth = 1
         stack[0] = 0
@@ -158,13 +170,18 @@ def meetings(  # type: ignore[no-untyped-def]
             depth -= 1
             grid = stack[depth]
             x0, y0, width, height = grid_boxes[grid, 0], grid_boxes[grid, 1], grid_boxes[grid, 2], grid_boxes[grid, 3]
+            across, upwards = grid_boxes[grid, 4], grid_boxes[grid, 5]
             columns, rows, base = grid_sizes[grid, 0], grid_sizes[grid, 1], grid_sizes[grid, 2]
             if east < x0 - spread or west > x0 + columns * width + spread or north < y0 - spread or south > y0 + rows * height + spread:
                 continue
-            low = min(max(int(min(max((south - spread - y0) / height, 0.0), rows - 1.0)), 0), rows - 1)
-            high = min(max(int(min(max((north + spread - y0) / height, 0.0), rows - 1.0)), 0), rows - 1)
+            low = place(south - spread, y0, upwards, rows)
+            high = place(north + spread, y0, upwards, rows)
             for row in range(low, high + 1):
-                first, last = row_span(px, py, qx, qy, x0, y0, width, height, columns, row, spread)
+                if low == high:
+                    first = place(west - spread, x0, across, columns)
+                    last = place(east + spread, x0, across, columns)
+                else:
+                    first, last = row_span(px, py, qx, qy, x0, y0, width, height, across, columns, row, spread)
                 for cell in range(base + row * columns + first, base + row * columns + last + 1):
                     cells_walked += 1
                     child = cell_grid[cell]
@@ -185,10 +202,6 @@ def meetings(  # type: ignore[no-untyped-def]
                             if not met or seen[item] == i + 1:
                                 continue
                             seen[item] = i + 1
-                            if contacts == room:
-                                room *= 2
-                                c_region, c_sign, c_on = _more(c_region), _more(c_sign), _more(c_on)
-                                c_first, c_last, c_error = _more(c_first), _more(c_last), _more(c_error)
                             c_region[contacts] = regions[item]
                             c_sign[contacts] = sign
                             c_on[contacts] = on
@@ -214,16 +227,16 @@ def meetings(  # type: ignore[no-untyped-def]
                                 continue
                         seen[item] = i + 1
                         if n == capacity:
-                            capacity *= 2
-                            out_row, out_region, out_code = _more(out_row), _more(out_region), _more(out_code)
-                            out_span = _more(out_span)
+                            work[0] += cells_walked
+                            work[1] += items_read
+                            return i, at_row
                         out_row[n] = i
                         out_region[n] = regions[item]
                         out_code[n] = code
                         n += 1
         if contacts == 0:
             continue
-        order = np.argsort(c_region[:contacts], kind="mergesort") if contacts > 1 else np.zeros(1, np.int64)
+        _sort_by(c_region, contacts, order)
         start = 0
         while start < contacts:
             region = c_region[order[start]]
@@ -234,8 +247,6 @@ def meetings(  # type: ignore[no-untyped-def]
                 on |= c_on[order[stop]]
                 change += c_sign[order[stop]]
                 stop += 1
-            group = order[start:stop]
-            start = stop
             code = -1
             least, greatest, error = 0.0, 0.0, 0.0
             if on != 0:
@@ -247,29 +258,28 @@ def meetings(  # type: ignore[no-untyped-def]
             elif change != 0:
                 code = IN if change > 0 else OUT
             elif passes_wanted[region]:
-                best = group[0]
-                for c in group:
-                    if c_first[c] < c_first[best]:
-                        best = c
+                best = order[start]
+                for k in range(start + 1, stop):
+                    if c_first[order[k]] < c_first[best]:
+                        best = order[k]
                 clear = c_sign[best] != 0
-                least, greatest = c_first[best], c_last[best]
-                for c in group:
+                least = c_first[best]
+                for k in range(start, stop):
+                    c = order[k]
                     greatest = max(greatest, c_last[c])
                     error = max(error, c_error[c])
                     if c != best and c_first[c] - c_error[c] <= least + c_error[best]:
                         clear = False
-                if clear:
-                    outside = c_sign[best] > 0
-                else:
-                    outside = not in_polygon(coordinates, region_items[region], region_items[region + 1], px, py)
-                if outside:
+                # The first crossing tells where the move came from, if it is surely the first.
+                if c_sign[best] > 0 if clear else not in_polygon(coordinates, region_items[region], region_items[region + 1], px, py):
                     code = PASS
+            start = stop
             if code < 0:
                 continue
             if n == capacity:
-                capacity *= 2
-                out_row, out_region, out_code = _more(out_row), _more(out_region), _more(out_code)
-                out_span = _more(out_span)
+                work[0] += cells_walked
+                work[1] += items_read
+                return i, at_row
             out_row[n] = i
             out_region[n] = region
             out_code[n] = code
@@ -277,4 +287,24 @@ def meetings(  # type: ignore[no-untyped-def]
             out_span[n, 1] = greatest
             out_span[n, 2] = error
             n += 1
-    return out_row[:n], out_region[:n], out_code[:n], out_span[:n], cells_walked, items_read
+    work[0] += cells_walked
+    work[1] += items_read
+    return len(after), n
+
+
+def border_meetings(
+    index: Borders, before: npt.NDArray[np.float64], after: npt.NDArray[np.float64], known: npt.NDArray[np.bool_], work: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int8], npt.NDArray[np.float64]]:
+    """(row, region, code, span) of all meetings of the moves; see `meetings`."""
+    parts = []
+    row, capacity = 0, 1024 + 2 * len(after)
+    while row < len(after):
+        out = np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.empty(capacity, np.int8), np.empty((capacity, 3))
+        row, n = meetings(
+            row, before, after, known, index.kinds, index.coordinates, index.regions, index.region_items, index.circles,
+            index.passes_wanted, index.grid_boxes, index.grid_sizes, index.cell_first, index.cell_last, index.cell_items, index.cell_grid,
+            index.pad, *out, work,
+        )  # fmt: skip
+        parts.append(tuple(column[:n] for column in out))
+        capacity *= 2
+    return parts[0] if len(parts) == 1 else tuple(np.concatenate(column) for column in zip(*parts, strict=True))  # type: ignore[return-value]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.border_monitoring.crossing_events import CrossingEvents, Work, class_events, concatenated
+from engine.border_monitoring.crossing_events import CANDIDATES, CELLS, EVENTS, TUPLES, CrossingEvents, class_events, concatenated
 from engine.border_monitoring.plan import BorderIndex, compile_index
 from engine.border_monitoring.transitions import NAMES, Waiting, decide, refill
 from engine.border_monitoring.tuples import LastTuples
@@ -36,7 +36,7 @@ class BorderState:
     waiting: Waiting
     since: npt.NDArray[np.int64]
     position: int = -1
-    work: Work = field(default_factory=Work)
+    work: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(4, np.int64))
 
 
 class BorderStage(Stage[BorderIndex, BorderState]):
@@ -74,7 +74,7 @@ class BorderStage(Stage[BorderIndex, BorderState]):
             for tuples, last in zip(old.classes, part.last, strict=True):
                 if tuples.key in of_class:
                     of_class[tuples.key].take_later(last)
-            _add_work(state.work, part.work)
+            state.work += part.work
         _take_waiting(index, state, parts)
         return state
 
@@ -82,7 +82,7 @@ class BorderStage(Stage[BorderIndex, BorderState]):
         arrays: dict[str, npt.NDArray[np.generic]] = {
             "since": state.since,
             "position": np.array([state.position]),
-            "work": np.array(list(vars(state.work).values())),
+            "work": state.work,
         }
         for c, last in enumerate(state.last):
             arrays |= {f"last{c}_{name}": array for name, array in vars(last).items()}
@@ -95,8 +95,7 @@ class BorderStage(Stage[BorderIndex, BorderState]):
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             last = [LastTuples(arrays[f"last{c}_values"], arrays[f"last{c}_t"], arrays[f"last{c}_seq"]) for c in range(len(index.classes))]
             waiting = Waiting(**{name: arrays[f"waiting_{name}"] for name in Waiting.__dataclass_fields__})
-            work = Work(*arrays["work"].tolist())
-            return BorderState(last, waiting, arrays["since"], int(arrays["position"][0]), work)
+            return BorderState(last, waiting, arrays["since"], int(arrays["position"][0]), arrays["work"])
 
     def check(self, index: BorderIndex, state: BorderState) -> None:
         assert len(state.last) == len(index.classes)
@@ -108,10 +107,10 @@ class BorderStage(Stage[BorderIndex, BorderState]):
 
     def counters(self, index: BorderIndex, state: BorderState) -> Mapping[str, int]:
         return {
-            "tuples": state.work.tuples,
-            "cells_walked": state.work.cells,
-            "candidate_bounds": state.work.candidates,
-            "crossings": state.work.events,
+            "tuples": int(state.work[TUPLES]),
+            "cells_walked": int(state.work[CELLS]),
+            "candidate_bounds": int(state.work[CANDIDATES]),
+            "crossings": int(state.work[EVENTS]),
             "waiting": state.waiting.live,
             "index_bytes": index.nbytes,
             "events_kept": sum(last.kept for last in state.last) + state.waiting.live,
@@ -131,11 +130,6 @@ class BorderOperator(Operator[BorderIndex]):
 def _no_tuples(index: BorderIndex, c: int) -> LastTuples:
     tuples = index.classes[c]
     return LastTuples.empty(len(tuples.columns) + (0 if tuples.of_regions else 2))
-
-
-def _add_work(total: Work, part: Work) -> None:
-    for name, value in vars(part).items():
-        setattr(total, name, getattr(total, name) + value)
 
 
 def _border_changes(index: BorderIndex, events: CrossingEvents, batch: Batch) -> pa.RecordBatch:

@@ -71,6 +71,7 @@ def channel_list(*, user: AnyUser) -> QuerySet[Channel]:
         .annotate(last_sent_at=Max("deliveries__sent_at"), waiting=Count("deliveries", filter=unsent, distinct=True))
         .select_related("owner", "team")
         .prefetch_related("queries")
+        .order_by("name", "id")
     )
 
 

@@ -8,7 +8,8 @@ VAR = Path(text("VEDETTE_VAR") or ROOT / "var").resolve()
 EVENT_LOG_ROOT = VAR / "log-of-events"
 CHECKPOINT_ROOT = VAR / "checkpoints"
 MEDIA_ROOT = VAR / "media"
-STATIC_ROOT = Path(text("VEDETTE_STATIC_ROOT") or VAR / "static")
+# Where `collectstatic` put the files, on a machine that serves without the sources; else they are served from where they lie.
+STATIC_ROOT = text("VEDETTE_STATIC_ROOT") or None
 
 DATABASES = {
     "default": {
@@ -32,6 +33,7 @@ STORAGES = {
     # File names of the front end carry a hash of their content already (Vite); whitenoise serves them as immutable.
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
-WHITENOISE_USE_FINDERS = not STATIC_ROOT.is_dir()
+WHITENOISE_USE_FINDERS = STATIC_ROOT is None
+WHITENOISE_IMMUTABLE_FILE_TEST = r"^/static/build/assets/.+-[\w-]{8}\.\w+$"
 FILE_UPLOAD_MAX_MEMORY_SIZE = 2_500_000
 DATA_UPLOAD_MAX_MEMORY_SIZE = 20_000_000

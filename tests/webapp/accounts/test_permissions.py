@@ -1,0 +1,70 @@
+"""Who sees and who changes what."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import AnonymousUser
+
+from webapp.accounts.permissions import may_edit
+from webapp.feeds.models import Feed, Region
+from webapp.queries.models import Query
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+
+SEES = {"owner": True, "viewer": True, "analyst": True, "operator": True, "admin": True, "stranger": False, "root": True}
+CHANGES_QUERY = {"owner": True, "viewer": False, "analyst": True, "operator": True, "admin": True, "stranger": False, "root": True}
+CHANGES_FEED = {"owner": True, "viewer": False, "analyst": False, "operator": True, "admin": True, "stranger": False, "root": True}
+
+
+def who(people: SimpleNamespace, model: Any, method: str) -> dict[str, bool]:
+    return {name: getattr(model.objects, method)(getattr(people, name)).exists() for name in SEES}
+
+
+def test_a_team_sees_what_is_shared_with_it_and_a_stranger_does_not(people: SimpleNamespace, query: Query) -> None:
+    for model in (Feed, Region, Query):
+        assert who(people, model, "visible_to") == SEES
+
+
+def test_nobody_who_is_not_logged_in_sees_anything_not_even_what_is_public(people: SimpleNamespace, query: Query) -> None:
+    Feed.objects.update(public=True)
+    assert not Feed.objects.visible_to(AnonymousUser()).exists()
+    assert not Feed.objects.editable_by(AnonymousUser()).exists()
+
+
+def test_an_inactive_user_sees_nothing_even_of_their_own(people: SimpleNamespace, query: Query) -> None:
+    people.owner.is_active = False
+    people.owner.save()
+    assert not Query.objects.visible_to(people.owner).exists()
+    people.root.is_active = False
+    assert not Query.objects.visible_to(people.root).exists()
+
+
+def test_analysts_change_queries_and_operators_feeds(people: SimpleNamespace, query: Query) -> None:
+    assert who(people, Query, "editable_by") == CHANGES_QUERY
+    assert who(people, Feed, "editable_by") == CHANGES_FEED
+
+
+def test_the_annotation_of_a_list_says_the_same_as_the_rule(people: SimpleNamespace, query: Query, feed: Feed) -> None:
+    for thing in (query, feed):
+        for name in SEES:
+            user = getattr(people, name)
+            shown = type(thing).objects.visible_to(user).with_editable(user).first()
+            assert bool(shown and shown.editable) == may_edit(user, thing), (thing, name)
+
+
+def test_what_is_public_is_read_by_everybody_and_changed_by_nobody_new(people: SimpleNamespace, query: Query) -> None:
+    Feed.objects.update(public=True)
+    Query.objects.update(public=True)
+    assert Query.objects.visible_to(people.stranger).exists()
+    assert not Query.objects.editable_by(people.stranger).exists()
+
+
+def test_a_public_query_on_a_feed_that_is_not_shared_stays_hidden(people: SimpleNamespace, query: Query) -> None:
+    Query.objects.update(public=True)
+    assert not Query.objects.visible_to(people.stranger).exists()
+
+
+def test_leaving_the_team_ends_what_came_with_it(people: SimpleNamespace, query: Query) -> None:
+    people.analyst.memberships.all().delete()
+    assert not Query.objects.visible_to(people.analyst).exists()

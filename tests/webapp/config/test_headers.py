@@ -1,0 +1,115 @@
+"""Headers on every answer, settings that are safe, pages that come with their data."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from rest_framework.test import APIClient
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+
+PAGES = ("/", "/queries/", "/queries/new", "/alerts/", "/regions/", "/feeds/", "/account/")
+
+
+def policy_of(answer: Any) -> dict[str, list[str]]:
+    return {part.split()[0]: part.split()[1:] for part in answer["Content-Security-Policy"].split("; ")}
+
+
+def check_headers(answer: Any) -> None:
+    policy = policy_of(answer)
+    assert policy["default-src"] == policy["script-src"] == policy["style-src"] == ["'self'"]
+    assert policy["object-src"] == policy["base-uri"] == policy["frame-ancestors"] == ["'none'"]
+    assert "unsafe" not in answer["Content-Security-Policy"]
+    assert answer["X-Content-Type-Options"] == "nosniff"
+    assert answer["X-Frame-Options"] == "DENY"
+    assert answer["Referrer-Policy"] == "same-origin"
+    assert answer["Cross-Origin-Opener-Policy"] == "same-origin"
+
+
+@pytest.mark.parametrize("address", [*PAGES, "/login/", "/healthz", "/nothing/here", "/api/v1/feeds/", "/api/v1/nothing", "/api/schema/", "/static/none.js", "/admin/"])
+def test_every_answer_carries_the_security_headers_logged_in_or_not(address: str, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    for user in (None, people.owner, people.root):
+        check_headers(client_of(user).get(address))
+
+
+def test_a_static_file_carries_them_too(db: None) -> None:
+    answer = Client().get("/static/icons/favicon.svg")
+    assert answer.status_code == 200
+    check_headers(answer)
+
+
+def test_an_unforeseen_error_carries_them_and_tells_nothing(people: SimpleNamespace, client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise RuntimeError("the secret inside")
+
+    monkeypatch.setattr("webapp.feeds.api.feed_list", fail)
+    client = client_of(people.owner)
+    client.raise_request_exception = False
+    answer = client.get("/api/v1/feeds/")
+    assert answer.status_code == 500
+    check_headers(answer)
+    assert "secret" not in answer.content.decode()
+    assert answer.json()["faults"][0]["pointer"] == ""
+
+
+def test_no_page_has_an_inline_script_or_style(people: SimpleNamespace, client_of: Callable[..., APIClient], query: Any) -> None:
+    client = client_of(people.owner)
+    for page in (*PAGES, f"/queries/{query.pk}"):
+        text = client.get(page).content.decode()
+        for opening in re.findall(r"<script[^>]*>", text):
+            assert "src=" in opening or 'type="application/json"' in opening, (page, opening)
+        assert not re.search(r"<style|\sstyle=|\son\w+=", text), page
+
+
+def test_page_data_is_json_that_no_name_can_break_out_of(people: SimpleNamespace, client_of: Callable[..., APIClient], feed: Any) -> None:
+    feed.title = "</script><script>alert(1)</script>"
+    feed.save()
+    text = client_of(people.owner).get("/").content.decode()
+    assert "<script>alert" not in text
+    found = re.search(r'<script id="page-data" type="application/json">(.*?)</script>', text, re.S)
+    assert found is not None
+    data = json.loads(found[1])
+    assert data["feeds"][0]["title"] == feed.title
+    assert data["me"]["name"] == "owner"
+
+
+def test_a_foreign_query_has_no_page(people: SimpleNamespace, client_of: Callable[..., APIClient], query: Any) -> None:
+    assert client_of(people.viewer).get(f"/queries/{query.pk}").status_code == 200
+    assert client_of(people.stranger).get(f"/queries/{query.pk}").status_code == 404
+
+
+def run_manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    root = Path(settings.ROOT)
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return subprocess.run([sys.executable, "manage.py", *arguments], cwd=root, env={**kept, **environment}, capture_output=True, text=True, check=False)
+
+
+def test_production_settings_pass_the_deployment_check_without_a_warning() -> None:
+    secret = "kq7v" * 16 + "0123456789"
+    done = run_manage("check", "--deploy", "--fail-level", "WARNING", SECRET_KEY=secret, ALLOWED_HOSTS="vedette.example.org", DATABASE_URL="postgres://u:p@h/d")
+    assert done.returncode == 0, done.stderr
+    assert "no issues (0 silenced)" in done.stdout
+
+
+def test_settings_can_be_read_without_any_environment_but_nothing_is_served() -> None:
+    assert run_manage("help").returncode == 0
+    done = run_manage("check")
+    assert done.returncode != 0 and "SECRET_KEY is not set" in done.stderr
+
+
+def test_every_migration_has_been_made() -> None:
+    done = run_manage("makemigrations", "--check", "--dry-run", SECRET_KEY="x", DATABASE_URL=settings_url())
+    assert done.returncode == 0, done.stdout
+
+
+def settings_url() -> str:
+    return os.environ["DATABASE_URL"]

@@ -1,0 +1,200 @@
+"""Every address of the site, asked by everybody: the matrix fails when an address is not listed here.
+
+`OWNED` addresses belong to an object of the harbour team: members reach it, a stranger gets the 404 of something that is not there.
+"""
+
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from rest_framework.test import APIClient
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+
+OPEN = {"login", "healthz", "logout"}
+"""No log-in needed: they give nothing away."""
+PAGES = {"live", "queries", "query-new", "alerts", "regions", "feeds", "account"}
+OWNED_PAGES = {"query", "alert", "feed-plan"}
+PERSONAL = {"api-me": ["GET", "PATCH"], "api-me-password": ["POST"], "api-tokens": ["GET", "POST"], "api-token": ["DELETE"], "api-schema": ["GET"]}
+LISTS = {
+    "api-feeds": ["GET", "POST"],
+    "api-regions": ["GET", "POST"],
+    "api-regions-import": ["POST"],
+    "api-regions-export": ["GET"],
+    "api-regions-bulk": ["POST"],
+    "api-queries": ["GET", "POST"],
+    "api-query-check": ["POST"],
+    "api-query-preview": ["POST"],
+    "api-detections": ["GET"],
+    "api-detections-export": ["GET"],
+    "api-alerts": ["GET"],
+    "api-alert-summary": ["GET"],
+    "api-alert-bulk": ["POST"],
+    "api-channels": ["GET", "POST"],
+    "api-jobs": ["GET"],
+    "api-job": ["GET"],
+    "api-job-start": ["POST"],
+    "api-job-stop": ["POST"],
+}
+OWNED = {
+    "api-feed": ["GET", "PATCH", "DELETE"],
+    "api-feed-plan": ["PUT"],
+    "api-feed-positions": ["GET"],
+    "api-feed-tracks": ["GET"],
+    "api-feed-entities": ["GET"],
+    "api-feed-histogram": ["GET"],
+    "api-dead-letters": ["GET"],
+    "api-dead-letters-csv": ["GET"],
+    "api-region": ["GET", "PATCH", "DELETE"],
+    "api-query": ["GET", "PATCH", "DELETE"],
+    "api-query-versions": ["GET"],
+    "api-query-shapes": ["GET"],
+    "api-detection": ["GET"],
+    "api-alert": ["GET"],
+    "api-alert-acknowledge": ["POST"],
+    "api-alert-resolve": ["POST"],
+    "api-alert-comments": ["POST"],
+    "api-channel": ["GET", "PATCH", "DELETE"],
+    "api-channel-rotate": ["POST"],
+    "api-channel-test": ["POST"],
+    "api-channel-deliveries": ["GET"],
+}
+ELSEWHERE = {"api-feed-events"}
+"""Tested beside their own code (tests/webapp/feeds/test_ingest*.py): a token's scope decides there, too."""
+
+
+def named_addresses() -> Iterator[str]:
+    def walk(patterns: list[Any]) -> Iterator[str]:
+        for pattern in patterns:
+            if isinstance(pattern, URLResolver):
+                if pattern.app_name != "admin":
+                    yield from walk(pattern.url_patterns)
+            elif isinstance(pattern, URLPattern):
+                yield pattern.name or str(pattern.pattern)
+
+    return walk(get_resolver().url_patterns)
+
+
+@pytest.fixture
+def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[str, Any]:
+    """One object of each kind, all of the harbour team."""
+    from webapp.alerts.deliveries import channel_create
+    from webapp.alerts.models import Alert
+
+    channel = channel_create(owner=people.owner, name="desk", url="https://hooks.example.org/x", team=people.harbour)
+    alert = Alert.objects.create(query=query, feed=feed, detection_key=b"k" * 16, kind="in", entities=["a"], start=1, severity="low")
+    return {"feed": feed, "region": region, "query": query, "channel": channel, "alert": alert}
+
+
+def address_of(name: str, things: dict[str, Any]) -> str:
+    if name == "api-detection":
+        return reverse(name, args=[(b"k" * 16).hex()])
+    if name in ("api-job", "api-job-start", "api-job-stop"):
+        return reverse(name, args=["main"])
+    if name == "api-token":
+        return reverse(name, args=[1])
+    kind = next((kind for kind in ("region", "query", "channel", "alert") if name in (kind, f"api-{kind}") or name.startswith(f"api-{kind}-")), None)
+    if name in LISTS or name in PERSONAL:
+        return reverse(name)
+    return reverse(name, args=[things[kind].pk] if kind else [things["feed"].name])
+
+
+def ask(client: APIClient, method: str, address: str) -> int:
+    if method == "GET":
+        return int(client.get(address).status_code)
+    return int(client.generic(method, address, b"{}", content_type="application/json").status_code)
+
+
+def test_every_address_is_in_this_matrix() -> None:
+    listed = OPEN | PAGES | OWNED_PAGES | set(PERSONAL) | set(LISTS) | set(OWNED) | ELSEWHERE
+    found = set(named_addresses())
+    assert found - listed == set(), "add the new addresses to the matrix"
+    assert listed - found == set(), "these addresses are gone"
+
+
+@pytest.mark.parametrize("name", sorted({*PERSONAL, *LISTS, *OWNED}))
+def test_the_api_answers_401_to_nobody(name: str, things: dict[str, Any], client_of: Callable[..., APIClient]) -> None:
+    for method in (PERSONAL | LISTS | OWNED)[name]:
+        assert ask(client_of(None), method, address_of(name, things)) == 401, method
+
+
+@pytest.mark.parametrize("name", sorted({*PERSONAL, *LISTS, *OWNED}))
+def test_other_methods_are_refused(name: str, things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    for method in {"GET", "POST", "PUT", "PATCH", "DELETE"} - set((PERSONAL | LISTS | OWNED)[name]):
+        assert ask(client_of(people.root), method, address_of(name, things)) == 405, method
+
+
+@pytest.mark.parametrize("name", sorted(OWNED))
+def test_to_a_stranger_the_object_is_not_there(name: str, things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    for method in OWNED[name]:
+        assert ask(client_of(people.stranger), method, address_of(name, things)) == 404, method
+
+
+@pytest.mark.parametrize("name", sorted(OWNED_PAGES))
+def test_to_a_stranger_the_page_is_not_there(name: str, things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    assert ask(client_of(people.stranger), "GET", address_of(name, things)) == 404
+
+
+@pytest.mark.parametrize("name", sorted(set(OWNED) - {"api-detection"}))
+def test_a_viewer_reads_and_changes_nothing(name: str, things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    private = {"api-channel-deliveries"}
+    for method in OWNED[name]:
+        answer = ask(client_of(people.viewer), method, address_of(name, things))
+        if method == "GET" and name not in private:
+            assert answer in (200, 400), method
+        else:
+            assert answer == 403, method
+    assert things["query"].__class__.objects.get(pk=things["query"].pk).deleted_at is None
+
+
+@pytest.mark.parametrize("name", ["api-feeds", "api-regions", "api-queries", "api-channels"])
+def test_lists_show_a_stranger_nothing_of_the_team(name: str, things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    assert client_of(people.viewer).get(reverse(name)).json()["results"]
+    assert client_of(people.stranger).get(reverse(name)).json()["results"] == []
+
+
+def test_alerts_and_their_counts_are_hidden_from_a_stranger(things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    assert client_of(people.viewer).get("/api/v1/alerts/").json()["results"][0]["id"] == things["alert"].pk
+    assert client_of(people.viewer).get("/api/v1/alerts/summary").json()["new"]["low"] == 1
+    assert client_of(people.stranger).get("/api/v1/alerts/").json()["results"] == []
+    assert client_of(people.stranger).get("/api/v1/alerts/summary").json()["new"]["low"] == 0
+    assert client_of(people.stranger).post("/api/v1/alerts/bulk", {"ids": [things["alert"].pk], "action": "resolve"}).json() == {"changed": []}
+
+
+def test_a_foreign_feed_cannot_be_used_by_name(things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.stranger)
+    border = {"family": "border", "region": {"center": [0, 0], "radius": 1}}
+    assert client.post("/api/v1/queries/", {"feed": "yard", "name": "x", "specification": border}).status_code == 400
+    assert client.post("/api/v1/queries/check", {"feed": "yard", "specification": border}).status_code == 400
+    assert client.post("/api/v1/queries/preview", {"feed": "yard", "specification": border}).status_code == 400
+    assert client.post("/api/v1/regions/", {"feed": "yard", "name": "x", "geometry": border["region"]}).status_code == 400
+    assert client.get("/api/v1/regions/export?feed=yard").status_code == 400
+    assert client.get("/api/v1/detections/?feed=yard").status_code == 404
+    assert client.get(f"/api/v1/detections/?query={things['query'].pk}").json()["results"] == []
+    answer = client.post("/api/v1/channels/", {"name": "x", "url": "https://hooks.example.org/", "queries": [things["query"].pk]})
+    assert answer.json()["faults"][0]["pointer"].startswith("/queries")
+
+
+def test_nobody_puts_an_object_into_a_team_that_is_not_theirs(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+    region = {"feed": "yard", "name": "x", "geometry": {"center": [0, 0], "radius": 1}, "team": people.elsewhere.pk}
+    assert client_of(people.owner).post("/api/v1/regions/", region).json()["faults"][0]["pointer"] == "/team"
+
+
+def test_owner_version_and_the_like_are_not_to_be_written(things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    address = address_of("api-query", things)
+    before = client_of(people.owner).get(address).json()
+    changed = {"owner": people.stranger.pk, "version": 99, "editable": False, "deleted_at": None, "id": 5, "kinds": ["x"]}
+    after = client_of(people.owner).patch(address, changed).json()
+    assert {**after, "updated_at": None} == {**before, "updated_at": None}
+
+
+def test_a_session_needs_the_csrf_token(people: SimpleNamespace, things: dict[str, Any]) -> None:
+    client = APIClient(enforce_csrf_checks=True)
+    client.force_login(people.owner)
+    answer = client.post(address_of("api-alert-acknowledge", things), {})
+    assert answer.status_code == 403 and answer.json()["faults"]
+    token = client.get("/account/").context["csrf_token"]
+    answer = client.post(address_of("api-alert-acknowledge", things), {}, HTTP_X_CSRFTOKEN=str(token))
+    assert answer.status_code == 200

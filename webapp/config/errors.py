@@ -13,12 +13,13 @@ from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
 from engine.model.faults import Fault, Refused
+from webapp.config.faults import InUse
 
 
 def as_faults(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's exception handler; None lets an unforeseen error become a plain 500 without details."""
     if isinstance(error, Refused):
-        return Response(faults_body(error.faults), status=400)
+        return Response(faults_body(error.faults), status=409 if isinstance(error, InUse) else 400)
     if isinstance(error, ModelValidationError):
         return Response(faults_body(_model_faults(error)), status=400)
     response = exception_handler(error, context)

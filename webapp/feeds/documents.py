@@ -7,7 +7,6 @@ from typing import Any
 
 from engine.model.faults import Fault, Refused
 from engine.model.feed import Crs
-from engine.model.feed import Feed as EngineFeed
 from engine.model.region import read_region
 from webapp.feeds.models import Feed
 
@@ -17,7 +16,8 @@ VIEW_KEYS = {"center", "zoom"}
 
 def checked_region(document: Any, feed: Feed, pointer: str) -> tuple[Any, Box]:
     """The region document as it is to be stored, and its bounding box. Raises Refused with pointers below `pointer`."""
-    return document, read_region(document, Crs(feed.crs), pointer).bounds
+    west, south, east, north = (float(bound) for bound in read_region(document, Crs(feed.crs), pointer).bounds)
+    return document, (west, south, east, north)
 
 
 def feed_faults(feed: Feed) -> list[Fault]:
@@ -27,9 +27,8 @@ def feed_faults(feed: Feed) -> list[Fault]:
 
 def _schema_faults(feed: Feed) -> list[Fault]:
     """What the engine has to say about name, clock and columns."""
-    fields = ("name", "crs", "time", "tick", "lateness", "dedupe", "columns")
     try:
-        EngineFeed.from_json({name: getattr(feed, name) for name in fields})
+        feed.engine_feed()
     except Refused as refused:
         return list(refused.faults)
     return []

@@ -280,7 +280,7 @@ def _to_gdal(regions: Sequence[Exported], kind: str, geographic: bool) -> bytes:
             driver="KML" if kind == "kml" else "GPKG",
             geometry_type="MultiPolygon" if multi else "Polygon",
             promote_to_multi=multi,
-            crs="EPSG:4326" if geographic else None,
+            crs="EPSG:4326" if geographic else 'ENGCRS["plane",EDATUM["plane"],CS[Cartesian,2],AXIS["x",east],AXIS["y",north],LENGTHUNIT["unit",1]]',
         )
         return path.read_bytes()
 

@@ -7,13 +7,14 @@ from django.core.validators import MaxValueValidator, MinValueValidator, RegexVa
 from django.db import models
 from django.utils import timezone
 
-from engine.model.feed import ColumnType, Crs, TimeUnit
+from engine.model.feed import Crs, TimeUnit
 from engine.model.feed import Feed as EngineFeed
 from webapp.accounts.models import Role
 from webapp.accounts.permissions import Owned, OwnedQuerySet
 from webapp.config.documents import DocumentField
 
 NAME = RegexValidator(r"^[a-z][a-z0-9_-]{0,62}\Z", "Lower-case letters, digits, - and _; begins with a letter; at most 63 characters.")
+ENGINE_FIELDS = ("name", "crs", "time", "tick", "lateness", "dedupe", "columns")
 NO_CONTROLS = RegexValidator(r"^[^\x00-\x1f\x7f]+\Z", "No control characters.")
 
 
@@ -48,15 +49,7 @@ class Feed(Owned):
 
     def engine_feed(self) -> EngineFeed:
         """The feed as the engine knows it."""
-        return EngineFeed(
-            name=self.name,
-            crs=Crs(self.crs),
-            time=TimeUnit(self.time),
-            tick=self.tick,
-            lateness=self.lateness,
-            dedupe=self.dedupe,
-            columns={name: ColumnType(kind) for name, kind in self.columns.items()},
-        )
+        return EngineFeed.from_json({name: getattr(self, name) for name in ENGINE_FIELDS})
 
 
 class Region(Owned):

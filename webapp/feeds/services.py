@@ -15,6 +15,7 @@ from django.db import transaction
 
 from engine.model.faults import Fault, Refused, refuse
 from webapp.accounts.models import Team, User
+from webapp.config.faults import InUse
 from webapp.feeds.documents import checked_region, feed_faults
 from webapp.feeds.exchange import Feature
 from webapp.feeds.models import Feed, IngestCounter, Region
@@ -62,7 +63,7 @@ def feed_delete(*, feed: Feed) -> None:
 
     names = list(feed.queries.filter(deleted_at=None).values_list("name", flat=True)[:20])
     if names:
-        raise refuse("", f"Queries still watch this feed: {', '.join(names)}.")
+        raise InUse([Fault("", f"Queries still watch this feed: {', '.join(names)}.")])
     detections_forget(feed_id=feed.pk)
     feed.queries.all().delete()
     feed.delete()
@@ -143,7 +144,7 @@ def region_delete(*, region: Region) -> None:
     """Removes a region. Raises Refused while queries name it."""
     names = list(region.queries.filter(deleted_at=None).order_by("name").values_list("name", flat=True)[:20])
     if names:
-        raise refuse("", f"Queries use this region: {', '.join(names)}.")
+        raise InUse([Fault("", f"Queries use this region: {', '.join(names)}.")])
     region.delete()
 
 

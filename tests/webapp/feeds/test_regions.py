@@ -1,0 +1,167 @@
+"""Regions: checked, used, brought in and taken out."""
+
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from rest_framework.test import APIClient
+
+from tests.webapp.conftest import SQUARE
+from webapp.feeds.models import Region
+from webapp.queries.models import Query, QueryVersion
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+BOW_TIE = {"type": "Polygon", "coordinates": [[[0, 0], [10, 10], [10, 0], [0, 10], [0, 0]]]}
+BIGGER = {"type": "Polygon", "coordinates": [[[0, 0], [20, 0], [20, 20], [0, 20], [0, 0]]]}
+
+
+def upload(client: APIClient, data: bytes, **fields: Any) -> Any:
+    return client.post("/api/v1/regions/import", {"file": SimpleUploadedFile("x", data), "feed": "yard", **fields}, format="multipart")
+
+
+def collection(*named: tuple[str, Any]) -> bytes:
+    features = [{"type": "Feature", "properties": {"name": name}, "geometry": geometry} for name, geometry in named]
+    return json.dumps({"type": "FeatureCollection", "features": features}).encode()
+
+
+def test_a_region_is_stored_with_its_box(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+    answer = client_of(people.owner).post("/api/v1/regions/", {"feed": "yard", "name": "spot", "geometry": {"center": [5, 5], "radius": 2}, "tags": ["b", "a", "b"]})
+    assert answer.status_code == 201
+    assert answer.json()["bbox"] == [3, 3, 7, 7] and answer.json()["tags"] == ["a", "b"] and answer.json()["used_by"] == []
+
+
+@pytest.mark.parametrize("geometry", [BOW_TIE, {}, {"type": "Point", "coordinates": [0, 0]}, {"center": [0, 0], "radius": -1}, {"region": "square"}, "square", None])
+def test_what_is_no_region_is_refused_below_geometry(geometry: Any, people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+    answer = client_of(people.owner).post("/api/v1/regions/", {"feed": "yard", "name": "x", "geometry": geometry})
+    assert answer.status_code == 400
+    assert all(fault["pointer"].startswith("/geometry") for fault in answer.json()["faults"])
+
+
+def test_a_name_is_taken_once_in_a_feed(people: SimpleNamespace, region: Region, client_of: Callable[..., APIClient]) -> None:
+    answer = client_of(people.owner).post("/api/v1/regions/", {"feed": "yard", "name": "square", "geometry": SQUARE})
+    assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/name"
+
+
+def test_a_region_in_use_stays_and_tells_by_whom(people: SimpleNamespace, region: Region, query: Query, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.owner)
+    assert client.get(f"/api/v1/regions/{region.pk}/").json()["used_by"] == [{"id": query.pk, "name": "In and out"}]
+    answer = client.delete(f"/api/v1/regions/{region.pk}/")
+    assert answer.status_code == 409 and "In and out" in answer.json()["faults"][0]["message"]
+    client.delete(f"/api/v1/queries/{query.pk}/")
+    assert client.delete(f"/api/v1/regions/{region.pk}/").status_code == 204
+
+
+def test_a_new_geometry_makes_new_versions_of_the_queries_that_use_it(people: SimpleNamespace, region: Region, query: Query, client_of: Callable[..., APIClient]) -> None:
+    before = query.feed.query_version
+    answer = client_of(people.analyst).patch(f"/api/v1/regions/{region.pk}/", {"geometry": BIGGER})
+    assert answer.status_code == 200
+    old, new = QueryVersion.objects.filter(query=query).order_by("version")
+    assert (old.version, new.version) == (1, 2)
+    assert old.to_feed_version == new.from_feed_version == before + 1
+    assert old.specification["region"] == SQUARE and new.specification["region"] == BIGGER
+    assert new.document["region"] == {"region": "square"}
+    query.refresh_from_db()
+    assert query.version == 2
+
+
+def test_a_new_name_is_written_into_the_queries_and_changes_nothing_that_runs(people: SimpleNamespace, region: Region, query: Query, client_of: Any) -> None:
+    client_of(people.owner).patch(f"/api/v1/regions/{region.pk}/", {"name": "yard square", "tags": ["x"]})
+    query.refresh_from_db()
+    assert query.specification["region"] == {"region": "yard square"}
+    assert query.version == 1 and QueryVersion.objects.count() == 1
+
+
+def test_regions_are_found_by_tag_name_and_box(people: SimpleNamespace, region: Region, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.viewer)
+    for asked, count in (("tag=dock", 1), ("tag=pier", 0), ("search=QUA", 1), ("bbox=9,9,30,30", 1), ("bbox=11,11,30,30", 0), ("feed=yard", 1), ("feed=other", 0)):
+        assert len(client.get(f"/api/v1/regions/?{asked}").json()["results"]) == count, asked
+    assert client.get("/api/v1/regions/?bbox=1,2,3").status_code == 400
+
+
+@pytest.mark.parametrize("kind", ["geojson", "gpkg", "csv"])
+def test_what_is_exported_comes_back_by_import(kind: str, people: SimpleNamespace, region: Region, feed: Any, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.owner)
+    data = client.get(f"/api/v1/regions/export?feed=yard&format={kind}").content
+    Region.objects.all().delete()
+    answer = upload(client, data, tags="again, once")
+    assert answer.status_code == 201, answer.content
+    back = Region.objects.get()
+    assert back.name == "square" and back.bbox == [0, 0, 10, 10]
+    assert {"again", "once"} <= set(back.tags)
+
+
+def test_kml_is_for_the_earth(people: SimpleNamespace, region: Region, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.owner)
+    assert client.get("/api/v1/regions/export?feed=yard&format=kml").status_code == 400
+    client.post("/api/v1/feeds/", {"name": "sea", "title": "Sea", "crs": "geographic"})
+    client.post("/api/v1/regions/", {"feed": "sea", "name": "<bay> & co", "geometry": {"center": [5, 58], "radius": 100}})
+    data = client.get("/api/v1/regions/export?feed=sea&format=kml").content
+    answer = upload(client, data, feed="sea")
+    assert answer.status_code == 201 and answer.json()["created"][0]["name"] == "<bay> & co 2"
+
+
+def test_an_import_with_a_fault_stores_nothing_unless_told_to(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.owner)
+    data = collection(("good", SQUARE), ("bad", BOW_TIE))
+    answer = upload(client, data)
+    assert answer.status_code == 400
+    assert answer.json()["refused"][0]["row"] == 2 and answer.json()["refused"][0]["name"] == "bad"
+    assert "Row 2" in answer.json()["faults"][0]["message"]
+    assert not Region.objects.exists()
+    assert upload(client, data, partial="true").status_code == 201
+    assert [region.name for region in Region.objects.all()] == ["good"]
+
+
+def test_a_dry_run_stores_nothing_and_shows_everything(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+    answer = upload(client_of(people.owner), collection(("a", SQUARE), ("a", BIGGER), ("", SQUARE)), dry_run="true")
+    assert answer.status_code == 200
+    assert [item["name"] for item in answer.json()["created"]] == ["a", "a 2", "region 3"]
+    assert not Region.objects.exists()
+
+
+GPX = b'<?xml version="1.0"?><gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1"><trk><name>loop</name><trkseg>%s</trkseg></trk></gpx>'
+
+
+def test_a_closed_gpx_track_is_a_region_and_an_open_one_is_not(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+    points = [b'<trkpt lat="%d" lon="%d"/>' % place for place in ((0, 0), (0, 1), (1, 1), (0, 0))]
+    client = client_of(people.owner)
+    assert upload(client, GPX % b"".join(points)).status_code == 201
+    answer = upload(client, GPX % b"".join(points[:3]))
+    assert answer.status_code == 400 and "closed" in answer.json()["refused"][0]["faults"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"[1, 2]",
+        b'{"type": "FeatureCollection"}',
+        b"PK\x03\x04",
+        b"name,wkt\n",
+        b"name\nx\n",
+        b"SQLite format 3\x00" + b"\x00" * 200,
+        b'<OGRVRTDataSource><OGRVRTLayer name="x"><SrcDataSource>/etc/passwd</SrcDataSource></OGRVRTLayer></OGRVRTDataSource>',
+        b'<?xml version="1.0"?><!DOCTYPE kml [<!ENTITY x SYSTEM "file:///etc/passwd">]><kml>&x;</kml>',
+        b"<kml><broken",
+        "name,wkt\n\N{SNOWMAN},x".encode("utf-16"),
+        b'{"type":"Polygon","coordinates":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    ],
+)
+def test_files_that_are_none_are_refused_with_a_reason(data: bytes, people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+    answer = upload(client_of(people.owner), data)
+    assert answer.status_code == 400 and answer.json()["faults"][0]["message"]
+    assert "passwd" not in answer.content.decode().replace("/etc/passwd", "") and "root:" not in answer.content.decode()
+
+
+def test_many_are_tagged_and_deleted_at_once_but_only_ones_own(people: SimpleNamespace, region: Region, query: Query, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.owner)
+    other = client.post("/api/v1/regions/", {"feed": "yard", "name": "mine", "geometry": SQUARE}).json()["id"]
+    ids = [region.pk, other]
+    assert client.post("/api/v1/regions/bulk", {"ids": ids, "action": "tag", "tags": ["n"]}).json()["changed"] == sorted(ids, reverse=True)
+    assert client_of(people.viewer).post("/api/v1/regions/bulk", {"ids": ids, "action": "delete"}).json() == {"changed": [], "refused": []}
+    answer = client.post("/api/v1/regions/bulk", {"ids": ids, "action": "delete"}).json()
+    assert answer["changed"] == [other] and answer["refused"][0]["id"] == region.pk

@@ -1,0 +1,7 @@
+"""Refusals that are no fault of what was sent."""
+
+from engine.model.faults import Refused
+
+
+class InUse(Refused):
+    """Something else still needs it (HTTP 409)."""

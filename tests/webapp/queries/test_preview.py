@@ -1,0 +1,67 @@
+"""Previews: the engine's own answer on the newest part of the log, in a process that can be killed."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from tests.webapp.conftest import BORDER
+from webapp.queries import preview as previews
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+
+
+def crossings(*points: tuple[int, float]) -> list[dict[str, Any]]:
+    return [{"entity": "a", "t": t, "x": x, "y": 5.0} for t, x in points]
+
+
+def ask(client: APIClient, **more: Any) -> Any:
+    return client.post("/api/v1/queries/preview", {"feed": "yard", "specification": BORDER, **more})
+
+
+def test_a_preview_finds_what_the_query_would_have_found_and_stores_nothing(
+    people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient]
+) -> None:
+    from webapp.detections.models import Detection
+    from webapp.queries.models import Query
+
+    received(feed, crossings((1000, -5), (2000, 5), (3000, 6), (4000, 50)))
+    answer = ask(client_of(people.viewer))
+    assert answer.status_code == 200, answer.content
+    found = answer.json()
+    assert [(row["kind"], row["start"], row["entities"]) for row in found["answers"]] == [("in", 2000, ["a"]), ("out", 4000, ["a"])]
+    assert [item["t"] for item in found["answers"][0]["evidence"]] == [1000, 2000]
+    assert (found["from"], found["to"], found["rows"], found["total"], found["truncated"]) == (1000, 4000, 4, 2, False)
+    assert not Query.objects.exists() and not Detection.objects.exists()
+
+
+def test_only_the_span_asked_for_is_read(people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient]) -> None:
+    received(feed, crossings((1_000, -5), (2_000, 5), (3_000, -5)))
+    received(feed, crossings((600_000, -5), (601_000, 5)))
+    found = ask(client_of(people.owner), minutes=1).json()
+    assert [row["start"] for row in found["answers"]] == [601_000]
+
+
+def test_stored_regions_may_be_named(people: SimpleNamespace, region: Any, received: Callable[..., None], client_of: Callable[..., APIClient]) -> None:
+    received(region.feed, crossings((1000, -5), (2000, 5)))
+    answer = ask(client_of(people.owner), specification={"family": "border", "region": {"region": "square"}})
+    assert len(answer.json()["answers"]) == 1
+
+
+def test_an_empty_log_gives_an_empty_preview(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+    assert ask(client_of(people.owner)).json()["answers"] == []
+
+
+def test_faults_are_told_before_anything_runs(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+    answer = ask(client_of(people.owner), specification={"family": "bordr"})
+    assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/family"
+
+
+def test_a_preview_that_takes_too_long_is_ended_and_says_so(
+    people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(previews, "SECONDS", 0.05)
+    answer = ask(client_of(people.owner))
+    assert answer.status_code == 503 and "shorter span" in answer.json()["faults"][0]["message"]

@@ -1,0 +1,211 @@
+"""Queries: registered, edited, removed; versions that follow one another; faults that point."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rest_framework.test import APIClient
+
+from engine.model.faults import Refused
+from tests.webapp.conftest import BORDER, SQUARE
+from webapp.feeds.models import Feed
+from webapp.queries.models import Query, QueryVersion
+from webapp.queries.selectors import versions_at, versions_current
+from webapp.queries.services import query_edit, query_register, query_remove
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+
+TRANSITION = {"family": "transition", "version": 1, "region": SQUARE, "within": "PT3M", "types": ["passed", "stayed_in"]}
+
+
+def running(feed: Feed, version: int | None = None) -> set[tuple[str, int]]:
+    feed.refresh_from_db()
+    found = versions_current(feed=feed) if version is None else versions_at(feed=feed, version=version)
+    return {(row.query.name, row.version) for row in found}
+
+
+def test_a_registered_query_runs_from_the_next_version_on(people: SimpleNamespace, feed: Feed) -> None:
+    query = query_register(owner=people.owner, feed=feed, name="a", specification=BORDER)
+    assert running(feed, 0) == set()
+    assert running(feed, 1) == running(feed) == {("a", 1)}
+    assert query.family == "border" and query.version == 1
+
+
+def test_stored_regions_are_frozen_into_the_version_and_kept_as_written_in_the_query(query: Query, region: Any) -> None:
+    version = QueryVersion.objects.get(query=query)
+    assert version.specification["region"] == SQUARE
+    assert version.document == query.specification
+    assert query.specification["region"] == {"region": "square"}
+    assert list(query.regions.all()) == [region]
+
+
+def test_an_edit_of_the_specification_makes_a_version_and_other_edits_do_not(people: SimpleNamespace, feed: Feed, query: Query) -> None:
+    edited = query_edit(query=query, user=people.owner, severity="critical", name="New name", description="x", alert_kinds=["in", "out"])
+    assert edited.version == 1 and running(feed) == {("New name", 1)}
+    edited = query_edit(query=edited, user=people.owner, specification=TRANSITION, alert_kinds=["passed"])
+    assert edited.version == 2 and edited.family == "transition" and not edited.regions.exists()
+    assert running(feed) == {("New name", 2)}
+    assert running(feed, feed.query_version - 1) == {("New name", 1)}
+
+
+def test_every_change_takes_a_new_version_of_the_set(people: SimpleNamespace, feed: Feed, query: Query) -> None:
+    feed.refresh_from_db()
+    before = feed.query_version
+    query_edit(query=query, user=people.owner, severity="high")
+    feed.refresh_from_db()
+    assert feed.query_version == before + 1
+
+
+def test_a_query_switched_off_does_not_run_and_on_again_is_a_new_version(people: SimpleNamespace, feed: Feed, query: Query) -> None:
+    query = query_edit(query=query, user=people.owner, enabled=False)
+    assert running(feed) == set()
+    query = query_edit(query=query, user=people.owner, specification=BORDER)
+    assert running(feed) == set()
+    query = query_edit(query=query, user=people.owner, enabled=True)
+    assert running(feed) == {("In and out", query.version)}
+    assert QueryVersion.objects.get(to_feed_version=None).specification == BORDER
+
+
+def test_a_removed_query_runs_no_more_but_its_versions_stay(people: SimpleNamespace, feed: Feed, query: Query) -> None:
+    query_remove(query=query)
+    assert running(feed) == set()
+    assert running(feed, feed.query_version - 1) == {("In and out", 1)}
+    query_register(owner=people.owner, feed=feed, name="In and out", specification=BORDER)
+    assert len(running(feed)) == 1
+
+
+def test_the_order_of_keys_is_kept(people: SimpleNamespace, feed: Feed) -> None:
+    document = {"version": 1, "where": [], "region": SQUARE, "family": "border"}
+    query = query_register(owner=people.owner, feed=feed, name="a", specification=document)
+    assert list(Query.objects.get(pk=query.pk).specification) == list(document)
+    assert list(QueryVersion.objects.get().specification) == list(document)
+
+
+@pytest.mark.parametrize(
+    ("document", "pointers"),
+    [
+        ({}, ["/specification"]),
+        ([], ["/specification"]),
+        ({"family": "bordr"}, ["/specification/family"]),
+        ({"family": "border", "region": {"region": "squar"}}, ["/specification/region/region"]),
+        ({"family": "border", "region": SQUARE, "sgments": True}, ["/specification/sgments"]),
+        ({"family": "border", "ranges": {"sped": [0, 1]}}, ["/specification/ranges/sped"]),
+        ({"family": "border", "region": SQUARE, "where": [["kind", "=", 3], ["speed", "~", 1]]}, ["/specification/where/0/2", "/specification/where/1/1"]),
+    ],
+)
+def test_all_faults_come_back_with_pointers_and_nothing_is_stored(
+    document: Any, pointers: list[str], people: SimpleNamespace, feed: Feed, region: Any, client_of: Callable[..., APIClient]
+) -> None:
+    client = client_of(people.owner)
+    answer = client.post("/api/v1/queries/", {"feed": "yard", "name": "x", "specification": document})
+    assert answer.status_code == 400
+    assert [fault["pointer"] for fault in answer.json()["faults"]] == pointers
+    assert not Query.objects.exists()
+    feed.refresh_from_db()
+    assert feed.query_version == 0
+    checked = client.post("/api/v1/queries/check", {"feed": "yard", "specification": document})
+    assert checked.status_code == 200
+    assert [fault["pointer"] for fault in checked.json()["faults"]] == [pointer.removeprefix("/specification") for pointer in pointers]
+
+
+def test_a_misspelt_region_is_told_the_nearest(people: SimpleNamespace, region: Any) -> None:
+    with pytest.raises(Refused, match="square"):
+        query_register(owner=people.owner, feed=region.feed, name="x", specification={"family": "border", "region": {"region": "squar"}})
+
+
+def test_a_region_that_is_not_shared_cannot_be_named_nor_guessed(people: SimpleNamespace, feed: Feed, region: Any) -> None:
+    region.team = None
+    region.save()
+    with pytest.raises(Refused) as refused:
+        query_register(owner=people.analyst, feed=feed, name="x", specification={"family": "border", "region": {"region": "squar"}})
+    assert "square" not in str(refused.value).replace("squar'", "")
+
+
+def test_a_teammate_edits_a_query_whose_region_they_cannot_see(people: SimpleNamespace, query: Query, region: Any) -> None:
+    region.team = None
+    region.save()
+    edited = query_edit(query=query, user=people.analyst, specification={**query.specification, "where": [["speed", ">", 3]]})
+    assert edited.version == 2 and list(edited.regions.all()) == [region]
+
+
+def test_alert_kinds_are_those_that_the_query_gives(people: SimpleNamespace, feed: Feed, query: Query) -> None:
+    with pytest.raises(Refused) as refused:
+        query_register(owner=people.owner, feed=feed, name="x", specification=TRANSITION, alert_kinds=["passed", "returned", "in"])
+    assert [fault.pointer for fault in refused.value.faults] == ["/alert_kinds/1", "/alert_kinds/2"]
+    with pytest.raises(Refused):
+        query_edit(query=query, user=people.owner, specification=TRANSITION)
+
+
+def test_a_name_is_taken_once_in_a_feed(people: SimpleNamespace, query: Query, client_of: Callable[..., APIClient]) -> None:
+    answer = client_of(people.owner).post("/api/v1/queries/", {"feed": "yard", "name": "In and out", "specification": BORDER})
+    assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/name"
+    assert client_of(people.owner).patch(f"/api/v1/queries/{query.pk}/", {"name": "In and out"}).status_code == 200
+
+
+def test_a_query_is_shown_with_its_sentence_kinds_and_regions(people: SimpleNamespace, query: Query, client_of: Callable[..., APIClient]) -> None:
+    shown = client_of(people.viewer).get(f"/api/v1/queries/{query.pk}/").json()
+    assert shown["sentence"] == "Tells when something enters square or leaves square."
+    assert shown["kinds"] == ["in", "out"] and shown["regions"][0]["name"] == "square" and shown["editable"] is False
+    assert client_of(people.viewer).get(f"/api/v1/queries/{query.pk}/shapes").json() == {"shapes": [SQUARE]}
+
+
+def test_versions_are_listed_newest_first_with_who_made_them(people: SimpleNamespace, query: Query, client_of: Callable[..., APIClient]) -> None:
+    client_of(people.analyst).patch(f"/api/v1/queries/{query.pk}/", {"specification": BORDER})
+    listed = client_of(people.viewer).get(f"/api/v1/queries/{query.pk}/versions").json()
+    assert [(row["version"], row["created_by"], row["current"]) for row in listed] == [(2, "analyst", True), (1, "owner", False)]
+
+
+def test_lists_are_filtered(people: SimpleNamespace, query: Query, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.owner)
+    for asked, count in (("feed=yard", 1), ("feed=x", 0), ("family=border", 1), ("family=motion", 0), ("enabled=false", 0), ("search=OUT", 1)):
+        assert len(client.get(f"/api/v1/queries/?{asked}").json()["results"]) == count, asked
+
+
+def test_a_query_stays_on_its_feed(people: SimpleNamespace, query: Query, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.owner)
+    client.post("/api/v1/feeds/", {"name": "other", "title": "Other", "crs": "planar"})
+    assert client.patch(f"/api/v1/queries/{query.pk}/", {"feed": "other"}).status_code == 400
+
+
+STEPS = st.lists(st.tuples(st.sampled_from(["register", "edit", "switch", "remove", "touch"]), st.integers(0, 2)), max_size=12)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@given(steps=STEPS)
+def test_the_sets_of_all_versions_are_those_that_were_current_then(steps: list[tuple[str, int]], people: SimpleNamespace, feed: Feed) -> None:
+    """A model beside the tables: after any steps, asking for an old version gives the set that was current at that time."""
+    from django.db import transaction
+
+    with transaction.atomic():
+        place = transaction.savepoint()
+        _follow(steps, people, feed)
+        transaction.savepoint_rollback(place)
+    feed.refresh_from_db()
+
+
+def _follow(steps: list[tuple[str, int]], people: SimpleNamespace, feed: Feed) -> None:
+    live: dict[int, Query] = {}
+    switched_on: dict[int, bool] = {}
+    then: dict[int, set[tuple[int, int]]] = {}
+    for number, (step, which) in enumerate(steps):
+        query = live.get(which)
+        if step == "register" and query is None:
+            live[which] = query_register(owner=people.owner, feed=feed, name=f"q{which}", specification=BORDER)
+            switched_on[which] = True
+        elif query is not None and step == "edit":
+            live[which] = query_edit(query=query, user=people.owner, specification={**BORDER, "where": [["speed", ">", number]]})
+        elif query is not None and step == "switch":
+            switched_on[which] = not switched_on[which]
+            live[which] = query_edit(query=query, user=people.owner, enabled=switched_on[which])
+        elif query is not None and step == "touch":
+            live[which] = query_edit(query=query, user=people.owner, severity="high")
+        elif query is not None and step == "remove":
+            query_remove(query=query)
+            del live[which]
+        feed.refresh_from_db()
+        then[feed.query_version] = {(query.pk, query.version) for key, query in live.items() if switched_on[key]}
+    for version, expected in then.items():
+        assert {(row.query_id, row.version) for row in versions_at(feed=feed, version=version)} == expected

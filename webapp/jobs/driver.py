@@ -63,6 +63,9 @@ class FeedRun:
         self._follower = threading.Thread(target=self._follow, name=f"follow-{feed.name}", daemon=True)
 
     def start(self) -> None:
+        if self.processor.evaluator.position < 0:
+            # Queries that were there before the first row is processed find nothing in history: all rows may raise their alerts.
+            self.processor.follow()
         self.stream.start()
         self._follower.start()
 
@@ -122,6 +125,9 @@ class JobDriver:
         if job is None:
             logger.info("job %s is not to run here (stopped, or a newer start has it)", self.name)
             return DONE
+        os.environ.update(services.job_sessions(job))
+        connection.close()
+        services.job_sessions_end(job)
         failpoint("job.claimed")
         threading.Thread(target=self._heartbeat, args=(job,), name="heartbeat", daemon=True).start()
         try:

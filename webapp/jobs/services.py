@@ -6,7 +6,7 @@ import secrets
 from datetime import timedelta
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from webapp.feeds.models import Feed
@@ -14,6 +14,7 @@ from webapp.jobs.models import DesiredState, FeedHead, Job, JobEvent, ObservedSt
 
 DEFAULT_JOB = "main"
 """The job of feeds that nobody gave to another one: a single Spark driver for all of them fits one machine."""
+_SESSIONS = "vedette job {} start "
 
 
 def job_default() -> Job:
@@ -79,6 +80,22 @@ def job_claim(*, name: str, epoch: int | None, pid: int, pgid: int, pid_started:
         job.started_at = job.heartbeat = timezone.now()
         job.save()
     return job
+
+
+def job_sessions(job: Job) -> dict[str, str]:
+    """Variables (libpq's) by which the database knows the sessions of this start, and ends one that stands still in a transaction."""
+    return {"PGAPPNAME": f"{_SESSIONS.format(job.name)}{job.epoch}", "PGOPTIONS": "-c idle_in_transaction_session_timeout=60s"}
+
+
+def job_sessions_end(job: Job) -> None:
+    """Ends the database sessions of the job's earlier starts: one that was stopped inside a transaction holds locks for ever."""
+    prefix = _SESSIONS.format(job.name)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND starts_with(application_name, %s) AND application_name <> %s",
+            [prefix, f"{prefix}{job.epoch}"],
+        )
 
 
 def job_ready(*, job_id: int, epoch: int, seconds: float) -> None:

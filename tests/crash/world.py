@@ -1,0 +1,207 @@
+"""A world for crash tests: real processes over the test database and a folder of their own, and the oracle of what must be stored."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow as pa
+from django.conf import settings
+from django.db import connection
+
+from engine.model.events import row_schema
+from engine.operator import RegisteredQuery
+from engine.runtime.evaluator import Evaluator
+from engine.sources.eventlog import EventLog
+from engine.specification import check
+from tests.webapp.answers import a_feed, a_user
+from webapp.alerts.models import Alert
+from webapp.detections.facts import facts_of
+from webapp.detections.models import Detection, Outbox
+from webapp.feeds.models import DeadLetter, Feed
+from webapp.jobs import processes
+from webapp.jobs.models import FeedHead, Job
+from webapp.jobs.services import feed_head_ensure
+from webapp.platform.folders import ROOT
+from webapp.platform.java import spark_environment
+from webapp.platform.postgres import with_database
+from webapp.queries.models import Query, QueryVersion
+from webapp.queries.services import query_register
+
+SQUARE = {"type": "Polygon", "coordinates": [[[2, 2], [8, 2], [8, 8], [2, 8], [2, 2]]]}
+STRIP = {"type": "Polygon", "coordinates": [[[0, 4], [10, 4], [10, 5], [0, 5], [0, 4]]]}
+BORDER = {"family": "border", "version": 1, "region": SQUARE}
+STAYS = {"family": "transition", "version": 1, "region": STRIP, "within": 3000, "types": ["passed", "returned", "stayed_in", "stayed_out"]}
+RECOVERY_S = 30.0
+"""A job must process again within this."""
+
+Told = tuple[str, str, tuple[str, ...], int, int | None]
+
+
+class World:
+    """One feed with two queries, and whoever works on it. `close` ends all processes that are left."""
+
+    def __init__(self, folder: Path, *, redis_url: str = "") -> None:
+        self.folder = folder
+        self.redis_url = redis_url
+        (folder / "once").mkdir(exist_ok=True)
+        settings.VAR, settings.EVENT_LOG_ROOT, settings.CHECKPOINT_ROOT = folder, folder / "log-of-events", folder / "checkpoints"
+        os.environ["VEDETTE_VAR"] = str(folder)
+        self.feed: Feed = a_feed("yard", lateness=1000)
+        feed_head_ensure(self.feed)
+        self.log = EventLog(settings.EVENT_LOG_ROOT, "yard")
+        self.crossings = self.register("crossings", BORDER, ["in"])
+        self.stays = self.register("stays", STAYS, ["stayed_in"])
+        self.random = random.Random(7)
+        self.t = 0
+        self.places: dict[str, tuple[float, float]] = {}
+        self.children: list[subprocess.Popen[bytes]] = []
+
+    # -- input --------------------------------------------------------------------------------------------------------------------
+
+    def register(self, name: str, specification: dict[str, Any], alert_kinds: Sequence[str] = ()) -> Query:
+        return query_register(owner=a_user(), feed=self.feed, name=name, specification=specification, alert_kinds=list(alert_kinds))
+
+    def append(self, rows: int = 300) -> None:
+        """Walkers move; some rows arrive out of order, twice or too late."""
+        batch = [self._row() for _ in range(rows)]
+        batch += self.random.sample(batch, 5)
+        self.log.append(pa.Table.from_pylist(batch, schema=row_schema(self.feed.engine_feed())))
+
+    def _row(self) -> dict[str, Any]:
+        self.t += self.random.randint(0, 20)
+        entity = f"w{self.random.randrange(40)}"
+        x, y = self.places.get(entity, (self.random.uniform(0, 10), self.random.uniform(0, 10)))
+        x, y = (min(10.0, max(0.0, v + self.random.gauss(0, 1))) for v in (x, y))
+        self.places[entity] = (x, y)
+        delay = self.random.choice([0, 0, 0, 0, 200, 900, 5000 if self.random.random() < 0.1 else 0])
+        return {"event": "position", "entity": entity, "t": max(0, self.t - delay), "x": x, "y": y}
+
+    # -- processes ----------------------------------------------------------------------------------------------------------------
+
+    def environment(self, **more: str) -> dict[str, str]:
+        url = with_database(os.environ["DATABASE_URL"], connection.settings_dict["NAME"])
+        return {
+            **os.environ,
+            "DATABASE_URL": url,
+            "REDIS_URL": self.redis_url,
+            "VEDETTE_VAR": str(self.folder),
+            "VEDETTE_FAILPOINTS_ONCE": str(self.folder / "once"),
+            "VEDETTE_SPARK_MEMORY": "512m",
+            "PYTHONUNBUFFERED": "1",
+            **spark_environment(self.folder / "java"),
+            **more,
+        }
+
+    def start(self, *command: str, name: str, **environment: str) -> subprocess.Popen[bytes]:
+        with (self.folder / f"{name}.log").open("ab") as log:
+            child = subprocess.Popen(
+                command, cwd=ROOT, env=self.environment(**environment), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        self.children.append(child)
+        return child
+
+    def start_job(self, failpoints: str = "", **environment: str) -> subprocess.Popen[bytes]:
+        """A job by hand: it takes over from whoever ran it."""
+        marks = {processes.JOB: "main", processes.TOKEN: f"hand-{len(self.children)}"}
+        return self.start(sys.executable, "manage.py", "run_job", "main", name="job", VEDETTE_FAILPOINTS=failpoints, **marks, **environment)
+
+    def logs(self) -> str:
+        """What the processes said last."""
+        files = [*self.folder.glob("*.log"), *self.folder.glob("log/*.log")]
+        return "\n".join(f"--- {path.name}\n" + path.read_text(errors="replace")[-3000:] for path in files)
+
+    def wait(self, done: Callable[[], bool], seconds: float = RECOVERY_S, what: str = "") -> float:
+        """Until `done`; how long it took. Fails with the processes' logs."""
+        started = time.monotonic()
+        while not done():
+            assert time.monotonic() - started < seconds, f"not within {seconds:g} s: {what or done}\n{self.logs()}"
+            time.sleep(0.05)
+        return time.monotonic() - started
+
+    def caught_up(self) -> bool:
+        head = FeedHead.objects.get()
+        return head.last_seq == self.log.end[0] - 1 and head.query_version == Feed.objects.get().query_version
+
+    def wait_caught_up(self, seconds: float = RECOVERY_S) -> float:
+        return self.wait(self.caught_up, seconds, "all rows processed")
+
+    def job_pid(self) -> int:
+        pid = Job.objects.get().pid
+        assert pid is not None
+        return int(pid)
+
+    def close(self) -> None:
+        for found in processes.job_processes():
+            found.process.kill()
+        for child in self.children:
+            if child.poll() is None:
+                child.kill()
+            child.wait()
+
+    def no_process_left(self) -> bool:
+        return not processes.job_processes()
+
+    # -- the oracle ---------------------------------------------------------------------------------------------------------------
+
+    def oracle(self) -> tuple[Evaluator, pa.Table, dict[str, int]]:
+        """All rows of the log through one evaluator that had all queries from the beginning."""
+        feed = self.feed.engine_feed()
+        rows = QueryVersion.objects.filter(to_feed_version=None).order_by("query_id")
+        evaluator = Evaluator.start(feed, [RegisteredQuery(str(row.query_id), row.version, check(row.specification, feed, {})) for row in rows])
+        outcomes = [evaluator.process(table) for table in self.log.read()]
+        counts = {
+            "processed": sum(outcome.processed for outcome in outcomes),
+            "duplicates": sum(outcome.duplicates for outcome in outcomes),
+            "late": sum(outcome.late.num_rows for outcome in outcomes),
+        }
+        return evaluator, pa.concat_tables([outcome.changes for outcome in outcomes]), counts
+
+    def check(self, *, alerts: bool = True) -> None:
+        """Everything stored is exactly the oracle's: answers, alerts, counters, late rows, outbox."""
+        _, changes, counts = self.oracle()
+        facts = {fact.key: fact for fact in facts_of(changes)}
+        stored = {bytes(row.key): row for row in Detection.objects.filter(weight=1)}
+        assert stored.keys() == {key for key, fact in facts.items() if fact.weight}
+        assert all((row.start, row.end, row.kind) == (facts[key].start, facts[key].end, facts[key].kind) for key, row in stored.items())
+        assert len(stored) > 20, "the world is too quiet to show anything"
+        if alerts:
+            wanted = {(self.crossings.pk, "in"), (self.stays.pk, "stayed_in")}
+            expected = {key for key, fact in facts.items() if (fact.query_id, fact.kind) in wanted and not stored[key].backfill}
+            found = [bytes(alert.detection_key) for alert in Alert.objects.all()]
+            assert Counter(found) == Counter(expected)
+        head = FeedHead.objects.get()
+        assert {name: getattr(head, name) for name in counts} == counts
+        assert sum(counts.values()) == self.log.end[0]
+        assert DeadLetter.objects.filter(reason="late").count() == counts["late"]
+        self._check_outbox(head, stored)
+
+    def _check_outbox(self, head: FeedHead, stored: dict[bytes, Detection]) -> None:
+        rows = list(Outbox.objects.order_by("seq"))
+        assert [row.seq for row in rows] == list(range(1, head.outbox_seq + 1))
+        told = [detection["id"] for row in rows for detection in row.payload["detections"]]
+        # What a query finds in history may be told again after a crash; what it finds live is told once.
+        live = [key.hex() for key, row in stored.items() if not row.backfill]
+        counted = Counter(told)
+        assert set(told) == {key.hex() for key in stored}
+        assert all(counted[key] == 1 for key in live)
+
+
+def descendants(pid: int) -> list[psutil.Process]:
+    try:
+        return list(psutil.Process(pid).children(recursive=True))
+    except psutil.NoSuchProcess:
+        return []
+
+
+def jvm_of(pid: int) -> psutil.Process:
+    """The JVM that the job's root process started."""
+    return next(process for process in descendants(pid) if process.name() == "java")

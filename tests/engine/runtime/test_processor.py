@@ -1,0 +1,297 @@
+"""The batch protocol against its definition: whatever breaks where, stored answers are those of one evaluator over the whole log."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.model.events import row_schema
+from engine.model.feed import Crs, Feed, TimeUnit
+from engine.operator import RegisteredQuery
+from engine.runtime import processor as processor_module
+from engine.runtime.evaluator import Evaluator
+from engine.runtime.processor import Commit, FeedProcessor, Head, MissingRows, Paused, QueryKey
+from engine.runtime.snapshots import Snapshot, Snapshots, SnapshotUnusable
+from engine.sources.eventlog import EventLog
+from engine.specification import check
+
+FEED = Feed("yard", Crs.PLANAR, TimeUnit.TICKS, lateness=3)
+SQUARE = {"type": "Polygon", "coordinates": [[[1, 1], [3, 1], [3, 3], [1, 3], [1, 1]]]}
+SPECIFICATIONS = [
+    {"family": "border", "version": 1, "region": SQUARE},
+    {"family": "transition", "version": 1, "region": SQUARE, "within": 5, "types": ["passed", "returned", "stayed_in", "stayed_out"]},
+    {"family": "border", "version": 1, "region": {"center": [2, 2], "radius": 1}},
+]
+QUERIES = [RegisteredQuery(str(i), 1, check(document, FEED)) for i, document in enumerate(SPECIFICATIONS)]
+PLACES = ["batch.before_evaluate", "batch.after_evaluate", "snapshot.before_rename", "batch.after_snapshot", "store.lost", "store.unknown"]
+PLACES += ["batch.after_commit", "join.before_register", "join.before_commit"]
+
+
+class Crash(Exception):
+    """The process is gone."""
+
+
+@dataclass
+class Memory:
+    """A store that keeps each commit whole or not at all, and survives the processes that use it."""
+
+    head: Head = field(default_factory=lambda: Head(0))
+    wanted: list[RegisteredQuery] = field(default_factory=list)
+    number: int = 0
+    facts: Counter[tuple[Any, ...]] = field(default_factory=Counter)
+    backfill: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    counted: Counter[str] = field(default_factory=Counter)
+    records: dict[tuple[int, int], int] = field(default_factory=dict)
+    told: list[str] = field(default_factory=list)
+    fail: Callable[[str], None] = lambda place: None
+
+    def open(self) -> Head:
+        self.head = Head(**{**self.head.__dict__, "epoch": self.head.epoch + 1})
+        return self.head
+
+    def version(self) -> int:
+        return self.number
+
+    def queries(self, version: int) -> Sequence[RegisteredQuery]:
+        return self.wanted
+
+    def recall(self, keys: Sequence[QueryKey]) -> Sequence[RegisteredQuery]:
+        return [query for key in keys for query in QUERIES if query.key == key]
+
+    def record(self, checkpoint: int, batch: int, version: int) -> int:
+        return self.records.setdefault((checkpoint, batch), version)
+
+    def commit(self, commit: Commit) -> bool:
+        self.fail("store.lost")
+        for row in commit.changes.to_pylist():
+            key = (row["query"], row["kind"], tuple(row["entities"]), row["start"], row["end"], tuple(item["seq"] for item in row["evidence"]))
+            if commit.backfill:
+                # Stored by natural key: found again after a crash, it is the same fact.
+                self.backfill[key] = row["weight"]
+            else:
+                self.facts[key] += row["weight"]
+        self.counted.update(commit.counted)
+        self.head = commit.head
+        self.fail("store.unknown")
+        return True
+
+    def catching_up(self, report: Mapping[str, Any]) -> None:
+        pass
+
+    def tell(self, kind: str, text: str) -> None:
+        self.told.append(kind)
+
+
+def rows_of(chance: random.Random, count: int, t: int) -> pa.Table:
+    rows = [
+        {"event": "position", "entity": f"e{chance.randrange(3)}", "t": max(0, t + i // 2 - chance.choice([0, 0, 1, 3, 6])), "x": x, "y": y}
+        for i in range(count)
+        for x, y in [(float(chance.randrange(5)), float(chance.randrange(5)))]
+    ]
+    return pa.Table.from_pylist(rows, schema=row_schema(FEED))
+
+
+def the_oracle(log: EventLog, queries: Sequence[RegisteredQuery]) -> Counter[tuple[Any, ...]]:
+    evaluator = Evaluator.start(FEED, queries)
+    answers: Counter[tuple[Any, ...]] = Counter()
+    for table in log.read():
+        for row in evaluator.process(table).changes.to_pylist():
+            seqs = tuple(item["seq"] for item in row["evidence"])
+            answers[(row["query"], row["kind"], tuple(row["entities"]), row["start"], row["end"], seqs)] += row["weight"]
+    return answers
+
+
+class Life:
+    """A log, a store, and a job that is started again whenever it has crashed."""
+
+    def __init__(self, folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.chance = random.Random(seed)
+        self.log = EventLog(folder, "yard")
+        self.folder = folder
+        self.store = Memory()
+        self.armed: dict[str, int] = {}
+        self.store.fail = self.reach
+        monkeypatch.setattr(processor_module, "failpoint", self.reach)
+        monkeypatch.setattr("engine.runtime.snapshots.failpoint", self.reach)
+        self.t = 0
+        self.batch = -1
+        self.spark_at = 0
+        self.job = self.begin()
+
+    def reach(self, place: str) -> None:
+        if self.armed.get(place, 0):
+            self.armed[place] -= 1
+            raise Crash(place)
+
+    def begin(self) -> FeedProcessor:
+        return FeedProcessor(FEED, self.log, self.store, Snapshots(self.folder / "state"), partitions=2)
+
+    def grow(self, count: int) -> None:
+        self.log.append(rows_of(self.chance, count, self.t))
+        self.t += count // 2
+
+    def act(self, step: Callable[[], None]) -> None:
+        """`step`, again after each crash."""
+        for _ in range(5):
+            try:
+                step()
+                return
+            except Crash:
+                self.job = self.begin()
+        raise AssertionError("it crashes for ever")
+
+    def run_batch(self) -> None:
+        """Spark's part: the batch after the committed ones, under its old number when it is done again."""
+        end = self.log.end[0]
+        rows = list(self.log.read(self.spark_at, end))
+        if rows:
+            batch = pa.concat_tables(rows)
+            shuffled = batch.take(pa.array(self.chance.sample(range(batch.num_rows), batch.num_rows)))
+            self.act(lambda: self.job.process(1, self.batch + 1, lambda: shuffled))
+            self.batch, self.spark_at = self.batch + 1, end
+
+    def check(self) -> None:
+        stored = +self.store.facts
+        for key, weight in self.store.backfill.items():
+            stored[key] += weight
+        wanted = {query.id for query in self.store.wanted}
+        expected = the_oracle(self.log, self.store.wanted)
+        assert Counter({key: n for key, n in stored.items() if key[0] in wanted}) == expected
+        assert sum(self.store.counted.values()) == self.log.end[0]
+
+
+@pytest.fixture(scope="module")
+def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[int], Life]]:
+    patch = pytest.MonkeyPatch()
+    yield lambda seed: Life(tmp_path_factory.mktemp("life"), seed, patch)
+    patch.undo()
+
+
+@given(
+    st.integers(0, 2**32),
+    st.lists(st.tuples(st.sampled_from(["grow", "batch", "add", "follow", "crash"]), st.sampled_from(PLACES), st.integers(1, 9)), max_size=14),
+)
+def test_whatever_crashes_where_every_answer_is_stored_once(life: Callable[[int], Life], seed: int, steps: list[tuple[str, str, int]]) -> None:
+    world = life(seed)
+    world.store.wanted, world.store.number = [QUERIES[0]], 1
+    world.act(lambda: world.job.follow())
+    for step, place, count in steps:
+        world.armed = {place: 1} if step != "crash" else {}
+        if step == "grow":
+            world.grow(count)
+        elif step == "add" and len(world.store.wanted) < len(QUERIES):
+            world.store.wanted = QUERIES[: len(world.store.wanted) + 1]
+            world.store.number += 1
+        elif step == "follow":
+            world.act(lambda: world.job.follow())
+        elif step == "batch":
+            world.run_batch()
+        elif step == "crash":
+            world.job = world.begin()
+    world.armed = {}
+    world.act(lambda: world.job.follow())
+    world.run_batch()
+    world.check()
+
+
+@pytest.fixture
+def calm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Life:
+    """Some batches with all queries, no crash."""
+    world = Life(tmp_path, 3, monkeypatch)
+    world.store.wanted, world.store.number = list(QUERIES), 1
+    world.job.follow()
+    for _ in range(4):
+        world.grow(20)
+        world.run_batch()
+    return world
+
+
+def test_a_removed_query_stops_and_its_answers_stay(calm: Life) -> None:
+    before = {key for key in calm.store.facts if key[0] == "0"}
+    calm.store.wanted, calm.store.number = QUERIES[1:], 2
+    calm.job.follow()
+    calm.grow(40)
+    calm.run_batch()
+    assert before
+    assert {key for key in calm.store.facts if key[0] == "0"} == before
+    calm.check()
+
+
+def test_a_damaged_snapshot_is_rebuilt_from_the_log(calm: Life) -> None:
+    path = calm.folder / "state" / calm.store.head.snapshot
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    calm.job = calm.begin()
+    assert calm.store.told == ["rebuilt"]
+    calm.grow(40)
+    calm.run_batch()
+    calm.check()
+
+
+def test_a_missing_snapshot_is_rebuilt_from_the_log(calm: Life) -> None:
+    (calm.folder / "state" / calm.store.head.snapshot).unlink()
+    calm.job = calm.begin()
+    calm.grow(40)
+    calm.run_batch()
+    calm.check()
+
+
+def test_a_new_checkpoint_reads_all_files_again_and_stores_nothing_twice(calm: Life) -> None:
+    before = Counter(calm.store.facts)
+    everything = pa.concat_tables(list(calm.log.read()))
+    calm.job.process(2, 0, lambda: everything)
+    assert calm.store.facts == before
+    assert calm.store.head.checkpoint == 2
+
+
+def test_rows_that_spark_has_not_seen_yet_are_read_from_the_log(calm: Life) -> None:
+    start = calm.log.end[0]
+    calm.grow(30)
+    new = pa.concat_tables(list(calm.log.read(start)))
+    calm.job.process(1, calm.batch + 1, lambda: pa.concat_tables([new.slice(5, 3), new.slice(20, 4)]))
+    assert calm.job.head.last_seq == start + 23
+    calm.spark_at, calm.batch = start, calm.batch + 1
+    calm.run_batch()
+    calm.check()
+
+
+def test_rows_that_are_in_no_file_stop_the_job(calm: Life) -> None:
+    calm.grow(5)
+    rows = pa.concat_tables(list(calm.log.read(calm.log.end[0] - 5)))
+    moved = rows.set_column(rows.column_names.index("seq"), "seq", pa.array([seq + 10 for seq in rows.column("seq").to_pylist()]))
+    with pytest.raises(MissingRows):
+        calm.job.process(1, calm.batch + 1, lambda: moved)
+
+
+def test_a_pause_takes_no_batch(calm: Life) -> None:
+    calm.grow(5)
+    with calm.job.pause(), pytest.raises(Paused):
+        calm.job.process(1, calm.batch + 1, lambda: pa.concat_tables(list(calm.log.read())))
+    calm.run_batch()
+    calm.check()
+
+
+def test_snapshots_are_whole_or_unusable(tmp_path: Path) -> None:
+    snapshots = Snapshots(tmp_path)
+    snapshots.write("a", Snapshot({"position": 3}, b"state\nof bytes"))
+    assert snapshots.read("a") == Snapshot({"position": 3}, b"state\nof bytes")
+    content = (tmp_path / "a").read_bytes()
+    for damaged in (b"", content[:10], content[:-1], content + b"x"):
+        (tmp_path / "a").write_bytes(damaged)
+        with pytest.raises(SnapshotUnusable):
+            snapshots.read("a")
+    with pytest.raises(SnapshotUnusable):
+        snapshots.read("")
+    snapshots.write("b", Snapshot({}, b""))
+    snapshots.keep_only({"b"})
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from engine.border_monitoring.passes import Moves, edge_contacts, geodesic_contacts
+from engine.border_monitoring.passes import Moves, edge_contacts, geodesic_contacts, round_time
 from engine.border_monitoring.shapes import Circle, Polygon, Shape
 from engine.index.exact import in_polygon
 from engine.index.geodesic import circle_bounds, distances
@@ -37,8 +37,7 @@ def passes_over(moves: Moves, shapes: Sequence[Shape], wanted: npt.NDArray[np.bo
         for i in np.flatnonzero(reach).tolist():
             span = _circle_span(moves, i, shape) if isinstance(shape, Circle) else _polygon_span(moves, i, shape)
             if span is not None:
-                length = int(moves.t1[i] - moves.t0[i])
-                found.append((i, region, int(moves.t0[i]) + round(span[0] * length), int(moves.t0[i]) + round(span[1] * length)))
+                found.append((i, region, round_time(moves, i, span[0]), round_time(moves, i, span[1])))
     return sorted(found)
 
 

@@ -1,8 +1,8 @@
 """Sorted bounds with the partner end beside each bound: the index of ranges and of wide rectangles.
 
 All bounds of one dimension are sorted. A value that moves from v0 to v1 changes the answer only of the queries whose bounds lie between
-the two; with the other end of its query beside it each bound decides by itself (for v0 < v1: a lower bound in (v0, v1] enters iff its
-upper one is beyond v1, an upper bound leaves iff its lower one is at most v0), so no set difference is formed.
+the two; with the other end of its query beside it each bound decides by itself (it counts iff the other end was not crossed as well), so
+no set difference is formed.
 In d dimensions a query whose bounds are crossed in several of them is reported in the first only, and the check of the other
 dimensions stops at the first that refutes.
 
@@ -94,12 +94,12 @@ def _slot_of(values: Floats, origin: float, scale: float, slots: int) -> npt.NDA
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _after(value, bound, first, last, directory, origin, scale):  # type: ignore[no-untyped-def]
+def _after(value, bound, first, last, directory, j, origin, scale):  # type: ignore[no-untyped-def]
     """First entry in [first, last) whose bound is greater than `value`."""
-    slots = len(directory) - 2
+    slots = directory.shape[1] - 2
     slot = int(min(max((value - origin) * scale, 0.0), float(slots)))
-    low = first + directory[slot]
-    high = first + directory[slot + 1]
+    low = first + directory[j, slot]
+    high = first + directory[j, slot + 1]
     while high - low > 8:
         middle = (low + high) >> 1
         if bound[middle] <= value:
@@ -145,39 +145,47 @@ def crossings(  # type: ignore[no-untyped-def]
             upwards = v1 > v0
             lesser = min(v0, v1)
             greater = max(v0, v1)
-            k = _after(lesser, bound, first[j], first[j + 1], directory[j], origin[j], scale[j])
+            start = _after(lesser, bound, first[j], first[j + 1], directory, j, origin[j], scale[j])
+            stop = start
             end = first[j + 1]
-            while k < end and bound[k] <= greater:
-                if n == capacity:
-                    work[1] += read
-                    return i, at_row
-                box = owner[k]
-                lower_end = box >= 0
-                box = box if lower_end else ~box
-                # The box holds the greater value iff a lower end's partner is beyond it, the lesser iff an upper end's is at most it.
-                crossed = (partner[k] > greater) if lower_end else (partner[k] <= lesser)
-                entered = lower_end == upwards
-                if d > 1 and crossed:
-                    # Inside in every dimension; outside not already in an earlier one, where it has been reported.
-                    if entered:
-                        crossed = (
-                            _held(low, high, box, after, i, 0, j)
-                            and _held(low, high, box, after, i, j + 1, d)
-                            and _held(low, high, box, before, i, 0, j)
-                        )
-                    else:
-                        crossed = (
-                            _held(low, high, box, before, i, 0, j)
-                            and _held(low, high, box, before, i, j + 1, d)
-                            and _held(low, high, box, after, i, 0, j)
-                        )
-                # Written always, counted when it holds: no branch to mispredict.
-                out_row[n] = i
-                out_box[n] = box
-                out_code[n] = IN if entered else OUT
-                n += crossed
-                k += 1
-                read += 1
+            while stop < end and bound[stop] <= greater:
+                stop += 1
+            if n + stop - start > capacity:
+                work[1] += read
+                return i, at_row
+            read += stop - start
+            if d == 1:
+                for k in range(start, stop):
+                    end_of = owner[k]
+                    # A lower end's partner is above its bound, an upper end's below it: either way the crossing counts iff the partner
+                    # was not crossed too. Written always, counted when it holds: no branch to mispredict.
+                    out_row[n] = i
+                    out_box[n] = end_of ^ (end_of >> 31)
+                    out_code[n] = (end_of >= 0) == upwards
+                    n += 1 - ((partner[k] > lesser) & (partner[k] <= greater))
+                continue
+            for k in range(start, stop):
+                if (partner[k] > lesser) & (partner[k] <= greater):
+                    continue
+                end_of = owner[k]
+                box = end_of ^ (end_of >> 31)
+                entered = (end_of >= 0) == upwards
+                # Inside in every dimension; outside not already in an earlier one, where it has been reported.
+                if entered:
+                    crossed = (
+                        _held(low, high, box, after, i, 0, j) and _held(low, high, box, after, i, j + 1, d) and _held(low, high, box, before, i, 0, j)
+                    )
+                else:
+                    crossed = (
+                        _held(low, high, box, before, i, 0, j)
+                        and _held(low, high, box, before, i, j + 1, d)
+                        and _held(low, high, box, after, i, 0, j)
+                    )
+                if crossed:
+                    out_row[n] = i
+                    out_box[n] = box
+                    out_code[n] = IN if entered else OUT
+                    n += 1
     work[1] += read
     return len(before), n
 
@@ -187,7 +195,7 @@ def bound_crossings(
 ) -> tuple[Ints, Ints, npt.NDArray[np.int8]]:
     """(row, box, code) of all crossings of the moves; see `crossings`."""
     parts = []
-    row, capacity = 0, 1024 + 4 * len(after)
+    row, capacity = 0, 1024 + 32 * len(after)  # Untouched pages cost nothing.
     while row < len(after):
         out = np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.empty(capacity, np.int8)
         row, n = crossings(

@@ -297,7 +297,7 @@ def border_meetings(
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int8], npt.NDArray[np.float64]]:
     """(row, region, code, span) of all meetings of the moves; see `meetings`."""
     parts = []
-    row, capacity = 0, 1024 + 2 * len(after)
+    row, capacity = 0, 1024 + 8 * len(after)  # Untouched pages cost nothing.
     while row < len(after):
         out = np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.empty(capacity, np.int8), np.empty((capacity, 3))
         row, n = meetings(

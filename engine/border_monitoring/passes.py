@@ -44,31 +44,37 @@ class Moves:
 
 def _pass_times(moves: Moves, shapes: Sequence[Shape], span: Floats) -> tuple[Int64s, Int64s]:
     """(in, out) times of passes through `shapes[i]` whose fractions `span[i]` = (first, last, error) the kernel found."""
-    first = _rounded(moves, span[:, 0], span[:, 2])
-    last = _rounded(moves, span[:, 1], span[:, 2])
-    for i in np.flatnonzero((first < 0) | (last < 0)).tolist():
+    first, first_open = _rounded(moves, span[:, 0], span[:, 2])
+    last, last_open = _rounded(moves, span[:, 1], span[:, 2])
+    for i in np.flatnonzero(first_open | last_open).tolist():
         first[i], last[i] = exact_times(moves, i, shapes[i])
-    return moves.t0 + first, moves.t0 + last
+    return first, last
 
 
-def _rounded(moves: Moves, fraction: Floats, error: Floats) -> Int64s:
-    """Time since t0 at a fraction of each move, to the nearest integer; -1 where the error leaves it open."""
+def _rounded(moves: Moves, fraction: Floats, error: Floats) -> tuple[Int64s, Bools]:
+    """Time at a fraction of each move, to the nearest integer, and where the fraction's error leaves that open."""
     length = (moves.t1 - moves.t0).astype(np.float64)
     after = np.minimum(np.maximum(fraction, 0.0), 1.0) * length
     whole = np.rint(after)
-    open_ = 0.5 - np.abs(after - whole) <= length * (error + 4e-16)
-    return np.where(open_ & (length > 0), -1, whole.astype(np.int64))
+    open_ = (0.5 - np.abs(after - whole) <= length * (error + 4e-16)) & (length > 0)
+    return moves.t0 + whole.astype(np.int64), open_
+
+
+def round_time(moves: Moves, i: int, fraction: Fraction | float) -> int:
+    """Time at a fraction of move i, to the nearest integer, half to even."""
+    return round(int(moves.t0[i]) + Fraction(fraction) * int(moves.t1[i] - moves.t0[i]))
 
 
 def exact_times(moves: Moves, i: int, shape: Shape) -> tuple[int, int]:
-    """(in, out) times since t0 of move i, by rational arithmetic over all contacts with `shape`."""
+    """(in, out) times of move i, by rational arithmetic over all contacts with `shape`."""
     px, py, qx, qy = (Fraction(float(v)) for v in (*moves.p[i], *moves.q[i]))
-    length = int(moves.t1[i] - moves.t0[i])
     if isinstance(shape, Circle):
-        return _circle_times(shape, px, py, qx, qy, length)
+        roots = _circle_roots(shape, px, py, qx, qy)
+        assert roots is not None
+        return _round_root(moves, i, -1, *roots), _round_root(moves, i, 1, *roots)
     assert isinstance(shape, Polygon)
     contacts = [s for edge in _near(shape, moves, i) for s in edge_contacts(edge, px, py, qx, qy)]
-    return round(min(contacts) * length), round(max(contacts) * length)
+    return round_time(moves, i, min(contacts)), round_time(moves, i, max(contacts))
 
 
 def _near(shape: Polygon, moves: Moves, i: int) -> list[list[float]]:
@@ -104,16 +110,10 @@ def _circle_roots(circle: Circle, px: Fraction, py: Fraction, qx: Fraction, qy: 
     return (square, along, discriminant) if discriminant >= 0 and 0 <= along <= square else None
 
 
-def _circle_times(circle: Circle, px: Fraction, py: Fraction, qx: Fraction, qy: Fraction, length: int) -> tuple[int, int]:
-    roots = _circle_roots(circle, px, py, qx, qy)
-    assert roots is not None
-    square, along, discriminant = roots
-    return _round_root(along, -1, discriminant, square, length), _round_root(along, 1, discriminant, square, length)
-
-
-def _round_root(along: Fraction, sign: int, discriminant: Fraction, square: Fraction, length: int) -> int:
-    """round(length * (along + sign * sqrt(discriminant)) / square), exactly, half to even."""
-    shift = length * along / square
+def _round_root(moves: Moves, i: int, sign: int, square: Fraction, along: Fraction, discriminant: Fraction) -> int:
+    """The time at the fraction (along + sign * sqrt(discriminant)) / square of move i, rounded exactly, half to even."""
+    length = int(moves.t1[i] - moves.t0[i])
+    shift = int(moves.t0[i]) + length * along / square
     radicand = discriminant * length * length / (square * square)
     above, below = isqrt(radicand.numerator), isqrt(radicand.denominator)
     if above * above == radicand.numerator and below * below == radicand.denominator:
@@ -151,8 +151,7 @@ def _decide_plane(moves: Moves, i: int, circle: Circle, code: Codes, first: Int6
     code[i] = -1
     if _circle_roots(circle, px, py, qx, qy) is not None:
         code[i] = PASS
-        inwards, outwards = exact_times(moves, i, circle)
-        first[i], last[i] = moves.t0[i] + inwards, moves.t0[i] + outwards
+        first[i], last[i] = exact_times(moves, i, circle)
 
 
 def _decide_geodesic(
@@ -167,10 +166,8 @@ def _decide_geodesic(
         i = int(rows[k])
         span = geodesic_contacts(moves.p[i], moves.q[i], circles[k])
         if span is not None:
-            length = float(moves.t1[i] - moves.t0[i])
             code[i] = PASS
-            first[i] = moves.t0[i] + round(span[0] * length)
-            last[i] = moves.t0[i] + round(span[1] * length)
+            first[i], last[i] = round_time(moves, i, span[0]), round_time(moves, i, span[1])
 
 
 def geodesic_contacts(p: Floats, q: Floats, circle: Circle) -> tuple[float, float] | None:

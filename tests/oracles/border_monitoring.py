@@ -102,7 +102,7 @@ def contact_times(before: Row, after: Row, region: Mapping[str, Any], geographic
         turn = 360 if q[0] < p[0] else -360
         moves = [(p, (q[0] + turn, q[1])), ((p[0] - turn, p[1]), q)]
     fractions = [s for p, q in moves for a, b in edges_of(region) for s in edge_contacts(p, q, a, b)]
-    return (t0 + round(min(fractions) * length), t0 + round(max(fractions) * length)) if fractions else None
+    return (round(t0 + min(fractions) * length), round(t0 + max(fractions) * length)) if fractions else None
 
 
 def edges_of(region: Mapping[str, Any]) -> Iterable[tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]]:
@@ -141,7 +141,7 @@ def circle_times(p: Any, q: Any, circle: Mapping[str, Any], t0: int, length: int
     if root * root != discriminant:
         scale = 10**80
         root = Fraction(isqrt(discriminant.numerator * scale * scale // discriminant.denominator), scale)
-    return t0 + round((-b - root) / a * length), t0 + round((-b + root) / a * length)
+    return round(t0 + (-b - root) / a * length), round(t0 + (-b + root) / a * length)
 
 
 def transitions(entity: str, sequence: Sequence[tuple[str, int, Row, Row]], document: Mapping[str, Any], now: int) -> Iterable[Any]:

@@ -1,0 +1,123 @@
+"""All index structures give the same meetings: cells, finer cells, sorted bounds, edges of polygons, plain tests."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import shapely
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.border_monitoring import borders
+from engine.border_monitoring.borders import build_borders
+from engine.border_monitoring.bounds import bound_crossings, build_bounds
+from engine.border_monitoring.moves import IN, OUT, border_meetings
+from engine.border_monitoring.shapes import Circle, Polygon, Rectangle, polygon_of, shape_of
+
+
+def meetings_of(index, before, after):
+    known = np.ones(len(before), np.bool_)
+    row, region, code, _ = border_meetings(index, before, after, known, np.zeros(4, np.int64))
+    found = sorted(zip(row.tolist(), region.tolist(), code.tolist(), strict=True))
+    assert len({pair[:2] for pair in found}) == len(found)
+    assert (np.diff(row) >= 0).all()
+    return found
+
+
+def changes_of(was, now):
+    """(row, region, code) from memberships (m, regions)."""
+    row, region = np.nonzero(was != now)
+    return sorted((r, k, IN if now[r, k] else OUT) for r, k in zip(row.tolist(), region.tolist(), strict=True))
+
+
+def boxes_hold(boxes, points):
+    return np.array([[b.west <= x <= b.east and b.south <= y <= b.north for b in boxes] for x, y in points.tolist()]).reshape(len(points), len(boxes))
+
+
+places = st.lists(st.tuples(st.integers(-1, 9), st.integers(-1, 9)), min_size=1, max_size=40)
+some_boxes = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7), st.integers(1, 5), st.integers(1, 5)), min_size=1, max_size=40)
+
+
+@given(some_boxes, places, places)
+@settings(max_examples=200, deadline=None)
+def test_cells_bounds_and_edges_agree_on_rectangles(corners, starts, ends):
+    boxes = [Rectangle(float(x), float(y), float(x + w), float(y + h)) for x, y, w, h in corners]
+    n = min(len(starts), len(ends))
+    before, after = np.array(starts[:n], np.float64), np.array(ends[:n], np.float64)
+    expected = changes_of(boxes_hold(boxes, before), boxes_hold(boxes, after))
+    assert meetings_of(build_borders(boxes, [False] * len(boxes)), before, after) == expected
+    polygons = [polygon_of(shapely.box(b.west, b.south, b.east, b.north)) for b in boxes]
+    assert meetings_of(build_borders(polygons, [False] * len(boxes)), before, after) == expected
+    low = np.array([[b.west, b.south] for b in boxes])
+    high = np.nextafter(np.array([[b.east, b.north] for b in boxes]), np.inf)
+    row, box, code = bound_crossings(build_bounds(low, high), before, after, np.ones(n, np.bool_), np.zeros(4, np.int64))
+    assert sorted(zip(row.tolist(), box.tolist(), code.tolist(), strict=True)) == expected
+
+
+@given(st.integers(1, 9), st.integers(1, 30), st.integers(0, 10**6))
+@settings(max_examples=150, deadline=None)
+def test_bounds_in_any_dimension_agree_with_plain_tests(d, n, seed):
+    rng = np.random.default_rng(seed)
+    low, high = rng.integers(0, 6, (n, d)).astype(float), rng.integers(2, 9, (n, d)).astype(float)
+    low[rng.random((n, d)) < 0.3], high[rng.random((n, d)) < 0.3] = -np.inf, np.inf
+    m = 60
+    before, after = rng.integers(0, 9, (m, d)).astype(float), rng.integers(0, 9, (m, d)).astype(float)
+    same = rng.random((m, d)) < 0.6
+    after[same] = before[same]
+    known = rng.random(m) < 0.9
+
+    def held(values):
+        return ((low[None] <= values[:, None]) & (values[:, None] < high[None])).all(axis=2) & known[:, None]
+
+    row, box, code = bound_crossings(build_bounds(low, high), before, after, known, np.zeros(4, np.int64))
+    assert sorted(zip(row.tolist(), box.tolist(), code.tolist(), strict=True)) == changes_of(held(before), held(after))
+
+
+@pytest.mark.parametrize("leaf", [2, 24, 10**9])
+@pytest.mark.parametrize("spread", [1.0, 1e-7, 1e6])
+def test_finer_cells_change_nothing(leaf, spread, monkeypatch):
+    """Polygons of many vertices, tiny ones in a crowd, a huge one around all: same meetings at every depth of the grid."""
+    monkeypatch.setattr(borders, "_LEAF_ITEMS", leaf)
+    rng = np.random.default_rng(7)
+    geometries = []
+    crowd = [(7, rng.normal(0, 3, 2), 1.0) for _ in range(40)] + [(5, rng.normal(4, 0.01, 2), 0.02) for _ in range(60)]
+    for vertices, centre, reach in [(300, (0, 0), 8.0), *crowd]:
+        angle = np.sort(rng.random(vertices)) * 2 * np.pi
+        ring = np.asarray(centre) + np.c_[np.cos(angle), np.sin(angle)] * reach * rng.uniform(0.5, 1, (vertices, 1))
+        polygon = shapely.Polygon(ring * spread)
+        if polygon.is_valid and polygon.area > 0:
+            geometries.append(polygon)
+    before = np.concatenate([rng.normal(0, 5, (1500, 2)), rng.normal(4, 0.03, (1500, 2))]) * spread
+    after = before + rng.normal(0, 1, before.shape) * rng.choice([0.01, 1.0, 10.0], (len(before), 1)) * spread
+    # Samples on vertices and on edges' middles, and moves along edges.
+    corners = np.concatenate([polygon_of(g).edges for g in geometries])[:600]
+    before[: len(corners)], after[: len(corners)] = corners[:, :2], corners[:, 2:]
+    index = build_borders([shape_of(g) for g in geometries], [False] * len(geometries))
+    assert leaf > 100 or len(index.grid_sizes) > 1
+    was = np.array([shapely.intersects_xy(g, before[:, 0], before[:, 1]) for g in geometries]).T
+    now = np.array([shapely.intersects_xy(g, after[:, 0], after[:, 1]) for g in geometries]).T
+    expected = changes_of(was, now)
+    assert len(expected) > 500
+    assert meetings_of(index, before, after) == expected
+
+
+def test_memory_follows_the_borders_not_the_area():
+    rng = np.random.default_rng(0)
+    corners = rng.random((5000, 2)) * 15_000
+    small = [Rectangle(x, y, x + 500, y + 500) for x, y in corners.tolist()]
+    assert build_borders(small, [False] * 5000).nbytes / 5000 < 160
+    low = np.array([[b.west, b.south] for b in small])
+    assert build_bounds(low, low + 5000).nbytes / 5000 < 160
+    huge = [Polygon(polygon_of(shapely.box(0, 0, 1e6, 1e6)).edges), *small]
+    assert build_borders(huge, [False] * 5001).nbytes / 5001 < 400
+
+
+def test_a_geodesic_circle_is_listed_where_its_border_runs_only():
+    boxes = [Rectangle(4 + i / 50, 49.5, 4.01 + i / 50, 49.51) for i in range(100)]
+    index = build_borders([Circle(5.0, 50.0, 20_000.0, True), *boxes], [False] * 101)
+    rng = np.random.default_rng(3)
+    before, after = rng.normal((5, 50), 0.3, (3000, 2)), rng.normal((5, 50), 0.3, (3000, 2))
+    work = np.zeros(4, np.int64)
+    border_meetings(index, before, after, np.ones(3000, np.bool_), work)
+    assert work[1] > 0
+    assert len(index.cell_items) < 2000

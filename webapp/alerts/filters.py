@@ -13,8 +13,8 @@ class AlertFilter(django_filters.FilterSet):
 
     feed = django_filters.CharFilter(field_name="feed__name")
     query = django_filters.BaseInFilter(field_name="query_id")
-    state = django_filters.MultipleChoiceFilter(choices=AlertState.choices)
-    severity = django_filters.MultipleChoiceFilter(choices=Severity.choices)
+    state = django_filters.MultipleChoiceFilter(choices=AlertState.choices, distinct=False)
+    severity = django_filters.MultipleChoiceFilter(choices=Severity.choices, distinct=False)
     kind = django_filters.CharFilter()
     entity = django_filters.CharFilter(method="of_entity")
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth import get_user
 from django.db import connection, transaction
 from django.http import HttpRequest
@@ -41,10 +43,10 @@ def permission(*, user_id: int, feed: str) -> Permission | None:
 
 def logged_in(scope: Mapping[str, Any]) -> bool:
     """Whether the session that the socket came with is still that of the same, active user."""
-    session = scope["session"]
-    fresh = type(session)(session.session_key)
+    # The scope's session is the one of the handshake: the store is asked anew.
+    fresh = import_module(settings.SESSION_ENGINE).SessionStore(scope["session"].session_key)
     request = HttpRequest()
-    request.session = fresh  # type: ignore[assignment]
+    request.session = fresh
     user = get_user(request)
     return bool(user.is_authenticated and user.is_active and user.pk == scope["user"].pk)
 

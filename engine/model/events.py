@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -82,27 +83,40 @@ def check_rows(table: pa.Table, feed: Feed) -> tuple[pa.Table, list[DeadLetter]]
     Columns the feed does not declare are left out, declared ones that are missing become null. Whole numbers stand for text (ids) and
     for floats, whole floats for integers, timestamps for `t` on an `ms` feed. NaN is a missing value, except in `x` and `y`.
     """
-    check = _Check(table, feed)
-    return check.good(), check.dead()
+    checked = CheckedRows(table, feed)
+    return checked.good(), checked.dead()
 
 
-class _Check:
-    """One table on its way; `fault[i]` is the position in `found` of row i's first fault, 0 for none."""
+class CheckedRows:
+    """A table of rows and what is wrong with each.
 
-    def __init__(self, table: pa.Table, feed: Feed) -> None:
+    `unread[column]` marks values that the caller could not bring into the column's type (they are null in `table`); `raw` are the rows as
+    dead letters show them, by default those of `table`. `fault[i]` is the position in `found` of row i's first fault, 0 for none.
+    """
+
+    def __init__(self, table: pa.Table, feed: Feed, unread: Mapping[str, Bools] | None = None, raw: pa.Table | None = None) -> None:
         self.table, self.feed = table, feed
+        self.raw = table if raw is None else raw
         self.fault = np.zeros(table.num_rows, np.int32)
         self.found: list[tuple[Reason, str]] = [(Reason.MALFORMED, "")]
+        for name, rows in (unread or {}).items():
+            self.mark(rows, Reason.WRONG_TYPE, f"column {name!r} must be of type {feed.types[name]}")
         self.columns = {name: self._column(name, kind) for name, kind in feed.types.items()}
         self._judge()
 
     def good(self) -> pa.Table:
+        """The rows that are events."""
         rows = pa.table(list(self.columns.values()), schema=row_schema(self.feed))
-        return rows if not self.fault.any() else rows.filter(pa.array(self.fault == 0))
+        return rows if not self.dead_count else rows.filter(pa.array(self.fault == 0))
+
+    @cached_property
+    def dead_count(self) -> int:
+        return int(np.count_nonzero(self.fault))
 
     def dead(self) -> list[DeadLetter]:
+        """The other rows, in their order."""
         positions = np.flatnonzero(self.fault)
-        rows = self.table.take(pa.array(positions)).to_pylist() if len(positions) else []
+        rows = self.raw.take(pa.array(positions)).to_pylist() if len(positions) else []
         return [
             DeadLetter(*self.found[self.fault[position]], row=plain_row(row), position=position)
             for position, row in zip(positions.tolist(), rows, strict=True)
@@ -121,9 +135,7 @@ class _Check:
         given = self.table.column(name).combine_chunks()
         if isinstance(given, pa.ChunkedArray):
             given = pa.concat_arrays(given.chunks) if given.num_chunks else pa.array([], given.type)
-        if name == TIME and self.feed.time is TimeUnit.MS and pa.types.is_timestamp(given.type):
-            given = _milliseconds(given)
-        if name == TIME_END and self.feed.time is TimeUnit.MS and pa.types.is_timestamp(given.type):
+        if name in (TIME, TIME_END) and self.feed.time is TimeUnit.MS and pa.types.is_timestamp(given.type):
             given = _milliseconds(given)
         column, wrong = _as_type(given, kind, nan_is_missing=name not in (X, Y))
         if wrong is not None:
@@ -176,6 +188,8 @@ def _as_type(given: pa.Array, kind: ColumnType, *, nan_is_missing: bool) -> tupl
         return given, None
     if kind is ColumnType.STRING and (pa.types.is_integer(given.type) or _is_text(given.type)):
         return given.cast(wanted), None
+    if pa.types.is_decimal(given.type):
+        given = given.cast(pa.float64())
     if kind is ColumnType.FLOAT and (pa.types.is_floating(given.type) or pa.types.is_integer(given.type)):
         return _floats(given, nan_is_missing=nan_is_missing), None
     if kind is ColumnType.INT and pa.types.is_integer(given.type):

@@ -29,8 +29,8 @@ Bools = npt.NDArray[np.bool_]
 class Admitted:
     """What the gate made of a batch.
 
-    `accepted` are the events among its rows, in arrival order; `ready` all events that the watermark has reached now, sorted by (t, seq); both
-    without `clock`. `late` are the late rows as they came.
+    `accepted` are the events among its rows as they came, with their `clock`; `ready` all events that the watermark has reached now, sorted by
+    (t, seq), without it. `late` are the late rows as they came.
     """
 
     accepted: pa.RecordBatch
@@ -56,9 +56,8 @@ class Gate:
         late = self._late(batch, t)
         events = ~self._heartbeats(batch) & ~late
         duplicates = self._drop_repeated(batch, t, events, watermark) if self.feed.dedupe and len(t) else 0
-        rows = batch.select([*self._columns, SEQ])
-        accepted = rows if events.all() else rows.filter(pa.array(events))
-        self._waiting.add(accepted)
+        accepted = batch if events.all() else batch.filter(pa.array(events))
+        self._waiting.add(accepted.select([*self._columns, SEQ]))
         return Admitted(accepted, self._waiting.release(watermark), stamped.filter(pa.array(late)) if late.any() else stamped.slice(0, 0), duplicates)
 
     def _late(self, batch: pa.RecordBatch, t: Ints) -> Bools:

@@ -1,0 +1,130 @@
+"""Sorting more rows than memory should hold: sorted runs on disk, merged in pieces."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+RUN_BYTES = 96 << 20
+"""Rows are sorted in memory up to this size; more are written out as one run."""
+PIECE_ROWS = 32_768
+
+
+class ExternalSort:
+    """Collects tables of one schema and gives their rows back sorted by `keys`, equal rows in the order they came in.
+
+    Keys hold no nulls. Files are written only when the rows are many; `close` removes them.
+    """
+
+    def __init__(self, keys: Sequence[str], *, run_bytes: int = RUN_BYTES, piece_rows: int = PIECE_ROWS) -> None:
+        self.keys, self.run_bytes, self.piece_rows = list(keys), run_bytes, piece_rows
+        self._held: list[pa.Table] = []
+        self._held_bytes = 0
+        self._folder: Path | None = None
+        self._runs: list[Path] = []
+
+    def __enter__(self) -> ExternalSort:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def add(self, rows: pa.Table) -> None:
+        if rows.num_rows:
+            self._held.append(rows)
+            self._held_bytes += rows.get_total_buffer_size() if rows.num_rows > PIECE_ROWS else rows.nbytes
+            if self._held_bytes >= self.run_bytes:
+                self._spill()
+
+    def sorted(self) -> Iterator[pa.Table]:
+        """All rows in pieces, in order. Nothing may be added after."""
+        if not self._runs:
+            if self._held:
+                yield from _pieces(self._sorted(self._held), self.piece_rows)
+            return
+        if self._held:
+            self._spill()
+        yield from self._merged()
+
+    def close(self) -> None:
+        self._held.clear()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _sorted(self, tables: Sequence[pa.Table]) -> pa.Table:
+        rows = pa.concat_tables(tables).combine_chunks()
+        return rows.take(pc.sort_indices(rows, sort_keys=[(key, "ascending") for key in self.keys]))
+
+    def _spill(self) -> None:
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="vedette-sort-"))
+        path = self._folder / f"{len(self._runs):06}.arrow"
+        rows = self._sorted(self._held)
+        self._held.clear()
+        self._held_bytes = 0
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+            writer.write_table(rows, max_chunksize=self.piece_rows)
+        self._runs.append(path)
+
+    def _merged(self) -> Iterator[pa.Table]:
+        """Each round gives out what is at most the least of the loaded pieces' last rows: nothing unread can come before it."""
+        waiting = sorted((_Run(path, number, self.keys) for number, path in enumerate(self._runs)), key=lambda run: run.key(0), reverse=True)
+        active: list[_Run] = []
+        while active or waiting:
+            if not active:
+                active.append(waiting.pop())
+            bound = min(run.key(-1) for run in active)
+            # Runs that begin later stay closed: few are open at once when rows came nearly in order.
+            while waiting and waiting[-1].key(0) <= bound:
+                active.append(waiting.pop())
+                bound = min(bound, active[-1].key(-1))
+            active.sort(key=lambda run: run.number)
+            ready = [run.take_up_to(bound) for run in active]
+            active = [run for run in active if run.load()]
+            yield from _pieces(self._sorted(ready), self.piece_rows)
+
+
+class _Run:
+    """A sorted run that is read piece by piece; a piece is loaded unless the run is at its end."""
+
+    def __init__(self, path: Path, number: int, keys: Sequence[str]) -> None:
+        self.number = number
+        self._keys = keys
+        self._reader = pa.ipc.open_file(pa.memory_map(str(path)))
+        self._next = 0
+        self._piece = pa.table({})
+        self.load()
+
+    def load(self) -> bool:
+        """Loads the next piece if this one is used up; false at the end."""
+        while self._piece.num_rows == 0 and self._next < self._reader.num_record_batches:
+            self._piece = pa.Table.from_batches([self._reader.get_batch(self._next)])
+            self._next += 1
+        return bool(self._piece.num_rows)
+
+    def key(self, row: int) -> tuple[Any, ...]:
+        return tuple(self._piece.column(name)[row].as_py() for name in self._keys)
+
+    def take_up_to(self, bound: tuple[Any, ...]) -> pa.Table:
+        """The loaded rows whose key is at most `bound`."""
+        low, high = 0, self._piece.num_rows
+        while low < high:
+            middle = (low + high) // 2
+            if self.key(middle) <= bound:
+                low = middle + 1
+            else:
+                high = middle
+        taken = self._piece.slice(0, low)
+        self._piece = self._piece.slice(low)
+        return taken
+
+
+def _pieces(rows: pa.Table, size: int) -> Iterator[pa.Table]:
+    for start in range(0, rows.num_rows, size):
+        yield rows.slice(start, size)

@@ -1,0 +1,123 @@
+"""In which order, and in which batches, the rows of files are delivered: `--arrival`, `--shuffle-within`, `--batch-rows`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.external_sort import ExternalSort
+from engine.model.batch import CLOCK, TIME
+from engine.model.events import Stamper
+from engine.model.feed import Feed
+from engine.sources.files import Piece, Unreadable
+
+_KEY, _TURN, _MISSING = "$key", "$turn", "$missing"
+Ints = npt.NDArray[np.int64]
+
+
+def by_arrival(pieces: Iterable[Piece]) -> Iterator[pa.Table]:
+    """The events sorted by the pieces' extra column, equal values in file order, missing ones last. Large inputs are sorted on disk."""
+    turn = 0
+    schema: pa.Schema | None = None
+    with ExternalSort([_MISSING, _KEY, _TURN]) as sort:
+        for piece in pieces:
+            assert piece.extra is not None
+            keys = _comparable(piece.extra)
+            turns = pa.array(np.arange(turn, turn + piece.rows.num_rows), pa.int64())
+            turn += piece.rows.num_rows
+            missing = pc.cast(pc.is_null(keys), pa.int8())
+            filled = pc.fill_null(keys, "" if pa.types.is_string(keys.type) else 0)
+            rows = piece.rows.append_column(_MISSING, missing).append_column(_KEY, filled).append_column(_TURN, turns)
+            schema = schema or rows.schema
+            if rows.schema != schema:
+                raise Unreadable("--arrival: the column must hold numbers of one kind, or texts, throughout")
+            sort.add(rows)
+        for table in sort.sorted():
+            yield table.drop_columns([_MISSING, _KEY, _TURN])
+
+
+def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Times and integers as int64, other numbers as float64, the rest as text. NaN is a missing value."""
+    kind = column.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_integer(kind):
+        return column.cast(pa.timestamp("ns") if pa.types.is_date(kind) else kind).cast(pa.int64())
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        floats = column.cast(pa.float64())
+        return pc.if_else(pc.is_nan(floats), pa.scalar(None, pa.float64()), floats)
+    return column.cast(pa.string())
+
+
+class Shuffle:
+    """Delivers events out of order by at most `within` (unit of `t`), the same way for the same seed.
+
+    A row is put off to between the clock c it would meet in file order (the greatest `t` up to it) and c + within, by as much for all rows of equal `t`,
+    so these keep their order. It is never put off beyond its own t + lateness: what was not late stays so. A late row waits for what made it late. So
+    every accepted row stays accepted, every late row late, and the answer the same.
+    """
+
+    def __init__(self, feed: Feed, within: int, seed: int) -> None:
+        self.feed, self.within, self.seed = feed, within, seed
+        self._stamper = Stamper()
+        self._held: pa.Table | None = None
+
+    def shuffled(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in tables:
+            if table.num_rows:
+                reached = self._put_off(table)
+                # Whatever comes later is put off to its own clock at least.
+                yield self._released(before=reached)
+        yield self._released(before=None)
+
+    def _put_off(self, table: pa.Table) -> int:
+        """Adds the rows with their turns; the clock after them."""
+        stamped = self._stamper.stamp(table)
+        t = table.column(TIME).to_numpy()
+        clock = pc.fill_null(stamped.column(CLOCK), t[0]).to_numpy()
+        met = np.maximum(clock, t)
+        turn = np.minimum(met + self._jitter(t), t + self.feed.lateness)
+        late = t < clock - self.feed.lateness
+        turn = np.where(late, met + min(self.within, self.feed.lateness), turn)
+        rows = table.append_column(_TURN, pa.array(turn, pa.int64()))
+        self._held = rows if self._held is None else pa.concat_tables([self._held, rows])
+        return int(met.max())
+
+    def _jitter(self, t: Ints) -> Ints:
+        """A number from 0 to `within` for each time, decided by it and the seed."""
+        word = t.view(np.uint64) + np.uint64(self.seed % 2**64) * np.uint64(0x9E3779B97F4A7C15)
+        word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return ((word ^ (word >> np.uint64(31))) % np.uint64(self.within + 1)).astype(np.int64)
+
+    def _released(self, before: int | None) -> pa.Table:
+        """The rows whose turn has come, in order of turn; equal turns in file order."""
+        assert self._held is not None or before is None
+        if self._held is None:
+            return pa.table({})
+        turn = self._held.column(_TURN).to_numpy()
+        ready = np.ones(len(turn), np.bool_) if before is None else turn < before
+        positions = np.flatnonzero(ready)
+        positions = positions[np.argsort(turn[positions], kind="stable")]
+        released = self._held.take(pa.array(positions)).drop_columns([_TURN])
+        self._held = self._held.filter(pa.array(~ready)).combine_chunks()
+        return released
+
+
+def batches_of(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
+    """The same rows in tables of exactly `rows` rows; the last may be shorter."""
+    held: list[pa.Table] = []
+    count = 0
+    for table in tables:
+        start = 0
+        while count + table.num_rows - start >= rows:
+            end = start + rows - count
+            yield pa.concat_tables([*held, table.slice(start, end - start)])
+            held, count, start = [], 0, end
+        if start < table.num_rows:
+            held.append(table.slice(start))
+            count += table.num_rows - start
+    if held:
+        yield pa.concat_tables(held)

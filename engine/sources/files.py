@@ -1,0 +1,203 @@
+"""Files of events: Parquet, CSV and JSON lines, plain or compressed, one file or a folder of them, in bounded memory.
+
+Rows come in file order, files of a folder in name order. A line that cannot be read becomes a dead letter; a file that cannot be read as a whole
+raises Unreadable.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import pyarrow as pa
+
+from engine.model.batch import ENTITY, TIME
+from engine.model.events import CheckedRows, DeadLetter
+from engine.model.faults import unknown_name
+from engine.model.feed import Feed
+
+PARQUET, CSV, TSV, JSON_LINES = "parquet", "csv", "tsv", "jsonl"
+FORMATS: Mapping[str, str] = {
+    ".parquet": PARQUET, ".pq": PARQUET, ".csv": CSV, ".tsv": TSV, ".jsonl": JSON_LINES, ".ndjson": JSON_LINES, ".json": JSON_LINES,
+}  # fmt: skip
+COMPRESSIONS = (".gz", ".zst", ".zstd")
+BLOCK_BYTES = 8 << 20
+"""Text is parsed in pieces of about this size."""
+PARQUET_ROWS = 131_072
+
+
+class Unreadable(ValueError):
+    """A file that cannot be read as events; the text names it and the remedy."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a file are read as which of the feed's: `--map`. `extra` is read besides, for the order of delivery."""
+
+    feed: Feed
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    extra: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.renamed:
+            if name not in self.feed.types:
+                raise Unreadable(f"--map: {unknown_name(name, self.feed.types, what='column of the feed')}")
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """The feed's column to the file's."""
+        return {name: self.renamed.get(name, name) for name in self.feed.types}
+
+    def present(self, path: Path, names: Sequence[str]) -> dict[str, str]:
+        """`sources` as far as the file, whose columns are `names`, has them. Raises Unreadable if it lacks entity, t or one that was named."""
+        for ours in (ENTITY, TIME, *self.renamed):
+            if self.sources[ours] not in names:
+                hint = "" if ours in self.renamed else f"; name the one to be read as it with --map {ours}=..."
+                raise Unreadable(f"{path}: {unknown_name(self.sources[ours], names, what='column')}{hint}")
+        if self.extra is not None and self.extra not in names:
+            raise Unreadable(f"{path}: {unknown_name(self.extra, names, what='column')}")
+        return {ours: theirs for ours, theirs in self.sources.items() if theirs in names}
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some rows of a file: the events among them and, when there was an extra column, its values for them; and the refused ones."""
+
+    rows: pa.Table
+    read: int
+    dead: Callable[[], list[DeadLetter]]
+    extra: pa.ChunkedArray | None = None
+
+    @property
+    def dead_count(self) -> int:
+        return self.read - int(self.rows.num_rows)
+
+
+def find_files(path: Path) -> list[Path]:
+    """`path` itself, or the files of events below the folder in name order. Raises Unreadable."""
+    if not path.exists():
+        raise Unreadable(f"{path}: there is no such file or folder")
+    if path.is_file():
+        format_of(path)
+        return [path]
+    found = sorted(one for one in path.rglob("*") if one.is_file() and _format(one) and not one.name.startswith((".", "_")))
+    if not found:
+        raise Unreadable(f"{path}: the folder holds no file of events ({', '.join(FORMATS)})")
+    return found
+
+
+def format_of(path: Path) -> str:
+    """The format that the file's name tells. Raises Unreadable."""
+    found = _format(path)
+    if found is None:
+        raise Unreadable(f"{path}: unknown kind of file; the name must end in one of {', '.join(FORMATS)}, with {' or '.join(COMPRESSIONS)} if compressed")
+    return found
+
+
+def _format(path: Path) -> str | None:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in COMPRESSIONS:
+        suffixes.pop()
+    return FORMATS.get(suffixes[-1]) if suffixes else None
+
+
+def read_files(paths: Sequence[Path], columns: Columns) -> Iterator[Piece]:
+    """The rows of all files, checked. Raises Unreadable."""
+    for path in paths:
+        try:
+            yield from _read(path, columns)
+        except Unreadable:
+            raise
+        except (OSError, EOFError, pa.ArrowException) as error:
+            raise Unreadable(f"{path}: {str(error).splitlines()[0]}") from error
+
+
+def _read(path: Path, columns: Columns) -> Iterator[Piece]:
+    if path.stat().st_size == 0:
+        raise Unreadable(f"{path}: the file is empty (zero bytes); a file without events still has a header or a first line")
+    kind = format_of(path)
+    if kind == PARQUET:
+        yield from _read_parquet(path, columns)
+        return
+    with open_text(path) as stream:
+        if kind == JSON_LINES:
+            from engine.sources.jsonlines import read_json_lines
+
+            yield from read_json_lines(path, stream, columns)
+        else:
+            from engine.sources.delimited import read_delimited
+
+            yield from read_delimited(path, stream, columns, "\t" if kind == TSV else ",")
+
+
+def open_text(path: Path) -> BinaryIO:
+    """The decompressed bytes of a file."""
+    suffix = path.suffix.lower()
+    if suffix == ".gz":
+        return cast(BinaryIO, gzip.open(path, "rb"))
+    if suffix in (".zst", ".zstd"):
+        return cast(BinaryIO, pa.CompressedInputStream(pa.OSFile(str(path)), "zstd"))
+    return path.open("rb")
+
+
+def _read_parquet(path: Path, columns: Columns) -> Iterator[Piece]:
+    import pyarrow.parquet as pq
+
+    with _opened(path) as raw, pq.ParquetFile(raw, pre_buffer=False) as file:
+        names = columns.present(path, file.schema_arrow.names)
+        wanted = {*names.values(), *([columns.extra] if columns.extra is not None else [])}
+        for batch in file.iter_batches(PARQUET_ROWS, columns=sorted(wanted)):
+            table = pa.Table.from_batches([batch])
+            yield checked_piece(path, table.select(list(names.values())).rename_columns(list(names)), columns, extra=_extra(table, columns))
+
+
+def _opened(path: Path) -> pa.NativeFile:
+    if path.suffix.lower() in COMPRESSIONS:
+        # Parquet is read from its end: a compressed file has to be unpacked first.
+        with open_text(path) as stream:
+            return pa.BufferReader(stream.read())
+    # Row groups are read as they are needed; a memory map lets the system drop what was read.
+    return pa.memory_map(str(path))
+
+
+def _extra(table: pa.Table, columns: Columns) -> pa.ChunkedArray | None:
+    return None if columns.extra is None else table.column(columns.extra)
+
+
+def checked_piece(path: Path, table: pa.Table, columns: Columns, *, extra: pa.ChunkedArray | None = None) -> Piece:
+    """Rows that have no line numbers, checked."""
+    checked = CheckedRows(table, columns.feed)
+    return Piece(checked.good(), table.num_rows, lambda: located(checked.dead(), path), alive(checked, extra))
+
+
+def alive(checked: CheckedRows, extra: pa.ChunkedArray | None) -> pa.ChunkedArray | None:
+    """The extra column's values of the rows that are events."""
+    return extra if extra is None or not checked.dead_count else extra.filter(pa.array(checked.fault == 0))
+
+
+def located(letters: Sequence[DeadLetter], path: Path, lines: Sequence[int] | None = None) -> list[DeadLetter]:
+    """Dead letters with the file they come from and, where known, the line: `lines` holds that of each row of the checked table."""
+    from dataclasses import replace
+
+    found = []
+    for letter in letters:
+        line = lines[letter.position] if lines is not None and letter.position is not None else letter.line
+        found.append(replace(letter, line=line, source=path.name))
+    return found
+
+
+def blocks(stream: BinaryIO, size: int = BLOCK_BYTES) -> Iterator[bytes]:
+    """The stream in pieces that end with a line; the very last may lack its newline."""
+    rest = b""
+    while data := stream.read(size):
+        cut = data.rfind(b"\n") + 1
+        if cut:
+            yield rest + data[:cut]
+            rest = data[cut:]
+        else:
+            rest += data
+    if rest:
+        yield rest

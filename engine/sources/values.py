@@ -1,0 +1,109 @@
+"""Single values into columns: the slow, exact way for blocks of text that hold something unexpected."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from engine.model.events import ARROW_TYPES
+from engine.model.feed import ColumnType
+
+Bools = npt.NDArray[np.bool_]
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
+_TEXTS_OF_BOOLS = {"true": True, "True": True, "TRUE": True, "1": True, "false": False, "False": False, "FALSE": False, "0": False}
+
+
+def column_of(values: Sequence[Any], kind: ColumnType, *, text: bool) -> tuple[pa.Array, Bools | None]:
+    """(the values in the Arrow type of `kind`, null where they are null or do not fit; where they do not fit, null for nowhere).
+
+    With `text` they are fields of a CSV file (null: the empty one), otherwise what JSON gave.
+    """
+    read = (_FROM_TEXT if text else _FROM_JSON)[kind]
+    found: list[Any] = []
+    wrong = np.zeros(len(values), np.bool_)
+    for i, value in enumerate(values):
+        try:
+            found.append(None if value is None else read(value))
+        except (ValueError, OverflowError):
+            found.append(None)
+            wrong[i] = True
+    return pa.array(found, ARROW_TYPES[kind]), wrong if wrong.any() else None
+
+
+def _int64(number: int) -> int:
+    if not -(2**63) <= number < 2**63:
+        raise OverflowError
+    return number
+
+
+def _text_to_int(text: str) -> int:
+    text = text.strip()
+    if _INTEGER.fullmatch(text):
+        return _int64(int(text))
+    return _json_to_int(_text_to_float(text))
+
+
+def _text_to_float(text: str) -> float:
+    text = text.strip()
+    if not _FLOAT.fullmatch(text):
+        raise ValueError
+    return float(text)
+
+
+def _text_to_bool(text: str) -> bool:
+    if text not in _TEXTS_OF_BOOLS:
+        raise ValueError
+    return _TEXTS_OF_BOOLS[text]
+
+
+def _json_to_string(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError
+    text = str(value)
+    # Half of a surrogate pair is no text: it could not be written again.
+    text.encode()
+    return text
+
+
+def _json_to_int(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        if not value.is_integer():
+            raise ValueError
+    return _int64(int(value))
+
+
+def _json_to_float(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError
+    return float(value)
+
+
+def _json_to_bool(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError
+    return value
+
+
+_FROM_TEXT: Mapping[ColumnType, Callable[[str], Any]] = {
+    ColumnType.STRING: str,
+    ColumnType.INT: _text_to_int,
+    ColumnType.FLOAT: _text_to_float,
+    ColumnType.BOOL: _text_to_bool,
+}
+_FROM_JSON: Mapping[ColumnType, Callable[[Any], Any]] = {
+    ColumnType.STRING: _json_to_string,
+    ColumnType.INT: _json_to_int,
+    ColumnType.FLOAT: _json_to_float,
+    ColumnType.BOOL: _json_to_bool,
+}

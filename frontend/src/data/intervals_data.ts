@@ -148,7 +148,7 @@ export function pair(rows: readonly Detection[]): Interval[] {
   const sorted = [...rows].sort((a, b) => a.start - b.start || a.kind.localeCompare(b.kind));
   const result: Interval[] = [];
   let open: Interval | null = null;
-  let ties: Detection[] = [];
+  const ties: Detection[] = [];
   const settle = (): void => {
     while (ties.length > 0) {
       const wanted: string = open === null ? "in" : "out";

@@ -37,9 +37,10 @@ export function formatMoment(t: number, unit: TimeUnit, zone: Zone): string {
 }
 
 export function zoneName(zone: Zone): string {
-  if (zone !== "local") return zone;
-  const parts = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" }).formatToParts(new Date());
-  return parts.find((part) => part.type === "timeZoneName")?.value ?? "local";
+  const options: Intl.DateTimeFormatOptions = { timeZoneName: "short" };
+  if (zone !== "local") options.timeZone = zone;
+  const parts = new Intl.DateTimeFormat("en-GB", options).formatToParts(new Date());
+  return parts.find((part) => part.type === "timeZoneName")?.value ?? zone;
 }
 
 const STEPS: readonly [number, string][] = [

@@ -21,6 +21,20 @@ export function kindName(kind: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
+const VERBS: Record<string, string> = {
+  in: "enters",
+  out: "leaves",
+  passed: "passes through in time",
+  returned: "comes back in time",
+  stayed_in: "stays in too long",
+  stayed_out: "stays out too long",
+};
+
+/** The kind as a verb in the present: "something enters". */
+export function kindVerb(kind: string): string {
+  return VERBS[kind] ?? `gives “${kindName(kind)}”`;
+}
+
 export const SEVERITY_NAMES: Record<Severity, string> = { info: "Info", low: "Low", high: "High", critical: "Critical" };
 export const STATE_NAMES = { new: "New", acknowledged: "Acknowledged", resolved: "Resolved" } as const;
 export const FAMILY_NAMES: Record<string, string> = {

@@ -85,9 +85,10 @@ export class LiveSession {
   };
 
   private take(outcome: Outcome): void {
-    if (outcome.kind === "applied") {
+    if (outcome.kind === "applied" || outcome.kind === "repeated") {
       this.isWaiting = false;
-      this.handlers.onNews(outcome);
+      if (outcome.kind === "applied") this.handlers.onNews(outcome);
+      // Every answer is acknowledged: the server takes silence for a reader who cannot keep up.
       if (this.data.seq !== null) this.socket.send({ type: "ack", feed: this.data.feed, seq: this.data.seq });
     } else if (outcome.kind === "gap" && !this.isWaiting) {
       // Asked once: the frames still under way behind the gap would ask again.

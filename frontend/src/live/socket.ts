@@ -2,7 +2,8 @@
 
 import { type ClientMessage, type Frame, parseFrame } from "./frames";
 
-export type ConnectionState = "connecting" | "open" | "reconnecting" | "refused";
+/** `refused`: not logged in any more; `forbidden`: the feed is not, or no longer, shared with the reader. */
+export type ConnectionState = "connecting" | "open" | "reconnecting" | "refused" | "forbidden";
 
 export interface SocketOptions {
   url: string;
@@ -20,7 +21,10 @@ const FIRST_MS = 400;
 const MOST_MS = 15_000;
 /** No frame for so long means a dead connection: the server sends a status every few seconds. */
 const SILENCE_MS = 40_000;
-const CLOSED_FOR_GOOD = new Set([4401, 4403]);
+const CLOSED_FOR_GOOD = new Map<number, ConnectionState>([
+  [4401, "refused"],
+  [4403, "forbidden"],
+]);
 
 /** The wait before attempt `attempt` (0 first): half fixed, half random, so that a restart is not followed by a stampede. */
 export function backoff(attempt: number, random: () => number): number {
@@ -94,9 +98,10 @@ export class LiveSocket {
     this.socket = null;
     this.clearTimers();
     if (!this.isWanted) return;
-    if (CLOSED_FOR_GOOD.has(code)) {
+    const final = CLOSED_FOR_GOOD.get(code);
+    if (final !== undefined) {
       this.isWanted = false;
-      this.options.onState("refused", 0);
+      this.options.onState(final, 0);
       return;
     }
     const wait = backoff(this.attempt, this.options.random ?? Math.random);

@@ -1,3 +1,195 @@
-import { openShell } from "../views/shell_view";
+import { ApiError, call, getAll, post } from "../lib/api";
+import { button, empty, h, icon, replace, type Child } from "../lib/dom";
+import { anything, boolean, number, nullable, otherwise, record, string } from "../lib/parse";
+import { channel as channelParser, me as meParser, SEVERITIES, token as tokenParser, type Channel, type Token } from "../data/shapes";
+import { setTheme, setWantsNotifications, theme, wantsNotifications, type Theme } from "../lib/preferences";
+import { formatAgo, formatMoment } from "../lib/time";
+import { SEVERITY_NAMES } from "../lib/words";
+import { confirmDanger, openDialog } from "../views/dialog_view";
+import { showFaults } from "../views/faults_view";
+import { fail, openShell, pageFrame, toast } from "../views/shell_view";
 
-openShell();
+const shell = openShell();
+const signOut = h("form", { method: "post", action: "/logout/" }, h("input", { type: "hidden", name: "csrfmiddlewaretoken", value: document.querySelector<HTMLMetaElement>("meta[name=csrf-token]")?.content ?? "" }), h("button", { type: "submit", class: "button" }, icon("log-out"), "Log out"));
+const body = pageFrame(shell.root, "Account", [signOut], "page-narrow");
+
+function panel(title: string, text: string, action: Child, id: string, ...content: Child[]): HTMLElement {
+  return h("section", { class: "panel", id }, h("div", { class: "panel-head" }, h("div", { class: "grow" }, h("h2", {}, title), text === "" ? null : h("p", { class: "small muted" }, text)), action), h("div", { class: "panel-body stack" }, ...content));
+}
+
+// ---- Person, theme, notifications
+
+const zones = typeof Intl.supportedValuesOf === "function" ? ["UTC", ...Intl.supportedValuesOf("timeZone")] : ["UTC", shell.me.time_zone];
+const zone = h("select", { class: "select", id: "zone" }, ...[...new Set([shell.me.time_zone, ...zones])].map((name) => h("option", { value: name, selected: name === shell.me.time_zone }, name.replaceAll("_", " "))));
+zone.addEventListener("change", () => {
+  call("me", { method: "PATCH", body: { time_zone: zone.value } }).then((answer) => {
+    meParser(answer);
+    toast("Times are now shown in that zone.", "good");
+  }, fail);
+});
+const themes = (["system", "light", "dark"] as Theme[]).map((one) => {
+  const element = h("button", { type: "button", "aria-pressed": String(theme() === one) }, icon({ system: "monitor", light: "sun", dark: "moon" }[one]), { system: "System", light: "Light", dark: "Dark" }[one]);
+  element.addEventListener("click", () => {
+    setTheme(one);
+    for (const other of themes) other.setAttribute("aria-pressed", String(other === element));
+  });
+  return element;
+});
+const notify = h("input", { type: "checkbox", checked: wantsNotifications() && "Notification" in window && Notification.permission === "granted" });
+notify.addEventListener("change", () => void askForNotifications());
+
+async function askForNotifications(): Promise<void> {
+  if (!notify.checked) {
+    setWantsNotifications(false);
+    return;
+  }
+  const answer = "Notification" in window ? await Notification.requestPermission() : "denied";
+  setWantsNotifications(answer === "granted");
+  notify.checked = answer === "granted";
+  if (answer !== "granted") toast("The browser does not allow notifications for this page. Allow them in its site settings first.", "critical");
+}
+
+body.append(
+  panel(shell.me.name, [shell.me.email, ...shell.me.teams.map((team) => `${team.role} in ${team.name}`)].filter((text) => text !== "").join(" · "), button("Change password", { icon: "key-round", kind: "button-sm", onClick: changePassword }), "person",
+    h("div", { class: "setting" }, h("span", { class: "label" }, "Appearance"), h("div", { class: "segmented", role: "group", "aria-label": "Appearance" }, ...themes)),
+    h("div", { class: "setting" }, h("label", { class: "label", for: "zone" }, "Time zone"), h("div", { class: "setting-control" }, zone)),
+    h("label", { class: "setting" }, h("span", {}, h("span", { class: "label" }, "Browser notifications"), h("span", { class: "hint block" }, "For new alerts while Vedette is open but not in front.")), h("span", { class: "switch" }, notify, h("span", {}))),
+  ),
+);
+
+function changePassword(): void {
+  const old = h("input", { class: "input", type: "password", autocomplete: "current-password", id: "old" });
+  const fresh = h("input", { class: "input", type: "password", autocomplete: "new-password", id: "fresh" });
+  const dialog = openDialog("Change password", h("div", { class: "field", "data-pointer": "/old" }, h("label", { for: "old" }, "Present password"), old), h("div", { class: "field", "data-pointer": "/new" }, h("label", { for: "fresh" }, "New password"), fresh, h("span", { class: "hint" }, "At least 10 characters.")));
+  dialog.foot.append(button("Cancel", { onClick: dialog.close }), button("Change", { kind: "button-primary", onClick: () => {
+    post("me/password", { old: old.value, new: fresh.value }, anything).then(() => {
+      dialog.close();
+      toast("Your password is changed; other sessions are logged out.", "good");
+    }, (error: unknown) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error)));
+  } }));
+}
+
+// ---- Tokens
+
+const tokensPlace = h("div", { class: "stack" });
+const SCOPES = { ingest: "Send events", read: "Read everything you can see", write: "Change what you can change" } as const;
+
+function showTokens(rows: readonly Token[]): void {
+  if (rows.length === 0) {
+    replace(tokensPlace, h("p", { class: "small muted" }, "No tokens. A program that sends events or reads answers needs one."));
+    return;
+  }
+  const now = Date.now();
+  replace(tokensPlace, h("div", { class: "table-wrap" }, h("table", { class: "table table-tight" }, h("thead", {}, h("tr", {}, ...["Name", "Begins with", "May", "Last used", ""].map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, ...rows.map((row) => h("tr", {}, h("td", {}, row.name), h("td", { class: "mono" }, `${row.prefix}…`), h("td", {}, row.scopes.join(", ")), h("td", { class: "num" }, row.last_used_at === null ? "never" : formatAgo(row.last_used_at, now), row.expires_at === null ? "" : h("div", { class: "small faint" }, `until ${formatMoment(row.expires_at, "ms", shell.me.time_zone)}`)), h("td", { class: "right" }, button("Revoke", { kind: "button-quiet button-danger button-sm", onClick: () => void revoke(row) }))))))));
+}
+
+async function loadTokens(): Promise<void> {
+  showTokens(await getAll("tokens/", tokenParser));
+}
+
+async function revoke(row: Token): Promise<void> {
+  if (!(await confirmDanger("Revoke this token?", `Programs that use “${row.name}” are refused from now on.`, "Revoke token"))) return;
+  try {
+    await call(`tokens/${row.id}/`, { method: "DELETE" });
+    await loadTokens();
+  } catch (error) {
+    fail(error);
+  }
+}
+
+/** A secret is shown once: after this dialog only its hash is left. */
+function showSecret(title: string, text: string, secret: string): void {
+  const field = h("input", { class: "input mono", readonly: true, value: secret, "aria-label": title, id: "secret" });
+  const dialog = openDialog(title, h("p", { class: "notice notice-high" }, icon("triangle-alert"), h("span", {}, text)), h("div", { class: "row" }, h("div", { class: "grow" }, field), button("Copy", { icon: "copy", onClick: () => void navigator.clipboard.writeText(secret).then(() => toast("Copied.", "good"), () => field.select()) })));
+  dialog.foot.append(button("Done", { kind: "button-primary", onClick: dialog.close }));
+  field.select();
+}
+
+function newToken(): void {
+  const name = h("input", { class: "input", id: "token-name", placeholder: "gateway in hall 3", maxlength: 100 });
+  const expiry = h("select", { class: "select", id: "token-expiry" }, ...([["", "Never"], ["30", "In 30 days"], ["90", "In 90 days"], ["365", "In a year"]] as const).map(([value, text]) => h("option", { value, selected: value === "90" }, text)));
+  const boxes = (Object.keys(SCOPES) as (keyof typeof SCOPES)[]).map((scope) => ({ scope, box: h("input", { type: "checkbox", checked: scope === "ingest" }) }));
+  const dialog = openDialog(
+    "New token",
+    h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "token-name" }, "Name"), name),
+    h("fieldset", { class: "field", "data-pointer": "/scopes" }, h("legend", { class: "label" }, "It may"), ...boxes.map(({ scope, box }) => h("label", { class: "check" }, box, h("span", {}, SCOPES[scope])))),
+    h("div", { class: "field", "data-pointer": "/expires_at" }, h("label", { for: "token-expiry" }, "It expires"), expiry),
+  );
+  dialog.foot.append(button("Cancel", { onClick: dialog.close }), button("Make token", { kind: "button-primary", onClick: () => {
+    const days = Number(expiry.value);
+    const body = { name: name.value.trim(), scopes: boxes.filter(({ box }) => box.checked).map(({ scope }) => scope), expires_at: days > 0 ? new Date(Date.now() + days * 86_400_000).toISOString() : null };
+    post("tokens/", body, record({ token: string })).then((made) => {
+      dialog.close();
+      void loadTokens();
+      showSecret("Your new token", "Copy it now: it is shown this once.", made.token);
+    }, (error: unknown) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error)));
+  } }));
+}
+
+body.append(panel("Tokens", "For programs that send events or read answers.", button("New token", { icon: "plus", kind: "button-sm", onClick: newToken }), "tokens", tokensPlace));
+
+// ---- Channels
+
+const channelsPlace = h("div", { class: "stack" });
+const sent = record({ ok: boolean, status: nullable(number), error: otherwise(string, "") });
+
+function channelCard(row: Channel): HTMLElement {
+  const test = button("Test", { icon: "send", kind: "button-sm", onClick: () => {
+    test.disabled = true;
+    post(`channels/${row.id}/test`, {}, sent).then((answer) => toast(answer.ok ? `“${row.name}” answered ${answer.status ?? "well"}.` : `“${row.name}” failed: ${answer.error === "" ? `status ${answer.status ?? "unknown"}` : answer.error}`, answer.ok ? "good" : "critical"), fail).finally(() => (test.disabled = false));
+  } });
+  const enabled = h("input", { type: "checkbox", checked: row.enabled, disabled: !row.editable, "aria-label": `${row.name} is on` });
+  enabled.addEventListener("change", () => {
+    call(`channels/${row.id}/`, { method: "PATCH", body: { enabled: enabled.checked } }).catch((error: unknown) => {
+      enabled.checked = !enabled.checked;
+      fail(error);
+    });
+  });
+  const state = row.disabled_reason !== "" ? h("span", { class: "badge badge-critical" }, row.disabled_reason) : row.failures > 0 ? h("span", { class: "badge badge-high" }, `${row.failures} failures`) : null;
+  return h(
+    "div",
+    { class: "channel" },
+    h("div", { class: "grow" }, h("div", { class: "row" }, h("strong", {}, row.name), state), h("div", { class: "small muted truncate mono" }, row.url), h("div", { class: "small faint" }, `${SEVERITY_NAMES[row.min_severity]} and above · ${row.queries.length === 0 ? "all queries" : `${row.queries.length} queries`} · ${row.last_sent_at === null ? "nothing sent yet" : `last sent ${formatAgo(row.last_sent_at, Date.now())}`}`)),
+    test,
+    row.editable ? button("Remove", { kind: "button-quiet button-danger button-sm", onClick: () => void removeChannel(row) }) : null,
+    h("label", { class: "switch" }, enabled, h("span", {})),
+  );
+}
+
+async function loadChannels(): Promise<void> {
+  const rows = await getAll("channels/", channelParser);
+  replace(channelsPlace, ...(rows.length > 0 ? rows.map(channelCard) : [empty("webhook", "No channel yet", "A channel is a webhook that gets each alert, signed, so that it can reach people where they are.")]));
+}
+
+async function removeChannel(row: Channel): Promise<void> {
+  if (!(await confirmDanger("Remove this channel?", `“${row.name}” gets no more alerts.`, "Remove channel"))) return;
+  try {
+    await call(`channels/${row.id}/`, { method: "DELETE" });
+    await loadChannels();
+  } catch (error) {
+    fail(error);
+  }
+}
+
+function newChannel(): void {
+  const name = h("input", { class: "input", id: "channel-name", placeholder: "Duty desk", maxlength: 100 });
+  const url = h("input", { class: "input", id: "channel-url", type: "url", placeholder: "https://hooks.example.org/alerts" });
+  const severity = h("select", { class: "select", id: "channel-severity" }, ...SEVERITIES.map((one) => h("option", { value: one, selected: one === "high" }, `${SEVERITY_NAMES[one]} and above`)));
+  const dialog = openDialog(
+    "New channel",
+    h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "channel-name" }, "Name"), name),
+    h("div", { class: "field", "data-pointer": "/url" }, h("label", { for: "channel-url" }, "Address"), url, h("span", { class: "hint" }, "Each message is signed after the Standard Webhooks scheme.")),
+    h("div", { class: "field", "data-pointer": "/min_severity" }, h("label", { for: "channel-severity" }, "Alerts of"), severity),
+  );
+  dialog.foot.append(button("Cancel", { onClick: dialog.close }), button("Make channel", { kind: "button-primary", onClick: () => {
+    post("channels/", { name: name.value.trim(), url: url.value.trim(), min_severity: severity.value }, record({ secret: otherwise(string, "") })).then((made) => {
+      dialog.close();
+      void loadChannels();
+      if (made.secret !== "") showSecret("The channel's secret", "Give it to the receiver, who checks the signature with it. It is shown this once.", made.secret);
+    }, (error: unknown) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error)));
+  } }));
+}
+
+body.append(panel("Channels", "Where alerts go besides this page.", button("New channel", { icon: "plus", kind: "button-sm", onClick: newChannel }), "channels", channelsPlace));
+loadTokens().catch(fail);
+loadChannels().catch(fail);

@@ -1,3 +1,201 @@
-import { openShell } from "../views/shell_view";
+import "uplot/dist/uPlot.min.css";
+import uPlot from "uplot";
+import { get, getAll, page, post } from "../lib/api";
+import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
+import { onThemeChange, token } from "../lib/colours";
+import { deadLetter, feedStatus, job as jobParser, type DeadLetter, type FeedStatus, type Job } from "../data/shapes";
+import { formatAgo, formatClock, formatMoment, formatNumber, formatSpan } from "../lib/time";
+import { JOB_STATES, kindName } from "../lib/words";
+import { confirmDanger, openDialog } from "../views/dialog_view";
+import { fail, openShell, pageFrame } from "../views/shell_view";
 
-openShell();
+const EVERY_MS = 3000;
+const KEPT = 240;
+const shell = openShell();
+const body = pageFrame(shell.root, "Feeds and jobs");
+const jobsPlace = h("section", { class: "stack-lg", "aria-label": "Jobs" });
+const feedsPlace = h("section", { class: "stack-lg", "aria-label": "Feeds" });
+body.append(jobsPlace, feedsPlace);
+
+// ---- Jobs
+
+const STATE_BADGES: Record<string, string> = { running: "badge-good", starting: "badge-accent", stopping: "badge-accent", backoff: "badge-high", crash_loop: "badge-critical" };
+
+function jobCard(row: Job): HTMLElement {
+  const act = (action: "start" | "stop") => (): void => {
+    const ask = action === "stop" ? confirmDanger(`Stop the job “${row.name}”?`, "Its feeds are still received and stored; answers wait until it is started again.", "Stop job") : Promise.resolve(true);
+    void ask.then((isSure) => {
+      if (isSure) post(`jobs/${row.name}/${action}`, {}, jobParser).then(() => void refresh(), fail);
+    });
+  };
+  const isWanted = row.desired_state === "running";
+  const facts: [string, string][] = [
+    ["Started", row.started_at === null ? "–" : formatAgo(row.started_at, Date.now())],
+    ["Last sign of life", row.heartbeat === null ? "–" : formatAgo(row.heartbeat, Date.now())],
+    ["Restarts", formatNumber(row.restarts)],
+    ["Feeds", row.feeds.join(", ") || "–"],
+  ];
+  return h(
+    "article",
+    { class: "panel" },
+    h("div", { class: "panel-head" }, h("h2", {}, `Job ${row.name}`), h("span", { class: `badge badge-dot ${STATE_BADGES[row.observed_state] ?? ""}` }, JOB_STATES[row.observed_state] ?? row.observed_state), isWanted ? button("Stop", { icon: "circle-stop", kind: "button-sm", disabled: !row.editable, onClick: act("stop") }) : button("Start", { icon: "circle-play", kind: "button-sm button-primary", disabled: !row.editable, onClick: act("start") })),
+    h(
+      "div",
+      { class: "panel-body job-body" },
+      h("dl", { class: "facts" }, ...facts.map(([name, text]) => h("div", {}, h("dt", {}, name), h("dd", { class: "num" }, text)))),
+      row.last_error === "" || row.observed_state === "running" ? null : h("p", { class: "notice notice-critical" }, icon("circle-alert"), h("span", {}, row.last_error)),
+      h("div", {}, h("h3", { class: "section-title" }, "What happened"), row.events.length === 0 ? h("p", { class: "small muted" }, "Nothing yet.") : h("ol", { class: "events" }, ...row.events.slice(0, 8).map((event) => h("li", {}, h("span", { class: "faint num" }, formatAgo(event.at, Date.now())), h("span", { class: "badge" }, kindName(event.kind)), h("span", { class: "grow" }, event.text))))),
+    ),
+  );
+}
+
+// ---- Feeds
+
+interface Series {
+  t: number[];
+  rate: (number | null)[];
+  lag: (number | null)[];
+  batch: (number | null)[];
+}
+
+interface FeedCard {
+  element: HTMLElement;
+  show: (row: FeedStatus) => void;
+  redraw: () => void;
+}
+
+const COUNTERS = [
+  ["processed", "Processed", "--accent"],
+  ["duplicates", "Duplicates", "--low"],
+  ["late", "Late", "--high"],
+  ["dead", "Dead letters", "--critical"],
+  ["waiting", "Waiting", "--line-strong"],
+] as const;
+
+function chart(place: HTMLElement, title: string, unit: string, colour: string): { set: (t: number[], values: (number | null)[]) => void; redraw: () => void } {
+  const value = h("strong", { class: "chart-value num" }, "–");
+  const canvas = h("div", { class: "chart-canvas" });
+  place.append(h("figure", { class: "chart" }, h("figcaption", { class: "row spread" }, h("span", { class: "small muted" }, title), h("span", {}, value, h("span", { class: "small faint" }, ` ${unit}`))), canvas));
+  let plot: uPlot | null = null;
+  let data: [number[], (number | null)[]] = [[], []];
+  const make = (): void => {
+    plot?.destroy();
+    const ink = token("--text-3");
+    const line = token("--line");
+    const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { show: false }, font: "11px 'Inter Variable', sans-serif" };
+    plot = new uPlot(
+      {
+        width: Math.max(120, canvas.clientWidth),
+        height: 96,
+        legend: { show: false },
+        cursor: { y: false, points: { size: 6 } },
+        padding: [6, 4, 0, 0],
+        scales: { x: { time: true }, y: { range: (_plot, _least, most) => [0, Math.max(1, most * 1.15)] } },
+        axes: [{ ...axis, size: 22, space: 84, values: (_plot, marks) => marks.map((t) => formatClock(t * 1000, "ms", shell.me.time_zone)) }, { ...axis, size: 44, space: 30 }],
+        series: [{}, { stroke: token(colour), width: 1.75, fill: token("--accent-soft"), spanGaps: true, points: { show: false } }],
+      },
+      data,
+      canvas,
+    );
+  };
+  new ResizeObserver(() => plot?.setSize({ width: Math.max(120, canvas.clientWidth), height: 96 })).observe(canvas);
+  return {
+    set: (t, values) => {
+      data = [t, values];
+      const last = values[values.length - 1];
+      value.textContent = last === null || last === undefined ? "–" : formatNumber(Math.round(last * 10) / 10);
+      if (plot === null) make();
+      else plot.setData(data);
+    },
+    redraw: make,
+  };
+}
+
+function feedCard(first: FeedStatus): FeedCard {
+  const series: Series = { t: [], rate: [], lag: [], batch: [] };
+  const facts = h("div", { class: "counter-wrap" });
+  const state = h("span", { class: "badge" });
+  const charts = h("div", { class: "charts" });
+  const letters = button("Dead letters", { icon: "ban", kind: "button-sm", onClick: () => void showDeadLetters(first.name) });
+  const element = h(
+    "article",
+    { class: "panel" },
+    h("div", { class: "panel-head" }, h("h2", {}, first.title === "" ? first.name : first.title, " ", h("span", { class: "faint feed-name" }, first.name)), state, letters, linkButton("Live", `/?feed=${encodeURIComponent(first.name)}`, "map", "button-sm")),
+    h("div", { class: "panel-body stack-lg" }, facts, charts),
+  );
+  const plots = { rate: chart(charts, "Rate", "events/s", "--accent"), lag: chart(charts, "Watermark lag", first.time === "ms" ? "s" : "ticks", "--accent"), batch: chart(charts, "Batch", "ms", "--accent") };
+  const show = (row: FeedStatus): void => {
+    const now = Date.now();
+    const { head, counters } = row;
+    const isFresh = head?.updated_at !== null && head !== null && now - head.updated_at < 20_000;
+    state.className = `badge badge-dot ${head === null ? "" : isFresh ? "badge-good" : "badge-high"}`;
+    state.textContent = head === null ? "No batch yet" : isFresh ? "Flowing" : `Silent for ${formatSpan(Math.round((now - (head.updated_at ?? now)) / 1000) * 1000, "ms")}`;
+    series.t.push(now / 1000);
+    series.rate.push(isFresh ? (head.rows_per_s ?? null) : 0);
+    series.lag.push(head?.watermark === null || head?.watermark === undefined ? null : row.time === "ms" && row.wall_clock ? (now - head.watermark) / 1000 : head.max_t === null ? null : (head.max_t - head.watermark) / (row.time === "ms" ? 1000 : 1));
+    series.batch.push(head?.batch_ms ?? null);
+    for (const list of Object.values(series) as unknown[][]) if (list.length > KEPT) list.shift();
+    plots.rate.set(series.t, series.rate);
+    plots.lag.set(series.t, series.lag);
+    plots.batch.set(series.t, series.batch);
+    replace(facts, ...counterView(counters));
+    letters.lastChild!.textContent = `Dead letters${counters !== null && counters.dead + counters.late > 0 ? ` (${formatNumber(counters.dead + counters.late)})` : ""}`;
+  };
+  return { element, show, redraw: () => Object.values(plots).forEach((plot) => plot.redraw()) };
+}
+
+function counterView(counters: FeedStatus["counters"]): HTMLElement[] {
+  if (counters === null) return [h("p", { class: "small muted" }, "Nothing received yet. Send events to this feed, or start a simulator or a replay.")];
+  const total = Math.max(1, counters.received);
+  const bar = h("div", { class: "progress", role: "img", "aria-label": "Where the received events went" }, ...COUNTERS.map(([name, , colour]) => h("i", { vars: { "--w": `${(counters[name] / total) * 100}%`, "--bar-colour": `var(${colour})` } })));
+  const items = COUNTERS.map(([name, text, colour], i) => h("div", { class: "counter" }, h("dt", {}, h("span", { class: "swatch", vars: { "--swatch": `var(${colour})` } }), text), h("dd", { class: "num" }, formatNumber(counters[name])), i < COUNTERS.length - 1 ? h("span", { class: "plus", "aria-hidden": "true" }, "+") : null));
+  return [h("dl", { class: "counters" }, h("div", { class: "counter" }, h("dt", {}, "Received"), h("dd", { class: "num" }, formatNumber(counters.received)), h("span", { class: "plus", "aria-hidden": "true" }, "=")), ...items), bar];
+}
+
+async function showDeadLetters(name: string): Promise<void> {
+  try {
+    const answer = await get(`feeds/${name}/dead-letters`, page(deadLetter));
+    const rows = answer.results;
+    const reasons = [...new Set(rows.map((row) => row.reason))];
+    const dialog = openDialog(
+      "Dead letters",
+      h("p", { class: "small muted" }, "Rows that were refused, with the reason; nothing is dropped silently."),
+      rows.length === 0 ? empty("circle-check", "None", "Every row that arrived could be used.") : h("div", { class: "row row-wrap" }, ...reasons.map((reason) => h("span", { class: "badge badge-high" }, `${kindName(reason)} × ${rows.filter((row) => row.reason === reason).length}`))),
+      ...rows.slice(0, 50).map(letter),
+    );
+    dialog.element.classList.add("dialog-wide");
+    dialog.foot.append(h("a", { class: "button", href: `/api/v1/feeds/${encodeURIComponent(name)}/dead-letters.csv` }, icon("download"), "All as CSV"));
+  } catch (error) {
+    fail(error);
+  }
+}
+
+function letter(row: DeadLetter): HTMLElement {
+  return h("div", { class: "letter" }, h("div", { class: "row spread" }, h("strong", {}, kindName(row.reason)), h("span", { class: "small faint num" }, formatMoment(row.received_at, "ms", shell.me.time_zone))), h("p", { class: "small muted" }, row.detail, row.source === "" ? "" : ` · ${row.source}`, row.line === null ? "" : `, line ${row.line}`), h("code", { class: "mono letter-row" }, row.row === null ? "the row could not be read" : JSON.stringify(row.row)));
+}
+
+// ---- The beat
+
+const cards = new Map<string, FeedCard>();
+
+async function refresh(): Promise<void> {
+  if (document.hidden) return;
+  const [jobs, feeds] = await Promise.all([getAll("jobs/", jobParser), getAll("feeds/", feedStatus)]);
+  const isOpen = jobsPlace.contains(document.activeElement);
+  if (!isOpen) replace(jobsPlace, ...(jobs.length === 0 ? [h("div", { class: "panel" }, empty("activity", "No job yet", "The job that evaluates the queries is made with the first feed."))] : jobs.map(jobCard)));
+  if (feeds.length === 0) replace(feedsPlace, h("div", { class: "panel" }, empty("radio", "No feed yet", "A feed is a stream of moving things. An operator makes one through the API or the administration page; “make demo” brings two.", h("a", { class: "button", href: "/admin/" }, "Administration"))));
+  for (const row of feeds) {
+    let card = cards.get(row.name);
+    if (card === undefined) {
+      card = feedCard(row);
+      cards.set(row.name, card);
+      feedsPlace.append(card.element);
+    }
+    card.show(row);
+  }
+}
+
+onThemeChange(() => cards.forEach((card) => card.redraw()));
+replace(jobsPlace, h("div", { class: "panel panel-body stack" }, h("div", { class: "skeleton" }), h("div", { class: "skeleton" })));
+refresh().catch(fail);
+setInterval(() => void refresh().catch(() => undefined), EVERY_MS);

@@ -1,3 +1,66 @@
-import { openShell } from "../views/shell_view";
+import { call, getAll, query as address } from "../lib/api";
+import { empty, h, icon, linkButton, replace } from "../lib/dom";
+import { queryColour } from "../lib/colours";
+import { queryRow, type QueryRow } from "../data/shapes";
+import { formatAgo } from "../lib/time";
+import { familyName, kindName, SEVERITY_NAMES } from "../lib/words";
+import { fail, openShell, pageFrame, toast } from "../views/shell_view";
 
-openShell();
+const shell = openShell();
+const body = pageFrame(shell.root, "Queries", [linkButton("New query", "/queries/new", "plus", "button-primary")]);
+const search = h("input", { class: "input", type: "search", placeholder: "Search queries", "aria-label": "Search queries" });
+const feedSelect = h("select", { class: "select", "aria-label": "Feed" }, h("option", { value: "" }, "All feeds"), ...shell.feeds.map((feed) => h("option", { value: feed.name }, feed.title === "" ? feed.name : feed.title)));
+const count = h("span", { class: "small faint num" });
+const panel = h("div", { class: "panel table-wrap", "aria-busy": "true" }, h("div", { class: "panel-body stack" }, ...[1, 2, 3, 4].map(() => h("div", { class: "skeleton" }))));
+body.append(h("div", { class: "toolbar" }, h("div", { class: "toolbar-search" }, search), h("div", { class: "toolbar-select" }, feedSelect), count), panel);
+let rows: QueryRow[] = [];
+
+async function switchTo(row: QueryRow, box: HTMLInputElement): Promise<void> {
+  try {
+    const changed = queryRow(await call(`queries/${row.id}/`, { method: "PATCH", body: { enabled: box.checked } }));
+    Object.assign(row, changed);
+    toast(changed.enabled ? `“${row.name}” is on: it catches up from the log and goes on live.` : `“${row.name}” is off.`, "good");
+  } catch (error) {
+    box.checked = row.enabled;
+    fail(error);
+  }
+}
+
+function tableRow(row: QueryRow): HTMLElement {
+  const box = h("input", { type: "checkbox", checked: row.enabled, disabled: !row.editable, "aria-label": `${row.name} is switched on` });
+  box.addEventListener("change", () => void switchTo(row, box));
+  const href = `/queries/${row.id}`;
+  return h(
+    "tr",
+    {},
+    h("td", {}, h("div", { class: "row" }, h("span", { class: "swatch", vars: { "--swatch": queryColour(row.id) } }), h("div", { class: "grow" }, h("a", { href, class: "title-link" }, row.name), h("div", { class: "small muted query-sentence" }, row.sentence)))),
+    h("td", { class: "nowrap" }, familyName(row.family)),
+    h("td", { class: "nowrap" }, h("a", { href: address("/", { feed: row.feed }), class: "quiet-link" }, shell.feeds.find((feed) => feed.name === row.feed)?.title ?? row.feed)),
+    h("td", {}, row.alert_kinds.length === 0 ? h("span", { class: "faint" }, "none") : h("div", { class: "row row-wrap" }, h("span", { class: `badge badge-${row.severity}` }, SEVERITY_NAMES[row.severity]), h("span", { class: "small muted" }, row.alert_kinds.map((kind) => kindName(kind).toLowerCase()).join(", ")))),
+    h("td", { class: "num faint nowrap" }, `v${row.version}`, row.updated_at > 0 ? ` · ${formatAgo(row.updated_at, Date.now())}` : ""),
+    h("td", {}, h("label", { class: "switch" }, box, h("span", {}))),
+  );
+}
+
+function show(): void {
+  const wanted = search.value.trim().toLowerCase();
+  const shown = rows.filter((row) => (feedSelect.value === "" || row.feed === feedSelect.value) && `${row.name} ${row.sentence}`.toLowerCase().includes(wanted));
+  count.textContent = rows.length === 0 ? "" : `${shown.length} of ${rows.length}`;
+  if (rows.length === 0) replace(panel, empty("waypoints", "No queries yet", "A query is a standing question: draw a region, say what counts, and Vedette tells you each time it happens.", linkButton("Register the first one", "/queries/new", "plus", "button-primary")));
+  else if (shown.length === 0) replace(panel, empty("search", "Nothing matches", "Clear the search or choose another feed."));
+  else replace(panel, h("table", { class: "table" }, h("thead", {}, h("tr", {}, ...["Query", "Kind", "Feed", "Alerts", "Version", "On"].map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, ...shown.map(tableRow))));
+}
+
+search.addEventListener("input", show);
+feedSelect.addEventListener("change", show);
+getAll(address("queries/", { page_size: 1000 }), queryRow).then(
+  (found) => {
+    rows = found;
+    panel.removeAttribute("aria-busy");
+    show();
+  },
+  (error: unknown) => {
+    replace(panel, empty("circle-alert", "The queries could not be loaded", "Check the connection, then load the page again."), h("span", {}, icon("refresh-cw")));
+    fail(error);
+  },
+);

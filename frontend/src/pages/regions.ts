@@ -1,3 +1,167 @@
-import { openShell } from "../views/shell_view";
+import { ApiError, call, faultList, getAll, post, query as address } from "../lib/api";
+import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
+import { list, number, otherwise, record, string } from "../lib/parse";
+import { describe, type Geometry } from "../lib/regions";
+import { region as regionParser, type Feed, type RegionRow } from "../data/shapes";
+import { lastFeed, setLastFeed } from "../lib/preferences";
+import { attachMenu } from "../views/menu_view";
+import { CoordinateTableView } from "../views/coordinate_table_view";
+import { confirmDanger } from "../views/dialog_view";
+import { showFaults } from "../views/faults_view";
+import { boundsOf } from "../views/map_view";
+import { fileButton, RegionEditorView } from "../views/region_editor_view";
+import { fail, openShell, toast } from "../views/shell_view";
 
-openShell();
+const shell = openShell();
+const name = new URLSearchParams(location.search).get("feed") ?? lastFeed();
+const start = shell.feeds.find((feed) => feed.name === name) ?? shell.feeds[0];
+
+class RegionsPage {
+  private rows: RegionRow[] = [];
+  private current: RegionRow | null = null;
+  /** The region on the map when it differs from the stored one, or is new. */
+  private draft: Geometry | null = null;
+  private readonly search = h("input", { class: "input", type: "search", placeholder: "Search regions", "aria-label": "Search regions" });
+  private readonly list = h("ul", { class: "region-list" });
+  private readonly card = h("div", { class: "region-card" });
+  private readonly editor: RegionEditorView;
+  private readonly table: CoordinateTableView;
+
+  constructor(private readonly feed: Feed) {
+    setLastFeed(feed.name);
+    const isGeographic = feed.crs === "geographic";
+    const feeds = h("select", { class: "select", "aria-label": "Feed" }, ...shell.feeds.map((one) => h("option", { value: one.name, selected: one.name === feed.name }, one.title === "" ? one.name : one.title)));
+    feeds.addEventListener("change", () => location.assign(address("/regions/", { feed: feeds.value })));
+    const exporter = button("Export", { icon: "download" });
+    attachMenu(exporter, () => (["geojson", "kml", "gpkg", "csv"] as const).map((format) => ({ content: [h("span", {}, { geojson: "GeoJSON", kml: "KML", gpkg: "GeoPackage", csv: "CSV" }[format])], onPick: () => location.assign(address("/api/v1/regions/export", { feed: feed.name, format })) })));
+    const map = h("div", { class: "regions-map" });
+    const side = h("aside", { class: "regions-side", "aria-label": "Regions" }, h("div", { class: "regions-tools" }, feeds, this.search), this.list);
+    replace(shell.root, h("header", { class: "bar" }, h("h1", {}, "Regions"), h("div", { class: "bar-actions" }, fileButton("Import", ".geojson,.json,.kml,.gpx,.gpkg,.csv", (file) => void this.importFile(file)), exporter)), h("div", { class: "regions-page" }, side, map, this.card));
+    this.editor = new RegionEditorView(map, feed, (geometry) => this.edited(geometry));
+    this.table = new CoordinateTableView(isGeographic ? ["Longitude", "Latitude"] : ["x", "y"], isGeographic ? "metres" : "units", (geometry) => {
+      this.draft = geometry;
+      this.editor.show(geometry, true);
+    });
+    this.search.addEventListener("input", () => this.showList());
+    void this.load(true);
+  }
+
+  private async load(fit = false): Promise<void> {
+    try {
+      this.rows = await getAll(address("regions/", { feed: this.feed.name, page_size: 1000 }), regionParser, 20_000);
+      this.showList();
+      this.showContext();
+      const box = fit && this.feed.view === null ? boundsOf(this.rows.map((row) => row.geometry), this.feed.crs === "geographic") : null;
+      if (box !== null) this.editor.feedMap.fit(box);
+      this.showCard();
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  private showContext(): void {
+    this.editor.setContext(this.rows.filter((row) => row.id !== this.current?.id).map((row) => ({ id: row.id, name: row.name, geometry: row.geometry, colour: null })));
+  }
+
+  private showList(): void {
+    const wanted = this.search.value.trim().toLowerCase();
+    const shown = this.rows.filter((row) => `${row.name} ${row.tags.join(" ")}`.toLowerCase().includes(wanted));
+    if (this.rows.length === 0) {
+      replace(this.list, h("li", {}, empty("shapes", "No regions yet", "Draw one on the map, or import a GeoJSON or KML file. Queries can then name it.")));
+      return;
+    }
+    const items = shown.slice(0, 500).map((row) =>
+      h("li", {}, h("button", { type: "button", class: "region-item", "aria-current": String(row.id === this.current?.id), onClick: () => this.select(row) }, h("span", { class: "grow" }, h("span", { class: "region-name truncate" }, row.name), h("span", { class: "small faint" }, describe(row.geometry, this.feed.crs === "geographic"))), row.used_by.length > 0 ? h("span", { class: "badge", title: "Queries that use it" }, row.used_by.length) : null)),
+    );
+    replace(this.list, ...items, shown.length > 500 ? h("li", { class: "hint" }, `${shown.length - 500} more: search to find them`) : null);
+  }
+
+  private select(row: RegionRow | null): void {
+    this.current = row;
+    this.draft = null;
+    this.showContext();
+    this.editor.show(row?.geometry ?? null, row?.editable ?? true, true);
+    this.showList();
+    this.showCard();
+  }
+
+  private edited(geometry: Geometry | null): void {
+    this.draft = geometry;
+    if (geometry === null) this.current = null;
+    this.showCard();
+  }
+
+  private showCard(): void {
+    const geometry = this.draft ?? this.current?.geometry ?? null;
+    this.card.hidden = geometry === null;
+    if (geometry === null) return;
+    const row = this.current;
+    const nameField = h("input", { class: "input", id: "region-name", maxlength: 100, value: row?.name ?? "", placeholder: "harbour entrance", disabled: row?.editable === false });
+    const tagField = h("input", { class: "input", id: "region-tags", value: row?.tags.join(", ") ?? "", placeholder: "port, protected", disabled: row?.editable === false });
+    this.table.show(geometry);
+    const usedBy = row?.used_by ?? [];
+    replace(
+      this.card,
+      h("div", { class: "row spread" }, h("h2", {}, row === null ? "New region" : row.name), h("span", { class: "small faint" }, describe(geometry, this.feed.crs === "geographic"))),
+      h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "region-name" }, "Name"), nameField),
+      h("div", { class: "field", "data-pointer": "/tags" }, h("label", { for: "region-tags" }, "Tags"), tagField),
+      h("details", { class: "coordinates", "data-pointer": "/geometry" }, h("summary", {}, "Corners as numbers"), this.table.element),
+      usedBy.length === 0 ? null : h("div", { class: "small" }, h("div", { class: "section-title" }, "Used by"), h("ul", { class: "stack-tight" }, ...usedBy.map((one) => h("li", {}, h("a", { href: `/queries/${one.id}` }, one.name)))), h("p", { class: "hint" }, "Saving another shape makes new versions of these queries.")),
+      h(
+        "div",
+        { class: "row row-wrap" },
+        row?.editable === false ? null : button("Save", { icon: "save", kind: "button-primary", onClick: () => void this.save(nameField.value, tagField.value, geometry) }),
+        row === null ? null : linkButton("Query on it", address("/queries/new", { feed: this.feed.name, region: row.name }), "plus"),
+        row === null || !row.editable ? null : button("Delete", { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => void this.remove(row) }),
+        row === null ? button("Discard", { kind: "button-quiet", onClick: () => this.select(null) }) : null,
+      ),
+    );
+  }
+
+  private async save(title: string, tags: string, geometry: Geometry): Promise<void> {
+    const body = { feed: this.feed.name, name: title.trim(), geometry, tags: tags.split(",").map((tag) => tag.trim()).filter((tag) => tag !== "") };
+    try {
+      const saved = this.current === null ? await post("regions/", body, regionParser) : regionParser(await call(`regions/${this.current.id}/`, { method: "PATCH", body }));
+      toast(`“${saved.name}” is saved.`, "good");
+      await this.load();
+      this.select(this.rows.find((row) => row.id === saved.id) ?? null);
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 400) {
+        this.card.querySelector("details")?.setAttribute("open", "");
+        const rest = showFaults(this.card, error.faults);
+        if (rest[0] !== undefined) toast(rest[0].message, "critical");
+      } else {
+        fail(error);
+      }
+    }
+  }
+
+  private async remove(row: RegionRow): Promise<void> {
+    if (!(await confirmDanger("Delete this region?", `“${row.name}” is taken out of the library.`, "Delete region"))) return;
+    try {
+      await call(`regions/${row.id}/`, { method: "DELETE" });
+      this.select(null);
+      await this.load();
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  private async importFile(file: File): Promise<void> {
+    const form = new FormData();
+    form.append("file", file);
+    form.append("feed", this.feed.name);
+    const answerShape = record({ created: list(record({ name: otherwise(string, "") })), refused: otherwise(list(record({ row: otherwise(number, 0), name: otherwise(string, ""), faults: faultList })), []) });
+    try {
+      const answer = await post("regions/import", form, answerShape);
+      if (answer.refused.length > 0) toast(`Nothing was stored: ${answer.refused.length} of the file's regions are refused. ${answer.refused[0]?.name ?? ""}: ${answer.refused[0]?.faults[0]?.message ?? ""}`, "critical");
+      else toast(`${answer.created.length} region${answer.created.length === 1 ? "" : "s"} imported.`, "good");
+      await this.load(true);
+    } catch (error) {
+      fail(error);
+    }
+  }
+}
+
+if (start === undefined) replace(shell.root, empty("radio", "No feed yet", "Regions belong to a feed. Make one first.", linkButton("Feeds and jobs", "/feeds/", "activity", "button-primary")), icon("radio"));
+else new RegionsPage(start);

@@ -18,6 +18,8 @@ interface Level {
 /** From this zoom on the 1:10 million coast is drawn instead of the 1:50 million one. */
 const FINE_ZOOM = 7;
 const EXTENT = 4096;
+/** The kind of feature that has no line to draw. */
+const POINT = 1;
 const levels = new Map<string, Promise<Level>>();
 
 function level(url: string): Promise<Level> {
@@ -85,7 +87,7 @@ function trace(context: CanvasRenderingContext2D, index: Index, z: number, x: nu
   const shiftY = (y - ((y >> over) << over)) * width;
   context.beginPath();
   for (const item of found?.features ?? []) {
-    if (item.type === 1) continue;
+    if (Number(item.type) === POINT) continue;
     for (const line of item.geometry as unknown as [number, number][][]) {
       line.forEach(([px, py], i) => {
         if (i === 0) context.moveTo(px * scale - shiftX, py * scale - shiftY);

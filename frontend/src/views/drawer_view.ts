@@ -88,7 +88,7 @@ export class DrawerView {
     const items = detections.flatMap((row) => row.evidence.map((item) => ({ item, kind: row.kind })));
     if (items.length === 0) return null;
     const unique = items.filter(({ item }, i) => items.findIndex((other) => other.item.t === item.t && other.item.entity === item.entity && other.item.x === item.x) === i).sort((a, b) => a.item.t - b.item.t);
-    return h("section", {}, h("h3", { class: "section-title" }, "Events that explain it"), h("ol", { class: "evidence" }, ...unique.map(({ item }) => h("li", {}, h("div", {}), evidenceText(item, this.unit, this.zone)))));
+    return h("section", {}, h("h3", { class: "section-title" }, "Events that explain it"), h("ol", { class: "evidence" }, ...unique.map(({ item }) => h("li", {}, evidenceText(item, this.unit, this.zone)))));
   }
 
   private about({ query, detections, interval }: DrawerContent): HTMLElement {

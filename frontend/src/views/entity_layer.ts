@@ -13,6 +13,8 @@ const HIT_PX = 12;
 export class EntityLayer extends CanvasLayer {
   selected: ReadonlySet<string> = new Set();
   hovered: string | null = null;
+  /** For orientation only: small dots, no trails. */
+  isQuiet = false;
   /** Only these are drawn in full colour when there are any. */
   private colours = this.readColours();
   private readonly grid = new PointGrid(HIT_PX);
@@ -39,6 +41,10 @@ export class EntityLayer extends CanvasLayer {
   protected override draw(frame: CanvasFrame): void {
     this.isGridStale = true;
     const visible = this.visible(frame);
+    if (this.isQuiet) {
+      this.dots(frame, visible);
+      return;
+    }
     const isDim = this.selected.size > 0;
     frame.context.lineJoin = "round";
     if (visible.length <= MOST_TRAILS) this.trails(frame, visible, isDim ? 0.16 : 0.42);
@@ -59,6 +65,13 @@ export class EntityLayer extends CanvasLayer {
       if (x > -20 && y > -20 && x < width + 20 && y < height + 20) result[n++] = i;
     }
     return result.subarray(0, n);
+  }
+
+  private dots({ context, k, ox, oy }: CanvasFrame, visible: Int32Array): void {
+    context.fillStyle = this.colours.body;
+    context.globalAlpha = 0.5;
+    for (const i of visible) context.fillRect(this.data.px[i]! * k - ox - 1.25, this.data.py[i]! * k - oy - 1.25, 2.5, 2.5);
+    context.globalAlpha = 1;
   }
 
   private trails({ context, k, ox, oy }: CanvasFrame, visible: Int32Array, alpha: number): void {

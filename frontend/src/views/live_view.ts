@@ -733,8 +733,8 @@ export class LiveView {
     const { state } = this.bar;
     const isBehind = this.connection === "open" && this.lag !== null && this.lag > this.feed.lateness + 15_000;
     const kind = isBehind ? "behind" : this.connection === "open" ? "live" : this.connection;
-    const texts = { live: "Live", behind: `Behind ${formatSpan(Math.round((this.lag ?? 0) / 1000) * 1000, "ms")}`, connecting: "Connecting", reconnecting: "Reconnecting", refused: "Logged out" };
-    const titles = { live: "Connected: answers appear as they are found", behind: "Events arrive later than they happened: see Feeds", connecting: "Opening the live connection", reconnecting: "The connection was lost; press to try now. Nothing is lost: what was missed is fetched.", refused: "Log in again to go on" };
+    const texts = { live: "Live", behind: `Behind ${formatSpan(Math.round((this.lag ?? 0) / 1000) * 1000, "ms")}`, connecting: "Connecting", reconnecting: "Reconnecting", refused: "Logged out", forbidden: "Not shared" };
+    const titles = { live: "Connected: answers appear as they are found", behind: "Events arrive later than they happened: see Feeds", connecting: "Opening the live connection", reconnecting: "The connection was lost; press to try now. Nothing is lost: what was missed is fetched.", refused: "Log in again to go on", forbidden: "This feed is not shared with you any more" };
     state.className = `state state-${kind}`;
     state.textContent = texts[kind];
     state.title = titles[kind];

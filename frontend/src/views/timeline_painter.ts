@@ -94,6 +94,7 @@ export function* visibleRows({ rows, scroll, height }: Pick<Scene, "rows" | "scr
 function grid(context: CanvasRenderingContext2D, scene: Scene, ink: Ink): void {
   const { t0, t1, width, height, gutter, unit, zone } = scene;
   const plot = width - gutter;
+  if (plot < 20) return;
   const step = axisStep(((t1 - t0) / plot) * 92, unit);
   const offset = zoneOffset(t1, unit, zone);
   context.font = `500 11px ${FONT}`;

@@ -1,0 +1,140 @@
+/** One alert with its evidence: small map, events, comments, deliveries. */
+
+import { get, post } from "../lib/api";
+import { anything } from "../lib/parse";
+import { button, h, icon, iconButton, linkButton, replace } from "../lib/dom";
+import { query as address } from "../lib/api";
+import { alert as alertParser, alertDetail, comment as commentParser, type Alert, type AlertDetail, type Feed } from "../data/shapes";
+import { asGeometry } from "../lib/regions";
+import { list, record } from "../lib/parse";
+import { queryColour } from "../lib/colours";
+import { formatAgo, formatMoment, formatSpan, zoneName, type Zone } from "../lib/time";
+import { kindName, SEVERITY_NAMES, STATE_NAMES } from "../lib/words";
+import { evidenceText } from "./drawer_view";
+import { openMap, type FeedMap } from "./map_view";
+import { fail } from "./shell_view";
+
+const shapes = record({ shapes: list(anything) });
+
+export class AlertDetailView {
+  readonly element = h("section", { class: "panel alert-detail", "aria-label": "Alert" });
+  private feedMap: FeedMap | null = null;
+  private shown: string | null = null;
+
+  constructor(
+    private readonly zone: Zone,
+    private readonly feedOf: (name: string) => Feed | undefined,
+    private readonly onChanged: (alert: Alert) => void,
+    private readonly onClose: () => void,
+  ) {}
+
+  close(): void {
+    this.shown = null;
+    this.feedMap?.remove();
+    this.feedMap = null;
+    this.element.replaceChildren();
+  }
+
+  async open(alert: Alert): Promise<void> {
+    this.close();
+    this.shown = alert.id;
+    replace(this.element, this.head(alert), h("div", { class: "panel-body stack" }, h("div", { class: "skeleton alert-map" }), h("div", { class: "skeleton" }), h("div", { class: "skeleton" })));
+    try {
+      const [detail, found] = await Promise.all([get(`alerts/${alert.id}/`, alertDetail), get(`queries/${alert.query}/shapes`, shapes).catch(() => ({ shapes: [] }))]);
+      if (this.shown === alert.id) this.show(alert, detail, found.shapes);
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  private head(alert: Alert): HTMLElement {
+    return h(
+      "div",
+      { class: "panel-head alert-head" },
+      h("div", { class: "grow" }, h("div", { class: "row small" }, h("span", { class: `badge badge-dot badge-${alert.severity}` }, SEVERITY_NAMES[alert.severity]), h("span", { class: "muted" }, STATE_NAMES[alert.state], alert.acknowledged_by && alert.state !== "new" ? ` by ${alert.acknowledged_by}` : "")), h("h2", { class: "alert-title" }, `${alert.entities.join(" and ") || "Something"}: ${kindName(alert.kind).toLowerCase()}`), h("a", { href: `/queries/${alert.query}`, class: "small" }, alert.query_name)),
+      iconButton("Close", "x", { kind: "button-quiet button-sm", onClick: this.onClose }),
+    );
+  }
+
+  private show(alert: Alert, detail: AlertDetail, found: unknown[]): void {
+    const feed = this.feedOf(alert.feed);
+    const unit = feed?.time ?? "ms";
+    const map = h("div", { class: "alert-map" });
+    const end = alert.end ?? detail.evidence.closing?.start ?? null;
+    const events = [...(detail.evidence.detection?.evidence ?? []), ...(detail.evidence.closing?.evidence ?? [])].sort((a, b) => a.t - b.t);
+    const zone = unit === "ms" ? ` ${zoneName(this.zone)}` : "";
+    replace(
+      this.element,
+      this.head(alert),
+      h(
+        "div",
+        { class: "panel-body stack-lg" },
+        map,
+        h(
+          "dl",
+          { class: "dl num" },
+          h("dt", {}, "From"), h("dd", {}, formatMoment(alert.start, unit, this.zone) + zone),
+          ...(end === null ? [h("dt", {}, "Until"), h("dd", {}, "still going")] : end === alert.start ? [] : [h("dt", {}, "Until"), h("dd", {}, `${formatMoment(end, unit, this.zone)} (${formatSpan(end - alert.start, unit)})`)]),
+          h("dt", {}, "Opened"), h("dd", {}, formatAgo(alert.opened_at, Date.now())),
+        ),
+        detail.sentence === "" ? null : h("div", {}, h("h3", { class: "section-title" }, "Why"), h("p", { class: "small muted" }, detail.sentence)),
+        events.length === 0 ? null : h("div", {}, h("h3", { class: "section-title" }, "Events that explain it"), h("ol", { class: "evidence" }, ...events.map((item) => h("li", {}, evidenceText(item, unit, this.zone))))),
+        this.comments(alert, detail),
+        this.deliveries(detail),
+      ),
+      this.foot(alert),
+    );
+    if (feed !== undefined) this.drawMap(map, feed, alert, detail, found);
+    else map.remove();
+  }
+
+  private drawMap(place: HTMLElement, feed: Feed, alert: Alert, detail: AlertDetail, found: unknown[]): void {
+    this.feedMap = openMap(place, feed, { isSmall: true });
+    const colour = queryColour(alert.query);
+    const geometries = found.flatMap((value) => asGeometry(value) ?? []);
+    this.feedMap.regions.set(geometries.map((geometry, i) => ({ id: String(i), name: "", geometry, colour })));
+    const evidence = detail.evidence.detection?.evidence ?? [];
+    this.feedMap.tracks.set(detail.evidence.tracks.map((track) => ({ track, colour, from: alert.start, to: alert.end })), evidence);
+    const points = [...evidence.map((item) => [item.x, item.y]), ...detail.evidence.tracks.flatMap((track) => track.points.map(([, x, y]) => [x, y]))].filter((at): at is [number, number] => typeof at[0] === "number" && typeof at[1] === "number");
+    if (points.length === 0) return;
+    this.feedMap.fit(points.reduce<[number, number, number, number]>(([w, s, e, n], [x, y]) => [Math.min(w, x), Math.min(s, y), Math.max(e, x), Math.max(n, y)], [Infinity, Infinity, -Infinity, -Infinity]));
+  }
+
+  private comments(alert: Alert, detail: AlertDetail): HTMLElement {
+    const items = h("ul", { class: "comments" }, ...detail.comments.map((one) => h("li", {}, h("div", { class: "row small" }, h("strong", {}, one.author), h("span", { class: "faint" }, formatAgo(one.at, Date.now()))), h("p", {}, one.text))));
+    const field = h("textarea", { class: "textarea", rows: 2, placeholder: "Add a comment", "aria-label": "Comment", maxlength: 4000 });
+    const send = button("Comment", {
+      kind: "button-sm",
+      icon: "send",
+      onClick: () => {
+        if (field.value.trim() === "") return;
+        post(`alerts/${alert.id}/comments`, { text: field.value.trim() }, commentParser).then((one) => {
+          items.append(h("li", {}, h("div", { class: "row small" }, h("strong", {}, one.author), h("span", { class: "faint" }, "just now")), h("p", {}, one.text)));
+          field.value = "";
+        }, fail);
+      },
+    });
+    return h("div", {}, h("h3", { class: "section-title" }, "Comments"), items, h("div", { class: "stack comment-form" }, field, h("div", {}, send)));
+  }
+
+  private deliveries(detail: AlertDetail): HTMLElement | null {
+    if (detail.deliveries.length === 0) return null;
+    return h("div", {}, h("h3", { class: "section-title" }, "Sent to"), h("ul", { class: "stack" }, ...detail.deliveries.map((one) => h("li", { class: "row small" }, icon(one.sent_at === null ? "clock" : "check"), h("span", {}, typeof one.channel === "string" ? one.channel : "channel"), h("span", { class: "faint" }, one.sent_at === null ? (one.error === "" ? "waiting" : one.error) : formatAgo(one.sent_at, Date.now()))))));
+  }
+
+  private foot(alert: Alert): HTMLElement {
+    const act = (action: "acknowledge" | "resolve"): void => {
+      post(`alerts/${alert.id}/${action}`, {}, alertParser).then((changed) => {
+        this.onChanged(changed);
+        void this.open(changed);
+      }, fail);
+    };
+    return h(
+      "div",
+      { class: "drawer-foot" },
+      alert.state === "new" ? button("Acknowledge", { icon: "check", kind: "button-primary", disabled: !alert.editable, onClick: () => act("acknowledge") }) : null,
+      alert.state !== "resolved" ? button("Resolve", { icon: "check-check", disabled: !alert.editable, onClick: () => act("resolve") }) : null,
+      alert.detection === null ? null : linkButton("Show on the live view", address("/", { feed: alert.feed, detection: alert.detection }), "map"),
+    );
+  }
+}

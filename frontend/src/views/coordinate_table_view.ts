@@ -1,0 +1,85 @@
+/** A region's corners as a table of numbers: drawing for the keyboard and for whoever has exact figures. */
+
+import { button, h, iconButton, replace } from "../lib/dom";
+import { isCircle, openRing, withRing, type Geometry, type Ring } from "../lib/regions";
+
+export class CoordinateTableView {
+  readonly element = h("div", { class: "stack" });
+  private geometry: Geometry | null = null;
+
+  /** `names` are the heads of the two columns: longitude and latitude, or x and y. */
+  constructor(
+    private readonly names: [string, string],
+    private readonly radiusUnit: string,
+    private readonly onChange: (geometry: Geometry) => void,
+  ) {
+    this.show(null);
+  }
+
+  show(geometry: Geometry | null): void {
+    if (this.element.contains(document.activeElement) && JSON.stringify(geometry) === JSON.stringify(this.geometry)) return;
+    this.geometry = geometry;
+    if (geometry === null) {
+      replace(this.element, h("div", { class: "row row-wrap" }, button("Start with four corners", { icon: "pentagon", kind: "button-sm", onClick: () => this.start([[0, 0], [1, 0], [1, 1], [0, 1]]) }), button("Start with a circle", { icon: "circle", kind: "button-sm", onClick: () => this.take({ center: [0, 0], radius: 100 }) })));
+    } else if (isCircle(geometry)) {
+      replace(this.element, this.circle(geometry.center, geometry.radius));
+    } else {
+      replace(this.element, this.corners(openRing(geometry)));
+    }
+  }
+
+  private start(ring: Ring): void {
+    this.take(withRing({ type: "Polygon", coordinates: [[]] }, ring));
+  }
+
+  private take(geometry: Geometry): void {
+    this.show(geometry);
+    this.onChange(geometry);
+  }
+
+  private number(name: string, value: number, onValue: (value: number) => void): HTMLInputElement {
+    const input = h("input", { class: "input input-sm num", inputmode: "decimal", "aria-label": name, value: String(value) });
+    input.addEventListener("change", () => {
+      const typed = Number(input.value.replace(",", "."));
+      const isGood = input.value.trim() !== "" && Number.isFinite(typed);
+      input.setAttribute("aria-invalid", String(!isGood));
+      if (isGood) onValue(typed);
+    });
+    return input;
+  }
+
+  private circle([x, y]: [number, number], radius: number): HTMLElement {
+    return h(
+      "div",
+      { class: "coordinate-circle" },
+      h("label", { class: "field" }, h("span", { class: "hint" }, this.names[0]), this.number(`Centre, ${this.names[0]}`, x, (value) => this.take({ center: [value, y], radius }))),
+      h("label", { class: "field" }, h("span", { class: "hint" }, this.names[1]), this.number(`Centre, ${this.names[1]}`, y, (value) => this.take({ center: [x, value], radius }))),
+      h("label", { class: "field" }, h("span", { class: "hint" }, `Radius (${this.radiusUnit})`), this.number("Radius", radius, (value) => this.take({ center: [x, y], radius: value }))),
+    );
+  }
+
+  private corners(ring: Ring): HTMLElement {
+    const set = (changed: Ring): void => {
+      if (this.geometry !== null && !isCircle(this.geometry)) this.take(withRing(this.geometry, changed));
+    };
+    const rows = ring.map(([x, y], i) =>
+      h(
+        "tr",
+        {},
+        h("td", { class: "faint num" }, i + 1),
+        h("td", {}, this.number(`Corner ${i + 1}, ${this.names[0]}`, x, (value) => set(ring.map((one, n) => (n === i ? [value, one[1]] : one))))),
+        h("td", {}, this.number(`Corner ${i + 1}, ${this.names[1]}`, y, (value) => set(ring.map((one, n) => (n === i ? [one[0], value] : one))))),
+        h("td", {}, iconButton(`Remove corner ${i + 1}`, "trash-2", { kind: "button-quiet button-sm", disabled: ring.length <= 3, onClick: () => set(ring.filter((_, n) => n !== i)) })),
+      ),
+    );
+    const last = ring[ring.length - 1] ?? [0, 0];
+    const first = ring[0] ?? [0, 0];
+    const middle: [number, number] = [(last[0] + first[0]) / 2, (last[1] + first[1]) / 2];
+    return h(
+      "div",
+      { class: "stack" },
+      h("div", { class: "table-wrap coordinate-table" }, h("table", { class: "table table-tight" }, h("thead", {}, h("tr", {}, h("th", {}, ""), h("th", {}, this.names[0]), h("th", {}, this.names[1]), h("th", {}, ""))), h("tbody", {}, ...rows))),
+      h("div", {}, button("Add a corner", { icon: "plus", kind: "button-sm", onClick: () => set([...ring, middle]) })),
+    );
+  }
+}

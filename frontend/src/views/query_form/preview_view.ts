@@ -1,0 +1,107 @@
+/** The answers a query would have given lately, on a small timeline and, through the caller, on the map. */
+
+import { IntervalsData, type Interval } from "../../data/intervals_data";
+import { detection, type Detection, type Feed } from "../../data/shapes";
+import { post } from "../../lib/api";
+import { button, empty, h, icon, replace } from "../../lib/dom";
+import { boolean, list, number, otherwise, record } from "../../lib/parse";
+import { formatNumber, formatSpan, type Zone } from "../../lib/time";
+import { kindName } from "../../lib/words";
+import { headline } from "../drawer_view";
+import { TimelineView } from "../timeline_view";
+
+const preview = record({ from: number, to: number, rows: number, truncated: otherwise(boolean, false), seconds: otherwise(number, 0), total: number, answers: list(detection) });
+const QUERY = "preview";
+
+export interface PreviewHandlers {
+  specification: () => Record<string, unknown>;
+  /** Evidence of the hovered or chosen answer, or of all of them. */
+  onShow: (rows: Detection[]) => void;
+  onFaults: (error: unknown) => void;
+}
+
+export class PreviewView {
+  readonly element: HTMLElement;
+  private readonly result = h("div", { class: "preview-result" });
+  private readonly run = button("Preview", { icon: "scan-search", kind: "button-primary", id: "run-preview", onClick: () => void this.ask() });
+  private readonly minutes = h("select", { class: "select select-sm", "aria-label": "How far back" }, ...[10, 30, 60].map((value) => h("option", { value }, `last ${value} min`)));
+  private request: AbortController | null = null;
+  private isStale = false;
+
+  constructor(
+    private readonly feed: Feed,
+    private readonly zone: Zone,
+    private readonly handlers: PreviewHandlers,
+  ) {
+    this.element = h("section", { class: "panel preview", "aria-label": "Preview" }, h("div", { class: "panel-head" }, h("h2", {}, "Preview"), this.minutes, this.run), this.result);
+    replace(this.result, empty("scan-search", "See it before you save it", "The preview runs this query over the last minutes of the feed, with the same engine that runs it live."));
+  }
+
+  /** The entries changed: the answers on show are those of an earlier question. */
+  changed(): void {
+    if (this.isStale || this.result.querySelector(".preview-summary") === null) return;
+    this.isStale = true;
+    this.result.classList.add("stale");
+    this.result.prepend(h("p", { class: "notice" }, icon("refresh-cw"), h("span", {}, "The query has changed since. Preview again.")));
+  }
+
+  private async ask(): Promise<void> {
+    this.request?.abort();
+    const request = new AbortController();
+    this.request = request;
+    this.run.disabled = true;
+    this.result.classList.remove("stale");
+    replace(this.result, h("div", { class: "stack panel-body", "aria-busy": "true" }, h("div", { class: "skeleton" }), h("div", { class: "skeleton" }), h("div", { class: "skeleton" })));
+    try {
+      this.show(await post("queries/preview", { feed: this.feed.name, specification: this.handlers.specification(), minutes: Number(this.minutes.value) }, preview, request.signal));
+    } catch (error) {
+      if (request.signal.aborted) return;
+      replace(this.result, empty("circle-alert", "No preview", "The query is not complete or not right yet: see the marked fields."));
+      this.handlers.onFaults(error);
+    } finally {
+      this.run.disabled = false;
+    }
+  }
+
+  private show(answer: ReturnType<typeof preview>): void {
+    this.isStale = false;
+    const rows = answer.answers.map((row) => ({ ...row, query: QUERY }));
+    const summary = this.summary(answer, rows);
+    if (rows.length === 0) {
+      replace(this.result, summary, empty("history", "No answer in this stretch", "Nothing matched in these minutes. Look further back, or make the region or the ranges wider."));
+      this.handlers.onShow([]);
+      return;
+    }
+    const data = new IntervalsData();
+    for (const row of rows) data.put(row);
+    const byId = new Map(rows.map((row) => [row.id, row]));
+    const of = (interval: Interval | null): Detection[] => (interval === null ? rows : interval.detections.flatMap((id) => byId.get(id) ?? []));
+    const wrap = h("div", { class: "preview-timeline" });
+    replace(this.result, summary, wrap);
+    const timeline = new TimelineView(wrap, this.feed.time, this.zone, {
+      onHover: (interval) => this.handlers.onShow(of(interval)),
+      onSelect: (interval) => timeline.setSelected(interval?.key ?? null),
+      onRange: () => timeline.setRange(null),
+      onWindow: (window) => timeline.setWindow(...window, answer.to),
+      describe: headline,
+    });
+    const pad = (answer.to - answer.from) * 0.02;
+    timeline.setRows([data.of(QUERY)], () => "This query", null);
+    timeline.setWindow(answer.from - pad, answer.to + pad, answer.to);
+    this.handlers.onShow(rows);
+  }
+
+  private summary(answer: ReturnType<typeof preview>, rows: Detection[]): HTMLElement {
+    const counts = new Map<string, number>();
+    for (const row of rows) counts.set(row.kind, (counts.get(row.kind) ?? 0) + 1);
+    const who = new Set(rows.flatMap((row) => row.entities)).size;
+    const badges = [...counts].map(([kind, count]) => h("span", { class: "badge badge-accent" }, `${formatNumber(count)} × ${kindName(kind).toLowerCase()}`));
+    return h(
+      "div",
+      { class: "preview-summary" },
+      h("p", {}, h("strong", { class: "preview-total num" }, formatNumber(answer.total)), ` answer${answer.total === 1 ? "" : "s"} for ${formatNumber(who)} entit${who === 1 ? "y" : "ies"}${answer.truncated ? "; the newest are shown" : ""}`),
+      h("div", { class: "row row-wrap" }, ...badges),
+      h("p", { class: "small faint num" }, `${formatSpan(answer.to - answer.from, this.feed.time)} of history, ${formatNumber(answer.rows)} events, ${answer.seconds.toFixed(1)} s`),
+    );
+  }
+}

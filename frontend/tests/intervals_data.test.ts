@@ -1,0 +1,134 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { IntervalsData, pair, type Interval } from "../src/data/intervals_data";
+import { detection, type Detection } from "../src/data/shapes";
+import { density, firstReaching, itemAt, makeRows, merge } from "../src/data/timeline_rows";
+import { detections } from "./strategies";
+
+function crossing(id: string, kind: string, start: number): Detection {
+  return detection({ id, query: 1, kind, entities: ["a"], value: null, start, end: start, evidence: [], detected_at: 0 });
+}
+
+function brief(one: Interval): string {
+  return `${one.kind} ${one.start}..${one.end ?? "open"} ${one.detections.join("+")}`;
+}
+
+const store = (rows: Iterable<Detection>): IntervalsData => {
+  const data = new IntervalsData();
+  for (const row of rows) data.put(row);
+  return data;
+};
+
+describe("stays from in and out", () => {
+  it("pairs each in with the next out and leaves the last one open", () => {
+    expect(pair([crossing("1", "in", 3), crossing("2", "out", 7), crossing("3", "in", 9)]).map(brief)).toEqual(["stay 3..7 1+2", "stay 9..open 3"]);
+  });
+
+  it("keeps an out whose in is older than the history as a mark", () => {
+    expect(pair([crossing("1", "out", 4), crossing("2", "in", 6)]).map(brief)).toEqual(["out 4..4 1", "stay 6..open 2"]);
+  });
+
+  it("orders an in and an out at one moment as the state before allows", () => {
+    expect(pair([crossing("1", "in", 5), crossing("2", "out", 5)]).map(brief)).toEqual(["stay 5..5 1+2"]);
+    expect(pair([crossing("1", "in", 2), crossing("2", "in", 5), crossing("3", "out", 5)]).map(brief)).toEqual(["stay 2..5 1+3", "stay 5..open 2"]);
+  });
+
+  it("uses every detection exactly once", () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(detections, { selector: (row) => row.id }), (rows) => {
+        const lane = rows.map((row) => ({ ...row, query: "1", entities: ["a"] }));
+        expect(pair(lane).flatMap((one) => one.detections).sort()).toEqual(lane.map((row) => row.id).sort());
+      }),
+    );
+  });
+});
+
+describe("the interval store", () => {
+  it("is the same however it came about", () => {
+    fc.assert(
+      fc.property(fc.array(detections, { maxLength: 14 }), (changes) => {
+        const grown = new IntervalsData();
+        const last = new Map<string, Detection>();
+        for (const row of changes) {
+          if (row.weight > 0) {
+            grown.put(row);
+            last.set(row.id, row);
+          } else {
+            grown.remove(row.id);
+            last.delete(row.id);
+          }
+          // Read in between, so that something is there to be out of date.
+          grown.of(row.query);
+        }
+        const fresh = store(last.values());
+        for (const query of ["1", "2"]) {
+          expect(grown.of(query).intervals.map(brief).sort()).toEqual(fresh.of(query).intervals.map(brief).sort());
+          expect([...grown.of(query).start]).toEqual([...fresh.of(query).start]);
+        }
+        for (const id of last.keys()) expect(grown.find(id)?.detections).toContain(id);
+      }),
+    );
+  });
+});
+
+describe("rows of the timeline", () => {
+  const rowsOf = (rows: Detection[]) => {
+    const columns = store(rows.filter((row) => row.weight > 0)).of("1");
+    return { columns, rows: makeRows([columns], { isExpanded: () => true, label: (query) => query, entities: null }) };
+  };
+
+  it("stands for every visible interval in exactly one rectangle", () => {
+    fc.assert(
+      fc.property(fc.array(detections, { maxLength: 14 }), fc.integer({ min: 0, max: 20 }), fc.integer({ min: 1, max: 40 }), (list, t0, span) => {
+        const { columns, rows } = rowsOf(list);
+        for (const row of rows) {
+          let total = 0;
+          merge(row, columns, t0, t0 + span, 60, 45, (left, right, _item, count) => {
+            expect(right).toBeGreaterThan(left);
+            total += count;
+          });
+          const visible = [...row.items].filter((i) => columns.start[i]! <= t0 + span && Math.max(Math.min(columns.end[i]!, 45), columns.start[i]!) >= t0);
+          expect(total).toBe(visible.length);
+        }
+      }),
+    );
+  });
+
+  it("counts the intervals over each pixel", () => {
+    fc.assert(
+      fc.property(fc.array(detections, { maxLength: 14 }), (list) => {
+        const { columns, rows } = rowsOf(list);
+        const row = rows[0];
+        fc.pre(row !== undefined);
+        const counts = new Int32Array(41);
+        const most = density(row, columns, 0, 40, 45, counts);
+        const naive = Array.from({ length: 40 }, (_, x) => [...row.items].filter((i) => Math.floor(columns.start[i]!) <= x && Math.floor(Math.min(columns.end[i]!, 45)) >= x).length);
+        expect([...counts.slice(0, 40)]).toEqual(naive);
+        expect(most).toBeGreaterThanOrEqual(Math.max(0, ...naive));
+      }),
+    );
+  });
+
+  it("finds what is under the pointer, and nothing that is not", () => {
+    fc.assert(
+      fc.property(fc.array(detections, { maxLength: 14 }), fc.integer({ min: 0, max: 45 }), (list, t) => {
+        const { columns, rows } = rowsOf(list);
+        for (const row of rows) {
+          const hit = itemAt(row, columns, t, 0, 50);
+          const inside = [...row.items].filter((i) => columns.start[i]! <= t && Math.min(columns.end[i]!, 50) >= t);
+          if (hit === null) expect(inside).toEqual([]);
+          else expect(inside).toContain(hit);
+        }
+      }),
+    );
+  });
+
+  it("starts at the first interval that reaches into the window", () => {
+    fc.assert(
+      fc.property(fc.array(detections, { maxLength: 14 }), fc.integer({ min: 0, max: 45 }), (list, t) => {
+        const { columns, rows } = rowsOf(list);
+        for (const row of rows) expect([...row.items].slice(0, firstReaching(row, t)).every((i) => columns.end[i]! < t)).toBe(true);
+      }),
+    );
+  });
+});

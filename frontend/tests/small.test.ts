@@ -1,0 +1,118 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { EntitiesData, PointGrid, TRAIL } from "../src/data/entities_data";
+import { fromSearch, noChoice, toSearch, type ViewState } from "../src/data/view_state";
+import { bounds, openRing, rings, withRing, type Ring } from "../src/lib/regions";
+import { axisLabel, axisStep, formatMoment, formatSpan, parseDuration, zoneOffset } from "../src/lib/time";
+
+describe("times", () => {
+  it("writes spans in their two largest units", () => {
+    expect([450, 61_000, 3_600_000, 90_061_000].map((span) => formatSpan(span, "ms"))).toEqual(["450 ms", "1 min 1 s", "1 h", "1 d 1 h"]);
+    expect(formatSpan(1, "ticks")).toBe("1 tick");
+  });
+
+  it("writes moments in the reader's zone, summer and winter", () => {
+    const summer = Date.UTC(2026, 6, 1, 22, 30);
+    expect(formatMoment(summer, "ms", "UTC")).toBe("1 Jul 2026, 22:30:00");
+    expect(formatMoment(summer, "ms", "Europe/Berlin")).toBe("2 Jul 2026, 00:30:00");
+    expect(zoneOffset(Date.UTC(2026, 0, 1), "ms", "Europe/Berlin")).toBe(3_600_000);
+    expect(formatMoment(1234, "ticks", "Europe/Berlin")).toBe("tick 1,234");
+  });
+
+  it("reads ISO durations of days to seconds and nothing else", () => {
+    expect(["PT3M", "P1DT2H", "PT0.5S", "90"].map(parseDuration)).toEqual([180_000, 93_600_000, 500, 90]);
+    expect(["P", "PT", "3 min", "P1M", ""].map(parseDuration)).toEqual([null, null, null, null, null]);
+  });
+
+  it("chooses round steps", () => {
+    expect([axisStep(700, "ms"), axisStep(40_000, "ms"), axisStep(130, "ticks")]).toEqual([1000, 60_000, 200]);
+    expect(axisLabel(Date.UTC(2026, 10, 21, 9, 5), 60_000, "ms", "UTC")).toBe("09:05");
+  });
+});
+
+const states: fc.Arbitrary<ViewState> = fc.record({
+  feed: fc.option(fc.string({ minLength: 1 })),
+  hidden: fc.array(fc.string({ minLength: 1 }), { maxLength: 3 }),
+  entities: fc.array(fc.string({ minLength: 1 }), { maxLength: 3 }),
+  detection: fc.option(fc.string({ minLength: 1 })),
+  range: fc.option(fc.tuple(fc.integer({ min: 0, max: 99 }), fc.integer({ min: 100, max: 999 }))),
+  window: fc.option(fc.tuple(fc.integer({ min: 0, max: 99 }), fc.integer({ min: 100, max: 999 }))),
+  span: fc.option(fc.integer({ min: 1, max: 10_000 })),
+  map: fc.option(fc.record({ x: fc.integer({ min: -180, max: 180 }), y: fc.integer({ min: -90, max: 90 }), zoom: fc.integer({ min: 0, max: 19 }) })),
+  mode: fc.constantFrom("timeline", "list"),
+});
+
+describe("the address", () => {
+  it("brings every choice back", () => {
+    fc.assert(
+      fc.property(states, (state) => {
+        expect(fromSearch(toSearch(state))).toEqual(state);
+      }),
+    );
+  });
+
+  it("leaves out what is malformed and keeps the rest", () => {
+    expect(fromSearch("?feed=city&range=9~3&window=a~b&at=1~2&span=-4&view=pie")).toEqual(noChoice("city"));
+  });
+});
+
+describe("regions", () => {
+  const corners = fc.array(fc.tuple(fc.integer({ min: -20, max: 20 }), fc.integer({ min: -20, max: 20 })), { minLength: 3, maxLength: 6 });
+
+  it("opens and closes rings without losing a corner", () => {
+    fc.assert(
+      fc.property(corners, (ring) => {
+        const first = ring[0]!;
+        const last = ring[ring.length - 1]!;
+        fc.pre(first[0] !== last[0] || first[1] !== last[1]);
+        expect(openRing(withRing({ type: "Polygon", coordinates: [[]] }, ring))).toEqual(ring);
+      }),
+    );
+  });
+
+  it("keeps holes when the outer ring changes", () => {
+    const hole: Ring = [[1, 1], [2, 1], [2, 2], [1, 1]];
+    const changed = withRing({ type: "Polygon", coordinates: [[[0, 0], [9, 0], [9, 9], [0, 0]], hole] }, [[0, 0], [8, 0], [8, 8]]);
+    expect(rings(changed, true)[1]).toEqual(hole);
+  });
+
+  it("gives a circle its radius in metres on the globe and in units on a plan", () => {
+    const [w, s, e, n] = bounds({ center: [10, 60], radius: 1000 }, true)!;
+    expect((n - s) * 111_319.49).toBeCloseTo(2000, 0);
+    expect((e - w) / (n - s)).toBeCloseTo(2, 1);
+    expect(bounds({ center: [5, 5], radius: 2 }, false)).toEqual([3, 3, 7, 7]);
+  });
+});
+
+describe("entities", () => {
+  it("keeps the last places of each, oldest first, and the heading of the last move", () => {
+    const data = new EntitiesData((x, y) => [x, -y]);
+    for (let t = 0; t < TRAIL + 5; t++) data.put(["a", t, 0, t]);
+    data.put(["a", 0, 0, 3]);
+    const places: number[] = [];
+    data.eachTrailPoint(0, (x) => places.push(x));
+    expect(places).toEqual(Array.from({ length: TRAIL }, (_, i) => i + 5));
+    expect(data.heading[0]).toBe(0);
+    data.put(["a", TRAIL + 4, 1, 99]);
+    expect(data.heading[0]).toBeCloseTo(-Math.PI / 2);
+  });
+
+  it("grows past its first size", () => {
+    const data = new EntitiesData((x, y) => [x, y]);
+    for (let i = 0; i < 1000; i++) data.put([`e${i}`, i, i, 0]);
+    expect([data.count, data.px[999], data.indexOf("e500")]).toEqual([1000, 999, 500]);
+  });
+
+  it("finds every point within a cell's width", () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.integer({ min: -30, max: 60 }), fc.integer({ min: -30, max: 60 })), { maxLength: 20 }), fc.tuple(fc.integer({ min: -10, max: 50 }), fc.integer({ min: -10, max: 50 })), (points, [x, y]) => {
+        const grid = new PointGrid(12);
+        points.forEach(([px, py], i) => grid.add(i, px, py));
+        const near = new Set(grid.near(x, y));
+        points.forEach(([px, py], i) => {
+          if (Math.hypot(px - x, py - y) <= 12) expect(near.has(i)).toBe(true);
+        });
+      }),
+    );
+  });
+});

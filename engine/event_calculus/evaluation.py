@@ -57,7 +57,7 @@ class Memory:
 class Bounds:
     """Times of a window: ticks > `low` and <= `query_time` count; `next_low` is where the next window's `low` will be.
 
-    `first` is low + tick. `initial`: the window starts at or before 0, so `initially` applies.
+    `first` is low + tick. `initial`: `initially` applies here, because the window starts at or before 0.
     """
 
     query_time: int
@@ -101,7 +101,8 @@ class Evaluation:
         if node.kind == "event":
             self.world.events[node.name, node.arity] = self._event(node)
         elif node.kind == "simple":
-            self.fluents[node], self.kept.simple[node] = self._simple(node)
+            table, self.kept.simple[node] = self._simple(node)
+            self.fluents[node] = self.joined(f"simple {node.name}/{node.arity}", table) if self._ends_at_edge else table
         else:
             self.fluents[node] = self.joined(f"fluent {node.name}/{node.arity}={node.value}", self._derived(node))
 
@@ -388,13 +389,34 @@ class Evaluation:
 
     def joined(self, name: str, table: FluentTable) -> FluentTable:
         """The table with the true starts of intervals that go on from before the window; remembers them for the next one."""
-        return FluentTable(table.keys, self._with_true_starts(name, table.keys, table.lists))
+        table = FluentTable(table.keys, self._with_true_starts(name, table.keys, table.lists))
+        return self._with_ended(name, table) if self._ends_at_edge else table
+
+    @property
+    def _ends_at_edge(self) -> bool:
+        """Whether an interval that ends with the tick before the window has its end event in the window."""
+        return self.exact and self.world.start_offset == 0
+
+    def _with_ended(self, name: str, table: FluentTable) -> FluentTable:
+        """Adds intervals that held before the window's first tick and do not go on: their end falls on that tick."""
+        held = self.memory.held.get(name)
+        if held is None or not len(held.start):
+            return table
+        going_on = np.unique(table.lists.owners()[(table.lists.s <= self.bounds.low) & (table.lists.e > self.bounds.low)])
+        at = locate([key[going_on] for key in table.keys], held.keys)
+        ended = at < 0
+        n = int(ended.sum())
+        if not n:
+            return table
+        before = Intervals(np.arange(n + 1), held.start[ended], np.full(n, self.bounds.first))
+        return self._merged([(table.keys, table.lists), (tuple(key[ended] for key in held.keys), before)], len(table.keys))
 
     def _with_true_starts(self, name: str, keys: tuple[Ints, ...], lists: Intervals) -> Intervals:
         held = self.memory.held.get(name)
         if held is not None and len(held.start) and lists.lists:
             lists = self._restored(held, keys, lists)
         crossing = (lists.s <= self.bounds.next_low) & (lists.e > self.bounds.next_low)
+        self.kept.held.pop(name, None)
         if crossing.any():
             owners = lists.owners()[crossing]
             self.kept.held[name] = Held(tuple(key[owners] for key in keys), lists.s[crossing])
@@ -479,8 +501,6 @@ class _Points:
     def table(self, carry: SimpleCarry | None) -> tuple[FluentTable, SimpleCarry]:
         evaluation = self.evaluation
         bounds, world = evaluation.bounds, evaluation.world
-        if bounds.initial:
-            carry = None
         deadlines = evaluation.plan.deadlines.get(self.node, ())
         keys, groups = self._groups(carry)
         n = len(groups)
@@ -509,6 +529,10 @@ class _Points:
         for arguments, value, t, _ in self.exact:
             group = locate(keys, arguments) if keys else np.zeros(len(t), np.int64)
             self._append(owners, times, values, kinds, group, t, value, 0)
+        for arguments, value in self._initially():
+            # What holds at 0 was initiated one tick before.
+            group = locate(keys, arguments) if keys else np.zeros(len(value), np.int64)
+            self._append(owners, times, values, kinds, group, np.full(len(value), -self.evaluation.world.tick), value, 0)
         numbers = np.arange(n)
         for columns, loose_value, t, start in self.loose:
             bound = [place for place, column in enumerate(columns) if column is not None]
@@ -536,12 +560,6 @@ class _Points:
             value[at] = np.where(carry.value >= 0, values.local(carry.value), -1)
             start[at] = carry.start
             due[at] = carry.due
-        for initial_keys, initial_values in self._initially():
-            at = locate(keys, initial_keys) if keys else np.zeros(len(initial_values), np.int64)
-            value[at] = values.local(initial_values)
-            for place, deadline in enumerate(deadlines):
-                mine = initial_values == self._code(deadline.before)
-                due[at[mine], place] = deadline.delay - self.evaluation.world.tick
         return inertia.Carry(value, start, due)
 
     def _stated(self, keys: tuple[Ints, ...], runs: inertia.Runs, values: _Values) -> FluentTable:

@@ -14,14 +14,14 @@ References: [dRTEC] 2 (windowing); CONTRACT 2.6; CAVIAR definitions 1, rules 1, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from engine.event_calculus import spatial
 from engine.event_calculus.conditions import World, as_symbols
 from engine.event_calculus.evaluation import Bounds, Evaluation, Held, Memory, SimpleCarry
-from engine.event_calculus.intervals import INF, Intervals, Ints, amalgamate, gather, keep, runs, union
+from engine.event_calculus.intervals import INF, Bools, Intervals, Ints, amalgamate, gather, keep, runs, union
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import EVENT, INTERVALS, POINTS
 from engine.event_calculus.syntax import Fact, Indicator
@@ -56,10 +56,10 @@ class InputRows:
     t: Ints
     end: Ints
     arrived: Ints
-    x: np.ndarray
-    y: np.ndarray
+    x: Column
+    y: Column
 
-    def take(self, picked: np.ndarray) -> InputRows:
+    def take(self, picked: Ints | Bools | slice) -> InputRows:
         return InputRows(tuple(column[picked] for column in self.columns), self.t[picked], self.end[picked], self.arrived[picked], self.x[picked], self.y[picked])
 
     @staticmethod
@@ -75,29 +75,25 @@ class InputRows:
 
 @dataclass
 class WindowState:
-    """Everything a query remembers between two query times. `last_query` is the last one decided (NEVER: none)."""
+    """Everything a query remembers between two query times.
+
+    `rows` have arrived by the last query time, `waiting` after it; `first_time` is the t of the first row that came; `last_query` is
+    the last query time decided; `clock` the feed's clock. NEVER stands for none. `idle` counts query times without rows in a row.
+    """
 
     symbols: Symbols
     rows: dict[Indicator, list[InputRows]] = field(default_factory=dict)
+    waiting: dict[Indicator, list[InputRows]] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)
     answers: dict[str, FluentTable] = field(default_factory=dict)
     instants: dict[str, Table] = field(default_factory=dict)
     last_query: int = NEVER
     clock: int = NEVER
-    first_time: int = -NEVER
+    first_time: int = NEVER
+    idle: int = 0
     windows: int = 0
     pairs_examined: int = 0
     groundings: int = 0
-
-
-@dataclass(frozen=True)
-class Fluents:
-    """Intervals of one output: `keys` are arguments and value, interval i has the key rows owner[i]."""
-
-    name: str
-    keys: tuple[Ints, ...]
-    s: Ints
-    e: Ints
 
 
 @dataclass(frozen=True)
@@ -111,6 +107,19 @@ class Change:
     weight: Ints
 
 
+@dataclass(frozen=True)
+class Decision:
+    """What one query time brought: the changes, and the answers as they stood then, forgotten parts of this window included.
+
+    `answers` and `instants` are by "name/arity".
+    """
+
+    query_time: int
+    changes: list[Change]
+    answers: Mapping[str, FluentTable]
+    instants: Mapping[str, Table]
+
+
 class Windows:
     """Evaluates one query over its windows. Immutable: everything that changes is in the WindowState."""
 
@@ -121,7 +130,6 @@ class Windows:
         self.areas = dict(areas or {})
         self.position_names = {declared.position for declared in plan.program.spatial}
         self._output_nodes = {name: [node for node in plan.nodes if node.name == name] for name in outputs}
-        self.last_answers: dict[str, FluentTable] = {}
         self._facts_cache: tuple[int, dict[Indicator, Table]] | None = None
 
     def initial(self) -> WindowState:
@@ -134,13 +142,42 @@ class Windows:
         step, origin = self.settings.step, self.settings.origin
         return origin + -(-(moment - origin) // step) * step
 
-    def due(self, state: WindowState) -> Iterator[int]:
-        """Query times that the clock has passed and that are not decided; windows without any row to see are not visited."""
-        while state.first_time != -NEVER:
-            query_time = self.query_after(state.first_time) if state.last_query == NEVER else state.last_query + self.settings.step
-            if query_time >= state.clock:
-                return
-            yield query_time
+    def take(self, state: WindowState, rows: Mapping[Indicator, InputRows], first_time: int, clock: int) -> None:
+        """Rows that have come; `first_time` is the t of the first of them in order of arrival (NEVER: there is none)."""
+        for indicator, part in rows.items():
+            state.waiting.setdefault(indicator, []).append(part)
+        if state.first_time == NEVER:
+            state.first_time = first_time
+        state.clock = max(state.clock, clock)
+
+    def advance(self, state: WindowState) -> Iterator[Decision]:
+        """Decides the query times that the clock has passed, in order."""
+        while state.first_time != NEVER and (query_time := self.next_query(state)) < state.clock:
+            yield self.decide(state, query_time)
+
+    def conclude(self, state: WindowState, last: int) -> Iterator[Decision]:
+        """At the end of the input, `last` being its last time: the query times left, up to the first >= last.
+
+        That one is not final: should the input go on, it is decided again.
+        """
+        state.clock = max(state.clock, last)
+        yield from self.advance(state)
+        if state.first_time != NEVER:
+            yield self.decide(state, self.next_query(state), commit=False)
+
+    def next_query(self, state: WindowState) -> int:
+        """The query time to decide next; stretches in which nothing can change are passed over."""
+        if state.last_query == NEVER:
+            return self.query_after(state.first_time)
+        following = state.last_query + self.settings.step
+        if state.idle < 2 or any(name.startswith("rule") for name in state.memory.held) or self._deadline_set(state):
+            return following
+        arrivals = [int(part.arrived.min()) for parts in state.waiting.values() for part in parts if len(part)]
+        return max(following, self.query_after(min([*arrivals, state.clock])))
+
+    @staticmethod
+    def _deadline_set(state: WindowState) -> bool:
+        return any((carry.due < INF).any() for carry in state.memory.simple.values())
 
     # -- one window ----------------------------------------------------------------------------------------------
 
@@ -159,6 +196,9 @@ class Windows:
         """All fluents and events of the window that ends at `query_time`, and what it leaves to the next; `state` is not changed."""
         bounds = self.bounds(query_time)
         settings = self.settings
+        if bounds.initial and state.last_query != NEVER and -settings.tick <= bounds.low:
+            # What held at 0 has been initiated in an earlier window and is carried.
+            bounds = replace(bounds, initial=False)
         edge_after = bounds.low if settings.exact else bounds.low - 1
         offset = settings.tick if settings.dialect == "rtec" else 0
         if offset == 0:
@@ -178,6 +218,7 @@ class Windows:
         """Rows of the window that have arrived: (Q - W, Q], and with exact edges those of the tick before that counted before."""
         counted = {}
         begin = bounds.query_time - self.settings.window
+        self._admit(state, bounds.query_time)
         for indicator, parts in state.rows.items():
             rows = InputRows.together(parts)
             state.rows[indicator] = [rows]
@@ -189,7 +230,22 @@ class Windows:
             counted[indicator] = rows if picked.all() else rows.take(picked)
         return counted
 
+    @staticmethod
+    def _admit(state: WindowState, query_time: int) -> None:
+        """Moves what has arrived by `query_time` from the waiting rows to the rows."""
+        for indicator, parts in state.waiting.items():
+            rows = InputRows.together(parts)
+            if np.any(rows.arrived[1:] < rows.arrived[:-1]):
+                rows = rows.take(np.argsort(rows.arrived, kind="stable"))
+            split = int(np.searchsorted(rows.arrived, query_time, "right"))
+            if split:
+                state.rows.setdefault(indicator, []).append(rows.take(slice(0, split)))
+            state.waiting[indicator] = [rows.take(slice(split, None))]
+
     def _inputs(self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows], state: WindowState) -> None:
+        for indicator, kind in self.plan.program.inputs.items():
+            if kind == POINTS and indicator not in counted:
+                evaluation.inputs[indicator] = self._continued(evaluation, indicator, no_fluent(indicator[1] + 1))
         for indicator, rows in counted.items():
             kind = self.plan.program.inputs.get(indicator, EVENT)
             if kind == EVENT:
@@ -345,8 +401,8 @@ class Windows:
 
     # -- answers -------------------------------------------------------------------------------------------------
 
-    def decide(self, state: WindowState, query_time: int, *, commit: bool = True) -> list[Change]:
-        """Evaluates the window, brings the stored answers up to date and returns what changed.
+    def decide(self, state: WindowState, query_time: int, *, commit: bool = True) -> Decision:
+        """Evaluates the window, brings the stored answers up to date and tells what changed.
 
         Without `commit` the answers are brought up to date but the stream is not moved on: the same query time will be decided again.
         """
@@ -358,13 +414,15 @@ class Windows:
                 changes += self._fluent_changes(state, f"{name}/{arity}", name, table, bounds)
             for arity, instants in self._current_events(evaluation, name).items():
                 changes += self._event_changes(state, f"{name}/{arity}", name, instants, bounds)
-        self.last_answers = dict(state.answers)
+        decision = Decision(query_time, changes, dict(state.answers), dict(state.instants))
         if commit:
+            quiet = not changes and not any(len(part) for parts in state.rows.values() for part in parts)
+            state.idle = state.idle + 1 if quiet else 0
             state.memory = memory
             state.last_query = query_time
             state.windows += 1
             self._forget(state, bounds)
-        return changes
+        return decision
 
     def _current(self, evaluation: Evaluation, name: str) -> dict[int, FluentTable]:
         parts: dict[int, list[FluentTable]] = {}
@@ -478,4 +536,4 @@ def _difference(name: str, before: FluentTable, after: FluentTable) -> list[Chan
     return [Change(name, keys, s, e, np.concatenate((np.full(int(gone.sum()), -1), np.full(int(come.sum()), 1))))]
 
 
-__all__ = ["Change", "Fluents", "Held", "InputRows", "Settings", "SimpleCarry", "WindowState", "Windows", "revised"]
+__all__ = ["Change", "Held", "InputRows", "Settings", "SimpleCarry", "WindowState", "Windows", "revised"]

@@ -1,0 +1,222 @@
+"""The family under the engine's contract: rows go by query to where its windows are kept.
+
+The keyed stage drops what no program reads and stamps each row with the feed's clock at its arrival. Query times are the windows' own
+timers: a window ends when the clock has passed it, and it sees the rows that had arrived by then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.event_calculus.inputs import VALUE, read_rows
+from engine.event_calculus.intervals import INF
+from engine.event_calculus.specification import CalculusSpecification
+from engine.event_calculus.storage import dump_state, load_state
+from engine.event_calculus.tables import Symbols
+from engine.event_calculus.windows import NEVER, Change, Windows, WindowState
+from engine.model.batch import CLOCK, EVENT, SEQ, TIME, TIME_END, Batch, X, Y
+from engine.model.changes import CHANGES, concat
+from engine.model.feed import Feed
+from engine.operator import ROUTE, Delivery, Operator, Output, RegisteredQuery, Stage
+
+ARRIVED = "arrived"
+"""Column (int64) of emitted rows: the feed's clock once the row had come."""
+_SMALLEST = -(1 << 62)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """One query ready to run; `route` is the same in every index that holds the query."""
+
+    query: RegisteredQuery
+    specification: CalculusSpecification
+    windows: Windows
+    route: int
+    names: pa.Array
+
+    def take(self, state: WindowState, rows: pa.RecordBatch) -> None:
+        """Emitted rows of this query into its windows; the row without an event tells only the clock."""
+        arrived = np.asarray(rows.column(ARRIVED))
+        seq, t = np.asarray(rows.column(SEQ)), np.asarray(rows.column(TIME))
+        real = np.flatnonzero(np.asarray(rows.column(EVENT).is_valid()))
+        first = int(t[real[np.argmin(seq[real])]]) if len(real) else NEVER
+        read = read_rows(rows, arrived, self.specification.inputs, state.symbols, self.windows.settings.tick)
+        self.windows.take(state, read, first, int(arrived.max()))
+
+
+@dataclass(frozen=True)
+class CalculusIndex:
+    """All calculus queries of a feed. `columns` are those that any of them reads."""
+
+    queries: tuple[Compiled, ...]
+    columns: tuple[str, ...]
+
+
+@dataclass
+class KeyedState:
+    """The greatest t seen by this partition, for feeds whose rows carry no clock."""
+
+    clock: int = _SMALLEST
+
+
+class RoutingStage(Stage[CalculusIndex, KeyedState]):
+    """Rows that a query reads, marked with its route, and one empty row for each query that tells the clock."""
+
+    def initial(self, index: CalculusIndex) -> KeyedState:
+        return KeyedState()
+
+    def step(self, index: CalculusIndex, state: KeyedState, batch: Batch, watermark: int) -> Output[KeyedState]:
+        if not len(batch) or not index.queries:
+            return Output(state)
+        arrived = _arrivals(batch, state)
+        names = batch.column(EVENT)
+        parts = []
+        for compiled in index.queries:
+            if pa.types.is_null(names.type):
+                wanted = np.full(len(batch), "position" in compiled.names.to_pylist())
+            else:
+                wanted = np.asarray(pc.is_in(names, value_set=compiled.names).fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
+            if compiled.specification.where:
+                wanted = wanted & compiled.specification.where.mask(batch)
+            came = arrived
+            if compiled.specification.arrival is not None:
+                given = pc.fill_null(batch.column(compiled.specification.arrival).cast(pa.int64()), _SMALLEST)
+                came = np.maximum(arrived, np.asarray(given))
+            parts.append(_marked(index, batch, np.flatnonzero(wanted), came, compiled.route))
+        return Output(state, emitted=parts[0] if len(parts) == 1 else pa.concat_batches(parts))
+
+    def migrate(self, index: CalculusIndex, parts: Sequence[tuple[CalculusIndex, KeyedState]]) -> KeyedState:
+        return KeyedState(max((state.clock for _, state in parts), default=_SMALLEST))
+
+    def dump(self, index: CalculusIndex, state: KeyedState) -> bytes:
+        return str(state.clock).encode()
+
+    def load(self, index: CalculusIndex, data: bytes) -> KeyedState:
+        return KeyedState(int(data))
+
+
+def _arrivals(batch: Batch, state: KeyedState) -> npt.NDArray[np.int64]:
+    """The feed's clock once each row had come: the greatest t up to and including it."""
+    t = np.asarray(batch.t)
+    if batch.has(CLOCK):
+        clock = np.asarray(pc.fill_null(batch.column(CLOCK).cast(pa.int64()), _SMALLEST))
+    else:
+        clock = np.maximum.accumulate(np.concatenate((np.array([state.clock]), t)))[:-1]
+    arrived = np.maximum(clock, t)
+    state.clock = max(state.clock, int(arrived.max()))
+    return arrived
+
+
+def _marked(index: CalculusIndex, batch: Batch, picked: npt.NDArray[np.int64], arrived: npt.NDArray[np.int64], route: int) -> pa.RecordBatch:
+    """The picked rows and a last one that has only the clock."""
+    n = len(picked) + 1
+    positions = pa.array(np.append(picked, 0), mask=np.append(np.zeros(n - 1, np.bool_), True))
+    columns = {name: batch.rows.column(name).take(positions) for name in index.columns if batch.has(name)}
+    last = int(np.argmax(arrived))
+    columns[TIME] = pa.array(np.append(batch.t[picked], batch.t[last]))
+    columns[SEQ] = pa.array(np.append(batch.seq[picked], batch.seq[last]))
+    columns[ARRIVED] = pa.array(np.append(arrived[picked], arrived[last]))
+    columns[ROUTE] = pa.array(np.full(n, route))
+    if EVENT not in columns:
+        columns[EVENT] = pa.array(["position"] * (n - 1) + [None], pa.string())
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+class WindowStage(Stage[CalculusIndex, list[WindowState]]):
+    """The windows of the queries whose route leads here; `state[i]` belongs to `index.queries[i]`."""
+
+    def initial(self, index: CalculusIndex) -> list[WindowState]:
+        return [compiled.windows.initial() for compiled in index.queries]
+
+    def step(self, index: CalculusIndex, state: list[WindowState], batch: Batch, watermark: int) -> Output[list[WindowState]]:
+        found = []
+        routes = np.asarray(batch.rows.column(ROUTE)) if len(batch) else np.empty(0, np.int64)
+        for position, (compiled, own) in enumerate(zip(index.queries, state, strict=True)):
+            mine = np.flatnonzero(routes == compiled.route)
+            if len(mine):
+                compiled.take(own, batch.rows if len(mine) == len(batch) else batch.rows.take(pa.array(mine)))
+                decided = compiled.windows.advance(own)
+            elif not len(batch) and watermark > own.clock != NEVER:
+                # No partition had a row in this step, so the input has ended (or only its clock went on): nothing before is to come.
+                decided = compiled.windows.conclude(own, watermark - 1)
+            else:
+                continue
+            found += [changes_of(position, change, own.symbols) for decision in decided for change in decision.changes]
+        return Output(state, changes=concat(found))
+
+    def migrate(self, index: CalculusIndex, parts: Sequence[tuple[CalculusIndex, list[WindowState]]]) -> list[WindowState]:
+        known = {compiled.query.key: own for old, state in reversed(parts) for compiled, own in zip(old.queries, state, strict=True)}
+        return [known.get(compiled.query.key) or compiled.windows.initial() for compiled in index.queries]
+
+    def dump(self, index: CalculusIndex, state: list[WindowState]) -> bytes:
+        return dump_state(state)
+
+    def load(self, index: CalculusIndex, data: bytes) -> list[WindowState]:
+        return load_state(data)
+
+    def check(self, index: CalculusIndex, state: list[WindowState]) -> None:
+        assert len(state) == len(index.queries)
+        for own in state:
+            for table in own.answers.values():
+                table.check()
+
+    def counters(self, index: CalculusIndex, state: list[WindowState]) -> Mapping[str, int]:
+        rows = [part for own in state for parts in (*own.rows.values(), *own.waiting.values()) for part in parts]
+        return {
+            "windows": sum(own.windows for own in state),
+            "pairs_examined": sum(own.pairs_examined for own in state),
+            "groundings": sum(own.groundings for own in state),
+            "events_kept": sum(len(part) for part in rows),
+        }
+
+
+def changes_of(position: int, change: Change, symbols: Symbols) -> pa.RecordBatch:
+    """CHANGES rows of one output: the arguments are the entities, the last key of a fluent is its value."""
+    n = len(change.s)
+    names = pa.array(symbols.names, pa.string())
+    keys = change.keys if change.e is None else change.keys[:-1]
+    flat = np.stack(keys, axis=1).reshape(-1) if keys else np.empty(0, np.int64)
+    end = change.s if change.e is None else change.e
+    columns = [
+        pa.array(np.full(n, position), pa.int32()),
+        pa.array([change.name] * n, pa.string()),
+        pa.ListArray.from_arrays(pa.array(np.arange(n + 1) * len(keys), pa.int32()), names.take(pa.array(flat))),
+        pa.nulls(n, pa.string()) if change.e is None else names.take(pa.array(change.keys[-1])),
+        pa.nulls(n, pa.float64()),
+        pa.array(change.s, pa.int64()),
+        pa.array(end, pa.int64(), mask=end == INF),
+        pa.nulls(n, CHANGES.field("evidence").type),
+        pa.array(change.weight, pa.int8()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=CHANGES)
+
+
+class CalculusOperator(Operator[CalculusIndex]):
+    """Family `calculus` ([dRTEC]; CONTRACT 2.6)."""
+
+    families: ClassVar[tuple[str, ...]] = ("calculus",)
+    delivery: ClassVar[Delivery] = Delivery.ARRIVAL
+    keyed = RoutingStage()
+    relational = WindowStage()
+
+    def compile(self, queries: Sequence[RegisteredQuery], feed: Feed) -> CalculusIndex:
+        compiled = tuple(_compiled(query) for query in queries)
+        columns = {EVENT, TIME_END, VALUE, X, Y}
+        for one in compiled:
+            columns |= {column for spec in one.specification.inputs for column in spec.columns}
+        return CalculusIndex(compiled, tuple(sorted(columns)))
+
+
+def _compiled(query: RegisteredQuery) -> Compiled:
+    specification: CalculusSpecification = query.specification
+    windows = Windows(specification.plan, specification.settings, specification.outputs, specification.areas)
+    digest = hashlib.blake2b(f"{query.version}:{query.id}".encode(), digest_size=7).digest()
+    return Compiled(query, specification, windows, int.from_bytes(digest, "big"), pa.array([spec.name for spec in specification.inputs], pa.string()))

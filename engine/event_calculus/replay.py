@@ -1,0 +1,95 @@
+"""Each window's own answer, as RTEC prints it: for `backtest --windows` and for comparison with RTEC's files.
+
+The hook for the command: one WindowReplay for each calculus query; `take` the accepted rows of each batch, `finish` at the end, write the
+tables one after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from engine.event_calculus.intervals import Ints
+from engine.event_calculus.operator import CalculusIndex, CalculusOperator
+from engine.event_calculus.windows import Decision, WindowState
+from engine.model.batch import Batch, EntityDictionary
+from engine.model.feed import Feed
+from engine.operator import RegisteredQuery
+
+WINDOW_ANSWERS = pa.schema(
+    [
+        pa.field("query", pa.string(), nullable=False),
+        pa.field("query_time", pa.int64(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("entities", pa.list_(pa.string()), nullable=False),
+        pa.field("value", pa.string()),
+        pa.field("start", pa.int64(), nullable=False),
+        pa.field("end", pa.int64(), nullable=False),
+    ]
+)
+"""An interval is clipped to [Q - W + 1, Q + 1) of its query time Q and window W; an event has start = end."""
+
+
+class WindowReplay:
+    """Evaluates one calculus query beside the others and tells every window's answer.
+
+    Rows come with the columns of the feed, `seq` and `clock`, in order of seq, late rows and duplicates left out.
+    """
+
+    def __init__(self, query: RegisteredQuery, feed: Feed) -> None:
+        operator = CalculusOperator()
+        self._operator = operator
+        self._index: CalculusIndex = operator.compile([query], feed)
+        self._keyed = operator.keyed.initial(self._index)
+        self._state: WindowState = operator.relational.initial(self._index)[0]
+        self._dictionary = EntityDictionary()
+        self._last = -1
+
+    def take(self, rows: pa.RecordBatch) -> Iterator[pa.Table]:
+        """The answers of all windows that end with these rows."""
+        if not rows.num_rows:
+            return
+        emitted = self._operator.keyed.step(self._index, self._keyed, Batch(rows, self._dictionary), 0).emitted
+        assert emitted is not None
+        compiled = self._index.queries[0]
+        compiled.take(self._state, emitted)
+        for decision in compiled.windows.advance(self._state):
+            yield self._table(decision)
+
+    def finish(self) -> Iterator[pa.Table]:
+        """The windows left at the end of the input, up to the first query time >= the last row's."""
+        for decision in self._index.queries[0].windows.conclude(self._state, self._state.clock):
+            yield self._table(decision)
+
+    def _table(self, decision: Decision) -> pa.Table:
+        settings = self._index.queries[0].windows.settings
+        low, high = decision.query_time - settings.window + 1, decision.query_time + 1
+        parts = [WINDOW_ANSWERS.empty_table()]
+        for name, table in decision.answers.items():
+            s, e = np.maximum(table.lists.s, low), np.minimum(table.lists.e, high)
+            kept = s < e
+            owner = table.lists.owners()[kept]
+            keys = [key[owner] for key in table.keys]
+            parts.append(self._rows(decision, name, keys[:-1], keys[-1], s[kept], e[kept]))
+        for name, instants in decision.instants.items():
+            assert instants.t is not None
+            kept = (instants.t >= low) & (instants.t < high)
+            parts.append(self._rows(decision, name, [column[kept] for column in instants.columns], None, instants.t[kept], instants.t[kept]))
+        return pa.concat_tables(parts)
+
+    def _rows(self, decision: Decision, name: str, keys: list[Ints], value: Ints | None, start: Ints, end: Ints) -> pa.Table:
+        n = len(start)
+        names = pa.array(self._state.symbols.names, pa.string())
+        flat = np.stack(keys, axis=1).reshape(-1) if keys else np.empty(0, np.int64)
+        columns = [
+            pa.array([self._index.queries[0].query.id] * n, pa.string()),
+            pa.array(np.full(n, decision.query_time)),
+            pa.array([name.rpartition("/")[0]] * n, pa.string()),
+            pa.ListArray.from_arrays(pa.array(np.arange(n + 1) * len(keys), pa.int32()), names.take(pa.array(flat))),
+            pa.nulls(n, pa.string()) if value is None else names.take(pa.array(value)),
+            pa.array(start),
+            pa.array(end),
+        ]
+        return pa.Table.from_arrays(columns, schema=WINDOW_ANSWERS)

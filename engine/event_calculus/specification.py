@@ -1,0 +1,152 @@
+"""Specifications of the family `calculus` (CONTRACT 2.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.event_calculus.inputs import InputSpec, default_columns
+from engine.event_calculus.parser import ProgramRefused
+from engine.event_calculus.plan import Plan
+from engine.event_calculus.program import EVENT, INTERVALS, POINTS, Program, compile_text
+from engine.event_calculus.syntax import Indicator
+from engine.event_calculus.windows import Settings
+from engine.model.conditions import Conditions
+from engine.model.faults import unknown_name
+from engine.model.feed import ColumnType, Crs
+from engine.model.region import Region
+from engine.specification import COMMON_KEYS, Context
+
+KINDS = {"points": POINTS, "intervals": INTERVALS}
+MAX_INPUTS = 500
+
+
+@dataclass(frozen=True, eq=False)
+class CalculusSpecification:
+    """A checked program with its inputs, outputs and windows. `arrival` names a column that tells when a row arrived, or is null."""
+
+    name: str
+    where: Conditions
+    text: str
+    program: Program
+    plan: Plan
+    settings: Settings
+    inputs: tuple[InputSpec, ...]
+    outputs: tuple[str, ...]
+    areas: Mapping[str, Region] = field(default_factory=dict)
+    arrival: str | None = None
+
+
+def check(document: Mapping[str, Any], context: Context) -> CalculusSpecification | None:
+    """The checked specification; faults of the program have the pointer /program and name line and column."""
+    context.object(
+        document, required=["program", "window", "step"],
+        optional=[*COMMON_KEYS, "outputs", "origin", "dialect", "edge", "grounding", "inputs", "arrival"],
+    )  # fmt: skip
+    where = context.at("where").where(document["where"]) if "where" in document else Conditions()
+    settings = _settings(document, context)
+    declared = _inputs(document.get("inputs", {}), context.at("inputs"))
+    if "grounding" in document:
+        context.at("grounding").choice(document["grounding"], ("dynamic",))
+    arrival = context.at("arrival").column(document["arrival"], kinds=(ColumnType.INT,)) if "arrival" in document else None
+    text = document.get("program")
+    if not isinstance(text, str):
+        if "program" in document:
+            context.at("program").fault("must be the text of a program")
+        return None
+    program = _program(text, declared, context)
+    if program is None:
+        return None
+    inputs = _all_inputs(program, declared, context.at("inputs"))
+    outputs = _outputs(document, program, context)
+    areas = _areas(program, context)
+    if settings is None:
+        return None
+    return CalculusSpecification(str(document.get("name", "")), where, text, program, Plan(program), settings, inputs, outputs, areas, arrival)
+
+
+def _settings(document: Mapping[str, Any], context: Context) -> Settings | None:
+    window = context.at("window").duration(document["window"], least=1) if "window" in document else None
+    step = context.at("step").duration(document["step"], least=1) if "step" in document else None
+    origin = context.at("origin").integer(document["origin"]) if "origin" in document else 0
+    dialect = context.at("dialect").choice(document["dialect"], ("rtec", "rtec1")) if "dialect" in document else "rtec"
+    edge = context.at("edge").choice(document["edge"], ("exact", "rtec")) if "edge" in document else "exact"
+    if window is None or step is None or origin is None or dialect is None or edge is None:
+        return None
+    return Settings(window, step, origin, context.feed.tick, dialect, edge == "exact", context.feed.crs is Crs.GEOGRAPHIC)
+
+
+def _inputs(value: Any, context: Context) -> dict[str, InputSpec]:
+    if not isinstance(value, Mapping):
+        context.fault('must be an object such as {"appear": {"args": ["entity"]}}')
+        return {}
+    if len(value) > MAX_INPUTS:
+        context.fault(f"must have at most {MAX_INPUTS} inputs, not {len(value)}")
+        return {}
+    found = {}
+    for name, entry in value.items():
+        here = context.at(name)
+        given = here.object(entry, required=["args"], optional=["fluent"])
+        if "args" not in given:
+            continue
+        columns = [here.at("args", place).column(column) for place, column in enumerate(here.at("args").items(given["args"], most=8, what="columns"))]
+        kind = here.at("fluent").choice(given["fluent"], tuple(KINDS)) if "fluent" in given else None
+        if all(column is not None for column in columns):
+            found[name] = InputSpec(name, tuple(column for column in columns if column), KINDS[kind] if kind else EVENT)
+    return found
+
+
+def _program(text: str, declared: Mapping[str, InputSpec], context: Context) -> Program | None:
+    known = {name: (spec.kind, len(spec.columns)) for name, spec in declared.items()}
+    try:
+        return compile_text(text, inputs=known, regions=context.regions)
+    except ProgramRefused as refused:
+        for problem in refused.problems:
+            context.at("program").fault(str(problem))
+        return None
+
+
+def _all_inputs(program: Program, declared: Mapping[str, InputSpec], context: Context) -> tuple[InputSpec, ...]:
+    """The declared inputs, and those the program names: their arguments are entity, entity2, ..."""
+    found = dict(declared)
+    for (name, arity), kind in program.inputs.items():
+        if name in found:
+            continue
+        columns = default_columns(arity)
+        missing = [column for column in columns if column not in context.feed.types]
+        if missing:
+            context.fault(f"{name}/{arity} needs an entry that names its {arity} columns: the feed has no column {missing[0]!r}")
+            continue
+        found[name] = InputSpec(name, columns, kind)
+    return tuple(found.values())
+
+
+def _outputs(document: Mapping[str, Any], program: Program, context: Context) -> tuple[str, ...]:
+    known: dict[str, None] = {}
+    for indicator in sorted(program.fluents | program.events | _input_fluents(program)):
+        known[indicator[0]] = None
+    if "outputs" not in document:
+        return tuple(program.outputs) or tuple({indicator[0]: None for indicator in sorted(program.fluents | program.events)})
+    wanted = []
+    here = context.at("outputs")
+    for place, name in enumerate(here.items(document["outputs"], least=1, most=1_000, what="fluents or events")):
+        if not isinstance(name, str) or name not in known:
+            here.at(place).fault(unknown_name(name, known, what="fluent or event"))
+        elif name not in wanted:
+            wanted.append(name)
+    return tuple(wanted)
+
+
+def _input_fluents(program: Program) -> set[Indicator]:
+    return {indicator for indicator, kind in program.inputs.items() if kind != EVENT}
+
+
+def _areas(program: Program, context: Context) -> dict[str, Region]:
+    names = set()
+    for spatial in program.spatial:
+        if spatial.relation == "inside":
+            rows = program.facts.get((spatial.region, 2), ())
+            names |= {spatial.region} if len(spatial.fluent.arguments) == 1 else {str(row[1]) for row in rows}
+    regions = {name: context.at("program").region({"region": name}) for name in sorted(names)}
+    return {name: region for name, region in regions.items() if region is not None}

@@ -1,0 +1,92 @@
+"""States of windows as bytes and back: plain arrays with a description in JSON, no pickle."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.event_calculus.evaluation import Held, Memory, SimpleCarry
+from engine.event_calculus.intervals import Intervals
+from engine.event_calculus.levels import Node
+from engine.event_calculus.tables import SYMBOL, FluentTable, Symbols, Table
+from engine.event_calculus.windows import InputRows, WindowState
+
+_COUNTERS = ("last_query", "clock", "first_time", "idle", "windows", "pairs_examined", "groundings")
+
+Array = npt.NDArray[Any]
+
+
+class _Writer:
+    """Numbers arrays as they come; the description refers to them by number."""
+
+    def __init__(self) -> None:
+        self.arrays: list[Array] = []
+
+    def put(self, array: Array) -> int:
+        self.arrays.append(np.ascontiguousarray(array))
+        return len(self.arrays) - 1
+
+    def all(self, arrays: tuple[Array, ...]) -> list[int]:
+        return [self.put(array) for array in arrays]
+
+
+def dump_state(states: list[WindowState]) -> bytes:
+    """All states of a partition; `load_state` is the inverse."""
+    writer = _Writer()
+    described = [_described(state, writer) for state in states]
+    with io.BytesIO() as file:
+        text = np.frombuffer(json.dumps(described).encode(), np.uint8)
+        np.savez(file, allow_pickle=False, text=text, **{f"a{place}": array for place, array in enumerate(writer.arrays)})
+        return file.getvalue()
+
+
+def _described(state: WindowState, writer: _Writer) -> dict[str, Any]:
+    return {
+        "symbols": state.symbols.names,
+        "counters": [int(getattr(state, name)) for name in _COUNTERS],
+        "rows": [[*indicator, _rows(parts, writer)] for indicator, parts in state.rows.items()],
+        "waiting": [[*indicator, _rows(parts, writer)] for indicator, parts in state.waiting.items()],
+        "simple": [[list(node), writer.all(carry.keys), writer.all((carry.value, carry.start, carry.due))] for node, carry in state.memory.simple.items()],
+        "held": [[name, writer.all(held.keys), writer.put(held.start)] for name, held in state.memory.held.items()],
+        "answers": [[name, writer.all(table.keys), writer.all(tuple(table.lists))] for name, table in state.answers.items()],
+        "instants": [[name, writer.all(table.columns), writer.put(_times(table))] for name, table in state.instants.items()],
+    }
+
+
+def _times(table: Table) -> Array:
+    assert table.t is not None
+    return table.t
+
+
+def _rows(parts: list[InputRows], writer: _Writer) -> list[Any]:
+    rows = InputRows.together(parts)
+    return [writer.all(rows.columns), writer.all((rows.t, rows.end, rows.arrived, rows.x, rows.y))]
+
+
+def load_state(data: bytes) -> list[WindowState]:
+    """The states `dump_state` wrote."""
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        described = json.loads(arrays["text"].tobytes())
+        return [_loaded(entry, lambda place: arrays[f"a{place}"]) for entry in described]
+
+
+def _loaded(entry: dict[str, Any], get: Any) -> WindowState:
+    def many(places: list[int]) -> tuple[Array, ...]:
+        return tuple(get(place) for place in places)
+
+    state = WindowState(Symbols(entry["symbols"]))
+    for name, value in zip(_COUNTERS, entry["counters"], strict=True):
+        setattr(state, name, value)
+    for key in ("rows", "waiting"):
+        getattr(state, key).update({(name, arity): [InputRows(many(columns), *many(rest))] for name, arity, (columns, rest) in entry[key]})
+    simple = {Node(*node): SimpleCarry(many(keys), *many(rest)) for node, keys, rest in entry["simple"]}
+    state.memory = Memory(simple, {name: Held(many(keys), get(start)) for name, keys, start in entry["held"]})
+    state.answers = {name: FluentTable(many(keys), Intervals(*many(lists))) for name, keys, lists in entry["answers"]}
+    for name, columns, times in entry["instants"]:
+        t = get(times)
+        state.instants[name] = Table(many(columns), (SYMBOL,) * len(columns), len(t), t)
+    return state

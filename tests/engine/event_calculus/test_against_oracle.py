@@ -1,0 +1,51 @@
+"""Random programs over random streams: the compiled plan against sets of ticks, windows against one window, late against in order."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.event_calculus.windows import Settings
+from tests.engine.event_calculus.worlds import INPUTS, LAST, ByEngine, Row, by_oracle, compiled, on_time, programs, rows
+
+ONE_WINDOW = Settings(window=LAST + 30, step=LAST + 30, origin=LAST)
+
+
+@settings(max_examples=150, deadline=None)
+@given(programs(), rows(), st.sampled_from(["rtec", "rtec1"]), st.booleans())
+def test_one_window_is_the_oracle(text: str, stream: list[Row], dialect: str, exact: bool) -> None:
+    program = compiled(text)
+    engine = ByEngine(program, Settings(ONE_WINDOW.window, ONE_WINDOW.step, ONE_WINDOW.origin, dialect=dialect, exact=exact))
+    engine.feed_at_once(stream, on_time(stream))
+    assert engine.facts == (by_oracle(program, stream, dialect) if stream else set()), text
+
+
+@settings(max_examples=150, deadline=None)
+@given(programs(timeless=True), rows(), st.integers(1, 8), st.integers(0, 8), st.sampled_from(["rtec", "rtec1"]), st.booleans())
+def test_sliding_windows_are_one_window(text: str, stream: list[Row], step: int, longer: int, dialect: str, restart: bool) -> None:
+    """Rows in order: whatever the window, nothing is forgotten that still matters. Intervals come whole, so they fit the window."""
+    stream = [row for row in stream if INPUTS[row[0]][0] != "intervals" or row[3] - row[2] <= longer]
+    program = compiled(text.replace("initially", "% initially"))
+    whole = ByEngine(program, Settings(ONE_WINDOW.window, ONE_WINDOW.step, ONE_WINDOW.origin, dialect=dialect))
+    whole.feed_at_once(stream, on_time(stream))
+    sliding = ByEngine(program, Settings(step + longer, step, LAST % step, dialect=dialect), restart=restart)
+    sliding.feed(stream, on_time(stream))
+    assert sliding.facts == whole.facts, text
+
+
+@settings(max_examples=100, deadline=None)
+@given(programs(timeless=True), rows(), st.data())
+def test_late_rows_revise_to_the_same_answer(text: str, stream: list[Row], data: st.DataObject) -> None:
+    """A row that comes late by less than window - step - 1 gives what it would have given in time."""
+    program = compiled(text.replace("initially", "% initially"))
+    settings_ = Settings(window=14, step=4, origin=0)
+    stream = [row for row in stream if INPUTS[row[0]][0] != "intervals"]
+    in_order = ByEngine(program, settings_)
+    in_order.feed_at_once(stream, on_time(stream))
+    delays = [data.draw(st.integers(0, 8)) for _ in stream]
+    order = sorted(range(len(stream)), key=lambda i: (stream[i][2] + delays[i], i))
+    shuffled = [stream[i] for i in order]
+    late = ByEngine(program, settings_)
+    late.state.first_time = min((row[2] for row in stream), default=late.state.first_time)
+    late.feed(shuffled, on_time(shuffled))
+    assert late.facts == in_order.facts, text

@@ -1,0 +1,259 @@
+"""Random hierarchical programs and streams over a small world, and the two ways to answer them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from hypothesis import strategies as st
+
+from engine.event_calculus.intervals import INF
+from engine.event_calculus.plan import Plan
+from engine.event_calculus.program import Program, compile_text
+from engine.event_calculus.storage import dump_state, load_state
+from engine.event_calculus.windows import Decision, InputRows, Settings, Windows, WindowState
+from tests.oracles.event_calculus import Key, PointByPoint, runs
+
+NAMES = ("a", "b", "c")
+LAST = 20
+"""Rows lie at 0 to LAST."""
+INPUTS = {"ev": ("event", 1), "go": ("event", 1), "tie": ("event", 2), "pt": ("points", 1), "iv": ("intervals", 1), "near": ("intervals", 2)}
+
+Row = tuple[str, tuple[str, ...], int, int]
+"""Input, arguments, t, t_end."""
+Facts = set[tuple[str, tuple[str, ...], str, int, int | None]]
+"""Fluent, arguments, value, start, end (null: open)."""
+
+
+@st.composite
+def rows(draw: st.DrawFn, most: int = 25) -> list[Row]:
+    """A stream sorted by arrival = t (an interval's t_end)."""
+    found = set()
+    for _ in range(draw(st.integers(0, most))):
+        name = draw(st.sampled_from(sorted(INPUTS)))
+        kind, arity = INPUTS[name]
+        t = draw(st.integers(0, LAST))
+        end = draw(st.integers(t + 1, LAST + 1)) if kind == "intervals" else t + 1
+        if kind == "intervals" and end > LAST:
+            end, t = LAST, min(t, LAST - 1)
+        found.add((name, tuple(draw(st.sampled_from(NAMES)) for _ in range(arity)), t, end))
+    return sorted(found, key=lambda row: (row[3] if INPUTS[row[0]][0] == "intervals" else row[2], row))
+
+
+ONE = ["pt(X)=true", "iv(X)=true"]
+PAIR = ["near(X, Y)=true"]
+
+
+@st.composite
+def programs(draw: st.DrawFn, *, timeless: bool = False) -> str:
+    """Text of a program in which each fluent uses those before it (and maybe one cycle of simple fluents).
+
+    `timeless`: only what sliding windows see as one big window does: no complement, no duration, no Allen relation.
+    """
+    lines: list[str] = []
+    one, pair = list(ONE), list(PAIR)
+    events = ["ev(X)", "go(X)"]
+    for number in range(draw(st.integers(1, 4))):
+        kind = draw(st.sampled_from(["simple", "simple", "derived", "pair", "event"]))
+        name = f"{kind}{number}"
+        if kind == "simple":
+            lines += _simple(draw, name, one, pair, events)
+            one += [f"{name}(X)=on", f"{name}(X)=off"]
+        elif kind == "derived":
+            lines.append(_derived(draw, f"{name}(X)", [draw(st.sampled_from(one)) for _ in range(3)], timeless))
+            one.append(f"{name}(X)=true")
+        elif kind == "pair":
+            lines.append(_pair(draw, name, one, pair))
+            pair.append(f"{name}(X, Y)=true")
+        else:
+            lines.append(f"happensAt({name}(X), T) :- {_trigger(draw, one, pair, events)}{_conditions(draw, one)}.")
+            events.append(f"{name}(X)")
+    if draw(st.booleans()):
+        lines += _cycle(draw, one)
+    return "\n".join(lines)
+
+
+def _trigger(draw: st.DrawFn, one: list[str], pair: list[str], events: list[str]) -> str:
+    shape = draw(st.sampled_from(["event", "start", "end", "tie", "pair"]))
+    if shape == "event":
+        return f"happensAt({draw(st.sampled_from(events))}, T)"
+    if shape == "tie":
+        return draw(st.sampled_from(["happensAt(tie(X, Y), T)", "happensAt(tie(Y, X), T)", "happensAt(tie(X, X), T)", "happensAt(tie(X, a), T)"]))
+    fluent = draw(st.sampled_from(one if shape != "pair" else pair))
+    return f"happensAt({'end' if shape == 'end' else 'start'}({fluent}), T)"
+
+
+def _conditions(draw: st.DrawFn, one: list[str]) -> str:
+    found = ""
+    for _ in range(draw(st.integers(0, 2))):
+        fluent = draw(st.sampled_from(one))
+        found += draw(
+            st.sampled_from(
+                [
+                    f", holdsAt({fluent}, T)",
+                    f", \\+ holdsAt({fluent}, T)",
+                    ", \\+ happensAt(go(X), T)",
+                    ", \\+ happensAt(tie(X, _), T)",
+                    f", \\+ (happensAt(ev(X), T), holdsAt({fluent}, T))",
+                    ", kind(X, Z), Z > 1",
+                    ", X \\= b",
+                ]
+            )
+        )
+    return found
+
+
+def _simple(draw: st.DrawFn, name: str, one: list[str], pair: list[str], events: list[str]) -> list[str]:
+    lines = [f"initiatedAt({name}(X)=on, T) :- {_trigger(draw, one, pair, events)}{_conditions(draw, one)}."]
+    for _ in range(draw(st.integers(0, 2))):
+        value = draw(st.sampled_from(["on", "off"]))
+        lines.append(f"initiatedAt({name}(X)={value}, T) :- {_trigger(draw, one, pair, events)}{_conditions(draw, one)}.")
+    for _ in range(draw(st.integers(0, 2))):
+        head = draw(st.sampled_from([f"{name}(X)=on", f"{name}(X)=_", f"{name}(_)=on", f"{name}(X)=off"]))
+        lines.append(f"terminatedAt({head}, T) :- {_trigger(draw, one, pair, events)}{_conditions(draw, one)}.")
+    if draw(st.booleans()):
+        lines.append(f"fi({name}(X)=on, {name}(X)=off, {draw(st.integers(1, 6))}).")
+        if draw(st.booleans()):
+            lines.append(f"p({name}(X)=on).")
+    if draw(st.integers(0, 3)) == 0:
+        lines.append(f"initially({name}(b)=on).")
+    return lines
+
+
+def _derived(draw: st.DrawFn, head: str, fluents: list[str], timeless: bool) -> str:
+    operations = ["union_all([I1, I2, I3], I)", "intersect_all([I1, I2], I)", "relative_complement_all(I1, [I2, I3], I)", "intersect_all([I1, I2, I3], I)"]
+    if not timeless:
+        relation = draw(st.sampled_from(["before", "meets", "starts", "finishes", "during", "overlaps", "equal"]))
+        mode = draw(st.sampled_from(["source", "target", "union", "intersection", "relative_complement", "relative_complement_inverse"]))
+        operations += [
+            f"union_all([I1, I2], U), intDurGreater(U, {draw(st.integers(0, 6))}, I)",
+            "complement_all([I2], C), intersect_all([I1, C], I)",
+            f"allen({relation}, I1, I2, {mode}, I)",
+            "intersect_all([I1, I2], J), \\+ I3=[], union_all([J, I3], I)",
+        ]
+    retrieved = ", ".join(f"holdsFor({fluent}, I{place + 1})" for place, fluent in enumerate(fluents))
+    return f"holdsFor({head}=true, I) :- {retrieved}, {draw(st.sampled_from(operations))}."
+
+
+def _pair(draw: st.DrawFn, name: str, one: list[str], pair: list[str]) -> str:
+    first, second = draw(st.sampled_from(one)), draw(st.sampled_from(one)).replace("(X", "(Y")
+    between = draw(st.sampled_from(pair))
+    body = draw(
+        st.sampled_from(
+            [
+                "intersect_all([I1, I2, I3], I)",
+                "intersect_all([I1, I2], I)",
+                "union_all([I1, I2], U), intersect_all([U, I3], I)",
+                "relative_complement_all(I3, [I1, I2], I)",
+                "X @< Y, intersect_all([I1, I2], I)",
+            ]
+        )
+    )
+    return f"holdsFor({name}(X, Y)=true, I) :- holdsFor({first}, I1), holdsFor({second}, I2), holdsFor({between}, I3), {body}."
+
+
+def _cycle(draw: st.DrawFn, one: list[str]) -> list[str]:
+    extra = _conditions(draw, one)
+    return [
+        f"initiatedAt(ping(X)=on, T) :- happensAt(ev(X), T), \\+ holdsAt(pong(X)=on, T){extra}.",
+        "terminatedAt(ping(X)=on, T) :- happensAt(go(X), T), holdsAt(pong(X)=on, T).",
+        "initiatedAt(pong(X)=on, T) :- happensAt(go(X), T), holdsAt(ping(X)=on, T).",
+        "terminatedAt(pong(X)=on, T) :- happensAt(ev(X), T), \\+ holdsAt(ping(X)=on, T).",
+    ]
+
+
+FACTS = "kind(a, 1). kind(b, 2). kind(c, 3).\n"
+
+
+def compiled(text: str) -> Program:
+    return compile_text(FACTS + text, inputs=INPUTS)
+
+
+def by_oracle(program: Program, stream: list[Row], dialect: str) -> Facts:
+    world = PointByPoint(program, first=-50, last=LAST, dialect=dialect)
+    for name, arguments, t, end in stream:
+        kind = INPUTS[name][0]
+        if kind == "event":
+            world.events.setdefault((name, arguments), set()).add(t)
+        elif kind == "points":
+            world.points.setdefault((name, arguments, "true"), set()).add(t)
+        else:
+            world.intervals.setdefault((name, arguments, "true"), []).append((t, end))
+    return stated(world.answer(), program)
+
+
+def stated(ticks: Mapping[Key, set[int]], program: Program) -> Facts:
+    computed = {name for name, _ in program.fluents}
+    return {
+        (name, arguments, value, s, None if e > LAST + 1 else e)
+        for (name, arguments, value), held in ticks.items()
+        if name in computed
+        for s, e in runs(held)
+    }
+
+
+@dataclass
+class ByEngine:
+    """The window engine fed with rows by hand. `facts` is the sum of all changes so far."""
+
+    program: Program
+    settings: Settings
+    restart: bool = False
+    facts: Facts = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        outputs = tuple(sorted({name for name, _ in self.program.fluents}))
+        self.windows = Windows(Plan(self.program), self.settings, outputs)
+        self.state: WindowState = self.windows.initial()
+
+    def feed(self, stream: list[Row], arrivals: list[int]) -> None:
+        """One row after the other, as it arrives."""
+        for row, arrived in zip(stream, arrivals, strict=True):
+            self._take(row, arrived)
+            for decision in self.windows.advance(self.state):
+                self._sum(decision)
+            if self.restart:
+                self.state = load_state(dump_state([self.state]))[0]
+        for decision in self.windows.conclude(self.state, LAST):
+            self._sum(decision)
+
+    def feed_at_once(self, stream: list[Row], arrivals: list[int]) -> None:
+        for row, arrived in zip(stream, arrivals, strict=True):
+            self._take(row, arrived)
+        for decision in self.windows.conclude(self.state, LAST):
+            self._sum(decision)
+
+    def _take(self, row: Row, arrived: int) -> None:
+        name, arguments, t, end = row
+        codes = [np.array([self.state.symbols.code(argument)]) for argument in arguments]
+        if INPUTS[name][0] != "event":
+            codes.append(np.array([self.state.symbols.code("true")]))
+        nowhere = np.array([np.nan])
+        rows_ = InputRows(tuple(codes), np.array([t]), np.array([end]), np.array([arrived]), nowhere, nowhere)
+        self.windows.take(self.state, {(name, len(arguments)): rows_}, t, arrived)
+
+    def _sum(self, decision: Decision) -> None:
+        for table in decision.answers.values():
+            table.check()
+        names = self.state.symbols.names
+        for change in decision.changes:
+            if change.e is None:
+                continue
+            for i in range(len(change.s)):
+                key = [names[column[i]] for column in change.keys]
+                fact = (change.name, tuple(key[:-1]), key[-1], int(change.s[i]), None if change.e[i] == INF else int(change.e[i]))
+                if change.weight[i] > 0:
+                    assert fact not in self.facts, f"stated twice: {fact}"
+                    self.facts.add(fact)
+                else:
+                    self.facts.remove(fact)
+
+
+def on_time(stream: list[Row]) -> list[int]:
+    """The clock at each row's arrival: the greatest time so far."""
+    clock, found = -1, []
+    for name, _, t, end in stream:
+        clock = max(clock, end if INPUTS[name][0] == "intervals" else t)
+        found.append(clock)
+    return found

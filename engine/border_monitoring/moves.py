@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from engine.border_monitoring.borders import Borders, CIRCLE, EDGE, RECTANGLE, place, row_span
+from engine.border_monitoring.borders import CIRCLE, EDGE, RECTANGLE, Borders, place, row_span
 from engine.index.exact import in_circle, in_polygon, on_edge, orientation
 from engine.index.geodesic import earth_centred
 

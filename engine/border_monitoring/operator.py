@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,8 @@ from engine.model.batch import Batch
 from engine.model.changes import Evidence, changes, concat
 from engine.model.feed import Crs, Feed
 from engine.operator import Operator, Output, RegisteredQuery, Stage
+
+N = TypeVar("N", np.int64, np.float64)
 
 _BORDER_KINDS = pa.array(["out", "in"])
 _TRANSITION_KINDS = pa.array(NAMES)
@@ -161,7 +163,8 @@ def _border_changes(index: BorderIndex, events: CrossingEvents, batch: Batch) ->
     )
 
 
-def _interleaved(first: npt.NDArray[np.generic], second: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+def _interleaved(first: npt.NDArray[N], second: npt.NDArray[N]) -> npt.NDArray[N]:
+    """first[0], second[0], first[1], ..."""
     return np.column_stack([first, second]).reshape(-1)
 
 
@@ -170,7 +173,7 @@ def _transition_changes(index: BorderIndex, state: BorderState, events: Crossing
     columns = _grouped_events(index, events, batch)
     waiting = state.waiting
     waiting.reserve(len(columns[0]))
-    group, kind, entity, times, seqs, places = decide(
+    group, kind, entity, times, seqs, places = decide(  # type: ignore[call-arg]
         *columns, watermark, index.group_within, index.group_ring, index.ring_within, index.group_wanted,
         waiting.key, waiting.inward, waiting.t, waiting.seq, waiting.x, waiting.y, waiting.next,
         waiting.table_key, waiting.table_slot, waiting.ring_head, waiting.ring_tail, waiting.meta,
@@ -234,7 +237,7 @@ def _take_waiting(index: BorderIndex, state: BorderState, parts: Sequence[tuple[
     latest = order[np.append(keys[1:] != keys[:-1], True)] if len(order) else order
     latest = latest[np.lexsort((columns["seq"][latest], columns["t"][latest]))]
     state.waiting = w = Waiting.empty(len(index.ring_within), len(latest))
-    refill(
+    refill(  # type: ignore[call-arg]
         *(columns[name][latest] for name in names), index.group_ring,
         w.key, w.inward, w.t, w.seq, w.x, w.y, w.next, w.table_key, w.table_slot, w.ring_head, w.ring_tail, w.meta,
     )  # fmt: skip

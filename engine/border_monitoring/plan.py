@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from shapely.geometry.base import BaseGeometry
 
 from engine.border_monitoring.borders import Borders, build_borders
 from engine.border_monitoring.bounds import Bounds, build_bounds
-from engine.border_monitoring.shapes import Circle, Rectangle, Shape, polygon_of, shape_of
-from engine.border_monitoring.specification import BorderSpecification, Range, TransitionSpecification
+from engine.border_monitoring.shapes import Circle, Polygon, Rectangle, Shape, edges_of, shapes_of
+from engine.border_monitoring.specification import Range, TransitionSpecification
 from engine.border_monitoring.transitions import NAMES
 from engine.model.batch import X, Y
 from engine.model.conditions import Conditions
@@ -31,6 +32,10 @@ Ints = npt.NDArray[np.int32]
 # A rectangle wider than this part of all regions' extent goes to the sorted bounds: measured, beyond it a border crosses so many cells
 # that walking bounds is cheaper than walking cells (research notes, 2-D table: equal near one tenth).
 _WIDE = 0.12
+
+
+MonitorKey = tuple[Conditions, Region | None, tuple[Range, ...]]
+GroupKey = tuple[MonitorKey, int]
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ class BorderIndex:
     group_wanted: npt.NDArray[np.int8]
     group_ring: Ints
     ring_within: npt.NDArray[np.int64]
-    group_keys: tuple[Hashable, ...]
+    group_keys: tuple[GroupKey, ...]
 
     @property
     def nbytes(self) -> int:
@@ -97,30 +102,32 @@ class BorderIndex:
         return sum((c.borders.nbytes if c.borders else 0) + (c.bounds.nbytes if c.bounds else 0) for c in self.classes)
 
 
-class _Numbers:
+K = TypeVar("K", bound=Hashable)
+
+
+class _Numbers(Generic[K]):
     """Dense numbers for keys in order of first appearance."""
 
     def __init__(self) -> None:
-        self.of: dict[Hashable, int] = {}
+        self.of: dict[K, int] = {}
 
-    def __call__(self, key: Hashable) -> int:
+    def __call__(self, key: K) -> int:
         return self.of.setdefault(key, len(self.of))
-
-    def __len__(self) -> int:
-        return len(self.of)
 
 
 def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> BorderIndex:
     """The index over checked border and transition queries; position i of answers is `queries[i]`."""
-    monitors, groups = _Numbers(), _Numbers()
+    monitors: _Numbers[MonitorKey] = _Numbers()
+    groups: _Numbers[GroupKey] = _Numbers()
     crossing: list[tuple[int, int]] = []
     passing: list[tuple[int, int]] = []
     grouped: list[tuple[int, int, int]] = []
     for position, query in enumerate(queries):
         specification = query.specification
-        monitor = monitors(_monitor_key(specification))
+        key = (specification.where, specification.region, specification.ranges)
+        monitor = monitors(key)
         if isinstance(specification, TransitionSpecification):
-            group = groups((_monitor_key(specification), specification.within))
+            group = groups((key, specification.within))
             grouped.append((group, position, _mask(specification.types)))
         else:
             crossing.append((monitor, position))
@@ -129,18 +136,18 @@ def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> BorderIndex
     group_keys = tuple(groups.of)
     within = np.array([bound for _, bound in group_keys], np.int64)
     ring_within, group_ring = np.unique(within, return_inverse=True)
-    wanted = np.zeros(len(groups), np.int8)
-    group_queries = _csr([row[:2] for row in grouped], len(groups))
+    wanted = np.zeros(len(groups.of), np.int8)
+    group_queries = _csr([row[:2] for row in grouped], len(groups.of))
     masks = np.array([row[2] for row in sorted(grouped, key=lambda row: row[0])], np.int8)
-    np.bitwise_or.at(wanted, np.repeat(np.arange(len(groups)), np.diff(group_queries.first)), masks)
+    np.bitwise_or.at(wanted, np.repeat(np.arange(len(groups.of)), np.diff(group_queries.first)), masks)
     wants_passes = {monitor for monitor, _ in passing}
     return BorderIndex(
         queries=tuple(queries),
         feed=feed,
         classes=_classes(list(monitors.of), wants_passes),
-        crossing_queries=_csr(crossing, len(monitors)),
-        passing_queries=_csr(passing, len(monitors)),
-        monitor_groups=_csr([(monitors.of[key], group) for group, (key, _) in enumerate(group_keys)], len(monitors)),
+        crossing_queries=_csr(crossing, len(monitors.of)),
+        passing_queries=_csr(passing, len(monitors.of)),
+        monitor_groups=_csr([(monitors.of[key], group) for group, (key, _) in enumerate(group_keys)], len(monitors.of)),
         group_queries=group_queries,
         group_masks=masks,
         group_within=within,
@@ -149,10 +156,6 @@ def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> BorderIndex
         ring_within=ring_within,
         group_keys=group_keys,
     )
-
-
-def _monitor_key(specification: BorderSpecification) -> tuple[Conditions, Region | None, tuple[Range, ...]]:
-    return (specification.where, specification.region, specification.ranges)
 
 
 def _mask(types: Sequence[str]) -> int:
@@ -167,18 +170,18 @@ def _csr(pairs: Sequence[tuple[int, int]], rows: int) -> Csr:
     return Csr(first, entries[np.argsort(keys, kind="stable")])
 
 
-def _classes(monitors: Sequence[tuple[Conditions, Region | None, tuple[Range, ...]]], wants_passes: set[int]) -> tuple[TupleClass, ...]:
+def _classes(monitors: Sequence[MonitorKey], wants_passes: set[int]) -> tuple[TupleClass, ...]:
     """Tuple classes of the monitors, in order of first appearance.
 
     Ranges over x and y are half-open and regions closed, so they form classes of their own although they see the same tuples.
     """
-    members: dict[Hashable, list[int]] = {}
+    members: dict[tuple[Conditions, bool, tuple[str, ...]], list[int]] = {}
     for number, (where, region, ranges) in enumerate(monitors):
         members.setdefault((where, region is not None, tuple(column for column, _, _ in ranges)), []).append(number)
     classes = []
     for (where, of_regions, columns), numbers in members.items():
         if of_regions:
-            regions = [monitors[m][1] for m in numbers]
+            regions = [region for _, region, _ in (monitors[m] for m in numbers) if region is not None]
             classes.append(_region_class(where, numbers, regions, wants_passes))
         else:
             classes.append(_range_class(where, columns, numbers, [monitors[m][2] for m in numbers]))
@@ -192,7 +195,7 @@ def _range_class(where: Conditions, columns: tuple[str, ...], numbers: Sequence[
 
 
 def _region_class(where: Conditions, numbers: Sequence[int], regions: Sequence[Region], wants_passes: set[int]) -> TupleClass:
-    shapes = [_shape(region, number in wants_passes) for number, region in zip(numbers, regions, strict=True)]
+    shapes = _shapes(regions, [number in wants_passes for number in numbers])
     wide = _wide(shapes)
     cells = [i for i in range(len(shapes)) if not wide[i]]
     boxes = [shape for shape, is_wide in zip(shapes, wide, strict=True) if is_wide and isinstance(shape, Rectangle)]
@@ -206,11 +209,25 @@ def _region_class(where: Conditions, numbers: Sequence[int], regions: Sequence[R
     return TupleClass(where, (X, Y), True, borders, every[cells], tuple(shapes[i] for i in cells), bounds, every[wide])
 
 
-def _shape(region: Region, passes: bool) -> Shape:
-    if isinstance(region, CircleRegion):
-        return Circle(region.x, region.y, region.radius, region.geodesic)
-    assert isinstance(region, PolygonRegion)
-    return polygon_of(region.geometry) if passes else shape_of(region.geometry)
+def _shapes(regions: Sequence[Region], passes: Sequence[bool]) -> list[Shape]:
+    """Forms of the regions; one whose passes are wanted is never simplified to a rectangle."""
+    shapes: dict[int, Shape] = {}
+    drawn: dict[bool, list[int]] = {True: [], False: []}
+    for i, (region, wanted) in enumerate(zip(regions, passes, strict=True)):
+        if isinstance(region, CircleRegion):
+            shapes[i] = Circle(region.x, region.y, region.radius, region.geodesic)
+        else:
+            drawn[wanted].append(i)
+    if drawn[True]:
+        shapes |= zip(drawn[True], map(Polygon, edges_of(_geometries(regions, drawn[True]))), strict=True)
+    if drawn[False]:
+        shapes |= zip(drawn[False], shapes_of(_geometries(regions, drawn[False])), strict=True)
+    return [shapes[i] for i in range(len(regions))]
+
+
+def _geometries(regions: Sequence[Region], positions: Sequence[int]) -> list[BaseGeometry]:
+    polygons = [regions[i] for i in positions]
+    return [region.geometry for region in polygons if isinstance(region, PolygonRegion)]
 
 
 def _wide(shapes: Sequence[Shape]) -> npt.NDArray[np.bool_]:

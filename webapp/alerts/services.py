@@ -74,7 +74,7 @@ def alerts_acknowledge(*, alerts: Sequence[Alert], user: User, comment: str = ""
             _comment(waiting if len(alerts) > 1 else ids, user, comment)
             _tell(feed_id, waiting)
         changed += waiting
-    return changed
+    return sorted(changed)
 
 
 def alerts_resolve(*, alerts: Sequence[Alert], user: User, comment: str = "") -> list[int]:
@@ -91,7 +91,7 @@ def alerts_resolve(*, alerts: Sequence[Alert], user: User, comment: str = "") ->
             _comment(waiting if len(alerts) > 1 else ids, user, comment)
             _tell(feed_id, waiting)
         changed += waiting
-    return changed
+    return sorted(changed)
 
 
 def alerts_end_with_query(*, query: Query) -> None:

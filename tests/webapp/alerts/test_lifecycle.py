@@ -1,0 +1,236 @@
+"""Alerts: opened and ended by answers, whatever the batches; handled by people; told to everybody through the outbox."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rest_framework.test import APIClient
+
+from webapp.alerts.models import Alert
+from webapp.alerts.services import alerts_acknowledge, alerts_record, alerts_resolve
+from webapp.detections.models import Outbox
+from webapp.queries.models import Query
+from webapp.queries.services import query_edit, query_register, query_remove
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What the sink tells of a stored answer."""
+
+    key: bytes
+    query_id: int
+    kind: str
+    entities: list[str]
+    start: int
+    end: int | None
+    weight: int = 1
+    version: int = 1
+    value: str | None = None
+    new: bool = True
+
+
+def crossing(query: Query, kind: str, entity: str, t: int) -> Fact:
+    return Fact(f"{query.pk}{kind}{entity}{t}".encode().ljust(16, b"."), query.pk, kind, [entity], t, t)
+
+
+def record(query: Query, *facts: Fact) -> list[dict[str, Any]]:
+    return alerts_record(feed_id=query.feed_id, changes=facts)
+
+
+def shown(query: Query) -> list[tuple[Any, ...]]:
+    fields = ("kind", "entities", "start", "end", "state", "resolution")
+    return sorted((kind, tuple(entities), *rest) for kind, entities, *rest in Alert.objects.filter(query=query).values_list(*fields))
+
+
+def test_entering_opens_an_alert_and_leaving_ends_it(query: Query) -> None:
+    (told,) = record(query, crossing(query, "in", "a", 10))
+    assert (told["state"], told["start"], told["end"], told["severity"]) == ("new", 10, None, "low")
+    record(query, crossing(query, "in", "b", 11))
+    (told,) = record(query, crossing(query, "out", "a", 20))
+    assert (told["state"], told["end"], told["resolution"]) == ("resolved", 20, "ended")
+    assert shown(query) == [("in", ("a",), 10, 20, "resolved", "ended"), ("in", ("b",), 11, None, "new", "")]
+
+
+def test_an_end_is_shown_on_an_acknowledged_alert_too(query: Query, people: SimpleNamespace) -> None:
+    record(query, crossing(query, "in", "a", 10))
+    alerts_acknowledge(alerts=[Alert.objects.get()], user=people.owner)
+    record(query, crossing(query, "out", "a", 20))
+    alert = Alert.objects.get()
+    assert (alert.state, alert.resolution, alert.acknowledged_by) == ("resolved", "ended", people.owner)
+
+
+def test_kinds_that_nobody_asked_for_open_nothing(query: Query) -> None:
+    assert record(query, crossing(query, "out", "a", 5)) == []
+    Query.objects.update(alert_kinds=[])
+    assert record(query, crossing(query, "in", "a", 6)) == []
+    assert not Alert.objects.exists()
+
+
+def test_the_other_way_round_leaving_opens_and_entering_ends(query: Query) -> None:
+    Query.objects.update(alert_kinds=["out"])
+    record(query, crossing(query, "out", "a", 5), crossing(query, "in", "a", 9))
+    assert shown(query) == [("out", ("a",), 5, 9, "resolved", "ended")]
+
+
+def test_an_instant_waits_for_a_person(people: SimpleNamespace, feed: Any) -> None:
+    document = {"family": "transition", "region": {"center": [0, 0], "radius": 1}, "within": 50}
+    query = query_register(owner=people.owner, feed=feed, name="t", specification=document, alert_kinds=["stayed_in"], severity="high")
+    record(query, Fact(b"1" * 16, query.pk, "stayed_in", ["a"], 10, 60))
+    assert shown(query) == [("stayed_in", ("a",), 10, 60, "new", "")]
+
+
+def interval(query: Query, end: int | None, weight: int = 1) -> Fact:
+    return Fact(b"i" * 16, query.pk, "near", ["a", "b"], 10, end, weight)
+
+
+@pytest.fixture
+def fluent(query: Query) -> Query:
+    """A query that answers with intervals."""
+    Query.objects.filter(pk=query.pk).update(family="calculus", alert_kinds=["near"])
+    return Query.objects.get(pk=query.pk)
+
+
+def test_an_interval_is_one_alert_that_ends_with_it(fluent: Query) -> None:
+    record(fluent, interval(fluent, None))
+    record(fluent, interval(fluent, None))
+    assert shown(fluent) == [("near", ("a", "b"), 10, None, "new", "")]
+    record(fluent, interval(fluent, 30))
+    assert shown(fluent) == [("near", ("a", "b"), 10, 30, "resolved", "ended")]
+
+
+def test_an_interval_that_goes_on_after_all_opens_its_alert_again(fluent: Query) -> None:
+    record(fluent, interval(fluent, None))
+    record(fluent, interval(fluent, 30))
+    record(fluent, interval(fluent, None))
+    assert shown(fluent) == [("near", ("a", "b"), 10, None, "new", "")]
+
+
+def test_a_withdrawn_answer_resolves_its_alert_and_a_repeated_one_opens_it_again(fluent: Query) -> None:
+    record(fluent, interval(fluent, None))
+    record(fluent, interval(fluent, None, weight=0))
+    assert shown(fluent)[0][4:] == ("resolved", "withdrawn")
+    record(fluent, interval(fluent, None))
+    assert shown(fluent)[0][4:] == ("new", "")
+
+
+WORLD = st.lists(st.tuples(st.sampled_from("ab"), st.booleans()), max_size=12)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(moves=WORLD, cuts=st.sets(st.integers(0, 12)))
+def test_alerts_do_not_depend_on_where_batches_are_cut(moves: list[tuple[str, bool]], cuts: set[int], query: Query) -> None:
+    Alert.objects.all().delete()
+    facts, inside = [], {"a": False, "b": False}
+    for t, (entity, wants_in) in enumerate(moves):
+        if inside[entity] != wants_in:
+            inside[entity] = wants_in
+            facts.append(crossing(query, "in" if wants_in else "out", entity, t))
+    edges = sorted({0, len(facts), *(cut for cut in cuts if cut < len(facts))})
+    for first, stop in zip(edges, edges[1:], strict=False):
+        # Within a batch the operator states answers in any order of entities.
+        record(query, *sorted(facts[first:stop], key=lambda fact: fact.entities))
+    assert shown(query) == expected(facts)
+
+
+def expected(facts: Sequence[Fact]) -> list[tuple[Any, ...]]:
+    """One alert for each `in`, ended by the next `out` of the same entity."""
+    rows = []
+    for position, fact in enumerate(facts):
+        if fact.kind == "in":
+            out = next((later for later in facts[position:] if later.kind == "out" and later.entities == fact.entities), None)
+            rows.append(("in", tuple(fact.entities), fact.start, out.start if out else None, *(("resolved", "ended") if out else ("new", ""))))
+    return sorted(rows)
+
+
+# -- people -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_acknowledging_says_who_and_tells_everybody(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    record(query, crossing(query, "in", "a", 10))
+    alert = Alert.objects.get()
+    answer = client_of(people.analyst).post(f"/api/v1/alerts/{alert.pk}/acknowledge", {"comment": "On it."})
+    assert answer.status_code == 200
+    shown_alert = answer.json()
+    assert (shown_alert["state"], shown_alert["acknowledged_by"], shown_alert["comments"][0]["text"]) == ("acknowledged", "analyst", "On it.")
+    (told,) = Outbox.objects.get(feed=query.feed).payload["alerts"]
+    assert (told["id"], told["state"], told["acknowledged_by"], told["query"]) == (alert.pk, "acknowledged", "analyst", query.pk)
+
+
+def test_a_second_acknowledgement_changes_nothing(query: Query, people: SimpleNamespace) -> None:
+    record(query, crossing(query, "in", "a", 10))
+    alert = Alert.objects.get()
+    assert alerts_acknowledge(alerts=[alert], user=people.owner) == [alert.pk]
+    assert alerts_acknowledge(alerts=[alert], user=people.analyst) == []
+    alert.refresh_from_db()
+    assert alert.acknowledged_by == people.owner and Outbox.objects.count() == 1
+
+
+def test_resolving_ends_the_matter_and_no_acknowledgement_brings_it_back(query: Query, people: SimpleNamespace) -> None:
+    record(query, crossing(query, "in", "a", 10))
+    alert = Alert.objects.get()
+    alerts_resolve(alerts=[alert], user=people.owner, comment="False alarm")
+    assert alerts_acknowledge(alerts=[alert], user=people.analyst) == []
+    alert.refresh_from_db()
+    assert (alert.state, alert.resolution, alert.resolved_by) == ("resolved", "person", people.owner)
+
+
+def test_a_viewer_and_a_stranger_handle_nothing(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    record(query, crossing(query, "in", "a", 10))
+    pk = Alert.objects.get().pk
+    for action in ("acknowledge", "resolve"):
+        assert client_of(people.viewer).post(f"/api/v1/alerts/{pk}/{action}", {}).status_code == 403
+        assert client_of(people.stranger).post(f"/api/v1/alerts/{pk}/{action}", {}).status_code == 404
+        assert client_of(people.viewer).post("/api/v1/alerts/bulk", {"ids": [pk], "action": action}).json() == {"changed": []}
+    assert client_of(people.viewer).post(f"/api/v1/alerts/{pk}/comments", {"text": "x"}).status_code == 403
+    assert Alert.objects.get().state == "new"
+
+
+def test_many_are_handled_at_once(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    record(query, *(crossing(query, "in", f"car {i}", i) for i in range(5)))
+    ids = list(Alert.objects.order_by("id").values_list("pk", flat=True))
+    client = client_of(people.owner)
+    assert client.post("/api/v1/alerts/bulk", {"ids": ids[:3], "action": "acknowledge", "comment": "Seen"}).json()["changed"] == ids[:3]
+    assert client.post("/api/v1/alerts/bulk", {"ids": ids, "action": "resolve"}).json()["changed"] == ids
+    assert client.get("/api/v1/alerts/summary").json()["new"]["low"] == 0
+    assert [row["comments"] for row in client.get("/api/v1/alerts/").json()["results"]] == [0, 0, 1, 1, 1]
+
+
+def test_lists_are_filtered(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    record(query, crossing(query, "in", "a", 10), crossing(query, "in", "b", 11), crossing(query, "out", "b", 12))
+    client = client_of(people.viewer)
+    cases = {"state=new": 1, "state=new&state=resolved": 2, "entity=b": 1, "entity=c": 0, "severity=low": 2, "severity=high": 0, "feed=yard": 2, "feed=x": 0, f"query={query.pk}": 2, "kind=in": 2}
+    for asked, count in cases.items():
+        assert len(client.get(f"/api/v1/alerts/?{asked}").json()["results"]) == count, asked
+    assert client.get("/api/v1/alerts/?state=nonsense").status_code == 400
+
+
+def test_an_alert_comes_with_what_explains_it(query: Query, people: SimpleNamespace, received: Callable[..., None], client_of: Any) -> None:
+    from webapp.detections.models import Detection
+    from webapp.detections.partitions import partitions_ensure, span_of
+
+    received(query.feed, [{"entity": "a", "t": t, "x": float(t), "y": 5.0} for t in (1, 5, 10, 20)])
+    fact = crossing(query, "in", "a", 10)
+    partitions_ensure([span_of(10)])
+    evidence = [{"variable": None, "entity": "a", "t": 5, "x": -1, "y": 5, "seq": 1}, {"variable": None, "entity": "a", "t": 10, "x": 1, "y": 5, "seq": 2}]
+    Detection.objects.create(feed=query.feed, key=fact.key, query=query, version=1, kind="in", entities=["a"], start=10, end=10, evidence=evidence, seq=1, detected_at=1)
+    record(query, fact)
+    shown_alert = client_of(people.viewer).get(f"/api/v1/alerts/{Alert.objects.get().pk}/").json()
+    assert shown_alert["evidence"]["detection"]["evidence"] == evidence
+    assert [point[0] for point in shown_alert["evidence"]["tracks"][0]["points"]] == [1, 5, 10, 20]
+    assert shown_alert["sentence"].startswith("Tells when")
+
+
+def test_removing_a_query_resolves_its_alerts_and_editing_it_does_not(query: Query, people: SimpleNamespace) -> None:
+    record(query, crossing(query, "in", "a", 10))
+    query_edit(query=query, user=people.owner, severity="high")
+    assert Alert.objects.get().state == "new"
+    query_remove(query=query)
+    alert = Alert.objects.get()
+    assert (alert.state, alert.resolution) == ("resolved", "removed")
+    assert Outbox.objects.get().payload["alerts"][0]["state"] == "resolved"

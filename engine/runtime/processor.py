@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -69,6 +69,13 @@ class Commit:
     backfill: bool = False
     measures: Mapping[str, Any] = field(default_factory=dict)
     counted: Mapping[str, int] = field(default_factory=dict)
+
+
+class Delivered(Protocol):
+    """The stamped rows of a batch in any order: a Spark frame."""
+
+    def toArrow(self) -> pa.Table:
+        """All of them in this process."""
 
 
 class Store(Protocol):
@@ -137,13 +144,19 @@ class FeedProcessor:
             snapshot = self.snapshots.read(self.head.snapshot)
             if snapshot.facts["position"] != self.head.snapshot_seq:
                 raise SnapshotUnusable(f"snapshot {self.head.snapshot} is of another position")
-            return Evaluator.load(self.feed, queries, snapshot.data)
+            return self._load(queries, snapshot.data)
         except (SnapshotUnusable, ValueError, KeyError, pa.ArrowException) as error:
             self.store.tell("rebuilt", f"{self.feed.name}: the state is being rebuilt from the log ({error}).")
             return self._from_start(queries)
 
     def _from_start(self, queries: Sequence[RegisteredQuery]) -> Evaluator:
-        return self._at_oldest(Evaluator.start(self.feed, queries, partitions=self.partitions))
+        return self._at_oldest(self._begin(queries))
+
+    def _begin(self, queries: Sequence[RegisteredQuery]) -> Evaluator:
+        return Evaluator.start(self.feed, queries, partitions=self.partitions)
+
+    def _load(self, queries: Sequence[RegisteredQuery], data: bytes) -> Evaluator:
+        return Evaluator.load(self.feed, queries, data)
 
     def _at_oldest(self, evaluator: Evaluator) -> Evaluator:
         """A fresh evaluator before the oldest row that the log still has."""
@@ -154,8 +167,8 @@ class FeedProcessor:
 
     # -- batches ------------------------------------------------------------------------------------------------------------------
 
-    def process(self, checkpoint: int, batch: int, load: Callable[[], pa.Table]) -> None:
-        """Takes the batch: its answers are stored, or were before, when this returns. `load` gives its stamped rows in any order."""
+    def process(self, checkpoint: int, batch: int, delivered: Delivered) -> None:
+        """Takes the batch: its answers are stored, or were before, when this returns."""
         with self._turn():
             if (checkpoint, batch) <= (self.head.checkpoint, self.head.last_batch):
                 return
@@ -164,7 +177,7 @@ class FeedProcessor:
             if version != self.head.query_version:
                 raise RuntimeError(f"batch {batch} was begun under query version {version}, now {self.head.query_version} has joined")
             failpoint("batch.before_evaluate")
-            outcomes = [self.evaluator.process(rows) for rows in self._in_order(load())]
+            outcomes = self._evaluate(delivered)
             failpoint("batch.after_evaluate")
             head = replace(self.head, checkpoint=checkpoint, last_batch=batch, last_seq=self.evaluator.position)
             head = self._maybe_snapshot(head)
@@ -173,6 +186,9 @@ class FeedProcessor:
             self.batches += 1
             self._batch_since = None
             failpoint("batch.after_commit")
+
+    def _evaluate(self, delivered: Delivered) -> list[Outcome]:
+        return [self.evaluator.process(rows) for rows in self._in_order(delivered.toArrow())]
 
     def batch_seconds(self) -> float:
         """How long the batch that is under way has taken; 0 between batches."""

@@ -137,7 +137,7 @@ class FeedStream:
 
     def _take(self, generation: int, frame: DataFrame, batch: int) -> None:
         try:
-            self.processor.process(generation, batch, frame.toArrow)
+            self.processor.process(generation, batch, frame)
         except Paused:
             raise
         except BaseException as error:

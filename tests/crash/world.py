@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,8 @@ STRIP = {"type": "Polygon", "coordinates": [[[0, 4], [10, 4], [10, 5], [0, 5], [
 BORDER = {"family": "border", "version": 1, "region": SQUARE}
 STAYS = {"family": "transition", "version": 1, "region": STRIP, "within": 3000, "types": ["passed", "returned", "stayed_in", "stayed_out"]}
 RECOVERY_S = 30.0
-"""A job must process again within this."""
+"""A job must process again within this on a machine that is not busy with other things, and within BUSY_S on one that is."""
+BUSY_S = 120.0
 
 Told = tuple[str, str, tuple[str, ...], int, int | None]
 
@@ -123,7 +124,8 @@ class World:
         """Until `done`; how long it took. Fails with the processes' logs."""
         started = time.monotonic()
         while not done():
-            assert time.monotonic() - started < seconds, f"not within {seconds:g} s: {what or done}\n{self.logs()}"
+            limit = max(seconds, BUSY_S) if busy() else seconds
+            assert time.monotonic() - started < limit, f"not within {limit:g} s: {what or done}\n{self.logs()}"
             time.sleep(0.05)
         return time.monotonic() - started
 
@@ -165,8 +167,8 @@ class World:
         }
         return evaluator, pa.concat_tables([outcome.changes for outcome in outcomes]), counts
 
-    def check(self, *, alerts: bool = True) -> None:
-        """Everything stored is exactly the oracle's: answers, alerts, counters, late rows, outbox."""
+    def check(self, *, alerts: bool = True, removed: Collection[int] = ()) -> None:
+        """Everything stored is exactly the oracle's: answers, alerts, counters, late rows, outbox. What the outbox said of `removed` stays said."""
         _, changes, counts = self.oracle()
         facts = {fact.key: fact for fact in facts_of(changes)}
         stored = {bytes(row.key): row for row in Detection.objects.filter(weight=1)}
@@ -182,17 +184,22 @@ class World:
         assert {name: getattr(head, name) for name in counts} == counts
         assert sum(counts.values()) == self.log.end[0]
         assert DeadLetter.objects.filter(reason="late").count() == counts["late"]
-        self._check_outbox(head, stored)
+        self._check_outbox(head, stored, removed)
 
-    def _check_outbox(self, head: FeedHead, stored: dict[bytes, Detection]) -> None:
+    def _check_outbox(self, head: FeedHead, stored: dict[bytes, Detection], removed: Collection[int]) -> None:
         rows = list(Outbox.objects.order_by("seq"))
         assert [row.seq for row in rows] == list(range(1, head.outbox_seq + 1))
-        told = [detection["id"] for row in rows for detection in row.payload["detections"]]
+        told = [detection["id"] for row in rows for detection in row.payload["detections"] if detection["query"] not in removed]
         # What a query finds in history may be told again after a crash; what it finds live is told once.
         live = [key.hex() for key, row in stored.items() if not row.backfill]
         counted = Counter(told)
         assert set(told) == {key.hex() for key in stored}
         assert all(counted[key] == 1 for key in live)
+
+
+def busy() -> bool:
+    """Whether the machine has much else to do: then nothing is said about times."""
+    return os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
 
 
 def descendants(pid: int) -> list[psutil.Process]:

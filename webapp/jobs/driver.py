@@ -12,6 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -21,6 +22,7 @@ from django.db import DatabaseError, close_old_connections, connection
 
 from engine.failpoints import failpoint
 from engine.runtime import spark as spark_runtime
+from engine.runtime.executors import ExecutorsProcessor
 from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
 from engine.sources.eventlog import EventLog
@@ -54,9 +56,9 @@ class FeedRun:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         log = EventLog(settings.EVENT_LOG_ROOT, feed.name)
         self.feed = feed
-        self.processor = FeedProcessor(
-            feed.engine_feed(), log, FeedStore(feed, epoch), Snapshots(folder / "state"), partitions=settings.VEDETTE_PARTITIONS
-        )
+        make = partial(ExecutorsProcessor, spark) if settings.VEDETTE_PLACEMENT == "executors" else FeedProcessor
+        store, snapshots = FeedStore(feed, epoch), Snapshots(folder / "state")
+        self.processor: FeedProcessor = make(feed.engine_feed(), log, store, snapshots, partitions=settings.VEDETTE_PARTITIONS)
         self.stream = spark_runtime.FeedStream(spark, self.processor, folder)
         self.error: BaseException | None = None
         self._rebuilt = False
@@ -145,7 +147,9 @@ class JobDriver:
         self.stopping.set()
 
     def _work(self, job: Job) -> None:
-        spark = spark_runtime.session(f"vedette-{job.name}", cores=settings.VEDETTE_CORES, memory=settings.VEDETTE_SPARK_MEMORY)
+        spark = spark_runtime.session(
+            f"vedette-{job.name}", cores=settings.VEDETTE_CORES, master=settings.VEDETTE_SPARK_MASTER, memory=settings.VEDETTE_SPARK_MEMORY
+        )
         try:
             self._open_new_feeds(job, spark)
             services.job_ready(job_id=job.pk, epoch=job.epoch, seconds=time.monotonic() - self.started)

@@ -40,6 +40,16 @@ class Crash(Exception):
     """The process is gone."""
 
 
+@dataclass(frozen=True)
+class Frame:
+    """What Spark delivers."""
+
+    rows: pa.Table
+
+    def toArrow(self) -> pa.Table:
+        return self.rows
+
+
 @dataclass
 class Memory:
     """A store that keeps each commit whole or not at all, and survives the processes that use it."""
@@ -156,7 +166,7 @@ class Life:
         if rows:
             batch = pa.concat_tables(rows)
             shuffled = batch.take(pa.array(self.chance.sample(range(batch.num_rows), batch.num_rows)))
-            self.act(lambda: self.job.process(1, self.batch + 1, lambda: shuffled))
+            self.act(lambda: self.job.process(1, self.batch + 1, Frame(shuffled)))
             self.batch, self.spark_at = self.batch + 1, end
 
     def check(self) -> None:
@@ -249,7 +259,7 @@ def test_a_missing_snapshot_is_rebuilt_from_the_log(calm: Life) -> None:
 def test_a_new_checkpoint_reads_all_files_again_and_stores_nothing_twice(calm: Life) -> None:
     before = Counter(calm.store.facts)
     everything = pa.concat_tables(list(calm.log.read()))
-    calm.job.process(2, 0, lambda: everything)
+    calm.job.process(2, 0, Frame(everything))
     assert calm.store.facts == before
     assert calm.store.head.checkpoint == 2
 
@@ -258,7 +268,7 @@ def test_rows_that_spark_has_not_seen_yet_are_read_from_the_log(calm: Life) -> N
     start = calm.log.end[0]
     calm.grow(30)
     new = pa.concat_tables(list(calm.log.read(start)))
-    calm.job.process(1, calm.batch + 1, lambda: pa.concat_tables([new.slice(5, 3), new.slice(20, 4)]))
+    calm.job.process(1, calm.batch + 1, Frame(pa.concat_tables([new.slice(5, 3), new.slice(20, 4)])))
     assert calm.job.head.last_seq == start + 23
     calm.spark_at, calm.batch = start, calm.batch + 1
     calm.run_batch()
@@ -270,13 +280,13 @@ def test_rows_that_are_in_no_file_stop_the_job(calm: Life) -> None:
     rows = pa.concat_tables(list(calm.log.read(calm.log.end[0] - 5)))
     moved = rows.set_column(rows.column_names.index("seq"), "seq", pa.array([seq + 10 for seq in rows.column("seq").to_pylist()]))
     with pytest.raises(MissingRows):
-        calm.job.process(1, calm.batch + 1, lambda: moved)
+        calm.job.process(1, calm.batch + 1, Frame(moved))
 
 
 def test_a_pause_takes_no_batch(calm: Life) -> None:
     calm.grow(5)
     with calm.job.pause(), pytest.raises(Paused):
-        calm.job.process(1, calm.batch + 1, lambda: pa.concat_tables(list(calm.log.read())))
+        calm.job.process(1, calm.batch + 1, Frame(pa.concat_tables(list(calm.log.read()))))
     calm.run_batch()
     calm.check()
 

@@ -5,5 +5,8 @@ import os
 from webapp.config.settings.environment import number, text
 
 VEDETTE_CORES = number("VEDETTE_CORES", min(os.cpu_count() or 1, 8))
-VEDETTE_PARTITIONS = number("VEDETTE_PARTITIONS", VEDETTE_CORES)
+# Where operators run: in the job's own process (`driver`), or in Spark's workers (`executors`, for several machines).
+VEDETTE_PLACEMENT = text("VEDETTE_PLACEMENT", "driver")
+VEDETTE_PARTITIONS = number("VEDETTE_PARTITIONS", VEDETTE_CORES if VEDETTE_PLACEMENT == "executors" else 1)
+VEDETTE_SPARK_MASTER = text("VEDETTE_SPARK_MASTER", f"local[{VEDETTE_CORES},4]")
 VEDETTE_SPARK_MEMORY = text("VEDETTE_SPARK_MEMORY", "1g")

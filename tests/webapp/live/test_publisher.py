@@ -1,0 +1,162 @@
+"""The publisher carries every outbox row in order, and what moved; it survives whatever it talks to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
+from django.db import OperationalError, connection, transaction
+
+from webapp.detections.services import outbox_append
+from webapp.feeds.models import Feed
+from webapp.jobs.models import FeedHead
+from webapp.live import positions
+from webapp.live import publisher as publisher_module
+from webapp.live.publisher import Publisher, group
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
+
+
+class Reader:
+    """Somebody in the feed's group."""
+
+    def __init__(self, feed: str) -> None:
+        self.layer = get_channel_layer()
+        self.name = async_to_sync(self.layer.new_channel)()
+        async_to_sync(self.layer.group_add)(group(feed), self.name)
+
+    def all(self, kind: str) -> list[dict[str, Any]]:
+        """The messages of that type that have come."""
+
+        async def receive() -> list[dict[str, Any]]:
+            found = []
+            while True:
+                try:
+                    found.append(await asyncio.wait_for(self.layer.receive(self.name), 0.05))
+                except TimeoutError:
+                    return found
+
+        return [message for message in async_to_sync(receive)() if message["type"] == kind]
+
+
+@pytest.fixture
+def publisher(feed: Feed) -> Iterator[Publisher]:
+    made = Publisher()
+    made.step()
+    yield made
+    connection.close()
+
+
+@pytest.fixture
+def reader(feed: Feed, publisher: Publisher) -> Reader:
+    return Reader(feed.name)
+
+
+def tell(feed: Feed, *numbers: int) -> None:
+    for number in numbers:
+        with transaction.atomic():
+            outbox_append(feed_id=feed.pk, alerts=[{"id": number}])
+
+
+def test_outbox_rows_leave_in_order_and_once(feed: Feed, publisher: Publisher, reader: Reader) -> None:
+    tell(feed, *range(50))
+    publisher.step()
+    publisher.step()
+    chunks = [chunk for message in reader.all("feed.changes") for chunk in message["chunks"]]
+    assert [chunk["seq"] for chunk in chunks] == list(range(1, 51))
+    assert [chunk["alerts"] for chunk in chunks] == [[{"id": number}] for number in range(50)]
+
+
+def test_a_new_publisher_goes_on_at_the_head(feed: Feed, publisher: Publisher) -> None:
+    tell(feed, 1, 2)
+    other = Publisher()
+    other.step()
+    reader = Reader(feed.name)
+    tell(feed, 3)
+    other.step()
+    assert [chunk["seq"] for message in reader.all("feed.changes") for chunk in message["chunks"]] == [3]
+
+
+def test_a_notification_wakes_it(feed: Feed, publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publisher_module, "POLL_S", 30.0)
+    monkeypatch.setattr(publisher_module, "POSITIONS_S", 30.0)
+    waits: list[float] = []
+    real = publisher_module.select.select
+
+    def waiting(*arguments: Any) -> Any:
+        if not waits:
+            waits.append(0.0)
+            connection_of_another(feed)
+        return real(*arguments)
+
+    monkeypatch.setattr(publisher_module.select, "select", waiting)
+    publisher._wait()
+    assert waits
+
+
+def connection_of_another(feed: Feed) -> None:
+    import threading
+
+    def write() -> None:
+        tell(feed, 1)
+        connection.close()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    thread.join()
+
+
+def test_a_lost_database_only_makes_it_wait(feed: Feed, publisher: Publisher, reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    tell(feed, 1)
+    steps: list[str] = []
+    real = publisher.step
+
+    def step() -> None:
+        steps.append("step")
+        if len(steps) == 1:
+            raise OperationalError("server closed the connection unexpectedly")
+        real()
+        publisher.stopping.set()
+
+    monkeypatch.setattr(publisher, "step", step)
+    monkeypatch.setattr(publisher, "_wait", lambda: None)
+    publisher.run()
+    assert len(reader.all("feed.changes")) == 1
+
+
+def test_positions_are_the_latest_of_each_entity_that_moved(
+    feed: Feed, publisher: Publisher, reader: Reader, received: Callable[[Any, Any], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publisher_module, "POSITIONS_S", 0.0)
+    received(feed, [{"entity": "a", "t": 10, "x": 1.0, "y": 1.0}, {"entity": "b", "t": 11, "x": 5.0, "y": 5.0}, {"entity": "a", "t": 12, "x": 2.0, "y": 1.0}])
+    publisher.tails[feed.pk]._next_send = 0.0
+    publisher.step()
+    (message,) = reader.all("feed.positions")
+    assert (message["t"], sorted(message["entities"])) == (12, [["a", 2.0, 1.0, 12], ["b", 5.0, 5.0, 11]])
+    received(feed, [{"entity": "a", "t": 11, "x": 9.0, "y": 9.0}, {"entity": "c", "t": 13, "x": None, "y": None}])
+    publisher.step()
+    assert reader.all("feed.positions") == [], "an older position and a row without one move nobody"
+
+
+def test_the_state_of_a_feed_is_told(feed: Feed, publisher: Publisher, reader: Reader) -> None:
+    FeedHead.objects.update(watermark=7, max_t=17)
+    publisher._next_status = 0.0
+    publisher.step()
+    (message,) = reader.all("feed.status")
+    assert (message["feed"], message["watermark"], message["max_t"]) == (feed.name, 7, 17)
+
+
+def test_positions_are_kept_for_pages_that_open(feed: Feed, redis_url: str, settings: Any) -> None:
+    settings.REDIS_URL = redis_url
+    client = positions.client()
+    assert client is not None
+    positions.keep(client, feed.name, 12, [["a", 2.0, 1.0, 12]])
+    assert positions.latest(feed.name) == {"t": 12, "entities": [["a", 2.0, 1.0, 12]]}
+    client.flushall()
+    assert positions.latest(feed.name) == {"t": None, "entities": []}
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    assert positions.latest(feed.name) == {"t": None, "entities": []}

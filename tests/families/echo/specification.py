@@ -1,0 +1,25 @@
+"""`{"family": "echo", "where": [...], "mode": "rows" | "latest" | "silent"}`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.model.conditions import Conditions
+from engine.specification import COMMON_KEYS, Context
+
+
+@dataclass(frozen=True)
+class EchoSpecification:
+    """`rows`: each event is stated; `latest`: an entity's newest event, the one before is withdrawn; `silent`: nothing."""
+
+    where: Conditions
+    mode: str
+
+
+def check(document: Mapping[str, Any], context: Context) -> EchoSpecification:
+    context.object(document, required=("family",), optional=(*COMMON_KEYS, "mode"))
+    where = context.at("where").where(document.get("where", []))
+    mode = context.at("mode").choice(document.get("mode", "rows"), ("rows", "latest", "silent"))
+    return EchoSpecification(where, mode or "rows")

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from engine.event_calculus import builtins
 from engine.event_calculus.intervals import INF, Bools, Ints, holds
+from engine.event_calculus.keys import packed, pairs
 from engine.event_calculus.syntax import Assignment, Comparison, Edge, Fact, FluentPattern, Happens, HoldsAt, Indicator, Literal, Negation
-from engine.event_calculus.tables import NUMBER, SYMBOL, TIME, Column, FluentTable, Rows, Symbols, Table, packed
+from engine.event_calculus.tables import NUMBER, SYMBOL, TIME, Column, FluentTable, Rows, Symbols, Table
 from engine.event_calculus.terms import Atom, Compound, Number, Term, Variable
 
 Floats = npt.NDArray[np.float64]
@@ -149,22 +150,9 @@ def join(n: int, m: int, kept: Ints | None, keys: list[tuple[Column, Column]], l
         right = np.arange(m) if kept is None else kept
         return np.repeat(np.arange(n), size), np.tile(right, n)
     a, b = packed([key[0] for key in keys], [key[1] if kept is None else key[1][kept] for key in keys])
-    if size > 1 and np.any(b[1:] < b[:-1]):
-        order = np.argsort(b, kind="stable")
-        b = b[order]
-    else:
-        order = None
-    low = np.searchsorted(b, a, "left")
-    high = np.searchsorted(b, a, "right")
-    counts = high - low
-    total = int(counts.sum())
+    total, left, right = pairs(a, b, limit)
     if total > limit:
         raise LimitExceeded(f"a condition would give {total:,} rows; the limit is {limit:,}")
-    left = np.repeat(np.arange(n), counts)
-    within = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
-    right = np.repeat(low, counts) + within
-    if order is not None:
-        right = order[right]
     return left, right if kept is None else kept[right]
 
 

@@ -13,18 +13,23 @@ import numpy as np
 
 from engine.event_calculus import inertia
 from engine.event_calculus.allen import allen
-from engine.event_calculus.candidates import REMEMBERED, essential
+from engine.event_calculus.candidates import REMEMBERED
 from engine.event_calculus.conditions import World, as_symbols, distance_m, join, match, number, satisfy
 from engine.event_calculus.intervals import (
     INF, Bools, Intervals, Ints, always, amalgamate, empty, gather, intersect, keep, longer_than, subtract, union,
 )  # fmt: skip
+from engine.event_calculus.keys import locate, packed
 from engine.event_calculus.levels import Node
 from engine.event_calculus.plan import Plan
-from engine.event_calculus.syntax import Construct, Deadline, FluentPattern, Grounding, IntervalRule, NonEmpty, PointRule, Retrieve
-from engine.event_calculus.tables import SYMBOL, TIME, FluentTable, Rows, Table, distinct_rows, locate, no_fluent, one_row, packed
+from engine.event_calculus.syntax import Construct, Deadline, Fact, FluentPattern, Grounding, IntervalRule, NonEmpty, PointRule, Retrieve
+from engine.event_calculus.tables import SYMBOL, TIME, FluentTable, Rows, Table, distinct_rows, no_fluent, one_row
 from engine.event_calculus.terms import Atom, Number, Place, Term, Variable
 
 MAX_ROUNDS = 100_000
+MAX_ENUMERATED = 20_000
+"""Rows of a declared grounding that are listed; larger ones are checked row by row."""
+
+Groundings = dict[str, tuple[list[bytes], tuple[Ints, ...]]]
 
 
 @dataclass(frozen=True)
@@ -70,12 +75,13 @@ class Bounds:
 class Evaluation:
     """Evaluates a plan over one window; `run` fills `fluents` and `events` and returns what the next window needs."""
 
-    def __init__(self, plan: Plan, world: World, bounds: Bounds, memory: Memory, exact: bool) -> None:
+    def __init__(self, plan: Plan, world: World, bounds: Bounds, memory: Memory, exact: bool, groundings: Groundings | None = None) -> None:
         self.plan = plan
         self.world = world
         self.bounds = bounds
         self.memory = memory
         self.exact = exact
+        self.groundings: Groundings = {} if groundings is None else groundings
         self.fluents: dict[Node, FluentTable] = {}
         self.inputs: dict[tuple[str, int], FluentTable] = {}
         self.kept = Memory()
@@ -173,6 +179,14 @@ class Evaluation:
         rules = self.plan.program.groundings.get("=" + name)
         if rules is None or rows.n == 0:
             return rows
+        if all(rows.bound(term) for term in terms):
+            allowed = [self._allowed(rule) for rule in rules if len(rule.terms) == len(terms)]
+            if all(keys is not None for keys in allowed):
+                columns = [self._column(rows, term) for term in terms]
+                kept = np.zeros(rows.n, np.bool_)
+                for keys in allowed:
+                    kept |= locate(keys or (), columns) >= 0
+                return rows if kept.all() else rows.take(kept)
         parts = [self._ground(rows, terms, rule) for rule in rules if len(rule.terms) == len(terms)]
         parts = [part for part in parts if part.n]
         if not parts:
@@ -183,6 +197,32 @@ class Evaluation:
         whole = Rows(len(next(iter(columns.values()))), columns, parts[0].kinds)
         _, first, _ = distinct_rows([as_symbols(self.world, whole.columns[c], whole.kinds[c]) for c in columns], whole.n)
         return whole.take(np.sort(first))
+
+    def _allowed(self, rule: Grounding) -> tuple[Ints, ...] | None:
+        """All rows a grounding declares, if they are few; kept while the domains stay as they are."""
+        body = self.plan.grounding_key(rule)
+        if body is None:
+            return None
+        facts = self.world.facts
+        size = 1
+        signature = []
+        for literal in rule.body:
+            if isinstance(literal, Fact):
+                table = facts.get(literal.indicator)
+                size *= table.n if table is not None else 0
+                if table is not None and literal.indicator in self.plan.domains:
+                    signature.append(b"".join(column.tobytes() for column in table.columns))
+        if size > MAX_ENUMERATED:
+            return None
+        known = self.groundings.get(body)
+        if known is not None and known[0] == signature:
+            return known[1]
+        rows = satisfy(self.world, one_row(), rule.body)
+        columns = tuple(self._column(rows, term) for term in rule.terms)
+        _, first, _ = distinct_rows(columns, rows.n)
+        keys = tuple(column[first] for column in columns)
+        self.groundings[body] = (signature, keys)
+        return keys
 
     def _ground(self, rows: Rows, terms: Sequence[Term], rule: Grounding) -> Rows:
         inner = Rows(rows.n, {"#row": np.arange(rows.n)}, {"#row": TIME})
@@ -254,7 +294,7 @@ class Evaluation:
 
     def _candidates(self, rule: IntervalRule) -> Rows:
         """Bindings of the essential variables for which the rule can give an interval."""
-        names = essential(rule)
+        names = self.plan.essential[rule.number]
         parts = []
         for needs in self.plan.alternatives[rule.number]:
             rows = one_row()
@@ -338,7 +378,7 @@ class Evaluation:
 
     def _constructed(self, rule: IntervalRule, rows: Rows, construct: Construct, inputs: list[Intervals]) -> Intervals:
         if construct.operator in REMEMBERED and self.exact:
-            keys = tuple(rows.columns[name] for name in essential(rule))
+            keys = tuple(rows.columns[name] for name in self.plan.essential[rule.number])
             inputs = [self._with_true_starts(f"rule {rule.number} {construct.out} {place}", keys, lists) for place, lists in enumerate(inputs)]
         if construct.operator == "union_all":
             return _folded(union, inputs)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from engine.event_calculus.candidates import Needs, alternatives
+from engine.event_calculus.candidates import Needs, alternatives, essential
 from engine.event_calculus.levels import Hierarchy, Node
 from engine.event_calculus.ordering import order_body
 from engine.event_calculus.program import Program
-from engine.event_calculus.syntax import Deadline, FluentPattern, Grounding, IntervalRule, Literal, PointRule, Retrieve
-from engine.event_calculus.terms import Variable
+from engine.event_calculus.syntax import (
+    Comparison, Deadline, Fact, FluentPattern, Grounding, Indicator, IntervalRule, Literal, Negation, PointRule, Retrieve, literal_variables,
+)  # fmt: skip
+from engine.event_calculus.terms import Term, Variable
 
 
 class Plan:
@@ -21,12 +23,18 @@ class Plan:
         self._hierarchy = Hierarchy(program)
         self.alternatives: dict[int, list[Needs]] = {}
         self.conditions: dict[int, tuple[Literal, ...]] = {}
+        self.essential: dict[int, list[str]] = {}
         for rule in program.interval_rules:
             self.alternatives[rule.number] = alternatives(rule, grounded="=" + rule.head.name in program.groundings)
             bound = {term.name for part in rule.intervals if isinstance(part, Retrieve) for term in part.fluent.terms if isinstance(term, Variable)}
             bound |= {term.name for term in rule.head.terms if isinstance(term, Variable)}
             self.conditions[rule.number] = order_body(rule.conditions, bound)
+            self.essential[rule.number] = essential(rule)
+        rules = self._hierarchy.rules
+        self._point_rules = {node: [rule for rule in own if isinstance(rule, PointRule)] for node, own in rules.items()}
+        self._interval_rules = {node: [rule for rule in own if isinstance(rule, IntervalRule)] for node, own in rules.items()}
         self._sources: dict[FluentPattern, list[Node]] = {}
+        self._grounding_keys: dict[Grounding, str | None] = {}
 
     @cached_property
     def components(self) -> Sequence[tuple[Sequence[Node], bool]]:
@@ -45,10 +53,10 @@ class Plan:
         return found
 
     def point_rules(self, node: Node) -> list[PointRule]:
-        return [rule for rule in self._hierarchy.rules[node] if isinstance(rule, PointRule)]
+        return self._point_rules[node]
 
     def interval_rules(self, node: Node) -> list[IntervalRule]:
-        return [rule for rule in self._hierarchy.rules[node] if isinstance(rule, IntervalRule)]
+        return self._interval_rules[node]
 
     @cached_property
     def deadlines(self) -> dict[Node, tuple[Deadline, ...]]:
@@ -58,6 +66,37 @@ class Plan:
         return {node: tuple(deadlines) for node, deadlines in found.items()}
 
     @cached_property
+    def domains(self) -> frozenset[Indicator]:
+        return frozenset(self.program.domains)
+
+    def grounding_key(self, rule: Grounding) -> str | None:
+        """A text equal for groundings that declare the same rows; null where facts and domains do not list them."""
+        if rule not in self._grounding_keys:
+            listed = {name for literal in rule.body if isinstance(literal, Fact) for name in literal_variables(literal)}
+            names = [term.name for term in rule.terms if isinstance(term, Variable)]
+            order = {name: f"V{place}" for place, name in enumerate(dict.fromkeys([*names, *sorted(listed)]))}
+            whole = set(names) <= listed and not any(isinstance(literal, Negation) for literal in rule.body)
+            self._grounding_keys[rule] = _canonical(rule, order) if whole else None
+        return self._grounding_keys[rule]
+
+    @cached_property
     def domain_groundings(self) -> list[Grounding]:
         """Groundings that use a dynamic domain."""
         return [rule for rules in self.program.groundings.values() for rule in rules]
+
+
+def _canonical(rule: Grounding, order: dict[str, str]) -> str:
+    """The grounding with its variables numbered, so that two that differ in names only are equal texts."""
+
+    def show(term: Term) -> str:
+        return order.get(term.name, term.name) if isinstance(term, Variable) else f"{type(term).__name__} {term}"
+
+    parts = [", ".join(show(term) for term in rule.terms)]
+    for literal in rule.body:
+        if isinstance(literal, Fact):
+            parts.append(f"{literal.name}({', '.join(show(term) for term in literal.arguments)})")
+        elif isinstance(literal, Comparison):
+            parts.append(f"{show(literal.left)} {literal.operator} {show(literal.right)}")
+        else:
+            parts.append(repr(literal))
+    return " | ".join(parts)

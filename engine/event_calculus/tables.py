@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engine.event_calculus.intervals import Bools, Intervals, Ints, empty
+from engine.event_calculus.keys import packed
 from engine.event_calculus.terms import Atom, Number, Term, Variable
 
 SYMBOL, NUMBER, TIME = "symbol", "number", "time"
@@ -152,32 +153,6 @@ def one_row() -> Rows:
     return Rows(1, {}, {})
 
 
-def packed(columns: Sequence[Ints], others: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """Each row of several integer columns as one integer, so that equal rows of both sides and only they get equal ones."""
-    n, m = (len(columns[0]), len(others[0])) if columns else (0, 0)
-    left, right = np.zeros(n, np.int64), np.zeros(m, np.int64)
-    capacity = 1
-    for a, b in zip(columns, others, strict=True):
-        low = min(int(a.min()) if n else 0, int(b.min()) if m else 0)
-        high = max(int(a.max()) if n else 0, int(b.max()) if m else 0)
-        width = high - low + 1
-        if capacity * width >= 1 << 62:
-            left, right, capacity = _dense(left, right)
-            if capacity * width >= 1 << 62:
-                a, b, width = _dense(a, b)
-                low = 0
-        left = left * width + (a - low)
-        right = right * width + (b - low)
-        capacity *= width
-    return left, right
-
-
-def _dense(left: Ints, right: Ints) -> tuple[Ints, Ints, int]:
-    distinct, inverse = np.unique(np.concatenate((left, right)), return_inverse=True)
-    inverse = inverse.reshape(-1)
-    return inverse[: len(left)], inverse[len(left) :], len(distinct)
-
-
 def distinct_rows(columns: Sequence[Ints], n: int) -> tuple[Ints, Ints, int]:
     """For each row the number of its distinct value, the position of one row of each, and how many there are.
 
@@ -205,17 +180,3 @@ def _distinct_by_counting(values: Ints, width: int) -> tuple[Ints, Ints, int]:
     present = first >= 0
     number = np.cumsum(present) - 1
     return number[values], first[present], int(number[-1]) + 1
-
-
-def locate(keys: Sequence[Ints], wanted: Sequence[Ints]) -> Ints:
-    """For each row of `wanted` its position among the rows of `keys` (unique rows), -1 where it is not there."""
-    n = len(wanted[0]) if wanted else 0
-    m = len(keys[0]) if keys else 0
-    if n == 0 or m == 0:
-        return np.full(n, -1, np.int64)
-    right, left = packed(keys, wanted)
-    order = np.argsort(right)
-    at = np.searchsorted(right[order], left)
-    at[at == m] = 0
-    found = order[at]
-    return np.where(right[found] == left, found, -1)

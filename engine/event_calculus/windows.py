@@ -20,12 +20,13 @@ import numpy as np
 
 from engine.event_calculus import spatial
 from engine.event_calculus.conditions import World, as_symbols
-from engine.event_calculus.evaluation import Bounds, Evaluation, Held, Memory, SimpleCarry
+from engine.event_calculus.evaluation import Bounds, Evaluation, Groundings, Held, Memory, SimpleCarry
 from engine.event_calculus.intervals import INF, Bools, Intervals, Ints, amalgamate, gather, keep, runs, union
+from engine.event_calculus.keys import among, locate, packed
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import EVENT, INTERVALS, POINTS
 from engine.event_calculus.syntax import Fact, Indicator
-from engine.event_calculus.tables import NUMBER, SYMBOL, Column, FluentTable, Symbols, Table, distinct_rows, locate, no_fluent, packed
+from engine.event_calculus.tables import NUMBER, SYMBOL, Column, FluentTable, Symbols, Table, distinct_rows, no_fluent
 from engine.event_calculus.terms import Atom, Number, Variable
 
 NEVER = -(1 << 62)
@@ -94,6 +95,7 @@ class WindowState:
     windows: int = 0
     pairs_examined: int = 0
     groundings: int = 0
+    allowed: Groundings = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -204,7 +206,7 @@ class Windows:
         if offset == 0:
             edge_after = bounds.low
         world = World(state.symbols, settings.tick, edge_after, offset, bounds.first, lambda pattern: [], max_rows=settings.max_rows)
-        evaluation = Evaluation(self.plan, world, bounds, state.memory, settings.exact)
+        evaluation = Evaluation(self.plan, world, bounds, state.memory, settings.exact, state.allowed)
         counted = self._counted(state, bounds)
         self._inputs(evaluation, counted, state)
         world.facts = self._facts(state.symbols)
@@ -457,7 +459,7 @@ class Windows:
         assert new.t is not None and old.t is not None
         late = old.t > bounds.low
         a, b = packed([*(column[late] for column in old.columns), old.t[late]], [*new.columns, new.t])
-        gone, come = ~np.isin(a, b), ~np.isin(b, a)
+        gone, come = ~among(b, a), ~among(a, b)
         keys = tuple(np.concatenate((x[late][gone], y[come])) for x, y in zip(old.columns, new.columns, strict=True))
         times = np.concatenate((old.t[late][gone], new.t[come]))
         if not len(times):
@@ -522,12 +524,14 @@ def _cut(table: FluentTable, first: int) -> FluentTable:
 
 def _difference(name: str, before: FluentTable, after: FluentTable) -> list[Change]:
     """Intervals withdrawn and stated."""
+    if before.n == 0 and after.n == 0:
+        return []
     old_owner, new_owner = before.lists.owners(), after.lists.owners()
     a, b = packed(
         [*(key[old_owner] for key in before.keys), before.lists.s, np.where(before.lists.e == INF, -1, before.lists.e)],
         [*(key[new_owner] for key in after.keys), after.lists.s, np.where(after.lists.e == INF, -1, after.lists.e)],
     )
-    gone, come = ~np.isin(a, b), ~np.isin(b, a)
+    gone, come = ~among(b, a), ~among(a, b)
     if not (gone.any() or come.any()):
         return []
     keys = tuple(np.concatenate((x[old_owner[gone]], y[new_owner[come]])) for x, y in zip(before.keys, after.keys, strict=True))

@@ -1,0 +1,342 @@
+"""The continuous phase: evaluation time moves on, index points enter and leave, and only what they touch is evaluated.
+
+Evaluation goes from one multiple of `every` at which some point enters or leaves to the next; in between no answer can change, whatever the length
+of the gap.
+
+References: [CMP] 5.2 (the counter of covered predicates is replaced by one look at the series' heads), 5.3 (Θ), 5.4 (order).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from engine.motion_patterns.index_points import before, enter, leave, place, whole
+from engine.motion_patterns.plan import LOCAL_AT_LEAST, LOCAL_AT_MOST, RANK_FIRST_K, RANK_GREATEST, RANK_LEAST, RANKED
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+NEVER = np.iinfo(np.int64).max
+START, END, CANDIDATE, WITHDRAWN = 1, -1, 2, -2
+"""What happens to (query, entity) at T: matches from T on, no more; for ranked queries: is among the partition's best with this score, no more."""
+
+
+class Standing(NamedTuple):
+    """What was found so far. `holds[q, e]`: matches (ranked: was last reported a candidate); `chain_until[q, e]`: evaluation number up to which
+    (exclusive) the chain is known to be satisfied; `score[r, e]`: of ranked query r, NaN when e does not qualify."""
+
+    holds: npt.NDArray[np.bool_]
+    chain_until: Ints
+    score: Floats
+
+
+class Events(NamedTuple):
+    """What happened, in order: `what` is START ... WITHDRAWN; witnesses of predicate j in column j (seq -1: none)."""
+
+    query: Ints
+    entity: Ints
+    at: Ints
+    what: Ints
+    score: Floats
+    t: Ints
+    seq: Ints
+    x: Floats
+    y: Floats
+
+
+@njit(cache=True, nogil=True)
+def _room(size, width):  # type: ignore[no-untyped-def]
+    return Events(
+        np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size),
+        np.full((size, width), -1, np.int64), np.full((size, width), -1, np.int64), np.full((size, width), np.nan), np.full((size, width), np.nan),
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def _copied(source, n, size):  # type: ignore[no-untyped-def]
+    """The first n events in arrays of `size`."""
+    target = _room(size, source.t.shape[1])
+    target.query[:n] = source.query[:n]
+    target.entity[:n] = source.entity[:n]
+    target.at[:n] = source.at[:n]
+    target.what[:n] = source.what[:n]
+    target.score[:n] = source.score[:n]
+    target.t[:n] = source.t[:n]
+    target.seq[:n] = source.seq[:n]
+    target.x[:n] = source.x[:n]
+    target.y[:n] = source.y[:n]
+    return target
+
+
+@njit(cache=True, nogil=True)
+def _multiple(t, every):  # type: ignore[no-untyped-def]
+    """Number of the first multiple of `every` at or after t."""
+    return -((-t) // every)
+
+
+@njit(cache=True, nogil=True)
+def _due(plan, points, p):  # type: ignore[no-untyped-def]
+    """Number of the next evaluation at which a point of series p enters or leaves."""
+    due = NEVER
+    every = plan.every[p]
+    if points.entered[p] < points.tail[p]:
+        due = _multiple(points.t[place(points, p, points.entered[p])] + plan.end[p], every)
+    if points.left[p] < points.entered[p]:
+        due = min(due, _multiple(points.t[place(points, p, points.left[p])] + plan.start[p], every))
+    return due
+
+
+@njit(cache=True, nogil=True)
+def _solve(plan, points, q, e, pick):  # type: ignore[no-untyped-def]
+    """Latest index points of chain q at increasing times: into `pick` (by node); gives the evaluation number at which the first leaves, or -1.
+
+    From the last node backwards each takes its latest point before all that must follow it; if that fails nothing else succeeds.
+    """
+    until = NEVER
+    first = plan.chain_first[q]
+    for n in range(plan.chain_first[q + 1] - 1, first - 1, -1):
+        p = plan.chain[n]
+        bound = NEVER
+        for side in range(2):
+            follower = plan.chain_after[n, side]
+            if follower >= 0:
+                bound = min(bound, points.t[place(points, plan.chain[follower], pick[follower - first])])
+        number = whole(points, p, points.head[p, e])
+        while number >= 0 and points.t[place(points, p, number)] >= bound:
+            number = before(points, p, number)
+        if number < 0:
+            return -1
+        pick[n - first] = number
+        until = min(until, _multiple(points.t[place(points, p, number)] + plan.start[p], plan.every[p]))
+    return until
+
+
+@njit(cache=True, nogil=True)
+def _covered(plan, points, standing, q, e, k, pick):  # type: ignore[no-untyped-def]
+    """Whether e satisfies all binary predicates of q and has a distance for each numerical one, at evaluation number k."""
+    for i in range(plan.needs_first[q], plan.needs_first[q + 1]):
+        if points.head[plan.needs[i], e] < 0:
+            return False
+    for i in range(plan.bars_first[q], plan.bars_first[q + 1]):
+        if points.head[plan.bars[i], e] >= 0:
+            return False
+    for i in range(plan.sums_first[q], plan.sums_first[q + 1]):
+        if points.head[plan.sums[i], e] < 0:
+            return False
+    if plan.chain_first[q] == plan.chain_first[q + 1] or standing.chain_until[q, e] > k:
+        return True
+    standing.chain_until[q, e] = _solve(plan, points, q, e, pick)
+    return standing.chain_until[q, e] >= 0
+
+
+@njit(cache=True, nogil=True)
+def _score(plan, points, q, e):  # type: ignore[no-untyped-def]
+    """The sum of the distances in order of the predicates; NaN where there is none."""
+    first, last = plan.sums_first[q], plan.sums_first[q + 1]
+    if first == last:
+        return np.nan
+    total = 0.0
+    for i in range(first, last):
+        total += points.extremum[plan.measure[plan.sums[i]], e]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _note(events, n, plan, points, q, e, at, what, score, pick):  # type: ignore[no-untyped-def]
+    """Write event n, with witnesses if something begins."""
+    events.query[n] = q
+    events.entity[n] = e
+    events.at[n] = at
+    events.what[n] = what
+    events.score[n] = score
+    if what < 0:
+        return
+    if plan.chain_first[q] < plan.chain_first[q + 1]:
+        # Afresh: the kept solution may be an older one, and the witness must not depend on when it was found.
+        _solve(plan, points, q, e, pick)
+    first = plan.witness_first[q]
+    for j in range(plan.witness_first[q + 1] - first):
+        p = plan.witness[first + j]
+        node = plan.witness_node[first + j]
+        measure = plan.measure[p]
+        if node >= 0:
+            number = pick[node]
+        elif measure >= 0:
+            number = whole(points, p, points.front[measure, e])
+        else:
+            number = whole(points, p, points.head[p, e])
+        i = place(points, p, number)
+        events.t[n, j] = points.t[i]
+        events.seq[n, j] = points.seq[i]
+        events.x[n, j] = points.x[i]
+        events.y[n, j] = points.y[i]
+
+
+@njit(cache=True, nogil=True)
+def _worse(score, rank, other_score, other_rank):  # type: ignore[no-untyped-def]
+    return score > other_score or (score == other_score and rank > other_rank)
+
+
+@njit(cache=True, nogil=True)
+def _sift(heap, heap_score, n, rank):  # type: ignore[no-untyped-def]
+    """Restore the heap (worst on top) after its top was replaced."""
+    i = 0
+    while True:
+        worst = i
+        for child in (2 * i + 1, 2 * i + 2):
+            if child < n and _worse(heap_score[child], rank[heap[child]], heap_score[worst], rank[heap[worst]]):
+                worst = child
+        if worst == i:
+            return
+        heap[i], heap[worst] = heap[worst], heap[i]
+        heap_score[i], heap_score[worst] = heap_score[worst], heap_score[i]
+        i = worst
+
+
+@njit(cache=True, nogil=True)
+def best(score, ranks, k, rank, chosen):  # type: ignore[no-untyped-def]
+    """Marks in `chosen` the entities that Θ takes (ranks: RANK_); NaN scores are no candidates; `rank` orders entities by id."""
+    chosen[:] = False
+    if ranks == RANK_LEAST or ranks == RANK_GREATEST:
+        sign = 1.0 if ranks == RANK_LEAST else -1.0
+        least = np.inf
+        for e in range(len(score)):
+            if sign * score[e] < least:
+                least = sign * score[e]
+        for e in range(len(score)):
+            chosen[e] = sign * score[e] == least
+        return
+    sign = 1.0 if ranks == RANK_FIRST_K else -1.0
+    room = min(k, len(score))
+    heap = np.empty(room, np.int64)
+    heap_score = np.empty(room)
+    n = 0
+    for e in range(len(score)):
+        if np.isnan(score[e]):
+            continue
+        s = sign * score[e]
+        if n < room:
+            # Rises from the bottom.
+            i = n
+            n += 1
+            while i > 0 and _worse(s, rank[e], heap_score[(i - 1) // 2], rank[heap[(i - 1) // 2]]):
+                heap[i], heap_score[i] = heap[(i - 1) // 2], heap_score[(i - 1) // 2]
+                i = (i - 1) // 2
+            heap[i], heap_score[i] = e, s
+        elif _worse(heap_score[0], rank[heap[0]], s, rank[e]):
+            heap[0], heap_score[0] = e, s
+            _sift(heap, heap_score, n, rank)
+    for i in range(n):
+        chosen[heap[i]] = True
+
+
+@njit(cache=True, nogil=True)
+def advance(plan, points, standing, series, queries, every, last, forced, entities, rank, width):  # type: ignore[no-untyped-def]
+    """Evaluate one clock at all multiples of `every` up to `last`: gives (events, how many, points entered, points left, evaluations).
+
+    `series`, `queries`: those of the clock. `forced`: a time; at the first multiple after it everything is evaluated (NEVER: not). `entities`: codes
+    in use; `rank` orders them by id (used by top k only).
+    """
+    events = _room(64, width)
+    n = 0
+    moves_in, moves_out, evaluations = 0, 0, 0
+    due = np.empty(len(series), np.int64)
+    for s in range(len(series)):
+        due[s] = _due(plan, points, series[s])
+    touched_series = np.empty(256, np.int64)
+    touched_entity = np.empty(256, np.int64)
+    longest = 1
+    for i in range(len(queries)):
+        longest = max(longest, plan.chain_first[queries[i] + 1] - plan.chain_first[queries[i]])
+    pick = np.empty(longest, np.int64)
+    rankings = standing.score.shape[0]
+    moved = np.zeros(rankings, np.bool_)
+    marked = np.zeros((rankings, entities), np.bool_)
+    chosen = np.empty(entities, np.bool_)
+    forced_k = NEVER if forced == NEVER else forced // every + 1
+    while True:
+        k = forced_k
+        for s in range(len(series)):
+            k = min(k, due[s])
+        if k == NEVER or k * every > last:
+            break
+        at = k * every
+        evaluations += 1
+        touched = 0
+        for s in range(len(series)):
+            if due[s] > k:
+                continue
+            p = series[s]
+            eager = plan.eager[p]
+            while True:
+                if points.entered[p] < points.tail[p] and points.t[place(points, p, points.entered[p])] + plan.end[p] <= at:
+                    e, changed = enter(points, p, plan.measure[p], plan.sign[p])
+                    moves_in += 1
+                elif points.left[p] < points.entered[p] and points.t[place(points, p, points.left[p])] + plan.start[p] <= at:
+                    e, changed = leave(points, p, plan.measure[p])
+                    moves_out += 1
+                else:
+                    break
+                if changed or eager:
+                    if touched == len(touched_series):
+                        touched_series = np.append(touched_series, np.empty(touched, np.int64))
+                        touched_entity = np.append(touched_entity, np.empty(touched, np.int64))
+                    touched_series[touched] = p
+                    touched_entity[touched] = e
+                    touched += 1
+            due[s] = _due(plan, points, p)
+        everything = k == forced_k
+        if everything:
+            forced_k = NEVER
+        pairs = len(queries) * entities if everything else 0
+        for step in range(pairs + touched):
+            if step < pairs:
+                users, first, stop = queries, step // entities, step // entities + 1
+                e = step % entities
+            else:
+                p = touched_series[step - pairs]
+                e = touched_entity[step - pairs]
+                users, first, stop = plan.users, plan.users_first[p], plan.users_first[p + 1]
+            for u in range(first, stop):
+                q = users[u]
+                covered = _covered(plan, points, standing, q, e, k, pick)
+                decides = plan.decides[q]
+                score = _score(plan, points, q, e) if covered else np.nan
+                if decides == RANKED:
+                    r = plan.ranking[q]
+                    standing.score[r, e] = score
+                    moved[r] = True
+                    marked[r, e] = True
+                    continue
+                matches = covered
+                if decides == LOCAL_AT_MOST:
+                    matches = covered and score <= plan.bound[q]
+                elif decides == LOCAL_AT_LEAST:
+                    matches = covered and score >= plan.bound[q]
+                if matches != standing.holds[q, e]:
+                    standing.holds[q, e] = matches
+                    if n == len(events.query):
+                        events = _copied(events, n, 2 * n)
+                    _note(events, n, plan, points, q, e, at, START if matches else END, score, pick)
+                    n += 1
+        for i in range(len(queries)):
+            q = queries[i]
+            r = plan.ranking[q]
+            if r < 0 or not moved[r]:
+                continue
+            moved[r] = False
+            best(standing.score[r, :entities], plan.ranks[q], plan.k[q], rank, chosen)
+            for e in range(entities):
+                if chosen[e] == standing.holds[q, e] and not (chosen[e] and marked[r, e]):
+                    continue
+                standing.holds[q, e] = chosen[e]
+                if n == len(events.query):
+                    events = _copied(events, n, 2 * n)
+                _note(events, n, plan, points, q, e, at, CANDIDATE if chosen[e] else WITHDRAWN, standing.score[r, e], pick)
+                n += 1
+            marked[r, :] = False
+    return events, n, moves_in, moves_out, evaluations

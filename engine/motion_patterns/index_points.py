@@ -1,0 +1,252 @@
+"""Index points of all series: kept from their arrival until they leave their window, entered and left as evaluation time moves on.
+
+    append            enter: t + end <= T          leave: t + start <= T
+      |---- waiting -----|------- in the window --------|  (memory is free again)
+
+Points of one series lie in a ring in order of (t, arrival), so both moves are cursors: the positive and negative updates of [CMP] 4. Points are numbered
+from 0 in each series for ever; a number lives in ring place `number & mask`. Within a series the points of one entity that are in the window are
+linked: `head[p, e]` is the latest (its low 31 bits; -1: none), `back` the distance in numbers to the one before (0: none).
+
+In a distance series only points that can still become the extremum stay linked: from the front on values get worse. So `front[m, e]` is the extremum,
+`ahead` leads from it to the next, and `extremum[m, e]` repeats its value (NaN: none).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Int32s = npt.NDArray[np.int32]
+
+LOW_BITS = 0x7FFFFFFF
+_SMALLEST_RING = 8
+
+
+class Points(NamedTuple):
+    """Rings of all series in one pool. Of series p: ring `first[p]` to `first[p] + mask[p]`; numbers below `left[p]` are gone, below `entered[p]` in the
+    window, below `tail[p]` waiting."""
+
+    first: Ints
+    mask: Ints
+    tail: Ints
+    entered: Ints
+    left: Ints
+    t: Ints
+    seq: Ints
+    x: Floats
+    y: Floats
+    value: Floats
+    entity: Int32s
+    back: Int32s
+    ahead: Int32s
+    head: Int32s
+    front: Int32s
+    extremum: Floats
+
+
+COLUMNS = ("t", "seq", "x", "y", "value", "entity")
+"""What a point is; the rest is how it is linked."""
+
+
+def no_points(series: int, measures: int) -> Points:
+    """Empty rings."""
+    return _with_rings(np.zeros(series, np.int64), measures, 0)
+
+
+def _with_rings(sizes: Ints, measures: int, entities: int) -> Points:
+    """Empty rings with room for `sizes` points each."""
+    rooms = np.maximum(_SMALLEST_RING, 2 ** np.ceil(np.log2(np.maximum(sizes, 1))).astype(np.int64))
+    total, series = int(rooms.sum()), len(sizes)
+    return Points(
+        first=np.cumsum(rooms) - rooms,
+        mask=rooms - 1,
+        tail=np.zeros(series, np.int64),
+        entered=np.zeros(series, np.int64),
+        left=np.zeros(series, np.int64),
+        t=np.empty(total, np.int64),
+        seq=np.empty(total, np.int64),
+        x=np.empty(total),
+        y=np.empty(total),
+        value=np.empty(total),
+        entity=np.empty(total, np.int32),
+        back=np.zeros(total, np.int32),
+        ahead=np.zeros(total, np.int32),
+        head=np.full((series, entities), -1, np.int32),
+        front=np.full((measures, entities), -1, np.int32),
+        extremum=np.full((measures, entities), np.nan),
+    )
+
+
+def with_entities(points: Points, entities: int) -> Points:
+    """The same points with space for entity codes below `entities`; grows by doubling."""
+    room = points.head.shape[1]
+    if entities <= room:
+        return points
+    extra = max(entities - room, room, 64)
+    return points._replace(
+        head=np.hstack([points.head, np.full((len(points.head), extra), -1, np.int32)]),
+        front=np.hstack([points.front, np.full((len(points.front), extra), -1, np.int32)]),
+        extremum=np.hstack([points.extremum, np.full((len(points.extremum), extra), np.nan)]),
+    )
+
+
+def with_room(points: Points, counts: Ints) -> Points:
+    """The same points with room for `counts` more in each series. Rings that are more than half full grow too: rarely is anything moved."""
+    kept = points.tail - points.left
+    rooms = points.mask + 1
+    if (kept + counts <= rooms).all():
+        return points
+    wanted = np.where(kept + counts > rooms // 2, np.maximum(2 * (kept + counts), rooms), rooms)
+    grown = _with_rings(np.maximum(wanted, 1), 0, 0)
+    moved = grown._replace(
+        tail=points.tail, entered=points.entered, left=points.left, head=points.head, front=points.front, extremum=points.extremum
+    )
+    _move(points, moved)
+    return moved
+
+
+@njit(cache=True, nogil=True)
+def _move(points, to):  # type: ignore[no-untyped-def]
+    for p in range(len(points.first)):
+        for number in range(points.left[p], points.tail[p]):
+            i = points.first[p] + (number & points.mask[p])
+            j = to.first[p] + (number & to.mask[p])
+            to.t[j] = points.t[i]
+            to.seq[j] = points.seq[i]
+            to.x[j] = points.x[i]
+            to.y[j] = points.y[i]
+            to.value[j] = points.value[i]
+            to.entity[j] = points.entity[i]
+            to.back[j] = points.back[i]
+            to.ahead[j] = points.ahead[i]
+
+
+@njit(cache=True, nogil=True)
+def append(points, series, row, value, t, seq, x, y, entity):  # type: ignore[no-untyped-def]
+    """New points: `row[i]` of the batch's columns for `series[i]`; rows of a series in order. There must be room."""
+    for i in range(len(series)):
+        p = series[i]
+        r = row[i]
+        j = points.first[p] + (points.tail[p] & points.mask[p])
+        points.t[j] = t[r]
+        points.seq[j] = seq[r]
+        points.x[j] = x[r]
+        points.y[j] = y[r]
+        points.value[j] = value[i]
+        points.entity[j] = entity[r]
+        points.tail[p] += 1
+
+
+@njit(cache=True, nogil=True)
+def place(points, p, number):  # type: ignore[no-untyped-def]
+    """Where in the pool a point lies."""
+    return points.first[p] + (number & points.mask[p])
+
+
+@njit(cache=True, nogil=True)
+def whole(points, p, low):  # type: ignore[no-untyped-def]
+    """The number of a live point from its low bits; -1 for -1."""
+    if low < 0:
+        return np.int64(-1)
+    return points.left[p] + ((np.int64(low) - points.left[p]) & LOW_BITS)
+
+
+@njit(cache=True, nogil=True)
+def before(points, p, number):  # type: ignore[no-untyped-def]
+    """The linked point before `number`, or -1."""
+    distance = points.back[place(points, p, number)]
+    if distance == 0 or number - distance < points.left[p]:
+        return np.int64(-1)
+    return number - distance
+
+
+@njit(cache=True, nogil=True)
+def enter(points, p, measure, sign):  # type: ignore[no-untyped-def]
+    """The next waiting point of series p comes into the window. Gives (entity, whether the series' view of it changed)."""
+    number = points.entered[p]
+    points.entered[p] += 1
+    i = place(points, p, number)
+    e = points.entity[i]
+    last = whole(points, p, points.head[p, e])
+    points.ahead[i] = 0
+    if measure < 0:
+        points.back[i] = 0 if last < 0 else number - last
+        points.head[p, e] = np.int32(number & LOW_BITS)
+        return e, last < 0
+    # Of equal values the later stays: it is as good and lasts longer.
+    while last >= 0 and sign * points.value[i] <= sign * points.value[place(points, p, last)]:
+        last = before(points, p, last)
+    points.head[p, e] = np.int32(number & LOW_BITS)
+    if last < 0:
+        points.back[i] = 0
+        points.front[measure, e] = np.int32(number & LOW_BITS)
+        points.extremum[measure, e] = points.value[i]
+        return e, True
+    points.back[i] = number - last
+    points.ahead[place(points, p, last)] = number - last
+    return e, False
+
+
+@njit(cache=True, nogil=True)
+def leave(points, p, measure):  # type: ignore[no-untyped-def]
+    """The oldest point of series p leaves the window. Gives (entity, whether the series' view of it changed)."""
+    number = points.left[p]
+    i = place(points, p, number)
+    e = points.entity[i]
+    low = np.int32(number & LOW_BITS)
+    is_head = points.head[p, e] == low
+    if measure < 0:
+        if is_head:
+            points.head[p, e] = -1
+        points.left[p] += 1
+        return e, is_head
+    is_front = points.front[measure, e] == low
+    if is_head:
+        points.head[p, e] = -1
+        points.front[measure, e] = -1
+        points.extremum[measure, e] = np.nan
+    elif is_front:
+        following = number + points.ahead[i]
+        points.front[measure, e] = np.int32(following & LOW_BITS)
+        points.extremum[measure, e] = points.value[place(points, p, following)]
+    points.left[p] += 1
+    return e, is_front
+
+
+def live(points: Points) -> tuple[Ints, dict[str, npt.NDArray[np.generic]]]:
+    """All points by series, then in order: (how many of each series, their COLUMNS)."""
+    counts = points.tail - points.left
+    series = np.repeat(np.arange(len(counts)), counts)
+    number = np.arange(len(series)) - np.repeat(np.cumsum(counts) - counts - points.left, counts)
+    where = points.first[series] + (number & points.mask[series])
+    return counts, {name: getattr(points, name)[where] for name in COLUMNS}
+
+
+def rebuilt(counts: Ints, entered: Ints, columns: dict[str, npt.NDArray[np.generic]], measure: Ints, sign: Ints, entities: int) -> Points:
+    """Points as `live` gave them, of which the first `entered` of each series are in their windows; numbered anew."""
+    points = _with_rings(2 * counts, int(measure.max(initial=-1)) + 1, entities)
+    _fill(points, counts, entered, *(columns[name] for name in COLUMNS), measure, sign)
+    return points
+
+
+@njit(cache=True, nogil=True)
+def _fill(points, counts, entered, t, seq, x, y, value, entity, measure, sign):  # type: ignore[no-untyped-def]
+    r = 0
+    for p in range(len(counts)):
+        for number in range(counts[p]):
+            j = points.first[p] + number
+            points.t[j] = t[r]
+            points.seq[j] = seq[r]
+            points.x[j] = x[r]
+            points.y[j] = y[r]
+            points.value[j] = value[r]
+            points.entity[j] = entity[r]
+            r += 1
+        points.tail[p] = counts[p]
+        for _ in range(entered[p]):
+            enter(points, p, measure[p], sign[p])

@@ -1,0 +1,123 @@
+"""From starts and ends to signed changes: maximal intervals, open ones stated at once, withdrawn and restated closed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from engine.model.batch import EntityDictionary
+from engine.model.changes import NO_CHANGES, Evidence, changes
+from engine.motion_patterns.evaluation import START, Events
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_KIND = pa.array(["match"])
+
+
+@dataclass
+class OpenMatches:
+    """Matches that still hold, sorted by (query, entity), each once: as they began, with the score and witnesses of then."""
+
+    began: Events
+
+    @property
+    def keys(self) -> Ints:
+        return keys_of(self.began)
+
+    def check(self) -> None:
+        assert (np.diff(self.keys) > 0).all()
+
+
+def keys_of(events: Events) -> Ints:
+    """(query, entity) as one number."""
+    return events.query << 32 | events.entity
+
+
+def none_of(width: int) -> Events:
+    """No events, with room for `width` witnesses each."""
+    none, witnesses = np.empty(0, np.int64), np.empty((0, width), np.int64)
+    return Events(none, none, none, none, np.empty(0), witnesses, witnesses, np.empty((0, width)), np.empty((0, width)))
+
+
+def taken(events: Events, which: npt.NDArray[np.integer] | npt.NDArray[np.bool_]) -> Events:
+    """The events at `which`, in that order."""
+    return Events(*(column[which] for column in events))
+
+
+def joined(parts: list[Events]) -> Events:
+    """All events in order."""
+    return Events(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def widened(events: Events, width: int) -> Events:
+    """The same events with columns for `width` witnesses; what is cut off or added is none."""
+    had = events.seq.shape[1]
+    if had == width:
+        return events
+    columns = {}
+    for name in ("t", "seq", "x", "y"):
+        column = getattr(events, name)
+        wide = np.full((len(column), width), -1, column.dtype)
+        wide[:, : min(had, width)] = column[:, :width]
+        columns[name] = wide
+    return events._replace(**columns)
+
+
+def state_changes(open_matches: OpenMatches, events: Events, dictionary: EntityDictionary) -> tuple[OpenMatches, pa.RecordBatch]:
+    """The open matches after `events` (STARTs and ENDs; those of one pair alternate in order of time) and what is to be stated."""
+    if len(events.query) == 0:
+        return open_matches, NO_CHANGES
+    held = len(open_matches.began.query)
+    every = joined([open_matches.began, events])
+    order = np.argsort(keys_of(every), kind="stable")
+    every = taken(every, order)
+    key = keys_of(every)
+    begins = np.flatnonzero(every.what == START)
+    ends = np.full(len(begins), -1, np.int64)
+    following = begins + 1
+    ended = following < len(key)
+    ended[ended] = (key[following[ended]] == key[begins[ended]]) & (every.what[following[ended]] != START)
+    ends[ended] = every.at[following[ended]]
+    was_open = order[begins] < held
+    withdrawn, closed, opened = begins[was_open & ended], ended, ~ended & ~was_open
+    rows = np.concatenate([withdrawn, begins[closed], begins[opened]])
+    end = np.concatenate([np.zeros(len(withdrawn), np.int64), ends[closed], np.zeros(opened.sum(), np.int64)])
+    no_end = np.concatenate([np.ones(len(withdrawn), np.bool_), np.zeros(closed.sum(), np.bool_), np.ones(opened.sum(), np.bool_)])
+    weight = np.ones(len(rows), np.int8)
+    weight[: len(withdrawn)] = -1
+    stated = match_changes(taken(every, rows), pa.array(end, pa.int64(), mask=no_end), weight, dictionary)
+    return OpenMatches(taken(every, begins[~ended])), stated
+
+
+def match_changes(matches: Events, end: pa.Array, weight: npt.NDArray[np.int8], dictionary: EntityDictionary) -> pa.RecordBatch:
+    """Answer rows; one evidence item for each predicate, in their order."""
+    if len(matches.query) == 0:
+        return NO_CHANGES
+    there = matches.seq >= 0
+    counts = there.sum(axis=1)
+    owner, predicate = np.nonzero(there)
+    labels = pa.array([f"P{j + 1}" for j in range(there.shape[1])], pa.string())
+    evidence = Evidence(
+        offsets=np.concatenate([[0], np.cumsum(counts)]),
+        entity=matches.entity[owner],
+        t=matches.t[there],
+        x=matches.x[there],
+        y=matches.y[there],
+        seq=matches.seq[there],
+        variable=labels.take(pa.array(predicate)),
+    )
+    return changes(
+        dictionary,
+        query=matches.query,
+        kind=_KIND.take(pa.array(np.zeros(len(matches.query), np.int64))),
+        entities=matches.entity,
+        start=matches.at,
+        end=end,
+        evidence=evidence,
+        score=matches.score,
+        weight=weight,
+    )

@@ -1,0 +1,304 @@
+"""The shared index of all motion queries of a feed: what is equal in them is kept and evaluated once.
+
+Every spatial predicate comes down to **index points** ([CMP] 4): the samples that satisfy it, each from the time when it enters the predicate's relative
+window (t + to) until it leaves it (t + from). A **series** is the sequence of index points of all entities for one (conditions, test, window, every):
+
+- *exists*: the series of the samples that satisfy has a point in its window;
+- *forall*: the series of all samples has one, the series of those that do not satisfy has none;
+- a distance: a series of all samples with their distance as value, of which the extremum is kept;
+- predicates in order: a **chain** of series; one index point of each, at increasing times. A *forall* neighbour of a predicate without a window only
+  narrows that predicate's own window: after it means t > T - to, before it t <= T - from (a sample past the last one of a window lies past the window).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.model.conditions import Conditions
+from engine.model.feed import Crs, Feed
+from engine.model.region import PolygonRegion, Region
+from engine.motion_patterns.geodesic_borders import GeodesicBorder
+from engine.motion_patterns.specification import MotionSpecification, Place, Predicate
+from engine.operator import RegisteredQuery
+
+Ints = npt.NDArray[np.int64]
+
+LOCAL_NONE, LOCAL_AT_MOST, LOCAL_AT_LEAST, RANKED = range(4)
+"""How a query's scores decide: no score, `<=`, `>=`, or entities against each other."""
+RANK_LEAST, RANK_GREATEST, RANK_FIRST_K, RANK_LAST_K = range(4)
+"""min, max (all ties), top k ascending, top k descending (ties by entity id)."""
+
+
+@dataclass(frozen=True)
+class SeriesKey:
+    """What makes two series equal. `test`: "any", "inside", "outside" (of `target`), "least" or "greatest" (distance to it)."""
+
+    where: Conditions
+    test: str
+    target: Region | Place | None
+    start: int
+    end: int
+    every: int
+
+
+class Plan(NamedTuple):
+    """The index as arrays. Series p, query q, chain node n; `x_first[i]` to `x_first[i + 1]` are the entries of i.
+
+    Series: window `start` > t-distance >= `end`, `every`, `measure` (number of the distance series or -1), `sign` (+1 least, -1 greatest kept),
+    `eager` (every point that comes or goes is looked at, not only the first and the last), `users` (queries). Queries: `needs` and `bars` (series
+    with and without a point), `sums` (distance series in order), `decides`, `bound`, `ranking` (number among the ranked, or -1), `ranks`, `k`,
+    `chain` nodes with their series and up to two successors, and for each predicate the `witness` series and chain node (or -1).
+    """
+
+    start: Ints
+    end: Ints
+    every: Ints
+    measure: Ints
+    sign: Ints
+    eager: npt.NDArray[np.bool_]
+    users_first: Ints
+    users: Ints
+    needs_first: Ints
+    needs: Ints
+    bars_first: Ints
+    bars: Ints
+    sums_first: Ints
+    sums: Ints
+    decides: Ints
+    bound: npt.NDArray[np.float64]
+    ranking: Ints
+    ranks: Ints
+    k: Ints
+    chain_first: Ints
+    chain: Ints
+    chain_after: Ints
+    witness_first: Ints
+    witness: Ints
+    witness_node: Ints
+
+
+@dataclass(frozen=True)
+class MotionIndex:
+    """Immutable index over `queries`; see the module's text. `clock_queries`, `clock_series`: by distinct `every` in `clocks`; `borders` of
+    polygons whose distance is asked, on a geographic feed."""
+
+    queries: tuple[RegisteredQuery, ...]
+    feed: Feed
+    series: tuple[SeriesKey, ...]
+    plan: Plan
+    clocks: tuple[int, ...]
+    clock_series: tuple[Ints, ...]
+    clock_queries: tuple[Ints, ...]
+    measures: int
+    rankings: tuple[int, ...]
+    names_matter: bool
+    borders: Mapping[Region, GeodesicBorder]
+
+    @property
+    def widest(self) -> int:
+        """The greatest number of predicates of a query."""
+        return int(np.diff(self.plan.witness_first).max(initial=0))
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A member of the order: a predicate without a window, or a windowed *exists* next to one."""
+
+    predicate: int
+    series: int
+    free: bool
+    followers: tuple[int, ...]
+
+
+@dataclass
+class _Query:
+    needs: list[int]
+    bars: list[int]
+    sums: list[int]
+    nodes: list[_Node]
+    witness: list[int]
+
+
+class _Compiler:
+    """Numbers series in order of first appearance."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[SeriesKey, int] = {}
+
+    def series(self, specification: MotionSpecification, test: str, target: Region | Place | None, start: int, end: int) -> int:
+        key = SeriesKey(specification.where, test, target, start, end, specification.every)
+        return self.numbers.setdefault(key, len(self.numbers))
+
+    def query(self, specification: MotionSpecification) -> _Query:
+        predicates = specification.predicates
+        found = _Query([], [], [], [], [-1] * len(predicates))
+        for i, predicate in enumerate(predicates):
+            if predicate.window is not None:
+                self._windowed(specification, predicate, i, found)
+        self._order(specification, found)
+        return found
+
+    def _windowed(self, specification: MotionSpecification, predicate: Predicate, i: int, found: _Query) -> None:
+        assert predicate.window is not None
+        start, end = predicate.window
+        if predicate.numerical:
+            series = self.series(specification, "greatest" if predicate.forall else "least", predicate.target, start, end)
+            found.sums.append(series)
+        elif predicate.forall:
+            series = self.series(specification, "any", None, start, end)
+            found.needs.append(series)
+            opposite = "outside" if predicate.sense == "inside" else "inside"
+            found.bars.append(self.series(specification, opposite, predicate.target, start, end))
+        else:
+            series = self.series(specification, predicate.sense, predicate.target, start, end)
+            found.needs.append(series)
+        found.witness[i] = series
+
+    def _order(self, specification: MotionSpecification, found: _Query) -> None:
+        predicates = specification.predicates
+        binary = [i for i, predicate in enumerate(predicates) if not predicate.numerical]
+        in_order: list[int] = []
+        for place, i in enumerate(binary):
+            before = binary[place - 1] if place > 0 else None
+            after = binary[place + 1] if place + 1 < len(binary) else None
+            if predicates[i].window is None:
+                found.witness[i] = self._free(specification, i, before, after)
+                found.needs.append(found.witness[i])
+                in_order.append(i)
+            elif not predicates[i].forall and any(j is not None and predicates[j].window is None for j in (before, after)):
+                in_order.append(i)
+        free = [i for i in in_order if predicates[i].window is None]
+        for i in in_order:
+            is_free = predicates[i].window is None
+            place = binary.index(i)
+            after = binary[place + 1] if place + 1 < len(binary) else None
+            followers = {in_order.index(after)} if after in in_order and (is_free or predicates[after].window is None) else set()
+            if is_free and free[-1] != i:
+                followers.add(in_order.index(free[free.index(i) + 1]))
+            found.nodes.append(_Node(i, found.witness[i], is_free, tuple(sorted(followers))))
+
+    def _free(self, specification: MotionSpecification, i: int, before: int | None, after: int | None) -> int:
+        """The series of a predicate without a window: the horizon, narrowed by *forall* neighbours."""
+        assert specification.horizon is not None
+        predicate = specification.predicates[i]
+        start, end = specification.horizon, 0
+        left = specification.predicates[before] if before is not None else None
+        right = specification.predicates[after] if after is not None else None
+        if left is not None and left.forall and left.window is not None:
+            start = min(start, left.window[1])
+        if right is not None and right.forall and right.window is not None:
+            end = right.window[0]
+        return self.series(specification, predicate.sense, predicate.target, start, end)
+
+
+def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> MotionIndex:
+    """The index over checked motion queries; position i of answers is `queries[i]`."""
+    compiler = _Compiler()
+    specifications: list[MotionSpecification] = [query.specification for query in queries]
+    compiled = [compiler.query(specification) for specification in specifications]
+    series = tuple(compiler.numbers)
+    rankings = tuple(q for q, one in enumerate(specifications) if one.theta is not None and one.theta.ranks)
+    measures = [p for p, key in enumerate(series) if key.test in ("least", "greatest")]
+    clocks = tuple(sorted({one.every for one in specifications}))
+    return MotionIndex(
+        queries=tuple(queries),
+        feed=feed,
+        series=series,
+        plan=_plan(series, specifications, compiled, measures, rankings),
+        clocks=clocks,
+        clock_series=tuple(_ints([p for p, key in enumerate(series) if key.every == every]) for every in clocks),
+        clock_queries=tuple(_ints([q for q, one in enumerate(specifications) if one.every == every]) for every in clocks),
+        measures=len(measures),
+        rankings=rankings,
+        names_matter=any(one.theta is not None and one.theta.op == "top" for one in specifications),
+        borders=_borders(series) if feed.crs is Crs.GEOGRAPHIC else {},
+    )
+
+
+def _borders(series: Sequence[SeriesKey]) -> Mapping[Region, GeodesicBorder]:
+    measured = {key.target for key in series if key.test in ("least", "greatest")}
+    return {target: GeodesicBorder.of(target.geometry) for target in measured if isinstance(target, PolygonRegion)}
+
+
+def _plan(
+    series: Sequence[SeriesKey],
+    specifications: Sequence[MotionSpecification],
+    compiled: Sequence[_Query],
+    measures: Sequence[int],
+    rankings: Sequence[int],
+) -> Plan:
+    measure = np.full(len(series), -1, np.int64)
+    measure[list(measures)] = np.arange(len(measures))
+    users: list[list[int]] = [[] for _ in series]
+    eager = np.zeros(len(series), np.bool_)
+    for q, query in enumerate(compiled):
+        used = sorted({*query.needs, *query.bars, *query.sums})
+        for p in used:
+            users[p].append(q)
+        if q in rankings:
+            eager[used] = True
+        eager[[node.series for node in query.nodes]] = True
+    chain_first = np.cumsum([0, *(len(query.nodes) for query in compiled)])
+    after = [
+        [chain_first[q] + follower for follower in node.followers] + [-1] * (2 - len(node.followers))
+        for q, query in enumerate(compiled)
+        for node in query.nodes
+    ]
+    node_of = [{node.predicate: n for n, node in enumerate(query.nodes)} for query in compiled]
+    thetas = [one.theta for one in specifications]
+    return Plan(
+        start=_ints([key.start for key in series]),
+        end=_ints([key.end for key in series]),
+        every=_ints([key.every for key in series]),
+        measure=measure,
+        sign=_ints([-1 if key.test == "greatest" else 1 for key in series]),
+        eager=eager,
+        users_first=_first(users),
+        users=_flat(users),
+        needs_first=_first([query.needs for query in compiled]),
+        needs=_flat([query.needs for query in compiled]),
+        bars_first=_first([query.bars for query in compiled]),
+        bars=_flat([query.bars for query in compiled]),
+        sums_first=_first([query.sums for query in compiled]),
+        sums=_flat([query.sums for query in compiled]),
+        decides=_ints([LOCAL_NONE if theta is None else {"<=": LOCAL_AT_MOST, ">=": LOCAL_AT_LEAST}.get(theta.op, RANKED) for theta in thetas]),
+        bound=np.array([0.0 if theta is None else theta.value for theta in thetas], np.float64),
+        ranking=_ints([rankings.index(q) if q in rankings else -1 for q in range(len(compiled))]),
+        ranks=_ints([rank_of(one) for one in specifications]),
+        k=_ints([0 if theta is None else theta.k for theta in thetas]),
+        chain_first=chain_first.astype(np.int64),
+        chain=_flat([[node.series for node in query.nodes] for query in compiled]),
+        chain_after=np.array(after, np.int64).reshape(-1, 2),
+        witness_first=_first([query.witness for query in compiled]),
+        witness=_flat([query.witness for query in compiled]),
+        witness_node=_flat([[nodes.get(i, -1) for i in range(len(query.witness))] for nodes, query in zip(node_of, compiled, strict=True)]),
+    )
+
+
+def rank_of(specification: MotionSpecification) -> int:
+    """RANK_ of a ranked query's theta; -1 for others."""
+    theta = specification.theta
+    if theta is None or not theta.ranks:
+        return -1
+    if theta.op == "top":
+        return RANK_LAST_K if theta.descending else RANK_FIRST_K
+    return RANK_LEAST if theta.op == "min" else RANK_GREATEST
+
+
+
+
+def _ints(values: Sequence[int]) -> Ints:
+    return np.array(values, np.int64)
+
+
+def _first(rows: Sequence[Sequence[int]]) -> Ints:
+    return np.cumsum([0, *(len(row) for row in rows)]).astype(np.int64)
+
+
+def _flat(rows: Sequence[Sequence[int]]) -> Ints:
+    return _ints([value for row in rows for value in row])

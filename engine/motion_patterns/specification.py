@@ -1,0 +1,188 @@
+"""Specifications of the family `motion` (CONTRACT 2.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.model.conditions import Conditions
+from engine.model.faults import Refused
+from engine.model.feed import Crs
+from engine.model.region import Region
+from engine.specification import COMMON_KEYS, Context
+
+MAX_PREDICATES = 64
+MAX_K = 1_000_000
+SENSES = ("inside", "outside", "distance")
+OPS = ("<=", ">=", "min", "max", "top")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A point: longitude, latitude in degrees on a geographic feed (`geodesic`), else plane coordinates."""
+
+    x: float
+    y: float
+    geodesic: bool
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """One spatial predicate of a motion pattern.
+
+    `sense` is one of SENSES; for `distance` (numerical) `target` may be a Place. `window` is (from, to), seconds ago in the unit of `t`: samples
+    with T - from < t <= T - to; null: the predicate holds in order.
+    """
+
+    sense: str
+    target: Region | Place
+    window: tuple[int, int] | None
+    forall: bool = False
+
+    @property
+    def numerical(self) -> bool:
+        return self.sense == "distance"
+
+
+@dataclass(frozen=True)
+class Theta:
+    """Which scores satisfy: `op` is one of OPS; `value` for comparisons; `k` and `descending` (greatest first) for `top`."""
+
+    op: str
+    value: float = 0.0
+    k: int = 0
+    descending: bool = False
+
+    @property
+    def ranks(self) -> bool:
+        """Whether entities are compared with each other."""
+        return self.op in ("min", "max", "top")
+
+
+@dataclass(frozen=True)
+class MotionSpecification:
+    """A motion pattern, evaluated at the multiples of `every`; `horizon` bounds the predicates without a window."""
+
+    name: str
+    where: Conditions
+    predicates: tuple[Predicate, ...]
+    theta: Theta | None
+    every: int
+    horizon: int | None = None
+
+
+def check(document: Mapping[str, Any], context: Context) -> MotionSpecification:
+    """The specification of a document. What is wrong is noted in `context`; the result is then of no use."""
+    context.object(document, required=("family", "predicates", "every"), optional=(*COMMON_KEYS, "theta", "horizon"))
+    where = context.at("where").where(document.get("where", []))
+    here = context.at("predicates")
+    items = here.items(document["predicates"], least=1, most=MAX_PREDICATES, what="predicates") if "predicates" in document else ()
+    read = [_predicate(item, here.at(i)) for i, item in enumerate(items)]
+    predicates = tuple(one for one in read if one is not None)
+    every = context.at("every").duration(document["every"], least=1) if "every" in document else None
+    return MotionSpecification(
+        name=document.get("name", ""),
+        where=where,
+        predicates=predicates,
+        theta=_theta(document, context, items),
+        every=every or 1,
+        horizon=_horizon(document, context, items),
+    )
+
+
+def _predicate(item: Any, context: Context) -> Predicate | None:
+    before = len(context.faults)
+    given = context.object(item, optional=(*SENSES, "window", "quantifier"))
+    senses = [sense for sense in SENSES if sense in given]
+    if len(senses) != 1:
+        if isinstance(item, Mapping):
+            context.fault("must have exactly one of the keys 'inside', 'outside' and 'distance'" + (f", not {len(senses)}" if senses else ""))
+        return None
+    sense = senses[0]
+    target = _target(given[sense], context.at(sense)) if sense == "distance" else context.at(sense).region(given[sense])
+    window = _window(given.get("window"), context.at("window"))
+    forall = context.at("quantifier").choice(given.get("quantifier", "exists"), ("exists", "forall")) == "forall"
+    if given.get("window") is None:
+        if sense == "distance":
+            context.at("window").fault("a distance needs a window [from, to]: it takes no part in the order")
+        elif forall:
+            context.at("quantifier").fault('"forall" needs a window [from, to]; a predicate without one takes only "exists"')
+    return None if len(context.faults) > before or target is None else Predicate(sense, target, window, forall)
+
+
+def _window(value: Any, context: Context) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    pair = context.items(value, least=2, most=2, what="spans of time [from, to], counted back from the evaluation time")
+    if not pair:
+        return None
+    start, end = context.at(0).duration(pair[0]), context.at(1).duration(pair[1])
+    if start is None or end is None:
+        return None
+    if not start > end:
+        context.fault(f"[{start}, {end}] holds nothing: it counts back from now, so that the first number is the greater one")
+        return None
+    return start, end
+
+
+def _target(value: Any, context: Context) -> Region | Place | None:
+    """A point `[x, y]` or GeoJSON Point, or a region."""
+    if isinstance(value, Mapping) and value.get("type") == "Point":
+        context.object(value, required=("type", "coordinates"), optional=("bbox",))
+        return _place(value["coordinates"], context.at("coordinates")) if "coordinates" in value else None
+    if isinstance(value, list | tuple):
+        return _place(value, context)
+    if not isinstance(value, Mapping):
+        context.fault("must be a point [x, y], a GeoJSON Point or a region")
+        return None
+    return context.region(value)
+
+
+def _place(value: Any, context: Context) -> Place | None:
+    from engine.model.region import read_region
+
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        context.fault("must be a point [x, y] of two numbers")
+        return None
+    try:
+        # A circle's centre obeys the same rules: finite, on the globe, its longitude brought into [-180, 180].
+        circle = read_region({"center": list(value), "radius": 1.0}, context.feed.crs)
+    except Refused as refused:
+        for fault in refused.faults:
+            context.at(*fault.pointer.split("/")[2:]).fault(fault.message)
+        return None
+    x, y = circle.to_json()["center"]
+    return Place(x, y, context.feed.crs is Crs.GEOGRAPHIC)
+
+
+def _horizon(document: Mapping[str, Any], context: Context, items: Any) -> int | None:
+    value = document.get("horizon")
+    if value is not None:
+        return context.at("horizon").duration(value, least=1)
+    for i, item in enumerate(items):
+        if isinstance(item, Mapping) and item.get("window") is None and "distance" not in item:
+            context.at("horizon").fault(f"predicate {i + 1} has no window: the key 'horizon' must say how far back it may lie")
+            break
+    return None
+
+
+def _theta(document: Mapping[str, Any], context: Context, items: Any) -> Theta | None:
+    value, here = document.get("theta"), context.at("theta")
+    numerical = any(isinstance(item, Mapping) and "distance" in item for item in items)
+    if value is None:
+        if numerical:
+            here.fault('a query with distances needs a theta: {"op": "<=" or ">=", "value": v}, {"op": "min" or "max"} or {"op": "top", "k": k, "order": ...}')
+        return None
+    op = value.get("op") if isinstance(value, Mapping) else None
+    own: tuple[str, ...] = {"<=": ("value",), ">=": ("value",), "top": ("k", "order")}.get(op, ()) if isinstance(op, str) else ()
+    known = isinstance(op, str) and op in OPS
+    given = here.object(value, required=("op", *own), optional=() if known else ("value", "k", "order"))
+    if items and not numerical:
+        here.fault("needs a predicate with 'distance': there is no score without one; leave the key out")
+    if "op" not in given or here.at("op").choice(op, OPS) is None:
+        return None
+    bound = here.at("value").number(given["value"]) if "value" in own and "value" in given else None
+    k = here.at("k").integer(given["k"], least=1, most=MAX_K) if "k" in own and "k" in given else None
+    order = here.at("order").choice(given["order"], ("min", "max")) if "order" in own and "order" in given else None
+    return Theta(str(op), float(bound or 0), k or 0, order == "max")

@@ -1,0 +1,79 @@
+"""The operator gives the oracle's answers, whatever the batches, partitions, dumps and registrations."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.engine.motion_patterns.worlds import GLOBE, PLANE, documents, run, streams
+from tests.oracles.motion_patterns import answers
+
+seeds = st.integers(0, 1000)
+
+
+@given(st.lists(documents(kinds=["windowed"]), min_size=1, max_size=4), streams())
+@settings(max_examples=200, deadline=None)
+def test_windows_and_quantifiers(queries, rows):
+    assert run(queries, rows, PLANE) == answers(rows, queries)
+
+
+@given(st.lists(documents(kinds=["ordered"]), min_size=1, max_size=4), streams())
+@settings(max_examples=300, deadline=None)
+def test_predicates_in_order_between_all_neighbours(queries, rows):
+    assert run(queries, rows, PLANE) == answers(rows, queries)
+
+
+@given(st.lists(documents(kinds=["scored"]), min_size=1, max_size=4), streams())
+@settings(max_examples=200, deadline=None)
+def test_scores_and_every_theta(queries, rows):
+    assert run(queries, rows, PLANE) == answers(rows, queries)
+
+
+@given(st.lists(documents(), min_size=1, max_size=5), streams(), seeds, st.integers(1, 3))
+@settings(max_examples=200, deadline=None)
+def test_any_batches_partitions_restarts_and_registrations(queries, rows, seed, partitions):
+    assert run(queries, rows, PLANE, random.Random(seed), partitions) == answers(rows, queries)
+
+
+@given(st.lists(documents(globe=True), min_size=1, max_size=3), streams(), seeds)
+@settings(max_examples=60, deadline=None)
+def test_globe(queries, rows, seed):
+    assert run(queries, rows, GLOBE, random.Random(seed), 2) == answers(rows, queries, geographic=True)
+
+
+@given(st.lists(documents(), min_size=1, max_size=4), streams(), st.integers(1, 6), seeds)
+@settings(max_examples=100, deadline=None)
+def test_any_arrival_within_the_lateness(queries, rows, lateness, seed):
+    chance = random.Random(seed)
+    delays = {row["seq"]: chance.uniform(0, lateness) for row in rows}
+    arrived = sorted(rows, key=lambda row: (row["t"] + delays[row["seq"]], row["seq"]))
+    # Equal times keep the order in which they arrive, which is the order that counts.
+    arrived = [{**row, "seq": seq} for seq, row in enumerate(arrived)]
+    assert run(queries, arrived, replace(PLANE, lateness=lateness), chance, 2) == answers(arrived, queries)
+
+
+def test_worlds_hold_what_they_should_test():
+    """The strategies reach matches of all kinds, open ends, ties: else the comparisons above would say little."""
+    seen: Counter = Counter()
+
+    @given(st.lists(documents(), min_size=1, max_size=4), streams())
+    @settings(max_examples=300, deadline=None, database=None, derandomize=True)
+    def collect(queries, rows):
+        for query, _, _, end, score, seqs in answers(rows, queries):
+            document = queries[query]
+            free = [i for i, predicate in enumerate(document["predicates"]) if predicate.get("window") is None]
+            seen["open"] += end is None
+            seen["scored"] += score is not None
+            seen[document.get("theta", {}).get("op")] += 1
+            seen["order of two"] += len(free) > 1
+            seen["between windows"] += any(0 < i < len(document["predicates"]) - 1 for i in free) and len(free) < len(document["predicates"])
+            seen["forall"] += any(predicate.get("quantifier") == "forall" for predicate in document["predicates"])
+            seen["one sample for several"] += len(set(seqs)) < len(seqs)
+
+    collect()
+    for kind in ("open", "scored", None, "<=", ">=", "min", "max", "top", "order of two", "between windows", "forall", "one sample for several"):
+        assert seen[kind] > 10, (kind, seen)

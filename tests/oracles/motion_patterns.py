@@ -1,0 +1,193 @@
+"""Motion pattern answers, straight from CONTRACT 2.3: at every evaluation time all windows of all full trajectories, by plain loops.
+
+Rows are dictionaries in arrival order (`seq` is the position); specifications are the written JSON. An answer is (query, entity, start, end or None,
+score or None, seqs of the witnesses in order of the predicates).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+from pyproj import Geod
+from shapely import Point
+from shapely.geometry import shape
+
+Row = Mapping[str, Any]
+Answer = tuple[int, str, int, int | None, float | None, tuple[int, ...]]
+
+GEOD = Geod(ellps="WGS84")
+COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "=": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "in": lambda a, b: a in b,
+}
+
+
+def answers(rows: Sequence[Row], documents: Sequence[Mapping[str, Any]], *, geographic: bool = False, until: int | None = None) -> Counter[Answer]:
+    """All answers on accepted rows at the evaluation times up to `until` (default: the last row's t)."""
+    found: Counter[Answer] = Counter()
+    for number, document in enumerate(documents):
+        found.update((number, *answer) for answer in matches(rows, document, geographic, until))
+    return found
+
+
+def matches(rows: Sequence[Row], document: Mapping[str, Any], geographic: bool, until: int | None) -> Iterator[Any]:
+    """Maximal intervals of one query."""
+    if not rows:
+        return
+    every = document["every"]
+    first = min(row["t"] for row in rows)
+    last = max(row["t"] for row in rows) if until is None else until
+    trajectories: dict[str, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: (row["t"], row["seq"])):
+        if is_sample(row, document):
+            trajectories.setdefault(row["entity"], []).append(row)
+    begun: dict[str, tuple[int, float | None, tuple[int, ...]]] = {}
+    for now in range(-(-first // every) * every, last + 1, every):
+        there = satisfying(trajectories, document, now, geographic)
+        for entity in [entity for entity in begun if entity not in there]:
+            start, score, witnesses = begun.pop(entity)
+            yield entity, start, now, score, witnesses
+        for entity, (score, witnesses) in there.items():
+            begun.setdefault(entity, (now, score, witnesses))
+    for entity, (start, score, witnesses) in begun.items():
+        yield entity, start, None, score, witnesses
+
+
+def is_sample(row: Row, document: Mapping[str, Any]) -> bool:
+    if row.get("x") is None or row.get("y") is None:
+        return False
+    return all(row.get(column) is not None and COMPARE[op](row[column], constant) for column, op, constant in document.get("where", []))
+
+
+def satisfying(trajectories: Mapping[str, list[Row]], document: Mapping[str, Any], now: int, geographic: bool) -> dict[str, Any]:
+    """Entity -> (score, witnesses) of those that satisfy the query at `now`."""
+    qualified: dict[str, Any] = {}
+    for entity, samples in trajectories.items():
+        past = [row for row in samples if row["t"] <= now]
+        witnesses = witnesses_of(past, document, now, geographic)
+        if witnesses is not None:
+            numerical = [(w, p) for w, p in zip(witnesses, document["predicates"], strict=True) if "distance" in p]
+            score = None
+            for witness, predicate in numerical:
+                score = (score or 0.0) + distance(witness, predicate["distance"], geographic)
+            qualified[entity] = (score, tuple(witness["seq"] for witness in witnesses))
+    theta = document.get("theta")
+    if theta is None:
+        return qualified
+    op = theta["op"]
+    if op in COMPARE:
+        return {entity: one for entity, one in qualified.items() if COMPARE[op](one[0], theta["value"])}
+    if op in ("min", "max"):
+        best = (min if op == "min" else max)((score for score, _ in qualified.values()), default=None)
+        return {entity: one for entity, one in qualified.items() if one[0] == best}
+    sign = 1 if theta["order"] == "min" else -1
+    ranked = sorted(qualified, key=lambda entity: (sign * qualified[entity][0], entity))
+    return {entity: qualified[entity] for entity in ranked[: theta["k"]]}
+
+
+def witnesses_of(past: list[Row], document: Mapping[str, Any], now: int, geographic: bool) -> list[Row] | None:
+    """One sample for each predicate that together satisfy all, or None.
+
+    Of several the one shown: for a predicate that is in no order the latest sample that satisfies (a distance: the latest with the extremum), for those
+    in order the latest ones, the last predicate's first.
+    """
+    predicates = document["predicates"]
+    options: list[list[Row]] = []
+    for predicate in predicates:
+        span = window_of(predicate, document, now)
+        inside = [row for row in past if span[0] < row["t"] <= span[1]]
+        if "distance" in predicate:
+            if not inside:
+                return None
+            values = [distance(row, predicate["distance"], geographic) for row in inside]
+            wanted = max(values) if predicate.get("quantifier") == "forall" else min(values)
+            options.append([row for row, value in zip(inside, values, strict=True) if value == wanted][-1:])
+        elif predicate.get("quantifier") == "forall":
+            if not inside or not all(satisfies(row, predicate, geographic) for row in inside):
+                return None
+            options.append(inside[-1:])
+        else:
+            options.append([row for row in inside if satisfies(row, predicate, geographic)])
+    orders = orders_of(predicates)
+    ordered = sorted({i for pair in orders for i in pair if not is_forall(predicates[i])} | {i for i, p in enumerate(predicates) if is_free(p)})
+    chosen: list[Row | None] = [choices[-1] if choices else None for choices in options]
+    if any(one is None for one in chosen):
+        return None
+    spans = {i: window_of(predicate, document, now) for i, predicate in enumerate(predicates)}
+    # All assignments, the latest last predicate first, then the latest one before it, ...
+    for assignment in product(*(reversed(options[i]) for i in reversed(ordered))):
+        times = dict(zip(reversed(ordered), assignment, strict=True))
+        if all(precedes(a, b, times, predicates, spans) for a, b in orders):
+            return [times.get(i, chosen[i]) for i in range(len(predicates))]  # type: ignore[misc]
+    return None
+
+
+def is_free(predicate: Mapping[str, Any]) -> bool:
+    return predicate.get("window") is None
+
+
+def is_forall(predicate: Mapping[str, Any]) -> bool:
+    return predicate.get("quantifier") == "forall"
+
+
+def orders_of(predicates: Sequence[Mapping[str, Any]]) -> set[tuple[int, int]]:
+    """Pairs (a, b) of predicates of which a's witness must lie before b's."""
+    binary = [i for i, predicate in enumerate(predicates) if "distance" not in predicate]
+    free = [i for i in binary if is_free(predicates[i])]
+    neighbours = {(a, b) for a, b in zip(binary, binary[1:], strict=False) if is_free(predicates[a]) or is_free(predicates[b])}
+    return neighbours | {(a, b) for n, a in enumerate(free) for b in free[n + 1 :]}
+
+
+def precedes(a: int, b: int, times: Mapping[int, Row], predicates: Sequence[Mapping[str, Any]], spans: Mapping[int, tuple[int, int]]) -> bool:
+    """Whether the witness of a lies before that of b; that of a forall is its whole window (start, end]."""
+    if is_forall(predicates[a]):
+        return spans[a][1] < times[b]["t"]
+    if is_forall(predicates[b]):
+        return times[a]["t"] <= spans[b][0]
+    return bool(times[a]["t"] < times[b]["t"])
+
+
+def window_of(predicate: Mapping[str, Any], document: Mapping[str, Any], now: int) -> tuple[int, int]:
+    """(a, b) with samples at a < t <= b."""
+    if predicate.get("window") is None:
+        return now - document["horizon"], now
+    start, end = predicate["window"]
+    return now - start, now - end
+
+
+def satisfies(row: Row, predicate: Mapping[str, Any], geographic: bool) -> bool:
+    if "inside" in predicate:
+        return inside(row, predicate["inside"], geographic)
+    return not inside(row, predicate["outside"], geographic)
+
+
+def inside(row: Row, region: Mapping[str, Any], geographic: bool) -> bool:
+    if "center" in region:
+        return between(row, region["center"], geographic) <= region["radius"]
+    return bool(shape(region).intersects(Point(row["x"], row["y"])))
+
+
+def between(row: Row, place: Sequence[float], geographic: bool) -> float:
+    if geographic:
+        return float(GEOD.inv(place[0], place[1], row["x"], row["y"])[2])
+    return float(np.hypot(row["x"] - place[0], row["y"] - place[1]))
+
+
+def distance(row: Row, target: Any, geographic: bool) -> float:
+    if isinstance(target, list | tuple):
+        return between(row, target, geographic)
+    if target.get("type") == "Point":
+        return between(row, target["coordinates"], geographic)
+    if "center" in target:
+        return max(between(row, target["center"], geographic) - target["radius"], 0.0)
+    assert not geographic, "the distance to a polygon on the globe is compared by sampling, see the test"
+    return float(shape(target).distance(Point(row["x"], row["y"])))

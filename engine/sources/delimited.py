@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pv
 
@@ -19,6 +20,7 @@ from engine.model.feed import ColumnType
 from engine.sources.files import Columns, Piece, Unreadable, alive, blocks, located
 from engine.sources.values import Bools, column_of
 
+Ints = npt.NDArray[np.int64]
 SHOWN = 1000
 """Characters of an unreadable line that its dead letter shows."""
 MAX_LINES = 1000
@@ -138,7 +140,7 @@ class _Reader:
         )
         return table, invalid
 
-    def _parsed(self, block: bytes, first_line: int, types: dict[str, pa.DataType], lines: np.ndarray | None) -> Piece | None:
+    def _parsed(self, block: bytes, first_line: int, types: dict[str, pa.DataType], lines: Ints | None) -> Piece | None:
         """The block by Arrow's types; null when a value does not fit its type or a line has a wrong number of fields where lines are unknown."""
         try:
             table, invalid = self._table(block, types)
@@ -165,7 +167,7 @@ class _Reader:
         invalid: Sequence[pv.InvalidRow],
         first_line: int,
         typed: dict[str, tuple[pa.Array, Bools | None]],
-        lines: np.ndarray | None,
+        lines: Ints | None,
     ) -> Piece:
         raw = table.select(list(self.present.values())).rename_columns(list(self.present))
         rows = pa.table({ours: column for ours, (column, _) in typed.items()}) if typed else raw
@@ -178,7 +180,7 @@ class _Reader:
 
         def dead() -> list[DeadLetter]:
             letters = [
-                DeadLetter(Reason.MALFORMED, _fields(row.actual_columns, row.expected_columns), {"text": row.text[:SHOWN]}, None, line, self.path.name)
+                self._malformed(_fields(row.actual_columns, row.expected_columns), row.text, line)
                 for row, line in zip(invalid, broken, strict=True)
             ]
             found = [*letters, *located(checked.dead(), self.path, None if kept is None else kept.tolist())]
@@ -201,6 +203,9 @@ class _Reader:
                 return pa.chunked_array([numbers])
         return column
 
+    def _malformed(self, problem: str, text: str, line: int) -> DeadLetter:
+        return DeadLetter(Reason.MALFORMED, problem, {"text": text[:SHOWN]}, None, line, self.path.name)
+
     def _by_line(self, block: bytes, first_line: int) -> Piece:
         """The block by Python's reader, one record at a time, each with the line where it begins."""
         records: list[list[str]] = []
@@ -213,7 +218,7 @@ class _Reader:
                 records.append(fields)
                 lines.append(number)
             else:
-                letters.append(DeadLetter(Reason.MALFORMED, problem, {"text": text[:SHOWN]}, None, number, self.path.name))
+                letters.append(self._malformed(problem, text, number))
         at = {name: i for i, name in enumerate(self.names)}
         table = pa.table({name: pa.array([record[at[name]] or None for record in records], pa.string()) for name in self.wanted})
         piece = self._piece(table, [], first_line, self._typed(table), np.array(lines, np.int64))

@@ -54,9 +54,9 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 class Shuffle:
     """Delivers events out of order by at most `within` (unit of `t`), the same way for the same seed.
 
-    A row is put off to between the clock c it would meet in file order (the greatest `t` up to it) and c + within, by as much for all rows of equal `t`,
-    so these keep their order. It is never put off beyond its own t + lateness: what was not late stays so. A late row waits for what made it late. So
-    every accepted row stays accepted, every late row late, and the answer the same.
+    A row is put off to between the clock c it would meet in file order (the greatest `t` up to it) and c + within, by as much for all rows of
+    equal `t`, so these keep their order. It is never put off beyond its own t + lateness: what was not late stays so. A late row waits for what
+    made it late. So every accepted row stays accepted, every late row late, and the answer the same.
     """
 
     def __init__(self, feed: Feed, within: int, seed: int) -> None:
@@ -87,7 +87,7 @@ class Shuffle:
 
     def _jitter(self, t: Ints) -> Ints:
         """A number from 0 to `within` for each time, decided by it and the seed."""
-        word = t.view(np.uint64) + np.uint64(self.seed % 2**64) * np.uint64(0x9E3779B97F4A7C15)
+        word = t.view(np.uint64) + np.uint64(self.seed * 0x9E3779B97F4A7C15 % 2**64)
         word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return ((word ^ (word >> np.uint64(31))) % np.uint64(self.within + 1)).astype(np.int64)

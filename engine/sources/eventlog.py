@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from engine.failpoints import failpoint
 from engine.model.batch import ENTITY, TIME
 from engine.model.events import Stamper
-from engine.sources.segments import Gap, Segment, list_segments, newest_segment, publish, without_overlaps
+from engine.sources.segments import Gap, Segment, list_segments, newest_segment, publish, segments_beyond, without_overlaps
 
 ENTRIES = b"vedette.entries"
 """Key of a segment's metadata: the appends it was made of, as JSON."""
@@ -293,11 +293,10 @@ class EventLog:
 
         Raises FileNotFoundError when one of them is compacted meanwhile: nobody is to compact what is still asked for.
         """
-        for segment in list_segments(self.live):
-            if segment.next_seq > from_seq:
-                metadata = pq.read_schema(segment.path).metadata or {}
-                for first_seq, rows, key, note in json.loads(metadata.get(ENTRIES, b"[]")):
-                    yield Entry(first_seq, rows, key, note)
+        for segment in segments_beyond(self.live, from_seq):
+            metadata = pq.read_schema(segment.path).metadata or {}
+            for first_seq, rows, key, note in json.loads(metadata.get(ENTRIES, b"[]")):
+                yield Entry(first_seq, rows, key, note)
 
     # -- upkeep -------------------------------------------------------------------------------------------------------------------
 

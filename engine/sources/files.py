@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -93,7 +93,8 @@ def format_of(path: Path) -> str:
     """The format that the file's name tells. Raises Unreadable."""
     found = _format(path)
     if found is None:
-        raise Unreadable(f"{path}: unknown kind of file; the name must end in one of {', '.join(FORMATS)}, with {' or '.join(COMPRESSIONS)} if compressed")
+        kinds = f"{', '.join(FORMATS)}, with {' or '.join(COMPRESSIONS)} if compressed"
+        raise Unreadable(f"{path}: unknown kind of file; the name must end in one of {kinds}")
     return found
 
 
@@ -180,8 +181,6 @@ def alive(checked: CheckedRows, extra: pa.ChunkedArray | None) -> pa.ChunkedArra
 
 def located(letters: Sequence[DeadLetter], path: Path, lines: Sequence[int] | None = None) -> list[DeadLetter]:
     """Dead letters with the file they come from and, where known, the line: `lines` holds that of each row of the checked table."""
-    from dataclasses import replace
-
     found = []
     for letter in letters:
         line = lines[letter.position] if lines is not None and letter.position is not None else letter.line

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as pj
 
-from engine.model.events import ARROW_TYPES, CheckedRows, DeadLetter, Reason, plain_row
-from engine.model.feed import ColumnType
-from engine.sources.files import Columns, Piece, alive, blocks, located
+from engine.model.events import ARROW_TYPES, CheckedRows, DeadLetter, Reason
+from engine.model.feed import ColumnType, Feed
+from engine.sources.files import Columns, Piece, Unreadable, alive, blocks, located
 from engine.sources.values import Bools, column_of
 
 SHOWN = 1000
@@ -30,8 +30,6 @@ def read_json_lines(path: Path, stream: BinaryIO, columns: Columns) -> Iterator[
         yield reader.read(block, line)
         line += block.count(b"\n")
     if empty:
-        from engine.sources.files import Unreadable
-
         raise Unreadable(f"{path}: the file is empty (zero bytes)")
 
 
@@ -108,15 +106,12 @@ class _Reader:
 class _JsonRows(CheckedRows):
     """Checked rows that show their objects as they stood in the file."""
 
-    def __init__(self, table: pa.Table, feed: Any, unread: dict[str, Bools], objects: list[dict[str, Any]]) -> None:
+    def __init__(self, table: pa.Table, feed: Feed, unread: dict[str, Bools], objects: list[dict[str, Any]]) -> None:
         super().__init__(table, feed, unread)
         self.objects = objects
 
     def dead(self) -> list[DeadLetter]:
-        return [
-            DeadLetter(*self.found[self.fault[position]], row=plain_row(self.objects[position]), position=position)
-            for position in np.flatnonzero(self.fault).tolist()
-        ]
+        return [self.letter(position, self.objects[position]) for position in np.flatnonzero(self.fault).tolist()]
 
 
 def _object(line: bytes) -> dict[str, Any]:

@@ -53,6 +53,20 @@ def list_segments(folder: Path) -> list[Segment]:
     return sorted(found, key=lambda segment: (segment.first_seq, -segment.rows))
 
 
+def segments_beyond(folder: Path, seq: int) -> list[Segment]:
+    """The segments in `folder` that end beyond `seq`, sorted, where none overlap. Costs little when that is few of many."""
+    try:
+        names = [name for name in os.listdir(folder) if name.endswith(SUFFIX)]  # noqa: PTH208
+    except FileNotFoundError:
+        return []
+    # Numbers are padded, so names compare like them.
+    bound = f"{max(0, seq):020d}"
+    later = sorted(name for name in names if name >= bound)
+    before = max((name for name in names if name < bound), default=None)
+    found = [Segment.parse(folder / name) for name in ([before] if before else []) + later]
+    return [segment for segment in found if segment.next_seq > seq]
+
+
 def newest_segment(folder: Path) -> Segment | None:
     """The segment with the greatest name in `folder`: in a folder that is only appended to, its end."""
     try:

@@ -15,7 +15,8 @@ from urllib.parse import quote, urlsplit
 import pyarrow as pa
 
 ARROW = "application/vnd.apache.arrow.stream"
-AGAIN = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT, HTTPStatus.INTERNAL_SERVER_ERROR}
+AGAIN = {429, 500, 502, 503, 504}
+"""Statuses after which the same request may be taken."""
 LONGEST_PAUSE_S = 10.0
 
 

@@ -147,8 +147,7 @@ def read_file(path: Path, feed: EngineFeed, rows: int) -> Iterator[Checked]:
 def _text(path: Path, kind: str, feed: EngineFeed, rows: int) -> Iterator[Checked]:
     if path.stat().st_size == 0:
         raise Unreadable("The file has no bytes.")
-    stream = cast(BinaryIO, gzip.open(path) if path.suffix == ".gz" else path.open("rb"))
-    with stream:
+    with cast(BinaryIO, gzip.open(path)) if path.suffix == ".gz" else path.open("rb") as stream:
         try:
             yield from read_text(stream, kind, feed, rows)
         except (EOFError, gzip.BadGzipFile, zlib.error) as fault:

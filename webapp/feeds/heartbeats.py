@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from engine.model.batch import ENTITY, EVENT, TIME
-from engine.model.events import HEARTBEAT
-from webapp.feeds.bodies import unstamped_schema
+from engine.model.events import HEARTBEAT, row_schema
 from webapp.feeds.ingest import event_log
 from webapp.feeds.models import Feed
 
@@ -46,7 +45,7 @@ class Heartbeats:
         t = now_ms - UNDER_WAY_MS
         if max_t is None or now_ms - silence.since_ms < pause or t <= max_t:
             return False
-        row = pa.Table.from_pylist([{EVENT: HEARTBEAT, ENTITY: HEARTBEAT, TIME: t}], schema=unstamped_schema(feed.engine_feed()))
+        row = pa.Table.from_pylist([{EVENT: HEARTBEAT, ENTITY: HEARTBEAT, TIME: t}], schema=row_schema(feed.engine_feed()))
         appended = log.append(row, note={"source": "heartbeat"})
         # Rows may have come between the look and the append: only an undisturbed silence goes on.
         if appended.first_seq == next_seq:

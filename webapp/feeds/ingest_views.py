@@ -26,11 +26,11 @@ from rest_framework.views import APIView
 
 from engine.model.faults import Fault
 from webapp.accounts.models import Scope
-from webapp.accounts.permissions import may_edit
 from webapp.accounts.services import token_authenticate
 from webapp.config.errors import faults_body
 from webapp.feeds.bodies import ARROW, BODY_BYTES, CSV, NDJSON, TooLarge, Unreadable, Unsupported, inflate, read_body, without_future
 from webapp.feeds.ingest import Delivery, KeyReused, Receipt, ingest
+from webapp.feeds.models import Feed
 from webapp.feeds.selectors import feed_get
 
 log = logging.getLogger(__name__)
@@ -171,10 +171,10 @@ def take(posted: Posted) -> Receipt:
         raise Refused(HTTPStatus.UNAUTHORIZED, "Send a valid token: Authorization: Bearer <token>.", **{"WWW-Authenticate": "Bearer"})
     if Scope.INGEST not in token.scopes:
         raise Refused(HTTPStatus.FORBIDDEN, "The token lacks the scope ingest.")
-    feed = feed_get(user=token.user, name=posted.feed)
+    feed = Feed.objects.editable_by(token.user).filter(name=posted.feed).first()
     if feed is None:
-        raise Refused(HTTPStatus.NOT_FOUND, "There is no such feed.")
-    if not may_edit(token.user, feed):
+        if feed_get(user=token.user, name=posted.feed) is None:
+            raise Refused(HTTPStatus.NOT_FOUND, "There is no such feed.")
         raise Refused(HTTPStatus.FORBIDDEN, "The token's user may see this feed but not send to it.")
     try:
         checked = read_body(inflate(posted.body, posted.encoding), posted.content_type, feed.engine_feed())

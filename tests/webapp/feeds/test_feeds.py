@@ -111,7 +111,9 @@ def rows(entity: str, *points: tuple[int, float, float], **more: Any) -> list[di
     return [{"entity": entity, "t": t, "x": x, "y": y, **more} for t, x, y in points]
 
 
-def test_positions_are_the_last_by_time_and_then_by_arrival(feed: Feed, received: Callable[..., None], people: SimpleNamespace, client_of: Any) -> None:
+def test_positions_are_the_last_by_time_and_then_by_arrival(
+    feed: Feed, received: Callable[..., None], people: SimpleNamespace, client_of: Any
+) -> None:
     received(feed, [*rows("a", (1000, 0, 0), (3000, 2, 2), (2500, 9, 9)), *rows("b", (2500, 1, 1), (2500, 5, 5))])
     shown = client_of(people.viewer).get("/api/v1/feeds/yard/positions").json()
     assert shown == {"t": 3000, "entities": [["b", 5.0, 5.0, 2500], ["a", 2.0, 2.0, 3000]]}
@@ -159,8 +161,16 @@ def test_entities_are_found_by_a_part_of_their_id(feed: Feed, received: Callable
     assert recent.entities(feed, "") == ["Car 3", "car 1", "scar", "van 2"]
 
 
-def test_a_histogram_counts_numbers_in_bins_and_texts_by_frequency(feed: Feed, received: Callable[..., None], people: SimpleNamespace, client_of: Any) -> None:
-    received(feed, [{"entity": "a", "t": t, "x": 0, "y": 0, "speed": speed, "kind": kind} for t, (speed, kind) in enumerate([(0.0, "bus"), (10.0, "car"), (9.0, "car"), (None, None)])])
+def test_a_histogram_counts_numbers_in_bins_and_texts_by_frequency(
+    feed: Feed, received: Callable[..., None], people: SimpleNamespace, client_of: Any
+) -> None:
+    received(
+        feed,
+        [
+            {"entity": "a", "t": t, "x": 0, "y": 0, "speed": speed, "kind": kind}
+            for t, (speed, kind) in enumerate([(0.0, "bus"), (10.0, "car"), (9.0, "car"), (None, None)])
+        ],
+    )
     client = client_of(people.viewer)
     shown = client.get("/api/v1/feeds/yard/histogram?column=speed&bins=2").json()
     assert (shown["rows"], shown["nulls"], shown["edges"], shown["counts"]) == (4, 1, [0.0, 5.0, 10.0], [1, 2])

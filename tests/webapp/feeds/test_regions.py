@@ -28,12 +28,16 @@ def collection(*named: tuple[str, Any]) -> bytes:
 
 
 def test_a_region_is_stored_with_its_box(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
-    answer = client_of(people.owner).post("/api/v1/regions/", {"feed": "yard", "name": "spot", "geometry": {"center": [5, 5], "radius": 2}, "tags": ["b", "a", "b"]})
+    answer = client_of(people.owner).post(
+        "/api/v1/regions/", {"feed": "yard", "name": "spot", "geometry": {"center": [5, 5], "radius": 2}, "tags": ["b", "a", "b"]}
+    )
     assert answer.status_code == 201
     assert answer.json()["bbox"] == [3, 3, 7, 7] and answer.json()["tags"] == ["a", "b"] and answer.json()["used_by"] == []
 
 
-@pytest.mark.parametrize("geometry", [BOW_TIE, {}, {"type": "Point", "coordinates": [0, 0]}, {"center": [0, 0], "radius": -1}, {"region": "square"}, "square", None])
+@pytest.mark.parametrize(
+    "geometry", [BOW_TIE, {}, {"type": "Point", "coordinates": [0, 0]}, {"center": [0, 0], "radius": -1}, {"region": "square"}, "square", None]
+)
 def test_what_is_no_region_is_refused_below_geometry(geometry: Any, people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
     answer = client_of(people.owner).post("/api/v1/regions/", {"feed": "yard", "name": "x", "geometry": geometry})
     assert answer.status_code == 400
@@ -54,7 +58,9 @@ def test_a_region_in_use_stays_and_tells_by_whom(people: SimpleNamespace, region
     assert client.delete(f"/api/v1/regions/{region.pk}/").status_code == 204
 
 
-def test_a_new_geometry_makes_new_versions_of_the_queries_that_use_it(people: SimpleNamespace, region: Region, query: Query, client_of: Callable[..., APIClient]) -> None:
+def test_a_new_geometry_makes_new_versions_of_the_queries_that_use_it(
+    people: SimpleNamespace, region: Region, query: Query, client_of: Callable[..., APIClient]
+) -> None:
     before = query.feed.query_version
     answer = client_of(people.analyst).patch(f"/api/v1/regions/{region.pk}/", {"geometry": BIGGER})
     assert answer.status_code == 200
@@ -67,7 +73,9 @@ def test_a_new_geometry_makes_new_versions_of_the_queries_that_use_it(people: Si
     assert query.version == 2
 
 
-def test_a_new_name_is_written_into_the_queries_and_changes_nothing_that_runs(people: SimpleNamespace, region: Region, query: Query, client_of: Any) -> None:
+def test_a_new_name_is_written_into_the_queries_and_changes_nothing_that_runs(
+    people: SimpleNamespace, region: Region, query: Query, client_of: Any
+) -> None:
     client_of(people.owner).patch(f"/api/v1/regions/{region.pk}/", {"name": "yard square", "tags": ["x"]})
     query.refresh_from_db()
     assert query.specification["region"] == {"region": "yard square"}
@@ -76,13 +84,23 @@ def test_a_new_name_is_written_into_the_queries_and_changes_nothing_that_runs(pe
 
 def test_regions_are_found_by_tag_name_and_box(people: SimpleNamespace, region: Region, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.viewer)
-    for asked, count in (("tag=dock", 1), ("tag=pier", 0), ("search=QUA", 1), ("bbox=9,9,30,30", 1), ("bbox=11,11,30,30", 0), ("feed=yard", 1), ("feed=other", 0)):
+    for asked, count in (
+        ("tag=dock", 1),
+        ("tag=pier", 0),
+        ("search=QUA", 1),
+        ("bbox=9,9,30,30", 1),
+        ("bbox=11,11,30,30", 0),
+        ("feed=yard", 1),
+        ("feed=other", 0),
+    ):
         assert len(client.get(f"/api/v1/regions/?{asked}").json()["results"]) == count, asked
     assert client.get("/api/v1/regions/?bbox=1,2,3").status_code == 400
 
 
 @pytest.mark.parametrize("kind", ["geojson", "gpkg", "csv"])
-def test_what_is_exported_comes_back_by_import(kind: str, people: SimpleNamespace, region: Region, feed: Any, client_of: Callable[..., APIClient]) -> None:
+def test_what_is_exported_comes_back_by_import(
+    kind: str, people: SimpleNamespace, region: Region, feed: Any, client_of: Callable[..., APIClient]
+) -> None:
     client = client_of(people.owner)
     data = client.get(f"/api/v1/regions/export?feed=yard&format={kind}").content
     Region.objects.all().delete()
@@ -157,7 +175,9 @@ def test_files_that_are_none_are_refused_with_a_reason(data: bytes, people: Simp
     assert "passwd" not in answer.content.decode().replace("/etc/passwd", "") and "root:" not in answer.content.decode()
 
 
-def test_many_are_tagged_and_deleted_at_once_but_only_ones_own(people: SimpleNamespace, region: Region, query: Query, client_of: Callable[..., APIClient]) -> None:
+def test_many_are_tagged_and_deleted_at_once_but_only_ones_own(
+    people: SimpleNamespace, region: Region, query: Query, client_of: Callable[..., APIClient]
+) -> None:
     client = client_of(people.owner)
     other = client.post("/api/v1/regions/", {"feed": "yard", "name": "mine", "geometry": SQUARE}).json()["id"]
     ids = [region.pk, other]

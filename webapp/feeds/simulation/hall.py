@@ -105,8 +105,10 @@ def plan() -> bytes:
         fill(x0, y0, x1, y1, (164, 174, 190))
         fill(x0 + 0.12, y0 + 0.12, x1 - 0.12, y1 - 0.12, (222, 228, 236))
     wall, thick = (74, 84, 102), 0.3
-    for x0, y0, x1, y1 in ((0, 0, WIDTH_M, thick), (0, HEIGHT_M - thick, WIDTH_M, HEIGHT_M), (0, 0, thick, HEIGHT_M), (WIDTH_M - thick, 0, WIDTH_M, HEIGHT_M)):
-        fill(x0, y0, x1, y1, wall)
+    for edge in (0, HEIGHT_M - thick):
+        fill(0, edge, WIDTH_M, edge + thick, wall)
+    for edge in (0, WIDTH_M - thick):
+        fill(edge, 0, edge + thick, HEIGHT_M, wall)
     for x, y in DOORS:
         fill(0 if x < WIDTH_M / 2 else WIDTH_M - thick, y - 1.5, thick if x < WIDTH_M / 2 else WIDTH_M, y + 1.5, (120, 190, 140))
     return png(image)

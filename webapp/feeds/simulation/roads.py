@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,7 +55,7 @@ class Roads:
         nearest = round(crossing / ARTERIAL_EVERY) * ARTERIAL_EVERY
         via = nearest if chance.random() < 0.8 else crossing
         corners = [a, (via, a[1]), (via, b[1]), b]
-        return [node for start, end in zip(corners, corners[1:], strict=False) for node in straight(start, end)]
+        return [node for start, end in itertools.pairwise(corners) for node in straight(start, end)]
 
 
 def straight(a: Node, b: Node) -> list[Node]:

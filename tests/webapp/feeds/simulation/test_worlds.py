@@ -1,0 +1,103 @@
+"""The demo worlds: pure functions of seed and time, whose truth their own reports bear out."""
+
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import shapely
+from hypothesis import given
+from hypothesis import strategies as st
+from shapely.geometry import shape
+
+from webapp.feeds.simulation import hall
+from webapp.feeds.simulation.journeys import Journey, Journeys, Schedule
+from webapp.feeds.simulation.world import World
+from webapp.feeds.simulation.worlds import WORLDS, world
+
+NOW = 1_763_700_000_000
+SIZES = {"city": 2_000, "strait": 400, "hall": 14}
+
+
+@cache
+def of(name: str) -> World:
+    return world(name)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_reports_do_not_depend_on_how_they_are_asked_for(name: str) -> None:
+    whole = of(name).rows(NOW, NOW + 3_000)
+    parts = pa.concat_tables([of(name).rows(NOW + a, NOW + b) for a, b in ((0, 1), (1, 1_700), (1_700, 1_700), (1_700, 3_000))])
+    assert whole.to_pylist() == parts.to_pylist() == world(name).rows(NOW, NOW + 3_000).to_pylist()
+    assert whole["t"].to_pylist() == sorted(whole["t"].to_pylist())
+    assert world(name, 2).rows(NOW, NOW + 3_000).to_pylist() != whole.to_pylist()
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_everybody_is_there_at_once_and_reports_soon(name: str) -> None:
+    assert len(set(of(name).everybody(NOW)["entity"].to_pylist())) == SIZES[name]
+    assert len(set(of(name).rows(NOW, NOW + 10_000)["entity"].to_pylist())) == SIZES[name]
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_places_are_valid_and_have_names_of_their_own(name: str) -> None:
+    places = of(name).places()
+    assert len({place.name for place in places}) == len(places)
+    assert all(shape(place.geometry).is_valid and shape(place.geometry).area > 0 for place in places)
+
+
+@pytest.mark.parametrize("name", ["city", "hall"])
+def test_who_truly_calls_at_a_place_reports_from_it(name: str) -> None:
+    places = {place.name: shape(place.geometry) for place in of(name).places()}
+    reports = of(name).rows(NOW, NOW + 600_000)
+    entity, t = np.array(reports["entity"].to_pylist()), reports["t"].to_numpy()
+    calls = [one for one in of(name).truth(NOW, NOW + 600_000) if one.start >= NOW and one.end <= NOW + 600_000 and one.end - one.start > 6_000]
+    assert len(calls) > 20
+    inside = 0
+    for call in calls:
+        mine = (entity == call.entities[0]) & (t >= call.start) & (t < call.end)
+        assert mine.any()
+        inside += shapely.intersects_xy(places[call.place], reports["x"].to_numpy()[mine], reports["y"].to_numpy()[mine]).mean()
+    # Receivers err by up to 15 m in garages of 30 m: most reports are inside, not all.
+    assert inside / len(calls) > 0.8
+
+
+def test_the_pursuer_keeps_behind_the_one_that_flees() -> None:
+    strait = of("strait")
+    (pursuit,) = [one for one in strait.truth(NOW, NOW + 1) if one.kind == "pursuit"]
+    later, now = strait.everybody(NOW + 25_000), strait.everybody(NOW)
+    names = now["entity"].to_pylist()
+    pursuer, fled = (names.index(name) for name in pursuit.entities)
+    assert abs(later["x"][pursuer].as_py() - now["x"][fled].as_py()) < 0.001
+    assert abs(later["y"][pursuer].as_py() - now["y"][fled].as_py()) < 0.001
+
+
+def test_the_plan_is_a_picture_of_the_hall() -> None:
+    data = hall.plan()
+    assert data.startswith(b"\x89PNG\r\n\x1a\n")
+    assert (int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")) == (960, 576)
+
+
+@given(st.lists(st.tuples(st.integers(1, 7), st.integers(0, 9)), min_size=1, max_size=4), st.integers(-30, 30), st.integers(0, 40))
+def test_schedules_report_at_their_times_and_no_others(things: list[tuple[int, int]], start: int, length: int) -> None:
+    interval, offset = (np.array(column, np.int64) for column in zip(*things, strict=True))
+    thing, t = Schedule(interval, offset).reports(start, start + length)
+    wanted = sorted((at, n) for n, (every, first) in enumerate(things) for at in range(start, start + length) if (at - first) % every == 0)
+    assert list(zip(t.tolist(), thing.tolist(), strict=True)) == wanted
+
+
+@given(st.integers(-50_000, 50_000), st.integers(-40_000, 40_000), st.integers(0, 40_000))
+def test_halts_come_round_with_the_journey(phase: int, start: int, length: int) -> None:
+    journey = Journey((0.0, 0.0))
+    journey.go((10.0, 0.0), 2.0)
+    journey.wait(3_000, "gate")
+    journey.close(2.0)
+    assert (journey.now, journey.stops[0].arrive, journey.stops[0].leave) == (13_000, 5_000, 8_000)
+    journeys = Journeys([journey], np.array([phase]))
+    found = [(stop.arrive, stop.leave) for _, stop in journeys.stops(start, start + length)]
+    wanted = [(a, a + 3_000) for k in range(-20, 20) if (a := phase + k * 13_000 + 5_000) < start + length and a + 3_000 > start]
+    assert found == wanted
+    for arrive, leave in found:
+        for t, still in ((arrive, True), (leave - 1, True), (leave + 1, False), (arrive - 1, False)):
+            x, _, vx, _ = journeys.at(np.array([0]), np.array([t]))
+            assert (vx[0] == 0 and x[0] == 10.0) == still

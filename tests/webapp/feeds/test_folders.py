@@ -1,0 +1,156 @@
+"""Files dropped into a feed's folder: every row once, whatever dies; nothing half; what is wrong is told."""
+
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from django.db import connections
+
+from engine.failpoints import VARIABLE
+from webapp.feeds.folders import Inbox, is_complete
+from webapp.feeds.ingest import event_log
+from webapp.feeds.models import DeadLetter, Feed, IngestCounter
+from webapp.platform.folders import ROOT
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Inbox:
+    return Inbox(tmp_path / "inbox", chunk_rows=3, quiet_s=0.0)
+
+
+@pytest.fixture
+def folder(inbox: Inbox, feed: Feed) -> Path:
+    found = inbox.root / feed.name
+    found.mkdir(parents=True)
+    return found
+
+
+def times(feed: Feed) -> list[int]:
+    return [t for table in event_log(feed.name).read() for t in table["t"].to_pylist()]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+CSV = "entity,t\n" + "".join(f"a,{n}\n" for n in range(8))
+
+
+def test_files_of_every_kind_are_read_and_put_away(feed: Feed, inbox: Inbox, folder: Path) -> None:
+    (folder / "1.csv").write_text(CSV)
+    (folder / "2.jsonl.gz").write_bytes(gzip.compress(b'{"entity":"a","t":8}\nbad\n{"entity":"a","t":9}\n'))
+    pq.write_table(pa.table({"entity": ["a"] * 4, "t": [10, 11, 12, None]}), folder / "3.parquet")
+    inbox.scan([feed], budget_s=60)
+    assert times(feed) == list(range(13))
+    assert names(folder) == ["done/1.csv", "done/2.jsonl.gz", "done/3.parquet"]
+    counter = IngestCounter.objects.get(feed=feed)
+    assert (counter.received, counter.dead) == (15, 2)
+    told = set(DeadLetter.objects.values_list("source", "line", "reason"))
+    assert told == {("file:2.jsonl.gz", 2, "malformed"), ("file:3.parquet", None, "missing_t")}
+
+
+def test_what_cannot_be_read_goes_to_failed_with_the_reason(feed: Feed, inbox: Inbox, folder: Path) -> None:
+    (folder / "a.csv").write_bytes(b"")
+    (folder / "b.parquet").write_bytes(b"no parquet")
+    (folder / "c.txt").write_text("?")
+    (folder / "d.csv.gz").write_bytes(gzip.compress(CSV.encode())[:-9])
+    inbox.scan([feed], budget_s=60)
+    failed = ["a.csv", "b.parquet", "c.txt", "d.csv.gz"]
+    assert names(folder) == sorted(f"failed/{name}{end}" for name in failed for end in ("", ".reason.txt"))
+    assert "no bytes" in (folder / "failed" / "a.csv.reason.txt").read_text()
+    assert "not whole gzip" in (folder / "failed" / "d.csv.gz.reason.txt").read_text()
+
+
+def test_a_file_of_the_same_name_is_new_data_and_overwrites_nothing(feed: Feed, inbox: Inbox, folder: Path) -> None:
+    for _ in range(2):
+        (folder / "1.csv").write_text(CSV)
+        inbox.scan([feed], budget_s=60)
+    assert times(feed) == [*range(8), *range(8)]
+    assert len(names(folder)) == 2
+
+
+def test_a_file_that_is_being_written_is_left_alone(feed: Feed, inbox: Inbox, folder: Path) -> None:
+    for name in (".hidden.csv", "x.csv.part", "y.tmp"):
+        (folder / name).write_text(CSV)
+    with (folder / "slow.csv").open("w") as file:
+        for line in CSV.splitlines(keepends=True):
+            file.write(line)
+            file.flush()
+            inbox.scan([feed], budget_s=60)
+        assert times(feed) == []
+    inbox.scan([feed], budget_s=60)
+    assert times(feed) == list(range(8))
+    assert len(names(folder)) == 4
+
+
+def test_a_file_that_changed_just_now_may_still_change(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(CSV)
+    assert not is_complete(path, 60.0)
+    os.utime(path, (time.time() - 61, time.time() - 61))
+    assert is_complete(path, 60.0)
+
+
+def test_a_scan_gives_way_and_goes_on(feed: Feed, inbox: Inbox, folder: Path) -> None:
+    (folder / "1.csv").write_text(CSV)
+    inbox.scan([feed], budget_s=0)
+    assert times(feed) == [0, 1, 2]
+    for _ in range(5):
+        inbox.scan([feed], budget_s=0)
+    assert (times(feed), names(folder)) == (list(range(8)), ["done/1.csv"])
+
+
+SCAN = """
+import sys, django
+django.setup()
+from django.conf import settings
+from pathlib import Path
+settings.EVENT_LOG_ROOT = Path(sys.argv[1])
+from webapp.feeds.folders import Inbox
+from webapp.feeds.models import Feed
+Inbox(Path(sys.argv[2]), chunk_rows=3, quiet_s=0.0).scan(list(Feed.objects.all()), budget_s=60)
+"""
+
+
+@pytest.mark.parametrize("place", ["log.before_rename", "log.after_rename", "ingest.after_append", "folder.after_chunk", "folder.after_move"])
+def test_killed_anywhere_in_a_file_every_row_arrives_once(feed: Feed, inbox: Inbox, folder: Path, settings: object, place: str) -> None:
+    (folder / "1.csv").write_text(CSV + "bad\n")
+    database = connections["default"].settings_dict
+    url = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**database)
+    environment = {**os.environ, "DATABASE_URL": url, VARIABLE: f"{place}=kill@{1 if place == 'folder.after_move' else 2}", "PYTHONPATH": str(ROOT)}
+    killed = subprocess.run([sys.executable, "-c", SCAN, str(settings.EVENT_LOG_ROOT), str(inbox.root)], env=environment, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    inbox.scan([feed], budget_s=60)
+    counter = IngestCounter.objects.get(feed=feed)
+    assert (times(feed), counter.received, counter.dead, DeadLetter.objects.count()) == (list(range(8)), 9, 1, 1)
+    assert names(folder) == ["done/1.csv"]
+
+
+def test_a_slow_writer_beside_scans_is_never_read_in_part(feed: Feed, inbox: Inbox, folder: Path) -> None:
+    done = threading.Event()
+
+    def write() -> None:
+        with (folder / "slow.csv").open("w") as file:
+            for line in CSV.splitlines(keepends=True):
+                file.write(line)
+                file.flush()
+                time.sleep(0.01)
+        done.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    while not done.is_set():
+        inbox.scan([feed], budget_s=60)
+    writer.join()
+    inbox.scan([feed], budget_s=60)
+    assert times(feed) == list(range(8))

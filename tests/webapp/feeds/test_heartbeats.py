@@ -1,0 +1,80 @@
+"""Heartbeats move a silent feed's clock, and upkeep compacts only what is settled and released."""
+
+import pyarrow as pa
+import pytest
+
+from engine.model.events import HEARTBEAT
+from engine.sources.segments import list_segments
+from webapp.feeds.bodies import check
+from webapp.feeds.heartbeats import UNDER_WAY_MS, Heartbeats
+from webapp.feeds.ingest import Delivery, event_log, ingest
+from webapp.feeds.models import Feed, IngestCounter
+from webapp.feeds.upkeep import Upkeep
+from webapp.jobs.models import FeedHead
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
+NOW = 1_700_000_000_000
+
+
+def send(feed: Feed, *times: int) -> None:
+    ingest(feed, Delivery(check(pa.table({"entity": ["a"] * len(times), "t": times}), feed.engine_feed()).good))
+
+
+def rows(feed: Feed) -> list[tuple[str, int]]:
+    return [row for table in event_log(feed.name).read() for row in zip(table["event"].to_pylist(), table["t"].to_pylist(), strict=True)]
+
+
+def test_an_empty_log_gets_no_heartbeat(feed: Feed) -> None:
+    hearts = Heartbeats()
+    assert not any(hearts.beat(feed, NOW + 1_000 * n) for n in range(10))
+
+
+def test_silence_of_a_second_gets_a_heartbeat_that_leaves_room_for_rows_under_way(feed: Feed) -> None:
+    send(feed, NOW - 5_000)
+    hearts = Heartbeats()
+    assert [hearts.beat(feed, NOW + n) for n in (0, 999, 1_000, 1_500, 2_100)] == [False, False, True, False, True]
+    assert rows(feed) == [("position", NOW - 5_000), (HEARTBEAT, NOW + 1_000 - UNDER_WAY_MS), (HEARTBEAT, NOW + 2_100 - UNDER_WAY_MS)]
+    assert IngestCounter.objects.get(feed=feed).received == 1
+
+
+def test_rows_end_the_silence_and_the_clock_never_goes_back(feed: Feed) -> None:
+    send(feed, NOW)
+    hearts = Heartbeats()
+    assert not hearts.beat(feed, NOW)
+    assert not hearts.beat(feed, NOW + 1_500), "its time would be before the last row's"
+    send(feed, NOW + 2_000)
+    assert not hearts.beat(feed, NOW + 2_500)
+    assert hearts.beat(feed, NOW + 4_001)
+
+
+def test_heartbeats_of_a_long_silence_are_rarer(feed: Feed) -> None:
+    send(feed, NOW)
+    hearts = Heartbeats()
+    beats = [n for n in range(0, 600_000, 250) if hearts.beat(feed, NOW + n)]
+    assert beats[-1] - beats[-2] == 5_000
+    assert len(beats) < 160
+
+
+def test_upkeep_compacts_what_a_later_batch_has_released(feed: Feed) -> None:
+    head, log, upkeep = FeedHead.objects.filter(feed=feed), event_log(feed.name), Upkeep()
+    for n in range(6):
+        send(feed, NOW + n)
+    upkeep.round(feed, NOW)
+    assert len(list_segments(log.live)) == 6, "no job has processed anything"
+    head.update(checkpoint=1, last_batch=0, last_seq=2)
+    upkeep.round(feed, NOW)
+    upkeep.round(feed, NOW)
+    assert len(list_segments(log.live)) == 6, "the last batch may be asked for again"
+    head.update(last_batch=1, last_seq=4)
+    upkeep.round(feed, NOW)
+    assert [s.first_seq for s in list_segments(log.live)] == [3, 4, 5]
+    assert [t for _, t in rows(feed)] == [NOW + n for n in range(6)]
+
+
+def test_upkeep_drops_what_is_older_than_the_feed_keeps(feed: Feed) -> None:
+    log = event_log(feed.name)
+    for t in (NOW - 100 * 3_600_000, NOW):
+        send(feed, t)
+        log.compact(log.end[0] - 1)
+    Upkeep().round(feed, NOW)
+    assert [t for _, t in rows(feed)] == [NOW]

@@ -10,6 +10,7 @@ from engine.event_calculus.terms import CONJUNCTION, DISJUNCTION, NEGATION, Atom
 MAX_ALTERNATIVES = 64
 MAX_EXPANSION_DEPTH = 12
 MAX_CALLS = 20_000
+MAX_BODY = 500
 
 Body = tuple[Term, ...]
 
@@ -65,6 +66,11 @@ class Expander:
         for literal in body:
             choices = self._literal(literal, depth)
             result = [left + right for left in result for right in choices]
+            if max((len(body) for body in result), default=0) > MAX_BODY:
+                if self._calls <= MAX_CALLS:
+                    self._fault(literal.place, f"the rule expands to more than {MAX_BODY} conditions")
+                self._calls = MAX_CALLS + 2
+                return [()]
             if len(result) > MAX_ALTERNATIVES:
                 self._fault(literal.place, f"the rule expands to more than {MAX_ALTERNATIVES} alternatives")
                 return result[:1]

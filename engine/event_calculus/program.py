@@ -125,7 +125,9 @@ class _Reader:
         if not isinstance(head, Compound):
             self._fault(clause.place, f"a clause must start with a name and arguments, not {head}")
             return
-        if head.name in builtins.RESERVED:
+        if len(head.arguments) > MAX_ARGUMENTS:
+            self._fault(clause.place, f"{head.name} has {len(head.arguments)} arguments; at most {MAX_ARGUMENTS} are allowed")
+        elif head.name in builtins.RESERVED:
             self._fault(clause.place, f"{head.name}/{len(head.arguments)} is built in and cannot be defined")
         elif clause.body is not None:
             self.expander.define(head, clause.body)
@@ -426,7 +428,7 @@ def _literal(term: Term) -> Literal:
             if isinstance(event, Compound) and event.name in ("start", "end") and len(event.arguments) == 1:
                 return Edge("start" if event.name == "start" else "end", _fluent(event.arguments[0]), time, term.place)
             name, arguments = _event(event)
-            return Happens(name, arguments, time, term.place)
+            return Happens(name, arguments, time, event.place)
         if term.name == "is":
             if not isinstance(term.arguments[0], Variable):
                 return Comparison("=:=", _expression(term.arguments[0]), _expression(term.arguments[1]), term.place)

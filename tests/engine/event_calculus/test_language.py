@@ -1,0 +1,168 @@
+"""The rule language: what is accepted, what is refused and where, and that no text makes the reader run long or crash."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from engine.event_calculus.parser import MAX_CHARACTERS, ProgramRefused, parse
+from engine.event_calculus.program import Program, compile_text
+from tests.engine.event_calculus.recordings import PROGRAMS
+
+INPUTS = {"a": ("event", 1), "b": ("event", 1), "pair": ("event", 2), "w": ("points", 1), "speed": ("event", 2)}
+
+
+def accepted(text: str) -> Program:
+    return compile_text(text, inputs=INPUTS)
+
+
+def refused(text: str) -> list[str]:
+    with pytest.raises(ProgramRefused) as caught:
+        accepted(text)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_every_clause_of_rtec_is_read() -> None:
+    program = accepted(
+        """
+        % declarations and rules as RTEC's users write them
+        /* over
+           lines */
+        :- dynamic near/2.
+        initially(f(x)=true).
+        initiatedAt(f(X)=true, T) :- happensAt(a(X), T), \\+ happensAt(b(X), T), limit(L), L > 3 * 2 - 1.
+        initiates(b(X), f(X)=false, T) :- holdsAt(w(X)=true, T).
+        terminates(a(X), g(X)=_, T).
+        initiatedAt(g(X)=V, T) :- happensAt(start(w(X)=V), T).
+        terminatedAt(g(_)=true, T) :- happensAt(end(w(_)=true), T).
+        happensAt(both(X), T) :- happensAt(a(X), T), happensAt(b(X), T).
+        holdsFor(h(X)=true, I) :-
+            holdsFor(f(X)=true, I1), \\+ I1=[], holdsFor(w(X)=true, I2), I2\\=[], !,
+            union_all([I1, I2], U), intersect_all([U, I1], V), relative_complement_all(V, [I2], R), intDurGreater(R, 5, I).
+        holdsFor(h(_)=true, []).
+        holdsFor(m(X)=true, I) :- holdsFor(f(X)=true, I1), holdsFor(w(X)=true, I2), during(I1, I2, source, I).
+        holdsFor(n(X)=true, I) :- holdsFor(f(X)=true, I1), holdsFor(w(X)=true, I2), allen(meets, I1, I2, union, true, I).
+        fi(f(X)=true, f(X)=false, 10) :- grounding(f(X)=true).
+        p(f(_)=true).
+        grounding(f(X)=V) :- value(V).
+        dynamicDomain(id(_)).
+        value(true). value(false). limit(4). limit(-7.5).
+        outputEntity(h(_)=true). index(h(X)=true, X). cachingOrder(f(_)=true). sDFluent(h(_)=true).
+        needsGrounding(_, _, _) :- fail.
+        buildFromPoints(_) :- fail.
+        """
+    )
+    assert len(program.point_rules) == 6
+    assert len(program.interval_rules) == 3
+    assert program.deadlines[0].extends
+    assert program.outputs == ("h",)
+
+
+def test_background_rules_and_alternatives_are_expanded() -> None:
+    program = accepted(
+        """
+        kind(x, tug). kind(y, pilot).
+        special(V) :- kind(V, tug).
+        special(V) :- kind(V, pilot), \\+ odd(V).
+        odd(V) :- kind(V, K), K = pilot, V = z.
+        initiatedAt(f(X)=true, T) :- happensAt(a(X), T), (special(X) ; X = q), \\+ special(X).
+        """
+    )
+    assert len(program.point_rules) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ("initiatedAt(f(X)=true, T) :- happensAt(aa(X), T).", "line 1, column 40", "unknown event 'aa'; did you mean 'a'?"),
+        ("initiatedAt(f(X)=true, T) :- happensAt(a(X), T),\n  holdsAt(ww(X)=true, T).", "line 2, column 11", "did you mean 'w'?"),
+        ("initiatedAt(f(X)=true, T) :- happensAt(a(X, Y), T).", "line 1, column 40", "event a takes 1 arguments, not 2"),
+        ("initiatedAt(f(X, Y)=true, T) :- happensAt(a(X), T).", "line 1, column 18", "no condition binds Y"),
+        ("initiatedAt(f(X)=true, T) :- happensAt(a(X), T), Z > 3.", "line 1, column 50", "no condition binds Z"),
+        ("initiatedAt(f(X)=true, T) :- holdsAt(w(X)=true, T).", "line 1, column 1", "an event that fixes the time"),
+        ("initiatedAt(f(X), T) :- happensAt(a(X), T).", "line 1, column 13", "a fluent with its value"),
+        ("initiatedAt(f(X)=true, T) :- happensAt(a(X), T), shell(X).", "line 1, column 50", "unknown fact 'shell'"),
+        ("initiatedAt(f(X)=true, T) :- happensAt(speed(X, S), T), S > system(1).", "line 1, column 61", "unknown arithmetic 'system'"),
+        ("holdsFor(f(X)=true, I) :- holdsFor(w(X)=true, J), union_all([K], I).", "line 1, column 51", "the list K is used before"),
+        ("holdsFor(f(X)=true, I) :- holdsFor(w(X)=true, J), complement_all([J], I).", "line 1, column 1", "declare grounding"),
+        ("holdsFor(f(X)=true, I) :- holdsFor(g(X)=true, I). holdsFor(g(X)=true, I) :- holdsFor(f(X)=true, I).", "column 27", "cycle through a statically"),
+        ("initiatedAt(f(X)=true, T) :- happensAt(start(f(X)=true), T).", "column 30", "cycle through start or end"),
+        ("happensAt(e(X), T) :- happensAt(d(X), T). happensAt(d(X), T) :- happensAt(e(X), T).", "line 1", "cause each other at the same time"),
+        ("initiatedAt(w(X)=true, T) :- happensAt(a(X), T).", "line 1, column 1", "w is an input"),
+        ("holdsFor(f(X)=true, I) :- holdsFor(w(X)=true, J), during(J, J, sideways, I).", "column 51", "unknown output mode 'sideways'"),
+        (":- use_module(library(process)).", "line 1", "directives are not run"),
+        ("f(X) :- f(X). initiatedAt(g(X)=true, T) :- happensAt(a(X), T), f(X).", "line 1", "cannot recurse"),
+        ("fi(w(X)=true, w(X)=false, 0).", "line 1, column 1", "positive whole number"),
+        ("spatial(near(X, Y)=true, distance(coord, 5)).", "line 1", "unknown event that gives positions"),
+        ("initiatedAt(f(X)=true, T) :- happensAt(a(X), T)", "line 1, column 48", "ends inside a clause"),
+        ("initiatedAt(f(X=true, T) :- happensAt(a(X), T).", "line 1", "expected"),
+    ],
+)
+def test_faults_name_their_place(text: str, place: str, words: str) -> None:
+    problems = refused(text)
+    assert any(place in problem and words in problem for problem in problems), problems
+
+
+def test_all_faults_come_together() -> None:
+    assert len(refused("initiatedAt(f(X)=true, T) :- happensAt(aa(X), T).\ninitiatedAt(g(X)=true, T) :- happensAt(bb(X), T).")) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 100_000,
+        "f(" * 5_000 + ")" * 5_000 + ".",
+        "a :- " + "\\+ " * 20_000 + "b.",
+        "a(X) :- X is " + "1 + " * 20_000 + "1.",
+        "a(X) :- X is " + "- " * 20_000 + "1.",
+        "/*" * 50_000,
+        "'" * 99_999,
+        "a." * 100_000,
+        "x(" + ",".join(["1"] * 50_000) + ").",
+        "p0(X) :- " + ", ".join(["p1(X)"] * 50) + ". " + " ".join(f"p{n}(X) :- " + ", ".join([f"p{n + 1}(X)"] * 50) + "." for n in range(1, 12))
+        + " initiatedAt(f(X)=true, T) :- happensAt(a(X), T), p0(X).",
+        "initiatedAt(f(X)=true, T) :- happensAt(a(X), T), " + ", ".join(["(X = a ; X = b)"] * 30) + ".",
+        "%" * (MAX_CHARACTERS + 1),
+    ],
+)  # fmt: skip
+def test_hostile_texts_are_refused_quickly(text: str) -> None:
+    started = time.perf_counter()
+    refused(text)
+    assert time.perf_counter() - started < 5
+
+
+PIECES = ["initiatedAt(", "f(X)=true", ", T)", " :- ", "happensAt(", "a(X)", ")", ".", "\n", "\\+ ", "(", "[", "]", ";", "X", "_", "1.5", "'q", "%", "/*", "=", "is", "!", "-", "holdsFor("]
+
+
+@settings(max_examples=300, deadline=2_000)
+@given(st.one_of(st.text(max_size=200), st.lists(st.sampled_from(PIECES), max_size=60).map("".join), st.binary(max_size=100).map(lambda b: b.decode("latin-1"))))
+@example("\x00")
+@example("é.")
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        accepted(text)
+    except ProgramRefused as refusal:
+        assert refusal.problems
+        assert all(problem.place.line >= 1 and problem.place.column >= 1 for problem in refusal.problems)
+
+
+@settings(max_examples=150, deadline=5_000)
+@given(st.data())
+def test_damaged_programs_are_read_or_refused(data: st.DataObject) -> None:
+    """A real program with a piece cut out, doubled or replaced."""
+    text = (PROGRAMS / "caviar" / "activities.prolog").read_text()[:4_000]
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, min(len(text), start + 40)))
+    piece = data.draw(st.sampled_from(["", text[start:end] * 2, ")", "(", ".", "\\+", "holdsAt(", "X"]))
+    try:
+        compile_text(text[:start] + piece + text[end:], inputs={"coord": ("event", 1)})
+    except ProgramRefused as refusal:
+        assert refusal.problems
+
+
+def test_comments_and_quotes_are_not_rules() -> None:
+    clauses = parse("% a(b).\n/* c(d). */ e('f(g).').")
+    assert [str(clause.head) for clause in clauses] == ["e(f(g).)"]

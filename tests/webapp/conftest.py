@@ -53,7 +53,14 @@ def feed(people: SimpleNamespace) -> Any:
     from webapp.feeds.services import feed_create
 
     return feed_create(
-        owner=people.owner, name="yard", title="The yard", crs="planar", time="ms", lateness=1000, team=people.harbour, columns={"speed": "float", "kind": "string"}
+        owner=people.owner,
+        name="yard",
+        title="The yard",
+        crs="planar",
+        time="ms",
+        lateness=1000,
+        team=people.harbour,
+        columns={"speed": "float", "kind": "string"},
     )
 
 

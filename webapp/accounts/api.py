@@ -17,6 +17,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
+from webapp.accounts.authentication import person
 from webapp.accounts.models import ApiToken, Role, Scope, User
 from webapp.accounts.selectors import me, token_list
 from webapp.accounts.services import password_change, profile_update, token_create, token_revoke
@@ -80,14 +81,14 @@ class MeView(APIView):
 
     @extend_schema(responses=MeSerializer)
     def get(self, request: Request) -> Response:
-        return Response(me(request.user))
+        return Response(me(person(request)))
 
     @extend_schema(request=ProfileSerializer, responses=MeSerializer)
     def patch(self, request: Request) -> Response:
         require_session(request)
         serializer = ProfileSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        return Response(me(profile_update(user=request.user, **serializer.validated_data)))
+        return Response(me(profile_update(user=person(request), **serializer.validated_data)))
 
 
 class PasswordView(APIView):
@@ -98,8 +99,8 @@ class PasswordView(APIView):
         require_session(request)
         serializer = PasswordSerializer(data=request.data, context={"request": request})
         serializer.is_valid(raise_exception=True)
-        password_change(user=request.user, password=serializer.validated_data["new"])
-        update_session_auth_hash(request._request, request.user)
+        password_change(user=person(request), password=serializer.validated_data["new"])
+        update_session_auth_hash(request._request, person(request))
         return Response(status=204)
 
 
@@ -120,7 +121,7 @@ class NewTokenSerializer(TokenSerializer):
     token = serializers.CharField(read_only=True)
 
     class Meta(TokenSerializer.Meta):
-        fields = (*TokenSerializer.Meta.fields, "token")
+        fields = (*TokenSerializer.Meta.fields, "token")  # type: ignore[assignment]
 
 
 class TokenView(GenericViewSet[ApiToken]):
@@ -148,7 +149,7 @@ class TokenView(GenericViewSet[ApiToken]):
     def create(self, request: Request) -> Response:
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        new = token_create(user=request.user, **serializer.validated_data)
+        new = token_create(user=person(request), **serializer.validated_data)
         return Response({**self.get_serializer(new.token).data, "token": new.text}, status=201)
 
     @extend_schema(responses={204: None})

@@ -57,6 +57,13 @@ class LoggedInWithinScope(BasePermission):
         return needed in request.auth.scopes
 
 
+def person(request: Request) -> User:
+    """Whoever is asking, in views that only the logged-in reach."""
+    user = request.user
+    assert isinstance(user, User)
+    return user
+
+
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     """How the token is described in the OpenAPI document."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from django.db import models
+from django.core.exceptions import PermissionDenied as NotPermitted
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.viewsets import GenericViewSet
@@ -53,21 +53,21 @@ class OwnedSerializer(serializers.ModelSerializer[Any]):
     def validate_team(self, team: Team | None) -> Team | None:
         """Nobody can look into, or write into, a team that is not theirs."""
         try:
-            check_team(self.context["request"].user, team.pk if team else None, self.Meta.model.edit_role)
-        except Exception as error:
+            model: Any = self.Meta.model
+            check_team(self.context["request"].user, team.pk if team else None, model.edit_role)
+        except NotPermitted as error:
             raise serializers.ValidationError(str(error)) from error
         return team
 
 
 class OwnedView(GenericViewSet[Any]):
-    """Base of the views of owned things: what the user cannot see is not there (404), what they may not change is refused (403)."""
+    """Base of the views of owned things: what the user cannot see is not there (404), what they may not change is refused (403).
+
+    `get_queryset` of each gives what the user may see, annotated by `with_editable`.
+    """
 
     throttle_action: str | None = None
     """The rate of the address (`REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"]`), set where the address is."""
-
-    def get_queryset(self) -> models.QuerySet[Any]:
-        manager: Any = self.queryset
-        return manager.visible_to(self.request.user).with_editable(self.request.user)
 
     def get_editable(self) -> Any:
         """The object of the address. Raises PermissionDenied when it is visible but not the user's to change."""

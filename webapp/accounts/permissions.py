@@ -7,7 +7,7 @@ moreover seen only by who sees the feed. Superusers see and change everything; i
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
@@ -21,7 +21,7 @@ OwnedModel = TypeVar("OwnedModel", bound="Owned", covariant=True)
 AnyUser = User | AnonymousUser
 
 
-class OwnedQuerySet(models.QuerySet[OwnedModel], Generic[OwnedModel]):
+class OwnedQuerySet(models.QuerySet[OwnedModel]):
     """A queryset that knows the rule."""
 
     def visible_to(self, user: AnyUser) -> Self:
@@ -42,7 +42,6 @@ class OwnedQuerySet(models.QuerySet[OwnedModel], Generic[OwnedModel]):
         if user.is_anonymous or user.is_superuser:
             return visible
         return visible.filter(changed_by(user, self.model.edit_role))
-
 
     def with_editable(self, user: AnyUser) -> Self:
         """The same objects, each with `editable`: whether `user`, who sees it, may change it (true, false or null for false)."""

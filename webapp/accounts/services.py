@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from webapp.accounts.models import ApiToken, Scope, User
 
-TOKEN_PREFIX = "vdt_"
+TOKEN_PREFIX = "vdt_"  # noqa: S105  what tokens are recognised by
 LAST_USED_RESOLUTION = timedelta(minutes=1)
 
 

@@ -55,9 +55,7 @@ def _wanted(channel: Channel, alerts: Sequence[Alert]) -> list[Alert]:
     of_interest = [alert for alert in grave if not chosen or alert.query_id in chosen]
     if not of_interest:
         return []
-    visible = set(
-        Query.objects.visible_to(channel.owner).filter(pk__in={alert.query_id for alert in of_interest}).values_list("pk", flat=True)
-    )
+    visible = set(Query.objects.visible_to(channel.owner).filter(pk__in={alert.query_id for alert in of_interest}).values_list("pk", flat=True))
     return [alert for alert in of_interest if alert.query_id in visible]
 
 

@@ -8,7 +8,7 @@ from webapp.alerts.models import Alert, AlertState
 from webapp.queries.models import Severity
 
 
-class AlertFilter(django_filters.FilterSet):
+class AlertFilter(django_filters.FilterSet):  # type: ignore[misc]
     """`?feed=city&query=3&state=new&state=acknowledged&severity=high&kind=in&entity=car-1&from=&to=`."""
 
     feed = django_filters.CharFilter(field_name="feed__name")

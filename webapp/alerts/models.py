@@ -101,7 +101,7 @@ class Channel(Owned):
     failures = models.PositiveIntegerField(default=0, editable=False, help_text="Failed attempts since the last success.")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
-    objects = OwnedQuerySet["Channel"].as_manager()
+    objects = OwnedQuerySet.as_manager()
 
     class Meta:
         ordering = ("name",)

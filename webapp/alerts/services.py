@@ -85,9 +85,7 @@ def alerts_resolve(*, alerts: Sequence[Alert], user: User, comment: str = "") ->
         with transaction.atomic():
             _lock_head(feed_id)
             waiting = list(Alert.objects.filter(~Q(state=AlertState.RESOLVED), pk__in=ids).values_list("pk", flat=True))
-            Alert.objects.filter(pk__in=waiting).update(
-                state=AlertState.RESOLVED, resolution=Resolution.PERSON, resolved_at=now, resolved_by=user
-            )
+            Alert.objects.filter(pk__in=waiting).update(state=AlertState.RESOLVED, resolution=Resolution.PERSON, resolved_at=now, resolved_by=user)
             _comment(waiting if len(alerts) > 1 else ids, user, comment)
             _tell(feed_id, waiting)
         changed += waiting

@@ -5,7 +5,7 @@ from celery import shared_task
 from webapp.alerts import deliveries
 
 
-@shared_task
+@shared_task  # type: ignore[untyped-decorator]
 def deliver() -> None:
     """Plans and prepares what is new, and starts the sending for each channel by itself: a slow receiver delays nobody else."""
     deliveries.notifications_plan()
@@ -14,7 +14,7 @@ def deliver() -> None:
         send.apply_async(args=[channel_id], expires=10)
 
 
-@shared_task
+@shared_task  # type: ignore[untyped-decorator]
 def send(channel_id: int) -> None:
     """Sends what is due for one channel."""
     deliveries.channel_send(channel_id=channel_id)

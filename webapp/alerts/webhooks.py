@@ -25,7 +25,7 @@ from django.conf import settings
 CONNECT_SECONDS = 5.0
 TOTAL_SECONDS = 10.0
 READ_BYTES = 65_536
-SECRET_PREFIX = "whsec_"
+SECRET_PREFIX = "whsec_"  # noqa: S105  what secrets are recognised by
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 EMBEDDING = [ipaddress.ip_network(text) for text in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "::/96")]
@@ -79,9 +79,7 @@ def post(*, url: str, secrets_in_use: Sequence[str], webhook_id: str, body: str,
         "User-Agent": "Vedette",
         "webhook-id": webhook_id,
         "webhook-timestamp": str(timestamp),
-        "webhook-signature": " ".join(
-            signature(secret=secret, webhook_id=webhook_id, timestamp=timestamp, body=data) for secret in secrets_in_use
-        ),
+        "webhook-signature": " ".join(signature(secret=secret, webhook_id=webhook_id, timestamp=timestamp, body=data) for secret in secrets_in_use),
     }
     try:
         parts = check_url(url)

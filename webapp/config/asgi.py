@@ -20,6 +20,4 @@ from webapp.live.routing import websocket_urlpatterns  # noqa: E402
 if not (settings.SECRET_KEY_GIVEN or settings.DEBUG):
     raise ImproperlyConfigured("SECRET_KEY is not set: give it 50 random characters or more in the environment.")
 
-application = ProtocolTypeRouter(
-    {"http": http, "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)))}
-)
+application = ProtocolTypeRouter({"http": http, "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)))})

@@ -16,6 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from webapp.accounts.authentication import person
 from webapp.config.boxes import whole
 from webapp.config.tables import csv_download, download
 from webapp.detections import export
@@ -81,12 +82,12 @@ def asked_for(request: Request) -> QuerySet[Detection]:
     asked = request.query_params
     ids = [number for text in asked.getlist("query") for part in text.split(",") if (number := whole(part, "query")) is not None]
     name = asked.get("feed")
-    feed = feed_get(user=request.user, name=name) if name else None
+    feed = feed_get(user=person(request), name=name) if name else None
     if name and feed is None:
         raise NotFound("There is no such feed, or it is not shared with you.")
     if feed is None and not ids:
         raise ValidationError({"feed": "Name a feed or a query."})
-    visible = queries_visible(user=request.user, feed=feed)
+    visible = queries_visible(user=person(request), feed=feed)
     return detection_list(
         feed_id=None if feed is None else feed.pk,
         query_ids=sorted(visible & set(ids) if ids else visible),
@@ -100,7 +101,9 @@ def asked_for(request: Request) -> QuerySet[Detection]:
 class DetectionsView(APIView):
     """Answers of the queries that you may see, by time."""
 
-    @extend_schema(summary="List answers", parameters=[*FILTERS, OpenApiParameter("cursor", OpenApiTypes.STR)], responses=DetectionSerializer(many=True))
+    @extend_schema(
+        summary="List answers", parameters=[*FILTERS, OpenApiParameter("cursor", OpenApiTypes.STR)], responses=DetectionSerializer(many=True)
+    )
     def get(self, request: Request) -> Response:
         paginator = DetectionPages()
         page = paginator.paginate_queryset(asked_for(request), request, view=self)
@@ -112,7 +115,7 @@ class DetectionView(APIView):
 
     @extend_schema(summary="One answer and the tracks around it", parameters=FILTERS[:1], responses=OpenApiTypes.OBJECT)
     def get(self, request: Request, key: str) -> Response:
-        found = detection_find(user=request.user, key=bytes.fromhex(key), feed=request.query_params.get("feed"))
+        found = detection_find(user=person(request), key=bytes.fromhex(key), feed=request.query_params.get("feed"))
         if found is None:
             raise Http404
         query = found.query
@@ -148,4 +151,3 @@ class ExportView(APIView):
             return csv_download("detections.csv", export.COLUMNS, export.table_rows(rows))
         writer = export.feature_collection if kind == "geojson" else export.json_lines
         return download(f"detections.{kind}", export.FORMATS[kind], writer(rows))
-

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
@@ -14,6 +14,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.config.boxes import box_from, whole
 from webapp.config.pagination import NewestFirst
@@ -68,7 +69,7 @@ class AnyBytes(BaseParser):
 
     media_type = "*/*"
 
-    def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> bytes:
+    def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
         return bytes(stream.read(services.PLAN_BYTES + 1))
 
 
@@ -102,12 +103,14 @@ class FeedView(OwnedView):
         return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(
-        examples=[OpenApiExample("Vessels", {"name": "strait", "title": "The strait", "crs": "geographic", "columns": {"sog": "float"}}, request_only=True)]
+        examples=[
+            OpenApiExample("Vessels", {"name": "strait", "title": "The strait", "crs": "geographic", "columns": {"sog": "float"}}, request_only=True)
+        ]
     )
     def create(self, request: Request) -> Response:
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        feed = services.feed_create(owner=request.user, **serializer.validated_data)
+        feed = services.feed_create(owner=person(request), **serializer.validated_data)
         return Response(self.represent(feed), status=201)
 
     def partial_update(self, request: Request, name: str) -> Response:
@@ -124,7 +127,7 @@ class FeedView(OwnedView):
     @extend_schema(summary="The plan image under a planar feed", request=OpenApiTypes.BINARY, responses=FeedSerializer)
     def put_plan(self, request: Request, name: str) -> Response:
         feed = self.get_editable()
-        return Response(self.represent(services.feed_set_plan(feed=feed, data=request.data)))
+        return Response(self.represent(services.feed_set_plan(feed=feed, data=cast(bytes, request.data))))
 
     @extend_schema(summary="Each entity's last position", parameters=[parameter("bbox", description="west,south,east,north")], responses=POSITIONS)
     def positions(self, request: Request, name: str) -> Response:
@@ -187,4 +190,5 @@ class FeedView(OwnedView):
         filters = DeadLetterFilter(request.query_params, queryset=dead_letter_list(feed=self.get_object()))
         if not filters.is_valid():
             raise ValidationError(filters.errors)
-        return filters.qs
+        found: QuerySet[DeadLetter] = filters.qs
+        return found

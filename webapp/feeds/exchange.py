@@ -31,7 +31,12 @@ FEATURES = 5_000
 CIRCLE_CORNERS = 96
 WGS84 = Geod(ellps="WGS84")
 NAME_FIELDS = ("name", "Name", "NAME", "title", "id")
-MEDIA = {"geojson": "application/geo+json", "kml": "application/vnd.google-earth.kml+xml", "gpkg": "application/geopackage+sqlite3", "csv": "text/csv"}
+MEDIA = {
+    "geojson": "application/geo+json",
+    "kml": "application/vnd.google-earth.kml+xml",
+    "gpkg": "application/geopackage+sqlite3",
+    "csv": "text/csv",
+}
 _ROOT = re.compile(rb"<(?![?!])(?:[A-Za-z_][\w.-]*:)?([A-Za-z_][\w.-]*)[\s>/]")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -99,7 +104,8 @@ def _geojson(data: bytes, kind: str, name_field: str | None) -> Iterator[Feature
     if not isinstance(items, list):
         raise refuse("/file", "The FeatureCollection has no list of features.")
     for row, item in enumerate(items, start=1):
-        properties = item.get("properties") if isinstance(item, dict) and isinstance(item.get("properties"), dict) else {}
+        given = item.get("properties") if isinstance(item, dict) else None
+        properties: dict[str, Any] = given if isinstance(given, dict) else {}
         geometry = item.get("geometry") if isinstance(item, dict) else None
         circle = properties.get("circle")
         tags = [str(tag) for tag in properties.get("tags", [])] if isinstance(properties.get("tags"), list) else []

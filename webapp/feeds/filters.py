@@ -11,7 +11,7 @@ from webapp.feeds.models import DeadLetter, Region
 from webapp.feeds.selectors import in_box
 
 
-class RegionFilter(django_filters.FilterSet):
+class RegionFilter(django_filters.FilterSet):  # type: ignore[misc]
     """`?feed=city&tag=garage&search=12&bbox=w,s,e,n`."""
 
     feed = django_filters.CharFilter(field_name="feed__name")
@@ -32,7 +32,7 @@ class RegionFilter(django_filters.FilterSet):
         return in_box(found, box_from(value))
 
 
-class DeadLetterFilter(django_filters.FilterSet):
+class DeadLetterFilter(django_filters.FilterSet):  # type: ignore[misc]
     """`?reason=late`."""
 
     class Meta:

@@ -39,7 +39,7 @@ class Feed(Owned):
     retention_hours = models.PositiveIntegerField(default=72, validators=[MinValueValidator(1), MaxValueValidator(24 * 3660)])
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
-    objects = OwnedQuerySet["Feed"].as_manager()
+    objects = OwnedQuerySet.as_manager()
 
     class Meta:
         ordering = ("name",)
@@ -66,7 +66,7 @@ class Region(Owned):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
 
-    objects = OwnedQuerySet["Region"].as_manager()
+    objects = OwnedQuerySet.as_manager()
 
     class Meta:
         ordering = ("feed", "name")

@@ -12,11 +12,12 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.negotiation import DefaultContentNegotiation
-from rest_framework.parsers import JSONParser, MultiPartParser
+from rest_framework.parsers import BaseParser, JSONParser, MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from engine.model.faults import Fault
+from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.config.errors import faults_body
 from webapp.feeds import services
@@ -72,7 +73,9 @@ class ImportSerializer(serializers.Serializer[Any]):
     feed = FeedNameField()
     name_field = serializers.CharField(required=False, allow_blank=True, default="")
     tags = serializers.CharField(required=False, allow_blank=True, default="", help_text="Separated by commas.")
-    partial = serializers.BooleanField(required=False, default=False, help_text="Store the good ones though others are refused.")
+    partial = serializers.BooleanField(  # type: ignore[assignment]  # hides an attribute of the instance that is not used
+        required=False, default=False, help_text="Store the good ones though others are refused."
+    )
     dry_run = serializers.BooleanField(required=False, default=False, help_text="Store nothing, say what would happen.")
 
 
@@ -97,7 +100,7 @@ class RegionView(OwnedView):
     queryset = Region.objects.all()
     serializer_class = RegionSerializer
     filterset_class = RegionFilter
-    parser_classes = (JSONParser,)
+    parser_classes: tuple[type[BaseParser], ...] = (JSONParser,)
     content_negotiation_class = FormatIsOurs
 
     def get_queryset(self) -> QuerySet[Any]:
@@ -120,7 +123,7 @@ class RegionView(OwnedView):
     def create(self, request: Request) -> Response:
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        return Response(self.represent(services.region_create(owner=request.user, **serializer.validated_data)), status=201)
+        return Response(self.represent(services.region_create(owner=person(request), **serializer.validated_data)), status=201)
 
     def partial_update(self, request: Request, pk: int) -> Response:
         region = self.get_editable()
@@ -129,7 +132,7 @@ class RegionView(OwnedView):
         given = serializer.validated_data
         if given.pop("feed", region.feed) != region.feed:
             raise ValidationError({"feed": "A region stays in its feed: make a new one there."})
-        return Response(self.represent(services.region_update(region=region, user=request.user, **given)))
+        return Response(self.represent(services.region_update(region=region, user=person(request), **given)))
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: int) -> Response:
@@ -148,7 +151,7 @@ class RegionView(OwnedView):
         if given["file"].size > FILE_BYTES:
             raise ValidationError({"file": f"The file has more than {FILE_BYTES // 1_000_000} MB."})
         imported = services.regions_import(
-            owner=request.user,
+            owner=person(request),
             feed=given["feed"],
             features=read_features(given["file"].read(), name_field=given["name_field"] or None),
             tags=given["tags"].split(","),
@@ -170,7 +173,7 @@ class RegionView(OwnedView):
     )
     def export_file(self, request: Request) -> HttpResponse:
         asked = request.query_params
-        feed = feed_get(user=request.user, name=asked.get("feed", ""))
+        feed = feed_get(user=person(request), name=asked.get("feed", ""))
         if feed is None:
             raise ValidationError({"feed": "Name a feed that you may see."})
         regions = self.filter_queryset(self.get_queryset()).filter(feed=feed)
@@ -204,13 +207,11 @@ class RegionImportView(RegionView):
 
 def _import_answer(imported: services.Imported, stored: bool) -> dict[str, Any]:
     refused = [{"row": row, "name": name, **faults_body(faults)} for row, name, faults in imported.refused]
+    told = [{"pointer": fault.pointer, "message": f"Row {row}: {fault.message}"} for row, _, faults in imported.refused for fault in faults]
     created = [
-        {**({"id": region.pk} if stored else {}), "name": region.name, "geometry": region.geometry, "bbox": region.bbox} for region in imported.regions
+        {**({"id": region.pk} if stored else {}), "name": region.name, "geometry": region.geometry, "bbox": region.bbox}
+        for region in imported.regions
     ]
     answer: dict[str, Any] = {"created": created, "refused": refused}
-    if refused:
-        # The one shape of refusals, for those who look only at that.
-        answer["faults"] = [
-            {"pointer": fault["pointer"], "message": f"Row {item['row']}: {fault['message']}"} for item in refused for fault in item["faults"]
-        ]
-    return answer
+    # The one shape of refusals, for those who look only at that.
+    return {**answer, "faults": told} if told else answer

@@ -18,9 +18,7 @@ Box = tuple[float, float, float, float]
 
 def feed_list(*, user: AnyUser) -> QuerySet[Feed]:
     """The feeds that `user` may see, with what `feed_counters` and `feed_head` read."""
-    return (
-        Feed.objects.visible_to(user).with_editable(user).select_related("owner", "team", "ingest_counter", "head", "head__job").order_by("name")
-    )
+    return Feed.objects.visible_to(user).with_editable(user).select_related("owner", "team", "ingest_counter", "head", "head__job").order_by("name")
 
 
 def feed_get(*, user: AnyUser, name: str) -> Feed | None:
@@ -70,7 +68,7 @@ def _related(feed: Feed, name: str) -> Any:
 
 def plan_address(feed: Feed) -> str | None:
     """Where the plan image is served, null without one. The name changes with the image, so it may be cached."""
-    return f"{reverse('feed-plan', args=[feed.name])}?v={feed.plan_image.name.rsplit('/', 1)[-1]}" if feed.plan_image else None
+    return f"{reverse('feed-plan', args=[feed.name])}?v={str(feed.plan_image.name).rsplit('/', 1)[-1]}" if feed.plan_image else None
 
 
 def feed_row(feed: Feed) -> dict[str, Any]:

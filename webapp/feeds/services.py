@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial as partial_call
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,8 @@ def feed_delete(*, feed: Feed) -> None:
     feed.delete()
     folders = [Path(root) / feed.name for root in (settings.EVENT_LOG_ROOT, settings.CHECKPOINT_ROOT)]
     # A feed made later under the same name begins with an empty log.
-    transaction.on_commit(lambda: [shutil.rmtree(folder, ignore_errors=True) for folder in folders])
+    for folder in folders:
+        transaction.on_commit(partial_call(shutil.rmtree, folder, ignore_errors=True))
 
 
 def feed_set_plan(*, feed: Feed, data: bytes) -> Feed:
@@ -148,7 +150,7 @@ def region_delete(*, region: Region) -> None:
     region.delete()
 
 
-def _tags(tags: Sequence[str]) -> list[str]:
+def _tags(tags: Iterable[str]) -> list[str]:
     return sorted({tag.strip() for tag in tags if tag.strip()})
 
 

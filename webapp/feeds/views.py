@@ -11,6 +11,7 @@ from webapp.jobs.api import jobs_for_page
 
 def feeds(request: HttpRequest) -> HttpResponse:
     """Feeds and the jobs that process them."""
+    assert request.user.is_authenticated
     return render(request, "pages/feeds.html", page_data(request, jobs=jobs_for_page(user=request.user)))
 
 

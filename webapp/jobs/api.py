@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from webapp.accounts.authentication import person
 from webapp.accounts.models import User
 from webapp.accounts.selectors import operates
 from webapp.feeds.selectors import feed_list
@@ -19,7 +20,9 @@ from webapp.jobs.models import Job, JobEvent
 from webapp.jobs.selectors import job_events, job_list
 from webapp.jobs.services import job_start, job_stop
 
-EVENT = inline_serializer("JobEvent", {"at": serializers.DateTimeField(), "kind": serializers.CharField(), "text": serializers.CharField()}, many=True)
+EVENT = inline_serializer(
+    "JobEvent", {"at": serializers.DateTimeField(), "kind": serializers.CharField(), "text": serializers.CharField()}, many=True
+)
 
 
 class JobSerializer(serializers.ModelSerializer[Job]):
@@ -69,7 +72,7 @@ class JobsView(APIView):
 
     @extend_schema(responses=JobSerializer(many=True))
     def get(self, request: Request) -> Response:
-        return Response(jobs_for_page(user=request.user))
+        return Response(jobs_for_page(user=person(request)))
 
 
 class JobView(APIView):
@@ -77,7 +80,7 @@ class JobView(APIView):
 
     @extend_schema(responses=JobSerializer)
     def get(self, request: Request, name: str) -> Response:
-        return Response(job_row(find(name), user=request.user, events=100))
+        return Response(job_row(find(name), user=person(request), events=100))
 
 
 class JobActionView(APIView):
@@ -88,10 +91,10 @@ class JobActionView(APIView):
     @extend_schema(request=None, responses=JobSerializer)
     def post(self, request: Request, name: str) -> Response:
         job = find(name)
-        if not operates(request.user):
+        if not operates(person(request)):
             raise PermissionDenied("Operators start and stop jobs.")
-        (job_start if self.action == "start" else job_stop)(job=job, user=request.user)
-        return Response(job_row(find(name), user=request.user))
+        (job_start if self.action == "start" else job_stop)(job=job, user=person(request))
+        return Response(job_row(find(name), user=person(request)))
 
 
 def find(name: str) -> Job:

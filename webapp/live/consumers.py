@@ -130,9 +130,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                 await self._send(nothing, subscription)
             await self._show(subscription, places["t"], entities)
             return
-        read = await database_sync_to_async(selectors.snapshot)(
-            feed_id=subscription.feed_id, queries=subscription.visible(), from_t=frame.from_t
-        )
+        read = await database_sync_to_async(selectors.snapshot)(feed_id=subscription.feed_id, queries=subscription.visible(), from_t=frame.from_t)
         subscription.told = read["seq"]
         await self._send(frames.snapshot(subscription.feed, positions=entities, **read), subscription)
 

@@ -88,10 +88,14 @@ def _queries(value: Any) -> frozenset[int] | None:
         return None
     if not isinstance(value, list) or len(value) > QUERIES_NAMED:
         raise BadFrame("queries is null or a list of ids.")
-    # Ids are opaque to a page, which may keep them as text.
-    if not all((isinstance(item, int) and not isinstance(item, bool)) or (isinstance(item, str) and item.isdecimal() and len(item) < 19) for item in value):
+    if not all(_is_id(item) for item in value):
         raise BadFrame("queries is null or a list of ids.")
     return frozenset(int(item) for item in value)
+
+
+def _is_id(item: Any) -> bool:
+    """Ids are opaque to a page, which may keep them as text."""
+    return (isinstance(item, int) and not isinstance(item, bool)) or (isinstance(item, str) and item.isdecimal() and len(item) < 19)
 
 
 def _box(value: Any) -> Box | None:
@@ -116,9 +120,7 @@ def _number(document: Mapping[str, Any], name: str) -> int | None:
 # -- from the server --------------------------------------------------------------------------------------------------------------
 
 
-def snapshot(
-    feed: str, *, seq: int, detections: Sequence[Any], alerts: Sequence[Any], positions: Sequence[Any], clock: int | None
-) -> dict[str, Any]:
+def snapshot(feed: str, *, seq: int, detections: Sequence[Any], alerts: Sequence[Any], positions: Sequence[Any], clock: int | None) -> dict[str, Any]:
     """Everything a page starts with, true at outbox number `seq`."""
     return {
         "type": "snapshot", "feed": feed, "seq": seq, "detections": detections, "alerts": alerts, "positions": positions, "clock": clock

@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from engine.model.faults import Refused
+from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.config.errors import faults_body
 from webapp.feeds.models import Feed
@@ -100,14 +101,16 @@ class QueryView(OwnedView):
     @extend_schema(
         examples=[
             OpenApiExample(
-                "Whatever enters or leaves a circle", {"feed": "city", "name": "Square", "specification": BORDER, "alert_kinds": ["in"]}, request_only=True
+                "Whatever enters or leaves a circle",
+                {"feed": "city", "name": "Square", "specification": BORDER, "alert_kinds": ["in"]},
+                request_only=True,
             )
         ]
     )
     def create(self, request: Request) -> Response:
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        return Response(self.represent(services.query_register(owner=request.user, **serializer.validated_data)), status=201)
+        return Response(self.represent(services.query_register(owner=person(request), **serializer.validated_data)), status=201)
 
     def partial_update(self, request: Request, pk: int) -> Response:
         query = self.get_editable()
@@ -116,7 +119,7 @@ class QueryView(OwnedView):
         given = serializer.validated_data
         if given.pop("feed", query.feed) != query.feed:
             raise ValidationError({"feed": "A query stays on its feed: register a new one there."})
-        return Response(self.represent(services.query_edit(query=query, user=request.user, **given)))
+        return Response(self.represent(services.query_edit(query=query, user=person(request), **given)))
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: int) -> Response:
@@ -172,7 +175,7 @@ class CheckView(APIView):
     )
     def post(self, request: Request) -> Response:
         feed, specification, _ = read(SpecificationSerializer(data=request.data, context={"request": request}))
-        faults = specification_faults(feed=feed, specification=specification, user=request.user)
+        faults = specification_faults(feed=feed, specification=specification, user=person(request))
         if faults:
             return Response({**faults_body(faults), "sentence": None, "kinds": []})
         return Response({"faults": [], "sentence": sentence_of(specification, feed=feed.engine_feed()), "kinds": kinds_of(specification)})
@@ -190,10 +193,10 @@ class PreviewView(APIView):
     )
     def post(self, request: Request) -> Response:
         feed, specification, given = read(PreviewSerializer(data=request.data, context={"request": request}))
-        faults = specification_faults(feed=feed, specification=specification, user=request.user)
+        faults = specification_faults(feed=feed, specification=specification, user=person(request))
         if faults:
             raise Refused(faults)
-        ready = frozen(specification, regions_of_feed(feed, user=request.user))
+        ready = frozen(specification, regions_of_feed(feed, user=person(request)))
         try:
             answer = preview(
                 log_root=str(settings.EVENT_LOG_ROOT),

@@ -7,7 +7,7 @@ import django_filters
 from webapp.queries.models import Query
 
 
-class QueryFilter(django_filters.FilterSet):
+class QueryFilter(django_filters.FilterSet):  # type: ignore[misc]
     """`?feed=city&family=border&enabled=true&search=garage`."""
 
     feed = django_filters.CharFilter(field_name="feed__name")

@@ -44,7 +44,7 @@ class Query(Owned):
     updated_at = models.DateTimeField(auto_now=True)
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
 
-    objects = OwnedQuerySet["Query"].as_manager()
+    objects = OwnedQuerySet.as_manager()
 
     class Meta:
         ordering = ("name", "id")

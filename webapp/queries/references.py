@@ -49,9 +49,7 @@ def frozen(document: Any, regions: Mapping[str, Any]) -> Any:
 def shapes(document: Any) -> Iterator[Any]:
     """Every region document inside a frozen specification: GeoJSON geometries and circles, in order of appearance."""
     if isinstance(document, dict):
-        if document.get("type") in ("Polygon", "MultiPolygon") and "coordinates" in document:
-            yield document
-        elif set(document) == {"center", "radius"}:
+        if (document.get("type") in ("Polygon", "MultiPolygon") and "coordinates" in document) or set(document) == {"center", "radius"}:
             yield document
         else:
             for inner in document.values():

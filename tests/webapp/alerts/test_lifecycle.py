@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -132,7 +133,7 @@ def test_alerts_do_not_depend_on_where_batches_are_cut(moves: list[tuple[str, bo
             inside[entity] = wants_in
             facts.append(crossing(query, "in" if wants_in else "out", entity, t))
     edges = sorted({0, len(facts), *(cut for cut in cuts if cut < len(facts))})
-    for first, stop in zip(edges, edges[1:], strict=False):
+    for first, stop in pairwise(edges):
         # Within a batch the operator states answers in any order of entities.
         record(query, *sorted(facts[first:stop], key=lambda fact: fact.entities))
     assert shown(query) == expected(facts)
@@ -204,7 +205,18 @@ def test_many_are_handled_at_once(query: Query, people: SimpleNamespace, client_
 def test_lists_are_filtered(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     record(query, crossing(query, "in", "a", 10), crossing(query, "in", "b", 11), crossing(query, "out", "b", 12))
     client = client_of(people.viewer)
-    cases = {"state=new": 1, "state=new&state=resolved": 2, "entity=b": 1, "entity=c": 0, "severity=low": 2, "severity=high": 0, "feed=yard": 2, "feed=x": 0, f"query={query.pk}": 2, "kind=in": 2}
+    cases = {
+        "state=new": 1,
+        "state=new&state=resolved": 2,
+        "entity=b": 1,
+        "entity=c": 0,
+        "severity=low": 2,
+        "severity=high": 0,
+        "feed=yard": 2,
+        "feed=x": 0,
+        f"query={query.pk}": 2,
+        "kind=in": 2,
+    }
     for asked, count in cases.items():
         assert len(client.get(f"/api/v1/alerts/?{asked}").json()["results"]) == count, asked
     assert client.get("/api/v1/alerts/?state=nonsense").status_code == 400
@@ -217,8 +229,13 @@ def test_an_alert_comes_with_what_explains_it(query: Query, people: SimpleNamesp
     received(query.feed, [{"entity": "a", "t": t, "x": float(t), "y": 5.0} for t in (1, 5, 10, 20)])
     fact = crossing(query, "in", "a", 10)
     partitions_ensure([span_of(10)])
-    evidence = [{"variable": None, "entity": "a", "t": 5, "x": -1, "y": 5, "seq": 1}, {"variable": None, "entity": "a", "t": 10, "x": 1, "y": 5, "seq": 2}]
-    Detection.objects.create(feed=query.feed, key=fact.key, query=query, version=1, kind="in", entities=["a"], start=10, end=10, evidence=evidence, seq=1, detected_at=1)
+    evidence = [
+        {"variable": None, "entity": "a", "t": 5, "x": -1, "y": 5, "seq": 1},
+        {"variable": None, "entity": "a", "t": 10, "x": 1, "y": 5, "seq": 2},
+    ]
+    Detection.objects.create(
+        feed=query.feed, key=fact.key, query=query, version=1, kind="in", entities=["a"], start=10, end=10, evidence=evidence, seq=1, detected_at=1
+    )
     record(query, fact)
     shown_alert = client_of(people.viewer).get(f"/api/v1/alerts/{Alert.objects.get().pk}/").json()
     assert shown_alert["evidence"]["detection"]["evidence"] == evidence

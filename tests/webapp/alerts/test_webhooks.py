@@ -84,7 +84,9 @@ def is_signed(headers: dict[str, str], body: bytes, secret: str) -> bool:
 
 
 def test_the_published_example_is_signed_as_published() -> None:
-    example = signature(secret="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", webhook_id="msg_p5jXN8AQM9LWM0D4loKWxJek", timestamp=1614265330, body=b'{"test": 2432232314}')
+    example = signature(
+        secret="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", webhook_id="msg_p5jXN8AQM9LWM0D4loKWxJek", timestamp=1614265330, body=b'{"test": 2432232314}'
+    )
     assert example == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
@@ -117,10 +119,33 @@ def test_during_a_rotation_both_secrets_sign(channel: Channel, receiver: Receive
 @pytest.mark.parametrize(
     "address",
     [
-        "127.0.0.1", "127.8.8.8", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "224.0.0.1", "255.255.255.255", "240.0.0.1",
-        "192.0.2.1", "198.18.0.1", "::1", "::", "fe80::1", "fc00::1", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "2001::1", "::127.0.0.1", "2001:db8::1",
+        "127.0.0.1",
+        "127.8.8.8",
+        "0.0.0.0",
+        "10.0.0.1",
+        "172.16.0.1",
+        "192.168.1.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "224.0.0.1",
+        "255.255.255.255",
+        "240.0.0.1",
+        "192.0.2.1",
+        "198.18.0.1",
+        "::1",
+        "::",
+        "fe80::1",
+        "fc00::1",
+        "ff02::1",
+        "::ffff:127.0.0.1",
+        "::ffff:10.0.0.1",
+        "64:ff9b::7f00:1",
+        "2002:7f00:1::",
+        "2001::1",
+        "::127.0.0.1",
+        "2001:db8::1",
     ],
-)  # fmt: skip
+)
 def test_addresses_that_are_not_public_are_refused(address: str) -> None:
     with pytest.raises(RefusedAddress):
         check_address(address, 443)
@@ -134,10 +159,24 @@ def test_public_addresses_are_not(address: str) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "ftp://example.org/", "file:///etc/passwd", "gopher://x/", "//example.org/", "example.org", "", "http://", "http://user@example.org/", "http://u:p@example.org/",
-        "http://example.org:22/", "http://example.org:5432/", "http://example.org:6379/", "http://example.org:99999/", "http://exa mple.org/", "http://example.org/\r\nX: y", "http://[::1",
+        "ftp://example.org/",
+        "file:///etc/passwd",
+        "gopher://x/",
+        "//example.org/",
+        "example.org",
+        "",
+        "http://",
+        "http://user@example.org/",
+        "http://u:p@example.org/",
+        "http://example.org:22/",
+        "http://example.org:5432/",
+        "http://example.org:6379/",
+        "http://example.org:99999/",
+        "http://exa mple.org/",
+        "http://example.org/\r\nX: y",
+        "http://[::1",
     ],
-)  # fmt: skip
+)
 def test_addresses_of_other_forms_are_refused_without_looking_anything_up(url: str) -> None:
     with pytest.raises(RefusedAddress):
         check_url(url)
@@ -261,7 +300,9 @@ def test_gone_switches_the_channel_off(query: Query, channel: Channel, receiver:
     assert deliver() == 0 and len(receiver.got) == 1
 
 
-def test_a_crash_between_sending_and_marking_sends_again_with_the_same_id(query: Query, channel: Channel, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_between_sending_and_marking_sends_again_with_the_same_id(
+    query: Query, channel: Channel, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     record(query, crossing(query, "in", "a", 10))
     with monkeypatch.context() as patched:
 
@@ -315,8 +356,11 @@ def test_a_channel_gets_what_is_severe_enough_of_its_queries_and_of_what_its_own
 ) -> None:
     common = {"url": receiver.url}
     for name, fields in {
-        "all": {}, "high": {"min_severity": "high"}, "chosen": {"queries": [query]}, "off": {"enabled": False},
-    }.items():  # fmt: skip
+        "all": {},
+        "high": {"min_severity": "high"},
+        "chosen": {"queries": [query]},
+        "off": {"enabled": False},
+    }.items():
         deliveries.channel_create(owner=people.owner, name=name, **common, **fields)
     deliveries.channel_create(owner=people.stranger, name="stranger", **common)
     deliveries.channel_create(owner=people.viewer, name="viewer", **common)
@@ -332,7 +376,9 @@ def test_alerts_from_before_the_channel_are_not_sent(query: Query, people: Simpl
     assert deliver() == 0 and Alert.objects.filter(planned_at=None).count() == 0
 
 
-def test_the_test_button_tells_what_the_receiver_said(channel: Channel, receiver: Receiver, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_the_test_button_tells_what_the_receiver_said(
+    channel: Channel, receiver: Receiver, people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
     receiver.statuses = [200, 418]
     address = f"/api/v1/channels/{channel.pk}/test"
     assert client_of(people.owner).post(address).json() == {"ok": True, "status": 200, "error": ""}
@@ -340,7 +386,9 @@ def test_the_test_button_tells_what_the_receiver_said(channel: Channel, receiver
     assert json.loads(receiver.got[0][1])["type"] == "test"
 
 
-def test_a_channel_shows_its_secret_once_and_refuses_a_private_address_when_it_sends(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_a_channel_shows_its_secret_once_and_refuses_a_private_address_when_it_sends(
+    people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
     client = client_of(people.owner)
     made = client.post("/api/v1/channels/", {"name": "desk", "url": "https://127.0.0.1/hook"}).json()
     assert made["secret"].startswith("whsec_")

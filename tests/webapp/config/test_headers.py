@@ -35,8 +35,12 @@ def check_headers(answer: Any) -> None:
     assert answer["Cross-Origin-Opener-Policy"] == "same-origin"
 
 
-@pytest.mark.parametrize("address", [*PAGES, "/login/", "/healthz", "/nothing/here", "/api/v1/feeds/", "/api/v1/nothing", "/api/schema/", "/static/none.js", "/admin/"])
-def test_every_answer_carries_the_security_headers_logged_in_or_not(address: str, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+@pytest.mark.parametrize(
+    "address", [*PAGES, "/login/", "/healthz", "/nothing/here", "/api/v1/feeds/", "/api/v1/nothing", "/api/schema/", "/static/none.js", "/admin/"]
+)
+def test_every_answer_carries_the_security_headers_logged_in_or_not(
+    address: str, people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
     for user in (None, people.owner, people.root):
         check_headers(client_of(user).get(address))
 
@@ -47,7 +51,9 @@ def test_a_static_file_carries_them_too(db: None) -> None:
     check_headers(answer)
 
 
-def test_an_unforeseen_error_carries_them_and_tells_nothing(people: SimpleNamespace, client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unforeseen_error_carries_them_and_tells_nothing(
+    people: SimpleNamespace, client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*args: Any, **kwargs: Any) -> None:
         raise RuntimeError("the secret inside")
 
@@ -90,12 +96,16 @@ def test_a_foreign_query_has_no_page(people: SimpleNamespace, client_of: Callabl
 def run_manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     root = Path(settings.ROOT)
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    return subprocess.run([sys.executable, "manage.py", *arguments], cwd=root, env={**kept, **environment}, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments], cwd=root, env={**kept, **environment}, capture_output=True, text=True, check=False
+    )
 
 
 def test_production_settings_pass_the_deployment_check_without_a_warning() -> None:
     secret = "kq7v" * 16 + "0123456789"
-    done = run_manage("check", "--deploy", "--fail-level", "WARNING", SECRET_KEY=secret, ALLOWED_HOSTS="vedette.example.org", DATABASE_URL="postgres://u:p@h/d")
+    done = run_manage(
+        "check", "--deploy", "--fail-level", "WARNING", SECRET_KEY=secret, ALLOWED_HOSTS="vedette.example.org", DATABASE_URL="postgres://u:p@h/d"
+    )
     assert done.returncode == 0, done.stderr
     assert "no issues (0 silenced)" in done.stdout
 

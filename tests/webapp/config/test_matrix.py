@@ -127,7 +127,9 @@ def test_other_methods_are_refused(name: str, things: dict[str, Any], people: Si
 
 
 @pytest.mark.parametrize("name", sorted(OWNED))
-def test_to_a_stranger_the_object_is_not_there(name: str, things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_to_a_stranger_the_object_is_not_there(
+    name: str, things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
     for method in OWNED[name]:
         assert ask(client_of(people.stranger), method, address_of(name, things)) == 404, method
 
@@ -150,12 +152,16 @@ def test_a_viewer_reads_and_changes_nothing(name: str, things: dict[str, Any], p
 
 
 @pytest.mark.parametrize("name", ["api-feeds", "api-regions", "api-queries", "api-channels"])
-def test_lists_show_a_stranger_nothing_of_the_team(name: str, things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_lists_show_a_stranger_nothing_of_the_team(
+    name: str, things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
     assert client_of(people.viewer).get(reverse(name)).json()["results"]
     assert client_of(people.stranger).get(reverse(name)).json()["results"] == []
 
 
-def test_alerts_and_their_counts_are_hidden_from_a_stranger(things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_alerts_and_their_counts_are_hidden_from_a_stranger(
+    things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
     assert client_of(people.viewer).get("/api/v1/alerts/").json()["results"][0]["id"] == things["alert"].pk
     assert client_of(people.viewer).get("/api/v1/alerts/summary").json()["new"]["low"] == 1
     assert client_of(people.stranger).get("/api/v1/alerts/").json()["results"] == []
@@ -182,7 +188,9 @@ def test_nobody_puts_an_object_into_a_team_that_is_not_theirs(people: SimpleName
     assert client_of(people.owner).post("/api/v1/regions/", region).json()["faults"][0]["pointer"] == "/team"
 
 
-def test_owner_version_and_the_like_are_not_to_be_written(things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+def test_owner_version_and_the_like_are_not_to_be_written(
+    things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
     address = address_of("api-query", things)
     before = client_of(people.owner).get(address).json()
     changed = {"owner": people.stranger.pk, "version": 99, "editable": False, "deleted_at": None, "id": 5, "kinds": ["x"]}

@@ -259,7 +259,9 @@ async def test_a_reader_who_missed_nothing_is_told_so(world: SimpleNamespace) ->
 
 
 async def test_an_acknowledged_alert_reaches_other_pages(world: SimpleNamespace) -> None:
-    alert = await run(Alert.objects.create)(query=world.query, feed=world.feed, detection_key=b"k" * 16, kind="in", entities=["a"], start=1, severity="low")
+    alert = await run(Alert.objects.create)(
+        query=world.query, feed=world.feed, detection_key=b"k" * 16, kind="in", entities=["a"], start=1, severity="low"
+    )
     async with page(world.people.viewer) as reader:
         await reader.say(type="subscribe")
         assert (await reader.hear("snapshot"))["alerts"][0]["state"] == "new"
@@ -277,7 +279,9 @@ async def test_positions_are_those_of_the_box(world: SimpleNamespace, received: 
     async with page(world.people.viewer) as reader:
         await reader.say(type="subscribe", bbox=[0, -1, 10, 1])
         assert [e[0] for e in (await reader.hear("snapshot"))["positions"]] == ["near"]
-        await get_channel_layer().group_send("feed.yard", {"type": "feed.positions", "feed": "yard", "t": 2000, "entities": [["near", 60, 0, 2000], ["x", 5, 0, 2000]]})
+        await get_channel_layer().group_send(
+            "feed.yard", {"type": "feed.positions", "feed": "yard", "t": 2000, "entities": [["near", 60, 0, 2000], ["x", 5, 0, 2000]]}
+        )
         assert (await reader.hear("positions"))["entities"] == [["x", 5, 0, 2000]]
         await reader.say(type="view", bbox=[40, -1, 60, 1])
         assert [e[0] for e in (await reader.hear("positions"))["entities"]] == ["far"]
@@ -287,7 +291,9 @@ async def test_the_state_of_the_feed_comes_with_the_subscription_and_later(world
     async with page(world.people.viewer) as reader:
         await reader.say(type="subscribe")
         assert (await reader.hear("status"))["job"] in ("stopped", "starting", "running")
-        await get_channel_layer().group_send("feed.yard", {"type": "feed.status", "feed": "yard", "watermark": 5, "max_t": 6, "rate": 7.0, "job": "running"})
+        await get_channel_layer().group_send(
+            "feed.yard", {"type": "feed.status", "feed": "yard", "watermark": 5, "max_t": 6, "rate": 7.0, "job": "running"}
+        )
         frame = await reader.hear("status")
         assert {**frame} == {"type": "status", "feed": "yard", "watermark": 5, "max_t": 6, "rate": 7.0, "job": "running"}
 
@@ -393,7 +399,9 @@ async def test_a_new_subscription_after_logging_out_is_refused_at_once(world: Si
         assert await reader.closed() == 4401
 
 
-@pytest.mark.parametrize("origin", [None, "null", "http://evil.example", "http://localhost.evil.example", "http://sub.localhost:8000", "https://127.0.0.2", "file://"])
+@pytest.mark.parametrize(
+    "origin", [None, "null", "http://evil.example", "http://localhost.evil.example", "http://sub.localhost:8000", "https://127.0.0.2", "file://"]
+)
 async def test_only_our_own_pages_may_open_a_socket(origin: str | None, world: SimpleNamespace) -> None:
     from webapp.config.asgi import application
 

@@ -27,18 +27,37 @@ def test_the_four_frames_are_read() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "[]", "null", "{", '{"type":"subscribe"}', '{"type":"shout","feed":"x"}', '{"type":"subscribe","feed":""}', '{"type":"subscribe","feed":"' + "x" * 64 + '"}',
-        '{"type":"subscribe","feed":"x","queries":"all"}', '{"type":"subscribe","feed":"x","queries":[true]}', '{"type":"subscribe","feed":"x","queries":["-1"]}',
-        '{"type":"subscribe","feed":"x","bbox":[1,2,3]}', '{"type":"subscribe","feed":"x","bbox":[1,2,3,NaN]}', '{"type":"subscribe","feed":"x","since":1.5}',
-        '{"type":"subscribe","feed":"x","since":99999999999999999999}', "[" * 60_000,
+        "",
+        "[]",
+        "null",
+        "{",
+        '{"type":"subscribe"}',
+        '{"type":"shout","feed":"x"}',
+        '{"type":"subscribe","feed":""}',
+        '{"type":"subscribe","feed":"' + "x" * 64 + '"}',
+        '{"type":"subscribe","feed":"x","queries":"all"}',
+        '{"type":"subscribe","feed":"x","queries":[true]}',
+        '{"type":"subscribe","feed":"x","queries":["-1"]}',
+        '{"type":"subscribe","feed":"x","bbox":[1,2,3]}',
+        '{"type":"subscribe","feed":"x","bbox":[1,2,3,NaN]}',
+        '{"type":"subscribe","feed":"x","since":1.5}',
+        '{"type":"subscribe","feed":"x","since":99999999999999999999}',
+        "[" * 60_000,
     ],
-)  # fmt: skip
+)
 def test_everything_else_is_refused(text: str) -> None:
     with pytest.raises(BadFrame):
         parse(text)
 
 
-@given(st.text(max_size=50) | st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "feed", "bbox", "queries"]), inner), max_leaves=8).map(json.dumps))
+@given(
+    st.text(max_size=50)
+    | st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "feed", "bbox", "queries"]), inner),
+        max_leaves=8,
+    ).map(json.dumps)
+)
 def test_no_text_does_more_than_be_refused(text: str) -> None:
     try:
         parse(text)
@@ -54,7 +73,11 @@ def test_a_box_holds_what_lies_in_it_and_on_its_edge() -> None:
 
 
 def chunk(seq: int, *queries: int) -> dict[str, Any]:
-    return {"seq": seq, "detections": [{"id": f"{seq}.{query}", "query": query} for query in queries], "alerts": [{"id": seq, "query": query} for query in queries]}
+    return {
+        "seq": seq,
+        "detections": [{"id": f"{seq}.{query}", "query": query} for query in queries],
+        "alerts": [{"id": seq, "query": query} for query in queries],
+    }
 
 
 def test_a_reader_gets_only_what_it_may_see_and_asked_for_but_every_number() -> None:

@@ -37,14 +37,18 @@ def test_a_preview_finds_what_the_query_would_have_found_and_stores_nothing(
     assert not Query.objects.exists() and not Detection.objects.exists()
 
 
-def test_only_the_span_asked_for_is_read(people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient]) -> None:
+def test_only_the_span_asked_for_is_read(
+    people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient]
+) -> None:
     received(feed, crossings((1_000, -5), (2_000, 5), (3_000, -5)))
     received(feed, crossings((600_000, -5), (601_000, 5)))
     found = ask(client_of(people.owner), minutes=1).json()
     assert [row["start"] for row in found["answers"]] == [601_000]
 
 
-def test_stored_regions_may_be_named(people: SimpleNamespace, region: Any, received: Callable[..., None], client_of: Callable[..., APIClient]) -> None:
+def test_stored_regions_may_be_named(
+    people: SimpleNamespace, region: Any, received: Callable[..., None], client_of: Callable[..., APIClient]
+) -> None:
     received(region.feed, crossings((1000, -5), (2000, 5)))
     answer = ask(client_of(people.owner), specification={"family": "border", "region": {"region": "square"}})
     assert len(answer.json()["answers"]) == 1

@@ -93,7 +93,10 @@ def test_the_order_of_keys_is_kept(people: SimpleNamespace, feed: Feed) -> None:
         ({"family": "border", "region": {"region": "squar"}}, ["/specification/region/region"]),
         ({"family": "border", "region": SQUARE, "sgments": True}, ["/specification/sgments"]),
         ({"family": "border", "ranges": {"sped": [0, 1]}}, ["/specification/ranges/sped"]),
-        ({"family": "border", "region": SQUARE, "where": [["kind", "=", 3], ["speed", "~", 1]]}, ["/specification/where/0/2", "/specification/where/1/1"]),
+        (
+            {"family": "border", "region": SQUARE, "where": [["kind", "=", 3], ["speed", "~", 1]]},
+            ["/specification/where/0/2", "/specification/where/1/1"],
+        ),
     ],
 )
 def test_all_faults_come_back_with_pointers_and_nothing_is_stored(

@@ -43,8 +43,16 @@ PORT = {"region": {"region": "port A"}}
             "Tells when something enters port A and leaves again within 50 ticks, leaves port A and comes back within 50 ticks "
             "or leaves port A and stays away for more than 50 ticks.",
         ),
-        ({"family": "transition", **PORT, "within": 90061000, "types": ["stayed_in"]}, MS, "Tells when something enters port A and stays for more than 1 day 1 hour 1 minute 1 second."),
-        ({"family": "transition", **PORT, "within": 1500, "types": ["stayed_in"]}, MS, "Tells when something enters port A and stays for more than 1500 ms."),
+        (
+            {"family": "transition", **PORT, "within": 90061000, "types": ["stayed_in"]},
+            MS,
+            "Tells when something enters port A and stays for more than 1 day 1 hour 1 minute 1 second.",
+        ),
+        (
+            {"family": "transition", **PORT, "within": 1500, "types": ["stayed_in"]},
+            MS,
+            "Tells when something enters port A and stays for more than 1500 ms.",
+        ),
         ({"family": "unheard-of"}, MS, None),
         ("nothing", MS, None),
     ],

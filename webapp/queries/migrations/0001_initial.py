@@ -4,79 +4,101 @@ import django.contrib.postgres.fields
 import django.core.validators
 import django.db.models.deletion
 import django.utils.timezone
-import webapp.config.documents
 from django.conf import settings
 from django.db import migrations, models
 
+import webapp.config.documents
+
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('accounts', '0001_initial'),
-        ('feeds', '0001_initial'),
+        ("accounts", "0001_initial"),
+        ("feeds", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Query',
+            name="Query",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('public', models.BooleanField(default=False, help_text='Everyone who is logged in may read it.')),
-                ('name', models.CharField(max_length=100, validators=[django.core.validators.RegexValidator('^[^\\x00-\\x1f\\x7f]+\\Z', 'No control characters.')])),
-                ('description', models.TextField(blank=True, max_length=2000)),
-                ('family', models.CharField(max_length=20)),
-                ('specification', webapp.config.documents.DocumentField(help_text='As written; references to stored regions are kept.')),
-                ('version', models.PositiveIntegerField(default=1, editable=False)),
-                ('enabled', models.BooleanField(default=True)),
-                ('severity', models.CharField(choices=[('info', 'Info'), ('low', 'Low'), ('high', 'High'), ('critical', 'Critical')], default='low', max_length=10)),
-                ('alert_kinds', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=100), blank=True, default=list, size=None)),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('deleted_at', models.DateTimeField(blank=True, editable=False, null=True)),
-                ('feed', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='queries', to='feeds.feed')),
-                ('owner', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('regions', models.ManyToManyField(blank=True, help_text='Stored regions that it names.', related_name='queries', to='feeds.region')),
-                ('team', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='accounts.team')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("public", models.BooleanField(default=False, help_text="Everyone who is logged in may read it.")),
+                (
+                    "name",
+                    models.CharField(
+                        max_length=100, validators=[django.core.validators.RegexValidator("^[^\\x00-\\x1f\\x7f]+\\Z", "No control characters.")]
+                    ),
+                ),
+                ("description", models.TextField(blank=True, max_length=2000)),
+                ("family", models.CharField(max_length=20)),
+                ("specification", webapp.config.documents.DocumentField(help_text="As written; references to stored regions are kept.")),
+                ("version", models.PositiveIntegerField(default=1, editable=False)),
+                ("enabled", models.BooleanField(default=True)),
+                (
+                    "severity",
+                    models.CharField(
+                        choices=[("info", "Info"), ("low", "Low"), ("high", "High"), ("critical", "Critical")], default="low", max_length=10
+                    ),
+                ),
+                (
+                    "alert_kinds",
+                    django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=100), blank=True, default=list, size=None),
+                ),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                ("deleted_at", models.DateTimeField(blank=True, editable=False, null=True)),
+                ("feed", models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="queries", to="feeds.feed")),
+                ("owner", models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to=settings.AUTH_USER_MODEL)),
+                ("regions", models.ManyToManyField(blank=True, help_text="Stored regions that it names.", related_name="queries", to="feeds.region")),
+                (
+                    "team",
+                    models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to="accounts.team"),
+                ),
             ],
             options={
-                'verbose_name_plural': 'queries',
-                'ordering': ('name', 'id'),
+                "verbose_name_plural": "queries",
+                "ordering": ("name", "id"),
             },
         ),
         migrations.CreateModel(
-            name='QueryVersion',
+            name="QueryVersion",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('version', models.PositiveIntegerField()),
-                ('document', webapp.config.documents.DocumentField()),
-                ('specification', webapp.config.documents.DocumentField()),
-                ('from_feed_version', models.BigIntegerField()),
-                ('to_feed_version', models.BigIntegerField(null=True)),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('query', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='versions', to='queries.query')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("version", models.PositiveIntegerField()),
+                ("document", webapp.config.documents.DocumentField()),
+                ("specification", webapp.config.documents.DocumentField()),
+                ("from_feed_version", models.BigIntegerField()),
+                ("to_feed_version", models.BigIntegerField(null=True)),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "created_by",
+                    models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to=settings.AUTH_USER_MODEL),
+                ),
+                ("query", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="versions", to="queries.query")),
             ],
             options={
-                'ordering': ('query', 'version'),
+                "ordering": ("query", "version"),
             },
         ),
         migrations.AddConstraint(
-            model_name='query',
-            constraint=models.UniqueConstraint(condition=models.Q(('deleted_at', None)), fields=('feed', 'name'), name='query_name_in_feed'),
+            model_name="query",
+            constraint=models.UniqueConstraint(condition=models.Q(("deleted_at", None)), fields=("feed", "name"), name="query_name_in_feed"),
         ),
         migrations.AddConstraint(
-            model_name='queryversion',
-            constraint=models.UniqueConstraint(fields=('query', 'version'), name='version_of_query'),
+            model_name="queryversion",
+            constraint=models.UniqueConstraint(fields=("query", "version"), name="version_of_query"),
         ),
         migrations.AddConstraint(
-            model_name='queryversion',
-            constraint=models.UniqueConstraint(condition=models.Q(('to_feed_version', None)), fields=('query',), name='one_current_version'),
+            model_name="queryversion",
+            constraint=models.UniqueConstraint(condition=models.Q(("to_feed_version", None)), fields=("query",), name="one_current_version"),
         ),
         migrations.AddConstraint(
-            model_name='queryversion',
-            constraint=models.CheckConstraint(condition=models.Q(('to_feed_version', None), ('to_feed_version__gt', models.F('from_feed_version')), _connector='OR'), name='version_span'),
+            model_name="queryversion",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("to_feed_version", None), ("to_feed_version__gt", models.F("from_feed_version")), _connector="OR"),
+                name="version_span",
+            ),
         ),
     ]

@@ -260,7 +260,7 @@ class _Work:
 
     def keyed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         p = _partition()
-        rows = pa.Table.from_batches(list(batches), stamped_schema(self.feed)).sort_by(SEQ)
+        rows = _gathered(batches, stamped_schema(self.feed)).sort_by(SEQ)
         part = KeyedPartition.load(self.feed, self._plan(), Path(self.before, f"keyed-{p}").read_bytes())
         output = part.take(rows, self.watermark)
         failpoint("executor.before_state")
@@ -281,7 +281,7 @@ class _Work:
 
     def relational(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         p = _partition()
-        rows = pa.Table.from_batches(list(batches), MESSAGES)
+        rows = _gathered(batches, MESSAGES)
         passed: list[Message] = []
         emitted: dict[str, list[pa.RecordBatch]] = {}
         for home, kind, name, payload in zip(*(column.to_pylist() for column in rows.columns), strict=True):
@@ -315,6 +315,11 @@ def _partition() -> int:
     context = TaskContext.get()
     assert context is not None
     return int(context.partitionId())
+
+
+def _gathered(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    """All rows of a task. Spark knows more than `schema` says (a filtered column holds no null), and says it in the schema."""
+    return pa.Table.from_batches([pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches], schema)
 
 
 def _bytes(batch: pa.RecordBatch) -> bytes:

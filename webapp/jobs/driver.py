@@ -59,7 +59,7 @@ class FeedRun:
         make = partial(ExecutorsProcessor, spark) if settings.VEDETTE_PLACEMENT == "executors" else FeedProcessor
         store, snapshots = FeedStore(feed, epoch), Snapshots(folder / "state")
         self.processor: FeedProcessor = make(feed.engine_feed(), log, store, snapshots, partitions=settings.VEDETTE_PARTITIONS)
-        self.stream = spark_runtime.FeedStream(spark, self.processor, folder)
+        self.stream = spark_runtime.FeedStream(spark, self.processor, folder, trigger_ms=settings.VEDETTE_TRIGGER_MS)
         self.error: BaseException | None = None
         self._rebuilt = False
         self._follower = threading.Thread(target=self._follow, name=f"follow-{feed.name}", daemon=True)
@@ -120,6 +120,8 @@ class JobDriver:
         """Runs until something ends it; the exit status."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
+        # It would tell of every call between Python and the JVM.
+        logging.getLogger("py4j").setLevel(logging.WARNING)
         me = psutil.Process()
         job = services.job_claim(
             name=self.name, epoch=self.epoch, pid=me.pid, pgid=os.getpgrp(), pid_started=me.create_time(), host=hostname()

@@ -73,7 +73,14 @@ def start_job(name: str, epoch: int, token: str, environment: Mapping[str, str])
     variables = {**os.environ, **environment, "VEDETTE_VAR": str(var_folder()), JOB: name, TOKEN: token, "PYTHONUNBUFFERED": "1"}
     with log_path.open("ab") as log:
         popen = subprocess.Popen(
-            job_command(name, epoch), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=variables, cwd=ROOT, start_new_session=True, close_fds=True
+            job_command(name, epoch),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=variables,
+            cwd=ROOT,
+            start_new_session=True,
+            close_fds=True,
         )
     return popen.pid
 

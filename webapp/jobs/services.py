@@ -100,8 +100,10 @@ def job_sessions_end(job: Job) -> None:
 
 def job_ready(*, job_id: int, epoch: int, seconds: float) -> None:
     """The job processes its feeds."""
-    if Job.objects.filter(pk=job_id, epoch=epoch).update(observed_state=ObservedState.RUNNING, heartbeat=timezone.now(), last_error=""):
-        JobEvent.objects.create(job_id=job_id, kind=JobEvent.Kind.READY, text=f"Processing again after {seconds:.0f} s. Nothing was lost or stored twice.")
+    mine = Job.objects.filter(pk=job_id, epoch=epoch)
+    if mine.update(observed_state=ObservedState.RUNNING, heartbeat=timezone.now(), last_error=""):
+        text = f"Processing after {seconds:.0f} s, from where it was."
+        JobEvent.objects.create(job_id=job_id, kind=JobEvent.Kind.READY, text=text)
 
 
 def job_heartbeat(*, job_id: int, epoch: int) -> DesiredState | None:

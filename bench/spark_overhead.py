@@ -1,0 +1,178 @@
+"""How much of what Spark can deliver the operators leave: `python bench/spark_overhead.py [--rows 5000000] [--regions 1000] [--placement driver]`.
+
+The same stream over the same files twice: once with an operator that does nothing, once with border queries on REGIONS rectangles. Prints
+rows/s of both (the first batch left out) and their ratio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from engine.model.changes import ANSWERS
+from engine.model.events import row_schema, stamped_schema
+from engine.model.feed import Crs, Feed, TimeUnit
+from engine.operator import RegisteredQuery
+from engine.runtime.evaluator import Outcome
+from engine.runtime.executors import ExecutorsProcessor
+from engine.runtime.processor import Commit, Delivered, FeedProcessor, Head, QueryKey
+from engine.runtime.snapshots import Snapshots
+from engine.runtime.spark import FeedStream, session
+from engine.sources.eventlog import EventLog
+from engine.specification import check
+
+FEED = Feed("bench", Crs.PLANAR, TimeUnit.MS, lateness=0, dedupe=False)
+ENTITIES = 10_000
+FILE_ROWS = 100_000
+BATCH_BYTES = 32_000_000
+"""About a million rows."""
+SIDE = 1000.0
+"""The plane is SIDE by SIDE."""
+
+
+class Memory:
+    """A store that keeps the head and counts; committing costs nothing, so that the two runs differ in their operators alone."""
+
+    def __init__(self, queries: Sequence[RegisteredQuery]) -> None:
+        self.head, self.wanted, self.changes = Head(1), list(queries), 0
+        self.batches: list[tuple[float, int]] = []
+
+    def open(self) -> Head:
+        return self.head
+
+    def version(self) -> int:
+        return 1
+
+    def queries(self, version: int) -> Sequence[RegisteredQuery]:
+        return self.wanted
+
+    def recall(self, keys: Sequence[QueryKey]) -> Sequence[RegisteredQuery]:
+        return []
+
+    def record(self, checkpoint: int, batch: int, version: int) -> int:
+        return version
+
+    def commit(self, commit: Commit) -> bool:
+        self.head = commit.head
+        self.changes += commit.changes.num_rows
+        self.batches.append((time.monotonic(), commit.head.last_seq))
+        return True
+
+    def catching_up(self, report: Mapping[str, Any]) -> None:
+        return
+
+    def tell(self, kind: str, text: str) -> None:
+        logging.info("%s %s", kind, text)
+
+    def rows_per_s(self) -> float:
+        """From the end of the first batch, which warms everything up, to the end of the last."""
+        (start, first), (end, last) = self.batches[0], self.batches[-1]
+        return (last - first) / (end - start)
+
+
+class NothingDone(FeedProcessor):
+    """Takes the rows from Spark and does nothing with them."""
+
+    def _evaluate(self, delivered: Delivered) -> list[Outcome]:
+        rows = delivered.toArrow()
+        self.evaluator.position = max(self.evaluator.position, int(rows.column("seq").to_numpy().max()))
+        return [Outcome(ANSWERS.empty_table(), pa.Table.from_batches([], stamped_schema(FEED)), rows.num_rows, 0, 0)]
+
+
+def write_log(log: EventLog, rows: int) -> None:
+    """A random walk of ENTITIES over the plane."""
+    random = np.random.default_rng(7)
+    x, y = random.uniform(0, SIDE, ENTITIES), random.uniform(0, SIDE, ENTITIES)
+    names = pa.array([f"e{i}" for i in range(ENTITIES)])
+    for first in range(0, rows, FILE_ROWS):
+        steps = FILE_ROWS // ENTITIES
+        xs, ys = [], []
+        for _ in range(steps):
+            x, y = np.clip(x + random.normal(0, 1, ENTITIES), 0, SIDE), np.clip(y + random.normal(0, 1, ENTITIES), 0, SIDE)
+            xs.append(x)
+            ys.append(y)
+        count = steps * ENTITIES
+        columns = {
+            "event": pa.array(["position"]).take(pa.array(np.zeros(count, np.int64))),
+            "entity": names.take(pa.array(np.tile(np.arange(ENTITIES), steps))),
+            "t": pa.array(np.repeat((first // ENTITIES + np.arange(steps)) * 1000, ENTITIES)),
+            "t_end": pa.nulls(count, pa.int64()),
+            "x": pa.array(np.concatenate(xs)),
+            "y": pa.array(np.concatenate(ys)),
+        }
+        log.append(pa.table(columns, schema=row_schema(FEED)))
+
+
+def rectangles(count: int) -> list[RegisteredQuery]:
+    """`count` border queries on rectangles spread over the plane."""
+    random = np.random.default_rng(11)
+    queries = []
+    for i in range(count):
+        x, y, width, height = *random.uniform(0, SIDE - 30, 2), *random.uniform(5, 30, 2)
+        ring = [[x, y], [x + width, y], [x + width, y + height], [x, y + height], [x, y]]
+        document = {"family": "border", "version": 1, "region": {"type": "Polygon", "coordinates": [ring]}}
+        queries.append(RegisteredQuery(str(i), 1, check(document, FEED)))
+    return queries
+
+
+def run(spark: Any, kind: type[FeedProcessor], log: EventLog, queries: Sequence[RegisteredQuery], partitions: int) -> Memory:
+    """All of the log through a stream."""
+    folder = Path(tempfile.mkdtemp(prefix="vedette-bench-"))
+    store = Memory(queries)
+    arguments = (spark,) if kind is ExecutorsProcessor else ()
+    processor = kind(*arguments, FEED, log, store, Snapshots(folder / "state"), partitions=partitions)  # type: ignore[arg-type]
+    processor.follow()
+    stream = FeedStream(spark, processor, folder, max_bytes=BATCH_BYTES)
+    stream.start()
+    while processor.head.last_seq < log.end[0] - 1:
+        if not stream.alive:
+            raise RuntimeError(stream.failure())
+        time.sleep(0.02)
+    stream.stop()
+    shutil.rmtree(folder)
+    return store
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--rows", type=int, default=5_000_000)
+    options.add_argument("--regions", type=int, default=1000)
+    options.add_argument("--placement", choices=["driver", "executors"], default="driver")
+    options.add_argument("--partitions", type=int, default=2)
+    options.add_argument("--cores", type=int, default=2)
+    chosen = options.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="vedette-bench-"))
+    log = EventLog(folder, FEED.name)
+    write_log(log, chosen.rows)
+    spark = session("bench", cores=chosen.cores)
+    queries = rectangles(chosen.regions)
+    kind = ExecutorsProcessor if chosen.placement == "executors" else FeedProcessor
+    run(spark, kind, log, queries, chosen.partitions)  # Kernels compiled, JVM warm.
+    nothing = run(spark, NothingDone, log, [], 1).rows_per_s()
+    evaluated = run(spark, kind, log, queries, chosen.partitions)
+    spark.stop()
+    shutil.rmtree(folder)
+    answer = {
+        "rows": chosen.rows,
+        "regions": chosen.regions,
+        "placement": chosen.placement,
+        "changes": evaluated.changes,
+        "nothing_rows_per_s": round(nothing),
+        "rows_per_s": round(evaluated.rows_per_s()),
+        "ratio": round(evaluated.rows_per_s() / nothing, 3),
+    }
+    print(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main()

@@ -28,6 +28,7 @@ from engine.index.geodesic import chord_limits, circle_bounds, earth_centred
 EDGE, RECTANGLE, CIRCLE, GEODESIC_CIRCLE = 0, 1, 2, 3
 
 _LEAF_ITEMS = 24  # A cell with more items is tried as a finer grid.
+_SPREAD = 3.0  # A finer grid pays when its cells list its items at most this often on average: borders that cross many cells gain nothing.
 _DEEPEST = 5
 _PAD = 1e-12  # of the magnitude of the coordinates; a cell is never smaller than 1e-9 of it
 
@@ -43,7 +44,7 @@ class Borders:
     east, north) of a rectangle, (centre x, centre y, radius, row in `circles`) of a circle. Items of one region are contiguous:
     region r (position given by the caller) owns items `region_items[r]` to `region_items[r + 1]`.
     `grid_boxes[g]` is (x0, y0, cell width, cell height, and their inverses); `grid_sizes[g]` is (columns, rows, first cell).
-    Cell k lists `cell_items[cell_first[k]:cell_last[k]]`, or descends into grid `cell_grid[k]` when that is not -1.
+    Cell k lists `cell_items[cell_first[k]:cell_first[k + 1]]`, or descends into grid `cell_grid[k]` when that is not -1.
     """
 
     kinds: npt.NDArray[np.int8]
@@ -54,8 +55,7 @@ class Borders:
     passes_wanted: npt.NDArray[np.bool_]
     grid_boxes: Floats
     grid_sizes: npt.NDArray[np.int64]
-    cell_first: npt.NDArray[np.int64]
-    cell_last: npt.NDArray[np.int64]
+    cell_first: Ints
     cell_items: Ints
     cell_grid: Ints
     pad: float
@@ -164,7 +164,6 @@ class _Filler:
         self.kinds, self.coordinates, self.circles, self.bounds, self.pad = kinds, coordinates, circles, bounds, pad
         self.boxes: list[tuple[float, ...]] = []
         self.sizes: list[tuple[int, int, int]] = []
-        self.first: list[npt.NDArray[np.int64]] = []
         self.last: list[npt.NDArray[np.int64]] = []
         self.items: list[Ints] = []
         self.grids: list[Ints] = []
@@ -172,32 +171,31 @@ class _Filler:
         self.listed = 0
 
     def fill(self, items: Ints, box: tuple[float, float, float, float], depth: int) -> int:
-        """Add a grid over `box` (west, south, east, north) for `items` and finer ones where it pays; its number."""
+        """Add a grid over `box` (west, south, east, north) for `items` and finer ones where they pay; its number, -1 if it does not pay."""
         columns, rows = self._size(items, box, depth)
         width, height = (box[2] - box[0]) / columns, (box[3] - box[1]) / rows
         frame = (box[0], box[1], width, height, 1.0 / width, 1.0 / height)
         cells, found = _touched_cells(items, self.kinds, self.coordinates, self.circles, self.bounds, np.array(frame), columns, rows, self.pad)
-        order = np.argsort(cells, kind="stable")
-        found = found[order]
-        ends = np.cumsum(np.bincount(cells, minlength=columns * rows)).astype(np.int64)
-        starts = np.concatenate([[0], ends[:-1]]).astype(np.int64)
+        if depth > 0 and len(found) > _SPREAD * len(items):
+            return -1
+        found = found[np.argsort(cells, kind="stable")]
+        ends = np.cumsum(np.bincount(cells, minlength=columns * rows))
         grid = len(self.boxes)
         self.boxes.append(frame)
         self.sizes.append((columns, rows, self.cells))
         self.cells += columns * rows
         children = np.full(columns * rows, -1, np.int32)
-        self.first.append(starts + self.listed)
         self.last.append(ends + self.listed)
         self.grids.append(children)
         self.items.append(found)
         self.listed += len(found)
         if depth < _DEEPEST and min(width, height) > 1e3 * self.pad:
-            for cell in np.flatnonzero(ends - starts > _LEAF_ITEMS).tolist():
-                inside = found[starts[cell] : ends[cell]]
-                if len(inside) < 0.7 * len(items):
-                    row, column = divmod(cell, columns)
-                    west, south = box[0] + column * width, box[1] + row * height
-                    children[cell] = self.fill(inside, (west, south, west + width, south + height), depth + 1)
+            counts = np.diff(ends, prepend=0)
+            for cell in np.flatnonzero(counts > _LEAF_ITEMS).tolist():
+                row, column = divmod(cell, columns)
+                west, south = box[0] + column * width, box[1] + row * height
+                inside = found[ends[cell] - counts[cell] : ends[cell]]
+                children[cell] = self.fill(inside, (west, south, west + width, south + height), depth + 1)
         return grid
 
     def _size(self, items: Ints, box: tuple[float, float, float, float], depth: int) -> tuple[int, int]:
@@ -246,8 +244,7 @@ def build_borders(shapes: Sequence[Shape], passes_wanted: Sequence[bool]) -> Bor
         passes_wanted=np.asarray(passes_wanted, np.bool_),
         grid_boxes=np.array(filler.boxes),
         grid_sizes=np.array(filler.sizes, np.int64),
-        cell_first=np.concatenate(filler.first),
-        cell_last=np.concatenate(filler.last),
+        cell_first=np.concatenate([[0], *filler.last]).astype(np.int32),
         cell_items=np.concatenate(filler.items).astype(np.int32),
         cell_grid=np.concatenate(filler.grids),
         pad=pad,

@@ -29,13 +29,16 @@ Ints = npt.NDArray[np.int32]
 class Bounds:
     """Immutable index over n boxes in d dimensions.
 
-    `low`, `high`: (n, d), unbounded ends infinite. Dimension j owns the entries `first[j]` to `first[j + 1]` of `bound` (ascending),
-    `partner` (the other end) and `owner` (box k as k for its lower end, ~k for its upper). `directory[j]` gives, for each of its
-    equal-width slots from `origin[j]` on, the first entry at or above the slot's start.
+    Dimension j owns the entries `first[j]` to `first[j + 1]` of `bound` (ascending), `partner` (the other end) and `owner` (box k as k for
+    its lower end, ~k for its upper). `directory[j]` gives, for each of its equal-width slots from `origin[j]` on, the first entry at or
+    above the slot's start. For the cross-check `across` (entries, 2) has the ends in the dimension after j (cyclically) beside each bound,
+    which refutes most crossings without a jump in memory; in three dimensions and more the rest looks into `low`, `high` (n, d), and
+    `partner` is empty. Unbounded ends are infinite.
     """
 
     low: Floats
     high: Floats
+    across: Floats
     first: npt.NDArray[np.int64]
     bound: Floats
     partner: Floats
@@ -55,7 +58,7 @@ def build_bounds(low: Floats, high: Floats) -> Bounds:
     alive = (low < high).all(axis=1)
     first = [0]
     bounds, partners, owners = [], [], []
-    slots = max(16, 2 * n)
+    slots = max(16, n)
     directory = np.zeros((d, slots + 2), np.int32)
     origin, scale = np.zeros(d), np.zeros(d)
     numbers = np.arange(n, dtype=np.int32)
@@ -75,13 +78,20 @@ def build_bounds(low: Floats, high: Floats) -> Bounds:
             scale[j] = slots / width if width > 0 and np.isfinite(slots / width) else 0.0
             places = _slot_of(bound, origin[j], scale[j], slots)
             directory[j] = np.searchsorted(places, np.arange(slots + 2), side="left")
+    owner = np.concatenate(owners).astype(np.int32)
+    across = np.empty((0, 2))
+    if d > 1:
+        box = np.where(owner < 0, ~owner, owner)
+        other = np.repeat((np.arange(d) + 1) % d, np.diff(first))
+        across = np.stack([low[box, other], high[box, other]], axis=1)
     return Bounds(
-        low=np.ascontiguousarray(low, np.float64),
-        high=np.ascontiguousarray(high, np.float64),
+        low=np.ascontiguousarray(low if d > 2 else np.empty((0, d)), np.float64),
+        high=np.ascontiguousarray(high if d > 2 else np.empty((0, d)), np.float64),
+        across=across,
         first=np.array(first, np.int64),
         bound=np.concatenate(bounds),
-        partner=np.concatenate(partners),
-        owner=np.concatenate(owners).astype(np.int32),
+        partner=np.concatenate(partners) if d < 3 else np.empty(0),
+        owner=owner,
         directory=directory,
         origin=origin,
         scale=scale,
@@ -122,7 +132,7 @@ def _held(low, high, box, values, row, first, last):  # type: ignore[no-untyped-
 
 @njit(cache=True, nogil=True)
 def crossings(  # type: ignore[no-untyped-def]
-    begin, before, after, known, low, high, first, bound, partner, owner, directory, origin, scale, out_row, out_box, out_code, work
+    begin, before, after, known, low, high, across, first, bound, partner, owner, directory, origin, scale, out_row, out_box, out_code, work
 ):
     """Boxes entered and left by the moves from row `begin` on, written to row, box and code; returns (next row, crossings).
 
@@ -164,24 +174,35 @@ def crossings(  # type: ignore[no-untyped-def]
                     out_code[n] = (end_of >= 0) == upwards
                     n += 1 - ((partner[k] > lesser) & (partner[k] <= greater))
                 continue
+            if d == 2:
+                was_other = before[i, 1 - j]
+                now_other = after[i, 1 - j]
+                for k in range(start, stop):
+                    end_of = owner[k]
+                    entered = (end_of >= 0) == upwards
+                    was_in = (across[k, 0] <= was_other) & (was_other < across[k, 1])
+                    now_in = (across[k, 0] <= now_other) & (now_other < across[k, 1])
+                    # What crossed in both dimensions is told by the first: the second wants the other one held throughout.
+                    counts = (was_in & now_in) if j == 1 else (entered & now_in) | (was_in & (not entered))
+                    out_row[n] = i
+                    out_box[n] = end_of ^ (end_of >> 31)
+                    out_code[n] = entered
+                    n += counts & ((partner[k] <= lesser) | (partner[k] > greater))
+                continue
+            other = (j + 1) % d
+            was_other = before[i, other]
+            now_other = after[i, other]
             for k in range(start, stop):
-                if (partner[k] > lesser) & (partner[k] <= greater):
-                    continue
                 end_of = owner[k]
-                box = end_of ^ (end_of >> 31)
                 entered = (end_of >= 0) == upwards
+                value = now_other if entered else was_other
+                if not (across[k, 0] <= value and value < across[k, 1]):
+                    continue
                 # Inside in every dimension; outside not already in an earlier one, where it has been reported.
-                if entered:
-                    crossed = (
-                        _held(low, high, box, after, i, 0, j) and _held(low, high, box, after, i, j + 1, d) and _held(low, high, box, before, i, 0, j)
-                    )
-                else:
-                    crossed = (
-                        _held(low, high, box, before, i, 0, j)
-                        and _held(low, high, box, before, i, j + 1, d)
-                        and _held(low, high, box, after, i, 0, j)
-                    )
-                if crossed:
+                box = end_of ^ (end_of >> 31)
+                inner = after if entered else before
+                outer = before if entered else after
+                if _held(low, high, box, inner, i, 0, d) and _held(low, high, box, outer, i, 0, j):
                     out_row[n] = i
                     out_box[n] = box
                     out_code[n] = IN if entered else OUT
@@ -199,7 +220,7 @@ def bound_crossings(
     while row < len(after):
         out = np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.empty(capacity, np.int8)
         row, n = crossings(
-            row, before, after, known, index.low, index.high, index.first, index.bound, index.partner, index.owner,
+            row, before, after, known, index.low, index.high, index.across, index.first, index.bound, index.partner, index.owner,
             index.directory, index.origin, index.scale, *out, work,
         )  # fmt: skip
         parts.append(tuple(column[:n] for column in out))

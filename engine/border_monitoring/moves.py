@@ -128,7 +128,7 @@ def _sort_by(keys, count, order):  # type: ignore[no-untyped-def]
 def meetings(  # type: ignore[no-untyped-def]
     begin, before, after, known,
     kinds, coordinates, regions, region_items, circles, passes_wanted,
-    grid_boxes, grid_sizes, cell_first, cell_last, cell_items, cell_grid, pad,
+    grid_boxes, grid_sizes, cell_first, cell_items, cell_grid, pad,
     out_row, out_region, out_code, out_span, work,
 ):  # fmt: skip
     """Meetings of the moves from row `begin` on with regions, written to row, region, code and span; returns (next row, meetings).
@@ -189,7 +189,7 @@ def meetings(  # type: ignore[no-untyped-def]
                         stack[depth] = child
                         depth += 1
                         continue
-                    for k in range(cell_first[cell], cell_last[cell]):
+                    for k in range(cell_first[cell], cell_first[cell + 1]):
                         item = cell_items[k]
                         items_read += 1
                         kind = kinds[item]
@@ -302,7 +302,7 @@ def border_meetings(
         out = np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.empty(capacity, np.int8), np.empty((capacity, 3))
         row, n = meetings(
             row, before, after, known, index.kinds, index.coordinates, index.regions, index.region_items, index.circles,
-            index.passes_wanted, index.grid_boxes, index.grid_sizes, index.cell_first, index.cell_last, index.cell_items, index.cell_grid,
+            index.passes_wanted, index.grid_boxes, index.grid_sizes, index.cell_first, index.cell_items, index.cell_grid,
             index.pad, *out, work,
         )  # fmt: skip
         parts.append(tuple(column[:n] for column in out))

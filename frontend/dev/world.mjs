@@ -34,7 +34,7 @@ for (let i = 0; i < 24; i++) {
 }
 addRegion("city", "old town", { type: "Polygon", coordinates: [[[11.566, 48.133], [11.571, 48.1315], [11.58, 48.1325], [11.5845, 48.1375], [11.582, 48.142], [11.575, 48.1435], [11.567, 48.141], [11.564, 48.1365], [11.566, 48.133]]] }, ["zone"]);
 addRegion("city", "station", { center: [11.5585, 48.1402], radius: 420 }, ["zone"]);
-for (let i = 0; i < 60; i++) addRegion("city", `billboard ${i + 1}`, { center: [CITY[0] + (random() - 0.5) * 0.1, CITY[1] + (random() - 0.5) * 0.05], radius: 60 + random() * 60 }, ["advertisement"]);
+for (let i = 0; i < Number(process.env.REGIONS ?? 60); i++) addRegion("city", `billboard ${i + 1}`, { center: [CITY[0] + (random() - 0.5) * 0.1, CITY[1] + (random() - 0.5) * 0.05], radius: 60 + random() * 60 }, ["advertisement"]);
 addRegion("strait", "Great Belt reserve", { type: "Polygon", coordinates: [[[10.75, 55.3], [10.98, 55.28], [11.05, 55.5], [10.9, 55.62], [10.72, 55.5], [10.75, 55.3]]] }, ["protected"]);
 addRegion("strait", "Kalundborg approach", { center: [11.05, 55.72], radius: 9000 }, ["port"]);
 addRegion("plaza", "fountain", { center: [190, 140], radius: 46 }, []);
@@ -97,7 +97,7 @@ export const history = { city: [], strait: [], plaza: [] };
 for (const q of queries) {
   const unit = q.feed === "plaza" ? 0.025 : 1;
   const now = clock(q.feed);
-  const count = q.feed === "city" ? (q.id === 9 || q.id === 10 ? 160 : 26) : 40;
+  const count = process.env.INTERVALS && q.family === "transition" && q.feed === "city" ? Number(process.env.INTERVALS) / 8 : q.feed === "city" ? (q.id === 9 || q.id === 10 ? 160 : 26) : 40;
   for (let i = 0; i < count; i++) {
     const who = [anyone(q.feed).id];
     const start = Math.round(now - random() * 1500_000 * unit);

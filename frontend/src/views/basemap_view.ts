@@ -87,7 +87,7 @@ function trace(context: CanvasRenderingContext2D, index: Index, z: number, x: nu
   const shiftY = (y - ((y >> over) << over)) * width;
   context.beginPath();
   for (const item of found?.features ?? []) {
-    if (Number(item.type) === POINT) continue;
+    if ((item.type as number) === POINT) continue;
     for (const line of item.geometry as unknown as [number, number][][]) {
       line.forEach(([px, py], i) => {
         if (i === 0) context.moveTo(px * scale - shiftX, py * scale - shiftY);

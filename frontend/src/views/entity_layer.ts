@@ -93,7 +93,7 @@ export class EntityLayer extends CanvasLayer {
 
   private bodies({ context, k, ox, oy }: CanvasFrame, visible: Int32Array): void {
     const { px, py, heading } = this.data;
-    const size = visible.length > 1500 ? 4.2 : 5.4;
+    const size = visible.length > 3000 ? 3.4 : visible.length > 900 ? 4.2 : 5.4;
     context.fillStyle = this.colours.body;
     if (visible.length > MOST_ARROWS) {
       for (const i of visible) context.fillRect(px[i]! * k - ox - 1.5, py[i]! * k - oy - 1.5, 3, 3);

@@ -6,7 +6,7 @@ import { button, h, icon, iconButton, isTyping, replace } from "../lib/dom";
 import { EntitiesData } from "../data/entities_data";
 import { IntervalsData, type Interval } from "../data/intervals_data";
 import { spokenRegions } from "../data/query_shapes";
-import { detectionDetail, queryRow, region as regionParser, tracks as tracksParser, type Detection, type Feed, type QueryRow, type RegionRow, type Track } from "../data/shapes";
+import { detectionDetail, queryRow, region as regionParser, SEVERITIES, tracks as tracksParser, type Detection, type Feed, type QueryRow, type RegionRow, type Track } from "../data/shapes";
 import type { ViewState } from "../data/view_state";
 import { onThemeChange, queryColour, token } from "../lib/colours";
 import { formatClock, formatSpan, zoneName, type Zone } from "../lib/time";
@@ -57,6 +57,7 @@ export class LiveView {
   private readonly windowNote = h("span", { class: "small faint num wide" });
   private readonly boxButton = iconButton("Select entities in a box (Shift and drag)", "square-dashed-mouse-pointer", { onClick: () => this.setBoxMode(!this.isBoxMode) });
   private readonly tip = h("div", { class: "timeline-tip", hidden: true });
+  private readonly nothing = h("div", { class: "timeline-empty", hidden: true });
   private queries: QueryRow[] = [];
   private queryById = new Map<string, QueryRow>();
   private regions: RegionRow[] = [];
@@ -99,7 +100,7 @@ export class LiveView {
     const mapBox = h("div", { class: "live-map" }, mapElement, this.mapTools(newQuery()), this.tip);
     const wrap = h("div", { class: "timeline-canvas-wrap" });
     this.list = new IntervalListView(feed.time, zone, { onHover: (one) => this.hover(one), onSelect: (one) => this.select(one), queryName: (id) => this.queryName(id) });
-    const listWrap = h("div", { class: "timeline-canvas-wrap" }, wrap, this.list.element);
+    const listWrap = h("div", { class: "timeline-canvas-wrap" }, wrap, this.list.element, this.nothing);
     wrap.style.height = "100%";
     const centre = h("div", { class: "live-centre" }, mapBox);
     centre.append(splitter(centre), h("section", { class: "live-timeline", "aria-label": "Answers over time" }, this.timelineBar(), listWrap));
@@ -168,7 +169,8 @@ export class LiveView {
         getAll(address("queries/", { feed: this.feed.name, page_size: 1000 }), queryRow),
         getAll(address("regions/", { feed: this.feed.name, page_size: 1000 }), regionParser, 20_000),
       ]);
-      this.queries = queries;
+      // What may call somebody stands first, then by name.
+      this.queries = queries.sort((a, b) => rank(b) - rank(a) || byName.compare(a.name, b.name));
       this.queryById = new Map(queries.map((row) => [row.id, row]));
       this.regions = regions;
       this.panel.setQueries(queries, this.state.hidden);
@@ -265,8 +267,16 @@ export class LiveView {
       const columns = this.intervals.of(row.id);
       return [row.id, { total: columns.intervals.length, open: columns.openCount }];
     })));
+    this.showNothing(shown.some((columns) => columns.intervals.length > 0));
     if (this.selected !== null) this.keepSelected();
     if (this.state.mode === "list") this.showList();
+  }
+
+  private showNothing(isSomething: boolean): void {
+    this.nothing.hidden = isSomething || this.session.data.seq === null;
+    if (this.nothing.hidden || this.nothing.childElementCount > 0) return;
+    const text = this.queries.length === 0 ? "Register a query and its answers appear here as they are found." : "No answers yet. They appear here as they are found.";
+    replace(this.nothing, icon("history"), h("span", {}, text));
   }
 
   /** The selected stay may have ended, grown or gone meanwhile. */
@@ -752,6 +762,13 @@ export class LiveView {
     this.feedMap.remove();
     this.element.remove();
   }
+}
+
+const byName = new Intl.Collator("en", { numeric: true });
+
+/** Queries that open alerts above those that do not, by severity. */
+function rank(row: QueryRow): number {
+  return row.alert_kinds.length === 0 ? -1 : SEVERITIES.indexOf(row.severity);
 }
 
 function showShortcuts(): void {

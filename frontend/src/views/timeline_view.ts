@@ -49,7 +49,6 @@ export class TimelineView {
   t0 = 0;
   t1 = 1;
   now = 0;
-  lastDrawMs = 0;
 
   constructor(
     private readonly wrap: HTMLElement,
@@ -187,7 +186,7 @@ export class TimelineView {
     if (context === null) return;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     paint(context, this.scene(width, height), this.ink);
-    this.lastDrawMs = performance.now() - began;
+    this.canvas.dataset["drawMs"] = (performance.now() - began).toFixed(2);
   }
 
   private scene(width: number, height: number): Scene {

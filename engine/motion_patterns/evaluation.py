@@ -201,7 +201,7 @@ def _sift(heap, heap_score, n, rank):  # type: ignore[no-untyped-def]
 def best(score, ranks, k, rank, chosen):  # type: ignore[no-untyped-def]
     """Marks in `chosen` the entities that Θ takes (ranks: RANK_); NaN scores are no candidates; `rank` orders entities by id."""
     chosen[:] = False
-    if ranks == RANK_LEAST or ranks == RANK_GREATEST:
+    if ranks in (RANK_LEAST, RANK_GREATEST):
         sign = 1.0 if ranks == RANK_LEAST else -1.0
         least = np.inf
         for e in range(len(score)):

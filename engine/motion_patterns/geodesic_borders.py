@@ -1,8 +1,8 @@
 """Least geodesic distance from a point to the border of a polygon whose edges are straight in longitude and latitude.
 
-There is no closed form. Edges are cut into pieces of at most half a degree; for each point the pieces are narrowed by chords through the Earth (bounds
-first, then a search for the nearest place on each piece that remains), and the geodesic distance is measured at the nearest places of the three
-best pieces. Tolerance: the result is never less than the true distance, and at most 1 mm + 1e-7 of it more.
+There is no closed form. Edges are cut into pieces of at most half a degree; for each point the pieces are narrowed by chords through the Earth
+(bounds first, then a search for the nearest place on each piece that remains), and the geodesic distance is measured at the nearest places of
+the three best pieces. Tolerance: the result is never less than the true distance, and at most 1 mm + 1e-7 of it more.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _GOLDEN = 0.6180339887498949
 
 @dataclass(frozen=True)
 class GeodesicBorder:
-    """`pieces` (m, 4): longitude and latitude of both ends; `middles` (m, 3): earth-centred middles; `reach` (m,): no place of a piece is farther from its
-    middle, in metres of chord."""
+    """`pieces` (m, 4): longitude and latitude of both ends; `middles` (m, 3): earth-centred middles; `reach` (m,): no place of a piece is farther
+    from its middle, in metres of chord."""
 
     pieces: Floats
     middles: Floats
@@ -35,7 +35,7 @@ class GeodesicBorder:
 
     @classmethod
     def of(cls, geometry: shapely.Geometry) -> GeodesicBorder:
-        """The border of a valid Polygon or MultiPolygon. Edges along the antimeridian and over the poles that only cut a region there are none of it."""
+        """The border of a valid Polygon or MultiPolygon. Edges along the antimeridian and over the poles that only cut it there are none of it."""
         rings = shapely.get_rings(shapely.get_parts(geometry))
         edges = np.concatenate([np.hstack([c[:-1], c[1:]]) for c in (shapely.get_coordinates(ring) for ring in rings)])
         edges = edges[_is_border(edges)]

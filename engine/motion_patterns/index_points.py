@@ -3,9 +3,9 @@
     append            enter: t + end <= T          leave: t + start <= T
       |---- waiting -----|------- in the window --------|  (memory is free again)
 
-Points of one series lie in a ring in order of (t, arrival), so both moves are cursors: the positive and negative updates of [CMP] 4. Points are numbered
-from 0 in each series for ever; a number lives in ring place `number & mask`. Within a series the points of one entity that are in the window are
-linked: `head[p, e]` is the latest (its low 31 bits; -1: none), `back` the distance in numbers to the one before (0: none).
+Points of one series lie in a ring in order of (t, arrival), so both moves are cursors: the positive and negative updates of [CMP] 4. Points are
+numbered from 0 in each series for ever; a number lives in ring place `number & mask`. Within a series the points of one entity that are in the
+window are linked: `head[p, e]` is the latest (its low 31 bits; -1: none), `back` the distance in numbers to the one before (0: none).
 
 In a distance series only points that can still become the extremum stay linked: from the front on values get worse. So `front[m, e]` is the extremum,
 `ahead` leads from it to the next, and `extremum[m, e]` repeats its value (NaN: none).
@@ -28,8 +28,8 @@ _SMALLEST_RING = 8
 
 
 class Points(NamedTuple):
-    """Rings of all series in one pool. Of series p: ring `first[p]` to `first[p] + mask[p]`; numbers below `left[p]` are gone, below `entered[p]` in the
-    window, below `tail[p]` waiting."""
+    """Rings of all series in one pool. Of series p: ring `first[p]` to `first[p] + mask[p]`; numbers below `left[p]` are gone, below `entered[p]` in
+    the window, below `tail[p]` waiting."""
 
     first: Ints
     mask: Ints
@@ -230,7 +230,8 @@ def live(points: Points) -> tuple[Ints, dict[str, npt.NDArray[np.generic]]]:
 def rebuilt(counts: Ints, entered: Ints, columns: dict[str, npt.NDArray[np.generic]], measure: Ints, sign: Ints, entities: int) -> Points:
     """Points as `live` gave them, of which the first `entered` of each series are in their windows; numbered anew."""
     points = _with_rings(2 * counts, int(measure.max(initial=-1)) + 1, entities)
-    _fill(points, counts, entered, *(columns[name] for name in COLUMNS), measure, sign)
+    t, seq, x, y, value, entity = (columns[name] for name in COLUMNS)
+    _fill(points, counts, entered, t, seq, x, y, value, entity, measure, sign)
     return points
 
 

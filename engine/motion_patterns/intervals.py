@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,14 +44,14 @@ def none_of(width: int) -> Events:
     return Events(none, none, none, none, np.empty(0), witnesses, witnesses, np.empty((0, width)), np.empty((0, width)))
 
 
-def taken(events: Events, which: npt.NDArray[np.integer] | npt.NDArray[np.bool_]) -> Events:
+def taken(events: Events, which: npt.NDArray[np.integer[Any]] | npt.NDArray[np.bool_]) -> Events:
     """The events at `which`, in that order."""
-    return Events(*(column[which] for column in events))
+    return Events._make(column[which] for column in events)
 
 
 def joined(parts: list[Events]) -> Events:
     """All events in order."""
-    return Events(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    return Events._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
 
 
 def widened(events: Events, width: int) -> Events:

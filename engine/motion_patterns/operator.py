@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.compute as pc
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import Feed
@@ -115,7 +115,7 @@ class MotionStage(Stage[MotionIndex, MotionState]):
         state.standing = _nothing_stands(index, entities)
         state.standing.holds[tuple(arrays["held"])] = True
         state.standing.score[tuple(arrays["scored"])] = arrays["scores"]
-        state.open = OpenMatches(Events(*(arrays[f"open_{name}"] for name in Events._fields)))
+        state.open = OpenMatches(Events._make(arrays[f"open_{name}"] for name in Events._fields))
         state.done = int(arrays["done"][0]) if len(arrays["done"]) else None
         state.forced = arrays["forced"]
         state.work = Work(*arrays["work"].tolist())
@@ -192,7 +192,7 @@ def _evaluated(index: MotionIndex, state: MotionState, last: int, dictionary: En
         )
         if forced != NEVER and (forced // every + 1) * every <= last:
             state.forced[clock] = NEVER
-        found.append(Events(*(column[:n] for column in events)))
+        found.append(Events._make(column[:n] for column in events))
         state.work.positive_updates += entered
         state.work.negative_updates += left
         state.work.evaluations += evaluations
@@ -218,7 +218,8 @@ def _held(standing: Standing, width: int) -> Events:
     """The pairs (query, entity) that hold, as events without content."""
     query, entity = (part.astype(np.int64) for part in np.nonzero(standing.holds))
     nothing, no_witness = np.zeros(len(query), np.int64), np.full((len(query), width), -1, np.int64)
-    return Events(query, entity, nothing, nothing, nothing.astype(np.float64), no_witness, no_witness, no_witness.astype(float), no_witness.astype(float))
+    nowhere = no_witness.astype(np.float64)
+    return Events(query, entity, nothing, nothing, nothing.astype(np.float64), no_witness, no_witness, nowhere, nowhere)
 
 
 def _points_of(index: MotionIndex, parts: Sequence[tuple[MotionIndex, MotionState]], entities: int) -> Points:

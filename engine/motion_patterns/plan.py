@@ -1,13 +1,13 @@
 """The shared index of all motion queries of a feed: what is equal in them is kept and evaluated once.
 
-Every spatial predicate comes down to **index points** ([CMP] 4): the samples that satisfy it, each from the time when it enters the predicate's relative
-window (t + to) until it leaves it (t + from). A **series** is the sequence of index points of all entities for one (conditions, test, window, every):
+Every spatial predicate comes down to **index points** ([CMP] 4): the samples that satisfy it, each from the time when it enters the predicate's
+relative window (t + to) until it leaves it (t + from). A **series** holds the index points of all entities for one (conditions, test, window, every):
 
 - *exists*: the series of the samples that satisfy has a point in its window;
 - *forall*: the series of all samples has one, the series of those that do not satisfy has none;
 - a distance: a series of all samples with their distance as value, of which the extremum is kept;
-- predicates in order: a **chain** of series; one index point of each, at increasing times. A *forall* neighbour of a predicate without a window only
-  narrows that predicate's own window: after it means t > T - to, before it t <= T - from (a sample past the last one of a window lies past the window).
+- predicates in order: a **chain** of series; one index point of each, at increasing times. A *forall* neighbour of a predicate without a window
+  only narrows that predicate's own window: after it means t > T - to, before it t <= T - from (a sample past a window's last lies past the window).
 """
 
 from __future__ import annotations
@@ -98,6 +98,10 @@ class MotionIndex:
     rankings: tuple[int, ...]
     names_matter: bool
     borders: Mapping[Region, GeodesicBorder]
+
+    def border(self, target: Region | Place) -> GeodesicBorder | None:
+        """The border of a polygon on a geographic feed whose distance is asked."""
+        return self.borders.get(target) if isinstance(target, PolygonRegion) else None
 
     @property
     def widest(self) -> int:

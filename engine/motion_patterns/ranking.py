@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -82,8 +83,8 @@ class RankingStage(Stage[MotionIndex, RankingState]):
 
     def load(self, index: MotionIndex, data: bytes) -> RankingState:
         arrays = unpack_arrays(data)
-        candidates = Events(*(arrays[f"candidates_{name}"] for name in Events._fields))
-        began = Events(*(arrays[f"open_{name}"] for name in Events._fields))
+        candidates = Events._make(arrays[f"candidates_{name}"] for name in Events._fields)
+        began = Events._make(arrays[f"open_{name}"] for name in Events._fields)
         return RankingState(candidates, OpenMatches(began), int(arrays["received"][0]))
 
     def check(self, index: MotionIndex, state: RankingState) -> None:
@@ -116,10 +117,10 @@ def emitted_rows(events: Events, routes: Ints, dictionary: EntityDictionary) -> 
 
 
 def _received(batch: Batch, width: int) -> Events:
-    def column(name: str) -> npt.NDArray[np.generic]:
+    def column(name: str) -> npt.NDArray[Any]:
         return np.asarray(batch.column(name).to_numpy(zero_copy_only=False))
 
-    def witnesses(name: str) -> npt.NDArray[np.generic]:
+    def witnesses(name: str) -> npt.NDArray[Any]:
         lists = batch.column(f"witness_{name}")
         return np.asarray(lists.flatten().to_numpy(zero_copy_only=False)).reshape(len(batch), width)
 
@@ -162,8 +163,8 @@ def renumbered(parts: list[tuple[MotionIndex, Events]], index: MotionIndex) -> E
 
 @njit(cache=True, nogil=True)
 def _decide(pair, offset, at, what, score, query, latest, holds, rank, ranks, k):  # type: ignore[no-untyped-def]
-    """Go through the sent rows (from `offset` on, in order of time): gives (row, time, START or END) of every pair that begins or ceases to match; an END
-    names any row of its pair.
+    """Go through the sent rows (from `offset` on, in order of time): gives (row, time, START or END) of every pair that begins or ceases to match;
+    an END names any row of its pair.
 
     Pairs are numbered in order of (query, entity), so those of one query lie together; `latest[pair]` is its present row or -1.
     """

@@ -46,7 +46,7 @@ def hits(index: MotionIndex, batch: Batch) -> Hits:
         elif key.target is not None:
             measure = (key.where, key.target)
             if measure not in measured:
-                measured[measure] = distances_to(key.target, batch.x[own], batch.y[own], index.borders.get(key.target))
+                measured[measure] = distances_to(key.target, batch.x[own], batch.y[own], index.border(key.target))
             values.append(measured[measure])
         rows.append(own)
         if key.test in ("any", "inside", "outside"):

@@ -31,7 +31,7 @@ class Place:
 class Predicate:
     """One spatial predicate of a motion pattern.
 
-    `sense` is one of SENSES; for `distance` (numerical) `target` may be a Place. `window` is (from, to), seconds ago in the unit of `t`: samples
+    `sense` is one of SENSES; for `distance` (numerical) `target` may be a Place. `window` is (from, to), spans in the unit of `t`: samples
     with T - from < t <= T - to; null: the predicate holds in order.
     """
 
@@ -172,7 +172,8 @@ def _theta(document: Mapping[str, Any], context: Context, items: Any) -> Theta |
     numerical = any(isinstance(item, Mapping) and "distance" in item for item in items)
     if value is None:
         if numerical:
-            here.fault('a query with distances needs a theta: {"op": "<=" or ">=", "value": v}, {"op": "min" or "max"} or {"op": "top", "k": k, "order": ...}')
+            forms = '{"op": "<=" or ">=", "value": v}, {"op": "min" or "max"} or {"op": "top", "k": k, "order": "min" or "max"}'
+            here.fault(f"a query with distances needs a theta: {forms}")
         return None
     op = value.get("op") if isinstance(value, Mapping) else None
     own: tuple[str, ...] = {"<=": ("value",), ">=": ("value",), "top": ("k", "order")}.get(op, ()) if isinstance(op, str) else ()

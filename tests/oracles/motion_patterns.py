@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -97,8 +97,8 @@ def satisfying(trajectories: Mapping[str, list[Row]], document: Mapping[str, Any
 def witnesses_of(past: list[Row], document: Mapping[str, Any], now: int, geographic: bool) -> list[Row] | None:
     """One sample for each predicate that together satisfy all, or None.
 
-    Of several the one shown: for a predicate that is in no order the latest sample that satisfies (a distance: the latest with the extremum), for those
-    in order the latest ones, the last predicate's first.
+    Of several the one shown: for a predicate that is in no order the latest sample that satisfies (a distance: the latest with the extremum), for
+    those in order the latest ones, the last predicate's first.
     """
     predicates = document["predicates"]
     options: list[list[Row]] = []
@@ -143,7 +143,7 @@ def orders_of(predicates: Sequence[Mapping[str, Any]]) -> set[tuple[int, int]]:
     """Pairs (a, b) of predicates of which a's witness must lie before b's."""
     binary = [i for i, predicate in enumerate(predicates) if "distance" not in predicate]
     free = [i for i in binary if is_free(predicates[i])]
-    neighbours = {(a, b) for a, b in zip(binary, binary[1:], strict=False) if is_free(predicates[a]) or is_free(predicates[b])}
+    neighbours = {(a, b) for a, b in pairwise(binary) if is_free(predicates[a]) or is_free(predicates[b])}
     return neighbours | {(a, b) for n, a in enumerate(free) for b in free[n + 1 :]}
 
 

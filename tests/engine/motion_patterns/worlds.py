@@ -48,7 +48,9 @@ def add_answers(total: Counter[Answer], changes: pa.Table) -> None:
             del total[answer]
 
 
-def run(documents: Sequence[Mapping[str, Any]], rows: Sequence[Row], feed: Feed, chance: random.Random | None = None, partitions: int = 1) -> Counter[Answer]:
+def run(
+    documents: Sequence[Mapping[str, Any]], rows: Sequence[Row], feed: Feed, chance: random.Random | None = None, partitions: int = 1
+) -> Counter[Answer]:
     """Answers of the evaluator over stamped rows in arrival order: in one batch, or cut, dumped and registered anew at random places."""
     queries = registered(documents, feed)
     evaluator = Evaluator.start(feed, queries, partitions)

@@ -40,7 +40,10 @@ class LoginRequired:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if request.user.is_authenticated or request.path.startswith(OPEN_PATHS + OWN_LOGIN):
-            return self.get_response(request)
+            response = self.get_response(request)
+            # What one person may see is kept by no cache between, and asked for again after they have logged out.
+            response.headers.setdefault("Cache-Control", "private, no-cache")
+            return response
         if request.headers.get("Accept", "").startswith("application/json"):
             return HttpResponse(status=401)
         return redirect_to_login(request.get_full_path())

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import Http404, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.negotiation import DefaultContentNegotiation
-from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
 from webapp.accounts.authentication import person
@@ -28,18 +28,50 @@ from webapp.queries.selectors import queries_visible
 from webapp.queries.sentences import sentence_of
 
 DOWNLOAD_ROWS = 100_000
+PAGE_SIZE, LARGEST_PAGE = 100, 1_000
 ORDERS = {"-start": ("-start", "-key"), "start": ("start", "key")}
 
 
-class DetectionPages(CursorPagination):
-    """By time: newest first, or oldest first with `order=start`."""
+class DetectionPages:
+    """By time: newest first, or oldest first with `order=start`. A cursor is the place (start, key) of the last answer that was given.
 
-    page_size = 100
-    page_size_query_param = "page_size"
-    max_page_size = 1000
+    DRF's cursor counts within answers of one start, of which there may be many, and repeats some when others come between.
+    """
 
-    def get_ordering(self, request: Request, queryset: Any, view: Any) -> tuple[str, ...]:
-        return ORDERS.get(request.query_params.get("order", "-start"), ORDERS["-start"])
+    def paginate_queryset(self, queryset: QuerySet[Detection], request: Request) -> list[Detection]:
+        """A page of at most `page_size` (100, at most 1000). Raises ValidationError for a cursor that is none."""
+        self.request = request
+        size = min(max(whole(request.query_params.get("page_size"), "page_size") or PAGE_SIZE, 1), LARGEST_PAGE)
+        order = request.query_params.get("order", "-start")
+        cursor = request.query_params.get("cursor")
+        rows = queryset if cursor is None else queryset.filter(_beyond(cursor, ascending=order == "start"))
+        found = list(rows.order_by(*ORDERS.get(order, ORDERS["-start"]))[: size + 1])
+        self.more = len(found) > size
+        self.page = found[:size]
+        return self.page
+
+    def get_paginated_response(self, data: Any) -> Response:
+        return Response({"next": self._next(), "previous": None, "results": data})
+
+    def _next(self) -> str | None:
+        if not self.more:
+            return None
+        last = self.page[-1]
+        return replace_query_param(self.request.build_absolute_uri(), "cursor", f"{last.start}.{bytes(last.key).hex()}")
+
+
+def _beyond(cursor: str, *, ascending: bool) -> Q:
+    """The answers after the cursor's place. Raises ValidationError."""
+    try:
+        text, digits = cursor.split(".")
+        start, key = int(text), bytes.fromhex(digits)
+        if not -(2**63) <= start < 2**63:
+            raise ValueError(cursor)
+    except ValueError as error:
+        raise ValidationError({"cursor": "Take it from `next` of the page before."}) from error
+    if ascending:
+        return Q(start__gt=start) | Q(start=start, key__gt=key)
+    return Q(start__lt=start) | Q(start=start, key__lt=key)
 
 
 class OurFormats(DefaultContentNegotiation):
@@ -106,8 +138,8 @@ class DetectionsView(APIView):
     )
     def get(self, request: Request) -> Response:
         paginator = DetectionPages()
-        page = paginator.paginate_queryset(asked_for(request), request, view=self)
-        return paginator.get_paginated_response([detection_row(detection) for detection in page or []])
+        page = paginator.paginate_queryset(asked_for(request), request)
+        return paginator.get_paginated_response([detection_row(detection) for detection in page])
 
 
 class DetectionView(APIView):

@@ -1,0 +1,158 @@
+"""Stored answers read back: filtered, page by page, as files; and jobs."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from webapp.detections.models import Detection
+from webapp.detections.partitions import partitions_ensure, span_of
+from webapp.jobs.models import Job, JobEvent
+from webapp.queries.models import Query
+from webapp.queries.services import query_register
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+
+
+def put(query: Query, entity: str, start: int, end: int | None, **fields: Any) -> Detection:
+    partitions_ensure([span_of(start)])
+    key = f"{query.pk}/{entity}/{start}".encode().ljust(16, b".")[:16]
+    known = {"version": 1, "kind": "in", "seq": 1, "detected_at": 5, **fields}
+    return Detection.objects.create(feed=query.feed, query=query, key=key, entities=[entity], start=start, end=end, **known)
+
+
+@pytest.fixture
+def stored(query: Query) -> Query:
+    """Three intervals, an instant, and one withdrawn."""
+    put(query, "a", 10, 20, evidence=[{"variable": None, "entity": "a", "t": 10, "x": 1.5, "y": 2.5, "seq": 1}])
+    put(query, "b", 15, None)
+    put(query, "a", 30, 40, kind="out")
+    put(query, "c", 50, 50)
+    put(query, "a", 60, 61, weight=0)
+    return query
+
+
+@pytest.mark.parametrize(
+    ("asked", "starts"),
+    [
+        ("", [50, 30, 15, 10]),
+        ("order=start", [10, 15, 30, 50]),
+        ("entity=a", [30, 10]),
+        ("kind=out", [30]),
+        ("kind=out&kind=in", [50, 30, 15, 10]),
+        ("from=35", [50, 30, 15]),
+        ("to=15", [10]),
+        ("from=25&to=30", [15]),
+        ("from=50&to=51", [50, 15]),
+        ("page_size=2", [50, 30, 15, 10]),
+    ],
+)
+def test_answers_are_filtered_ordered_and_read_page_by_page(
+    asked: str, starts: list[int], stored: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
+    client = client_of(people.viewer)
+    seen: list[int] = []
+    address: str | None = f"/api/v1/detections/?feed=yard&{asked}"
+    while address:
+        answer = client.get(address)
+        assert answer.status_code == 200, answer.content
+        seen += [row["start"] for row in answer.json()["results"]]
+        address = answer.json()["next"]
+    assert seen == starts
+
+
+def test_pages_stay_right_while_answers_come_and_many_have_one_time(
+    query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
+    for i in range(7):
+        put(query, f"e{i}", 10, 10)
+    client = client_of(people.viewer)
+    first = client.get(f"/api/v1/detections/?query={query.pk}&page_size=3").json()
+    put(query, "later", 99, 99)
+    seen = [row["id"] for row in first["results"]]
+    address = first["next"]
+    while address:
+        page = client.get(address).json()
+        seen += [row["id"] for row in page["results"]]
+        address = page["next"]
+    assert len(seen) == len(set(seen)) == 7
+
+
+@pytest.mark.parametrize(
+    "asked", ["", "feed=yard&from=x", "query=abc", "feed=yard&to=99999999999999999999999", "feed=yard&cursor=x", "feed=yard&cursor=1.zz"]
+)
+def test_a_bad_question_is_refused(asked: str, stored: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    assert client_of(people.viewer).get(f"/api/v1/detections/?{asked}").status_code == 400
+
+
+def test_answers_of_a_query_that_is_not_shared_are_not_shown_among_others(
+    stored: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
+    private = query_register(owner=people.owner, feed=stored.feed, name="private", specification=stored.specification)
+    hidden = put(private, "z", 12, 13)
+    for asked in ("feed=yard", f"query={private.pk}", f"feed=yard&query={private.pk}", "feed=yard&entity=z"):
+        assert all(row["query"] != private.pk for row in client_of(people.viewer).get(f"/api/v1/detections/?{asked}").json()["results"])
+        assert client_of(people.owner).get(f"/api/v1/detections/?{asked}").json()["results"]
+    address = f"/api/v1/detections/{bytes(hidden.key).hex()}/"
+    assert client_of(people.viewer).get(address).status_code == 404
+    assert client_of(people.stranger).get(address).status_code == 404
+    assert client_of(people.owner).get(address).status_code == 200
+    assert "z" not in b"".join(client_of(people.viewer).get("/api/v1/detections/export?feed=yard").streaming_content).decode().split("in,")
+
+
+def test_one_answer_comes_with_its_sentence_and_tracks(
+    stored: Query, people: SimpleNamespace, received: Callable[..., None], client_of: Callable[..., APIClient]
+) -> None:
+    received(stored.feed, [{"entity": "a", "t": t, "x": float(t), "y": 0.0} for t in (5, 10, 25)])
+    key = bytes(Detection.objects.get(start=10).key).hex()
+    shown = client_of(people.viewer).get(f"/api/v1/detections/{key}/?feed=yard").json()
+    assert (shown["query_name"], shown["feed"], shown["start"], shown["end"]) == ("In and out", "yard", 10, 20)
+    assert shown["sentence"].startswith("Tells") and shown["tracks"][0]["points"][0] == [5, 5.0, 0.0]
+
+
+def export(client: APIClient, kind: str) -> str:
+    answer = client.get(f"/api/v1/detections/export?feed=yard&format={kind}")
+    assert answer.status_code == 200 and f"detections.{kind}" in answer["Content-Disposition"]
+    return b"".join(answer.streaming_content).decode()
+
+
+def test_answers_are_exported_in_three_formats(stored: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    put(stored, "=cmd()", 70, 71, value="@evil")
+    client = client_of(people.viewer)
+    rows = list(csv.DictReader(io.StringIO(export(client, "csv"))))
+    assert [row["start"] for row in rows] == ["10", "15", "30", "50", "70"]
+    assert json.loads(rows[0]["entities"]) == ["a"] and rows[1]["end"] == "" and rows[4]["value"] == "'@evil"
+    collection = json.loads(export(client, "geojson"))
+    assert [feature["properties"]["start"] for feature in collection["features"]] == [10, 15, 30, 50, 70]
+    assert collection["features"][0]["geometry"] == {"type": "Point", "coordinates": [1.5, 2.5]} and collection["features"][1]["geometry"] is None
+    assert [json.loads(line)["start"] for line in export(client, "jsonl").splitlines()] == [10, 15, 30, 50, 70]
+    assert client.get("/api/v1/detections/export?feed=yard&format=exe").status_code == 400
+
+
+def test_an_empty_export_is_a_file_too(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    assert json.loads(export(client_of(people.viewer), "geojson")) == {"type": "FeatureCollection", "features": []}
+
+
+# -- jobs -------------------------------------------------------------------------------------------------------------------------
+
+
+def test_operators_start_and_stop_jobs_and_others_look(feed: Any, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    Job.objects.update(last_error="Traceback of the job")
+    shown = client_of(people.viewer).get("/api/v1/jobs/").json()[0]
+    assert (shown["name"], shown["feeds"], shown["editable"], shown["last_error"]) == ("main", ["yard"], False, "")
+    assert client_of(people.viewer).post("/api/v1/jobs/main/stop").status_code == 403
+    assert client_of(people.analyst).post("/api/v1/jobs/main/stop").status_code == 403
+    answer = client_of(people.operator).post("/api/v1/jobs/main/stop")
+    assert answer.status_code == 200 and answer.json()["desired_state"] == "stopped" and answer.json()["last_error"]
+    assert JobEvent.objects.first().text == "Asked to stop by operator."
+    assert client_of(people.operator).post("/api/v1/jobs/main/start").json()["desired_state"] == "running"
+    assert client_of(people.operator).get("/api/v1/jobs/none/").status_code == 404
+
+
+def test_a_stranger_learns_no_names_of_feeds_from_a_job(feed: Any, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    assert client_of(people.stranger).get("/api/v1/jobs/main/").json()["feeds"] == []

@@ -116,10 +116,12 @@ def _tuples_of(tuples: TupleClass, batch: Batch) -> tuple[Int64s | None, Floats]
     if not tuples.of_regions:
         columns += [X, Y]
     values = np.column_stack([batch.numbers(name) for name in columns])
-    mask = ~np.isnan(values[:, : len(tuples.columns)]).any(axis=1)
+    missing = np.isnan(values[:, : len(tuples.columns)])
+    mask = ~missing.any(axis=1) if missing.any() else None
     if tuples.where:
-        mask &= tuples.where.mask(batch)
-    if mask.all():
+        held = tuples.where.mask(batch)
+        mask = held if mask is None else mask & held
+    if mask is None or mask.all():
         return None, values
     rows = np.flatnonzero(mask)
     return rows, values[rows]

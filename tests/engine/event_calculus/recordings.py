@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from engine.event_calculus.replay import WindowReplay
@@ -56,13 +55,14 @@ def answers(query: RegisteredQuery, feed: Feed, stamped: pa.Table, *, batch_rows
     total: Counter[tuple[Any, ...]] = Counter()
     size = batch_rows or len(stamped)
     for start in range(0, len(stamped), size):
-        _add(total, evaluator.process(stamped.slice(start, size)).changes)
+        add(total, evaluator.process(stamped.slice(start, size)).changes)
         evaluator.check()
-    _add(total, evaluator.finish().changes)
-    return +total if all(weight > 0 for weight in (+total).values()) else total
+    add(total, evaluator.finish().changes)
+    return total
 
 
-def _add(total: Counter[tuple[Any, ...]], changes: pa.Table) -> None:
+def add(total: Counter[tuple[Any, ...]], changes: pa.Table) -> None:
+    """Adds signed changes to `total`; facts whose weights cancel go."""
     columns = (changes[name].to_pylist() for name in ("kind", "entities", "value", "start", "end", "weight"))
     for kind, entities, value, start, end, weight in zip(*columns, strict=True):
         total[kind, tuple(entities), value, start, end] += weight
@@ -95,4 +95,4 @@ def shared_segment(moment: int) -> bool:
     return segments[max(0, int(np.searchsorted(firsts, moment, "right")) - 1)]["split"] == "shared"
 
 
-__all__ = ["DATA", "PROGRAMS", "answers", "feed_of", "golden", "pc", "query_of", "shared_segment", "stream", "windows"]
+__all__ = ["DATA", "PROGRAMS", "add", "answers", "feed_of", "golden", "query_of", "shared_segment", "stream", "windows"]

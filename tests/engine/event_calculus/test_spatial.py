@@ -1,0 +1,105 @@
+"""Spatial input fluents against all pairs, on a grid so small that borders and ties are hit."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyproj import Geod
+
+from engine.event_calculus import spatial
+from engine.event_calculus.intervals import INF
+from engine.event_calculus.tables import FluentTable
+
+Sample = tuple[int, int, int, int]
+"""Entity, t, x, y."""
+
+samples = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12), st.integers(0, 7), st.integers(0, 7)), max_size=60, unique_by=lambda s: (s[0], s[1]))
+crowds = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 1), st.integers(-9, 9), st.integers(-9, 9)), min_size=30, max_size=120, unique_by=lambda s: (s[0], s[1]))
+
+
+def positions(rows: list[Sample]) -> spatial.Positions:
+    ordered = sorted(rows, key=lambda row: row[1])
+    entity, t, x, y = (np.array(column) for column in zip(*ordered, strict=True)) if ordered else (np.empty(0, np.int64),) * 4
+    return spatial.Positions(entity, t, x.astype(np.float64), y.astype(np.float64))
+
+
+def ticks_of(table: FluentTable, last: int) -> dict[tuple[int, int], set[int]]:
+    table.check()
+    found: dict[tuple[int, int], set[int]] = {}
+    for place in range(table.n):
+        for k in range(table.lists.ptr[place], table.lists.ptr[place + 1]):
+            end = last + 1 if table.lists.e[k] == INF else int(table.lists.e[k])
+            found.setdefault((int(table.keys[0][place]), int(table.keys[1][place])), set()).update(range(int(table.lists.s[k]), end))
+    return found
+
+
+def all_pairs(rows: list[Sample], distance: float) -> dict[tuple[int, int], set[int]]:
+    found: dict[tuple[int, int], set[int]] = {}
+    for a, t, x, y in rows:
+        for b, u, v, w in rows:
+            if a != b and t == u and math.hypot(x - v, y - w) <= distance:
+                found.setdefault((a, b), set()).add(t)
+    return found
+
+
+@settings(max_examples=200, deadline=None)
+@given(samples, st.sampled_from([1.0, 2.0, 5.0, math.sqrt(2)]), st.sampled_from([0.5, 1.0]))
+def test_distance_is_all_pairs(rows: list[Sample], distance: float, share: float) -> None:
+    found = spatial.contacts(positions(rows), positions(rows).t, distance, False)
+    assert ticks_of(spatial.near_pairs(found, distance * share, 1, 12, 9), 12) == all_pairs(rows, distance * share)
+
+
+@settings(max_examples=100, deadline=None)
+@given(crowds, st.sampled_from([1.0, 3.0, 5.0]))
+def test_cells_find_what_all_pairs_find(rows: list[Sample], distance: float) -> None:
+    found = spatial.contacts(positions(rows), positions(rows).t, distance, False)
+    assert ticks_of(spatial.near_pairs(found, distance, 1, 1, 9), 1) == all_pairs(rows, distance)
+
+
+def test_cells_leave_most_pairs_alone() -> None:
+    place = np.random.default_rng(7)
+    n = 4_000
+    many = spatial.Positions(np.arange(n), np.zeros(n, np.int64), place.uniform(0, 1_000, n), place.uniform(0, 1_000, n))
+    found = spatial.contacts(many, many.t, 5.0, False)
+    assert len(found.a) > 100
+    assert found.examined < n * (n - 1) / 2 * 0.001
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.floats(-20, 20), st.floats(-70, 70)), min_size=2, max_size=40), st.floats(0, 0.02), st.floats(0, 0.02))
+def test_proximity_is_geodesic(places: list[tuple[float, float]], dx: float, dy: float) -> None:
+    """Each place has a neighbour a little off, so that thresholds lie among the distances."""
+    x = np.array([place for lon, _ in places for place in (lon, lon + dx)])
+    y = np.array([place for _, lat in places for place in (lat, lat + dy)])
+    together = spatial.Positions(np.arange(len(x)), np.zeros(len(x), np.int64), x, y)
+    left, right = np.triu_indices(len(x), 1)
+    distance = Geod(ellps="WGS84").inv(x[left], y[left], x[right], y[right])[2]
+    threshold = float(np.median(distance[0 : 1])) + 1.0
+    found = spatial.contacts(together, together.t, threshold, True)
+    assert set(zip(found.a.tolist(), found.b.tolist(), strict=True)) == {(int(a), int(b)) for a, b, d in zip(left, right, distance, strict=True) if d <= threshold}
+
+
+class Square:
+    def contains(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return (x >= 2) & (x <= 4) & (y >= 2) & (y <= 4)
+
+
+@settings(max_examples=200, deadline=None)
+@given(samples, st.integers(1, 6))
+def test_stays_last_until_the_next_sample_or_the_gap(rows: list[Sample], longest: int) -> None:
+    last = 12
+    found: dict[tuple[int, int], set[int]] = {}
+    for entity, t, x, y in rows:
+        later = [u for other, u, _, _ in rows if other == entity and u > t]
+        end = min([t + longest, *later])
+        if 2 <= x <= 4 and 2 <= y <= 4:
+            found.setdefault((entity, 9), set()).update(range(t, min(end, last + 1)))
+    assert ticks_of(spatial.stays(positions(rows), [(None, Square())], longest, last, 9), last) == found
+
+
+def test_last_in_slot_keeps_one_sample_each() -> None:
+    kept, slots = spatial.last_in_slot(positions([(1, 0, 1, 1), (1, 4, 2, 2), (2, 3, 5, 5), (1, 7, 3, 3)]), 5)
+    assert list(zip(kept.entity.tolist(), kept.x.tolist(), slots.tolist(), strict=True)) == [(1, 2.0, 0), (2, 5.0, 0), (1, 3.0, 5)]

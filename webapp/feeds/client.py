@@ -60,7 +60,8 @@ class IngestClient:
                 fault = f"{type(error).__name__}: {error}"
             else:
                 if status == HTTPStatus.ACCEPTED:
-                    return json.loads(answer)
+                    receipt: dict[str, Any] = json.loads(answer)
+                    return receipt
                 fault = f"{status} {answer[:500].decode(errors='replace')}"
                 if status not in AGAIN:
                     raise Rejected(fault)
@@ -85,4 +86,4 @@ def arrow_stream(rows: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows)
-    return sink.getvalue().to_pybytes()
+    return bytes(sink.getvalue())

@@ -99,7 +99,7 @@ class EventsView(APIView):
             ),
             **dict.fromkeys((400, 401, 403, 404, 413, 415, 422, 503), OpenApiTypes.OBJECT),
         },
-        auth=[{"token": []}],
+        auth=["token"],
     )
     def post(self, request: Request, name: str) -> Response:
         try:

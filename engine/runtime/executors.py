@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from engine.failpoints import failpoint
-from engine.model.batch import SEQ, TIME
+from engine.model.batch import CLOCK, SEQ, TIME
 from engine.model.changes import ANSWERS, answers
 from engine.model.events import stamped_schema
 from engine.model.feed import Feed
@@ -243,7 +243,8 @@ class ExecutorsProcessor(FeedProcessor):
         position = self.evaluator.position
         frame: DataFrame = delivered
         new = frame.where(F.col(SEQ) > position)
-        first, last, count, newest, clock = new.agg(F.min(SEQ), F.max(SEQ), F.count(SEQ), F.max(TIME), F.max("clock")).toArrow().to_pylist()[0].values()
+        summary = new.agg(F.min(SEQ), F.max(SEQ), F.count(SEQ), F.max(TIME), F.max(CLOCK)).toArrow()
+        first, last, count, newest, clock = summary.to_pylist()[0].values()
         if count == 0:
             return []
         if first != position + 1 or last - first + 1 != count:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -115,6 +116,7 @@ class FeedProcessor:
         self._commit_lock = threading.Lock()
         self._paused = False
         self._batch_since: float | None = None
+        self._committed_at = time.monotonic()
         self._snapshots_written = 0
         self._snapshot_cost_s = 0.0
         self._snapshot_at = 0.0
@@ -182,7 +184,9 @@ class FeedProcessor:
             head = replace(self.head, checkpoint=checkpoint, last_batch=batch, last_seq=self.evaluator.position)
             head = self._maybe_snapshot(head)
             failpoint("batch.after_snapshot")
-            self._commit(_batch_commit(head, outcomes, self.evaluator, time.monotonic() - started))
+            now = time.monotonic()
+            self._commit(_batch_commit(head, outcomes, self.evaluator, now - started, now - self._committed_at))
+            self._committed_at = now
             self.batches += 1
             self._batch_since = None
             failpoint("batch.after_commit")
@@ -240,7 +244,7 @@ class FeedProcessor:
         rows, seq = rows.slice(begin), seq[begin:]
         breaks = np.flatnonzero(np.diff(seq) != 1) + 1
         edges = [0, *breaks.tolist(), len(seq)]
-        for low, high in zip(edges, edges[1:], strict=False):
+        for low, high in pairwise(edges):
             yield from self._between(self.evaluator.position + 1, int(seq[low]))
             yield rows.slice(low, high - low)
 
@@ -350,7 +354,8 @@ class CatchUp:
 NOTHING: pa.Table = ANSWERS.empty_table()
 
 
-def _batch_commit(head: Head, outcomes: Sequence[Outcome], evaluator: Evaluator, seconds: float) -> Commit:
+def _batch_commit(head: Head, outcomes: Sequence[Outcome], evaluator: Evaluator, seconds: float, since_last: float) -> Commit:
+    """`seconds` the batch took; its rows came within `since_last` seconds."""
     processed, duplicates = (sum(getattr(outcome, name) for outcome in outcomes) for name in ("processed", "duplicates"))
     late = _joined(outcome.late for outcome in outcomes)
     rows = processed + duplicates + (late.num_rows if late is not None else 0)
@@ -359,7 +364,12 @@ def _batch_commit(head: Head, outcomes: Sequence[Outcome], evaluator: Evaluator,
         head.last_batch,
         pa.concat_tables([NOTHING, *(outcome.changes for outcome in outcomes)]),
         late=late,
-        measures={"watermark": evaluator.watermark, "max_t": _newest(evaluator), "batch_ms": seconds * 1000, "rows_per_s": rows / max(seconds, 1e-6)},
+        measures={
+            "watermark": evaluator.watermark,
+            "max_t": _newest(evaluator),
+            "batch_ms": seconds * 1000,
+            "rows_per_s": rows / max(since_last, 0.001),
+        },
         counted={"processed": processed, "duplicates": duplicates, "late": late.num_rows if late is not None else 0},
     )
 

@@ -32,6 +32,7 @@ the time until the first of its answers is seen."""
 ROLL_BATCHES = 5_000
 """After so many batches a streaming query starts anew with an empty checkpoint: Spark's list of files seen grows for ever, and is
 rewritten every few batches."""
+FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 SPARK_TYPES: Mapping[ColumnType, T.DataType] = {
     ColumnType.STRING: T.StringType(),
     ColumnType.INT: T.LongType(),
@@ -56,7 +57,9 @@ def settings(cores: int, *, memory: str = "1g") -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         "spark.python.unix.domain.socket.enabled": "true",
         # A batch of 1,000 rows in 79 ms instead of 136 ms.
-        "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
+        "spark.sql.streaming.checkpointFileManagerClass": FILE_MANAGER,
+        # A segment may be compacted between Spark's listing and its reading: what is missing is read from the log.
+        "spark.sql.files.ignoreMissingFiles": "true",
         # An idle stream lists its folder this often; the default of 10 ms keeps a core busy with nothing.
         "spark.sql.streaming.pollingDelay": "50ms",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",

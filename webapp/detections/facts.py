@@ -84,13 +84,14 @@ def _with_weight(fact: Fact, weight: int) -> Fact:
 
 def _rows(changes: pa.Table) -> Iterator[Fact]:
     """Each change as a fact of weight 1 or 0."""
-    columns = {name: changes.column(name).to_pylist() for name in ("query", "version", "kind", "entities", "value", "score", "start", "end", "weight")}
+    names = ("query", "version", "kind", "entities", "value", "score", "start", "end", "weight")
+    columns = [changes.column(name).to_pylist() for name in names]
     evidence = _evidence(changes.column("evidence"))
-    for query, version, kind, entities, value, score, start, end, weight, (text, seqs) in zip(*columns.values(), evidence, strict=True):
-        names = [_storable(name) for name in entities]
+    for query, version, kind, entities, value, score, start, end, weight, (text, seqs) in zip(*columns, evidence, strict=True):
+        ids = [_storable(name) for name in entities]
         stored_value = None if value is None else _storable(value)
-        key = natural_key(query, version, kind, names, stored_value, start, end, seqs)
-        yield Fact(key, int(query), version, kind, names, stored_value, score, start, end, text, 1 if weight > 0 else 0)
+        key = natural_key(query, version, kind, ids, stored_value, start, end, seqs)
+        yield Fact(key, int(query), version, kind, ids, stored_value, score, start, end, text, 1 if weight > 0 else 0)
 
 
 def _storable(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from webapp.jobs.models import FeedHead, Job, JobEvent
 
@@ -41,11 +42,22 @@ _NONE: dict[str, Any] = {
 }  # fmt: skip
 
 
+RATE_SECONDS = 10
+"""After so long without a batch nothing arrives any more."""
+
+
+def _rate(head: FeedHead) -> float | None:
+    """Rows a second that arrive now."""
+    if head.updated_at is None:
+        return None
+    return head.rows_per_s if (timezone.now() - head.updated_at).total_seconds() < RATE_SECONDS else 0.0
+
+
 def _status(head: FeedHead) -> dict[str, Any]:
     return {
         "watermark": head.watermark,
         "max_t": head.max_t,
-        "rate": head.rows_per_s,
+        "rate": _rate(head),
         "batch_ms": head.batch_ms,
         "job": head.job.observed_state,
         "last_seq": head.last_seq,

@@ -23,7 +23,8 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 
 SLEEPS = "import time; time.sleep(600)"
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
-WITH_CHILD = "import os, subprocess, sys, time; subprocess.Popen([sys.executable, '-c', 'import os, time; os.setsid(); time.sleep(600)']); time.sleep(600)"
+CHILD = "import os, time; os.setsid(); time.sleep(600)"
+WITH_CHILD = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', '{CHILD}']); time.sleep(600)"
 FAILS = "raise SystemExit('no such region')"
 
 

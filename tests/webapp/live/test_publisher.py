@@ -132,7 +132,8 @@ def test_positions_are_the_latest_of_each_entity_that_moved(
     feed: Feed, publisher: Publisher, reader: Reader, received: Callable[[Any, Any], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(publisher_module, "POSITIONS_S", 0.0)
-    received(feed, [{"entity": "a", "t": 10, "x": 1.0, "y": 1.0}, {"entity": "b", "t": 11, "x": 5.0, "y": 5.0}, {"entity": "a", "t": 12, "x": 2.0, "y": 1.0}])
+    rows = [("a", 10, 1.0, 1.0), ("b", 11, 5.0, 5.0), ("a", 12, 2.0, 1.0)]
+    received(feed, [{"entity": entity, "t": t, "x": x, "y": y} for entity, t, x, y in rows])
     publisher.tails[feed.pk]._next_send = 0.0
     publisher.step()
     (message,) = reader.all("feed.positions")

@@ -21,7 +21,7 @@ from webapp.platform.processes import Process, ProcessManager, StartError
 from webapp.platform.redis import EmbeddedRedis, RedisError
 
 LOGIN = "analyst"
-PLAYERS = ("city", "strait")
+PLAYERS = ("city", "strait", "hall")
 HEALTH_SECONDS = 90.0
 
 

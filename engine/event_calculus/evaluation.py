@@ -179,6 +179,9 @@ class Evaluation:
         rules = self.plan.program.groundings.get("=" + name)
         if rules is None or rows.n == 0:
             return rows
+        rules = tuple(rule for rule in rules if _may_match(terms, rule.terms))
+        if not rules:
+            return Rows(0, {}, {})
         if all(rows.bound(term) for term in terms):
             allowed = [self._allowed(rule) for rule in rules if len(rule.terms) == len(terms)]
             if all(keys is not None for keys in allowed):
@@ -248,11 +251,21 @@ class Evaluation:
 
     def declared(self, name: str, table: FluentTable) -> FluentTable:
         """Only the lists whose arguments and value have a declared grounding."""
+        rules = self.plan.program.groundings["=" + name]
+        allowed = [self._allowed(rule) for rule in rules if len(rule.terms) == len(table.keys)]
+        if all(keys is not None for keys in allowed):
+            kept_ = np.zeros(table.n, np.bool_)
+            for keys in allowed:
+                kept_ |= locate(keys or (), table.keys) >= 0
+            return self._picked(table, np.flatnonzero(kept_))
         names = [f"#{place}" for place in range(len(table.keys))]
         columns = {**dict(zip(names, table.keys, strict=True)), "#list": np.arange(table.n)}
         rows = Rows(table.n, columns, {**dict.fromkeys(names, SYMBOL), "#list": TIME})
         kept = self.grounded(rows, [Variable(column, _NOWHERE) for column in names], name)
-        picked = np.sort(kept.columns["#list"]) if kept.n else np.empty(0, np.int64)
+        return self._picked(table, np.sort(kept.columns["#list"]) if kept.n else np.empty(0, np.int64))
+
+    @staticmethod
+    def _picked(table: FluentTable, picked: Ints) -> FluentTable:
         if len(picked) == table.n:
             return table
         return FluentTable(tuple(key[picked] for key in table.keys), gather(table.lists, picked, -INF))
@@ -316,6 +329,8 @@ class Evaluation:
         columns = {name: np.concatenate([part[name] for part in parts]) if len(parts) > 1 else parts[0][name] for name in names}
         if not names:
             return one_row()
+        if len(parts) == 1 and self.plan.unique_candidates[rule.number]:
+            return Rows(len(columns[names[0]]), columns, dict.fromkeys(names, SYMBOL))
         _, first, _ = distinct_rows(list(columns.values()), len(columns[names[0]]))
         return Rows(len(first), {name: column[first] for name, column in columns.items()}, dict.fromkeys(names, SYMBOL))
 
@@ -333,6 +348,9 @@ class Evaluation:
                 parts.append(Rows(found.n, {name: found.columns[name] for name in names if name in found.columns}, found.kinds))
         if not parts:
             return Rows(0, {}, {})
+        if len(parts) == 1 and parts[0].columns and all(term.name in names for term in retrieve.fluent.terms if isinstance(term, Variable)):
+            # Keys of a table are unique, so nothing can have doubled.
+            return Rows(parts[0].n, parts[0].columns, dict.fromkeys(parts[0].columns, SYMBOL))
         columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
         n = sum(part.n for part in parts)
         if not columns:
@@ -476,6 +494,13 @@ class Evaluation:
         s = lists.s.copy()
         s[lists.ptr[at_edge[known]]] = held.start[found[known]]
         return Intervals(lists.ptr, s, lists.e)
+
+
+def _may_match(terms: Sequence[Term], declared: Sequence[Term]) -> bool:
+    """Whether no constant of one stands against another constant of the other."""
+    return len(terms) == len(declared) and all(
+        isinstance(a, Variable) or isinstance(b, Variable) or str(a) == str(b) for a, b in zip(terms, declared, strict=True)
+    )
 
 
 def _folded(operation: Any, inputs: list[Intervals]) -> Intervals:

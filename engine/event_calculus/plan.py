@@ -24,12 +24,16 @@ class Plan:
         self.alternatives: dict[int, list[Needs]] = {}
         self.conditions: dict[int, tuple[Literal, ...]] = {}
         self.essential: dict[int, list[str]] = {}
+        self.unique_candidates: dict[int, bool] = {}
+        """Rules whose lists have no variables of their own: joining their keys gives no binding twice."""
         for rule in program.interval_rules:
             self.alternatives[rule.number] = alternatives(rule, grounded="=" + rule.head.name in program.groundings)
             bound = {term.name for part in rule.intervals if isinstance(part, Retrieve) for term in part.fluent.terms if isinstance(term, Variable)}
             bound |= {term.name for term in rule.head.terms if isinstance(term, Variable)}
             self.conditions[rule.number] = order_body(rule.conditions, bound)
-            self.essential[rule.number] = essential(rule)
+            names = self.essential[rule.number] = essential(rule)
+            retrieved = [term.name for part in rule.intervals if isinstance(part, Retrieve) for term in part.fluent.terms if isinstance(term, Variable)]
+            self.unique_candidates[rule.number] = set(retrieved) <= set(names)
         rules = self._hierarchy.rules
         self._point_rules = {node: [rule for rule in own if isinstance(rule, PointRule)] for node, own in rules.items()}
         self._interval_rules = {node: [rule for rule in own if isinstance(rule, IntervalRule)] for node, own in rules.items()}

@@ -313,12 +313,21 @@ class Windows:
                 continue
             columns = self._grounding_columns(grounding.name, len(grounding.terms), evaluation, counted, state)
             names = [term.name if isinstance(term, Variable) else "" for term in grounding.terms]
+            if not columns:
+                continue
             for literal in literals:
                 wanted = [term.name if isinstance(term, Variable) else None for term in literal.arguments]
                 for part in columns:
                     if all(name in names for name in wanted):
                         found[literal.indicator].append(tuple(part[names.index(name)] for name in wanted if name is not None))
         for indicator, parts in found.items():
+            if indicator[1] == 1:
+                named = np.zeros(len(state.symbols) + 1, np.bool_)
+                for (column,) in parts:
+                    named[column] = True
+                members = np.flatnonzero(named[:-1])
+                evaluation.world.facts[indicator] = Table((members,), (SYMBOL,), len(members))
+                continue
             columns_ = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * indicator[1]
             _, first, n = distinct_rows(columns_, len(columns_[0]) if columns_ else 0)
             evaluation.world.facts[indicator] = Table(tuple(column[first] for column in columns_), (SYMBOL,) * indicator[1], n)

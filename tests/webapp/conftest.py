@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -18,10 +18,8 @@ Rows = list[dict[str, Any]]
 
 
 @pytest.fixture(autouse=True)
-def alone(settings: Any, tmp_path: Path) -> Iterator[None]:
+def alone(settings: Any, tmp_path: Path) -> None:
     """Cache and channel layer in memory, files in a folder of the test."""
-    from django.core.cache import cache
-
     settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": str(tmp_path)}}
     settings.CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer", "CONFIG": {"capacity": 1000}}}
     settings.REDIS_URL = ""
@@ -29,9 +27,6 @@ def alone(settings: Any, tmp_path: Path) -> Iterator[None]:
     settings.CHECKPOINT_ROOT = tmp_path / "checkpoints"
     settings.MEDIA_ROOT = tmp_path / "media"
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    cache.clear()
-    yield
-    cache.clear()
 
 
 @pytest.fixture

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import logging
 from typing import Any
 
 from django.conf import settings
@@ -11,6 +13,9 @@ from django.contrib.auth.views import LoginView
 from django.core.cache import cache
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
+from redis.exceptions import RedisError
+
+logger = logging.getLogger(__name__)
 
 
 def address_of(request: HttpRequest) -> str:
@@ -27,11 +32,20 @@ def _keys(request: HttpRequest, username: str) -> tuple[tuple[str, int], tuple[s
 
 def is_barred(request: HttpRequest, username: str) -> bool:
     """Whether too many log-ins have failed lately."""
-    return any(cache.get(key, 0) >= limit for key, limit in _keys(request, username))
+    try:
+        return any(cache.get(key, 0) >= limit for key, limit in _keys(request, username))
+    except RedisError as error:
+        logger.warning("failed log-ins are not counted: %s", error)
+        return False
 
 
 def note_failure(request: HttpRequest, username: str) -> None:
     """Counts a failed log-in."""
+    with contextlib.suppress(RedisError):
+        _count(request, username)
+
+
+def _count(request: HttpRequest, username: str) -> None:
     for key, _ in _keys(request, username):
         cache.add(key, 0, settings.LOGIN_WINDOW_SECONDS)
         try:

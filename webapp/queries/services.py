@@ -72,7 +72,7 @@ def query_edit(*, query: Query, user: User, **changes: Any) -> Query:
     Raises Refused like query_register.
     """
     feed_version = _next_version(query.feed)
-    query = Query.objects.select_for_update(of=("self",)).select_related("feed").get(pk=query.pk)
+    query = Query.objects.select_for_update(of=("self",), no_key=True).select_related("feed").get(pk=query.pk)
     before = (query.specification, query.enabled)
     if "name" in changes:
         _check_name(query.feed, changes["name"], query)

@@ -123,3 +123,12 @@ def test_every_migration_has_been_made() -> None:
 
 def settings_url() -> str:
     return os.environ["DATABASE_URL"]
+
+
+def test_without_redis_people_still_log_in_and_work(people: SimpleNamespace, settings: Any) -> None:
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": "redis://127.0.0.1:1/0"}}
+    client = Client()
+    assert client.post("/login/", {"username": "owner", "password": "wrong"}).status_code == 200
+    assert client.post("/login/", {"username": "owner", "password": "owner has a password"}).status_code == 302
+    assert client.get("/api/v1/feeds/").status_code == 200
+    assert client.post("/api/v1/queries/check", {}, content_type="application/json").status_code == 400

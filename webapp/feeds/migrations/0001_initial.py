@@ -4,9 +4,10 @@ import django.contrib.postgres.fields
 import django.core.validators
 import django.db.models.deletion
 import django.utils.timezone
-import webapp.config.documents
 from django.conf import settings
 from django.db import migrations, models
+
+import webapp.config.documents
 
 
 class Migration(migrations.Migration):

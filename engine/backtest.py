@@ -146,7 +146,7 @@ def backtest(options: argparse.Namespace) -> None:
             letters = stack.enter_context(_Letters(options.dead_letters)) if options.dead_letters else None
             windows = stack.enter_context(_Windows(options.windows, run)) if options.windows else None
             progress = stack.enter_context(Progress())
-            runtime = stack.enter_context(_runtime(options, feed, queries))
+            runtime = stack.enter_context(_Runtime(options, feed, queries))
             for outcome in _outcomes(run, paths, columns, runtime, letters, windows):
                 answers.add(outcome.changes, time.time_ns() // 1_000_000)
                 if letters is not None:
@@ -210,7 +210,7 @@ def _count(run: _Run, outcome: Outcome) -> None:
     run.stated["changes"] += outcome.changes.num_rows
 
 
-class _runtime:  # noqa: N801 (a context manager that is used like a function)
+class _Runtime:
     """Whoever evaluates, closed at the end if it has to be."""
 
     def __init__(self, options: argparse.Namespace, feed: Feed, queries: Sequence[RegisteredQuery]) -> None:

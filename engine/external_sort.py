@@ -8,12 +8,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 RUN_BYTES = 96 << 20
 """Rows are sorted in memory up to this size; more are written out as one run."""
 PIECE_ROWS = 32_768
+_ORDER = "$order"
+"""The last key: in which order rows came, so that no two rows are equal."""
 
 
 class ExternalSort:
@@ -23,7 +26,8 @@ class ExternalSort:
     """
 
     def __init__(self, keys: Sequence[str], *, run_bytes: int = RUN_BYTES, piece_rows: int = PIECE_ROWS) -> None:
-        self.keys, self.run_bytes, self.piece_rows = list(keys), run_bytes, piece_rows
+        self.keys, self.run_bytes, self.piece_rows = [*keys, _ORDER], run_bytes, piece_rows
+        self._count = 0
         self._held: list[pa.Table] = []
         self._held_bytes = 0
         self._folder: Path | None = None
@@ -37,20 +41,20 @@ class ExternalSort:
 
     def add(self, rows: pa.Table) -> None:
         if rows.num_rows:
-            self._held.append(rows)
+            order = pa.array(np.arange(self._count, self._count + rows.num_rows), pa.int64())
+            self._count += rows.num_rows
+            self._held.append(rows.append_column(_ORDER, order))
             self._held_bytes += rows.get_total_buffer_size() if rows.num_rows > PIECE_ROWS else rows.nbytes
             if self._held_bytes >= self.run_bytes:
                 self._spill()
 
     def sorted(self) -> Iterator[pa.Table]:
         """All rows in pieces, in order. Nothing may be added after."""
-        if not self._runs:
-            if self._held:
-                yield from _pieces(self._sorted(self._held), self.piece_rows)
-            return
-        if self._held:
+        if self._runs and self._held:
             self._spill()
-        yield from self._merged()
+        rows = self._merged() if self._runs else iter([self._sorted(self._held)] if self._held else [])
+        for table in rows:
+            yield from _pieces(table.drop_columns([_ORDER]), self.piece_rows)
 
     def close(self) -> None:
         self._held.clear()
@@ -87,7 +91,7 @@ class ExternalSort:
             active.sort(key=lambda run: run.number)
             ready = [run.take_up_to(bound) for run in active]
             active = [run for run in active if run.load()]
-            yield from _pieces(self._sorted(ready), self.piece_rows)
+            yield self._sorted(ready)
 
 
 class _Run:

@@ -82,11 +82,13 @@ class Batch:
 
     @cached_property
     def t(self) -> npt.NDArray[np.int64]:
-        return self.rows.column(TIME).to_numpy(zero_copy_only=False)
+        t: npt.NDArray[np.int64] = self.rows.column(TIME).to_numpy(zero_copy_only=False)
+        return t
 
     @cached_property
     def seq(self) -> npt.NDArray[np.int64]:
-        return self.rows.column(SEQ).to_numpy(zero_copy_only=False)
+        seq: npt.NDArray[np.int64] = self.rows.column(SEQ).to_numpy(zero_copy_only=False)
+        return seq
 
     @cached_property
     def entity(self) -> npt.NDArray[np.int32]:
@@ -116,7 +118,8 @@ class Batch:
         column = self.column(name)
         if pa.types.is_null(column.type):
             return np.full(len(self), np.nan)
-        return pc.fill_null(pc.cast(column, pa.float64()), np.nan).to_numpy(zero_copy_only=False)
+        numbers: npt.NDArray[np.float64] = pc.fill_null(pc.cast(column, pa.float64()), np.nan).to_numpy(zero_copy_only=False)
+        return numbers
 
     def codes(self, name: str) -> npt.NDArray[np.int32]:
         """A column of entity ids as codes in `entities`, -1 for null."""

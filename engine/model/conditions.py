@@ -6,6 +6,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,13 +25,13 @@ _ARROW: Mapping[str, Callable[..., pa.Array]] = {
     ">": pc.greater,
     ">=": pc.greater_equal,
 }
-_PYTHON: Mapping[str, Callable[[Constant, Constant], bool]] = {
+_PYTHON: Mapping[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
     "!=": operator.ne,
-    "<": operator.lt,  # type: ignore[dict-item]
-    "<=": operator.le,  # type: ignore[dict-item]
-    ">": operator.gt,  # type: ignore[dict-item]
-    ">=": operator.ge,  # type: ignore[dict-item]
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
 }
 
 
@@ -51,7 +52,7 @@ class Condition:
         if pa.types.is_null(column.type):
             return np.zeros(len(batch), np.bool_)
         if isinstance(self.constant, tuple):
-            return np.any([_compare(column, "=", one) for one in self.constant], axis=0) if _few(self) else _is_in(column, self.constant)
+            return _any_equal(column, self.constant)
         return _compare(column, self.op, self.constant)
 
     def holds(self, value: Constant | None) -> bool:
@@ -60,7 +61,7 @@ class Condition:
             return False
         if isinstance(self.constant, tuple):
             return value in self.constant
-        return _PYTHON[self.op](value, self.constant)
+        return bool(_PYTHON[self.op](value, self.constant))
 
 
 @dataclass(frozen=True)
@@ -88,15 +89,14 @@ class Conditions:
         return all(item.holds(row.get(item.column)) for item in self.items)
 
 
-def _few(condition: Condition) -> bool:
-    """Whether comparing one by one is the better plan; numbers always, because their types need care."""
-    constant = condition.constant
-    assert isinstance(constant, tuple)
-    return not constant or len(constant) <= 4 or not isinstance(constant[0], str)
-
-
-def _is_in(column: pa.Array, values: tuple[Constant, ...]) -> npt.NDArray[np.bool_]:
-    return _bools(pc.is_in(column, value_set=pa.array(values)))
+def _any_equal(column: pa.Array, values: tuple[Constant, ...]) -> npt.NDArray[np.bool_]:
+    """Texts are looked up together; numbers are compared one by one, because their types need care."""
+    if values and isinstance(values[0], str):
+        return _bools(pc.is_in(column, value_set=pa.array(values, pa.string())))
+    found = np.zeros(len(column), np.bool_)
+    for value in values:
+        found |= _compare(column, "=", value)
+    return found
 
 
 def _compare(column: pa.Array, op: str, constant: Constant) -> npt.NDArray[np.bool_]:
@@ -115,6 +115,9 @@ def _bools(found: pa.Array) -> npt.NDArray[np.bool_]:
 
 def _in_type_of(column: pa.Array, op: str, constant: float) -> tuple[str, float]:
     """An equivalent comparison whose constant is a value of the column's own type, or `always` or `never`."""
+    below: float
+    least: float
+    greatest: float
     if pa.types.is_integer(column.type):
         below, least, greatest = math.floor(constant) if math.isfinite(constant) else constant, -(2**63), 2**63 - 1
         exact = below == constant

@@ -20,7 +20,7 @@ def parse_duration(text: str) -> int:
     (180000, 86400500, -3600000)
     """
     match = _PATTERN.fullmatch(text)
-    if match is None or not any(match.groups()[i] for i in (1, 2, 4, 5, 6)):
+    if match is None or text.endswith(("P", "T")):
         if _CALENDAR.match(text):
             raise ValueError(f"{text!r}: years and months have no fixed length; use weeks, days, hours, minutes or seconds")
         raise ValueError(f'{text!r} is no ISO 8601 duration; write for example "PT90S", "PT3M", "PT1H30M" or "P1D"')

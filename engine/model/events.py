@@ -116,11 +116,13 @@ class CheckedRows:
     def dead(self) -> list[DeadLetter]:
         """The other rows, in their order."""
         positions = np.flatnonzero(self.fault)
-        rows = self.raw.take(pa.array(positions)).to_pylist() if len(positions) else []
-        return [
-            DeadLetter(*self.found[self.fault[position]], row=plain_row(row), position=position)
-            for position, row in zip(positions.tolist(), rows, strict=True)
-        ]
+        rows = _values(self.raw.take(pa.array(positions))) if len(positions) else []
+        return [self.letter(position, row) for position, row in zip(positions.tolist(), rows, strict=True)]
+
+    def letter(self, position: int, row: Mapping[str, Any]) -> DeadLetter:
+        """The dead letter of a refused row, with its values as they came."""
+        reason, detail = self.found[self.fault[position]]
+        return DeadLetter(reason, detail, plain_row(row), position)
 
     def mark(self, rows: Bools, reason: Reason, detail: str) -> None:
         """Notes a fault for `rows` that have none yet."""
@@ -184,9 +186,11 @@ def _as_type(given: pa.Array, kind: ColumnType, *, nan_is_missing: bool) -> tupl
         given = given.dictionary_decode()
     if pa.types.is_null(given.type):
         return pa.nulls(len(given), wanted), None
+    if kind is ColumnType.STRING and _is_text(given.type):
+        return _utf8(given)
     if given.type == wanted and kind is not ColumnType.FLOAT:
         return given, None
-    if kind is ColumnType.STRING and (pa.types.is_integer(given.type) or _is_text(given.type)):
+    if kind is ColumnType.STRING and pa.types.is_integer(given.type):
         return given.cast(wanted), None
     if pa.types.is_decimal(given.type):
         given = given.cast(pa.float64())
@@ -201,6 +205,26 @@ def _as_type(given: pa.Array, kind: ColumnType, *, nan_is_missing: bool) -> tupl
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _utf8(given: pa.Array) -> tuple[pa.Array, Bools | None]:
+    """Text as it is; null where the bytes are not UTF-8, which Arrow itself does not look at."""
+    text = given.cast(pa.string())
+    try:
+        text.validate(full=True)
+    except pa.ArrowInvalid:
+        raw = text.cast(pa.binary()).to_pylist()
+        wrong = np.array([one is not None and not _decodes(one) for one in raw], np.bool_)
+        return pc.if_else(pa.array(wrong), pa.scalar(None, pa.string()), text), wrong
+    return text, None
+
+
+def _decodes(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _floats(given: pa.Array, *, nan_is_missing: bool) -> pa.Array:
@@ -241,6 +265,20 @@ def _milliseconds(given: pa.Array) -> pa.Array:
 
 def _bools(found: pa.Array) -> Bools:
     return np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _values(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows as they came; bytes that are no text are replaced."""
+    try:
+        rows: list[dict[str, Any]] = table.to_pylist()
+    except UnicodeDecodeError:
+        texts = [name for name, kind in zip(table.column_names, table.schema.types, strict=True) if _is_text(kind)]
+        for name in texts:
+            raw = table.column(name).cast(pa.string()).cast(pa.binary()).to_pylist()
+            shown = pa.array([None if one is None else one.decode(errors="replace") for one in raw], pa.string())
+            table = table.set_column(table.column_names.index(name), name, shown)
+        rows = table.to_pylist()
+    return rows
 
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -94,7 +94,7 @@ class Feed:
     @property
     def entity_columns(self) -> tuple[str, ...]:
         """`entity` and, where declared, `entity2`, `entity3`, ..."""
-        numbered = sorted((name for name in self.columns if re.fullmatch(r"entity[2-9]\d*", name)), key=lambda name: int(name[6:]))
+        numbered = sorted((name for name in self.columns if re.fullmatch(r"entity([2-9]|[1-9]\d+)", name)), key=lambda name: int(name[6:]))
         return ("entity", *numbered)
 
 

@@ -1,8 +1,8 @@
 """Regions: closed areas given as GeoJSON polygons or as circles, checked and brought into one form.
 
-On a geographic feed longitudes of the result lie in [-180, 180]: a ring that crosses the antimeridian (longitudes beyond 180 degrees, or neighbours
-more than 180 and less than 360 degrees apart) is cut there, as RFC 7946, 3.1.9 asks; one that goes round a pole is closed over the pole of its hemisphere.
-Edges are straight in longitude and latitude.
+On a geographic feed longitudes of the result lie in [-180, 180]: a ring that crosses the antimeridian (longitudes beyond 180 degrees, or
+neighbours more than 180 and less than 360 degrees apart) is cut there, as RFC 7946, 3.1.9 asks; one that goes round a pole is closed over the
+pole of its hemisphere. Edges are straight in longitude and latitude.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class _Reader:
             self.fault(f"{pointer}/center", "must be a point [x, y]")
         else:
             place = self.position(center, f"{pointer}/center")
-        radius = document.get("radius")
+        radius: Any = document.get("radius")
         if not _is_number(radius) or not 0 < radius < math.inf:
             self.fault(f"{pointer}/radius", "must be a number greater than 0" + (", in metres" if self.geographic else ""))
         if len(self.faults) > before or place is None:

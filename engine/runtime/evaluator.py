@@ -202,8 +202,8 @@ class Evaluator:
     def counters(self) -> dict[Name, dict[str, int]]:
         """For each operator, by its first family, its work so far summed over the partitions."""
         found: dict[Name, Counter[str]] = {name: Counter() for name in self.plan}
-        for part in [*self._keyed, *self._relational]:
-            for name, counted in part.counters().items():
+        for counters in [*(part.counters() for part in self._keyed), *(part.counters() for part in self._relational)]:
+            for name, counted in counters.items():
                 found[name].update(counted)
         return {name: dict(total) for name, total in found.items()}
 
@@ -214,13 +214,15 @@ class Evaluator:
 
     def check(self) -> None:
         """Asserts the invariants of all states; for tests."""
-        for part in [*self._keyed, *self._relational]:
-            part.check()
+        for keyed in self._keyed:
+            keyed.check()
+        for relational in self._relational:
+            relational.check()
 
 
 def reached(stamped: pa.Table, before: int | None) -> int:
     """The clock after some rows: the greatest `t` and clock among them, or `before`."""
-    seen = [pc.max(stamped.column(name)).as_py() for name in (TIME, CLOCK)]
+    seen: list[int | None] = [pc.max(stamped.column(name)).as_py() for name in (TIME, CLOCK)]
     return max(one for one in [before, *seen] if one is not None)
 
 

@@ -115,7 +115,7 @@ def _keyed(changes: pa.Table) -> pa.Table:
 
 def _evidence_key(evidence: pa.ChunkedArray) -> pa.Array:
     """The events' positions in the feed, as text: two facts with the same ones are the same."""
-    lists = pa.concat_arrays([chunk for chunk in evidence.chunks]) if evidence.num_chunks else pa.array([], ANSWERS.field("evidence").type)
+    lists = pa.concat_arrays(evidence.chunks) if evidence.num_chunks else pa.array([], ANSWERS.field("evidence").type)
     seqs = pc.struct_field(lists.flatten(), "seq").cast(pa.string())
     counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
@@ -162,7 +162,8 @@ def _shown(rows: pa.Table, value: pa.DataType) -> pa.Table:
         "evidence": _without_seq(rows.column("evidence")),
         "weight": pa.array(np.ones(rows.num_rows, np.int8)),
     }
-    return pa.table([shown.get(name, rows.column(name) if name in rows.column_names else None) for name in _schema(value).names], schema=_schema(value))
+    schema = _schema(value)
+    return pa.table([shown[name] if name in shown else rows.column(name) for name in schema.names], schema=schema)
 
 
 def _without_seq(evidence: pa.ChunkedArray) -> pa.Array:

@@ -21,23 +21,20 @@ Ints = npt.NDArray[np.int64]
 
 def by_arrival(pieces: Iterable[Piece]) -> Iterator[pa.Table]:
     """The events sorted by the pieces' extra column, equal values in file order, missing ones last. Large inputs are sorted on disk."""
-    turn = 0
     schema: pa.Schema | None = None
-    with ExternalSort([_MISSING, _KEY, _TURN]) as sort:
+    with ExternalSort([_MISSING, _KEY]) as sort:
         for piece in pieces:
             assert piece.extra is not None
             keys = _comparable(piece.extra)
-            turns = pa.array(np.arange(turn, turn + piece.rows.num_rows), pa.int64())
-            turn += piece.rows.num_rows
             missing = pc.cast(pc.is_null(keys), pa.int8())
             filled = pc.fill_null(keys, "" if pa.types.is_string(keys.type) else 0)
-            rows = piece.rows.append_column(_MISSING, missing).append_column(_KEY, filled).append_column(_TURN, turns)
+            rows = piece.rows.append_column(_MISSING, missing).append_column(_KEY, filled)
             schema = schema or rows.schema
             if rows.schema != schema:
                 raise Unreadable("--arrival: the column must hold numbers of one kind, or texts, throughout")
             sort.add(rows)
         for table in sort.sorted():
-            yield table.drop_columns([_MISSING, _KEY, _TURN])
+            yield table.drop_columns([_MISSING, _KEY])
 
 
 def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -60,8 +60,11 @@ class _Reader:
         fields = {theirs: ARROW_TYPES[self._kind(ours)] for ours, theirs in self.columns.sources.items()}
         options = pj.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore")
         try:
+            # Arrow takes bytes for text without looking.
+            if not block.isascii():
+                block.decode()
             table = pj.read_json(pa.BufferReader(block), pj.ReadOptions(use_threads=False, block_size=len(block) + 1), options)
-        except (pa.ArrowException, OverflowError):
+        except (pa.ArrowException, OverflowError, UnicodeDecodeError):
             return None
         lines = block.count(b"\n") + (not block.endswith(b"\n"))
         return table if table.num_rows == lines else None

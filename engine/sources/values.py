@@ -43,7 +43,7 @@ def _int64(number: int) -> int:
     return number
 
 
-def _text_to_int(text: str) -> int:
+def _text_to_int(text: str) -> int | None:
     text = text.strip()
     if _INTEGER.fullmatch(text):
         return _int64(int(text))

@@ -1,0 +1,31 @@
+"""The worlds in which every family's operator is checked: one line a family.
+
+A line names a strategy of `tests.strategies.World`; its documents should hold several queries, so that some can come and go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hypothesis import strategies as st
+
+from engine.families import Family
+from tests.strategies import World
+
+TEST_FAMILIES: Mapping[str, Family] = {"echo": Family("tests.families.echo", "EchoOperator")}
+"""Families that exist for tests only."""
+
+
+def echo() -> st.SearchStrategy[World]:
+    from tests.families.echo.worlds import worlds
+
+    return worlds()
+
+
+def border() -> st.SearchStrategy[World]:
+    from tests.checks.border import worlds
+
+    return worlds()
+
+
+WORLDS = {"echo": echo, "border": border}

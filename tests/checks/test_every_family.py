@@ -1,0 +1,161 @@
+"""What every family's operator promises, checked through the evaluator: answers depend on the accepted events and on nothing else."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.families import FAMILIES
+from engine.model.changes import ANSWERS
+from engine.operator import RegisteredQuery
+from engine.runtime.evaluator import Evaluator
+from engine.sources.delivery import Shuffle
+from tests.checks.families import TEST_FAMILIES, WORLDS
+from tests.strategies import World, stamped, summed
+
+pytestmark = pytest.mark.parametrize("family", WORLDS)
+SEEDS = st.integers(0, 2**16)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def with_test_families() -> Iterator[None]:
+    FAMILIES.update(TEST_FAMILIES)
+    yield
+    for name in TEST_FAMILIES:
+        del FAMILIES[name]
+
+
+def cut(table: pa.Table, chance: random.Random | None) -> Iterator[pa.Table]:
+    """The rows in one batch, or in small ones of random sizes."""
+    start = 0
+    while start < table.num_rows:
+        size = chance.randint(1, 6) if chance else table.num_rows
+        yield table.slice(start, size)
+        start += size
+
+
+def answer(
+    world: World, rows: pa.Table | None = None, *, chance: random.Random | None = None, partitions: int = 1, reload: bool = False
+) -> Counter[str]:
+    rows = world.stamped() if rows is None else rows
+    queries = world.queries()
+    evaluator = Evaluator.start(world.feed, queries, partitions)
+    stated = [ANSWERS.empty_table()]
+    for batch in cut(rows, chance):
+        stated.append(evaluator.process(batch).changes)
+        evaluator.check()
+        if reload:
+            evaluator = Evaluator.load(world.feed, queries, evaluator.dump())
+            evaluator.check()
+    stated.append(evaluator.finish().changes)
+    return summed(pa.concat_tables(stated))
+
+
+def in_worlds(test: object) -> object:
+    """Runs the test in the worlds of its family."""
+
+    @settings(max_examples=40)
+    @given(data=st.data(), seed=SEEDS)
+    def run(family: str, data: st.DataObject, seed: int) -> None:
+        test(data.draw(WORLDS[family]()), random.Random(seed))  # type: ignore[operator]
+
+    return run
+
+
+@in_worlds
+def test_small_batches_give_the_answer_of_one(world: World, chance: random.Random) -> None:
+    assert answer(world, chance=chance) == answer(world)
+
+
+@in_worlds
+def test_partitions_give_the_answer_of_one(world: World, chance: random.Random) -> None:
+    assert answer(world, chance=chance, partitions=4) == answer(world)
+
+
+@in_worlds
+def test_a_restored_snapshot_goes_on(world: World, chance: random.Random) -> None:
+    assert answer(world, chance=chance, partitions=2, reload=True) == answer(world)
+
+
+@in_worlds
+def test_events_out_of_order_within_the_lateness_give_the_answer_of_sorted_ones(world: World, chance: random.Random) -> None:
+    rows = world.stamped()
+    shuffle = Shuffle(world.feed, world.feed.lateness, chance.randint(0, 99))
+    moved = pa.concat_tables(shuffle.shuffled([rows.select(rows.column_names[:-2])]), promote_options="default")
+    if moved.num_rows:
+        again = stamped(moved.to_pylist(), world.feed)
+        assert without_positions(world, again) == without_positions(world, rows)
+
+
+def without_positions(world: World, rows: pa.Table) -> Counter[str]:
+    """The answer without evidence: another order of arrival has other positions."""
+    evaluator = Evaluator.start(world.feed, world.queries())
+    return summed(pa.concat_tables([evaluator.process(rows).changes, evaluator.finish().changes]), evidence=False)
+
+
+@in_worlds
+def test_input_is_not_changed(world: World, chance: random.Random) -> None:
+    rows = world.stamped()
+    before = pa.concat_tables([rows]).to_pylist()
+    answer(world, rows)
+    assert rows.to_pylist() == before
+
+
+@in_worlds
+def test_a_query_that_joins_caught_up_answers_as_if_from_the_start(world: World, chance: random.Random) -> None:
+    rows, queries, partitions = world.stamped(), world.queries(), chance.randint(1, 3)
+    first = queries[: chance.randint(0, len(queries) - 1)]
+    middle = chance.randint(0, rows.num_rows)
+    main = Evaluator.start(world.feed, first, partitions)
+    stated = [main.process(batch).changes for batch in cut(rows.slice(0, middle), chance)]
+    side = main.beside([query for query in queries if query not in first])
+    stated += [side.process(batch).changes for batch in cut(rows.slice(0, middle), chance)]
+    main.register(queries, side)
+    main.check()
+    stated += [main.process(batch).changes for batch in cut(rows.slice(middle), chance)]
+    stated.append(main.finish().changes)
+    assert summed(pa.concat_tables([ANSWERS.empty_table(), *stated])) == answer(world)
+
+
+@in_worlds
+def test_the_other_queries_do_not_notice_one_that_leaves(world: World, chance: random.Random) -> None:
+    rows, queries = world.stamped(), world.queries()
+    staying = queries[1:]
+    middle = chance.randint(0, rows.num_rows)
+    evaluator = Evaluator.start(world.feed, queries)
+    stated = [evaluator.process(batch).changes for batch in cut(rows.slice(0, middle), chance)]
+    evaluator.register(staying)
+    evaluator.check()
+    stated += [evaluator.process(batch).changes for batch in cut(rows.slice(middle), chance)]
+    stated.append(evaluator.finish().changes)
+    found = summed(pa.concat_tables([ANSWERS.empty_table(), *stated]))
+    assert of(found, staying) == of(answer(world), staying)
+
+
+def of(answers: Counter[str], queries: list[RegisteredQuery]) -> Counter[str]:
+    names = [f"('query', {query.id!r})" for query in queries]
+    return Counter({fact: count for fact, count in answers.items() if any(name in fact for name in names)})
+
+
+@in_worlds
+def test_without_queries_nothing_is_kept(world: World, chance: random.Random) -> None:
+    evaluator = Evaluator.start(world.feed, world.queries())
+    for batch in cut(world.stamped(), chance):
+        evaluator.process(batch)
+    evaluator.register([])
+    assert evaluator.counters() == {}
+    assert evaluator.finish().changes.num_rows == 0
+
+
+@in_worlds
+def test_counters_say_how_many_events_are_kept(world: World, chance: random.Random) -> None:
+    evaluator = Evaluator.start(world.feed, world.queries())
+    for batch in cut(world.stamped(), chance):
+        evaluator.process(batch)
+    assert all(work["events_kept"] >= 0 for work in evaluator.counters().values())

@@ -1,0 +1,53 @@
+"""The layers of ARCHITECTURE.md, read from the sources."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ENGINE = Path(__file__).resolve().parents[2] / "engine"
+FILES = sorted(path for path in ENGINE.rglob("*.py"))
+SPARK = [path for path in FILES if path.parent.name == "runtime" and path.name.startswith(("spark", "executors"))]
+PACKAGES = ("border_monitoring", "event_calculus", "constraint_queries", "motion_patterns", "complex_events")
+OPERATORS = [path for path in FILES if path.parent.name in PACKAGES]
+OUTSIDE = {"random", "secrets", "time", "datetime", "socket", "subprocess", "requests", "urllib", "http", "threading", "pickle", "logging"}
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Top-level names of all modules that a file imports, wherever it does."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module.partition(".")[0]
+
+
+def called(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield node.func.id
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ENGINE)))
+def test_the_engine_knows_neither_django_nor_the_web_application(path: Path) -> None:
+    assert not {"django", "webapp", "celery", "channels"} & set(imported(path))
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path not in SPARK], ids=lambda path: str(path.relative_to(ENGINE)))
+def test_only_the_spark_runtime_imports_pyspark(path: Path) -> None:
+    assert not {"pyspark", "py4j"} & set(imported(path))
+
+
+@pytest.mark.parametrize("path", OPERATORS, ids=lambda path: str(path.relative_to(ENGINE)))
+def test_operators_have_no_clock_no_randomness_and_no_way_out(path: Path) -> None:
+    assert not OUTSIDE & set(imported(path))
+    assert not {"open", "print", "input", "eval", "exec"} & set(called(path))
+
+
+def test_the_checks_look_at_something() -> None:
+    assert len(FILES) > 30
+    assert any(path.name == "operator.py" for path in OPERATORS)
+    assert SPARK

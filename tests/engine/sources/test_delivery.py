@@ -1,0 +1,90 @@
+"""Orders of delivery: by a column, shuffled, in batches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.external_sort import ExternalSort
+from engine.model.events import row_schema
+from engine.model.feed import Crs, Feed, TimeUnit
+from engine.sources.delivery import Shuffle, batches_of, by_arrival
+from engine.sources.files import Columns, Unreadable, read_files
+from tests.oracles.gate import judged
+from tests.strategies import arrivals, feeds, table_of
+
+FEED = Feed("f", Crs.PLANAR, TimeUnit.TICKS)
+
+
+@given(st.data(), st.integers(0, 12), st.integers(0, 99), st.integers(1, 9))
+def test_shuffling_keeps_equal_times_in_order_late_rows_late_and_the_rest_on_time(data: st.DataObject, within: int, seed: int, size: int) -> None:
+    feed = data.draw(feeds())
+    rows = [row | {"n": i} for i, row in enumerate(data.draw(arrivals(feed, most=40)))]
+    table = table_of(rows, feed)
+    moved = pa.concat_tables([row_schema(feed).empty_table(), *Shuffle(feed, within, seed).shuffled(batches_of([table], size))], promote_options="default")
+    order = moved.column("n").to_pylist()
+    assert sorted(order) == list(range(len(rows)))
+    times = [rows[i]["t"] for i in order]
+    for t in set(times):
+        same = [i for i in order if rows[i]["t"] == t]
+        assert same == sorted(same)
+    names = row_schema(feed).names
+    accepted, late, _ = judged([table.to_pylist()[i] for i in range(len(rows))], feed.lateness, feed.dedupe, names)
+    again, late_again, _ = judged(moved.to_pylist(), feed.lateness, feed.dedupe, names)
+    assert [order[i] for i in again] == accepted
+    assert sorted(order[i] for i in late_again) == late
+
+
+def test_rows_in_order_are_moved_by_at_most_the_bound_and_really_moved() -> None:
+    feed = Feed("f", Crs.PLANAR, TimeUnit.TICKS, lateness=10)
+    table = table_of([{"entity": "a", "t": t} for t in range(500)], feed)
+    times = np.array(pa.concat_tables(Shuffle(feed, 10, 3).shuffled([table])).column("t").to_pylist())
+    assert 0 < (np.maximum.accumulate(times) - times).max() <= 10
+    other = pa.concat_tables(Shuffle(feed, 10, 4).shuffled([table])).column("t").to_pylist()
+    assert other != times.tolist()
+
+
+def by_column(folder: Path, text: str, column: str) -> list[int]:
+    path = folder / "e.csv"
+    path.write_text(text)
+    tables = by_arrival(read_files([path], Columns(FEED, extra=column)))
+    return [t for table in tables for t in table.column("t").to_pylist()]
+
+
+def test_rows_come_in_the_order_of_a_column_equal_ones_in_file_order_missing_ones_last(tmp_path: Path) -> None:
+    text = "entity,t,came\na,1,30\na,2,\na,3,9\n,4,1\na,5,30\na,6,9.0\n"
+    assert by_column(tmp_path, text, "came") == [3, 6, 1, 5, 2]
+    assert by_column(tmp_path, text, "t") == [1, 2, 3, 5, 6]
+    assert by_column(tmp_path, "entity,t,came\na,1,b\na,2,a\n", "came") == [2, 1]
+
+
+def test_an_unknown_column_of_arrival_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Unreadable, match="did you mean 'came'"):
+        by_column(tmp_path, "entity,t,came\na,1,1\n", "cane")
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.text("ab", max_size=2)), max_size=60), st.integers(1, 20), st.sampled_from([1, 3, 1000]))
+def test_sorting_on_disk_is_sorting(rows: list[tuple[int, str]], size: int, piece: int) -> None:
+    table = pa.table({"a": pa.array([a for a, _ in rows], pa.int64()), "b": pa.array([b for _, b in rows], pa.string()), "i": pa.array(range(len(rows)))})
+    with ExternalSort(["a", "b"], run_bytes=100, piece_rows=piece) as sort:
+        for start in range(0, len(rows), size):
+            sort.add(table.slice(start, size))
+        found = [tuple(row.values()) for part in sort.sorted() for row in part.to_pylist()]
+        folder = sort._folder
+    assert found == sorted((a, b, i) for i, (a, b) in enumerate(rows))
+    assert folder is None or not folder.exists()
+
+
+@given(st.lists(st.integers(0, 9), max_size=6), st.integers(1, 7))
+def test_batches_have_the_size_that_was_asked_for(sizes: list[int], rows: int) -> None:
+    numbers = iter(range(100))
+    tables = [pa.table({"a": pa.array([next(numbers) for _ in range(size)], pa.int64())}) for size in sizes]
+    found = [table.column("a").to_pylist() for table in batches_of(tables, rows)]
+    assert sum(found, []) == list(range(sum(sizes)))
+    assert all(len(batch) == rows for batch in found[:-1])
+    assert all(found)

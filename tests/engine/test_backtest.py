@@ -1,0 +1,181 @@
+"""The command: options, refusals, statistics. Answers are those of the families' own tests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from engine import backtest
+from engine.families import FAMILIES
+from tests.checks.families import TEST_FAMILIES
+
+FEED = {"name": "f", "crs": "planar", "time": "ms", "lateness": 3, "columns": {"v": "float"}}
+ROWS = "entity,t,x,y,v\na,1,1,1,1\nb,2,9,9,2\na,2,9,9,\na,2,9,9,\nc,oops,1,1,1\na,9,1,1,5\nb,4,1,1,1\nb,8,1,1,1\n"
+BOX = {"type": "Polygon", "coordinates": [[[0, 0], [5, 0], [5, 5], [0, 5], [0, 0]]]}
+BORDER = {"family": "border", "version": 1, "name": "box", "region": BOX}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def with_test_families() -> Iterator[None]:
+    FAMILIES.update(TEST_FAMILIES)
+    yield
+    for name in TEST_FAMILIES:
+        del FAMILIES[name]
+
+
+class Folder:
+    """A folder with a feed, events and queries, and the command run in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.write("feed.json", FEED)
+        self.write("events.csv", ROWS)
+        self.write("box.json", BORDER)
+
+    def write(self, name: str, content: Any) -> Path:
+        path = self.path / name
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return path
+
+    def run(self, *extra: str, queries: tuple[str, ...] = ("box.json",), events: str = "events.csv", out: str = "out.jsonl") -> int:
+        command = [part for query in queries for part in ("--query", str(self.path / query))]
+        command += ["--feed", str(self.path / "feed.json"), "--events", str(self.path / events), "--out", str(self.path / out)]
+        return backtest.main([*command, "--stats", str(self.path / "stats.json"), *extra])
+
+    def answers(self) -> list[tuple[Any, ...]]:
+        rows = [json.loads(line) for line in (self.path / "out.jsonl").read_text().splitlines()]
+        return [(row["query"], row["kind"], row["entities"], row["start"], row["end"]) for row in rows]
+
+    def stats(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = json.loads((self.path / "stats.json").read_text())
+        return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+EXPECTED = [("box", "out", ["a"], 2, 2), ("box", "in", ["b"], 8, 8), ("box", "in", ["a"], 9, 9)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [[], ["--batch-rows", "1"], ["--partitions", "3", "--batch-rows", "2"], ["--shuffle-within", "3", "--seed", "5"], ["--until", "99"], ["--map", "v=v"]],
+)
+def test_answers_do_not_depend_on_how_they_are_computed(folder: Folder, options: list[str]) -> None:
+    assert folder.run(*options) == 0
+    assert folder.answers() == EXPECTED
+    stats = folder.stats()
+    counts = {name: stats[f"rows_{name}"] for name in ("read", "accepted", "duplicate", "late", "dead")}
+    assert counts == {"read": 8, "accepted": 5, "duplicate": 1, "late": 1, "dead": 1}
+    assert stats["answers"] == stats["queries"]["box"]["answers"] == 3
+    assert stats["queries"]["box"]["work"]["crossings"] == 3
+    assert stats["peak_memory_bytes"] > 0
+    assert stats["rows_per_second"] >= 0
+    assert stats["events_kept"] == 2
+
+
+def test_parquet_answers_have_the_columns_of_the_contract(folder: Folder) -> None:
+    assert folder.run(out="out.parquet") == 0
+    table = pq.read_table(folder.path / "out.parquet")
+    assert table.column_names == ["query", "kind", "entities", "value", "start", "end", "evidence", "weight", "detected_at"]
+    assert [item["t"] for item in table.column("evidence")[0].as_py()] == [1, 2]
+
+
+def test_refused_and_late_rows_are_written_with_their_reasons(folder: Folder) -> None:
+    assert folder.run("--dead-letters", str(folder.path / "dead.jsonl")) == 0
+    letters = [json.loads(line) for line in (folder.path / "dead.jsonl").read_text().splitlines()]
+    assert [(letter["reason"], letter["line"]) for letter in letters] == [("wrong_type", 6), ("late", None)]
+    assert [json.loads(letter["row"])["t"] for letter in letters] == ["oops", 4]
+
+
+def test_timers_fire_up_to_the_last_event_and_up_to_until(folder: Folder) -> None:
+    folder.write("stay.json", {"family": "transition", "region": BOX, "within": 5, "types": ["stayed_in"]})
+    assert folder.run(queries=("stay.json",)) == 0
+    assert folder.answers() == []
+    assert folder.run("--until", "13", queries=("stay.json",)) == 0
+    assert folder.answers() == [("stay", "stayed_in", ["b"], 8, 13)]
+    assert folder.run("--until", "14", queries=("stay.json",)) == 0
+    assert folder.answers() == [("stay", "stayed_in", ["b"], 8, 13), ("stay", "stayed_in", ["a"], 9, 14)]
+
+
+def test_stored_regions_are_named(folder: Folder) -> None:
+    features = {"type": "FeatureCollection", "features": [{"type": "Feature", "properties": {"name": "yard"}, "geometry": BOX}]}
+    regions = folder.write("regions.geojson", features)
+    folder.write("box.json", {**BORDER, "region": {"region": "yard"}})
+    assert folder.run("--regions", str(regions)) == 0
+    assert folder.answers() == EXPECTED
+    assert folder.run() == 2
+
+
+def test_delivery_in_the_order_of_a_column(folder: Folder) -> None:
+    folder.write("events.csv", "entity,t,x,y,came\na,9,1,1,3\na,1,1,1,1\na,2,9,9,2\n")
+    assert folder.run("--arrival", "came") == 0
+    assert folder.answers() == [("box", "out", ["a"], 2, 2), ("box", "in", ["a"], 9, 9)]
+    assert folder.run() == 0
+    assert (folder.answers(), folder.stats()["rows_late"]) == ([], 2)
+
+
+def test_a_header_and_no_rows_is_an_empty_answer(folder: Folder) -> None:
+    folder.write("events.csv", "entity,t,x,y\n")
+    assert folder.run("--partitions", "2", "--until", "9") == 0
+    assert folder.answers() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"box.json": {**BORDER, "reggion": 1}}, ["box.json", "/reggion", "did you mean 'region'"]),
+        ({"box.json": {**BORDER, "family": "bordr"}}, ["/family", "did you mean 'border'"]),
+        ({"box.json": {"region": BOX}}, ["'family' is missing"]),
+        ({"box.json": {**BORDER, "version": 2}}, ["/version"]),
+        ({"box.json": {**BORDER, "where": [["w", "=", 1]], "region": {"center": [0, 0], "radius": -1}}}, ["/where/0/0", "/region/radius"]),
+        ({"box.json": "{"}, ["box.json", "line 1"]),
+        ({"box.json": '{"family": "border", "family": "border"}'}, ["given twice"]),
+        ({"box.json": "[]"}, ["JSON object"]),
+        ({"feed.json": {**FEED, "crs": "flat"}}, ["feed.json", "/crs"]),
+        ({"events.csv": ""}, ["events.csv", "zero bytes"]),
+        ({"events.csv": "id,t\n1,1\n"}, ["events.csv", "--map entity="]),
+    ],
+)
+def test_a_refusal_ends_with_2_and_names_file_place_and_remedy(
+    folder: Folder, capsys: pytest.CaptureFixture[str], change: dict[str, Any], words: list[str]
+) -> None:
+    for name, content in change.items():
+        folder.write(name, content)
+    assert folder.run() == 2
+    said = capsys.readouterr().err
+    assert all(word in said for word in words), said
+    assert not (folder.path / "out.jsonl").exists()
+
+
+@pytest.mark.parametrize("extra", [["--map", "entity"], ["--map", "entty=a"], ["--map", "x=no"], ["--partitions", "0"], ["--arrival", "no"]])
+def test_options_that_cannot_be_meant_are_refused(folder: Folder, extra: list[str]) -> None:
+    assert folder.run(*extra) == 2
+
+
+def test_outputs_are_checked_before_the_work(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    assert folder.run(out="out.xlsx") == 2
+    assert folder.run(out="none/out.csv") == 2
+    assert folder.run(queries=("box.json", "box.json")) == 2
+    assert "named 'box' too" in capsys.readouterr().err
+
+
+def test_the_management_command_is_the_same_program(folder: Folder) -> None:
+    import subprocess
+    import sys
+
+    root = Path(backtest.__file__).resolve().parents[1]
+    command = ["--query", "box.json", "--feed", "feed.json", "--events", "events.csv", "--out", "out.jsonl"]
+    done = subprocess.run([sys.executable, root / "manage.py", "backtest", *command], cwd=folder.path, capture_output=True, text=True, check=False)
+    assert (done.returncode, folder.answers()) == (0, EXPECTED), done.stderr
+    folder.write("box.json", "{}")
+    refused = subprocess.run([sys.executable, root / "manage.py", "backtest", *command], cwd=folder.path, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "box.json" in refused.stderr

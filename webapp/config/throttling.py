@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
+from redis.exceptions import RedisError
 from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle, UserRateThrottle
 
@@ -12,13 +14,27 @@ if TYPE_CHECKING:
     from rest_framework.views import APIView
 
 
-class PerUser(UserRateThrottle):
+logger = logging.getLogger(__name__)
+
+
+class Lenient(SimpleRateThrottle):
+    """A limit that lets everything pass while the cache is away: Redis may be lost at any time."""
+
+    def allow_request(self, request: Request, view: APIView) -> bool:
+        try:
+            return bool(super().allow_request(request, view))
+        except RedisError as error:
+            logger.warning("requests are not counted: %s", error)
+            return True
+
+
+class PerUser(Lenient, UserRateThrottle):
     """All requests of one user together."""
 
     scope = "user"
 
 
-class PerAction(SimpleRateThrottle):
+class PerAction(Lenient):
     """Expensive actions of one user: a view names its rate in `throttle_action`."""
 
     def __init__(self) -> None:

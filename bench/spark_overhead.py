@@ -59,8 +59,8 @@ class Memory:
     def recall(self, keys: Sequence[QueryKey]) -> Sequence[RegisteredQuery]:
         return []
 
-    def record(self, checkpoint: int, batch: int, version: int) -> int:
-        return version
+    def record(self, checkpoint: int, batch: int, version: int) -> None:
+        return
 
     def commit(self, commit: Commit) -> bool:
         self.head = commit.head

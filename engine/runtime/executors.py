@@ -186,9 +186,9 @@ class ExecutorsEvaluator:
     def _store(self, local: Evaluator) -> None:
         following = uuid.uuid4().hex
         (self.folder / following).mkdir(parents=True)
-        for stage, parts in (("keyed", local._keyed), ("relational", local._relational)):
-            for p, part in enumerate(parts):
-                _write(self.folder / following / f"{stage}-{p}", part.dump())
+        for p, (keyed, relational) in enumerate(zip(local._keyed, local._relational, strict=True)):
+            _write(self.folder / following / f"keyed-{p}", keyed.dump())
+            _write(self.folder / following / f"relational-{p}", relational.dump())
         self.state = following
         self.position, self.last_t, self._reached = local.position, local.last_t, local._reached
 
@@ -250,7 +250,8 @@ class ExecutorsProcessor(FeedProcessor):
         if first != position + 1 or last - first + 1 != count:
             # Rows that Spark has not listed yet, or twice: the driver puts them in order.
             return super()._evaluate(delivered)
-        return [self.evaluator.process_frame(new, last, max(value for value in (newest, clock) if value is not None))]
+        evaluator: Any = self.evaluator
+        return [evaluator.process_frame(new, last, max(value for value in (newest, clock) if value is not None))]
 
 
 class _Work:

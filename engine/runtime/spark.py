@@ -18,7 +18,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from engine.model.batch import CLOCK, ENTITY, EVENT, SEQ, TIME, TIME_END, X, Y
 from engine.model.feed import ColumnType, Feed
@@ -123,6 +123,8 @@ class FeedStream:
         """Goes on where the checkpoint is, or with an empty one: then all live files are read again, stored rows left out."""
         if new_generation or self.generation == 0:
             self.generation = max(self.generation, self.processor.head.checkpoint) + 1
+            # A start that died before its first batch was stored, or a removed feed of this name, may have left one.
+            shutil.rmtree(self.folder / f"spark-{self.generation}", ignore_errors=True)
         self._first_batch = self.processor.batches
         for path in self.folder.glob("spark-*"):
             if path.name != f"spark-{self.generation}":

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import psutil
 from django.conf import settings
@@ -51,7 +52,7 @@ class JobFailed(RuntimeError):
 class FeedRun:
     """One feed of the job: its processor, its stream, and the thread that follows its queries."""
 
-    def __init__(self, feed: Feed, epoch: int, spark: object) -> None:
+    def __init__(self, feed: Feed, epoch: int, spark: Any) -> None:
         folder = Path(settings.CHECKPOINT_ROOT) / feed.name
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         log = EventLog(settings.EVENT_LOG_ROOT, feed.name)
@@ -172,7 +173,7 @@ class JobDriver:
                     run.stop()
                 spark.stop()
 
-    def _open_new_feeds(self, job: Job, spark: object) -> None:
+    def _open_new_feeds(self, job: Job, spark: Any) -> None:
         """Starts the streams of feeds that were added, ends those of feeds that were deleted."""
         services.feed_heads_ensure()
         heads = {head.feed_id: head for head in FeedHead.objects.filter(job=job).select_related("feed").order_by("feed__name")}

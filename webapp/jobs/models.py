@@ -118,7 +118,7 @@ class FeedHead(models.Model):
 
 
 class BatchRecord(models.Model):
-    """The query version chosen for a batch before it was processed, so that a replay takes the same one."""
+    """The query version that a batch was evaluated under, written before: of its last attempt, the only one that left anything behind."""
 
     feed = models.ForeignKey(Feed, models.CASCADE, related_name="+")
     checkpoint = models.PositiveIntegerField()

@@ -64,16 +64,19 @@ class FeedStore:
         # Regions were put in their place when the version was made, so none has to be looked up.
         return RegisteredQuery(str(row.query_id), row.version, check(row.specification, self._engine_feed, {}))
 
-    def record(self, checkpoint: int, batch: int, version: int) -> int:
-        def insert_or_read() -> int:
-            row, _ = BatchRecord.objects.get_or_create(
-                feed=self.feed, checkpoint=checkpoint, batch=batch, defaults={"query_version": version}
+    def record(self, checkpoint: int, batch: int, version: int) -> None:
+        def write() -> None:
+            BatchRecord.objects.bulk_create(
+                [BatchRecord(feed=self.feed, checkpoint=checkpoint, batch=batch, query_version=version)],
+                update_conflicts=True,
+                unique_fields=["feed", "checkpoint", "batch"],
+                update_fields=["query_version", "recorded_at"],
             )
             if batch % RECORDS_KEPT == 0:
-                BatchRecord.objects.filter(feed=self.feed, checkpoint__lte=checkpoint, batch__lt=batch - RECORDS_KEPT).delete()
-            return row.query_version
+                BatchRecord.objects.filter(feed=self.feed, checkpoint__lt=checkpoint).delete()
+                BatchRecord.objects.filter(feed=self.feed, checkpoint=checkpoint, batch__lt=batch - RECORDS_KEPT).delete()
 
-        return sink.patiently(insert_or_read)
+        sink.patiently(write)
 
     def commit(self, commit: Commit) -> bool:
         head = commit.head

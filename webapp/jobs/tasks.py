@@ -13,14 +13,14 @@ from webapp.jobs.reconciler import reconcile as reconcile_jobs
 from webapp.jobs.services import job_events_expire
 
 
-@shared_task(ignore_result=True, soft_time_limit=40, time_limit=50)
+@shared_task(soft_time_limit=40, time_limit=50)  # type: ignore[untyped-decorator]
 def reconcile() -> None:
     """One round of `webapp.jobs.reconciler`. A message that is lost or doubled does no harm: the next one does the same."""
     close_old_connections()
     reconcile_jobs(owner=f"{processes.hostname()}:{os.getppid()}")
 
 
-@shared_task(ignore_result=True)
+@shared_task  # type: ignore[untyped-decorator]
 def expire() -> None:
     """Deletes what is too old."""
     close_old_connections()

@@ -34,7 +34,7 @@ def latest(feed: str) -> dict[str, Any]:
         return dict(NOTHING)
     try:
         with connection:
-            content = connection.get(PREFIX + feed)
+            content: Any = connection.get(PREFIX + feed)
     except redis.RedisError:
         return dict(NOTHING)
     return dict(NOTHING) if content is None else json.loads(zlib.decompress(content))

@@ -77,8 +77,8 @@ class Memory:
     def recall(self, keys: Sequence[QueryKey]) -> Sequence[RegisteredQuery]:
         return [query for key in keys for query in QUERIES if query.key == key]
 
-    def record(self, checkpoint: int, batch: int, version: int) -> int:
-        return self.records.setdefault((checkpoint, batch), version)
+    def record(self, checkpoint: int, batch: int, version: int) -> None:
+        self.records[checkpoint, batch] = version
 
     def commit(self, commit: Commit) -> bool:
         self.fail("store.lost")
@@ -157,6 +157,12 @@ class Life:
                 return
             except Crash:
                 self.job = self.begin()
+                if self.chance.random() < 0.5:
+                    # Queries that changed meanwhile may join before the batch is done again.
+                    self.store.wanted = QUERIES[: max(len(self.store.wanted), 2)]
+                    self.store.number += 1
+                    self.armed = {}
+                    self.job.follow()
         raise AssertionError("it crashes for ever")
 
     def run_batch(self) -> None:

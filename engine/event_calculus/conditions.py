@@ -43,32 +43,33 @@ class World:
     events: dict[Indicator, Table] = field(default_factory=dict)
     facts: dict[Indicator, Table] = field(default_factory=dict)
     max_rows: int = 20_000_000
-    rows_seen: int = 0
 
 
 def satisfy(world: World, rows: Rows, body: Iterable[Literal]) -> Rows:
-    """`rows` extended by all ways to satisfy `body`, which is ordered."""
+    """`rows` extended by all ways to satisfy `body`, which is ordered; without columns when there is none."""
     for literal in body:
-        if rows.n == 0 and not isinstance(literal, Happens | Edge | HoldsAt | Fact | Assignment | Comparison):
-            continue
         rows = _satisfy_one(world, rows, literal)
-        world.rows_seen += rows.n
+        if rows.n == 0:
+            return _NO_ROWS
     return rows
+
+
+_NO_ROWS = Rows(0, {}, {})
 
 
 def _satisfy_one(world: World, rows: Rows, literal: Literal) -> Rows:
     if isinstance(literal, Happens):
         table = world.events.get(literal.indicator)
-        return match(world, rows, table if table is not None else _no_table(len(literal.arguments)), literal.arguments, literal.time)
+        return _NO_ROWS if table is None else match(world, rows, table, literal.arguments, literal.time)
     if isinstance(literal, Edge):
         tables = [edge_points(world, table, literal.kind) for table in world.fluents(literal.fluent)]
-        return _stacked([match(world, rows, table, literal.fluent.terms, literal.time) for table in tables], rows, literal.fluent.terms, literal.time)
+        return _stacked([match(world, rows, table, literal.fluent.terms, literal.time) for table in tables])
     if isinstance(literal, HoldsAt):
         found = [_holding(world, rows, table, literal) for table in world.fluents(literal.fluent)]
-        return _stacked(found, rows, literal.fluent.terms, literal.time)
+        return _stacked(found)
     if isinstance(literal, Fact):
         table = world.facts.get(literal.indicator)
-        return match(world, rows, table if table is not None else _no_table(len(literal.arguments)), literal.arguments, None)
+        return _NO_ROWS if table is None else match(world, rows, table, literal.arguments, None)
     if isinstance(literal, Comparison):
         return _compared(world, rows, literal)
     if isinstance(literal, Assignment):
@@ -76,21 +77,11 @@ def _satisfy_one(world: World, rows: Rows, literal: Literal) -> Rows:
     return _without(world, rows, literal)
 
 
-def _no_table(width: int) -> Table:
-    return Table(tuple(np.empty(0, np.int64) for _ in range(width)), (SYMBOL,) * width, 0, np.empty(0, np.int64))
-
-
-def _stacked(found: list[Rows], rows: Rows, terms: Sequence[Term], time: str) -> Rows:
+def _stacked(found: list[Rows]) -> Rows:
     """The rows of all tables of one pattern together."""
     full = [part for part in found if part.n]
-    if len(full) == 1:
-        return full[0]
-    if not full:
-        if found:
-            return found[0]
-        kinds = {**rows.kinds, **{term.name: SYMBOL for term in terms if isinstance(term, Variable) and term.name not in rows.kinds}}
-        kinds.setdefault(time, TIME)
-        return Rows(0, {name: np.empty(0, np.float64 if kind == NUMBER else np.int64) for name, kind in kinds.items()}, kinds)
+    if len(full) < 2:
+        return full[0] if full else _NO_ROWS
     columns = {name: np.concatenate([part.columns[name] for part in full]) for name in full[0].columns}
     return Rows(sum(part.n for part in full), columns, full[0].kinds)
 
@@ -100,6 +91,8 @@ def _stacked(found: list[Rows], rows: Rows, terms: Sequence[Term], time: str) ->
 
 def match(world: World, rows: Rows, table: Table, terms: Sequence[Term], time: str | None) -> Rows:
     """Natural join of `rows` with `table`, whose columns are named by `terms` and its times by `time`."""
+    if rows.n == 0 or table.n == 0:
+        return _NO_ROWS
     kept: Ints | None = None
     keys: list[tuple[Column, Column]] = []
     new: list[tuple[str, Column, str]] = []
@@ -124,6 +117,8 @@ def match(world: World, rows: Rows, table: Table, terms: Sequence[Term], time: s
 
 def _joined(world: World, rows: Rows, n: int, kept: Ints | None, keys: list[tuple[Column, Column]], new: list[tuple[str, Column, str]]) -> Rows:
     left, right = join(rows.n, n, kept, keys, world.max_rows)
+    if not len(left):
+        return _NO_ROWS
     columns = {name: column[left] for name, column in rows.columns.items()}
     kinds = dict(rows.kinds)
     for name, column, kind in new:
@@ -202,12 +197,16 @@ def edge_points(world: World, table: FluentTable, kind: str) -> Table:
 
 
 def _holding(world: World, rows: Rows, table: FluentTable, literal: HoldsAt) -> Rows:
+    if table.n == 0:
+        return _NO_ROWS
     row_number = "#list"
     relation = Table((*table.keys, np.arange(table.n)), (SYMBOL,) * (len(table.keys) + 1), table.n)
     found = match(world, rows, relation, (*literal.fluent.terms, Variable(row_number, literal.place)), None)
-    picked = found.columns.pop(row_number, np.empty(0, np.int64))
-    found.kinds.pop(row_number, None)
-    return found.take(holds(table.lists, picked, found.columns[literal.time])) if found.n else found
+    if found.n == 0:
+        return found
+    picked = found.columns.pop(row_number)
+    found.kinds.pop(row_number)
+    return found.take(holds(table.lists, picked, found.columns[literal.time]))
 
 
 def _without(world: World, rows: Rows, negation: Negation) -> Rows:

@@ -193,7 +193,7 @@ class Evaluation:
         parts = [self._ground(rows, terms, rule) for rule in rules if len(rule.terms) == len(terms)]
         parts = [part for part in parts if part.n]
         if not parts:
-            return rows.take(np.empty(0, np.int64)) if all(rows.bound(term) for term in terms) else Rows(0, {}, {})
+            return Rows(0, {}, {})
         if len(parts) == 1:
             return parts[0]
         columns = {column: np.concatenate([part.columns[column] for part in parts]) for column in parts[0].columns}
@@ -221,6 +221,9 @@ class Evaluation:
         if known is not None and known[0] == signature:
             return known[1]
         rows = satisfy(self.world, one_row(), rule.body)
+        if rows.n == 0:
+            self.groundings[body] = (signature, none := tuple(np.empty(0, np.int64) for _ in rule.terms))
+            return none
         columns = tuple(self._column(rows, term) for term in rule.terms)
         _, first, _ = distinct_rows(columns, rows.n)
         keys = tuple(column[first] for column in columns)
@@ -238,6 +241,8 @@ class Evaluation:
             else:
                 inner = inner.take(column == self._column(inner, declared))
         inner = satisfy(self.world, inner, rule.body)
+        if inner.n == 0:
+            return inner
         found = rows.take(inner.columns["#row"])
         for given, declared in zip(terms, rule.terms, strict=True):
             if isinstance(given, Variable) and given.name not in found.columns:
@@ -388,6 +393,8 @@ class Evaluation:
         for table in tables:
             relation = Table((*table.keys, np.arange(table.n)), (SYMBOL,) * (len(table.keys) + 1), table.n)
             found = match(self.world, numbered, relation, (*pattern.terms, Variable("#list", pattern.place)), None)
+            if found.n == 0:
+                continue
             part = gather(table.lists, found.columns["#list"], first)
             owners.append(found.columns["#row"][part.owners()])
             s.append(part.s)
@@ -566,6 +573,9 @@ class _Points:
     def table(self, carry: SimpleCarry | None) -> tuple[FluentTable, SimpleCarry]:
         evaluation = self.evaluation
         bounds, world = evaluation.bounds, evaluation.world
+        if not self.exact and carry is None and not bounds.initial:
+            nothing = tuple(np.empty(0, np.int64) for _ in range(self.node.arity))
+            return no_fluent(self.node.arity + 1), SimpleCarry(nothing, np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 0), np.int64))
         deadlines = evaluation.plan.deadlines.get(self.node, ())
         keys, groups = self._groups(carry)
         n = len(groups)

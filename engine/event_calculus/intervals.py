@@ -34,11 +34,11 @@ class Intervals(NamedTuple):
 
     @property
     def counts(self) -> Ints:
-        return np.diff(self.ptr)
+        return self.ptr[1:] - self.ptr[:-1]
 
     def owners(self) -> Ints:
         """For each interval the number of its list."""
-        return np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))
+        return np.repeat(np.arange(len(self.ptr) - 1), self.ptr[1:] - self.ptr[:-1])
 
     def check(self) -> None:
         owners = self.owners()

@@ -308,6 +308,10 @@ class Windows:
         if not found:
             return
         for grounding in self.plan.domain_groundings:
+            name = grounding.name.lstrip("=")
+            indicator = (name, len(grounding.terms) - (name != grounding.name))
+            if indicator not in counted and f"{name}/{indicator[1]}" not in state.answers:
+                continue
             literals = [literal for literal in grounding.body if isinstance(literal, Fact) and literal.indicator in found]
             if not literals:
                 continue

@@ -1,11 +1,10 @@
 """BMQ-Processor and RTMQ against what they are compared with: figures 10 to 19 of [BMQ] with its parameters, and our own targets.
 
-    python bench/border.py [--only 1d,2d,polygons,dimensions,timers,transitions,operator,evaluator] [--share 1.0] [--json FILE]
+    python -m bench.border [--only 1d,2d,polygons,dimensions,timers,transitions,operator,evaluator] [--share 1.0] [--json FILE]
 
 Every method is compiled (or is a bulk call into GEOS), warmed up, and its answers are compared with ours before any time is printed.
 Times are processor times of one thread, medians of interleaved runs, in nanoseconds a tuple. `--share` scales the number of tuples.
-Kernel rows measure the
-index alone; `operator` and `evaluator` rows the whole way from Arrow rows to answer rows, without Spark.
+Kernel rows measure the index alone; `operator` and `evaluator` rows the whole way from Arrow rows to answer rows, without Spark.
 """
 
 from __future__ import annotations

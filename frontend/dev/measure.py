@@ -15,7 +15,7 @@ FRAMES = """async (count) => {
 }"""
 
 
-def drawn(page: Page, act: object, times: int = 30) -> dict[str, list[float]]:
+def drawn(page: Page, act: object, times: int = 12) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {name: [] for name in LAYERS}
     for step in range(times):
         act(step)
@@ -26,7 +26,7 @@ def drawn(page: Page, act: object, times: int = 30) -> dict[str, list[float]]:
 
 
 def tell(what: str, found: dict[str, list[float]]) -> None:
-    print(what, {name: f"median {statistics.median(values):.1f} ms, worst {max(values):.1f} ms" for name, values in found.items()})
+    print(what, {name: f"median {statistics.median(values):.1f} ms, worst {max(values):.1f} ms" for name, values in found.items()}, flush=True)
 
 
 with sync_playwright() as playwright:

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from tests.crash.world import World
 
 ARGUMENTS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync"
 ]  # fmt: skip
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-PASSWORD = "watches over the yard"  # noqa: S105
+PASSWORD = "watches over the yard"
 PATIENCE_MS = 60_000
 
 
@@ -79,7 +80,7 @@ class Site:
 
     def _answers(self) -> bool:
         try:
-            with urllib.request.urlopen(self.address + "/healthz", timeout=2) as answer:  # noqa: S310
+            with urllib.request.urlopen(self.address + "/healthz", timeout=2) as answer:
                 return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
             return False

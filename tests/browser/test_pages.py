@@ -1,4 +1,4 @@
-"""Every page, in both themes and two widths: no error in the console (the content security policy would speak there), nothing wider than the window."""
+"""Every page in both themes and two widths: no error in the console (the content security policy speaks there), nothing wider than the window."""
 
 from __future__ import annotations
 

@@ -21,6 +21,8 @@ class RegionsPage {
   private current: RegionRow | null = null;
   /** The region on the map when it differs from the stored one, or is new. */
   private draft: Geometry | null = null;
+  /** The region whose card is open: its id, or "new". */
+  private shownFor = "";
   private readonly search = h("input", { class: "input", type: "search", placeholder: "Search regions", "aria-label": "Search regions" });
   private readonly list = h("ul", { class: "region-list" });
   private readonly card = h("div", { class: "region-card" });
@@ -96,8 +98,13 @@ class RegionsPage {
     this.card.hidden = geometry === null;
     if (geometry === null) return;
     const row = this.current;
-    const nameField = h("input", { class: "input", id: "region-name", maxlength: 100, value: row?.name ?? "", placeholder: "harbour entrance", disabled: row?.editable === false });
-    const tagField = h("input", { class: "input", id: "region-tags", value: row?.tags.join(", ") ?? "", placeholder: "port, protected", disabled: row?.editable === false });
+    // What was typed stays when the shape changes under it.
+    const key = row?.id ?? "new";
+    const typed = (id: string): string | undefined => (this.shownFor === key ? this.card.querySelector<HTMLInputElement>(`#${id}`)?.value : undefined);
+    const isOpen = this.shownFor === key && this.card.querySelector("details")?.open === true;
+    const nameField = h("input", { class: "input", id: "region-name", maxlength: 100, value: typed("region-name") ?? row?.name ?? "", placeholder: "harbour entrance", disabled: row?.editable === false });
+    const tagField = h("input", { class: "input", id: "region-tags", value: typed("region-tags") ?? row?.tags.join(", ") ?? "", placeholder: "port, protected", disabled: row?.editable === false });
+    this.shownFor = key;
     this.table.show(geometry);
     const usedBy = row?.used_by ?? [];
     replace(
@@ -105,12 +112,12 @@ class RegionsPage {
       h("div", { class: "row spread" }, h("h2", {}, row === null ? "New region" : row.name), h("span", { class: "small faint" }, describe(geometry, this.feed.crs === "geographic"))),
       h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "region-name" }, "Name"), nameField),
       h("div", { class: "field", "data-pointer": "/tags" }, h("label", { for: "region-tags" }, "Tags"), tagField),
-      h("details", { class: "coordinates", "data-pointer": "/geometry" }, h("summary", {}, "Corners as numbers"), this.table.element),
+      h("details", { class: "coordinates", open: isOpen, "data-pointer": "/geometry" }, h("summary", {}, "Corners as numbers"), this.table.element),
       usedBy.length === 0 ? null : h("div", { class: "small" }, h("div", { class: "section-title" }, "Used by"), h("ul", { class: "stack-tight" }, ...usedBy.map((one) => h("li", {}, h("a", { href: `/queries/${one.id}` }, one.name)))), h("p", { class: "hint" }, "Saving another shape makes new versions of these queries.")),
       h(
         "div",
         { class: "row row-wrap" },
-        row?.editable === false ? null : button("Save", { icon: "save", kind: "button-primary", onClick: () => void this.save(nameField.value, tagField.value, geometry) }),
+        row?.editable === false ? null : button("Save", { icon: "save", kind: "button-primary", onClick: () => void this.save(nameField.value, tagField.value, this.draft ?? geometry) }),
         row === null ? null : linkButton("Query on it", address("/queries/new", { feed: this.feed.name, region: row.name }), "plus"),
         row === null || !row.editable ? null : button("Delete", { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => void this.remove(row) }),
         row === null ? button("Discard", { kind: "button-quiet", onClick: () => this.select(null) }) : null,

@@ -27,6 +27,7 @@ export interface FormHandlers {
 export class QueryFormView {
   readonly element = h("div");
   private readonly table: CoordinateTableView;
+  private readonly state = h("div", { role: "status" });
 
   constructor(
     readonly entries: QueryEntries,
@@ -44,6 +45,7 @@ export class QueryFormView {
   private set(change: Partial<QueryEntries>, redraw = true): void {
     Object.assign(this.entries, change);
     if (redraw) this.render();
+    else this.showState();
     this.handlers.onChange();
   }
 
@@ -84,26 +86,33 @@ export class QueryFormView {
     const options = this.regions.map((row) => h("option", { value: row.name, selected: row.name === reference }, row.name));
     const select = h("select", { class: "select", id: "stored-region", "aria-label": "Stored region" }, h("option", { value: "" }, this.regions.length === 0 ? "No stored regions yet" : "Choose a stored region"), ...options);
     select.addEventListener("change", () => this.set({ reference: select.value === "" ? null : select.value, geometry: null }));
-    const isGeographic = this.feed.crs === "geographic";
-    const state =
-      reference !== null
-        ? h("p", { class: "row small" }, icon("link"), h("span", {}, "Uses the stored region ", h("strong", {}, reference), ". Changing it there changes it here."))
-        : geometry !== null
-          ? h("p", { class: "row small" }, icon("check"), h("span", {}, describe(geometry, isGeographic)))
-          : h("p", { class: "row small muted" }, icon("pencil"), h("span", {}, "Draw it on the map, choose a stored one, or bring a file."));
+    this.showState();
     this.table.show(reference === null ? geometry : null);
     const details = h("details", { class: "coordinates", open: isOpen }, h("summary", {}, "Corners as numbers"), this.table.element);
     const segments = h("input", { type: "checkbox", checked: this.entries.segments, onChange: () => this.set({ segments: segments.checked }, false) });
     return h(
       "div",
       { class: "stack", "data-pointer": "/region" },
-      state,
+      this.state,
       h("div", { class: "row" }, h("div", { class: "grow" }, select), fileButton("Import", ".geojson,.json,.kml,.gpx,.gpkg,.csv", this.handlers.onImport)),
       reference === null ? details : null,
       this.entries.family === "border"
         ? h("label", { class: "check", "data-pointer": "/segments" }, segments, h("span", {}, "Also count a straight move that only touches or crosses the region between two positions"))
         : null,
     );
+  }
+
+  /** Where the region comes from and what it is: said anew at each change, without touching the fields below it. */
+  private showState(): void {
+    const { reference, geometry } = this.entries;
+    const isGeographic = this.feed.crs === "geographic";
+    const line =
+      reference !== null
+        ? h("p", { class: "row small" }, icon("link"), h("span", {}, "Uses the stored region ", h("strong", {}, reference), ". Changing it there changes it here."))
+        : geometry !== null
+          ? h("p", { class: "row small" }, icon("check"), h("span", {}, describe(geometry, isGeographic)))
+          : h("p", { class: "row small muted" }, icon("pencil"), h("span", {}, "Draw it on the map, choose a stored one, or bring a file."));
+    replace(this.state, line);
   }
 
   private emptyRange(): RangeEntry {

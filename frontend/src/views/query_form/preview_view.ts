@@ -2,7 +2,7 @@
 
 import { IntervalsData, type Interval } from "../../data/intervals_data";
 import { detection, type Detection, type Feed } from "../../data/shapes";
-import { post } from "../../lib/api";
+import { ApiError, post, reason } from "../../lib/api";
 import { button, empty, h, icon, replace } from "../../lib/dom";
 import { boolean, list, number, otherwise, record } from "../../lib/parse";
 import { formatNumber, formatSpan, type Zone } from "../../lib/time";
@@ -56,8 +56,9 @@ export class PreviewView {
       this.show(await post("queries/preview", { feed: this.feed.name, specification: this.handlers.specification(), minutes: Number(this.minutes.value) }, preview, request.signal));
     } catch (error) {
       if (request.signal.aborted) return;
-      replace(this.result, empty("circle-alert", "No preview", "The query is not complete or not right yet: see the marked fields."));
-      this.handlers.onFaults(error);
+      const isRefused = error instanceof ApiError && error.status === 400;
+      replace(this.result, empty("circle-alert", "No preview", isRefused ? "The query is not complete or not right yet: see the marked fields." : reason(error)));
+      if (isRefused) this.handlers.onFaults(error);
     } finally {
       this.run.disabled = false;
     }

@@ -1,4 +1,4 @@
-"""How much of what Spark can deliver the operators leave: `python bench/spark_overhead.py [--rows 5000000] [--regions 1000] [--placement driver]`.
+"""How much of what Spark can deliver the operators leave: `python -m bench.spark_overhead [--rows 5000000] [--regions 1000] [--placement driver]`.
 
 The same stream over the same files twice: once with an operator that does nothing, once with border queries on REGIONS rectangles. Prints
 rows/s of both (the first batch left out) and their ratio.

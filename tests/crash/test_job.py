@@ -23,7 +23,7 @@ DEADLY = ["batch.after_evaluate", "snapshot.before_rename", "sink.before_commit"
 
 
 def ended(world: World) -> None:
-    world.children[-1].wait(20)
+    world.wait(lambda: world.children[-1].poll() is not None, 40, "the job ends")
     world.wait(world.no_process_left, 10, "no process of the job left")
 
 
@@ -47,8 +47,8 @@ def test_the_jvm_killed_ends_the_job_and_the_next_start_goes_on(world: World) ->
     world.wait_caught_up(60)
     jvm_of(job.pid).kill()
     world.append()
-    assert job.wait(20) == 1
     ended(world)
+    assert job.returncode == 1
     world.start_job()
     world.wait_caught_up()
     world.check()
@@ -66,7 +66,8 @@ def test_a_stopped_job_that_wakes_up_after_another_took_over_writes_nothing(worl
     world.wait_caught_up()
     before = FeedHead.objects.values().get()
     os.killpg(zombie.pid, signal.SIGCONT)
-    assert zombie.wait(30) == 3
+    world.wait(lambda: zombie.poll() is not None, 30, "the zombie ends")
+    assert zombie.returncode == 3
     assert FeedHead.objects.values("last_seq", "commits", "epoch").get() == {name: before[name] for name in ("last_seq", "commits", "epoch")}
     world.append()
     world.wait_caught_up()

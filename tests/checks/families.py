@@ -28,4 +28,17 @@ def border() -> st.SearchStrategy[World]:
     return worlds()
 
 
-WORLDS = {"echo": echo, "border": border}
+def motion() -> st.SearchStrategy[World]:
+    from tests.checks.motion import worlds
+
+    return worlds()
+
+
+def calculus() -> st.SearchStrategy[World]:
+    from tests.checks.calculus import worlds
+
+    return worlds()
+
+
+WORLDS = {"echo": echo, "border": border, "motion": motion, "calculus": calculus}
+"""By the first family of the operator."""

@@ -159,3 +159,16 @@ def test_counters_say_how_many_events_are_kept(world: World, chance: random.Rand
     for batch in cut(world.stamped(), chance):
         evaluator.process(batch)
     assert all(work["events_kept"] >= 0 for work in evaluator.counters().values())
+
+
+def test_worlds_hold_answers(family: str) -> None:
+    """So that no check compares nothing with nothing."""
+    found: list[int] = []
+
+    @settings(max_examples=40)
+    @given(data=st.data())
+    def look(data: st.DataObject) -> None:
+        found.append(answer(data.draw(WORLDS[family]())).total())
+
+    look()
+    assert sum(count > 0 for count in found) >= len(found) // 4

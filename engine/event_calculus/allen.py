@@ -9,18 +9,15 @@ says what is made of the taken ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
-from numba import njit
 
 from engine.event_calculus.builtins import ALLEN
+from engine.event_calculus.compiled import jit
 from engine.event_calculus.intervals import INF, Bools, Intervals, Ints, intersect, keep, subtract, union
 
-_jit: Any = njit(cache=True, nogil=True)
 
-
-@_jit
+@jit
 def _related(relation: int, s1: int, e1: int, s2: int, e2: int, tick: int) -> bool:
     if relation == 1:
         return e1 != INF and e1 - tick == s2 and s1 != s2
@@ -35,7 +32,7 @@ def _related(relation: int, s1: int, e1: int, s2: int, e2: int, tick: int) -> bo
     return s1 == s2 and e1 == e2
 
 
-@_jit
+@jit
 def _taken(relation: int, pa: Ints, sa: Ints, ea: Ints, pb: Ints, sb: Ints, eb: Ints, tick: int) -> tuple[Bools, Bools]:
     source, target = np.zeros(len(sa), np.bool_), np.zeros(len(sb), np.bool_)
     for i in range(len(pa) - 1):

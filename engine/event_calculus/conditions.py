@@ -228,9 +228,9 @@ def _without(world: World, rows: Rows, negation: Negation) -> Rows:
 def _compared(world: World, rows: Rows, comparison: Comparison) -> Rows:
     operator, left, right = comparison.operator, comparison.left, comparison.right
     if operator in builtins.NUMERIC_COMPARISONS:
-        a, b = number(world, rows, left), number(world, rows, right)
         with np.errstate(invalid="ignore"):
-            return rows.take(np.broadcast_to(_NUMERIC[operator](a, b), (rows.n,)))
+            holding = _NUMERIC[operator](number(world, rows, left), number(world, rows, right))
+        return rows.take(np.broadcast_to(holding, (rows.n,)))
     if operator == "=":
         for new, old in ((left, right), (right, left)):
             if isinstance(new, Variable) and new.name not in rows.columns:
@@ -273,7 +273,8 @@ def _value(world: World, rows: Rows, term: Term) -> tuple[Column, str]:
 def _assigned(world: World, rows: Rows, assignment: Assignment) -> Rows:
     values = np.broadcast_to(number(world, rows, assignment.expression), (rows.n,)).astype(np.float64)
     if assignment.variable in rows.columns:
-        return rows.take(number(world, rows, Variable(assignment.variable, assignment.place)) == values)
+        known = number(world, rows, Variable(assignment.variable, assignment.place))
+        return rows.take(np.equal(known, values))
     return Rows(rows.n, {**rows.columns, assignment.variable: values}, {**rows.kinds, assignment.variable: NUMBER})
 
 

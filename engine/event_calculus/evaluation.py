@@ -16,7 +16,19 @@ from engine.event_calculus.allen import allen
 from engine.event_calculus.candidates import REMEMBERED
 from engine.event_calculus.conditions import World, as_symbols, distance_m, join, match, number, satisfy
 from engine.event_calculus.intervals import (
-    INF, Bools, Intervals, Ints, always, amalgamate, empty, gather, intersect, keep, longer_than, subtract, union,
+    INF,
+    Bools,
+    Intervals,
+    Ints,
+    always,
+    amalgamate,
+    empty,
+    gather,
+    intersect,
+    keep,
+    longer_than,
+    subtract,
+    union,
 )  # fmt: skip
 from engine.event_calculus.keys import locate, packed
 from engine.event_calculus.levels import Node
@@ -119,7 +131,9 @@ class Evaluation:
         """
         for node in component:
             if node.kind == "event":
-                self.world.events[node.name, node.arity] = Table(tuple(np.empty(0, np.int64) for _ in range(node.arity)), (SYMBOL,) * node.arity, 0, np.empty(0, np.int64))
+                self.world.events[node.name, node.arity] = Table(
+                    tuple(np.empty(0, np.int64) for _ in range(node.arity)), (SYMBOL,) * node.arity, 0, np.empty(0, np.int64)
+                )
             else:
                 self.fluents[node] = no_fluent(node.arity + 1)
         before: list[bytes] = []
@@ -185,10 +199,10 @@ class Evaluation:
         if all(rows.bound(term) for term in terms):
             allowed = [self._allowed(rule) for rule in rules if len(rule.terms) == len(terms)]
             if all(keys is not None for keys in allowed):
-                columns = [self._column(rows, term) for term in terms]
+                given = [self._column(rows, term) for term in terms]
                 kept = np.zeros(rows.n, np.bool_)
                 for keys in allowed:
-                    kept |= locate(keys or (), columns) >= 0
+                    kept |= locate(keys or (), given) >= 0
                 return rows if kept.all() else rows.take(kept)
         parts = [self._ground(rows, terms, rule) for rule in rules if len(rule.terms) == len(terms)]
         parts = [part for part in parts if part.n]
@@ -580,14 +594,31 @@ class _Points:
         keys, groups = self._groups(carry)
         n = len(groups)
         owner, t, value, code_kind = self._applied(keys, n)
-        values = _Values(np.concatenate((value[code_kind != 2], *( [carry.value[carry.value >= 0]] if carry is not None else []), *(v for _, v in self._initially()), self._deadline_values(deadlines))))
+        values = _Values(
+            np.concatenate(
+                (
+                    value[code_kind != 2],
+                    *([carry.value[carry.value >= 0]] if carry is not None else []),
+                    *(v for _, v in self._initially()),
+                    self._deadline_values(deadlines),
+                )
+            )
+        )
         code = np.where(code_kind == 2, inertia.ANY_VALUE, values.local(value))
         code = np.where(code_kind == 1, -1 - code, code)
         order = np.lexsort((t, owner))
         owner, t, code = owner[order], t[order], code[order]
         ptr = np.searchsorted(owner, np.arange(n + 1))
         state = self._state(keys, n, carry, values, deadlines)
-        table = np.array([[values.one(self._code(d.before)) for d in deadlines], [values.one(self._code(d.after)) for d in deadlines], [d.delay for d in deadlines], [int(d.extends) for d in deadlines]], np.int64).reshape(4, len(deadlines))
+        table = np.array(
+            [
+                [values.one(self._code(d.before)) for d in deadlines],
+                [values.one(self._code(d.after)) for d in deadlines],
+                [d.delay for d in deadlines],
+                [int(d.extends) for d in deadlines],
+            ],
+            np.int64,
+        ).reshape(4, len(deadlines))
         runs = inertia.inertia(ptr, t, code, state, table, tick=world.tick, query_time=bounds.query_time, snapshot=bounds.next_low)
         return self._stated(keys, runs, values), self._carried(keys, runs.carry, values)
 

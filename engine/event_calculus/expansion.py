@@ -85,7 +85,9 @@ class Expander:
             return [(Compound(">", (value, low), literal.place), Compound("<", (value, high), literal.place))]
         if isinstance(literal, Compound) and literal.indicator in self._clauses:
             if depth >= MAX_EXPANSION_DEPTH:
-                self._fault(literal.place, f"{literal.name}/{len(literal.arguments)} calls itself or is nested too deep; background rules cannot recurse")
+                self._fault(
+                    literal.place, f"{literal.name}/{len(literal.arguments)} calls itself or is nested too deep; background rules cannot recurse"
+                )
                 return [()]
             called: list[Body] = [(literal,)] if literal.indicator in self.facts else []
             for head, body in self._clauses[literal.indicator]:

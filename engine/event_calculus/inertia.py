@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from engine.event_calculus.compiled import jit
 from engine.event_calculus.intervals import INF, Ints
 
 ANY_VALUE = -(1 << 40)
@@ -34,10 +34,7 @@ class Runs(NamedTuple):
     carry: Carry
 
 
-_jit: Any = njit(cache=True, nogil=True)
-
-
-@_jit
+@jit
 def _inertia(
     ptr: Ints, t: Ints, code: Ints, run_value: Ints, run_start: Ints, run_due: Ints,
     before: Ints, after: Ints, delay: Ints, extends: Ints, tick: int, query_time: int, snapshot: int,
@@ -111,7 +108,7 @@ def _inertia(
     return out_group[:k], out_value[:k], out_s[:k], out_e[:k], kept_value, kept_start, kept_due
 
 
-@_jit
+@jit
 def _initiates(code: Ints, i: int, j: int, value: int) -> bool:
     for k in range(i, j):
         if code[k] == value:
@@ -119,7 +116,7 @@ def _initiates(code: Ints, i: int, j: int, value: int) -> bool:
     return False
 
 
-@_jit
+@jit
 def _terminates(code: Ints, i: int, j: int, value: int) -> bool:
     for k in range(i, j):
         if code[k] == -1 - value or code[k] == ANY_VALUE:
@@ -127,7 +124,7 @@ def _terminates(code: Ints, i: int, j: int, value: int) -> bool:
     return False
 
 
-@_jit
+@jit
 def _grown(array: Ints) -> Ints:
     larger = np.empty(2 * len(array), np.int64)
     larger[: len(array)] = array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,6 +109,3 @@ def _coordinate(rows: pa.RecordBatch, name: str, cache: dict[str, Column]) -> Co
         column = rows.column(name) if name in rows.schema.names else pa.nulls(rows.num_rows, pa.float64())
         cache[key] = np.asarray(pc.fill_null(column.cast(pa.float64()), float("nan")))
     return cache[key]
-
-
-__all__ = ["InputSpec", "Mapping", "default_columns", "read_rows"]

@@ -8,11 +8,12 @@ References: [dRTEC] table 1; research notes, kernels 6.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from engine.event_calculus.compiled import jit
 
 INF = 1 << 62
 """End of an open interval: greater than every time point, and INF + tick does not overflow."""
@@ -51,10 +52,7 @@ def empty(lists: int) -> Intervals:
     return Intervals(np.zeros(lists + 1, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-_jit: Any = njit(cache=True, nogil=True)
-
-
-@_jit
+@jit
 def _gather(ptr: Ints, s: Ints, e: Ints, picked: Ints, begin: int) -> tuple[Ints, Ints, Ints]:
     n = len(picked)
     total = 0
@@ -80,7 +78,7 @@ def gather(lists: Intervals, picked: Ints, begin: int) -> Intervals:
     return Intervals(*_gather(lists.ptr, lists.s, lists.e, picked, begin))
 
 
-@_jit
+@jit
 def _union(pa: Ints, sa: Ints, ea: Ints, pb: Ints, sb: Ints, eb: Ints) -> tuple[Ints, Ints, Ints]:
     n = len(pa) - 1
     ptr, s, e = np.empty(n + 1, np.int64), np.empty(len(sa) + len(sb), np.int64), np.empty(len(sa) + len(sb), np.int64)
@@ -110,7 +108,7 @@ def union(a: Intervals, b: Intervals) -> Intervals:
     return Intervals(*_union(*a, *b))
 
 
-@_jit
+@jit
 def _intersect(pa: Ints, sa: Ints, ea: Ints, pb: Ints, sb: Ints, eb: Ints) -> tuple[Ints, Ints, Ints]:
     n = len(pa) - 1
     ptr, s, e = np.empty(n + 1, np.int64), np.empty(len(sa) + len(sb), np.int64), np.empty(len(sa) + len(sb), np.int64)
@@ -136,7 +134,7 @@ def intersect(a: Intervals, b: Intervals) -> Intervals:
     return Intervals(*_intersect(*a, *b))
 
 
-@_jit
+@jit
 def _subtract(pa: Ints, sa: Ints, ea: Ints, pb: Ints, sb: Ints, eb: Ints) -> tuple[Ints, Ints, Ints]:
     n = len(pa) - 1
     ptr, s, e = np.empty(n + 1, np.int64), np.empty(len(sa) + len(sb), np.int64), np.empty(len(sa) + len(sb), np.int64)
@@ -179,7 +177,7 @@ def keep(lists: Intervals, kept: Bools) -> Intervals:
     return Intervals(before[lists.ptr], lists.s[kept], lists.e[kept])
 
 
-@_jit
+@jit
 def _amalgamate(owner: Ints, s: Ints, e: Ints, lists: int) -> tuple[Ints, Ints, Ints]:
     ptr, out_s, out_e = np.zeros(lists + 1, np.int64), np.empty(len(s), np.int64), np.empty(len(s), np.int64)
     k = 0
@@ -207,7 +205,7 @@ def amalgamate(owner: Ints, s: Ints, e: Ints, lists: int) -> Intervals:
     return Intervals(*_amalgamate(owner, s, e, lists))
 
 
-@_jit
+@jit
 def counting_order(owner: Ints, lists: int) -> tuple[Ints, Ints]:
     """Positions in order of owner, equal owners in their given order, and where each owner's begin: linear, no comparisons."""
     ptr = np.zeros(lists + 1, np.int64)
@@ -223,7 +221,7 @@ def counting_order(owner: Ints, lists: int) -> tuple[Ints, Ints]:
     return order, ptr
 
 
-@_jit
+@jit
 def _runs(ptr: Ints, t: Ints, tick: int, query_time: int) -> tuple[Ints, Ints, Ints]:
     n = len(ptr) - 1
     out_ptr, s, e = np.empty(n + 1, np.int64), np.empty(len(t), np.int64), np.empty(len(t), np.int64)
@@ -249,7 +247,7 @@ def runs(ptr: Ints, t: Ints, tick: int, query_time: int) -> Intervals:
     return Intervals(*_runs(ptr, t, tick, query_time))
 
 
-@_jit
+@jit
 def _holds(ptr: Ints, s: Ints, e: Ints, picked: Ints, t: Ints) -> Bools:
     out = np.empty(len(picked), np.bool_)
     for i in range(len(picked)):

@@ -6,17 +6,14 @@ Measured on the CAVIAR windows: a join by numpy's searchsorted, repeat and cumsu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numba import njit
 
+from engine.event_calculus.compiled import jit
 from engine.event_calculus.intervals import Bools, Ints
 
-_jit: Any = njit(cache=True, nogil=True)
 
-
-@_jit
+@jit
 def _range(a: Ints, b: Ints) -> tuple[int, int]:
     """Least value of both arrays, and how many values there are from it to the greatest."""
     low = high = 0
@@ -31,7 +28,7 @@ def _range(a: Ints, b: Ints) -> tuple[int, int]:
     return low, high - low + 1
 
 
-@_jit
+@jit
 def _combine(a: Ints, b: Ints, a2: Ints, b2: Ints) -> tuple[bool, Ints, Ints]:
     """Two columns of both sides as one; false (and nothing) where the numbers would overflow."""
     low, width = _range(a, b)
@@ -46,7 +43,7 @@ def _combine(a: Ints, b: Ints, a2: Ints, b2: Ints) -> tuple[bool, Ints, Ints]:
     return True, left, right
 
 
-@_jit
+@jit
 def _sorted(keys: Ints) -> bool:
     for i in range(1, len(keys)):
         if keys[i] < keys[i - 1]:
@@ -54,7 +51,7 @@ def _sorted(keys: Ints) -> bool:
     return True
 
 
-@_jit
+@jit
 def _lower(keys: Ints, order: Ints, wanted: int) -> int:
     low, high = 0, len(keys)
     while low < high:
@@ -66,12 +63,12 @@ def _lower(keys: Ints, order: Ints, wanted: int) -> int:
     return low
 
 
-@_jit
+@jit
 def _ordered(keys: Ints) -> Ints:
     return np.arange(len(keys)) if _sorted(keys) else np.argsort(keys, kind="mergesort")
 
 
-@_jit
+@jit
 def _count(a: Ints, b: Ints) -> tuple[int, Ints, Ints, Ints]:
     order = _ordered(b)
     first, counts = np.empty(len(a), np.int64), np.empty(len(a), np.int64)
@@ -86,7 +83,7 @@ def _count(a: Ints, b: Ints) -> tuple[int, Ints, Ints, Ints]:
     return total, order, first, counts
 
 
-@_jit
+@jit
 def _fill(total: int, order: Ints, first: Ints, counts: Ints) -> tuple[Ints, Ints]:
     left, right = np.empty(total, np.int64), np.empty(total, np.int64)
     k = 0
@@ -97,7 +94,7 @@ def _fill(total: int, order: Ints, first: Ints, counts: Ints) -> tuple[Ints, Int
     return left, right
 
 
-@_jit
+@jit
 def _locate(keys: Ints, wanted: Ints) -> Ints:
     order = _ordered(keys)
     out = np.empty(len(wanted), np.int64)

@@ -112,7 +112,7 @@ def _arrivals(batch: Batch, state: KeyedState) -> npt.NDArray[np.int64]:
         clock = np.maximum.accumulate(np.concatenate((np.array([state.clock]), t)))[:-1]
     arrived = np.maximum(clock, t)
     state.clock = max(state.clock, int(arrived.max()))
-    return arrived
+    return np.asarray(arrived, np.int64)
 
 
 def _marked(index: CalculusIndex, batch: Batch, picked: npt.NDArray[np.int64], arrived: npt.NDArray[np.int64], route: int) -> pa.RecordBatch:

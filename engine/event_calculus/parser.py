@@ -48,7 +48,8 @@ def parse(text: str) -> list[Clause]:
     """
     _refuse_oversize(text)
     try:
-        return list(_lark().parse(text))  # type: ignore[arg-type]
+        clauses: list[Clause] = _lark().parse(text)  # type: ignore[assignment]
+        return clauses
     except UnexpectedInput as fault:
         raise ProgramRefused([_problem(fault, text)]) from None
 
@@ -106,7 +107,8 @@ _TOKEN_NAMES = {
 
 
 def _expected(fault: UnexpectedInput) -> str:
-    names = sorted({_TOKEN_NAMES.get(name, "':-'") for name in getattr(fault, "accepts", None) or getattr(fault, "expected", ())})
+    accepted: set[str] = getattr(fault, "accepts", None) or getattr(fault, "expected", None) or set()
+    names = sorted({_TOKEN_NAMES.get(name, "':-'") for name in accepted})
     return " or ".join(names) if names else "something else"
 
 
@@ -179,13 +181,13 @@ class _Builder(Transformer[Token, Any]):
     def quoted(self, token: Token) -> Term:
         return Atom(str(token)[1:-1], _place(token))
 
-    def compound(self, functor: Token, arguments: list[Term]) -> Term:
+    def compound(self, functor: Token, arguments: tuple[Term, ...]) -> Term:
         name = str(functor)
-        return Compound(name[1:-1] if name.startswith("'") else name, tuple(arguments), _place(functor))
+        return Compound(name[1:-1] if name.startswith("'") else name, arguments, _place(functor))
 
-    def list(self, items: list[Term] | None = None) -> Term:
-        members = tuple(items or ())
+    def list_term(self, items: tuple[Term, ...] | None = None) -> Term:
+        members = items or ()
         return ListTerm(members, members[0].place if members else Place(1, 1))
 
-    def arguments(self, *items: Term) -> list[Term]:
-        return list(items)
+    def arguments(self, *items: Term) -> tuple[Term, ...]:
+        return items

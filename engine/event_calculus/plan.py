@@ -10,7 +10,18 @@ from engine.event_calculus.levels import Hierarchy, Node
 from engine.event_calculus.ordering import order_body
 from engine.event_calculus.program import Program
 from engine.event_calculus.syntax import (
-    Comparison, Deadline, Fact, FluentPattern, Grounding, Indicator, IntervalRule, Literal, Negation, PointRule, Retrieve, literal_variables,
+    Comparison,
+    Deadline,
+    Fact,
+    FluentPattern,
+    Grounding,
+    Indicator,
+    IntervalRule,
+    Literal,
+    Negation,
+    PointRule,
+    Retrieve,
+    literal_variables,
 )  # fmt: skip
 from engine.event_calculus.terms import Term, Variable
 
@@ -32,7 +43,9 @@ class Plan:
             bound |= {term.name for term in rule.head.terms if isinstance(term, Variable)}
             self.conditions[rule.number] = order_body(rule.conditions, bound)
             names = self.essential[rule.number] = essential(rule)
-            retrieved = [term.name for part in rule.intervals if isinstance(part, Retrieve) for term in part.fluent.terms if isinstance(term, Variable)]
+            retrieved = [
+                term.name for part in rule.intervals if isinstance(part, Retrieve) for term in part.fluent.terms if isinstance(term, Variable)
+            ]
             self.unique_candidates[rule.number] = set(retrieved) <= set(names)
         rules = self._hierarchy.rules
         self._point_rules = {node: [rule for rule in own if isinstance(rule, PointRule)] for node, own in rules.items()}

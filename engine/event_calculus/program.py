@@ -11,10 +11,41 @@ from engine.event_calculus.expansion import Expander
 from engine.event_calculus.ordering import Unsafe, order_body
 from engine.event_calculus.parser import Problem, ProgramRefused, parse
 from engine.event_calculus.syntax import (
-    Assignment, Comparison, Construct, Deadline, Edge, Fact, FluentPattern, Grounding, Happens, HoldsAt, Indicator, IntervalLiteral,
-    IntervalRule, Literal, Negation, NonEmpty, PointRule, Retrieve, SpatialFluent, literal_variables,
+    Assignment,
+    Comparison,
+    Construct,
+    Deadline,
+    Edge,
+    Fact,
+    FluentPattern,
+    Grounding,
+    Happens,
+    HoldsAt,
+    Indicator,
+    IntervalLiteral,
+    IntervalRule,
+    Literal,
+    Negation,
+    NonEmpty,
+    PointRule,
+    Retrieve,
+    SpatialFluent,
+    literal_variables,
 )  # fmt: skip
-from engine.event_calculus.terms import CONJUNCTION, CUT, DISJUNCTION, NEGATION, Atom, Clause, Compound, ListTerm, Number, Place, Term, Variable, conjuncts, variables
+from engine.event_calculus.terms import (
+    CUT,
+    NEGATION,
+    Atom,
+    Clause,
+    Compound,
+    ListTerm,
+    Number,
+    Place,
+    Term,
+    Variable,
+    conjuncts,
+    variables,
+)
 
 MAX_RULES = 2_000
 MAX_FACTS = 200_000
@@ -26,9 +57,23 @@ EVENT, POINTS, INTERVALS = "event", "points", "intervals"
 
 _RULE_HEADS = {"initiatedAt": 2, "terminatedAt": 2, "initiates": 3, "terminates": 3, "happensAt": 2, "holdsFor": 2, "initially": 1}
 _IGNORED_DECLARATIONS = frozenset(
-    ["index", "cachingOrder", "cachingOrder2", "event", "simpleFluent", "sDFluent", "inputEntity", "needsGrounding", "cyclic", "collectGrounds", "dgrounded"]
+    [
+        "index",
+        "cachingOrder",
+        "cachingOrder2",
+        "event",
+        "simpleFluent",
+        "sDFluent",
+        "inputEntity",
+        "needsGrounding",
+        "cyclic",
+        "collectGrounds",
+        "dgrounded",
+    ]
 )
-_DECLARATIONS = frozenset(["grounding", "dynamicDomain", "outputEntity", "points", "collectIntervals", "buildFromPoints", "fi", "p", "spatial", *_IGNORED_DECLARATIONS])
+_DECLARATIONS = frozenset(
+    ["grounding", "dynamicDomain", "outputEntity", "points", "collectIntervals", "buildFromPoints", "fi", "p", "spatial", *_IGNORED_DECLARATIONS]
+)
 
 
 @dataclass(frozen=True)
@@ -279,8 +324,15 @@ class _Reader:
             raise _Faulty(how.place, usage)
         pair = how.name != "inside"
         shape = [Variable] * (2 if pair else len(fluent.arguments))
-        if [type(argument) for argument in fluent.arguments] != shape or not isinstance(fluent.value, Atom) or (not pair and not 1 <= len(shape) <= 2):
-            raise _Faulty(fluent.place, f"{how.name} gives {'two entities' if pair else 'an entity (and an area)'}: write variables for them and a constant value")
+        if (
+            [type(argument) for argument in fluent.arguments] != shape
+            or not isinstance(fluent.value, Atom)
+            or (not pair and not 1 <= len(shape) <= 2)
+        ):
+            raise _Faulty(
+                fluent.place,
+                f"{how.name} gives {'two entities' if pair else 'an entity (and an area)'}: write variables for them and a constant value",
+            )
         region = names[1] if how.name == "inside" else ""
         if how.name == "inside":
             self._check_region(region, len(fluent.arguments), how.place)
@@ -441,7 +493,11 @@ def _literal(term: Term) -> Literal:
         if term.name == "absoluteAngleDiff" and len(term.arguments) == 3:
             angle = Compound("angle_difference", tuple(_expression(side) for side in term.arguments[:2]), term.place)
             target = term.arguments[2]
-            return Assignment(target.name, angle, term.place) if isinstance(target, Variable) else Comparison("=:=", angle, _expression(target), term.place)
+            return (
+                Assignment(target.name, angle, term.place)
+                if isinstance(target, Variable)
+                else Comparison("=:=", angle, _expression(target), term.place)
+            )
         if term.name in ("holdsFor", "initiatedAt", "terminatedAt", "initially"):
             raise _Faulty(term.place, f"{term.name} cannot be a condition here")
         name, arguments = _event(term)
@@ -480,7 +536,9 @@ def _interval_body(body: tuple[Term, ...], out: str) -> tuple[tuple[IntervalLite
             conditions.append(_literal(term))
     renamed = tuple(_renamed(literal, aliases) for literal in intervals)
     for condition in conditions:
-        if isinstance(condition, Happens | Edge | HoldsAt) or (isinstance(condition, Negation) and any(isinstance(part, Happens | Edge | HoldsAt) for part in condition.body)):
+        if isinstance(condition, Happens | Edge | HoldsAt) or (
+            isinstance(condition, Negation) and any(isinstance(part, Happens | Edge | HoldsAt) for part in condition.body)
+        ):
             raise _Faulty(condition.place, "happensAt and holdsAt have a time; they cannot be conditions of holdsFor")
     return renamed, tuple(conditions)
 
@@ -569,7 +627,9 @@ def _allen(term: Compound) -> Construct:
     mode = _name(arguments[2])
     if mode not in builtins.ALLEN_MODES:
         raise _Faulty(term.place, _unknown("output mode", mode, builtins.ALLEN_MODES))
-    return Construct("allen", (_list(arguments[0]), _list(arguments[1])), _list(arguments[-1]), term.place, relation=relation, mode=builtins.ALLEN_MODES[mode])
+    return Construct(
+        "allen", (_list(arguments[0]), _list(arguments[1])), _list(arguments[-1]), term.place, relation=relation, mode=builtins.ALLEN_MODES[mode]
+    )
 
 
 def _expect(term: Compound, *arities: int) -> None:
@@ -678,7 +738,11 @@ class _Checker:
 
     def _head(self, rule: PointRule) -> None:
         bound = set().union(*(literal_variables(literal) for literal in rule.body if not isinstance(literal, Negation | Comparison)))
-        bound |= {literal.left.name for literal in rule.body if isinstance(literal, Comparison) and literal.operator == "=" and isinstance(literal.left, Variable)}
+        bound |= {
+            literal.left.name
+            for literal in rule.body
+            if isinstance(literal, Comparison) and literal.operator == "=" and isinstance(literal.left, Variable)
+        }
         free = {term.name: term.place for term in rule.terms if isinstance(term, Variable) and term.name not in bound}
         if not free or rule.kind == "terminate":
             return
@@ -714,6 +778,3 @@ class _Checker:
             order_body(grounding.body, {v.name for term in grounding.terms for v in variables(term)})
         except Unsafe as unsafe:
             self.fault(unsafe.place, unsafe.message)
-
-
-__all__ = ["CONJUNCTION", "DISJUNCTION", "EVENT", "INTERVALS", "POINTS", "Program", "compile_text"]

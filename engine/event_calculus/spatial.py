@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from pyproj import Geod
 
+from engine.event_calculus.compiled import jit
 from engine.event_calculus.conditions import distance_m
 from engine.event_calculus.intervals import INF, Bools, Intervals, Ints, amalgamate, counting_order, runs
 from engine.event_calculus.tables import FluentTable, distinct_rows
@@ -33,6 +33,9 @@ class Positions(NamedTuple):
     x: Floats
     y: Floats
 
+    def take(self, picked: Ints) -> Positions:
+        return Positions(self.entity[picked], self.t[picked], self.x[picked], self.y[picked])
+
 
 @dataclass
 class Contacts:
@@ -45,13 +48,11 @@ class Contacts:
     examined: int
 
 
-_jit: Any = njit(cache=True, nogil=True)
-
 FEW = 16
 """Samples of one slot that are compared directly: sorting them into cells costs more (measured at 10 entities)."""
 
 
-@_jit
+@jit
 def _contacts(entity: Ints, slot: Ints, x: Floats, y: Floats, cell_x: float, cell_y: float, reach_x: float, reach_y: float) -> Any:
     """Pairs of samples of one slot, of different entities, with |dx| <= reach_x and |dy| <= reach_y. Samples sorted by slot."""
     n = len(slot)
@@ -100,7 +101,7 @@ def _contacts(entity: Ints, slot: Ints, x: Floats, y: Floats, cell_x: float, cel
     return left[:k], right[:k], examined
 
 
-@_jit
+@jit
 def _near(entity: Ints, x: Floats, y: Floats, p: int, q: int, reach_x: float, reach_y: float, k: int, left: Ints, right: Ints) -> Any:
     if entity[p] != entity[q] and abs(x[p] - x[q]) <= reach_x and abs(y[p] - y[q]) <= reach_y:
         if k == len(left):
@@ -110,7 +111,7 @@ def _near(entity: Ints, x: Floats, y: Floats, p: int, q: int, reach_x: float, re
     return k, left, right
 
 
-@_jit
+@jit
 def _doubled(array: Ints) -> Ints:
     larger = np.empty(2 * len(array), np.int64)
     larger[: len(array)] = array
@@ -165,7 +166,9 @@ def near_pairs(found: Contacts, threshold: float, tick: int, query_time: int, va
     # Slots ascend inside each pair: contacts come slot by slot.
     lists = runs(ptr, slot[order], tick, query_time)
     a, b = a[first], b[first]
-    both = Intervals(np.concatenate((lists.ptr, lists.ptr[1:] + len(lists.s))), np.concatenate((lists.s, lists.s)), np.concatenate((lists.e, lists.e)))
+    both = Intervals(
+        np.concatenate((lists.ptr, lists.ptr[1:] + len(lists.s))), np.concatenate((lists.s, lists.s)), np.concatenate((lists.e, lists.e))
+    )
     return FluentTable((np.concatenate((a, b)), np.concatenate((b, a)), np.full(2 * n, value)), both)
 
 
@@ -175,7 +178,7 @@ def last_in_slot(samples: Positions, slot: int) -> tuple[Positions, Ints]:
     cell, _, n = distinct_rows([start, samples.entity], len(start))
     last = np.zeros(n, np.int64)
     last[cell] = np.arange(len(cell))
-    return Positions(*(column[last] for column in samples)), start[last]
+    return samples.take(last), start[last]
 
 
 def stays(samples: Positions, areas: Sequence[tuple[int | None, Area]], longest: int, query_time: int, value: int) -> FluentTable:
@@ -184,7 +187,7 @@ def stays(samples: Positions, areas: Sequence[tuple[int | None, Area]], longest:
     `areas` pairs the code of the area argument (null: the fluent has none) with the region.
     """
     order = np.lexsort((samples.t, samples.entity))
-    entity, t, x, y = (column[order] for column in samples)
+    entity, t, x, y = samples.take(order)
     following = np.full(len(t), INF)
     same = entity[1:] == entity[:-1]
     following[:-1][same] = t[1:][same]
@@ -201,4 +204,4 @@ def stays(samples: Positions, areas: Sequence[tuple[int | None, Area]], longest:
     return FluentTable(tuple(key[first] for key in keys), amalgamate(owner, s, e, n))
 
 
-__all__ = ["Area", "Contacts", "Mapping", "Positions", "contacts", "last_in_slot", "near_pairs", "stays"]
+__all__ = ["Area", "Contacts", "Positions", "contacts", "last_in_slot", "near_pairs", "stays"]

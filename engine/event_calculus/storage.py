@@ -50,7 +50,9 @@ def _described(state: WindowState, writer: _Writer) -> dict[str, Any]:
         "counters": [int(getattr(state, name)) for name in _COUNTERS],
         "rows": [[*indicator, _rows(parts, writer)] for indicator, parts in state.rows.items()],
         "waiting": [[*indicator, _rows(parts, writer)] for indicator, parts in state.waiting.items()],
-        "simple": [[list(node), writer.all(carry.keys), writer.all((carry.value, carry.start, carry.due))] for node, carry in state.memory.simple.items()],
+        "simple": [
+            [list(node), writer.all(carry.keys), writer.all((carry.value, carry.start, carry.due))] for node, carry in state.memory.simple.items()
+        ],
         "held": [[name, writer.all(held.keys), writer.put(held.start)] for name, held in state.memory.held.items()],
         "answers": [[name, writer.all(table.keys), writer.all(tuple(table.lists))] for name, table in state.answers.items()],
         "instants": [[name, writer.all(table.columns), writer.put(_times(table))] for name, table in state.instants.items()],

@@ -20,8 +20,8 @@ import numpy as np
 
 from engine.event_calculus import spatial
 from engine.event_calculus.conditions import World, as_symbols
-from engine.event_calculus.evaluation import Bounds, Evaluation, Groundings, Held, Memory, SimpleCarry
-from engine.event_calculus.intervals import INF, Bools, Intervals, Ints, amalgamate, gather, keep, runs, union
+from engine.event_calculus.evaluation import Bounds, Evaluation, Groundings, Memory
+from engine.event_calculus.intervals import INF, Bools, Intervals, Ints, amalgamate, counting_order, gather, keep, runs, union
 from engine.event_calculus.keys import among, locate, packed
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import EVENT, INTERVALS, POINTS
@@ -61,7 +61,9 @@ class InputRows:
     y: Column
 
     def take(self, picked: Ints | Bools | slice) -> InputRows:
-        return InputRows(tuple(column[picked] for column in self.columns), self.t[picked], self.end[picked], self.arrived[picked], self.x[picked], self.y[picked])
+        return InputRows(
+            tuple(column[picked] for column in self.columns), self.t[picked], self.end[picked], self.arrived[picked], self.x[picked], self.y[picked]
+        )
 
     @staticmethod
     def together(parts: list[InputRows]) -> InputRows:
@@ -269,7 +271,7 @@ class Windows:
             rows = rows.take(np.argsort(rows.t, kind="stable"))
         keys = [np.asarray(column, np.int64) for column in rows.columns]
         owner, first, n = distinct_rows(keys, len(rows))
-        order, ptr = spatial.counting_order(owner, n)
+        order, ptr = counting_order(owner, n)
         return FluentTable(tuple(key[first] for key in keys), runs(ptr, rows.t[order], self.settings.tick, bounds.query_time))
 
     def _from_intervals(self, rows: InputRows, bounds: Bounds) -> FluentTable:
@@ -462,7 +464,10 @@ class Windows:
 
     def _event_changes(self, state: WindowState, key: str, name: str, table: Table, bounds: Bounds) -> list[Change]:
         assert table.t is not None
-        columns = [as_symbols(World(state.symbols, 1, 0, 0, 0, lambda pattern: []), column, kind) for column, kind in zip(table.columns, table.kinds, strict=True)]
+        columns = [
+            as_symbols(World(state.symbols, 1, 0, 0, 0, lambda pattern: []), column, kind)
+            for column, kind in zip(table.columns, table.kinds, strict=True)
+        ]
         seen = table.t > bounds.low
         new = Table(tuple(column[seen] for column in columns), (SYMBOL,) * len(columns), int(seen.sum()), table.t[seen])
         old = state.instants.get(key)
@@ -503,7 +508,9 @@ def _stacked(tables: list[FluentTable]) -> FluentTable:
     if len(tables) == 1:
         return tables[0]
     keys = [np.concatenate(column) for column in zip(*(table.keys for table in tables), strict=True)]
-    owners = np.concatenate([table.lists.owners() + offset for table, offset in zip(tables, np.cumsum([0, *(t.n for t in tables[:-1])]), strict=True)])
+    owners = np.concatenate(
+        [table.lists.owners() + offset for table, offset in zip(tables, np.cumsum([0, *(t.n for t in tables[:-1])]), strict=True)]
+    )
     groups, first, n = distinct_rows(keys, len(keys[0]))
     s, e = (np.concatenate([getattr(table.lists, side) for table in tables]) for side in ("s", "e"))
     return FluentTable(tuple(key[first] for key in keys), amalgamate(groups[owners], s, e, n))
@@ -553,4 +560,4 @@ def _difference(name: str, before: FluentTable, after: FluentTable) -> list[Chan
     return [Change(name, keys, s, e, np.concatenate((np.full(int(gone.sum()), -1), np.full(int(come.sum()), 1))))]
 
 
-__all__ = ["Change", "Held", "InputRows", "Settings", "SimpleCarry", "WindowState", "Windows", "revised"]
+__all__ = ["Change", "Decision", "InputRows", "Settings", "WindowState", "Windows", "revised"]

@@ -15,7 +15,19 @@ from typing import Any
 
 from engine.event_calculus.program import Program
 from engine.event_calculus.syntax import (
-    Assignment, Comparison, Construct, Edge, Fact, FluentPattern, Happens, HoldsAt, IntervalRule, Negation, NonEmpty, PointRule, Retrieve,
+    Assignment,
+    Comparison,
+    Construct,
+    Edge,
+    Fact,
+    FluentPattern,
+    Happens,
+    HoldsAt,
+    IntervalRule,
+    Negation,
+    NonEmpty,
+    PointRule,
+    Retrieve,
 )  # fmt: skip
 from engine.event_calculus.terms import Atom, Compound, Number, Term, Variable
 
@@ -156,7 +168,9 @@ class PointByPoint:
                 initiated.setdefault((tuple(arguments), value), set()).add(binding[rule.time])
         start = {(tuple(map(str, p.arguments)), str(p.value)) for p in self.program.initially if p.indicator == (name, arity)}
         for arguments in sorted({arguments for arguments, _ in [*initiated, *start]}):
-            yield from self._grounding(name, arity, arguments, {v: ts for (a, v), ts in initiated.items() if a == arguments}, {v for a, v in start if a == arguments})
+            yield from self._grounding(
+                name, arity, arguments, {v: ts for (a, v), ts in initiated.items() if a == arguments}, {v for a, v in start if a == arguments}
+            )
 
     def _rules(self, name: str, arity: int, kind: str) -> list[PointRule]:
         return [rule for rule in self.program.point_rules if rule.kind == kind and rule.indicator == (name, arity)]
@@ -196,7 +210,7 @@ class PointByPoint:
         for rule in self._rules(name, arity, "terminate"):
             for binding in self.satisfy(rule.body, {}):
                 fits = all(
-                    isinstance(term, Variable) and term.name not in binding or text(term, binding) == wanted
+                    (isinstance(term, Variable) and term.name not in binding) or text(term, binding) == wanted
                     for term, wanted in zip(rule.terms, (*arguments, value), strict=True)
                 )
                 if fits:

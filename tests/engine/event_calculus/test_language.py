@@ -88,7 +88,11 @@ def test_background_rules_and_alternatives_are_expanded() -> None:
         ("initiatedAt(f(X)=true, T) :- happensAt(speed(X, S), T), S > system(1).", "line 1, column 61", "unknown arithmetic 'system'"),
         ("holdsFor(f(X)=true, I) :- holdsFor(w(X)=true, J), union_all([K], I).", "line 1, column 51", "the list K is used before"),
         ("holdsFor(f(X)=true, I) :- holdsFor(w(X)=true, J), complement_all([J], I).", "line 1, column 1", "declare grounding"),
-        ("holdsFor(f(X)=true, I) :- holdsFor(g(X)=true, I). holdsFor(g(X)=true, I) :- holdsFor(f(X)=true, I).", "column 27", "cycle through a statically"),
+        (
+            "holdsFor(f(X)=true, I) :- holdsFor(g(X)=true, I). holdsFor(g(X)=true, I) :- holdsFor(f(X)=true, I).",
+            "column 27",
+            "cycle through a statically",
+        ),
         ("initiatedAt(f(X)=true, T) :- happensAt(start(f(X)=true), T).", "column 30", "cycle through start or end"),
         ("happensAt(e(X), T) :- happensAt(d(X), T). happensAt(d(X), T) :- happensAt(e(X), T).", "line 1", "cause each other at the same time"),
         ("initiatedAt(w(X)=true, T) :- happensAt(a(X), T).", "line 1, column 1", "w is an input"),
@@ -134,11 +138,41 @@ def test_hostile_texts_are_refused_quickly(text: str) -> None:
     assert time.perf_counter() - started < 5
 
 
-PIECES = ["initiatedAt(", "f(X)=true", ", T)", " :- ", "happensAt(", "a(X)", ")", ".", "\n", "\\+ ", "(", "[", "]", ";", "X", "_", "1.5", "'q", "%", "/*", "=", "is", "!", "-", "holdsFor("]
+PIECES = [
+    "initiatedAt(",
+    "f(X)=true",
+    ", T)",
+    " :- ",
+    "happensAt(",
+    "a(X)",
+    ")",
+    ".",
+    "\n",
+    "\\+ ",
+    "(",
+    "[",
+    "]",
+    ";",
+    "X",
+    "_",
+    "1.5",
+    "'q",
+    "%",
+    "/*",
+    "=",
+    "is",
+    "!",
+    "-",
+    "holdsFor(",
+]
 
 
 @settings(max_examples=300, deadline=2_000)
-@given(st.one_of(st.text(max_size=200), st.lists(st.sampled_from(PIECES), max_size=60).map("".join), st.binary(max_size=100).map(lambda b: b.decode("latin-1"))))
+@given(
+    st.one_of(
+        st.text(max_size=200), st.lists(st.sampled_from(PIECES), max_size=60).map("".join), st.binary(max_size=100).map(lambda b: b.decode("latin-1"))
+    )
+)
 @example("\x00")
 @example("é.")
 def test_any_text_is_read_or_refused(text: str) -> None:

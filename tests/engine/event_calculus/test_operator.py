@@ -18,7 +18,9 @@ from engine.runtime.evaluator import Evaluator
 from engine.specification import check
 from tests.engine.event_calculus.recordings import add, answers
 
-FEED = Feed.from_json({"name": "yard", "crs": "planar", "time": "ticks", "tick": 1, "lateness": 30, "columns": {"entity2": "string", "value": "string"}})
+FEED = Feed.from_json(
+    {"name": "yard", "crs": "planar", "time": "ticks", "tick": 1, "lateness": 30, "columns": {"entity2": "string", "value": "string"}}
+)
 PROGRAM = """
 spatial(close(P, Q)=true, distance(position, 2)).
 initiatedAt(present(P)=true, T) :- happensAt(enter(P), T).
@@ -121,7 +123,11 @@ def _facts(changes: pa.Table) -> list[tuple[Any, ...]]:
         ({"window": 0}, "/window", "at least 1"),
         ({"steps": 3}, "/steps", "did you mean 'step'"),
         ({"program": 3}, "/program", "text of a program"),
-        ({"program": PROGRAM.replace("present(P)=true, Ip", "presnt(P)=true, Ip")}, "/program", "line 6, column 46: unknown fluent 'presnt'; did you mean 'present'?"),
+        (
+            {"program": PROGRAM.replace("present(P)=true, Ip", "presnt(P)=true, Ip")},
+            "/program",
+            "line 6, column 46: unknown fluent 'presnt'; did you mean 'present'?",
+        ),
         ({"outputs": ["togehter"]}, "/outputs/0", "did you mean 'together'"),
         ({"inputs": {**DOCUMENT["inputs"], "enter": {"args": ["entitty"]}}}, "/inputs/enter/args/0", "did you mean 'entity"),
         ({"inputs": {**DOCUMENT["inputs"], "enter": {"args": ["entity", "entity2"]}}}, "/program", "event enter takes 2 arguments, not 1"),

@@ -16,8 +16,15 @@ from engine.event_calculus.tables import FluentTable
 Sample = tuple[int, int, int, int]
 """Entity, t, x, y."""
 
-samples = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12), st.integers(0, 7), st.integers(0, 7)), max_size=60, unique_by=lambda s: (s[0], s[1]))
-crowds = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 1), st.integers(-9, 9), st.integers(-9, 9)), min_size=30, max_size=120, unique_by=lambda s: (s[0], s[1]))
+samples = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 12), st.integers(0, 7), st.integers(0, 7)), max_size=60, unique_by=lambda s: (s[0], s[1])
+)
+crowds = st.lists(
+    st.tuples(st.integers(0, 60), st.integers(0, 1), st.integers(-9, 9), st.integers(-9, 9)),
+    min_size=30,
+    max_size=120,
+    unique_by=lambda s: (s[0], s[1]),
+)
 
 
 def positions(rows: list[Sample]) -> spatial.Positions:
@@ -77,9 +84,11 @@ def test_proximity_is_geodesic(places: list[tuple[float, float]], dx: float, dy:
     together = spatial.Positions(np.arange(len(x)), np.zeros(len(x), np.int64), x, y)
     left, right = np.triu_indices(len(x), 1)
     distance = Geod(ellps="WGS84").inv(x[left], y[left], x[right], y[right])[2]
-    threshold = float(np.median(distance[0 : 1])) + 1.0
+    threshold = float(np.median(distance[0:1])) + 1.0
     found = spatial.contacts(together, together.t, threshold, True)
-    assert set(zip(found.a.tolist(), found.b.tolist(), strict=True)) == {(int(a), int(b)) for a, b, d in zip(left, right, distance, strict=True) if d <= threshold}
+    assert set(zip(found.a.tolist(), found.b.tolist(), strict=True)) == {
+        (int(a), int(b)) for a, b, d in zip(left, right, distance, strict=True) if d <= threshold
+    }
 
 
 class Square:

@@ -122,7 +122,12 @@ def _simple(draw: st.DrawFn, name: str, one: list[str], pair: list[str], events:
 
 
 def _derived(draw: st.DrawFn, head: str, fluents: list[str], timeless: bool) -> str:
-    operations = ["union_all([I1, I2, I3], I)", "intersect_all([I1, I2], I)", "relative_complement_all(I1, [I2, I3], I)", "intersect_all([I1, I2, I3], I)"]
+    operations = [
+        "union_all([I1, I2, I3], I)",
+        "intersect_all([I1, I2], I)",
+        "relative_complement_all(I1, [I2, I3], I)",
+        "intersect_all([I1, I2, I3], I)",
+    ]
     if not timeless:
         relation = draw(st.sampled_from(["before", "meets", "starts", "finishes", "during", "overlaps", "equal"]))
         mode = draw(st.sampled_from(["source", "target", "union", "intersection", "relative_complement", "relative_complement_inverse"]))

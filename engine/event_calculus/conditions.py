@@ -166,7 +166,7 @@ def _unified(world: World, a: Column, kind_a: str, b: Column, kind_b: str) -> tu
     if kind_a == kind_b and kind_a != NUMBER:
         return a, b
     if kind_a == kind_b:
-        distinct, inverse = np.unique(np.concatenate((a, b)), return_inverse=True)
+        _, inverse = np.unique(np.concatenate((a, b)), return_inverse=True)
         inverse = inverse.reshape(-1)
         return inverse[: len(a)], np.where(np.isnan(b), -1, inverse[len(a) :])
     return as_symbols(world, a, kind_a), as_symbols(world, b, kind_b)
@@ -293,7 +293,8 @@ def number(world: World, rows: Rows, term: Term) -> Floats | float:
     assert isinstance(term, Compound)
     operands = [number(world, rows, argument) for argument in term.arguments]
     with np.errstate(all="ignore"):
-        return _FUNCTIONS[term.name, len(operands)](*operands)
+        value: Floats | float = _FUNCTIONS[term.name, len(operands)](*operands)
+    return value
 
 
 def angle_difference(a: Any, b: Any) -> Any:

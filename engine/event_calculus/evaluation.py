@@ -507,10 +507,7 @@ class Evaluation:
         at_edge = heads[lists.s[lists.ptr[heads]] == self.bounds.first]
         if not len(at_edge):
             return lists
-        if not keys:
-            found = np.zeros(len(at_edge), np.int64)
-        else:
-            found = locate(held.keys, [key[at_edge] for key in keys])
+        found = locate(held.keys, [key[at_edge] for key in keys]) if keys else np.zeros(len(at_edge), np.int64)
         known = found >= 0
         s = lists.s.copy()
         s[lists.ptr[at_edge[known]]] = held.start[found[known]]

@@ -110,7 +110,7 @@ def _inertia(
 
 @jit
 def _initiates(code: Ints, i: int, j: int, value: int) -> bool:
-    for k in range(i, j):
+    for k in range(i, j):  # noqa: SIM110 -- compiled: a generator would not be
         if code[k] == value:
             return True
     return False
@@ -118,7 +118,7 @@ def _initiates(code: Ints, i: int, j: int, value: int) -> bool:
 
 @jit
 def _terminates(code: Ints, i: int, j: int, value: int) -> bool:
-    for k in range(i, j):
+    for k in range(i, j):  # noqa: SIM110 -- compiled: a generator would not be
         if code[k] == -1 - value or code[k] == ANY_VALUE:
             return True
     return False
@@ -143,5 +143,6 @@ def inertia(ptr: Ints, t: Ints, code: Ints, carry: Carry, deadlines: Ints, *, ti
     References: CONTRACT 2.6; CAVIAR definitions 1, rules 4, 5, 12. An initiation whose value is broken at the same moment
     still sets its deadline (rule 12, read literally).
     """
-    out = _inertia(ptr, t, code, carry.value, carry.start, carry.due, *deadlines, tick, query_time, snapshot)
+    before, after, delay, extends = deadlines
+    out = _inertia(ptr, t, code, carry.value, carry.start, carry.due, before, after, delay, extends, tick, query_time, snapshot)
     return Runs(out[0], out[1], out[2], out[3], Carry(out[4], out[5], out[6]))

@@ -45,7 +45,7 @@ def _combine(a: Ints, b: Ints, a2: Ints, b2: Ints) -> tuple[bool, Ints, Ints]:
 
 @jit
 def _sorted(keys: Ints) -> bool:
-    for i in range(1, len(keys)):
+    for i in range(1, len(keys)):  # noqa: SIM110 -- compiled: a generator would not be
         if keys[i] < keys[i - 1]:
             return False
     return True

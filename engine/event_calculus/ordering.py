@@ -24,13 +24,10 @@ def order_body(body: tuple[Literal, ...], bound: set[str]) -> tuple[Literal, ...
     bindable = set(bound).union(*(_binds(literal) for literal in body))
     known, waiting, ordered = set(bound), list(body), []
     while waiting:
-        for position, literal in enumerate(waiting):
-            if _needs(literal, known, bindable) <= known:
-                break
-        else:
-            literal = waiting[0]
-            missing = sorted(_needs(literal, known, bindable) - known)[0]
-            raise Unsafe(_place_of(literal, missing), missing)
+        position = next((n for n, literal in enumerate(waiting) if _needs(literal, known, bindable) <= known), None)
+        if position is None:
+            missing = sorted(_needs(waiting[0], known, bindable) - known)[0]
+            raise Unsafe(_place_of(waiting[0], missing), missing)
         literal = waiting.pop(position)
         if isinstance(literal, Negation):
             literal = Negation(order_body(literal.body, known), literal.place)

@@ -170,7 +170,7 @@ class _Builder(Transformer[Token, Any]):
         return Number(float(token), str(token), _place(token))
 
     def variable(self, token: Token) -> Term:
-        if token == "_":
+        if str(token) == "_":
             self._anonymous += 1
             return Variable(f"{ANONYMOUS}{self._anonymous}", _place(token))
         return Variable(str(token), _place(token))

@@ -705,9 +705,9 @@ class _Checker:
         for rule in self.program.interval_rules:
             if rule.head.indicator in simple:
                 self.fault(rule.place, f"{rule.head.name} is defined by initiatedAt and by holdsFor; choose one")
-        for rule in self.program.point_rules:
-            if rule.indicator in self.program.inputs and (rule.kind == "event") == (self.program.inputs[rule.indicator] == EVENT):
-                self.fault(rule.place, f"{rule.name} is an input; rules cannot define it")
+        for point_rule in self.program.point_rules:
+            if point_rule.indicator in self.program.inputs and (point_rule.kind == "event") == (self.program.inputs[point_rule.indicator] == EVENT):
+                self.fault(point_rule.place, f"{point_rule.name} is an input; rules cannot define it")
 
     def _literal(self, literal: Literal) -> None:
         if isinstance(literal, Negation):

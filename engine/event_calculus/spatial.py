@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -126,15 +126,17 @@ def contacts(samples: Positions, slot: Ints, reach: float, geographic: bool) -> 
         entity, slot, x, y = entity[order], slot[order], x[order], y[order]
     reach_x, reach_y = _reach(y, reach) if geographic else (reach, reach)
     left, right, examined = _contacts(entity, slot, x, y, reach_x * 1.000001, reach_y * 1.000001, reach_x, reach_y)
-    if geographic:
-        distance = _geodesic_near(x[left], y[left], x[right], y[right], reach)
-    else:
-        # hypot is exact where coordinates are whole numbers and the distance is one (3-4-5), so a border is hit.
-        distance = np.hypot(x[left] - x[right], y[left] - y[right])
+    # hypot is exact where coordinates are whole numbers and the distance is one (3-4-5), so a border is hit.
+    measure = partial(_geodesic_near, threshold=reach) if geographic else _plane
+    distance = measure(x[left], y[left], x[right], y[right])
     kept = distance <= reach
     left, right = left[kept], right[kept]
     a, b = np.minimum(entity[left], entity[right]), np.maximum(entity[left], entity[right])
     return Contacts(a, b, slot[left], distance[kept], int(examined))
+
+
+def _plane(x1: Floats, y1: Floats, x2: Floats, y2: Floats) -> Floats:
+    return np.hypot(x1 - x2, y1 - y2)
 
 
 def _reach(latitude: Floats, reach: float) -> tuple[float, float]:

@@ -58,7 +58,7 @@ def stamped(rows: list[Row]) -> pa.Table:
 
 
 streams = st.lists(
-    st.tuples(st.sampled_from(["enter", "leave", "position", "position"]), st.sampled_from("abc"), st.integers(0, 40), st.integers(0, 3), st.integers(0, 3)),
+    st.tuples(st.sampled_from(["enter", "leave", "position"]), st.sampled_from("abc"), st.integers(0, 40), st.integers(0, 3), st.integers(0, 3)),
     min_size=1, max_size=40,
 )  # fmt: skip
 

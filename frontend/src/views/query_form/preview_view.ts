@@ -4,14 +4,16 @@ import { IntervalsData, type Interval } from "../../data/intervals_data";
 import { detection, type Detection, type Feed } from "../../data/shapes";
 import { ApiError, post, reason } from "../../lib/api";
 import { button, empty, h, icon, replace } from "../../lib/dom";
-import { boolean, list, number, otherwise, record } from "../../lib/parse";
+import { boolean, list, number, object, otherwise, record, type Parser } from "../../lib/parse";
 import { formatNumber, formatSpan, type Zone } from "../../lib/time";
 import { kindName } from "../../lib/words";
 import { headline } from "../drawer_view";
 import { TimelineView } from "../timeline_view";
 
-const preview = record({ from: number, to: number, rows: number, truncated: otherwise(boolean, false), seconds: otherwise(number, 0), total: number, answers: list(detection) });
 const QUERY = "preview";
+/** Answers of a query that is not registered name none. */
+const answer: Parser<Detection> = (value, path = "") => detection({ ...object(value, path), query: QUERY }, path);
+const preview = record({ from: otherwise(number, 0), to: otherwise(number, 0), rows: number, truncated: otherwise(boolean, false), seconds: otherwise(number, 0), total: number, answers: list(answer) });
 
 export interface PreviewHandlers {
   specification: () => Record<string, unknown>;
@@ -66,7 +68,7 @@ export class PreviewView {
 
   private show(answer: ReturnType<typeof preview>): void {
     this.isStale = false;
-    const rows = answer.answers.map((row) => ({ ...row, query: QUERY }));
+    const rows = answer.answers;
     const summary = this.summary(answer, rows);
     if (rows.length === 0) {
       replace(this.result, summary, empty("history", "No answer in this stretch", "Nothing matched in these minutes. Look further back, or make the region or the ranges wider."));

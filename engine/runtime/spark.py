@@ -32,6 +32,7 @@ the time until the first of its answers is seen."""
 ROLL_BATCHES = 5_000
 """After so many batches a streaming query starts anew with an empty checkpoint: Spark's list of files seen grows for ever, and is
 rewritten every few batches."""
+PROJECT = Path(__file__).resolve().parents[2]
 FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 SPARK_TYPES: Mapping[ColumnType, T.DataType] = {
     ColumnType.STRING: T.StringType(),
@@ -67,8 +68,9 @@ def settings(cores: int, *, memory: str = "1g") -> dict[str, str]:
         "spark.sql.streaming.stopTimeout": "10s",
         "spark.sql.streaming.numRecentProgressUpdates": "5",
         "spark.sql.streaming.metricsEnabled": "false",
-        # A worker that hangs is ended, and its task tried again.
-        "spark.sql.execution.pyspark.udf.idleTimeoutSeconds": "120",
+        # A Python worker that says nothing for so long hangs: it is ended, and its task tried again.
+        "spark.sql.execution.pyspark.udf.idleTimeoutSeconds": "240",
+        "spark.sql.execution.pyspark.udf.killOnIdleTimeout": "true",
         "spark.cleaner.periodicGC.interval": "15min",
     }
 
@@ -78,8 +80,11 @@ def session(name: str, *, cores: int, master: str | None = None, memory: str = "
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # Workers import this package too, from whatever folder the program was started in.
+    paths = [str(PROJECT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
     builder: Any = SparkSession.builder.appName(name).master(master or f"local[{cores},4]")
-    for key, value in {**settings(cores, memory=memory), **(extra or {})}.items():
+    for key, value in {**settings(cores, memory=memory), "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"], **(extra or {})}.items():
         builder = builder.config(key, value)
     spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("WARN")

@@ -23,6 +23,7 @@ from engine.model.conditions import Conditions
 from engine.model.feed import Crs, Feed
 from engine.model.region import PolygonRegion, Region
 from engine.motion_patterns.geodesic_borders import GeodesicBorder
+from engine.motion_patterns.region_grid import RegionGrid
 from engine.motion_patterns.specification import MotionSpecification, Place, Predicate
 from engine.operator import RegisteredQuery
 
@@ -44,6 +45,18 @@ class SeriesKey:
     start: int
     end: int
     every: int
+
+
+@dataclass(frozen=True)
+class SampleClass:
+    """Series over the same samples, by what must be known of a sample: nothing (`every_sample`), its distance from a target, or whether region r of
+    `grid` holds it (`tested[r]`: series of those inside, series of those outside)."""
+
+    where: Conditions
+    every_sample: tuple[int, ...]
+    measured: tuple[tuple[tuple[int, ...], Region | Place], ...]
+    grid: RegionGrid | None
+    tested: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
 
 
 class Plan(NamedTuple):
@@ -90,6 +103,7 @@ class MotionIndex:
     queries: tuple[RegisteredQuery, ...]
     feed: Feed
     series: tuple[SeriesKey, ...]
+    classes: tuple[SampleClass, ...]
     plan: Plan
     clocks: tuple[int, ...]
     clock_series: tuple[Ints, ...]
@@ -213,6 +227,7 @@ def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> MotionIndex
         queries=tuple(queries),
         feed=feed,
         series=series,
+        classes=tuple(_class(series, where) for where in dict.fromkeys(key.where for key in series)),
         plan=_plan(series, specifications, compiled, measures, rankings),
         clocks=clocks,
         clock_series=tuple(_ints([p for p, key in enumerate(series) if key.every == every]) for every in clocks),
@@ -221,6 +236,26 @@ def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> MotionIndex
         rankings=rankings,
         names_matter=any(one.theta is not None and one.theta.op == "top" for one in specifications),
         borders=_borders(series) if feed.crs is Crs.GEOGRAPHIC else {},
+    )
+
+
+def _class(series: Sequence[SeriesKey], where: Conditions) -> SampleClass:
+    own = [(p, key) for p, key in enumerate(series) if key.where == where]
+    measured: dict[Region | Place, list[int]] = {}
+    inside: dict[Region, list[int]] = {}
+    outside: dict[Region, list[int]] = {}
+    for p, key in own:
+        if key.test in ("least", "greatest") and key.target is not None:
+            measured.setdefault(key.target, []).append(p)
+        elif isinstance(key.target, Region):
+            (inside if key.test == "inside" else outside).setdefault(key.target, []).append(p)
+    regions = list(dict.fromkeys([*inside, *outside]))
+    return SampleClass(
+        where=where,
+        every_sample=tuple(p for p, key in own if key.test == "any"),
+        measured=tuple((tuple(numbers), target) for target, numbers in measured.items()),
+        grid=RegionGrid.of(regions) if regions else None,
+        tested=tuple((tuple(inside.get(region, ())), tuple(outside.get(region, ()))) for region in regions),
     )
 
 

@@ -8,10 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.model.batch import Batch
-from engine.model.conditions import Conditions
-from engine.model.region import Region
 from engine.motion_patterns.distances import distances_to
-from engine.motion_patterns.plan import MotionIndex
+from engine.motion_patterns.plan import MotionIndex, SampleClass
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -29,30 +27,37 @@ class Hits:
 def hits(index: MotionIndex, batch: Batch) -> Hits:
     """The index points that the rows of `batch` make. A row without a position makes none."""
     located = ~(np.isnan(batch.x) | np.isnan(batch.y))
-    samples: dict[Conditions, Ints] = {}
-    tested: dict[object, npt.NDArray[np.bool_]] = {}
-    measured: dict[object, Floats] = {}
-    rows, values = [], []
-    for key in index.series:
-        if key.where not in samples:
-            samples[key.where] = np.flatnonzero(located & key.where.mask(batch))
-        own = samples[key.where]
-        if key.test in ("inside", "outside"):
-            assert isinstance(key.target, Region)
-            test = (key.where, key.target)
-            if test not in tested:
-                tested[test] = key.target.contains(batch.x[own], batch.y[own])
-            own = own[tested[test] == (key.test == "inside")]
-        elif key.target is not None:
-            measure = (key.where, key.target)
-            if measure not in measured:
-                measured[measure] = distances_to(key.target, batch.x[own], batch.y[own], index.border(key.target))
-            values.append(measured[measure])
-        rows.append(own)
-        if key.test in ("any", "inside", "outside"):
-            values.append(np.zeros(len(own)))
-    if not rows:
-        return Hits(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-    series = np.repeat(np.arange(len(rows)), [len(own) for own in rows])
-    return Hits(series, np.concatenate(rows), np.concatenate(values))
+    rows: list[Ints] = [np.empty(0, np.int64)] * len(index.series)
+    values: dict[int, Floats] = {}
+    for one in index.classes:
+        own = np.flatnonzero(located & one.where.mask(batch) if one.where else located)
+        x, y = batch.x[own], batch.y[own]
+        for p in one.every_sample:
+            rows[p] = own
+        for numbers, target in one.measured:
+            measured = distances_to(target, x, y, index.border(target))
+            for p in numbers:
+                rows[p], values[p] = own, measured
+        _tested(one, own, x, y, rows)
+    lengths = [len(one) for one in rows]
+    value = np.zeros(sum(lengths))
+    first = np.cumsum([0, *lengths])
+    for p, measured in values.items():
+        value[first[p] : first[p + 1]] = measured
+    return Hits(np.repeat(np.arange(len(rows)), lengths), np.concatenate([np.empty(0, np.int64), *rows]), value)
 
+
+def _tested(one: SampleClass, own: Ints, x: Floats, y: Floats, rows: list[Ints]) -> None:
+    """Rows of the series that test regions; `own` are the class's samples."""
+    if one.grid is None:
+        return
+    first, inside = one.grid.inside(x, y)
+    for r, (holding, missing) in enumerate(one.tested):
+        there = inside[first[r] : first[r + 1]]
+        for p in holding:
+            rows[p] = own[there]
+        if missing:
+            outside = np.ones(len(own), np.bool_)
+            outside[there] = False
+            for p in missing:
+                rows[p] = own[outside]

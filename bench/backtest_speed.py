@@ -1,6 +1,6 @@
 """Rows a second and peak memory of a backtest whose operator does nothing: what reading, checking, stamping and the gate cost.
 
-    python -m bench.backtest_speed [--rows 5000000] [--format parquet|csv|jsonl] [--lateness MS]
+python -m bench.backtest_speed [--rows 5000000] [--format parquet|csv|jsonl] [--lateness MS]
 """
 
 from __future__ import annotations

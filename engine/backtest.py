@@ -299,9 +299,7 @@ def read_regions(path: Path | None, feed: Feed) -> dict[str, Any]:
     return found
 
 
-def read_queries(
-    paths: Sequence[Path], feed: Feed, regions: Mapping[str, Any]
-) -> tuple[dict[str, Mapping[str, Any]], list[RegisteredQuery]]:
+def read_queries(paths: Sequence[Path], feed: Feed, regions: Mapping[str, Any]) -> tuple[dict[str, Mapping[str, Any]], list[RegisteredQuery]]:
     """(document by query name, checked queries). A query's name is that of its document, else of its file. Raises Stop with all faults."""
     from engine.operator import RegisteredQuery
     from engine.specification import check

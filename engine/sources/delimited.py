@@ -180,8 +180,7 @@ class _Reader:
 
         def dead() -> list[DeadLetter]:
             letters = [
-                self._malformed(_fields(row.actual_columns, row.expected_columns), row.text, line)
-                for row, line in zip(invalid, broken, strict=True)
+                self._malformed(_fields(row.actual_columns, row.expected_columns), row.text, line) for row, line in zip(invalid, broken, strict=True)
             ]
             found = [*letters, *located(checked.dead(), self.path, None if kept is None else kept.tolist())]
             return sorted(found, key=lambda letter: letter.line or 0)
@@ -267,4 +266,3 @@ def _record(raw: Sequence[bytes], position: int, delimiter: str) -> tuple[str, l
             if "unexpected end" not in str(error):
                 return first, [], 1, f"the line cannot be read: {error}"
     return first, [], 1, "a quote is opened and not closed"
-

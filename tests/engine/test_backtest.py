@@ -66,7 +66,14 @@ EXPECTED = [("box", "out", ["a"], 2, 2), ("box", "in", ["b"], 8, 8), ("box", "in
 
 @pytest.mark.parametrize(
     "options",
-    [[], ["--batch-rows", "1"], ["--partitions", "3", "--batch-rows", "2"], ["--shuffle-within", "3", "--seed", "5"], ["--until", "99"], ["--map", "v=v"]],
+    [
+        [],
+        ["--batch-rows", "1"],
+        ["--partitions", "3", "--batch-rows", "2"],
+        ["--shuffle-within", "3", "--seed", "5"],
+        ["--until", "99"],
+        ["--map", "v=v"],
+    ],
 )
 def test_answers_do_not_depend_on_how_they_are_computed(folder: Folder, options: list[str]) -> None:
     assert folder.run(*options) == 0

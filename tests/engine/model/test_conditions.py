@@ -20,7 +20,12 @@ FEED = Feed("f", Crs.PLANAR, TimeUnit.MS, columns=COLUMNS)
 INTS = st.one_of(st.integers(-3, 3), st.sampled_from([2**53, 2**53 + 1, -(2**63), 2**63 - 1]))
 FLOATS = st.one_of(st.sampled_from([-1.5, 0.0, -0.0, 0.5, 2.0**53, 1e308]), st.floats(allow_nan=False, allow_infinity=False))
 CONSTANTS = st.one_of(INTS, FLOATS, st.sampled_from([2**63, 2**64, -(2**70), 1e19, 10**400]))
-VALUES = {"n": (INTS, pa.int64()), "v": (FLOATS, pa.float64()), "s": (st.text("ab\u00e9\U0001f600", max_size=2), pa.string()), "b": (st.booleans(), pa.bool_())}
+VALUES = {
+    "n": (INTS, pa.int64()),
+    "v": (FLOATS, pa.float64()),
+    "s": (st.text("ab\u00e9\U0001f600", max_size=2), pa.string()),
+    "b": (st.booleans(), pa.bool_()),
+}
 
 
 @given(st.data(), st.sampled_from(OPERATORS), st.sampled_from(sorted(VALUES)))

@@ -92,7 +92,9 @@ def test_timestamps_are_no_ticks_and_the_plane_is_wide() -> None:
 
 
 def test_the_rest_of_the_batch_goes_on_in_order_and_letters_show_the_values_as_they_came() -> None:
-    table = pa.table({"entity": ["a", None, "b", "c"], "t": [4, 3, 2, 1], "x": [1.0, 2, float("nan"), None], "y": [1.0, 2, 3, None], "more": ["i", "j", "k", "l"]})
+    table = pa.table(
+        {"entity": ["a", None, "b", "c"], "t": [4, 3, 2, 1], "x": [1.0, 2, float("nan"), None], "y": [1.0, 2, 3, None], "more": ["i", "j", "k", "l"]}
+    )
     good, dead = check_rows(table, PLANE)
     assert good.column("t").to_pylist() == [4, 1]
     assert [(letter.position, letter.reason) for letter in dead] == [(1, Reason.MISSING_ENTITY), (2, Reason.NOT_FINITE)]

@@ -43,7 +43,9 @@ def written(path: Path, *batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_what_is_withdrawn_later_is_not_shown_and_equal_facts_count_each(tmp_path: Path) -> None:
-    rows = written(tmp_path / "a.parquet", [fact(), fact(), fact(start=5)], [fact(-1, start=5), fact(-1)], [fact(start=5, end=None), fact(start=9, end=9)])
+    rows = written(
+        tmp_path / "a.parquet", [fact(), fact(), fact(start=5)], [fact(-1, start=5), fact(-1)], [fact(start=5, end=None), fact(start=9, end=9)]
+    )
     assert [(row["start"], row["end"], row["weight"], row["detected_at"]) for row in rows] == [(1, 2, 1, 1000), (5, None, 1, 1002), (9, 9, 1, 1002)]
     assert list(rows[0]) == COLUMNS
 
@@ -62,7 +64,8 @@ def test_facts_that_differ_in_their_evidence_events_are_two_and_withdrawn_apart(
 
 def test_rows_are_sorted_by_query_start_end_entities_kind_with_open_ends_last(tmp_path: Path) -> None:
     rows = [
-        fact(query="b", start=0), fact(end=None), fact(end=3, entities=["a", "b"]), fact(end=3, entities=["a!"]), fact(end=3, entities=["a"], kind="out"),
+        fact(query="b", start=0), fact(end=None),
+        fact(end=3, entities=["a", "b"]), fact(end=3, entities=["a!"]), fact(end=3, entities=["a"], kind="out"),
         fact(end=3, entities=["a"], kind="in"), fact(end=3, entities=[]), fact(start=0, end=9),
     ]  # fmt: skip
     found = [(row["query"], row["start"], row["end"], row["entities"], row["kind"]) for row in written(tmp_path / "a.parquet", rows)]

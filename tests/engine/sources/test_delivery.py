@@ -26,7 +26,9 @@ def test_shuffling_keeps_equal_times_in_order_late_rows_late_and_the_rest_on_tim
     feed = data.draw(feeds())
     rows = [row | {"n": i} for i, row in enumerate(data.draw(arrivals(feed, most=40)))]
     table = table_of(rows, feed)
-    moved = pa.concat_tables([row_schema(feed).empty_table(), *Shuffle(feed, within, seed).shuffled(batches_of([table], size))], promote_options="default")
+    moved = pa.concat_tables(
+        [row_schema(feed).empty_table(), *Shuffle(feed, within, seed).shuffled(batches_of([table], size))], promote_options="default"
+    )
     order = moved.column("n").to_pylist()
     assert sorted(order) == list(range(len(rows)))
     times = [rows[i]["t"] for i in order]
@@ -70,7 +72,9 @@ def test_an_unknown_column_of_arrival_is_refused(tmp_path: Path) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.text("ab", max_size=2)), max_size=60), st.integers(1, 20), st.sampled_from([1, 3, 1000]))
 def test_sorting_on_disk_is_sorting(rows: list[tuple[int, str]], size: int, piece: int) -> None:
-    table = pa.table({"a": pa.array([a for a, _ in rows], pa.int64()), "b": pa.array([b for _, b in rows], pa.string()), "i": pa.array(range(len(rows)))})
+    table = pa.table(
+        {"a": pa.array([a for a, _ in rows], pa.int64()), "b": pa.array([b for _, b in rows], pa.string()), "i": pa.array(range(len(rows)))}
+    )
     with ExternalSort(["a", "b"], run_bytes=100, piece_rows=piece) as sort:
         for start in range(0, len(rows), size):
             sort.add(table.slice(start, size))
@@ -85,6 +89,6 @@ def test_batches_have_the_size_that_was_asked_for(sizes: list[int], rows: int) -
     numbers = iter(range(100))
     tables = [pa.table({"a": pa.array([next(numbers) for _ in range(size)], pa.int64())}) for size in sizes]
     found = [table.column("a").to_pylist() for table in batches_of(tables, rows)]
-    assert sum(found, []) == list(range(sum(sizes)))
+    assert [a for batch in found for a in batch] == list(range(sum(sizes)))
     assert all(len(batch) == rows for batch in found[:-1])
     assert all(found)

@@ -38,9 +38,7 @@ class KeyedEcho(Stage[EchoIndex, Latest]):
         quiet = all(query.specification.mode == "silent" for query in index.queries)
         if quiet or not len(batch):
             return Output(state)
-        stated = [
-            self._newest(position, query, state, batch) for position, query in enumerate(index.queries) if query.specification.mode == "latest"
-        ]
+        stated = [self._newest(position, query, state, batch) for position, query in enumerate(index.queries) if query.specification.mode == "latest"]
         route = pa.array(batch.t % 7, pa.int64())
         return Output(state, concat(stated), batch.rows.append_column(ROUTE, route))
 

@@ -107,7 +107,7 @@ def read_region(document: Any, crs: Crs, pointer: str = "") -> Region:
     Raises Refused with all faults found, below `pointer`; a crossing of edges is named by its place.
 
     >>> read_region({"center": [1, 2], "radius": 3}, Crs.PLANAR).bounds
-    (-2, -1, 4, 5)
+    (-2.0, -1.0, 4.0, 5.0)
     """
     reader = _Reader(crs)
     region = reader.region(document, pointer)

@@ -77,16 +77,23 @@ class Piece:
 
 
 def find_files(path: Path) -> list[Path]:
-    """`path` itself, or the files of events below the folder in name order. Raises Unreadable."""
+    """`path` itself, or the files of events below the folder in name order. Raises Unreadable.
+
+    A `.json` file counts only when it is named itself: in a folder it is more likely a document about the data.
+    """
     if not path.exists():
         raise Unreadable(f"{path}: there is no such file or folder")
     if path.is_file():
         format_of(path)
         return [path]
-    found = sorted(one for one in path.rglob("*") if one.is_file() and _format(one) and not one.name.startswith((".", "_")))
+    found = sorted(one for one in path.rglob("*") if one.is_file() and _belongs(one))
     if not found:
         raise Unreadable(f"{path}: the folder holds no file of events ({', '.join(FORMATS)})")
     return found
+
+
+def _belongs(path: Path) -> bool:
+    return _format(path) is not None and ".json" not in path.suffixes and not path.name.startswith((".", "_"))
 
 
 def format_of(path: Path) -> str:

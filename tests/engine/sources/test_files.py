@@ -91,11 +91,11 @@ def test_bad_lines_of_csv_have_their_numbers(tmp_path: Path, quoted: bool) -> No
 
 def test_bad_lines_of_json_have_their_numbers(tmp_path: Path) -> None:
     lines = [
-        '{"entity":"a","t":1}', "{", "", "[1]", '{"entity":"a","t":"5"}', '{"entity":7,"t":6,"x":1,"y":1}', 
+        '{"entity":"a","t":1}', "{", "", "[1]", '{"entity":"a","t":"5"}', '{"entity":7,"t":6,"x":1,"y":1}',
         '{"entity":"a","t":7} {"entity":"a","t":7}',
-        '{"entity":"a","t":8,"v":NaN,"b":true,"n":1.0}', '{"entity":"a","t":9,"x":NaN,"y":1}', 
+        '{"entity":"a","t":8,"v":NaN,"b":true,"n":1.0}', '{"entity":"a","t":9,"x":NaN,"y":1}',
         "no JSON at all",
-        '{"entity":"a","t":11,"s":"\\ud800"}', '{"entity":"a","t":1e3,"n":99999999999999999999}', 
+        '{"entity":"a","t":11,"s":"\\ud800"}', '{"entity":"a","t":1e3,"n":99999999999999999999}',
         '{"t":13}', '{"entity":"a","t":14,"other":{"deep":[1]}}',
     ]  # fmt: skip
     rows, dead, count = read(write(tmp_path / "e.jsonl", "\n".join(lines)))
@@ -133,7 +133,7 @@ def test_a_folder_is_read_in_name_order_without_hidden_and_foreign_files(tmp_pat
     for name, t in {"b.csv": 2, "a.jsonl.gz": 1, "c/a.csv": 3}.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         write(tmp_path / name, f"entity,t\na,{t}\n" if "csv" in name else f'{{"entity":"a","t":{t}}}\n')
-    for name in (".hidden.csv", "_temporary.csv", "README.md"):
+    for name in (".hidden.csv", "_temporary.csv", "README.md", "feed.json"):
         write(tmp_path / name, "nothing")
     assert [row["t"] for row in read(tmp_path)[0]] == [1, 2, 3]
 

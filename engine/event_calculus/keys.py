@@ -69,7 +69,7 @@ def _ordered(keys: Ints) -> Ints:
 
 
 @jit
-def _count(a: Ints, b: Ints) -> tuple[int, Ints, Ints, Ints]:
+def _pairs(a: Ints, b: Ints, limit: int) -> tuple[int, Ints, Ints]:
     order = _ordered(b)
     first, counts = np.empty(len(a), np.int64), np.empty(len(a), np.int64)
     total = 0
@@ -80,18 +80,14 @@ def _count(a: Ints, b: Ints) -> tuple[int, Ints, Ints, Ints]:
             at += 1
         counts[i] = at - first[i]
         total += counts[i]
-    return total, order, first, counts
-
-
-@jit
-def _fill(total: int, order: Ints, first: Ints, counts: Ints) -> tuple[Ints, Ints]:
-    left, right = np.empty(total, np.int64), np.empty(total, np.int64)
+    size = total if total <= limit else 0
+    left, right = np.empty(size, np.int64), np.empty(size, np.int64)
     k = 0
-    for i in range(len(first)):
+    for i in range(len(a) if size else 0):
         for j in range(counts[i]):
             left[k], right[k] = i, order[first[i] + j]
             k += 1
-    return left, right
+    return total, left, right
 
 
 @jit
@@ -102,6 +98,19 @@ def _locate(keys: Ints, wanted: Ints) -> Ints:
         at = _lower(keys, order, wanted[i])
         out[i] = order[at] if at < len(keys) and keys[order[at]] == wanted[i] else -1
     return out
+
+
+@jit
+def _locate_two(keys: Ints, keys2: Ints, wanted: Ints, wanted2: Ints) -> tuple[bool, Ints]:
+    fits, right, left = _combine(keys, wanted, keys2, wanted2)
+    return fits, _locate(right, left)
+
+
+@jit
+def _locate_three(keys: Ints, keys2: Ints, keys3: Ints, wanted: Ints, wanted2: Ints, wanted3: Ints) -> tuple[bool, Ints]:
+    fits, right, left = _combine(keys, wanted, keys2, wanted2)
+    fits_too, right, left = _combine(right, left, keys3, wanted3)
+    return fits and fits_too, _locate(right, left)
 
 
 def packed(columns: Sequence[Ints], others: Sequence[Ints]) -> tuple[Ints, Ints]:
@@ -129,11 +138,7 @@ def _dense(left: Ints, right: Ints) -> tuple[Ints, Ints]:
 
 def pairs(a: Ints, b: Ints, limit: int) -> tuple[int, Ints, Ints]:
     """How many pairs (i, j) have a[i] == b[j], and, when they are at most `limit`, all of them in order of i."""
-    total, order, first, counts = _count(a, b)
-    if total > limit:
-        return total, np.empty(0, np.int64), np.empty(0, np.int64)
-    left, right = _fill(total, order, first, counts)
-    return total, left, right
+    return _pairs(a, b, limit)
 
 
 def locate(keys: Sequence[Ints], wanted: Sequence[Ints]) -> Ints:
@@ -142,8 +147,16 @@ def locate(keys: Sequence[Ints], wanted: Sequence[Ints]) -> Ints:
     m = len(keys[0]) if keys else 0
     if n == 0 or m == 0:
         return np.full(n, -1, np.int64)
+    if len(keys) <= 3:
+        # One call instead of three: most look-ups have few rows, and handing arrays over costs more than the search.
+        a, b = [np.ascontiguousarray(key) for key in keys], [np.ascontiguousarray(column) for column in wanted]
+        if len(keys) == 1:
+            return _locate(a[0], b[0])
+        fits, found = _locate_two(a[0], a[1], b[0], b[1]) if len(keys) == 2 else _locate_three(a[0], a[1], a[2], b[0], b[1], b[2])
+        if fits:
+            return found
     right, left = packed(keys, wanted)
-    return np.asarray(_locate(right, left))
+    return _locate(right, left)
 
 
 def among(keys: Ints, wanted: Ints) -> Bools:

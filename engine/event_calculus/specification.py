@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.event_calculus.compiler import compile_text
 from engine.event_calculus.inputs import InputSpec, default_columns
 from engine.event_calculus.parser import ProgramRefused
 from engine.event_calculus.plan import Plan
-from engine.event_calculus.program import EVENT, INTERVALS, POINTS, Program, compile_text
+from engine.event_calculus.program import EVENT, INTERVALS, POINTS, Program
 from engine.event_calculus.syntax import Indicator
 from engine.event_calculus.windows import Settings
 from engine.model.conditions import Conditions

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from engine.event_calculus.compiler import compile_text
 from engine.event_calculus.parser import MAX_CHARACTERS, ProgramRefused, parse
-from engine.event_calculus.program import Program, compile_text
+from engine.event_calculus.program import Program
 from tests.engine.event_calculus.recordings import PROGRAMS
 
 INPUTS = {"a": ("event", 1), "b": ("event", 1), "pair": ("event", 2), "w": ("points", 1), "speed": ("event", 2)}

@@ -1,0 +1,146 @@
+"""Bodies of holdsFor rules: lists of intervals, what is made of them, and conditions over the arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from engine.event_calculus import builtins
+from engine.event_calculus.literals import Faulty, event_pattern, expression_of, fluent_pattern, literal_of, name_of, unknown
+from engine.event_calculus.syntax import Construct, Edge, Happens, HoldsAt, IntervalLiteral, Literal, Negation, NonEmpty, Retrieve
+from engine.event_calculus.terms import CUT, NEGATION, Atom, Compound, ListTerm, Term, Variable
+
+_UNARY = {"union_all": 0, "intersect_all": 0, "complement_all": 0}
+
+
+def interval_body(body: tuple[Term, ...], out: str) -> tuple[tuple[IntervalLiteral, ...], tuple[Literal, ...]]:
+    intervals: list[IntervalLiteral] = []
+    conditions: list[Literal] = []
+    aliases: dict[str, str] = {}
+    for term in body:
+        if isinstance(term, Atom) and term.name == CUT:
+            continue
+        literal = _interval_literal(term, intervals, aliases)
+        if literal is None:
+            conditions.append(literal_of(term))
+    renamed = tuple(_renamed(literal, aliases) for literal in intervals)
+    for condition in conditions:
+        if isinstance(condition, Happens | Edge | HoldsAt) or (
+            isinstance(condition, Negation) and any(isinstance(part, Happens | Edge | HoldsAt) for part in condition.body)
+        ):
+            raise Faulty(condition.place, "happensAt and holdsAt have a time; they cannot be conditions of holdsFor")
+    return renamed, tuple(conditions)
+
+
+def _renamed(literal: IntervalLiteral, aliases: Mapping[str, str]) -> IntervalLiteral:
+    if isinstance(literal, Construct):
+        return replace(literal, inputs=tuple(aliases.get(name, name) for name in literal.inputs), out=aliases.get(literal.out, literal.out))
+    if isinstance(literal, Retrieve):
+        return replace(literal, out=aliases.get(literal.out, literal.out))
+    return replace(literal, list=aliases.get(literal.list, literal.list))
+
+
+def _interval_literal(term: Term, into: list[IntervalLiteral], aliases: dict[str, str]) -> bool | None:
+    """Appends the interval literal `term` is, if it is one."""
+    if not isinstance(term, Compound):
+        return None
+    inner, negated = term, False
+    if term.name == NEGATION and isinstance(term.arguments[0], Compound):
+        inner, negated = term.arguments[0], True
+    if inner.name in ("=", "\\=", "==", "\\==") and any(isinstance(side, ListTerm) for side in inner.arguments):
+        side = next((side for side in inner.arguments if isinstance(side, Variable)), None)
+        if side is None or any(isinstance(other, ListTerm) and other.items for other in inner.arguments):
+            raise Faulty(inner.place, "lists can only be compared with []")
+        empty = inner.name in ("=", "==")
+        into.append(NonEmpty(side.name, empty != negated, term.place))
+        return True
+    bound = {literal.out for literal in into if isinstance(literal, Retrieve | Construct)}
+    if inner.name == "=" and not negated and all(isinstance(side, Variable) for side in inner.arguments):
+        names = [side.name for side in inner.arguments if isinstance(side, Variable)]
+        for new, old in (names, names[::-1]):
+            if old in bound and new not in bound:
+                aliases[new] = old
+                return True
+        return None
+    if negated:
+        if inner.name == "holdsFor":
+            raise Faulty(term.place, "holdsFor cannot be negated; use complement_all or compare its list with []")
+        return None
+    if inner.name == "holdsFor":
+        arguments = inner.arguments[1:] if len(inner.arguments) == 3 else inner.arguments
+        if len(arguments) != 2 or not isinstance(arguments[1], Variable):
+            raise Faulty(inner.place, "holdsFor takes a fluent with its value and a variable for its list")
+        into.append(Retrieve(fluent_pattern(arguments[0]), arguments[1].name, inner.place))
+        return True
+    construct = _construct(inner)
+    if construct is None:
+        return None
+    into.append(construct)
+    return True
+
+
+def _construct(term: Compound) -> Construct | None:
+    name, arguments = term.name, term.arguments
+    if name in _UNARY:
+        _expect(term, 2)
+        return Construct(name, _lists(arguments[0]), _list(arguments[1]), term.place)
+    if name == "relative_complement_all":
+        _expect(term, 3)
+        return Construct(name, (_list(arguments[0]), *_lists(arguments[1])), _list(arguments[2]), term.place)
+    if name == "intDurGreater":
+        _expect(term, 3)
+        return Construct("longer_than", (_list(arguments[0]),), _list(arguments[2]), term.place, amount=expression_of(arguments[1]))
+    if name == "impliedSpeedBelow":
+        _expect(term, 4)
+        position, places = event_pattern(arguments[1])
+        return Construct(
+            "slower_than", (_list(arguments[0]),), _list(arguments[3]), term.place, amount=expression_of(arguments[2]),
+            position=Happens(position, places, "", arguments[1].place),
+        )  # fmt: skip
+    if name == "allen" or name in builtins.ALLEN:
+        return _allen(term)
+    return None
+
+
+def _allen(term: Compound) -> Construct:
+    arguments = term.arguments
+    if term.name == "allen":
+        _expect(term, 5, 6)
+        relation = name_of(arguments[0])
+        if relation not in builtins.ALLEN:
+            raise Faulty(term.place, unknown("Allen relation", relation, builtins.ALLEN))
+        arguments = arguments[1:]
+    else:
+        _expect(term, 4, 5)
+        relation = term.name
+    mode = name_of(arguments[2])
+    if mode not in builtins.ALLEN_MODES:
+        raise Faulty(term.place, unknown("output mode", mode, builtins.ALLEN_MODES))
+    return Construct(
+        "allen", (_list(arguments[0]), _list(arguments[1])), _list(arguments[-1]), term.place, relation=relation, mode=builtins.ALLEN_MODES[mode]
+    )
+
+
+def _expect(term: Compound, *arities: int) -> None:
+    if len(term.arguments) not in arities:
+        raise Faulty(term.place, f"{term.name} takes {' or '.join(map(str, arities))} arguments, not {len(term.arguments)}")
+
+
+def _list(term: Term) -> str:
+    if isinstance(term, Variable):
+        return term.name
+    raise Faulty(term.place, f"expected a variable that stands for a list of intervals, not {term}")
+
+
+def _lists(term: Term) -> tuple[str, ...]:
+    if isinstance(term, ListTerm) and term.items:
+        return tuple(_list(item) for item in term.items)
+    if isinstance(term, Variable):
+        return (term.name,)
+    raise Faulty(term.place, "expected a list of variables, as in [I1, I2]")
+
+
+def lists_read(literal: IntervalLiteral) -> tuple[str, ...]:
+    if isinstance(literal, Construct):
+        return literal.inputs
+    return (literal.list,) if isinstance(literal, NonEmpty) else ()

@@ -20,6 +20,7 @@ import json
 import re
 import statistics
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 from dataclasses import dataclass, field
@@ -63,9 +64,16 @@ class Client:
         data = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
         given = {"Content-Type": "application/json", "X-CSRFToken": self.csrf, "Referer": f"{self.url}/", **(headers or {})}
         request = urllib.request.Request(f"{self.url}/api/v1/{path}", data, given, method=method)
-        with self.opener.open(request) as answer:
-            text = answer.read()
-        return json.loads(text) if text else None
+        while True:
+            try:
+                with self.opener.open(request) as answer:
+                    text = answer.read()
+                return json.loads(text) if text else None
+            except urllib.error.HTTPError as error:
+                if error.code not in (429, 503):
+                    error.add_note(error.read().decode(errors="replace"))
+                    raise
+                time.sleep(float(error.headers.get("Retry-After") or 1))
 
 
 @dataclass

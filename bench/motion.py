@@ -111,7 +111,9 @@ def numerical_queries(queries: int, predicates: int, seed: int = 3) -> list[dict
     return [
         {
             "family": "motion",
-            "predicates": [{"distance": chance.uniform(0, SIDE, 2).tolist(), "window": window, "quantifier": "exists"} for window in windows(predicates)],
+            "predicates": [
+                {"distance": chance.uniform(0, SIDE, 2).tolist(), "window": window, "quantifier": "exists"} for window in windows(predicates)
+            ],
             "theta": {"op": "top", "k": 10, "order": "min"},
             "every": EVERY,
         }
@@ -154,6 +156,11 @@ def rescan_scores(x, y, newest, points, spans, scores):  # type: ignore[no-untyp
         scores[e] = total
 
 
+def box_of(square: dict[str, Any]) -> list[float]:
+    ring = square["coordinates"][0]
+    return [*ring[0], *ring[2]]
+
+
 class Ring:
     """The last HISTORY instants, and the queries rescanned over them."""
 
@@ -163,7 +170,7 @@ class Ring:
         self.spans = [np.array([p["window"] for p in d["predicates"]]) for d in documents]
         self.binary = "theta" not in documents[0]
         self.shapes = [
-            np.array([[*p["inside"]["coordinates"][0][0], *p["inside"]["coordinates"][0][2]] if self.binary else p["distance"] for p in d["predicates"]])
+            np.array([box_of(p["inside"]) if self.binary else p["distance"] for p in d["predicates"]])
             for d in documents
         ]
 

@@ -21,15 +21,19 @@ class Upkeep:
     def __init__(self) -> None:
         self._processed: dict[int, tuple[tuple[int, int], int]] = {}
 
-    def round(self, feed: Feed, now_ms: int) -> None:
-        """One round for one feed; cheap when there is nothing to do."""
+    def round(self, feed: Feed) -> None:
+        """One round for one feed; cheap when there is nothing to do.
+
+        Retention counts back from the log's newest row and not from today: a recording of years ago is as young as its last row.
+        """
         settled = settle(feed)
         log = event_log(feed.name)
         up_to = min(settled - 1, self._released(feed))
         if up_to >= 0:
             log.compact(up_to)
-        if feed.time == "ms":
-            log.drop_before(now_ms - feed.retention_hours * 3_600_000)
+        newest = log.end[1]
+        if feed.time == "ms" and newest is not None:
+            log.drop_before(newest - feed.retention_hours * 3_600_000)
         _expire(feed)
 
     def _released(self, feed: Feed) -> int:

@@ -59,14 +59,14 @@ def test_upkeep_compacts_what_a_later_batch_has_released(feed: Feed) -> None:
     head, log, upkeep = FeedHead.objects.filter(feed=feed), event_log(feed.name), Upkeep()
     for n in range(6):
         send(feed, NOW + n)
-    upkeep.round(feed, NOW)
+    upkeep.round(feed)
     assert len(list_segments(log.live)) == 6, "no job has processed anything"
     head.update(checkpoint=1, last_batch=0, last_seq=2)
-    upkeep.round(feed, NOW)
-    upkeep.round(feed, NOW)
+    upkeep.round(feed)
+    upkeep.round(feed)
     assert len(list_segments(log.live)) == 6, "the last batch may be asked for again"
     head.update(last_batch=1, last_seq=4)
-    upkeep.round(feed, NOW)
+    upkeep.round(feed)
     assert [s.first_seq for s in list_segments(log.live)] == [3, 4, 5]
     assert [t for _, t in rows(feed)] == [NOW + n for n in range(6)]
 
@@ -76,5 +76,5 @@ def test_upkeep_drops_what_is_older_than_the_feed_keeps(feed: Feed) -> None:
     for t in (NOW - 100 * 3_600_000, NOW):
         send(feed, t)
         log.compact(log.end[0] - 1)
-    Upkeep().round(feed, NOW)
+    Upkeep().round(feed)
     assert [t for _, t in rows(feed)] == [NOW]

@@ -71,7 +71,7 @@ class Service:
             self.inbox.scan(self._feeds)
         if self._is_due("upkeep", now, UPKEEP_EVERY_S):
             for feed in self._feeds:
-                self.upkeep.round(feed, now_ms)
+                self.upkeep.round(feed)
 
     def _is_due(self, name: str, now: float, every: float) -> bool:
         if now < self._due.get(name, 0.0):

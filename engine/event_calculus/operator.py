@@ -16,12 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.event_calculus.answers import NEVER, Change
 from engine.event_calculus.inputs import VALUE, read_rows
 from engine.event_calculus.intervals import INF
 from engine.event_calculus.specification import CalculusSpecification
 from engine.event_calculus.storage import dump_state, load_state
 from engine.event_calculus.tables import Symbols
-from engine.event_calculus.windows import NEVER, Change, Windows, WindowState
+from engine.event_calculus.windows import Windows, WindowState
 from engine.model.batch import CLOCK, EVENT, SEQ, TIME, TIME_END, Batch, X, Y
 from engine.model.changes import CHANGES, concat
 from engine.model.feed import Feed

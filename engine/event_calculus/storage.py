@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.event_calculus.evaluation import Held, Memory, SimpleCarry
 from engine.event_calculus.intervals import Intervals
 from engine.event_calculus.levels import Node
+from engine.event_calculus.memory import Held, Memory, SimpleCarry
 from engine.event_calculus.tables import SYMBOL, FluentTable, Symbols, Table
 from engine.event_calculus.windows import InputRows, WindowState
 

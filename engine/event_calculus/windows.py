@@ -19,17 +19,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from engine.event_calculus import spatial
+from engine.event_calculus.answers import NEVER, Change, difference, revised, stacked, without_empty
 from engine.event_calculus.conditions import World, as_symbols
-from engine.event_calculus.evaluation import Bounds, Evaluation, Groundings, Memory
-from engine.event_calculus.intervals import INF, Bools, Intervals, Ints, amalgamate, counting_order, gather, keep, runs, union
-from engine.event_calculus.keys import among, locate, packed
+from engine.event_calculus.evaluation import Evaluation
+from engine.event_calculus.intervals import INF, Bools, Ints, amalgamate, counting_order, keep, runs
+from engine.event_calculus.keys import among, packed
+from engine.event_calculus.memory import Bounds, Groundings, Memory
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import EVENT, INTERVALS, POINTS
 from engine.event_calculus.syntax import Fact, Indicator
 from engine.event_calculus.tables import NUMBER, SYMBOL, Column, FluentTable, Symbols, Table, distinct_rows, no_fluent
 from engine.event_calculus.terms import Atom, Number, Variable
-
-NEVER = -(1 << 62)
 
 
 @dataclass(frozen=True)
@@ -98,17 +98,6 @@ class WindowState:
     pairs_examined: int = 0
     groundings: int = 0
     allowed: Groundings = field(default_factory=dict, repr=False, compare=False)
-
-
-@dataclass(frozen=True)
-class Change:
-    """Facts stated (+1) or withdrawn (-1) of one output at a query time; e is null for events (s is their time)."""
-
-    name: str
-    keys: tuple[Ints, ...]
-    s: Ints
-    e: Ints | None
-    weight: Ints
 
 
 @dataclass(frozen=True)
@@ -378,7 +367,7 @@ class Windows:
                 table = self._spatial_table(evaluation, place, samples, found)
                 tables.setdefault(declared.fluent.indicator, []).append(table)
         for indicator, parts in tables.items():
-            evaluation.inputs[indicator] = parts[0] if len(parts) == 1 else _stacked(parts)
+            evaluation.inputs[indicator] = parts[0] if len(parts) == 1 else stacked(parts)
 
     def _samples(self, counted: Mapping[Indicator, InputRows], position: str) -> spatial.Positions | None:
         for indicator, rows in counted.items():
@@ -451,7 +440,7 @@ class Windows:
                 parts.setdefault(indicator[1], []).append(table)
         for arity in {fluent.fluent.indicator[1] for fluent in self.plan.program.spatial if fluent.fluent.name == name}:
             parts.setdefault(arity, []).append(no_fluent(arity + 1))
-        return {arity: _stacked(tables) for arity, tables in parts.items()}
+        return {arity: stacked(tables) for arity, tables in parts.items()}
 
     def _current_events(self, evaluation: Evaluation, name: str) -> dict[int, Table]:
         return {node.arity: evaluation.world.events[node.name, node.arity] for node in self._output_nodes[name] if node.kind == "event"}
@@ -460,7 +449,7 @@ class Windows:
         before = state.answers.get(key) or no_fluent(len(table.keys))
         after = revised(before, table, bounds.first)
         state.answers[key] = after
-        return _difference(name, before, after)
+        return difference(name, before, after)
 
     def _event_changes(self, state: WindowState, key: str, name: str, table: Table, bounds: Bounds) -> list[Change]:
         assert table.t is not None
@@ -494,70 +483,4 @@ class Windows:
         for key, table in state.answers.items():
             kept = table.lists.e > bounds.next_low
             if not kept.all():
-                state.answers[key] = _without_empty(FluentTable(table.keys, keep(table.lists, kept)))
-
-
-def _without_empty(table: FluentTable) -> FluentTable:
-    filled = np.flatnonzero(table.lists.counts > 0)
-    return FluentTable(tuple(key[filled] for key in table.keys), gather(table.lists, filled, NEVER))
-
-
-def _stacked(tables: list[FluentTable]) -> FluentTable:
-    """Several tables of one fluent as one; lists of equal keys are united."""
-    tables = [table for table in tables if table.n] or tables[:1]
-    if len(tables) == 1:
-        return tables[0]
-    keys = [np.concatenate(column) for column in zip(*(table.keys for table in tables), strict=True)]
-    owners = np.concatenate(
-        [table.lists.owners() + offset for table, offset in zip(tables, np.cumsum([0, *(t.n for t in tables[:-1])]), strict=True)]
-    )
-    groups, first, n = distinct_rows(keys, len(keys[0]))
-    s, e = (np.concatenate([getattr(table.lists, side) for table in tables]) for side in ("s", "e"))
-    return FluentTable(tuple(key[first] for key in keys), amalgamate(groups[owners], s, e, n))
-
-
-def revised(before: FluentTable, now: FluentTable, first: int) -> FluentTable:
-    """The answer after a window: what was decided before its first tick stays, from there on the window decides."""
-    if before.n == 0:
-        return now
-    old = _cut(before, first)
-    if old.n == 0:
-        return now
-    if now.n == 0:
-        return old
-    at = locate(now.keys, old.keys)
-    new_rows = np.flatnonzero(at < 0)
-    keys = tuple(np.concatenate((key, extra[new_rows])) for key, extra in zip(now.keys, old.keys, strict=True))
-    picked_now = np.concatenate((np.arange(now.n), np.full(len(new_rows), -1)))
-    picked_old = np.full(len(picked_now), -1)
-    picked_old[at[at >= 0]] = np.flatnonzero(at >= 0)
-    picked_old[now.n :] = new_rows
-    return FluentTable(keys, union(gather(old.lists, picked_old, NEVER), gather(now.lists, picked_now, NEVER)))
-
-
-def _cut(table: FluentTable, first: int) -> FluentTable:
-    """Only what lies before `first`."""
-    kept = table.lists.s < first
-    lists = keep(table.lists, kept)
-    return _without_empty(FluentTable(table.keys, Intervals(lists.ptr, lists.s, np.minimum(lists.e, first))))
-
-
-def _difference(name: str, before: FluentTable, after: FluentTable) -> list[Change]:
-    """Intervals withdrawn and stated."""
-    if before.n == 0 and after.n == 0:
-        return []
-    old_owner, new_owner = before.lists.owners(), after.lists.owners()
-    a, b = packed(
-        [*(key[old_owner] for key in before.keys), before.lists.s, np.where(before.lists.e == INF, -1, before.lists.e)],
-        [*(key[new_owner] for key in after.keys), after.lists.s, np.where(after.lists.e == INF, -1, after.lists.e)],
-    )
-    gone, come = ~among(b, a), ~among(a, b)
-    if not (gone.any() or come.any()):
-        return []
-    keys = tuple(np.concatenate((x[old_owner[gone]], y[new_owner[come]])) for x, y in zip(before.keys, after.keys, strict=True))
-    s = np.concatenate((before.lists.s[gone], after.lists.s[come]))
-    e = np.concatenate((before.lists.e[gone], after.lists.e[come]))
-    return [Change(name, keys, s, e, np.concatenate((np.full(int(gone.sum()), -1), np.full(int(come.sum()), 1))))]
-
-
-__all__ = ["Change", "Decision", "InputRows", "Settings", "WindowState", "Windows", "revised"]
+                state.answers[key] = without_empty(FluentTable(table.keys, keep(table.lists, kept)))

@@ -116,36 +116,6 @@ def _solve(plan, points, q, e, pick):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _covered(plan, points, standing, q, e, k, pick):  # type: ignore[no-untyped-def]
-    """Whether e satisfies all binary predicates of q and has a distance for each numerical one, at evaluation number k."""
-    for i in range(plan.needs_first[q], plan.needs_first[q + 1]):
-        if points.head[plan.needs[i], e] < 0:
-            return False
-    for i in range(plan.bars_first[q], plan.bars_first[q + 1]):
-        if points.head[plan.bars[i], e] >= 0:
-            return False
-    for i in range(plan.sums_first[q], plan.sums_first[q + 1]):
-        if points.head[plan.sums[i], e] < 0:
-            return False
-    if plan.chain_first[q] == plan.chain_first[q + 1] or standing.chain_until[q, e] > k:
-        return True
-    standing.chain_until[q, e] = _solve(plan, points, q, e, pick)
-    return standing.chain_until[q, e] >= 0
-
-
-@njit(cache=True, nogil=True)
-def _score(plan, points, q, e):  # type: ignore[no-untyped-def]
-    """The sum of the distances in order of the predicates; NaN where there is none."""
-    first, last = plan.sums_first[q], plan.sums_first[q + 1]
-    if first == last:
-        return np.nan
-    total = 0.0
-    for i in range(first, last):
-        total += points.extremum[plan.measure[plan.sums[i]], e]
-    return total
-
-
-@njit(cache=True, nogil=True)
 def _note(events, n, plan, points, q, e, at, what, score, pick):  # type: ignore[no-untyped-def]
     """Write event n, with witnesses if something begins."""
     events.query[n] = q
@@ -257,6 +227,12 @@ def advance(plan, points, standing, series, queries, every, last, forced, entiti
     moved = np.zeros(rankings, np.bool_)
     marked = np.zeros((rankings, entities), np.bool_)
     chosen = np.empty(entities, np.bool_)
+    # Names for what the loop over pairs reads: taking an array out of a tuple each time costs more than reading it.
+    head, extremum, measure_of = points.head, points.extremum, plan.measure
+    users_first, users_of = plan.users_first, plan.users
+    needs_first, needs, bars_first, bars, sums_first, sums = plan.needs_first, plan.needs, plan.bars_first, plan.bars, plan.sums_first, plan.sums
+    chain_first, chain_until, holds, scores = plan.chain_first, standing.chain_until, standing.holds, standing.score
+    decides_of, ranking_of, bound_of = plan.decides, plan.ranking, plan.bound
     forced_k = NEVER if forced == NEVER else forced // every + 1
     while True:
         k = forced_k
@@ -271,28 +247,27 @@ def advance(plan, points, standing, series, queries, every, last, forced, entiti
             if due[s] > k:
                 continue
             p = series[s]
-            eager = plan.eager[p]
+            entered, left = points.entered[p], points.left[p]
+            measure, eager = plan.measure[p], plan.eager[p]
             while True:
-                if points.entered[p] < points.tail[p] and points.t[place(points, p, points.entered[p])] + plan.end[p] <= at:
-                    e, changed = enter(points, p, plan.measure[p], plan.sign[p])
-                    moves_in += 1
-                elif points.left[p] < points.entered[p] and points.t[place(points, p, points.left[p])] + plan.start[p] <= at:
-                    e, changed = leave(points, p, plan.measure[p])
-                    moves_out += 1
-                else:
+                touched = enter(
+                    points, p, at, NEVER, plan.end[p], measure, plan.sign[p], eager, touched_series, touched_entity, touched
+                )
+                touched = leave(points, p, at, plan.start[p], measure, eager, touched_series, touched_entity, touched)
+                if touched < len(touched_series):
                     break
-                if changed or eager:
-                    if touched == len(touched_series):
-                        touched_series = np.append(touched_series, np.empty(touched, np.int64))
-                        touched_entity = np.append(touched_entity, np.empty(touched, np.int64))
-                    touched_series[touched] = p
-                    touched_entity[touched] = e
-                    touched += 1
+                touched_series = np.append(touched_series, np.empty(touched, np.int64))
+                touched_entity = np.append(touched_entity, np.empty(touched, np.int64))
+            moves_in += points.entered[p] - entered
+            moves_out += points.left[p] - left
             due[s] = _due(plan, points, p)
-        everything = k == forced_k
-        if everything:
+        # Where most pairs are touched, several times over, each is looked at once and in order.
+        everything = k == forced_k or touched > len(queries) * entities
+        if k == forced_k:
             forced_k = NEVER
         pairs = len(queries) * entities if everything else 0
+        if everything:
+            touched = 0
         for step in range(pairs + touched):
             if step < pairs:
                 users, first, stop = queries, step // entities, step // entities + 1
@@ -300,25 +275,38 @@ def advance(plan, points, standing, series, queries, every, last, forced, entiti
             else:
                 p = touched_series[step - pairs]
                 e = touched_entity[step - pairs]
-                users, first, stop = plan.users, plan.users_first[p], plan.users_first[p + 1]
+                users, first, stop = users_of, users_first[p], users_first[p + 1]
             for u in range(first, stop):
                 q = users[u]
-                covered = _covered(plan, points, standing, q, e, k, pick)
-                decides = plan.decides[q]
-                score = _score(plan, points, q, e) if covered else np.nan
+                covered = True
+                for i in range(needs_first[q], needs_first[q + 1]):
+                    covered = covered and head[needs[i], e] >= 0
+                for i in range(bars_first[q], bars_first[q + 1]):
+                    covered = covered and head[bars[i], e] < 0
+                for i in range(sums_first[q], sums_first[q + 1]):
+                    covered = covered and head[sums[i], e] >= 0
+                if covered and chain_first[q] < chain_first[q + 1] and chain_until[q, e] <= k:
+                    chain_until[q, e] = _solve(plan, points, q, e, pick)
+                    covered = chain_until[q, e] >= 0
+                score = np.nan
+                if covered and sums_first[q] < sums_first[q + 1]:
+                    score = 0.0
+                    for i in range(sums_first[q], sums_first[q + 1]):
+                        score += extremum[measure_of[sums[i]], e]
+                decides = decides_of[q]
                 if decides == RANKED:
-                    r = plan.ranking[q]
-                    standing.score[r, e] = score
+                    r = ranking_of[q]
+                    scores[r, e] = score
                     moved[r] = True
                     marked[r, e] = True
                     continue
                 matches = covered
                 if decides == LOCAL_AT_MOST:
-                    matches = covered and score <= plan.bound[q]
+                    matches = covered and score <= bound_of[q]
                 elif decides == LOCAL_AT_LEAST:
-                    matches = covered and score >= plan.bound[q]
-                if matches != standing.holds[q, e]:
-                    standing.holds[q, e] = matches
+                    matches = covered and score >= bound_of[q]
+                if matches != holds[q, e]:
+                    holds[q, e] = matches
                     if n == len(events.query):
                         events = _copied(events, n, 2 * n)
                     _note(events, n, plan, points, q, e, at, START if matches else END, score, pick)

@@ -25,6 +25,7 @@ Int32s = npt.NDArray[np.int32]
 
 LOW_BITS = 0x7FFFFFFF
 _SMALLEST_RING = 8
+_ALWAYS = np.iinfo(np.int64).max
 
 
 class Points(NamedTuple):
@@ -166,56 +167,76 @@ def before(points, p, number):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def enter(points, p, measure, sign):  # type: ignore[no-untyped-def]
-    """The next waiting point of series p comes into the window. Gives (entity, whether the series' view of it changed)."""
-    number = points.entered[p]
-    points.entered[p] += 1
-    i = place(points, p, number)
-    e = points.entity[i]
-    last = whole(points, p, points.head[p, e])
-    points.ahead[i] = 0
-    if measure < 0:
-        points.back[i] = 0 if last < 0 else number - last
-        points.head[p, e] = np.int32(number & LOW_BITS)
-        return e, last < 0
-    # Of equal values the later stays: it is as good and lasts longer.
-    while last >= 0 and sign * points.value[i] <= sign * points.value[place(points, p, last)]:
-        last = before(points, p, last)
-    points.head[p, e] = np.int32(number & LOW_BITS)
-    if last < 0:
-        points.back[i] = 0
-        points.front[measure, e] = np.int32(number & LOW_BITS)
-        points.extremum[measure, e] = points.value[i]
-        return e, True
-    points.back[i] = number - last
-    points.ahead[place(points, p, last)] = number - last
-    return e, False
+def enter(points, p, at, limit, end, measure, sign, eager, series, entities, n):  # type: ignore[no-untyped-def]
+    """Waiting points of series p with t + end <= at come into the window, up to number `limit`.
+
+    Where the series' view of an entity changed (`eager`: for every point) its pair goes to `series[n]`, `entities[n]`, ...; gives the new n. Stops
+    early when those are full. One call moves many points: each call counts references of all arrays.
+    """
+    first, mask, t, entity, value = points.first[p], points.mask[p], points.t, points.entity, points.value
+    back, ahead, head, front, extremum = points.back, points.ahead, points.head, points.front, points.extremum
+    left, number, limit = points.left[p], points.entered[p], min(limit, points.tail[p])
+    while number < limit and n < len(series):
+        i = first + (number & mask)
+        if t[i] + end > at:
+            break
+        e = entity[i]
+        low = head[p, e]
+        last = np.int64(-1) if low < 0 else left + ((np.int64(low) - left) & LOW_BITS)
+        changed = last < 0
+        if measure >= 0:
+            # Of equal values the later stays: it is as good and lasts longer.
+            while last >= 0 and sign * value[i] <= sign * value[first + (last & mask)]:
+                distance = back[first + (last & mask)]
+                last = last - distance if distance > 0 and last - distance >= left else np.int64(-1)
+            changed = last < 0
+            if changed:
+                front[measure, e] = np.int32(number & LOW_BITS)
+                extremum[measure, e] = value[i]
+            else:
+                ahead[first + (last & mask)] = number - last
+        back[i] = 0 if last < 0 else number - last
+        head[p, e] = np.int32(number & LOW_BITS)
+        if changed or eager:
+            series[n] = p
+            entities[n] = e
+            n += 1
+        number += 1
+    points.entered[p] = number
+    return n
 
 
 @njit(cache=True, nogil=True)
-def leave(points, p, measure):  # type: ignore[no-untyped-def]
-    """The oldest point of series p leaves the window. Gives (entity, whether the series' view of it changed)."""
-    number = points.left[p]
-    i = place(points, p, number)
-    e = points.entity[i]
-    low = np.int32(number & LOW_BITS)
-    is_head = points.head[p, e] == low
-    if measure < 0:
-        if is_head:
-            points.head[p, e] = -1
-        points.left[p] += 1
-        return e, is_head
-    is_front = points.front[measure, e] == low
-    if is_head:
-        points.head[p, e] = -1
-        points.front[measure, e] = -1
-        points.extremum[measure, e] = np.nan
-    elif is_front:
-        following = number + points.ahead[i]
-        points.front[measure, e] = np.int32(following & LOW_BITS)
-        points.extremum[measure, e] = points.value[place(points, p, following)]
-    points.left[p] += 1
-    return e, is_front
+def leave(points, p, at, start, measure, eager, series, entities, n):  # type: ignore[no-untyped-def]
+    """Points of series p in the window with t + start <= at leave it; otherwise as `enter`."""
+    first, mask, t, entity, value = points.first[p], points.mask[p], points.t, points.entity, points.value
+    ahead, head, front, extremum = points.ahead, points.head, points.front, points.extremum
+    number, limit = points.left[p], points.entered[p]
+    while number < limit and n < len(series):
+        i = first + (number & mask)
+        if t[i] + start > at:
+            break
+        e = entity[i]
+        low = np.int32(number & LOW_BITS)
+        changed = head[p, e] == low
+        if changed:
+            head[p, e] = -1
+        if measure >= 0:
+            if changed:
+                front[measure, e] = -1
+                extremum[measure, e] = np.nan
+            elif front[measure, e] == low:
+                changed = True
+                following = number + ahead[i]
+                front[measure, e] = np.int32(following & LOW_BITS)
+                extremum[measure, e] = value[first + (following & mask)]
+        if changed or eager:
+            series[n] = p
+            entities[n] = e
+            n += 1
+        number += 1
+    points.left[p] = number
+    return n
 
 
 def live(points: Points) -> tuple[Ints, dict[str, npt.NDArray[np.generic]]]:
@@ -249,5 +270,5 @@ def _fill(points, counts, entered, t, seq, x, y, value, entity, measure, sign): 
             points.entity[j] = entity[r]
             r += 1
         points.tail[p] = counts[p]
-        for _ in range(entered[p]):
-            enter(points, p, measure[p], sign[p])
+        unused = np.empty(entered[p] + 1, np.int64)
+        enter(points, p, _ALWAYS, entered[p], 0, measure[p], sign[p], False, unused, unused, 0)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.motion_patterns.worlds import GLOBE, PLANE, documents, run, streams
+from tests.engine.motion_patterns.worlds import GLOBE, PLANE, box, documents, run, streams
 from tests.oracles.motion_patterns import answers
 
 seeds = st.integers(0, 1000)
@@ -77,3 +77,26 @@ def test_worlds_hold_what_they_should_test():
     collect()
     for kind in ("open", "scored", None, "<=", ">=", "min", "max", "top", "order of two", "between windows", "forall", "one sample for several"):
         assert seen[kind] > 10, (kind, seen)
+
+
+def at(t, x, seq=0):
+    return {"entity": "1", "t": t, "x": x + 0.5, "y": 0.5, "seq": seq}
+
+
+def step(x, *window, quantifier="exists"):
+    return {"inside": box(x, 0, 1, 1), **({"window": list(window), "quantifier": quantifier} if window else {})}
+
+
+def test_the_example_of_section_3():
+    """{(Q1, (30, 20), forall), (Q2), (Q3), (Q4, (10, 5), exists)}: the only entity is in place 0, then 2, 4 and 6."""
+    pattern = {"family": "motion", "predicates": [step(0, 30, 20, quantifier="forall"), step(2), step(4), step(6, 10, 5)], "every": 1, "horizon": 30}
+    rows = [at(t, place, seq) for seq, (t, place) in enumerate([(2, 0), (9, 0), (13, 2), (18, 4), (24, 6), (40, 9)])]
+    assert set(run([pattern], rows, PLANE)) == {(0, "1", 29, 33, None, (1, 2, 3, 4))}
+
+
+def test_neighbours_two_by_two_make_no_order_of_four():
+    """The counterexample of docs/papers/cmp.md to [CMP] 5.4."""
+    pattern = {"family": "motion", "predicates": [step(0), step(2), step(4), step(6)], "every": 1, "horizon": 50}
+    rows = [at(t, place, seq) for seq, (t, place) in enumerate([(1, 2), (2, 4), (3, 6), (4, 0), (5, 2), (6, 4)])]
+    assert not run([pattern], rows, PLANE)
+    assert set(run([pattern], [*rows, at(9, 6, 6)], PLANE)) == {(0, "1", 9, None, None, (3, 4, 5, 6))}

@@ -41,6 +41,7 @@ class Family:
 FAMILIES: dict[str, Family] = {
     "border": Family("engine.border_monitoring", "BorderOperator"),
     "transition": Family("engine.border_monitoring", "BorderOperator"),
+    "constraint": Family("engine.constraint_queries", "ConstraintOperator"),
     "motion": Family("engine.motion_patterns", "MotionOperator"),
     "calculus": Family("engine.event_calculus", "CalculusOperator"),
 }

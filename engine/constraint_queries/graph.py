@@ -1,0 +1,158 @@
+"""Constraint graphs: what the given constraints imply for every pair of variables, and the proof when nothing can satisfy them.
+
+Times are a simple temporal network: `V_j.t - V_i.t <= b` is an edge from i to j, shortest paths give all implied bounds and a negative cycle proves that
+no events satisfy them. Greatest distances obey the triangle inequality, so shortest paths give those too; a least distance above one proves the same.
+
+References: [CCQ] section 2 and 3 (complete constraint graphs; Floyd and Warshall); Dechter, Meiri, Pearl, *Temporal constraint networks*, 1991.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+LONGEST = 2**62
+"""No two times differ by as much."""
+
+
+@dataclass(frozen=True)
+class TimeBound:
+    """`V_end.t - V_start.t <= upper`, stated by constraint number `source` (from 0)."""
+
+    start: int
+    end: int
+    upper: int
+    source: int
+
+
+@dataclass(frozen=True)
+class DistanceBound:
+    """The distance of two variables' events is at most (or at least) `value`; when `open`, not equal to it."""
+
+    first: int
+    second: int
+    value: float
+    open: bool
+    source: int
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Why no events can satisfy the constraints numbered `sources`: a cycle of the graph, in words."""
+
+    sources: tuple[int, ...]
+    reason: str
+
+
+Latest = list[list[int | None]]
+"""`latest[i][j]`: the least b with `V_j.t - V_i.t <= b`; null: not bounded."""
+Reach = list[list[tuple[Fraction, bool] | None]]
+"""`reach[i][j]`: the greatest distance of V_i and V_j and whether it is itself excluded; null: not bounded."""
+
+
+def closed_times(variables: int, bounds: Iterable[TimeBound]) -> Latest:
+    """All implied bounds on time differences; the network must have no negative cycle.
+
+    >>> closed_times(3, [TimeBound(0, 1, 5, 0), TimeBound(1, 2, 5, 1), TimeBound(2, 1, -1, 1)])[0]
+    [0, 5, 10]
+    """
+    latest: Latest = [[0 if i == j else None for j in range(variables)] for i in range(variables)]
+    for bound in bounds:
+        known = latest[bound.start][bound.end]
+        latest[bound.start][bound.end] = bound.upper if known is None else min(known, bound.upper)
+    for k in range(variables):
+        for i in range(variables):
+            for j in range(variables):
+                to, on, known = latest[i][k], latest[k][j], latest[i][j]
+                if to is not None and on is not None and (known is None or to + on < known):
+                    latest[i][j] = to + on
+    # Times differ by less than LONGEST, so a bound beyond it says nothing and one below its negative holds for no events.
+    return [[None if one is None else max(-LONGEST, min(LONGEST, one)) for one in row] for row in latest]
+
+
+def negative_cycle(variables: int, bounds: Sequence[TimeBound]) -> list[TimeBound] | None:
+    """Bounds that follow each other in a circle and add up to less than 0, in order; null when there are none."""
+    least = [0] * variables
+    by: list[TimeBound | None] = [None] * variables
+    changed = -1
+    for _ in range(variables):
+        changed = -1
+        for bound in bounds:
+            if least[bound.start] + bound.upper < least[bound.end]:
+                least[bound.end] = least[bound.start] + bound.upper
+                by[bound.end] = bound
+                changed = bound.end
+    if changed < 0:
+        return None
+    for _ in range(variables):  # Back along the path: after so many steps it stands on the cycle.
+        changed = _before(by, changed).start
+    cycle = [_before(by, changed)]
+    while cycle[-1].start != changed:
+        cycle.append(_before(by, cycle[-1].start))
+    return cycle[::-1]
+
+
+def _before(by: Sequence[TimeBound | None], variable: int) -> TimeBound:
+    bound = by[variable]
+    assert bound is not None
+    return bound
+
+
+def closed_distances(variables: int, greatest: Iterable[DistanceBound]) -> Reach:
+    """All implied greatest distances.
+
+    >>> closed_distances(3, [DistanceBound(0, 1, 1, True, 0), DistanceBound(1, 2, 1, False, 1)])[0][2]
+    (Fraction(2, 1), True)
+    """
+    return _shortest(variables, greatest)[0]
+
+
+def _shortest(variables: int, greatest: Iterable[DistanceBound]) -> tuple[Reach, dict[tuple[int, int], tuple[DistanceBound, ...]]]:
+    """The implied greatest distances and the bounds that add up to each."""
+    reach: Reach = [[None] * variables for _ in range(variables)]
+    paths: dict[tuple[int, int], tuple[DistanceBound, ...]] = {}
+    for bound in greatest:
+        found = (Fraction(bound.value), bound.open)
+        if _tighter(found, reach[bound.first][bound.second]):
+            for i, j in ((bound.first, bound.second), (bound.second, bound.first)):
+                reach[i][j], paths[i, j] = found, (bound,)
+    for k in range(variables):
+        for i in range(variables):
+            for j in range(variables):
+                to, on = reach[i][k], reach[k][j]
+                if i != j and to is not None and on is not None:
+                    found = (to[0] + on[0], to[1] or on[1])
+                    if _tighter(found, reach[i][j]):
+                        reach[i][j], paths[i, j] = found, paths[i, k] + paths[k, j]
+    return reach, paths
+
+
+def _tighter(one: tuple[Fraction, bool], other: tuple[Fraction, bool] | None) -> bool:
+    return other is None or one[0] < other[0] or (one[0] == other[0] and one[1] and not other[1])
+
+
+def contradiction(
+    names: Sequence[str], times: Sequence[TimeBound], greatest: Sequence[DistanceBound], least: Sequence[DistanceBound]
+) -> Contradiction | None:
+    """The cycle that proves the constraints unsatisfiable; null when times and distances allow solutions."""
+    cycle = negative_cycle(len(names), times)
+    if cycle is not None:
+        steps = [f"{names[one.end]}.t - {names[one.start]}.t <= {one.upper} {_by(one.source)}" for one in cycle]
+        total = sum(one.upper for one in cycle)
+        return Contradiction(tuple(one.source for one in cycle), f"{' and '.join(steps)} add up to 0 <= {total}, which is false")
+    reach, paths = _shortest(len(names), greatest)
+    for bound in least:
+        limit = reach[bound.first][bound.second]
+        if limit is not None and (limit[0] < Fraction(bound.value) or (limit[0] == Fraction(bound.value) and (limit[1] or bound.open))):
+            path = paths[bound.first, bound.second]
+            pair = f"{names[bound.first]} and {names[bound.second]}"
+            sums = " + ".join(f"{one.value:g} {_by(one.source)}" for one in path)
+            needed = f"{'more than' if bound.open else 'at least'} {bound.value:g} {_by(bound.source)}"
+            most = "less than" if limit[1] else "at most"
+            return Contradiction((*(one.source for one in path), bound.source), f"{pair} must be {needed} apart, and are {most} {sums} apart")
+    return None
+
+
+def _by(source: int) -> str:
+    return f"(constraint {source + 1})"

@@ -1,0 +1,411 @@
+"""Specifications of the family `constraint` (CONTRACT 2.4, 2.7).
+
+Whatever form a query is written in, its specification is the same: filters of each variable, and for every pair of variables at most one `Pair`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.constraint_queries.graph import DistanceBound, TimeBound, closed_times, contradiction
+from engine.model.conditions import OPERATORS, Condition, Conditions
+from engine.model.faults import unknown_name
+from engine.model.feed import ColumnType, Crs
+from engine.model.region import Region
+from engine.specification import COMMON_KEYS, Context
+
+MAX_VARIABLES = 32
+MAX_CONSTRAINTS = 2_000
+MAX_ARRANGEMENTS = 5_040
+"""Arrangements of symmetric variables that are compared one by one, where the variables cannot be interchanged."""
+REPORTS = ("all", "first")
+EXPIRATIONS = ("tight", "loose", "domains")
+OWN_KEYS = ("variables", "constraints", "symmetric", "report", "expiration")
+FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+HALF_ROUND = 20_003_932.0
+"""Metres: no two places on the ellipsoid are farther apart."""
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+
+
+@dataclass(frozen=True, order=True)
+class Comparison:
+    """`left op right`, both columns: of one variable, or of a Pair's first and second variable."""
+
+    left: str
+    op: str
+    right: str
+
+    @property
+    def flipped(self) -> Comparison:
+        """The same, seen from the other side."""
+        return Comparison(self.right, FLIPPED[self.op], self.left)
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable takes events that satisfy `where` and `comparisons` of their own columns, and lie in all `regions`."""
+
+    name: str
+    where: Conditions = field(default_factory=Conditions)
+    comparisons: tuple[Comparison, ...] = ()
+    regions: tuple[Region, ...] = ()
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A bound on a distance; when `open`, the value itself is excluded."""
+
+    value: float
+    open: bool = False
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What the events of two variables, `first` < `second` by position, must satisfy together.
+
+    `earliest <= second.t - first.t <= latest` (closed; null: unbounded); the distance is within `least` and `greatest`.
+    """
+
+    first: int
+    second: int
+    earliest: int | None = None
+    latest: int | None = None
+    least: Limit | None = None
+    greatest: Limit | None = None
+    comparisons: tuple[Comparison, ...] = ()
+
+
+@dataclass(frozen=True)
+class ConstraintSpecification:
+    """A satisfiable constraint query with bounded memory. `pairs` are sorted; `symmetric` are groups of positions of variables, each sorted."""
+
+    name: str
+    where: Conditions
+    variables: tuple[Variable, ...]
+    pairs: tuple[Pair, ...]
+    symmetric: tuple[tuple[int, ...], ...] = ()
+    report: str = "all"
+    expiration: str = "tight"
+
+    def latest(self) -> list[list[int | None]]:
+        """The closed graph of times: `latest[i][j]` is the greatest possible V_j.t - V_i.t."""
+        return closed_times(len(self.variables), [bound for pair in self.pairs for bound in _time_bounds(pair, 0)])
+
+
+def check(document: Mapping[str, Any], context: Context) -> ConstraintSpecification | None:
+    """The specification of a document with its keys or with `trigger`, a text. What is wrong is noted in `context`."""
+    if "trigger" in document:
+        from engine.constraint_queries.trigger import check_trigger
+
+        return check_trigger(document, context)
+    context.object(document, required=("family", "variables"), optional=(*COMMON_KEYS, *OWN_KEYS[1:]))
+    return check_keys(document, context)
+
+
+def check_keys(document: Mapping[str, Any], context: Context) -> ConstraintSpecification | None:
+    """The specification of a document whose keys are known; null after a fault that leaves nothing to build on."""
+    reader = _Reader(document, context)
+    return reader.specification()
+
+
+class _Reader:
+    """Reads one document."""
+
+    def __init__(self, document: Mapping[str, Any], context: Context) -> None:
+        self.document, self.context = document, context
+        self.names: list[str] = []
+        self.where: list[list[Condition]] = []
+        self.own: list[list[Comparison]] = []
+        self.regions: list[list[Region]] = []
+        self.times: list[TimeBound] = []
+        self.least: list[DistanceBound] = []
+        self.greatest: list[DistanceBound] = []
+        self.comparisons: dict[tuple[int, int], list[Comparison]] = {}
+
+    def specification(self) -> ConstraintSpecification | None:
+        before = len(self.context.faults)
+        where = self.context.at("where").where(self.document.get("where", []))
+        self.read_variables(self.document.get("variables"), self.context.at("variables"))
+        here = self.context.at("constraints")
+        for k, item in enumerate(here.items(self.document.get("constraints", []), most=MAX_CONSTRAINTS, what="constraints")):
+            self.read_constraint(k, item, here.at(k))
+        symmetric = self.read_symmetric(self.document.get("symmetric", []), self.context.at("symmetric"))
+        report = self.context.at("report").choice(self.document.get("report", "all"), REPORTS)
+        expiration = self.context.at("expiration").choice(self.document.get("expiration", "tight"), EXPIRATIONS)
+        if len(self.context.faults) > before or report is None or expiration is None:
+            return None
+        found = ConstraintSpecification(
+            self.document.get("name", ""), where, self.variables(), self.pairs(), symmetric, report, expiration
+        )  # fmt: skip
+        self.check_graph(found)
+        return found
+
+    # -- variables ----------------------------------------------------------------------------------------------------------------
+
+    def read_variables(self, value: Any, context: Context) -> None:
+        if not isinstance(value, Mapping) or not value:
+            if "variables" in self.document:
+                context.fault('must be an object from variable to filter, for example {"V1": {"where": [["temp", ">", 30]]}}')
+            return
+        if len(value) > MAX_VARIABLES:
+            context.fault(f"must have at most {MAX_VARIABLES} variables, not {len(value)}")
+        for name, entry in value.items():
+            here = context.at(name)
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
+                here.fault(f"{name!r} is no name of a variable: letters, digits and _, not beginning with a digit")
+            given = here.object(entry, optional=("where",))
+            self.names.append(name)
+            self.where.append(list(here.at("where").where(given.get("where", [])).items))
+            self.own.append([])
+            self.regions.append([])
+
+    def variables(self) -> tuple[Variable, ...]:
+        """Filters without repetitions, in the order in which they were given."""
+        return tuple(
+            Variable(name, Conditions(_distinct(where)), _distinct(own), _distinct(regions))
+            for name, where, own, regions in zip(self.names, self.where, self.own, self.regions, strict=True)
+        )
+
+    def position(self, name: Any, context: Context) -> int | None:
+        if not isinstance(name, str) or name not in self.names:
+            context.fault(unknown_name(name, self.names, what="variable"))
+            return None
+        return self.names.index(name)
+
+    def positions(self, value: Any, context: Context, *, least: int) -> list[int]:
+        """Different variables by position; empty after a fault."""
+        given = context.items(value, least=least, most=MAX_VARIABLES, what="names of variables")
+        found = [self.position(name, context.at(i)) for i, name in enumerate(given)]
+        for i, one in enumerate(found):
+            if one is not None and one in found[:i]:
+                context.at(i).fault(f"variable {self.names[one]!r} is named twice; variables take different events")
+                return []
+        return [] if None in found else [one for one in found if one is not None]
+
+    # -- constraints --------------------------------------------------------------------------------------------------------------
+
+    def read_constraint(self, k: int, item: Any, context: Context) -> None:
+        given = context.object(item, required=("between",), optional=("dt", "distance", "inside", "compare"))
+        if not isinstance(item, Mapping) or "between" not in given:
+            return
+        between = self.positions(given["between"], context.at("between"), least=1)
+        if not set(given) - {"between"}:
+            context.fault("constrains nothing: give at least one of the keys 'dt', 'distance', 'inside' and 'compare'")
+        # Every pair of the variables, in the order in which they are named: the short form for k mutually close events.
+        pairs = [(one, other) for i, one in enumerate(between) for other in between[i + 1 :]]
+        for key in ("dt", "distance"):
+            if key in given and between and not pairs:
+                context.at(key).fault("needs at least two variables in 'between'")
+        if "dt" in given:
+            self.read_times(k, given["dt"], pairs, context.at("dt"))
+        if "distance" in given:
+            self.read_distance(k, given["distance"], pairs, context.at("distance"))
+        if "inside" in given:
+            region = context.at("inside").region(given["inside"])
+            for one in between if region is not None else ():
+                assert region is not None
+                self.regions[one].append(region)
+        if "compare" in given:
+            here = context.at("compare")
+            for i, comparison in enumerate(here.items(given["compare"], least=1, what="comparisons [left, op, right]")):
+                self.read_comparison(comparison, between, here.at(i))
+
+    def read_times(self, k: int, value: Any, pairs: Sequence[tuple[int, int]], context: Context) -> None:
+        bounds = context.items(value, least=2, most=2, what="spans of time [lo, hi], null = unbounded")
+        if not bounds:
+            return
+        before = len(context.faults)
+        low, high = (None if one is None else context.at(i).duration(one, least=-math.inf) for i, one in enumerate(bounds))
+        if len(context.faults) > before:
+            return
+        if low is not None and high is not None and low > high:
+            context.fault(f"[{low}, {high}] holds nothing: the first number must not be greater than the second")
+            return
+        for one, other in pairs:
+            self.times += _bounds(one, other, low, high, k)
+
+    def read_distance(self, k: int, value: Any, pairs: Sequence[tuple[int, int]], context: Context) -> None:
+        given = context.object(value, optional=("max", "min", "open"))
+        before = len(context.faults)
+        open_ends = context.at("open").boolean(given["open"]) if "open" in given else False
+        most = context.at("max").number(given["max"], least=0) if "max" in given else None
+        least = context.at("min").number(given["min"], least=0) if "min" in given else None
+        if len(context.faults) > before:
+            return
+        if most is None and least is None:
+            context.fault("needs 'max' or 'min'")
+        elif most is not None and (most < (least or 0) or (open_ends and most <= (least or 0))):
+            low, high = ("more than", "less than") if open_ends else ("at least", "at most")
+            context.fault(f"no distance is {low} {least or 0:g} and {high} {most:g}")
+        elif least is not None and context.feed.crs is Crs.GEOGRAPHIC and least > HALF_ROUND:
+            context.at("min").fault(f"no two places on Earth are more than {HALF_ROUND:.0f} metres apart")
+        for one, other in pairs:
+            first, second = min(one, other), max(one, other)
+            if most is not None:
+                self.greatest.append(DistanceBound(first, second, float(most), open_ends, k))
+            if least is not None:
+                self.least.append(DistanceBound(first, second, float(least), open_ends, k))
+
+    # -- comparisons --------------------------------------------------------------------------------------------------------------
+
+    def read_comparison(self, value: Any, between: Sequence[int], context: Context) -> None:
+        parts = context.items(value, least=3, most=3, what="parts: left, op, right")
+        if not parts:
+            return
+        before = len(context.faults)
+        op = context.at(1).choice(parts[1], OPERATORS)
+        left, right = self.operand(parts[0], context.at(0)), self.operand(parts[2], context.at(2))
+        if len(context.faults) > before or op is None:
+            return
+        for i, side in ((0, left), (2, right)):
+            if side is not None and between and side[0] not in between:
+                context.at(i).fault(f"variable {self.names[side[0]]!r} is not named in 'between'")
+                return
+        if left is not None and right is not None:
+            self.two_columns(left, op, right, context)
+        elif left is None and right is None:
+            context.fault('compares no variable: write a column as "variable.column"')
+        elif left is not None:
+            self.with_constant(left, op, parts[2], context.at(2), context)
+        elif op == "in":
+            context.at(2).fault("the right side of 'in' is a list of constants")
+        elif right is not None:
+            self.with_constant(right, FLIPPED[op], parts[0], context.at(0), context)
+
+    def operand(self, value: Any, context: Context) -> tuple[int, str] | None:
+        """Position and column of `variable.column`; null for a constant."""
+        if not isinstance(value, str) or "." not in value:
+            return None
+        name, _, column = value.partition(".")
+        types = self.context.feed.types
+        if name not in self.names:
+            if column in types and _NAME.fullmatch(name):
+                context.fault(unknown_name(name, self.names, what="variable"))
+            return None
+        if column not in types:
+            context.fault(unknown_name(column, types, what="column"))
+            return None
+        return self.names.index(name), column
+
+    def with_constant(self, side: tuple[int, str], op: str, value: Any, at_value: Context, context: Context) -> None:
+        # Read with the same words as `where`; its pointer is moved from the condition's third part to the constant's own.
+        trial = Context(context.feed, context.regions)
+        condition = trial.condition([side[1], op, value])
+        for fault in trial.faults:
+            steps = fault.pointer.split("/")[1:]
+            place = at_value.at(*steps[1:]) if steps[:1] == ["2"] else context.at(*steps)
+            place.fault(fault.message)
+        if condition is not None:
+            self.where[side[0]].append(condition)
+
+    def two_columns(self, left: tuple[int, str], op: str, right: tuple[int, str], context: Context) -> None:
+        types = context.feed.types
+        kinds = {types[left[1]], types[right[1]]}
+        if op == "in":
+            context.at(2).fault("the right side of 'in' is a list of constants")
+        elif len(kinds) > 1 and not kinds <= {ColumnType.INT, ColumnType.FLOAT}:
+            context.fault(f"a column of type {types[left[1]]} cannot be compared with one of type {types[right[1]]}")
+        elif ColumnType.BOOL in kinds and op not in ("=", "!="):
+            context.at(1).fault("columns of type bool have no order: use = or !=")
+        elif left[0] == right[0]:
+            self.own[left[0]].append(Comparison(left[1], op, right[1]))
+        else:
+            comparison = Comparison(left[1], op, right[1])
+            key = (left[0], right[0]) if left[0] < right[0] else (right[0], left[0])
+            self.comparisons.setdefault(key, []).append(comparison if left[0] < right[0] else comparison.flipped)
+
+    # -- the whole ----------------------------------------------------------------------------------------------------------------
+
+    def read_symmetric(self, value: Any, context: Context) -> tuple[tuple[int, ...], ...]:
+        groups: list[tuple[int, ...]] = []
+        for i, item in enumerate(context.items(value, what="groups of variables")):
+            group = tuple(sorted(self.positions(item, context.at(i), least=2)))
+            for other in groups:
+                if set(group) & set(other):
+                    shared = self.names[min(set(group) & set(other))]
+                    context.at(i).fault(f"variable {shared!r} is in two groups; join them into one")
+            groups.append(group)
+        return tuple(sorted(groups))
+
+    def pairs(self) -> tuple[Pair, ...]:
+        keys = {(min(one.start, one.end), max(one.start, one.end)) for one in self.times} | set(self.comparisons)
+        keys |= {(one.first, one.second) for one in (*self.least, *self.greatest)}
+        return tuple(self.pair(*key) for key in sorted(keys))
+
+    def pair(self, first: int, second: int) -> Pair:
+        """All that was said about two variables, in one."""
+        after = [one.upper for one in self.times if (one.start, one.end) == (first, second)]
+        before = [-one.upper for one in self.times if (one.start, one.end) == (second, first)]
+        least = [(one.value, one.open) for one in self.least if (one.first, one.second) == (first, second)]
+        greatest = [(one.value, not one.open) for one in self.greatest if (one.first, one.second) == (first, second)]
+        low, high = max(least, default=None), min(greatest, default=None)
+        return Pair(
+            first,
+            second,
+            max(before, default=None),
+            min(after, default=None),
+            None if low is None else Limit(*low),
+            None if high is None else Limit(high[0], not high[1]),
+            _distinct(self.comparisons.get((first, second), [])),
+        )
+
+    def check_graph(self, found: ConstraintSpecification) -> None:
+        """Refuses what nothing can satisfy, and what would have to be kept for ever."""
+        here = self.context.at("constraints")
+        wrong = contradiction(self.names, self.times, self.greatest, self.least)
+        if wrong is not None:
+            here.at(max(wrong.sources)).fault(f"no events can satisfy the query: {wrong.reason}")
+            return
+        latest = found.latest()
+        for i, name in enumerate(self.names):
+            unbounded = [self.names[j] for j, upper in enumerate(latest[i]) if upper is None]
+            if unbounded:
+                bounds = f"{unbounded[0]}.t - {name}.t"
+                here.fault(f"events of variable {name!r} would have to be kept for ever: nothing bounds {bounds} from above; give 'dt' an upper bound")
+        if not wrong and not interchangeable(found):
+            count = math.prod(math.factorial(len(group)) for group in found.symmetric)
+            if count > MAX_ARRANGEMENTS:
+                self.context.at("symmetric").fault(
+                    f"these variables have different constraints and {count:,} arrangements; at most {MAX_ARRANGEMENTS:,} are compared. "
+                    "Give all variables of a group the same filters, and all their pairs the same constraints"
+                )
+
+
+def interchangeable(specification: ConstraintSpecification) -> bool:
+    """Whether exchanging two variables of one group never changes what the query says."""
+    latest = specification.latest()
+    views = {(pair.first, pair.second): (pair.least, pair.greatest, frozenset(pair.comparisons)) for pair in specification.pairs}
+    views |= {(j, i): (low, high, frozenset(one.flipped for one in compared)) for (i, j), (low, high, compared) in views.items()}
+    filters = [(frozenset(one.where.items), frozenset(one.comparisons), frozenset(one.regions)) for one in specification.variables]
+    everything = range(len(filters))
+    for group in specification.symmetric:
+        for one, other in zip(group, group[1:], strict=False):
+            swap = [other if i == one else one if i == other else i for i in everything]
+            if filters[one] != filters[other]:
+                return False
+            for i in everything:
+                for j in everything:
+                    if latest[i][j] != latest[swap[i]][swap[j]] or views.get((i, j)) != views.get((swap[i], swap[j])):
+                        return False
+    return True
+
+
+def _distinct(items: Sequence[Any]) -> tuple[Any, ...]:
+    found: list[Any] = []
+    for item in items:
+        if item not in found:
+            found.append(item)
+    return tuple(found)
+
+
+def _time_bounds(pair: Pair, source: int) -> list[TimeBound]:
+    return _bounds(pair.first, pair.second, pair.earliest, pair.latest, source)
+
+
+def _bounds(start: int, end: int, low: int | None, high: int | None, source: int) -> list[TimeBound]:
+    found = [] if high is None else [TimeBound(start, end, high, source)]
+    return found if low is None else [*found, TimeBound(end, start, -low, source)]

@@ -160,8 +160,7 @@ class JobDriver:
             while not self.stopping.wait(WATCH_S):
                 if spark_runtime.jvm_ended(spark):
                     raise JobFailed("Spark's JVM ended")
-                for run in self.runs.values():
-                    run.check()
+                self._look_after_feeds()
                 if time.monotonic() - looked > 2.0:
                     looked = time.monotonic()
                     self._patiently(lambda: self._open_new_feeds(job, spark))
@@ -172,6 +171,19 @@ class JobDriver:
                 for run in self.runs.values():
                     run.stop()
                 spark.stop()
+
+    def _look_after_feeds(self) -> None:
+        """Raises what ended a feed, unless it was deleted in the middle of its work: then it alone ends."""
+        for feed_id, run in list(self.runs.items()):
+            try:
+                run.check()
+            except Fenced:
+                raise
+            except Exception:
+                if Feed.objects.filter(pk=feed_id).exists():
+                    raise
+                logger.info("%s was deleted", run.feed)
+                self.runs.pop(feed_id).stop()
 
     def _open_new_feeds(self, job: Job, spark: Any) -> None:
         """Starts the streams of feeds that were added, ends those of feeds that were deleted."""

@@ -40,5 +40,11 @@ def calculus() -> st.SearchStrategy[World]:
     return worlds()
 
 
-WORLDS = {"echo": echo, "border": border, "motion": motion, "calculus": calculus}
+def constraint() -> st.SearchStrategy[World]:
+    from tests.checks.constraint import worlds
+
+    return worlds()
+
+
+WORLDS = {"echo": echo, "border": border, "constraint": constraint, "motion": motion, "calculus": calculus}
 """By the first family of the operator."""

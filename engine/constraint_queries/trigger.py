@@ -1,0 +1,420 @@
+"""The text form of a constraint query: `CREATE TRIGGER name FOR E AS V1, E AS V2 WHEN ...`, read and written.
+
+The text becomes the JSON document that says the same, with the place of each part; faults of the document are told by line and column.
+
+References: [CCQ] section 2 (extended SQL).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from engine.constraint_queries.specification import FLIPPED, ConstraintSpecification, Limit, check_keys
+from engine.model.conditions import Condition, Constant
+from engine.model.faults import unknown_name
+from engine.model.feed import escaped
+from engine.model.region import Region
+from engine.specification import MAX_NAME, Context
+
+MAX_CHARACTERS = 200_000
+STREAM = "E"
+_WORDS = ("distance", "inside", "true", "false")
+"""Names that a variable cannot have in the text."""
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+Place = tuple[int, int]
+"""Line and column, from 1."""
+
+
+class TriggerRefused(ValueError):
+    """A text that is no trigger; `places` holds line and column of each message."""
+
+    def __init__(self, faults: list[tuple[Place, str]]) -> None:
+        self.faults = sorted(faults)
+        super().__init__("; ".join(f"line {line}, column {column}: {message}" for (line, column), message in self.faults))
+
+
+@dataclass
+class Translated:
+    """The document of a text, and where its parts stand: JSON pointer to place."""
+
+    document: dict[str, Any]
+    places: dict[str, Place] = field(default_factory=dict)
+
+    def place(self, pointer: str) -> Place:
+        """The place of the nearest part around `pointer`."""
+        while pointer and pointer not in self.places:
+            pointer = pointer.rpartition("/")[0]
+        return self.places.get(pointer, (1, 1))
+
+
+def check_trigger(document: Mapping[str, Any], context: Context) -> ConstraintSpecification | None:
+    """The specification of a document with the key `trigger`; faults of the text have its pointer and name line and column."""
+    context.object(document, required=("family", "trigger"), optional=("version", "name"))
+    here, text = context.at("trigger"), document["trigger"]
+    if not isinstance(text, str):
+        here.fault('must be a text: "CREATE TRIGGER name FOR E AS V1, E AS V2 WHEN ..."')
+        return None
+    try:
+        translated = translate(text)
+    except TriggerRefused as refused:
+        for (line, column), message in refused.faults:
+            here.fault(f"line {line}, column {column}: {message}")
+        return None
+    inner = Context(context.feed, context.regions)
+    named = {"name": document["name"]} if "name" in document else {}
+    found = check_keys({**translated.document, **named}, inner)
+    for fault in inner.faults:
+        line, column = translated.place(fault.pointer)
+        here.fault(f"line {line}, column {column}: {fault.message}")
+    return found
+
+
+# -- from text ------------------------------------------------------------------------------------------------------------------------
+
+
+def translate(text: str) -> Translated:
+    """The document that says what `text` says. Raises TriggerRefused.
+
+    >>> translate("CREATE TRIGGER near FOR E AS A, E AS B WHEN B.t - A.t IN [0, 5]").document["constraints"]
+    [{'between': ['A', 'B'], 'dt': [0, 5]}]
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise TriggerRefused([((1, 1), f"the text has {len(text):,} characters; at most {MAX_CHARACTERS:,} are allowed")])
+    try:
+        tree = _lark().parse(text)
+    except UnexpectedInput as fault:
+        raise TriggerRefused([_syntax_fault(fault, text)]) from None
+    return _Translator().translated(tree)
+
+
+@cache
+def _lark() -> Lark:
+    return Lark((Path(__file__).parent / "trigger.lark").read_text(encoding="utf-8"), parser="lalr", maybe_placeholders=False)
+
+
+def _syntax_fault(fault: UnexpectedInput, text: str) -> tuple[Place, str]:
+    if isinstance(fault, UnexpectedCharacters):
+        return (fault.line, fault.column), f"unexpected {text[fault.pos_in_stream or 0]!r}; expected {_expected(fault.allowed or ())}"
+    token = getattr(fault, "token", None)
+    expected = _expected(fault.accepts or fault.expected if isinstance(fault, UnexpectedToken) else ())
+    if token is None or token.type == "$END":
+        lines = text.rstrip().split("\n")
+        return (len(lines), len(lines[-1]) + 1), f"the text ends too early; expected {expected}"
+    return (token.line, token.column), f"unexpected {str(token)!r}; expected {expected}"
+
+
+_TOKENS = {
+    "NAME": "a name", "NUMBER": "a number", "STRING": "a text in '...'", "COMPARISON": "a comparison", "TRUTH": "TRUE or FALSE", "NULL": "NULL",
+    "DOT": "'.'", "COMMA": "','", "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "MINUS": "'-'", "SEMICOLON": "';'", "$END": "the end",
+}  # fmt: skip
+
+
+def _expected(names: Any) -> str:
+    words = sorted({_TOKENS.get(name, name.lstrip("_")) for name in names if name not in ("WS",) and not name.startswith("__")})
+    return " or ".join(words) or "something else"
+
+
+class _Translator:
+    """Makes a document of one parse tree and collects what is wrong with it."""
+
+    def __init__(self) -> None:
+        self.faults: list[tuple[Place, str]] = []
+        self.variables: dict[str, Any] = {}
+        self.streams: set[str] = set()
+        self.result = Translated({"family": "constraint", "variables": self.variables, "constraints": []})
+
+    def translated(self, tree: Tree[Token]) -> Translated:
+        nodes = [node for node in tree.children if isinstance(node, Tree)]
+        for node in nodes:
+            if node.data == "stream":
+                self.stream(node)
+        for node in nodes:
+            if node.data != "stream":
+                getattr(self, str(node.data))(node)
+        if self.faults:
+            raise TriggerRefused(self.faults)
+        return self.result
+
+    def fault(self, token: Token, message: str) -> None:
+        self.faults.append((_place(token), message))
+
+    def note(self, pointer: str, token: Token) -> None:
+        self.result.places[pointer] = _place(token)
+
+    def trigger_name(self, node: Tree[Token]) -> None:
+        (name,) = _tokens(node)
+        text = _unquoted(name) if name.type == "STRING" else str(name)
+        self.note("/name", name)
+        if len(text) > MAX_NAME:
+            self.fault(name, f"a name has at most {MAX_NAME} characters, not {len(text)}")
+        elif text:
+            self.result.document["name"] = text
+
+    def stream(self, node: Tree[Token]) -> None:
+        stream, name = _tokens(node)
+        if self.streams and stream not in self.streams:
+            self.fault(stream, f"a trigger reads one stream; it is called {min(self.streams)!r} before")
+        self.streams.add(str(stream))
+        if name in self.variables:
+            self.fault(name, f"variable {str(name)!r} is declared twice")
+        self.variables[str(name)] = {}
+        if len(self.variables) == 1:
+            self.note("/variables", stream)
+        self.note(f"/variables/{escaped(name)}", name)
+
+    # -- conditions ---------------------------------------------------------------------------------------------------------------
+
+    def variable(self, node: Tree[Token], column: str | None = None) -> str:
+        """The variable of `variable.column`; `column` says which one it must be."""
+        name, given = _tokens(node)
+        if name not in self.variables:
+            self.fault(name, unknown_name(str(name), self.variables, what="variable"))
+        if column is not None and given != column:
+            what = {"r": "positions are written", "t": "times are written"}[column]
+            self.fault(given, f"{what} {name}.{column}, not {name}.{given}")
+        return str(name)
+
+    def constraint(self, first: Token, sides: list[Tree[Token]], names: list[str], **said: Any) -> str:
+        """Adds a constraint and gives its pointer."""
+        constraints = self.result.document["constraints"]
+        pointer = f"/constraints/{len(constraints)}"
+        constraints.append({"between": names, **said})
+        self.note(pointer, first)
+        if len(constraints) == 1:
+            self.note("/constraints", first)
+        for i, side in enumerate(sides):
+            self.note(f"{pointer}/between/{i}", _first(side))
+        return pointer
+
+    def distance(self, node: Tree[Token]) -> None:
+        sides, (op, number) = _trees(node), [token for token in node.children if isinstance(token, Token)]
+        limits = {"<": {"max", "open"}, "<=": {"max"}, ">": {"min", "open"}, ">=": {"min"}}.get(str(op))
+        if limits is None:
+            self.fault(op, "a distance is compared with <, <=, > or >=")
+            return
+        value = _number(number)
+        said: dict[str, Any] = {key: True if key == "open" else value for key in sorted(limits)}
+        pointer = self.constraint(_first(node), sides, [self.variable(side, "r") for side in sides], distance=said)
+        self.note(f"{pointer}/distance", number)
+
+    def difference(self, node: Tree[Token]) -> None:
+        later, earlier, low, high = _trees(node)
+        spans = [_span(_first(one)) for one in (low, high)]
+        names = [self.variable(earlier, "t"), self.variable(later, "t")]
+        pointer = self.constraint(_first(node), [earlier, later], names, dt=spans)
+        self.note(f"{pointer}/dt", _first(low))
+        for i, one in enumerate((low, high)):
+            self.note(f"{pointer}/dt/{i}", _first(one))
+
+    def inside(self, node: Tree[Token]) -> None:
+        side, area = _trees(node)
+        tokens = _tokens(area)
+        region: Any = {"region": _unquoted(tokens[0])}
+        if area.data == "circle":
+            x, y, radius = map(_number, tokens)
+            region = {"center": [x, y], "radius": radius}
+        elif area.data == "geojson":
+            try:
+                region = json.loads(_unquoted(tokens[0]))
+            except (ValueError, RecursionError) as error:
+                self.fault(tokens[0], f"no GeoJSON: {error}")
+        pointer = self.constraint(_first(node), [side], [self.variable(side, "r")], inside=region)
+        self.note(f"{pointer}/inside", tokens[0])
+
+    def comparison(self, node: Tree[Token]) -> None:
+        left, right = _trees(node)
+        op = next(token for token in node.children if isinstance(token, Token))
+        word = "!=" if op == "<>" else str(op)
+        if left.data == "side" and right.data == "side":
+            texts = [".".join(_tokens(side)) for side in (left, right)]
+            names = list(dict.fromkeys(self.variable(side) for side in (left, right)))
+            pointer = self.constraint(_first(node), [left, right][: len(names)], names, compare=[[texts[0], word, texts[1]]])
+            for i, token in ((0, _tokens(left)[1]), (1, op), (2, _tokens(right)[1])):
+                self.note(f"{pointer}/compare/0/{i}", token)
+        elif left.data == "side":
+            self.filter(left, word, _constant(right), op, _first(right))
+        elif right.data == "side":
+            self.filter(right, FLIPPED[word], _constant(left), op, _first(left))
+        else:
+            self.fault(_first(node), "compares no variable")
+
+    def one_of(self, node: Tree[Token]) -> None:
+        side, *constants = _trees(node)
+        last = _first(constants[-1]) if constants else _first(side)
+        self.filter(side, "in", [_constant(one) for one in constants], _first(side), last)
+
+    def filter(self, side: Tree[Token], op: str, constant: Any, at_op: Token, at_constant: Token) -> None:
+        """A condition of one variable, or of the whole stream."""
+        name, column = _tokens(side)
+        whole = name in self.streams and name not in self.variables
+        if whole:
+            conditions, pointer = self.result.document.setdefault("where", []), "/where"
+        elif name in self.variables:
+            conditions, pointer = self.variables[str(name)].setdefault("where", []), f"/variables/{escaped(name)}/where"
+        else:
+            self.fault(name, unknown_name(str(name), [*self.variables, *self.streams], what="variable"))
+            return
+        pointer += f"/{len(conditions)}"
+        conditions.append([str(column), op, constant])
+        self.note(pointer, name)
+        for i, token in ((0, column), (1, at_op), (2, at_constant)):
+            self.note(f"{pointer}/{i}", token)
+
+    # -- the rest -----------------------------------------------------------------------------------------------------------------
+
+    def symmetric(self, node: Tree[Token]) -> None:
+        groups = _trees(node)
+        self.result.document["symmetric"] = [[str(name) for name in _tokens(group)] for group in groups]
+        self.note("/symmetric", _first(node))
+        for i, group in enumerate(groups):
+            for k, name in enumerate(_tokens(group)):
+                self.note(f"/symmetric/{i}/{k}", name)
+
+    def report(self, node: Tree[Token]) -> None:
+        self.word("report", node)
+
+    def expiration(self, node: Tree[Token]) -> None:
+        self.word("expiration", node)
+
+    def word(self, key: str, node: Tree[Token]) -> None:
+        (word,) = _tokens(node)
+        self.result.document[key] = word.lower()
+        self.note(f"/{key}", word)
+
+
+def _tokens(node: Tree[Token]) -> list[Token]:
+    return list(node.scan_values(lambda one: isinstance(one, Token)))
+
+
+def _trees(node: Tree[Token]) -> list[Tree[Token]]:
+    return [one for one in node.children if isinstance(one, Tree)]
+
+
+def _first(node: Tree[Token]) -> Token:
+    return _tokens(node)[0]
+
+
+def _place(token: Token) -> Place:
+    return token.line or 1, token.column or 1
+
+
+def _unquoted(token: Token) -> str:
+    return str(token)[1:-1].replace("''", "'")
+
+
+def _number(token: Token) -> int | float:
+    text = str(token)
+    # Longer ones are beyond every bound; as doubles they are infinite, which is refused where they stand.
+    return int(text) if re.fullmatch(r"[-+]?\d{1,400}", text) else float(text)
+
+
+def _constant(node: Tree[Token]) -> Constant:
+    token = _first(node)
+    if node.data == "truth":
+        return token.lower() == "true"
+    return _unquoted(token) if node.data == "text" else _number(token)
+
+
+def _span(token: Token) -> Any:
+    return None if token.type == "NULL" else _unquoted(token) if token.type == "STRING" else _number(token)
+
+
+# -- to text and to JSON --------------------------------------------------------------------------------------------------------------
+
+
+def trigger_text(specification: ConstraintSpecification) -> str:
+    """The text that is read back as an equal specification. Raises ValueError for a variable with a name that the text cannot hold."""
+    names = [variable.name for variable in specification.variables]
+    for name in names:
+        if name.lower() in _WORDS:
+            raise ValueError(f"a variable called {name!r} cannot be written as text: it is a word of the language")
+    stream = STREAM
+    while stream in names:
+        stream += STREAM
+    conditions = [_condition_text(stream, one) for one in specification.where.items]
+    for variable in specification.variables:
+        conditions += [_condition_text(variable.name, one) for one in variable.where.items]
+        conditions += [f"{variable.name}.{one.left} {one.op} {variable.name}.{one.right}" for one in variable.comparisons]
+        conditions += [f"INSIDE({variable.name}.r, {_region_text(region)})" for region in variable.regions]
+    for pair in specification.pairs:
+        first, second = names[pair.first], names[pair.second]
+        if (pair.earliest, pair.latest) != (None, None):
+            bounds = ", ".join("NULL" if bound is None else str(bound) for bound in (pair.earliest, pair.latest))
+            conditions.append(f"{second}.t - {first}.t IN [{bounds}]")
+        for limit, op in ((pair.least, ">"), (pair.greatest, "<")):
+            if limit is not None:
+                conditions.append(f"DISTANCE({first}.r, {second}.r) {op}{'' if limit.open else '='} {_literal(limit.value)}")
+        conditions += [f"{first}.{one.left} {one.op} {second}.{one.right}" for one in pair.comparisons]
+    name = specification.name
+    lines = [f"CREATE TRIGGER {name if _NAME.fullmatch(name) and name.lower() != 'for' else _literal(name)}"]
+    lines.append("FOR " + ", ".join(f"{stream} AS {one}" for one in names))
+    lines += [f"{'WHEN' if i == 0 else ' AND'} {one}" for i, one in enumerate(conditions)]
+    if specification.symmetric:
+        lines.append("SYMMETRIC " + ", ".join("(" + ", ".join(names[i] for i in group) + ")" for group in specification.symmetric))
+    return "\n".join([*lines, f"REPORT {specification.report.upper()}", f"EXPIRATION {specification.expiration.upper()}"])
+
+
+def document_of(specification: ConstraintSpecification) -> dict[str, Any]:
+    """The JSON document that is read back as an equal specification."""
+    names = [variable.name for variable in specification.variables]
+    constraints: list[dict[str, Any]] = []
+    for variable in specification.variables:
+        constraints += [{"between": [variable.name], "inside": region.to_json()} for region in variable.regions]
+        compare = [[f"{variable.name}.{one.left}", one.op, f"{variable.name}.{one.right}"] for one in variable.comparisons]
+        constraints += [{"between": [variable.name], "compare": compare}] if compare else []
+    for pair in specification.pairs:
+        between = [names[pair.first], names[pair.second]]
+        said: dict[str, Any] = {}
+        if (pair.earliest, pair.latest) != (None, None):
+            said["dt"] = [pair.earliest, pair.latest]
+        if pair.comparisons:
+            said["compare"] = [[f"{between[0]}.{one.left}", one.op, f"{between[1]}.{one.right}"] for one in pair.comparisons]
+        constraints += [{"between": between, **said}] if said else []
+        constraints += [{"between": between, "distance": one} for one in _distances(pair.least, pair.greatest)]
+    return {
+        "family": "constraint",
+        **({"name": specification.name} if specification.name else {}),
+        "where": [_condition_json(one) for one in specification.where.items],
+        "variables": {one.name: {"where": [_condition_json(item) for item in one.where.items]} for one in specification.variables},
+        "constraints": constraints,
+        "symmetric": [[names[i] for i in group] for group in specification.symmetric],
+        "report": specification.report,
+        "expiration": specification.expiration,
+    }
+
+
+def _distances(least: Limit | None, greatest: Limit | None) -> list[dict[str, Any]]:
+    return [{key: limit.value, "open": limit.open} for key, limit in (("min", least), ("max", greatest)) if limit is not None]
+
+
+def _condition_json(condition: Condition) -> list[Any]:
+    constant = condition.constant
+    return [condition.column, condition.op, list(constant) if isinstance(constant, tuple) else constant]
+
+
+def _condition_text(name: str, condition: Condition) -> str:
+    if isinstance(condition.constant, tuple):
+        return f"{name}.{condition.column} IN ({', '.join(map(_literal, condition.constant))})"
+    return f"{name}.{condition.column} {condition.op} {_literal(condition.constant)}"
+
+
+def _literal(value: Constant) -> str:
+    if isinstance(value, bool):
+        return str(value).upper()
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)
+
+
+def _region_text(region: Region) -> str:
+    document = region.to_json()
+    if "center" in document:
+        x, y = document["center"]
+        return f"CIRCLE({x!r}, {y!r}, {document['radius']!r})"
+    return f"GEOJSON {_literal(json.dumps(document))}"

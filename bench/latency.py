@@ -51,9 +51,7 @@ class Client:
         token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)
         assert token, "the log-in page has no CSRF token"
         form = {"username": user, "password": password, "csrfmiddlewaretoken": token[1]}
-        request = urllib.request.Request(
-            f"{self.url}/login/", urllib.parse.urlencode(form).encode(), {"Referer": f"{self.url}/login/"}
-        )
+        request = urllib.request.Request(f"{self.url}/login/", urllib.parse.urlencode(form).encode(), {"Referer": f"{self.url}/login/"})
         self.opener.open(request)
         page = self.opener.open(f"{self.url}/").read().decode()
         found = re.search(r'name="csrf-token" content="([^"]+)"', page)
@@ -114,7 +112,9 @@ def step(client: Client, feed: str, token: str, inside: bool, x: float, y: float
     row = {"entity": "latency-probe", "t": t, "x": x + SIDE / 2 + (0 if inside else 2 * SIDE), "y": y + SIDE / 2}
     posted = time.time()
     client.call(
-        "POST", f"feeds/{feed}/events", (json.dumps(row) + "\n").encode(),
+        "POST",
+        f"feeds/{feed}/events",
+        (json.dumps(row) + "\n").encode(),
         {"Content-Type": "application/x-ndjson", "Authorization": f"Bearer {token}"},
     )
     return Probe(t, posted, time.time())
@@ -133,7 +133,9 @@ async def measure(arguments: argparse.Namespace) -> dict[str, dict[str, float]]:
     feed = client.call("GET", f"feeds/{arguments.feed}/")
     x, y = feed["view"]["center"][0] + 0.3, feed["view"]["center"][1] + 0.3
     document = {"family": "border", "version": 1, "name": "latency probe", "region": square(x, y)}
-    query = client.call("POST", "queries/", {"feed": arguments.feed, "name": f"latency probe {time.time():.0f}", "specification": document, "alert_kinds": []})
+    query = client.call(
+        "POST", "queries/", {"feed": arguments.feed, "name": f"latency probe {time.time():.0f}", "specification": document, "alert_kinds": []}
+    )
     token = client.call("POST", "tokens/", {"name": "latency probe", "scopes": ["ingest"]})
     try:
         return await probe(client, arguments, query["id"], token["token"], x, y)

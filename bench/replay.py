@@ -115,9 +115,16 @@ def replay(client: Client, recording: Recording, data: Path, queries: int) -> di
     live_oracle = [fact for fact in oracle if not (fact[1].startswith("stayed") and fact[4] >= last)]
     facts = stored(client, feed, ids)
     return {
-        "recording": feed, "rows": found["counters"]["received"], **found["counters"], "queries": queries, "stored": len(facts), "oracle": len(oracle),
-        "stored = oracle": facts == live_oracle, "backtest = oracle": command == oracle,
-        "ingest s": round(sent - started, 1), "all processed s": round(done - started, 1),
+        "recording": feed,
+        "rows": found["counters"]["received"],
+        **found["counters"],
+        "queries": queries,
+        "stored": len(facts),
+        "oracle": len(oracle),
+        "stored = oracle": facts == live_oracle,
+        "backtest = oracle": command == oracle,
+        "ingest s": round(sent - started, 1),
+        "all processed s": round(done - started, 1),
     }
 
 

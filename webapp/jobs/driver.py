@@ -124,9 +124,7 @@ class JobDriver:
         # It would tell of every call between Python and the JVM.
         logging.getLogger("py4j").setLevel(logging.WARNING)
         me = psutil.Process()
-        job = services.job_claim(
-            name=self.name, epoch=self.epoch, pid=me.pid, pgid=os.getpgrp(), pid_started=me.create_time(), host=hostname()
-        )
+        job = services.job_claim(name=self.name, epoch=self.epoch, pid=me.pid, pgid=os.getpgrp(), pid_started=me.create_time(), host=hostname())
         if job is None:
             logger.info("job %s is not to run here (stopped, or a newer start has it)", self.name)
             return DONE

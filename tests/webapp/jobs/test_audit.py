@@ -1,0 +1,76 @@
+"""An audit calls exact what is exact, and names what is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from django.conf import settings as django_settings
+
+from engine.model.events import row_schema
+from engine.runtime.processor import FeedProcessor
+from engine.runtime.snapshots import Snapshots
+from engine.sources.eventlog import EventLog
+from tests.webapp.answers import a_feed, a_user
+from webapp.detections.models import Detection
+from webapp.feeds.models import Feed
+from webapp.jobs.audit import feed_audit
+from webapp.jobs.models import FeedHead
+from webapp.jobs.services import feed_head_ensure
+from webapp.jobs.store import FeedStore
+from webapp.queries.services import query_register
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
+
+SQUARE = {"type": "Polygon", "coordinates": [[[0, 0], [2, 0], [2, 2], [0, 2], [0, 0]]]}
+
+
+class Rows:
+    """A batch as Spark delivers it."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    def toArrow(self) -> pa.Table:
+        return self.table
+
+
+@pytest.fixture
+def processed(tmp_path: Path, settings: Any) -> Feed:
+    """A feed of which 40 rows are processed: one entity that goes in and out, a duplicate, a late row."""
+    settings.EVENT_LOG_ROOT = tmp_path / "log"
+    feed = a_feed("yard", lateness=5)
+    feed_head_ensure(feed)
+    query_register(owner=a_user(), feed=feed, name="gate", specification={"family": "border", "version": 1, "region": SQUARE}, alert_kinds=["in"])
+    log = EventLog(django_settings.EVENT_LOG_ROOT, "yard")
+    rows = [{"event": "position", "entity": "a", "t": 10 * n, "x": float(n % 4), "y": 1.0} for n in range(38)]
+    rows += [rows[-1], {**rows[3], "t": 30}]
+    log.append(pa.Table.from_pylist(rows, schema=row_schema(feed.engine_feed())))
+    processor = FeedProcessor(feed.engine_feed(), log, FeedStore(feed, 1), Snapshots(tmp_path / "state"))
+    processor.follow()
+    processor.process(1, 0, Rows(pa.concat_tables(log.read())))
+    return feed
+
+
+def test_what_a_job_stored_is_exact(processed: Feed) -> None:
+    audit = feed_audit(feed=processed)
+    assert audit.faults == []
+    assert audit.rows == 40
+    assert audit.facts == Detection.objects.count() > 10
+    assert audit.alerts > 5
+
+
+def test_a_lost_a_false_and_a_moved_fact_are_named(processed: Feed) -> None:
+    first, second = Detection.objects.order_by("start")[:2]
+    Detection.objects.filter(start=first.start, key=first.key).update(weight=0)
+    Detection.objects.filter(start=second.start, key=second.key).update(end=second.start + 1)
+    faults = " ".join(feed_audit(feed=processed).faults)
+    assert "1 facts are not stored" in faults
+    assert "1 stored facts have other times" in faults
+
+
+def test_a_counter_that_does_not_add_up_is_named(processed: Feed) -> None:
+    FeedHead.objects.update(duplicates=0)
+    assert "the head counts 0 rows as duplicates, the log has 1" in feed_audit(feed=processed).faults

@@ -1,0 +1,106 @@
+"""Is everything that is stored of a feed what its log says, no more and no less? The whole log is evaluated anew and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from django.conf import settings
+from django.db import connection, transaction
+
+from engine.model.changes import ANSWERS
+from engine.runtime.evaluator import Evaluator
+from engine.sources.eventlog import EventLog
+from webapp.alerts.models import Alert
+from webapp.detections.facts import facts_of
+from webapp.detections.models import Detection, Outbox
+from webapp.feeds.models import Feed
+from webapp.jobs.models import FeedHead
+from webapp.jobs.store import FeedStore
+
+Query = tuple[int, int]
+"""A query's id and version."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What is stored of a feed, read at one moment."""
+
+    head: FeedHead
+    stored: Mapping[bytes, tuple[int, int | None]]
+    alerts: list[bytes]
+    outbox: list[int]
+
+
+@dataclass
+class Audit:
+    """What was found: `faults` is empty when everything is exact."""
+
+    rows: int = 0
+    facts: int = 0
+    alerts: int = 0
+    faults: list[str] = field(default_factory=list)
+
+    def expect(self, holds: bool, fault: str) -> None:
+        if not holds:
+            self.faults.append(fault)
+
+
+def feed_audit(*, feed: Feed) -> Audit:
+    """Compares detections, alerts, counters and the outbox of `feed` with its log, up to the row its head stands at.
+
+    May run beside the job. Needs the log from its first row on: says so when retention has dropped the beginning.
+    """
+    audit = Audit()
+    standing = _standing(feed)
+    log = EventLog(settings.EVENT_LOG_ROOT, feed.name)
+    audit.expect(log.start == 0, f"the log begins at row {log.start}: what was found in older rows cannot be judged")
+    changes, counts = _evaluated(feed, standing.head, log)
+    facts = {fact.key: (fact.start, fact.end) for fact in facts_of(changes) if fact.weight}
+    audit.rows, audit.facts, audit.alerts = standing.head.last_seq + 1, len(facts), len(standing.alerts)
+    missing, extra = facts.keys() - standing.stored.keys(), standing.stored.keys() - facts.keys()
+    differing = [key for key in facts.keys() & standing.stored.keys() if facts[key] != standing.stored[key]]
+    audit.expect(not missing, f"{len(missing)} facts are not stored, for example {_example(missing)}")
+    audit.expect(not extra, f"{len(extra)} stored facts are not true, for example {_example(extra)}")
+    audit.expect(not differing, f"{len(differing)} stored facts have other times, for example {_example(differing)}")
+    audit.expect(len(standing.alerts) == len(set(standing.alerts)), "a fact has two alerts")
+    for name, count in counts.items():
+        kept = getattr(standing.head, name)
+        audit.expect(kept == count, f"the head counts {kept} rows as {name}, the log has {count}")
+    dense = standing.outbox == list(range(standing.head.outbox_seq - len(standing.outbox) + 1, standing.head.outbox_seq + 1))
+    audit.expect(dense, "the outbox's numbers have a gap")
+    return audit
+
+
+def _standing(feed: Feed) -> Standing:
+    with transaction.atomic():
+        if len(connection.savepoint_ids) == 0 and not connection.needs_rollback:
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        head = FeedHead.objects.get(feed=feed)
+        running = {(int(query), int(version)) for query, version in head.queries}
+        rows = Detection.objects.filter(feed=feed, weight=1).values_list("query_id", "version", "key", "start", "end")
+        stored = {bytes(key): (start, end) for query, version, key, start, end in rows.iterator() if (query, version) in running}
+        alerts = [bytes(key) for key in Alert.objects.filter(feed=feed).values_list("detection_key", flat=True)]
+        outbox = list(Outbox.objects.filter(feed=feed).order_by("seq").values_list("seq", flat=True))
+        return Standing(head, stored, alerts, outbox)
+
+
+def _evaluated(feed: Feed, head: FeedHead, log: EventLog) -> tuple[pa.Table, dict[str, int]]:
+    """The changes of all rows up to the head's under the queries that have joined, and what became of the rows."""
+    queries = FeedStore(feed, head.epoch).recall([(str(query), int(version)) for query, version in head.queries])
+    evaluator = Evaluator.start(feed.engine_feed(), queries)
+    evaluator.skip_to(log.start - 1)
+    changes, counts = [ANSWERS.empty_table()], {"processed": 0, "duplicates": 0, "late": 0}
+    for rows in log.read(log.start, head.last_seq + 1):
+        outcome = evaluator.process(rows)
+        changes.append(outcome.changes)
+        counts["processed"] += outcome.processed
+        counts["duplicates"] += outcome.duplicates
+        counts["late"] += len(outcome.late)
+    return pa.concat_tables(changes), counts
+
+
+def _example(keys: object) -> str:
+    return min(keys, default=b"").hex()  # type: ignore[call-overload, no-any-return]

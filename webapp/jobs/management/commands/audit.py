@@ -1,0 +1,31 @@
+"""`manage.py audit FEED`: the exactness of what is stored, shown on the feed itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from webapp.feeds.models import Feed
+from webapp.jobs.audit import feed_audit
+
+
+class Command(BaseCommand):
+    help = "Evaluates a feed's whole log anew and compares detections, alerts, counters and outbox; ends with 1 when anything differs."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("feed", nargs="+", help="name of a feed")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        wrong = False
+        for name in options["feed"]:
+            feed = Feed.objects.filter(name=name).first()
+            if feed is None:
+                known = ", ".join(Feed.objects.values_list("name", flat=True).order_by("name"))
+                raise CommandError(f"there is no feed {name!r}; known: {known or 'none'}")
+            found = feed_audit(feed=feed)
+            verdict = "exact" if not found.faults else "NOT EXACT: " + "; ".join(found.faults)
+            self.stdout.write(f"{name}: {found.rows} rows, {found.facts} facts, {found.alerts} alerts: {verdict}")
+            wrong = wrong or bool(found.faults)
+        if wrong:
+            raise CommandError("what is stored is not what the log says")

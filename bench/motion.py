@@ -169,10 +169,7 @@ class Ring:
         self.newest = 0
         self.spans = [np.array([p["window"] for p in d["predicates"]]) for d in documents]
         self.binary = "theta" not in documents[0]
-        self.shapes = [
-            np.array([box_of(p["inside"]) if self.binary else p["distance"] for p in d["predicates"]])
-            for d in documents
-        ]
+        self.shapes = [np.array([box_of(p["inside"]) if self.binary else p["distance"] for p in d["predicates"]]) for d in documents]
 
     def take(self, x: np.ndarray, y: np.ndarray) -> None:
         for i in range(len(x)):

@@ -2,7 +2,7 @@
 
     python bench/replay.py --url http://127.0.0.1:8000 --user analyst --password ... --data ../shared/data [northsea us kitimat beijing]
 
-For each recording: a feed and its queries (border and transition in turn, 200 by default) are created by the API, the rows are posted as Arrow streams
+For each recording: a feed and its queries (border and transition in turn, 200 by default) are created by the API, the rows posted as Arrow streams
 as fast as ingest takes them, and when the job has processed them all the detections are read back and compared, fact by fact, in both directions.
 """
 

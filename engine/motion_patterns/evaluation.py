@@ -250,9 +250,7 @@ def advance(plan, points, standing, series, queries, every, last, forced, entiti
             entered, left = points.entered[p], points.left[p]
             measure, eager = plan.measure[p], plan.eager[p]
             while True:
-                touched = enter(
-                    points, p, at, NEVER, plan.end[p], measure, plan.sign[p], eager, touched_series, touched_entity, touched
-                )
+                touched = enter(points, p, at, NEVER, plan.end[p], measure, plan.sign[p], eager, touched_series, touched_entity, touched)
                 touched = leave(points, p, at, plan.start[p], measure, eager, touched_series, touched_entity, touched)
                 if touched < len(touched_series):
                     break

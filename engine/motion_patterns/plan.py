@@ -329,8 +329,6 @@ def rank_of(specification: MotionSpecification) -> int:
     return RANK_LEAST if theta.op == "min" else RANK_GREATEST
 
 
-
-
 def _ints(values: Sequence[int]) -> Ints:
     return np.array(values, np.int64)
 

@@ -207,4 +207,3 @@ def _decide(pair, offset, at, what, score, query, latest, holds, rank, ranks, k)
                 kinds[found] = START if chosen[c] else END
                 found += 1
     return refs[:found], times[:found], kinds[:found]
-

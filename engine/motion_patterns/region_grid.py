@@ -72,9 +72,7 @@ class RegionGrid:
 
     def inside(self, x: Floats, y: Floats) -> tuple[Ints, Ints]:
         """(first, rows): region r holds the samples `rows[first[r]:first[r + 1]]`, ascending."""
-        region, row, undecided = _pairs(
-            x, y, *self.corner, *self.scale, self.first, self.region, self.way, self.edge_first, self.edges, self.circles
-        )
+        region, row, undecided = _pairs(x, y, *self.corner, *self.scale, self.first, self.region, self.way, self.edge_first, self.edges, self.circles)
         if undecided.any():
             keep = ~undecided
             for r in np.unique(region[undecided]):

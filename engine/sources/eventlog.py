@@ -254,9 +254,7 @@ class EventLog:
                 continue
             return
 
-    def tail(
-        self, from_t: int, to_t: int | None = None, *, columns: Sequence[str] | None = None, entities: Sequence[str] | None = None
-    ) -> pa.Table:
+    def tail(self, from_t: int, to_t: int | None = None, *, columns: Sequence[str] | None = None, entities: Sequence[str] | None = None) -> pa.Table:
         """Rows with `from_t <= t < to_t`, in order of arrival: of all entities or of those named. Reads no segment that ended before.
 
         The table has no columns when the log is empty.
@@ -273,9 +271,7 @@ class EventLog:
             return pa.concat_tables(full, promote_options="permissive") if full else pa.table({})
         raise Gap("the log was reorganised faster than it could be read")
 
-    def _matching(
-        self, segment: Segment, from_t: int, to_t: int | None, columns: Sequence[str] | None, entities: Sequence[str] | None
-    ) -> pa.Table:
+    def _matching(self, segment: Segment, from_t: int, to_t: int | None, columns: Sequence[str] | None, entities: Sequence[str] | None) -> pa.Table:
         with pq.ParquetFile(segment.path) as file:
             groups = [g for g in range(file.num_row_groups) if _may_hold(file, g, from_t, to_t)]
             wanted = None if columns is None else [name for name in file.schema_arrow.names if name in {*columns, TIME, ENTITY}]

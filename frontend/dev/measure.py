@@ -5,7 +5,15 @@ import sys
 
 from playwright.sync_api import Page, sync_playwright
 
-ARGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+ARGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 LAYERS = {"regions": ".leaflet-regions-pane canvas", "entities": ".leaflet-entities-pane canvas", "timeline": ".timeline-canvas"}
 FRAMES = """async (count) => {
   const times = [];

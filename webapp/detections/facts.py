@@ -77,9 +77,7 @@ def _settle(versions: list[tuple[Fact, int]]) -> Fact:
 def _with_weight(fact: Fact, weight: int) -> Fact:
     if fact.weight == weight:
         return fact
-    return Fact(
-        fact.key, fact.query_id, fact.version, fact.kind, fact.entities, fact.value, fact.score, fact.start, fact.end, fact.evidence, weight
-    )
+    return Fact(fact.key, fact.query_id, fact.version, fact.kind, fact.entities, fact.value, fact.score, fact.start, fact.end, fact.evidence, weight)
 
 
 def _rows(changes: pa.Table) -> Iterator[Fact]:

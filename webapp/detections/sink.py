@@ -187,9 +187,7 @@ def _upsert(cursor: Any, work: Commit, facts: Sequence[Fact], seq: int, now: int
 
 
 def _stored(facts: Sequence[Fact], known: set[int]) -> list[Stored]:
-    return [
-        Stored(f.key, f.query_id, f.version, f.kind, f.entities, f.value, f.start, f.end, f.weight, i not in known) for i, f in enumerate(facts)
-    ]
+    return [Stored(f.key, f.query_id, f.version, f.kind, f.entities, f.value, f.start, f.end, f.weight, i not in known) for i, f in enumerate(facts)]
 
 
 def _dead_letters(feed_id: int, late: pa.Table) -> None:

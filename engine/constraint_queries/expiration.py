@@ -42,7 +42,7 @@ def awaited(graph: Graph, i: int, sizes: Ints) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def push(times: Ints, events: Ints, size: int, time: int, event: int) -> None:
+def push(times: Ints, events: Ints, size: Any, time: Any, event: int) -> None:
     """Puts an entry into the heap of `size` entries, which has room."""
     at = size
     while at > 0:
@@ -74,7 +74,7 @@ def drop_first(times: Ints, events: Ints, size: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def expire(expires: Ints, gone: Any, times: Ints, events: Ints, size: int, now: int) -> Any:
+def expire(expires: Ints, gone: Any, times: Ints, events: Ints, size: Any, now: int) -> Any:
     """Marks the events whose time is over at `now` as gone. Gives the heap's new size and how many went."""
     went = 0
     while size > 0 and times[0] < now:

@@ -1,7 +1,8 @@
 """Constraint graphs: what the given constraints imply for every pair of variables, and the proof when nothing can satisfy them.
 
-Times are a simple temporal network: `V_j.t - V_i.t <= b` is an edge from i to j, shortest paths give all implied bounds and a negative cycle proves that
-no events satisfy them. Greatest distances obey the triangle inequality, so shortest paths give those too; a least distance above one proves the same.
+Times are a simple temporal network: `V_j.t - V_i.t <= b` is an edge from i to j, shortest paths give all implied bounds and a negative cycle
+proves that no events satisfy them. Greatest distances obey the triangle inequality, so shortest paths give those too; a least distance above one
+proves the same.
 
 References: [CCQ] section 2 and 3 (complete constraint graphs; Floyd and Warshall); Dechter, Meiri, Pearl, *Temporal constraint networks*, 1991.
 """

@@ -85,7 +85,7 @@ class SearchStage(Stage[ConstraintIndex, SearchState]):
         return SearchState([_store(plan) for plan in index.plans])
 
     def step(self, index: ConstraintIndex, state: SearchState, batch: Batch, watermark: int) -> Output[SearchState]:
-        stated = []
+        stated: list[pa.RecordBatch] = []
         if len(batch):
             query = batch.rows.column(QUERY).to_numpy(zero_copy_only=False)
             order = np.argsort(query, kind="stable")

@@ -27,7 +27,8 @@ class Graph(NamedTuple):
     counts), -1 after, 0 either. `reach`: squared chord (plane: squared distance) beyond which the two are too far apart, by all constraints together.
     `near`, `far`, `greatest` and `least_near`, `least_far`, `least`: the given limits in metres (the plane's unit) with the squared chords that
     decide them (engine.index.geodesic); infinite and -1 where there is none. `open` and `least_open`: the limit itself is excluded.
-    Comparisons of (i, j) are numbers `first[i * m + j]` to `first[i * m + j + 1]` in `op`, `left`, `right`: a slot of `ints` or, below 0, ~slot of `floats`.
+    Comparisons of (i, j) are numbers `first[i * m + j]` to `first[i * m + j + 1]` in `op`, `left`, `right`: a slot of `ints` or, below 0, ~slot of
+    `floats`.
     `arrangements` (p, m): which variable's event each variable takes instead; `blocked`: an event that completes a solution is never V_i.
     """
 
@@ -82,7 +83,7 @@ def _measured(geodesic: bool, x0: float, y0: float, x1: float, y1: float) -> Any
     # Only pairs whose chord does not decide come here: a few in a million for limits of some kilometres.
     with objmode(metres="float64"):
         metres = geodesic_distance(x0, y0, x1, y1)
-    return metres
+    return metres  # noqa: RET504 (numba returns nothing from inside the block)
 
 
 @njit(cache=True, nogil=True)
@@ -122,10 +123,8 @@ def _close(graph: Graph, a: Rows, p: int, i: int, b: Rows, q: int, j: int) -> An
     if not (undecided_most or undecided_least):
         return True
     # Measured from the variable named first, so that rounding cannot depend on the order of search.
-    if i < j:
-        metres = _measured(graph.geodesic, a.x[p], a.y[p], b.x[q], b.y[q])
-    else:
-        metres = _measured(graph.geodesic, b.x[q], b.y[q], a.x[p], a.y[p])
+    first_x, first_y, second_x, second_y = (a.x[p], a.y[p], b.x[q], b.y[q]) if i < j else (b.x[q], b.y[q], a.x[p], a.y[p])
+    metres = _measured(graph.geodesic, first_x, first_y, second_x, second_y)
     if undecided_most and not (metres < graph.greatest[i, j] or (metres == graph.greatest[i, j] and not graph.open[i, j])):
         return False
     return not undecided_least or metres > graph.least[i, j] or (metres == graph.least[i, j] and not graph.least_open[i, j])

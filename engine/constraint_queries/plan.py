@@ -200,4 +200,3 @@ def _symmetry(specification: ConstraintSpecification) -> tuple[npt.NDArray[np.in
             found.append(arrangement)
         arrangements = np.array(found[1:], np.int64).reshape(-1, m)  # The first one changes nothing.
     return order, blocked, arrangements
-

@@ -47,7 +47,17 @@ STORED, KEPT, ENTRIES, PEAK = range(4)
 
 @njit(cache=True, nogil=True)
 def advance(
-    graph: Graph, form: int, only_first: bool, kept: Rows, book: Book, new: Rows, at: int, most_events: int, most_solutions: int, room: int, work: Work
+    graph: Graph,
+    form: int,
+    only_first: bool,
+    kept: Rows,
+    book: Book,
+    new: Rows,
+    at: int,
+    most_events: int,
+    most_solutions: int,
+    room: int,
+    work: Work,
 ) -> Any:
     """Takes the events of `new` from number `at` on, in (t, arrival), until all are taken or `room` solutions are found.
 
@@ -71,7 +81,7 @@ def advance(
         for i in range(m):
             if not (new.unary[at] >> i) & 1:
                 continue
-            useful, complete, pool, marks = _domains(graph, kept, book, new, at, i, pool, marks, starts, sizes)
+            useful, complete, pool, marks = _domains(graph, form, kept, book, new, at, i, pool, marks, starts, sizes)
             work.candidates[0] += starts[m]
             if not useful:
                 continue
@@ -105,7 +115,7 @@ def advance(
 
 
 @njit(cache=True, nogil=True)
-def _domains(graph: Graph, kept: Rows, book: Book, new: Rows, at: int, i: int, pool: Any, marks: Any, starts: Ints, sizes: Ints) -> Any:
+def _domains(graph: Graph, form: int, kept: Rows, book: Book, new: Rows, at: int, i: int, pool: Any, marks: Any, starts: Ints, sizes: Ints) -> Any:
     """The domains of the other variables while V_i is event `at`: `pool[starts[j] : starts[j + 1]]` in (t, arrival).
 
     Gives whether the event is useful, whether no domain is empty, and the arrays that hold them. Not useful: a domain is empty into which nothing can
@@ -113,16 +123,25 @@ def _domains(graph: Graph, kept: Rows, book: Book, new: Rows, at: int, i: int, p
     """
     m = len(graph.latest)
     filled = 0
+    x, y, z = new.place[at, 0], new.place[at, 1], new.place[at, 2]
     useful, complete = True, True
     starts[0] = 0
     for j in range(m):
-        if j != i and useful:
+        # Where nothing is renewed, an incomplete tuple needs only the domains that decide whether the event is useful.
+        if j != i and useful and (complete or form == TIGHT or graph.latest[i, j] < 0):
             first = _first_since(kept, book, j, new.t[at] - graph.latest[j, i])
             while filled + book.tails[j] - first > len(pool):
                 pool, marks = _doubled(pool), np.zeros(2 * len(marks), np.int16)
+            last, reach = new.t[at] + graph.latest[i, j], graph.reach[i, j]
             for member in range(first, book.tails[j]):
                 event = book.members[j, member]
-                if not book.gone[event] and consistent(graph, new, at, i, kept, event, j):
+                if kept.t[event] > last:
+                    break
+                # Most candidates are too far away: seen here, without a call that carries all columns.
+                across, along, up = x - kept.place[event, 0], y - kept.place[event, 1], z - kept.place[event, 2]
+                if across * across + along * along + up * up > reach or book.gone[event]:
+                    continue
+                if consistent(graph, new, at, i, kept, event, j):
                     pool[filled] = event
                     filled += 1
         starts[j + 1] = filled
@@ -168,7 +187,7 @@ def _renew(graph: Graph, kept: Rows, book: Book, pool: Any, starts: Ints, ends: 
 
 
 @njit(cache=True, nogil=True)
-def _store(kept: Rows, book: Book, new: Rows, at: int, roles: int, ends: int) -> None:
+def _store(kept: Rows, book: Book, new: Rows, at: int, roles: Any, ends: Any) -> None:
     to = book.size[STORED]
     kept.t[to], kept.seq[to], kept.entity[to] = new.t[at], new.seq[at], new.entity[at]
     kept.x[to], kept.y[to], kept.unary[to], kept.roles[to] = new.x[at], new.y[at], new.unary[at], roles

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from engine.constraint_queries.graph import DistanceBound, TimeBound, closed_times, contradiction
@@ -365,7 +366,9 @@ class _Reader:
             unbounded = [self.names[j] for j, upper in enumerate(latest[i]) if upper is None]
             if unbounded:
                 bounds = f"{unbounded[0]}.t - {name}.t"
-                here.fault(f"events of variable {name!r} would have to be kept for ever: nothing bounds {bounds} from above; give 'dt' an upper bound")
+                here.fault(
+                    f"events of variable {name!r} would have to be kept for ever: nothing bounds {bounds} from above; give 'dt' an upper bound"
+                )
         if not wrong and not interchangeable(found):
             count = math.prod(math.factorial(len(group)) for group in found.symmetric)
             if count > MAX_ARRANGEMENTS:
@@ -383,7 +386,7 @@ def interchangeable(specification: ConstraintSpecification) -> bool:
     filters = [(frozenset(one.where.items), frozenset(one.comparisons), frozenset(one.regions)) for one in specification.variables]
     everything = range(len(filters))
     for group in specification.symmetric:
-        for one, other in zip(group, group[1:], strict=False):
+        for one, other in pairwise(group):
             swap = [other if i == one else one if i == other else i for i in everything]
             if filters[one] != filters[other]:
                 return False

@@ -52,15 +52,15 @@ class Store:
         wanted = max(LEAST_ROOM, len(keep) + room)
         size = have if have // 4 <= wanted <= have else wanted + wanted // 2
         peak = self.book.size[PEAK]
-        self._rebuild(Rows(*(column[keep] for column in self.rows)), self.book.expires[keep], size)
+        self._rebuild(Rows._make(column[keep] for column in self.rows), self.book.expires[keep], size)
         self.book.size[PEAK] = max(peak, self.kept)
 
     def _rebuild(self, rows: Rows, expires: Ints, room: int) -> None:
         """The state that holds exactly `rows`. Members, counts and heap follow from them."""
         n = len(expires)
         self.rows, self.book = _rows(room, rows.ints.shape[1], rows.floats.shape[1]), _book(room, self.variables)
-        for column, values in zip(self.rows, rows, strict=True):
-            column[:n] = values
+        for name, values in rows._asdict().items():
+            getattr(self.rows, name)[:n] = values
         self.book.expires[:n] = expires
         for i in range(self.variables):
             own = np.flatnonzero((rows.roles >> i) & 1)
@@ -99,7 +99,7 @@ class Store:
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """Inverse of `arrays`, for a store of the same query."""
         expires = arrays["expires"]
-        self._rebuild(Rows(*(arrays[name] for name in Rows._fields)), expires, len(expires) + LEAST_ROOM)
+        self._rebuild(Rows._make(arrays[name] for name in Rows._fields), expires, len(expires) + LEAST_ROOM)
         self.book.size[PEAK], self.candidates[0], self.searches[0], self.solutions[0] = arrays["counted"]
         texts, ends = arrays["texts"].tobytes(), arrays["text_ends"].tolist()
         self.texts = [texts[start:end].decode() for start, end in pairwise(ends)]

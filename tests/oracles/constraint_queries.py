@@ -1,7 +1,7 @@
 """Constraint query answers, straight from CONTRACT 2.4: all tuples of different events, by plain loops.
 
-Rows are dictionaries in arrival order (`seq` is the position); specifications are the written JSON. An answer is (query, entities, start, end, seqs), the
-last in the order of the variables. Distances are measured from the variable that the document names first among `variables`.
+Rows are dictionaries in arrival order (`seq` is the position); specifications are the written JSON. An answer is (query, entities, start, end,
+seqs), the last in the order of the variables. Distances are measured from the variable that the document names first among `variables`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def rearranged(events: Tuple, names: Sequence[str], document: Mapping[str, Any])
 
 
 def one_each(solutions: Sequence[Tuple]) -> Iterator[Tuple]:
-    """For each completing event the solution in which it is the first possible variable, then the one with the latest events, variable by variable."""
+    """For each completing event the solution in which it is the first possible variable, then that with the latest events in order of variables."""
     best: dict[int, tuple[Any, Tuple]] = {}
     for solution in solutions:
         last = max(solution, key=moment)

@@ -54,7 +54,8 @@ def test_the_papers_example_event_by_event(form: str) -> None:
 def test_a_bound_of_zero_loses_nothing() -> None:
     """[CCQ] Algorithm 2 as printed takes the least bound over all future variables, 0 here, and forgets the first event at once."""
     document = {
-        "family": "constraint", "variables": {"V1": {"where": [["s", "=", "p"]]}, "V2": {"where": [["s", "=", "q"]]}, "V3": {"where": [["s", "=", ""]]}},
+        "family": "constraint",
+        "variables": {"V1": {"where": [["s", "=", "p"]]}, "V2": {"where": [["s", "=", "q"]]}, "V3": {"where": [["s", "=", ""]]}},
         "constraints": [{"between": ["V1", "V2"], "dt": [-5, 0]}, {"between": ["V1", "V3"], "dt": [1, 9]}],
     }  # fmt: skip
     world: list[Row] = [{"seq": i, "entity": "a", "t": t, "x": 0.0, "y": 0.0, "s": s} for i, (t, s) in enumerate([(0, "q"), (1, "p"), (8, "")])]

@@ -32,7 +32,7 @@ MOST_SOLUTIONS = 1_000_000
 _CHUNK, _ROOM = 8_192, 100_000
 
 
-class QueryStopped(RuntimeError):
+class QueryStopped(ValueError):
     """A query that would need more than it may; the message holds its name and the figure. Nothing is answered by halves instead."""
 
 
@@ -68,7 +68,7 @@ class FilterStage(Stage[ConstraintIndex, FilterState]):
         return FilterState(*np.frombuffer(data, np.int64).tolist())
 
     def counters(self, index: ConstraintIndex, state: FilterState) -> Mapping[str, int]:
-        return {"events_filtered": state.events, "variables_rows": state.rows, "events_kept": 0}
+        return {"events_filtered": state.events, "rows_searched": state.rows, "events_kept": 0}
 
 
 @dataclass

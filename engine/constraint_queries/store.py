@@ -43,6 +43,11 @@ class Store:
     def peak(self) -> int:
         return int(self.book.size[PEAK])
 
+    @property
+    def untouched(self) -> bool:
+        """Whether nothing ever came here, as in all partitions but one."""
+        return not (self.stored or self.peak or self.candidates[0] or self.solutions[0])
+
     def settle(self, now: int, room: int) -> None:
         """Makes room for `room` more; drops what is over before `now` when that is much or the room is needed."""
         keep = np.flatnonzero(self.book.expires[: self.stored] >= now)
@@ -120,17 +125,22 @@ class Store:
 
 
 def pack(stores: Mapping[str, Store]) -> bytes:
-    """Stores by name as bytes."""
+    """Stores by name as bytes; untouched ones take no room."""
+    used = {name: store.arrays() for name, store in stores.items() if not store.untouched}
     with io.BytesIO() as file:
-        np.savez(file, allow_pickle=False, **{f"{name} {key}": value for name, store in stores.items() for key, value in store.arrays().items()})
+        np.savez(file, allow_pickle=False, **{f"{name} {key}": value for name, arrays in used.items() for key, value in arrays.items()})
         return file.getvalue()
 
 
 def unpack(data: bytes, stores: Mapping[str, Store]) -> None:
     """Fills empty stores with what `pack` made of their like."""
+    found: dict[str, dict[str, npt.NDArray[Any]]] = {}
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        for name, store in stores.items():
-            store.restore({key.partition(" ")[2]: arrays[key] for key in arrays.files if key.partition(" ")[0] == name})
+        for name in arrays.files:
+            store, _, key = name.partition(" ")
+            found.setdefault(store, {})[key] = arrays[name]
+    for name, columns in found.items():
+        stores[name].restore(columns)
 
 
 def _rows(room: int, ints: int, floats: int) -> Rows:

@@ -154,7 +154,7 @@ def test_passes_through_geodesic_circles_are_found_by_sampling_too():
             inside = s[beyond <= 0]
             assert abs(span[0] - inside[0]) < 1.2e-4 and abs(span[1] - inside[-1]) < 1.2e-4
             met += 1
-    assert met > 50
+    assert met > 25
 
 
 def test_a_touch_gives_in_and_out_at_one_time_and_halves_round_to_even():

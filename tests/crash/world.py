@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -145,8 +147,9 @@ class World:
         for found in processes.job_processes():
             found.process.kill()
         for child in self.children:
-            if child.poll() is None:
-                child.kill()
+            # The whole group: a worker that a test killed leaves its pool behind.
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
             child.wait()
 
     def no_process_left(self) -> bool:

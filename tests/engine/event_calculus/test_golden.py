@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from fixtures.programs import build
-from tests.engine.event_calculus.recordings import DATA, answers, feed_of, golden, query_of, shared_segment, stream, windows
+from tests.engine.event_calculus.recordings import answers, feed_of, golden, query_of, shared_segment, stream, windows
 
-pytestmark = [pytest.mark.data, pytest.mark.skipif(not (DATA / "caviar").exists(), reason="the recordings are not here")]
+pytestmark = pytest.mark.data
 
 stream = cache(stream)
 shared_segment = cache(shared_segment)

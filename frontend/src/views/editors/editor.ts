@@ -1,0 +1,45 @@
+/** What the query page asks of a family's own editor, and what it gives it. One module a family, loaded when it is chosen. */
+
+import type { Detection, Feed, RegionRow } from "../../data/shapes";
+import type { Fault } from "../../lib/api";
+import type { Geometry } from "../../lib/regions";
+
+/** The page's map as an editor may use it: show shapes, and ask the reader to draw one. */
+export interface EditorMap {
+  /** Shows these shapes (fitting the map to them once, when `fit`); `active` is drawn stronger. */
+  show(shapes: readonly { id: string; geometry: Geometry | { type: "Point"; coordinates: [number, number] }; label: string; active: boolean }[], fit?: boolean): void;
+  /** The next shape drawn (or the next click, for "point") goes to `onDrawn`; a later call takes the earlier one's place. */
+  ask(kind: "region" | "point", onDrawn: (geometry: Geometry | [number, number]) => void): void;
+  /** Ends what `ask` began. */
+  stop(): void;
+}
+
+export interface EditorContext {
+  readonly feed: Feed;
+  readonly regions: readonly RegionRow[];
+  /** Display time zone of the reader (IANA name). */
+  readonly timeZone: string;
+  readonly map: EditorMap;
+  /** To be called after each change of what is written; the page then checks it and shows the sentence. */
+  readonly onChange: () => void;
+}
+
+/** A family's editor. The page never touches the DOM inside `element` and `stage`. */
+export interface FamilyEditor {
+  /** Fields, in the form's column. Elements that hold the field of a JSON pointer carry `data-pointer`: faults are shown there. */
+  readonly element: HTMLElement;
+  /** A large surface (graph, tree, rules) above the form's two columns; null when the map is all that is needed. */
+  readonly stage: HTMLElement | null;
+  /** The document as it is written now; what is missing is left out, so that the server names it. */
+  specification(): Record<string, unknown>;
+  /** Kinds of answers the document can give, as far as the page can tell before the server has checked it. */
+  kinds(): string[];
+  /** Faults of the last check; those whose pointer has no `data-pointer` element of its own may be shown inside (line and column of a text). */
+  faults?(faults: readonly Fault[]): void;
+  /** Answers of the preview. */
+  answers?(rows: readonly Detection[]): void;
+  close?(): void;
+}
+
+/** Makes the editor for a document (`{family, version: 1}` for a new query). */
+export type OpenEditor = (document: Record<string, unknown>, context: EditorContext) => FamilyEditor;

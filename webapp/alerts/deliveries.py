@@ -92,7 +92,7 @@ def _make(channel: Channel, rows: QuerySet[Notification], listed: Sequence[Notif
 
 
 def _told(alert: Alert) -> dict[str, Any]:
-    return {**alert_row(alert), "query_name": alert.query.name, "feed": alert.feed.name}
+    return {**alert_row(alert, query_name=alert.query.name), "feed": alert.feed.name}
 
 
 def message(alerts: Sequence[dict[str, Any]], *, count: int, now: datetime) -> str:

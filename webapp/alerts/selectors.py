@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
@@ -33,12 +34,19 @@ def alerts_open(*, feed_id: int, query_ids: list[int], limit: int = 1000) -> lis
     return list(found.select_related("acknowledged_by").order_by("-id")[:limit])
 
 
-def alert_row(alert: Alert) -> dict[str, Any]:
+def alert_rows(alerts: Sequence[Alert]) -> list[dict[str, Any]]:
+    """The alerts as frames carry them; the names of all their queries come by one look-up."""
+    names = dict(Query.objects.filter(pk__in={alert.query_id for alert in alerts}).values_list("pk", "name")) if alerts else {}
+    return [alert_row(alert, query_name=names[alert.query_id]) for alert in alerts]
+
+
+def alert_row(alert: Alert, *, query_name: str) -> dict[str, Any]:
     """The alert as frames carry it (ARCHITECTURE.md, WebSocket)."""
     by = alert.acknowledged_by
     return {
         "id": alert.pk,
         "query": alert.query_id,
+        "query_name": query_name,
         "kind": alert.kind,
         "entities": list(alert.entities),
         "value": alert.value,

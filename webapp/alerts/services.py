@@ -12,7 +12,7 @@ from django.utils import timezone
 from webapp.accounts.models import User
 from webapp.alerts.lifecycle import ENDED_BY, Change, Ledger, OpenKey, Rule, in_order
 from webapp.alerts.models import Alert, AlertComment, AlertState, Resolution
-from webapp.alerts.selectors import alert_row, alerts_told
+from webapp.alerts.selectors import alert_rows, alerts_told
 from webapp.queries.models import Query
 
 BATCH = 1000
@@ -35,7 +35,7 @@ def alerts_record(*, feed_id: int, changes: Sequence[Change]) -> list[dict[str, 
     known = [alert for alert in touched if alert.pk is not None]
     Alert.objects.bulk_create([alert for alert in touched if alert.pk is None], batch_size=BATCH)
     Alert.objects.bulk_update(known, CHANGED_FIELDS, batch_size=BATCH)
-    return [alert_row(alert) for alert in sorted(touched, key=lambda alert: alert.pk)]
+    return alert_rows(sorted(touched, key=lambda alert: alert.pk))
 
 
 def _rules(query_ids: set[int]) -> dict[int, Rule]:
@@ -129,4 +129,4 @@ def _tell(feed_id: int, ids: list[int]) -> None:
     from webapp.detections.services import outbox_append
 
     if ids:
-        outbox_append(feed_id=feed_id, alerts=[alert_row(alert) for alert in alerts_told(ids=ids)])
+        outbox_append(feed_id=feed_id, alerts=alert_rows(alerts_told(ids=ids)))

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.http import HttpRequest
 
 from webapp.accounts.models import User
-from webapp.alerts.selectors import alert_row, alerts_open
+from webapp.alerts.selectors import alert_rows, alerts_open
 from webapp.detections.selectors import detections_recent, outbox_range, outbox_since
 from webapp.feeds import recent
 from webapp.feeds.selectors import feed_get, feed_of
@@ -61,7 +61,7 @@ def snapshot(*, feed_id: int, queries: list[int], from_t: int | None) -> dict[st
         return {
             "seq": standing["outbox_seq"],
             "detections": detections_recent(feed_id=feed_id, query_ids=queries, from_t=from_t),
-            "alerts": [alert_row(alert) for alert in alerts_open(feed_id=feed_id, query_ids=queries)],
+            "alerts": alert_rows(alerts_open(feed_id=feed_id, query_ids=queries)),
             "clock": standing["max_t"],
         }
 

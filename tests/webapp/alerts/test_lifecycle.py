@@ -52,6 +52,7 @@ def shown(query: Query) -> list[tuple[Any, ...]]:
 def test_entering_opens_an_alert_and_leaving_ends_it(query: Query) -> None:
     (told,) = record(query, crossing(query, "in", "a", 10))
     assert (told["state"], told["start"], told["end"], told["severity"]) == ("new", 10, None, "low")
+    assert (told["query"], told["query_name"]) == (query.pk, query.name)
     record(query, crossing(query, "in", "b", 11))
     (told,) = record(query, crossing(query, "out", "a", 20))
     assert (told["state"], told["end"], told["resolution"]) == ("resolved", 20, "ended")
@@ -161,6 +162,13 @@ def test_acknowledging_says_who_and_tells_everybody(query: Query, people: Simple
     assert (shown_alert["state"], shown_alert["acknowledged_by"], shown_alert["comments"][0]["text"]) == ("acknowledged", "analyst", "On it.")
     (told,) = Outbox.objects.get(feed=query.feed).payload["alerts"]
     assert (told["id"], told["state"], told["acknowledged_by"], told["query"]) == (alert.pk, "acknowledged", "analyst", query.pk)
+    assert told["query_name"] == query.name
+
+
+def test_the_names_of_many_alerts_queries_come_by_one_look_up(query: Query, django_assert_max_num_queries: Any) -> None:
+    with django_assert_max_num_queries(8):
+        told = record(query, *(crossing(query, "in", f"e{n}", n) for n in range(50)))
+    assert [row["query_name"] for row in told] == [query.name] * 50
 
 
 def test_a_second_acknowledgement_changes_nothing(query: Query, people: SimpleNamespace) -> None:

@@ -113,13 +113,14 @@ class Evaluation:
 
     # -- events and simple fluents -------------------------------------------------------------------------------
 
-    def _satisfying(self, rule: PointRule) -> Rows:
+    def satisfying(self, rule: PointRule) -> Rows:
+        """All ways to satisfy a rule's conditions."""
         return satisfy(self.world, one_row(), rule.body)
 
     def _event(self, node: Node) -> Table:
         parts = []
         for rule in self.plan.point_rules(node):
-            rows = self._satisfying(rule)
+            rows = self.satisfying(rule)
             if rows.n:
                 parts.append((*(self.column(rows, term) for term in rule.terms), rows.columns[rule.time]))
         if not parts:
@@ -139,7 +140,7 @@ class Evaluation:
     def _simple(self, node: Node) -> tuple[FluentTable, SimpleCarry]:
         points = Points(self, node)
         for rule in self.plan.point_rules(node):
-            rows = self._satisfying(rule)
+            rows = self.satisfying(rule)
             if rows.n:
                 points.add(rule, rows)
         return points.table(self.memory.simple.get(node))
@@ -250,7 +251,7 @@ class Evaluation:
     # -- statically determined fluents ---------------------------------------------------------------------------
 
     def _derived(self, node: Node) -> FluentTable:
-        parts = [part for rule in self.plan.interval_rules(node) if (part := self._interval_rule(rule)) is not None]
+        parts = [part for rule in self.plan.interval_rules(node) if (part := self.interval_rule(rule)) is not None]
         return self._merged(parts, node.arity + 1)
 
     def _merged(self, parts: list[tuple[tuple[Ints, ...], Intervals]], width: int) -> FluentTable:
@@ -271,7 +272,8 @@ class Evaluation:
         rows = owners[first]
         return FluentTable(tuple(key[rows] for key in keys), lists)
 
-    def _interval_rule(self, rule: IntervalRule) -> tuple[tuple[Ints, ...], Intervals] | None:
+    def interval_rule(self, rule: IntervalRule) -> tuple[tuple[Ints, ...], Intervals] | None:
+        """Keys and lists one holdsFor rule gives; null when it gives none."""
         rows = self._candidates(rule)
         if rows.n == 0:
             return None

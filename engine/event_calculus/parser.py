@@ -54,6 +54,19 @@ def parse(text: str) -> list[Clause]:
         raise ProgramRefused([_problem(fault, text)]) from None
 
 
+def clause_texts(text: str) -> dict[Place, str]:
+    """The text of every clause as it was written, by the place of its head. Raises ProgramRefused like `parse`."""
+    lines = text.split("\n")
+    found = {}
+    for clause in parse(text):
+        first, last = clause.place, clause.end
+        part = lines[first.line - 1 : last.line]
+        part[-1] = part[-1][: last.column]
+        part[0] = part[0][first.column - 1 :]
+        found[first] = "\n".join(part)
+    return found
+
+
 _NESTING = re.compile(r"%[^\n]*|/\*.*?(?:\*/|\Z)|'[^'\n]*'|[(\[]|[)\]]|\\\+|\n|[^%/'()\[\]\\\n]+|.", re.DOTALL)
 
 
@@ -134,13 +147,13 @@ class _Builder(Transformer[Token, Any]):
         return list(clauses)
 
     def rule(self, head: Term, body: Term | None, end: Token) -> Clause:
-        return Clause(head, body, head.place)
+        return Clause(head, body, head.place, _place(end))
 
     def directive(self, body: Term, end: Token) -> Clause:
-        return Clause(None, body, body.place)
+        return Clause(None, body, body.place, _place(end))
 
     def prefixed_directive(self, name: Token, body: Term, end: Token) -> Clause:
-        return Clause(None, Compound(str(name), (body,), _place(name)), _place(name))
+        return Clause(None, Compound(str(name), (body,), _place(name)), _place(name), _place(end))
 
     def disjunction(self, *parts: Term) -> Term:
         return Compound(DISJUNCTION, parts, parts[0].place)

@@ -63,6 +63,15 @@ class Plan:
     def nodes(self) -> list[Node]:
         return [node for component, _ in self.components for node in component]
 
+    @cached_property
+    def levels(self) -> dict[Node, int]:
+        """One more than the greatest level a node reads, inputs being 0; nodes that need each other share theirs ([dRTEC] 2)."""
+        found: dict[Node, int] = {}
+        for component, _ in self.components:
+            reads = [d.source for d in self._hierarchy.dependencies if d.target in component and d.source in found]
+            found.update(dict.fromkeys(component, 1 + max((found[source] for source in reads), default=0)))
+        return found
+
     def sources(self, pattern: FluentPattern) -> list[Node]:
         # By identity: hashing a pattern with all its terms costs more than the look-up (measured: 5 % of a small window).
         found = self._sources.get(id(pattern))

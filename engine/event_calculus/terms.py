@@ -78,11 +78,12 @@ CONJUNCTION, DISJUNCTION, NEGATION, CUT = ",", ";", "\\+", "!"
 
 @dataclass(frozen=True)
 class Clause:
-    """`head :- body.`; `head` is null for a directive, `body` is null for a fact."""
+    """`head :- body.`; `head` is null for a directive, `body` is null for a fact. `end` is the place of its full stop."""
 
     head: Term | None
     body: Term | None
     place: Place = field(compare=False)
+    end: Place = field(compare=False)
 
 
 def variables(term: Term | None) -> Iterator[Variable]:

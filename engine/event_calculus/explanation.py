@@ -1,0 +1,235 @@
+"""Why an interval begins and ends: the rule of each edge and the events and fluents that made it.
+
+Simple fluents: the initiatedAt, terminatedAt, fi or initially clause whose head matches at the moment before the edge, and its conditions with
+the values they had. Statically determined fluents: the holdsFor clause that gives the edge, and the state of the fluents it reads there. Inputs have
+no rule. Everything is derived anew from the window's own tables, so nothing is recorded while a query runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from engine.event_calculus.conditions import as_symbols
+from engine.event_calculus.evaluation import Evaluation
+from engine.event_calculus.intervals import INF, Intervals
+from engine.event_calculus.keys import locate
+from engine.event_calculus.levels import Node
+from engine.event_calculus.syntax import Edge, Happens, HoldsAt, IntervalRule, Literal, Negation, PointRule, Retrieve
+from engine.event_calculus.tables import FluentTable, Rows, number_text
+from engine.event_calculus.terms import Place, Term, Variable
+
+Key = tuple[int, ...]
+MAX_REASONS = 20
+
+
+@dataclass(frozen=True)
+class Cause:
+    """The clause that made an edge: the line of its head, its text as written, and what it found at `t`, one sentence each."""
+
+    line: int
+    text: str
+    t: int
+    because: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"line": self.line, "text": self.text, "t": self.t, "because": list(self.because)}
+
+
+@dataclass(frozen=True)
+class _Found:
+    """One way a point rule was satisfied: its key (null where any will do) and its row."""
+
+    rule: PointRule
+    rows: Rows
+    position: int
+    key: tuple[int | None, ...]
+
+    def fits(self, key: Key) -> bool:
+        return all(mine is None or mine == other for mine, other in zip(self.key, key, strict=True))
+
+
+class Explainer:
+    """Causes of the edges of one evaluated window. `texts`: the clauses of the program by the place of their heads."""
+
+    def __init__(self, evaluation: Evaluation, texts: Mapping[Place, str]) -> None:
+        self.evaluation = evaluation
+        self.texts = texts
+        self._points: dict[Node, dict[tuple[str, int], list[_Found]]] = {}
+        self._derived: dict[int, tuple[Sequence[Any], Intervals] | None] = {}
+
+    def began(self, node: Node, key: Key, s: int) -> Cause | None:
+        """Why F=V with this key (arguments, value) holds from `s` on; null when it came from before the window."""
+        if node.kind == "derived":
+            return self._of_list(node, key, s, "s")
+        t = s - self.evaluation.world.tick
+        for found in self._at(node, "initiate", t):
+            if found.fits(key):
+                return self._cause(found, t)
+        return self._by_deadline(node, key[-1], t, after=True) or self._initially(node, key, t)
+
+    def ended(self, node: Node, key: Key, e: int) -> Cause | None:
+        """Why F=V ends at `e`; null for an open interval."""
+        if e == INF:
+            return None
+        if node.kind == "derived":
+            return self._of_list(node, key, e, "e")
+        t = e - self.evaluation.world.tick
+        for found in self._at(node, "terminate", t):
+            if found.fits(key):
+                return self._cause(found, t)
+        for found in self._at(node, "initiate", t):
+            if found.key[-1] != key[-1] and found.fits((*key[:-1], found.key[-1] if found.key[-1] is not None else -1)):
+                return self._cause(found, t)
+        return self._by_deadline(node, key[-1], t, after=False)
+
+    def happened(self, node: Node, key: Key, t: int) -> Cause | None:
+        """Why an event of the program happened at `t`; `key` is its arguments."""
+        return next((self._cause(found, t) for found in self._at(node, "event", t) if found.fits(key)), None)
+
+    # -- point rules -----------------------------------------------------------------------------------------------
+
+    def _at(self, node: Node, kind: str, t: int) -> list[_Found]:
+        if node not in self._points:
+            index: dict[tuple[str, int], list[_Found]] = {}
+            self._points[node] = index
+            for rule in self.evaluation.plan.point_rules(node):
+                for found, moment in self._satisfied(rule):
+                    index.setdefault((rule.kind, moment), []).append(found)
+        return self._points[node].get((kind, t), [])
+
+    def _satisfied(self, rule: PointRule) -> Iterator[tuple[_Found, int]]:
+        rows = self.evaluation.satisfying(rule)
+        if not rows.n:
+            return
+        columns = [self.evaluation.column(rows, term).tolist() if rows.bound(term) else [None] * rows.n for term in rule.terms]
+        times = rows.columns[rule.time].tolist()
+        for position in range(rows.n):
+            yield _Found(rule, rows, position, tuple(column[position] for column in columns)), int(times[position])
+
+    def _cause(self, found: _Found, t: int) -> Cause:
+        because = [sentence for literal in found.rule.body if (sentence := self._sentence(literal, found.rows, found.position))]
+        return self._caused(found.rule.place, t, because)
+
+    def _caused(self, place: Place, t: int, because: Sequence[str]) -> Cause:
+        return Cause(place.line, self.texts.get(place, ""), t, tuple(because[:MAX_REASONS]))
+
+    def _sentence(self, literal: Literal, rows: Rows, position: int) -> str:
+        """What a condition found, in the language's own notation; empty for background knowledge."""
+
+        def shown(terms: Sequence[Term]) -> str:
+            return f"({', '.join(self._shown(term, rows, position) for term in terms)})" if terms else ""
+
+        if isinstance(literal, Negation):
+            inner = ", ".join(part for one in literal.body if (part := self._sentence(one, rows, position)))
+            return f"\\+ {inner}" if inner else ""
+        if isinstance(literal, Happens):
+            return f"happensAt({literal.name}{shown(literal.arguments)}, {self._time(literal.time, rows, position)})"
+        if isinstance(literal, Edge | HoldsAt):
+            fluent = f"{literal.fluent.name}{shown(literal.fluent.arguments)}={self._shown(literal.fluent.value, rows, position)}"
+            moment = self._time(literal.time, rows, position)
+            return f"happensAt({literal.kind}({fluent}), {moment})" if isinstance(literal, Edge) else f"holdsAt({fluent}, {moment})"
+        return ""
+
+    @staticmethod
+    def _time(name: str, rows: Rows, position: int) -> str:
+        return str(int(rows.columns[name][position])) if name in rows.columns else name
+
+    def _shown(self, term: Term, rows: Rows, position: int) -> str:
+        if not isinstance(term, Variable):
+            return str(term)
+        if term.name not in rows.columns:
+            return "_" if term.name.startswith("_") else term.name
+        value = rows.columns[term.name][position]
+        if rows.kinds[term.name] == "number":
+            return number_text(float(value)) if np.isfinite(value) else str(value)
+        names = self.evaluation.world.symbols.names
+        return names[int(value)] if rows.kinds[term.name] == "symbol" else str(int(value))
+
+    def _by_deadline(self, node: Node, value: int, t: int, *, after: bool) -> Cause | None:
+        """The fi clause that stated (`after`) or ended a value at t; asked when no rule did."""
+        symbols = self.evaluation.world.symbols
+        for deadline in self.evaluation.plan.deadlines.get(node, ()):
+            if str(deadline.after if after else deadline.before) == symbols.names[value]:
+                return self._caused(deadline.place, t, [f"{deadline.before} was initiated at {t - deadline.delay}"])
+        return None
+
+    def _initially(self, node: Node, key: Key, t: int) -> Cause | None:
+        if t != -self.evaluation.world.tick:
+            return None
+        names = [self.evaluation.world.symbols.names[code] for code in key]
+        for pattern in self.evaluation.plan.program.initially:
+            terms = zip(pattern.terms, names, strict=False)
+            if pattern.indicator == (node.name, node.arity) and all(isinstance(term, Variable) or str(term) == name for term, name in terms):
+                return self._caused(self._clause_of(pattern.place), t, ["initially"])
+        return None
+
+    def _clause_of(self, place: Place) -> Place:
+        """The place of the clause that holds `place`."""
+        before = [head for head in self.texts if (head.line, head.column) <= (place.line, place.column)]
+        return max(before, key=lambda head: (head.line, head.column), default=place)
+
+    # -- interval rules --------------------------------------------------------------------------------------------
+
+    def _of_list(self, node: Node, key: Key, edge: int, side: str) -> Cause | None:
+        """The holdsFor clause whose own list has this edge, else one whose list holds there."""
+        for rule in self.evaluation.plan.interval_rules(node):
+            given = self._given(rule)
+            if given is None:
+                continue
+            keys, lists = given
+            rows = (
+                np.flatnonzero(np.all([column == code for column, code in zip(keys, key, strict=True)], axis=0)) if keys else np.arange(lists.lists)
+            )
+            edges = lists.s if side == "s" else lists.e
+            if any((edges[lists.ptr[row] : lists.ptr[row + 1]] == edge).any() for row in rows):
+                return self._caused(rule.place, edge, self._states(rule, key, edge))
+        return None
+
+    def _given(self, rule: IntervalRule) -> tuple[Sequence[Any], Intervals] | None:
+        if rule.number not in self._derived:
+            self._derived[rule.number] = self.evaluation.interval_rule(rule)
+        return self._derived[rule.number]
+
+    def _states(self, rule: IntervalRule, key: Key, edge: int) -> list[str]:
+        """What the fluents a rule reads do at an edge; those that change there come first."""
+        names = self.evaluation.world.symbols.names
+        bound = {term.name: code for term, code in zip(rule.head.terms, key, strict=True) if isinstance(term, Variable)}
+        changing: list[str] = []
+        steady: list[str] = []
+        for literal in rule.intervals:
+            if not isinstance(literal, Retrieve):
+                continue
+            terms = literal.fluent.terms
+            if any(isinstance(term, Variable) and term.name not in bound for term in terms):
+                continue
+            wanted = [bound[term.name] if isinstance(term, Variable) else self.evaluation.world.symbols.term(term) for term in terms]  # type: ignore[arg-type]
+            text = f"{literal.fluent.name}({', '.join(names[code] for code in wanted[:-1])})={names[wanted[-1]]}"
+            state = self._state(self.evaluation.sources(literal.fluent), wanted, edge)
+            (changing if state in ("begins", "ends") else steady).append(f"{text} {state}")
+        return [*changing, *steady]
+
+    @staticmethod
+    def _state(tables: Sequence[FluentTable], wanted: Sequence[int], edge: int) -> str:
+        for table in tables:
+            row = int(locate(table.keys, [np.array([code]) for code in wanted])[0]) if table.keys else 0
+            if row < 0 or not table.n:
+                continue
+            part = slice(table.lists.ptr[row], table.lists.ptr[row + 1])
+            s, e = table.lists.s[part], table.lists.e[part]
+            if (s == edge).any():
+                return "begins"
+            if (e == edge).any():
+                return "ends"
+            if ((s < edge) & (edge < e)).any():
+                return "holds"
+        return "does not hold"
+
+
+def key_columns(evaluation: Evaluation, node: Node) -> list[list[int]]:
+    """The arguments of an event table as symbol codes."""
+    table = evaluation.world.events[node.name, node.arity]
+    return [as_symbols(evaluation.world, column, kind).tolist() for column, kind in zip(table.columns, table.kinds, strict=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from engine.specification import COMMON_KEYS, Context
 
 KINDS = {"points": POINTS, "intervals": INTERVALS}
 MAX_INPUTS = 500
+MAX_AREAS = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +44,12 @@ def check(document: Mapping[str, Any], context: Context) -> CalculusSpecificatio
     """The checked specification; faults of the program have the pointer /program and name line and column."""
     context.object(
         document, required=["program", "window", "step"],
-        optional=[*COMMON_KEYS, "outputs", "origin", "dialect", "edge", "grounding", "inputs", "arrival"],
+        optional=[*COMMON_KEYS, "outputs", "origin", "dialect", "edge", "grounding", "inputs", "arrival", "areas"],
     )  # fmt: skip
     where = context.at("where").where(document["where"]) if "where" in document else Conditions()
     settings = _settings(document, context)
     declared = _inputs(document.get("inputs", {}), context.at("inputs"))
+    given = _given_areas(document.get("areas", {}), context.at("areas"))
     if "grounding" in document:
         context.at("grounding").choice(document["grounding"], ("dynamic",))
     arrival = context.at("arrival").column(document["arrival"], kinds=(ColumnType.INT,)) if "arrival" in document else None
@@ -56,12 +58,12 @@ def check(document: Mapping[str, Any], context: Context) -> CalculusSpecificatio
         if "program" in document:
             context.at("program").fault("must be the text of a program")
         return None
-    program = _program(text, declared, context)
+    program = _program(text, declared, {*context.regions, *given}, context)
     if program is None:
         return None
     inputs = _all_inputs(program, declared, context.at("inputs"))
     outputs = _outputs(document, program, context)
-    areas = _areas(program, context)
+    areas = _areas(program, given, context)
     if settings is None:
         return None
     return CalculusSpecification(str(document.get("name", "")), where, text, program, Plan(program), settings, inputs, outputs, areas, arrival)
@@ -98,10 +100,10 @@ def _inputs(value: Any, context: Context) -> dict[str, InputSpec]:
     return found
 
 
-def _program(text: str, declared: Mapping[str, InputSpec], context: Context) -> Program | None:
+def _program(text: str, declared: Mapping[str, InputSpec], regions: Iterable[str], context: Context) -> Program | None:
     known = {name: (spec.kind, len(spec.columns)) for name, spec in declared.items()}
     try:
-        return compile_text(text, inputs=known, regions=context.regions)
+        return compile_text(text, inputs=known, regions=regions)
     except ProgramRefused as refused:
         for problem in refused.problems:
             context.at("program").fault(str(problem))
@@ -143,11 +145,45 @@ def _input_fluents(program: Program) -> set[Indicator]:
     return {indicator for indicator, kind in program.inputs.items() if kind != EVENT}
 
 
-def _areas(program: Program, context: Context) -> dict[str, Region]:
-    names = set()
+def _given_areas(value: Any, context: Context) -> dict[str, Region | None]:
+    """The regions that the program's text calls by these names; null for a faulty one."""
+    if not isinstance(value, Mapping):
+        context.fault('must be an object such as {"harbour": {"region": "Port A"}}')
+        return {}
+    if len(value) > MAX_AREAS:
+        context.fault(f"must have at most {MAX_AREAS} areas, not {len(value)}")
+        return {}
+    return {str(name): context.at(name).region(region) for name, region in value.items()}
+
+
+def _areas(program: Program, given: Mapping[str, Region | None], context: Context) -> dict[str, Region]:
+    """The regions that the program names: those given with it, else stored ones."""
+    names = sorted(area_names(program))
+    regions = {name: given[name] if name in given else context.at("program").region({"region": name}) for name in names}
+    return {name: region for name, region in regions.items() if region is not None}
+
+
+def area_names(program: Program) -> set[str]:
+    """The names by which a program speaks of regions."""
+    names: set[str] = set()
     for spatial in program.spatial:
         if spatial.relation == "inside":
             rows = program.facts.get((spatial.region, 2), ())
             names |= {spatial.region} if len(spatial.fluent.arguments) == 1 else {str(row[1]) for row in rows}
-    regions = {name: context.at("program").region({"region": name}) for name in sorted(names)}
-    return {name: region for name, region in regions.items() if region is not None}
+    return names
+
+
+def areas_spoken_of(document: Mapping[str, Any]) -> set[str]:
+    """The names of regions in the program of a document that may be faulty; empty where it cannot be read."""
+    text, inputs = document.get("program"), document.get("inputs", {})
+    if not isinstance(text, str) or not isinstance(inputs, Mapping):
+        return set()
+    known = {
+        str(name): (KINDS.get(str(entry.get("fluent")), EVENT), len(entry["args"]))
+        for name, entry in inputs.items()
+        if isinstance(entry, Mapping) and isinstance(entry.get("args"), list)
+    }
+    try:
+        return area_names(compile_text(text, inputs=known))
+    except ProgramRefused:
+        return set()

@@ -24,6 +24,7 @@ def _names(node: Any) -> Iterator[str]:
     if is_reference(node):
         yield node["region"]
     elif isinstance(node, dict):
+        yield from _areas(node)
         for inner in node.values():
             yield from _names(inner)
     elif isinstance(node, list):
@@ -31,8 +32,20 @@ def _names(node: Any) -> Iterator[str]:
             yield from _names(inner)
 
 
+def _areas(node: Mapping[str, Any]) -> set[str]:
+    """The regions that only the text of a rule program names: not among its `areas`."""
+    if node.get("family") != "calculus":
+        return set()
+    from engine.event_calculus.specification import areas_spoken_of
+
+    given = node.get("areas", {})
+    return areas_spoken_of(node) - (set(given) if isinstance(given, dict) else set())
+
+
 def frozen(document: Any, regions: Mapping[str, Any]) -> Any:
     """A copy of `document` with each reference replaced by the region's own document; unknown names stay.
+
+    Regions that the text of a rule program names come to stand in its `areas`.
 
     >>> frozen({"region": {"region": "spot"}, "segments": True}, {"spot": {"center": [0, 0], "radius": 1}})
     {'region': {'center': [0, 0], 'radius': 1}, 'segments': True}
@@ -40,6 +53,9 @@ def frozen(document: Any, regions: Mapping[str, Any]) -> Any:
     if is_reference(document):
         return regions.get(document["region"], document)
     if isinstance(document, dict):
+        named = {name: regions[name] for name in sorted(_areas(document)) if name in regions}
+        if named:
+            document = {**document, "areas": {**document.get("areas", {}), **named}}
         return {key: frozen(inner, regions) for key, inner in document.items()}
     if isinstance(document, list):
         return [frozen(inner, regions) for inner in document]

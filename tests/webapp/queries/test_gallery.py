@@ -1,0 +1,161 @@
+"""Every template of the gallery, filled as it is offered, passes the checker on every feed it suits, and finds what it says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from engine.model.faults import Refused
+from engine.model.feed import Feed
+from engine.operator import RegisteredQuery
+from engine.runtime.evaluator import Evaluator
+from engine.specification import check
+from webapp.feeds.simulation.worlds import WORLDS, world
+from webapp.platform.folders import ROOT
+from webapp.queries import gallery
+from webapp.queries.references import frozen, named_regions
+
+TEMPLATES = sorted(gallery.templates())
+POSITIONS = [name for name in TEMPLATES if not gallery.templates()[name].get("needs", {}).get("events")]
+SQUARE = {"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]]]}
+PLANE = Feed.from_json({"name": "f", "crs": "planar", "time": "ms", "columns": {"speed": "float", "kind": "string"}})
+TICKS = Feed.from_json({"name": "f", "crs": "planar", "time": "ticks", "columns": {"speed": "float", "kind": "string"}})
+
+
+def demo(name: str) -> SimpleNamespace:
+    """A demo feed as its scenario registers it, with its regions."""
+    document = json.loads((ROOT / "fixtures" / "scenarios" / f"{name}.json").read_text())["feed"]
+    keys = ("name", "crs", "time", "lateness", "columns")
+    places = world(name).places()
+    return SimpleNamespace(
+        feed=Feed.from_json({key: document[key] for key in keys}),
+        tags={place.name: place.tags for place in places},
+        regions={place.name: place.geometry for place in places},
+    )
+
+
+def filled(name: str, feed: Feed, tags: dict[str, Any], **values: Any) -> dict[str, Any]:
+    return gallery.fill(name, {**gallery.defaults(gallery.templates()[name], feed, tags), **values}, feed)
+
+
+@pytest.mark.parametrize("feed", sorted(WORLDS))
+def test_every_template_for_positions_passes_the_checker_on_every_demo_feed_it_suits(feed: str) -> None:
+    place = demo(feed)
+    suited = {entry["name"] for entry in gallery.gallery(place.feed, place.tags) if entry["unsuited"] is None}
+    checked = 0
+    for name in set(POSITIONS) & suited:
+        specification = filled(name, place.feed, place.tags)
+        check(specification, place.feed, place.regions)
+        # What jobs compile stands by itself.
+        ready = frozen(specification, place.regions)
+        assert check(ready, place.feed, {}).outputs == tuple(gallery.templates()[name]["outputs"])
+        assert named_regions(specification) <= set(place.regions)
+        checked += 1
+    assert checked >= 8
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_template_passes_the_checker_on_a_feed_that_it_suits(name: str) -> None:
+    geographic = Feed.from_json({"name": "f", "crs": "geographic", "time": "ms", "columns": {"sog": "float", "ship_type": "string"}})
+    tags: dict[str, Any] = {"a": (), "b": ()}
+    regions = {"a": SQUARE, "b": SQUARE}
+    tried = 0
+    for feed in (PLANE, TICKS, geographic):
+        if next(entry for entry in gallery.gallery(feed, tags) if entry["name"] == name)["unsuited"] is None:
+            check(filled(name, feed, tags), feed, regions)
+            tried += 1
+    assert tried > 0
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_sentence_speaks_of_every_parameter_and_a_program_of_no_other(name: str) -> None:
+    template = gallery.templates()[name]
+    used = set(gallery.holes([template["program"], template["inputs"], template["areas"]]))
+    assert used == set(template["parameters"]) == set(gallery.holes(template["sentence"]))
+    assert all(parameter["kind"] in gallery.KINDS for parameter in template["parameters"].values())
+
+
+def test_faults_of_values_name_the_parameter() -> None:
+    def pointers(**values: Any) -> list[str]:
+        with pytest.raises(Refused) as refused:
+            filled("kind_inside", PLANE, {"a": ()}, **values)
+        return [fault.pointer for fault in refused.value.faults]
+
+    assert pointers(area=None) == ["/values/area"]
+    assert pointers(column="speed") == ["/values/column"]
+    assert pointers(kind="it's") == ["/values/kind"]
+    assert pointers(span=0) == ["/values/span"]
+    assert pointers(span="soon") == ["/values/span"]
+    assert pointers(other=1) == ["/values/other"]
+    with pytest.raises(Refused, match="did you mean 'meeting'"):
+        gallery.fill("meetin", {}, PLANE)
+
+
+def answers(name: str, rows: Iterable[dict[str, Any]], **values: Any) -> set[tuple[Any, ...]]:
+    """(kind, entities, start, end) of a filled template over rows of PLANE, worked out by the engine."""
+    specification = {**filled(name, PLANE, {"a": ()}, **values), "window": 60_000, "step": 1_000}
+    query = RegisteredQuery("0", 1, check(frozen(specification, {"a": SQUARE}), PLANE, {}))
+    evaluator = Evaluator.start(PLANE, [query])
+    types = {"string": pa.string(), "int": pa.int64(), "float": pa.float64()}
+    ordered = [{"event": "position", "seq": seq, **row} for seq, row in enumerate(sorted(rows, key=lambda row: row["t"]))]
+    schema = pa.schema([*((column, types[str(kind)]) for column, kind in PLANE.types.items()), ("seq", pa.int64())])
+    found: dict[tuple[Any, ...], int] = {}
+    for changes in (evaluator.process(pa.Table.from_pylist(ordered, schema=schema)).changes, evaluator.finish().changes):
+        for row in changes.to_pylist():
+            key = (row["kind"], tuple(row["entities"]), row["start"], row["end"])
+            found[key] = found.get(key, 0) + row["weight"]
+    return {key for key, weight in found.items() if weight}
+
+
+def steps(entity: str, *points: tuple[int, float, float], **more: Any) -> list[dict[str, Any]]:
+    return [{"entity": entity, "t": t, "x": x, "y": 5.0, "speed": speed, "kind": "van", **more} for t, x, speed in points]
+
+
+def test_two_that_stay_close_meet_once_as_a_pair() -> None:
+    rows = [*steps("b", *((t, 20.0, 1) for t in range(0, 20_000, 1000))), *steps("a", *((t, 21.0, 1) for t in range(4000, 12_000, 1000)))]
+    assert answers("meeting", rows, distance=2, span="PT5S", slot="PT1S") == {("meeting", ("a", "b"), 4000, 12_000)}
+    assert answers("meeting", rows, distance=2, span="PT8S", slot="PT1S") == set()
+
+
+def test_a_stop_begins_with_the_first_slow_report_and_ends_with_the_first_fast_one() -> None:
+    rows = steps("a", (0, 0, 5), (1000, 0, 0), (4000, 0, 0), (7000, 0, 0), (8000, 0, 5))
+    assert answers("stopped", rows, speed=1, span="PT3S", gap="PT4S") == {("stopped", ("a",), 1001, 8001)}
+
+
+def test_silence_lasts_from_the_deadline_to_the_next_report() -> None:
+    rows = [*steps("a", (0, 0, 5), (2000, 0, 5), (20_000, 0, 5)), *steps("b", *((t, 0, 5) for t in range(0, 21_000, 1000)))]
+    assert answers("silent", rows, span="PT5S") == {("silent", ("a",), 7001, 20_001)}
+
+
+def test_speeding_counts_inside_the_area_alone() -> None:
+    rows = steps("a", (0, -5, 9), (1000, 5, 9), (2000, 5, 9), (3000, 5, 1), (4000, 20, 9))
+    assert answers("speeding", rows, speed=3, area={"region": "a"}) == {("speeding", ("a",), 1000, 3001)}
+
+
+def test_braking_counts_within_its_time() -> None:
+    rows = (
+        steps("a", (0, 0, 9), (1000, 0, 3), (3000, 0, 0.1))
+        + steps("b", (0, 0, 9), (1000, 0, 3), (9000, 0, 0.1))
+        + steps("c", (0, 0, 9), (1000, 0, 0.1))
+    )
+    found = answers("braking", rows, high=5, low=1, span="PT4S")
+    assert found == {("braking", ("a",), 3000, 3000), ("braking", ("c",), 1000, 1000)}
+
+
+def test_a_voyage_arrives_in_time_or_is_late() -> None:
+    there = {"center": [100, 5], "radius": 10}
+    rows = steps("a", (0, 5, 1), (1000, 50, 1), (4000, 100, 1)) + steps("b", (0, 5, 1), (1000, 50, 1), (30_000, 100, 1))
+    found = answers("voyage", rows, origin={"region": "a"}, destination=there, span="PT10S")
+    # In the dialect rtec the start of what holds from 4000 on falls on the tick before.
+    assert found == {("arrival", ("a",), 3999, 3999), ("late", ("b",), 11_000, 30_000)}
+
+
+def test_only_the_kind_that_is_asked_for_trespasses() -> None:
+    rows = [*steps("a", *((t, 5.0, 1) for t in range(0, 9000, 1000))), *steps("b", *((t, 5.0, 1) for t in range(0, 9000, 1000)), kind="bus")]
+    found = answers("kind_inside", rows, kind="bus", area={"region": "a"}, span="PT3S")
+    assert {(kind, who) for kind, who, *_ in found} == {("trespassing", ("b",))}

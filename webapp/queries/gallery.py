@@ -1,0 +1,207 @@
+"""The gallery of rule programs: templates with parameters in words, filled for one feed.
+
+A template is a file of fixtures/gallery (its README says what it holds). Filling puts values in place of `{name}` and gives a
+specification of the family `calculus`; what comes out is ordinary and may be edited.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from engine.model.durations import parse_duration
+from engine.model.faults import Fault, Refused, unknown_name
+from engine.model.feed import Feed, TimeUnit
+from webapp.platform.folders import ROOT
+
+FOLDER = ROOT / "fixtures" / "gallery"
+TICKS_PER_SECOND = 25
+"""Of feeds that count in ticks, as elsewhere: the rate of a camera."""
+KINDS = ("duration", "length", "number", "column", "region", "text")
+_HOLE = re.compile(r"\{([a-z_]+)\}")
+
+
+@cache
+def templates() -> Mapping[str, Mapping[str, Any]]:
+    """All templates by name, in the order of their groups' and titles' names."""
+    read = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(Path(FOLDER).glob("*.json"))}
+    return dict(sorted(read.items(), key=lambda item: (item[1]["group"], item[1]["title"])))
+
+
+def gallery(feed: Feed, regions: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
+    """The templates with what a form needs to ask for their parameters on this feed. `regions`: name to tags.
+
+    `unsuited` says why a template cannot be used here; null when it can.
+    """
+    return [
+        {
+            "name": name,
+            **{key: template[key] for key in ("group", "title", "sentence")},
+            "events": list(template.get("needs", {}).get("events", ())),
+            "parameters": [
+                {"name": key, **_shown(parameter, feed), "value": value, "options": _options(parameter, feed)}
+                for (key, parameter), value in zip(template["parameters"].items(), defaults(template, feed, regions).values(), strict=True)
+            ],
+            "unsuited": _unsuited(template, feed),
+        }
+        for name, template in templates().items()
+    ]
+
+
+def _shown(parameter: Mapping[str, Any], feed: Feed) -> dict[str, Any]:
+    unit = ("m" if feed.crs == "geographic" else "") if parameter["kind"] == "length" else ""
+    return {"kind": parameter["kind"], "label": parameter["label"], "unit": unit}
+
+
+def _options(parameter: Mapping[str, Any], feed: Feed) -> list[str]:
+    """The columns that a parameter of kind `column` may name."""
+    if parameter["kind"] != "column":
+        return []
+    return [name for name, kind in feed.columns.items() if kind in parameter["types"]]
+
+
+def _unsuited(template: Mapping[str, Any], feed: Feed) -> str | None:
+    wanted = template.get("needs", {}).get("crs", feed.crs)
+    if wanted != feed.crs:
+        return "It is for places on the Earth." if wanted == "geographic" else "It is for a plane."
+    for parameter in template["parameters"].values():
+        if parameter["kind"] == "column" and not _options(parameter, feed):
+            return f"The feed has no column for: {parameter['label'].lower()}."
+    return None
+
+
+def defaults(template: Mapping[str, Any], feed: Feed, regions: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """A value for each parameter; null where the feed offers none."""
+    found: dict[str, Any] = {}
+    for name, parameter in template["parameters"].items():
+        found[name] = _default(parameter, feed, regions, taken=found.get(parameter.get("other_than", "")))
+    return found
+
+
+def _default(parameter: Mapping[str, Any], feed: Feed, regions: Mapping[str, Sequence[str]], *, taken: Any) -> Any:
+    kind, prefer = parameter["kind"], parameter.get("prefer", ())
+    if kind == "column":
+        options = _options(parameter, feed)
+        return next((name for name in prefer if name in options), options[0] if options else None)
+    if kind == "region":
+        free = [name for name in regions if {"region": name} != taken]
+        tagged = [name for tag in prefer for name in free if tag in regions[name]]
+        name = next(iter([*tagged, *free]), None)
+        return None if name is None else {"region": name}
+    given = parameter["default"]
+    if isinstance(given, Mapping):
+        given = given[feed.crs]
+    return _span(given, feed) if kind == "duration" and feed.time is TimeUnit.TICKS else given
+
+
+def fill(name: str, values: Mapping[str, Any], feed: Feed) -> dict[str, Any]:
+    """The specification that template `name` means with these values on this feed.
+
+    Raises Refused with pointers below `/template` and `/values`; whether the specification can be registered is for its own check.
+    """
+    if name not in templates():
+        raise Refused([Fault("/template", unknown_name(name, templates(), what="template"))])
+    template = templates()[name]
+    faults = [
+        Fault(f"/values/{key}", unknown_name(key, template["parameters"], what="parameter")) for key in values if key not in template["parameters"]
+    ]
+    read: dict[str, Any] = {}
+    for key, parameter in template["parameters"].items():
+        try:
+            read[key] = READERS[parameter["kind"]](values.get(key), parameter, feed)
+        except ValueError as error:
+            faults.append(Fault(f"/values/{key}", str(error)))
+    if faults:
+        raise Refused(faults)
+    return {
+        "family": "calculus",
+        "version": 1,
+        "program": "\n".join(_filled(line, read) for line in template["program"]) + "\n",
+        "inputs": _filled(template["inputs"], read),
+        **({"areas": _filled(template["areas"], read)} if template["areas"] else {}),
+        "outputs": list(template["outputs"]),
+        "window": _unit_span(template["window"], feed),
+        "step": _unit_span(template["step"], feed),
+    }
+
+
+def _filled(node: Any, values: Mapping[str, Any]) -> Any:
+    """`node` with `{name}` replaced in its texts; a text that is nothing else becomes the value itself."""
+    if isinstance(node, str):
+        whole = _HOLE.fullmatch(node)
+        return values[whole[1]] if whole else _HOLE.sub(lambda hole: str(values[hole[1]]), node)
+    if isinstance(node, list):
+        return [_filled(item, values) for item in node]
+    return {key: _filled(item, values) for key, item in node.items()}
+
+
+def holes(node: Any) -> Iterator[str]:
+    """The names of the parameters that the texts below `node` speak of."""
+    if isinstance(node, str):
+        yield from _HOLE.findall(node)
+    elif isinstance(node, Mapping | list):
+        for item in node.values() if isinstance(node, Mapping) else node:
+            yield from holes(item)
+
+
+def _span(value: Any, feed: Feed) -> int:
+    """A span in the feed's unit: ISO 8601 durations are converted to ticks. Raises ValueError."""
+    if isinstance(value, str):
+        ms = parse_duration(value)
+        return ms if feed.time is TimeUnit.MS else ms * TICKS_PER_SECOND // 1000
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+        raise ValueError("must be a span of time")
+    return int(value)
+
+
+def _unit_span(value: str, feed: Feed) -> str | int:
+    """As written on a feed in milliseconds, which reads better; else ticks."""
+    return value if feed.time is TimeUnit.MS else _span(value, feed)
+
+
+def _duration(value: Any, parameter: Mapping[str, Any], feed: Feed) -> int:
+    span = _span(value, feed)
+    if not 0 < span < 2**53:
+        raise ValueError("must be longer than nothing")
+    return span
+
+
+def _number(value: Any, parameter: Mapping[str, Any], feed: Feed) -> str:
+    """As the language writes numbers: without a sign before them, never in words such as 1e-05."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value < 1e15:
+        raise ValueError("must be a number, 0 or more")
+    if parameter["kind"] == "length" and value == 0:
+        raise ValueError("must be more than 0")
+    if parameter.get("per_second"):
+        value = value / (1000 if feed.time is TimeUnit.MS else TICKS_PER_SECOND)
+    text = f"{value:.12f}".rstrip("0").rstrip(".")
+    return text or "0"
+
+
+def _column(value: Any, parameter: Mapping[str, Any], feed: Feed) -> str:
+    options = _options(parameter, feed)
+    if value not in options:
+        raise ValueError(unknown_name(value, options, what="column"))
+    return str(value)
+
+
+def _region(value: Any, parameter: Mapping[str, Any], feed: Feed) -> Any:
+    """A reference or a drawn region; which of them are good is for the specification's check."""
+    if not isinstance(value, Mapping) or not value:
+        raise ValueError("choose an area")
+    return value
+
+
+def _text(value: Any, parameter: Mapping[str, Any], feed: Feed) -> str:
+    """A quoted name."""
+    if not isinstance(value, str) or not value.strip() or len(value) > 100 or "'" in value or not value.isprintable():
+        raise ValueError("must be a text of at most 100 characters without quotation marks")
+    return f"'{value}'"
+
+
+READERS: Mapping[str, Any] = {"duration": _duration, "length": _number, "number": _number, "column": _column, "region": _region, "text": _text}

@@ -1,0 +1,116 @@
+"""Measurements: each family's module gives rows, `python -m bench` runs them all.
+
+A module named in `MODULES` has
+
+    def rows(size: Size) -> Iterator[Row]         one measurement at a time, in the order of the printed table
+    def spark_rows(size: Size) -> Iterator[Row]   optional: those that start Spark; left out by `--quick` and `--no-spark`
+    FIGURES: dict[str, Figure]                    optional: the plots whose points some rows are
+
+and adds itself by one line below. Promises of every row:
+- `compared` has found the answers of all methods equal before any of them is timed;
+- a baseline is compiled or vectorised as well as its idea allows;
+- `Layer` says what the time holds; rows of different layers never form a ratio;
+- ratios are of one run: methods take turns, medians count.
+
+`Size.QUICK` is a smoke run: the same code, the same comparisons, inputs that take a second or two for the whole module.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+MODULES: dict[str, str] = {
+    "border": "bench.border",
+}
+"""Family -> module, imported when it is asked for."""
+
+
+class Size(Enum):
+    QUICK = "quick"
+    FULL = "full"
+
+
+class Layer(Enum):
+    """What a time holds: arrays in a kernel; Arrow rows to answers in one process; the same in a Spark job."""
+
+    KERNEL = "kernel"
+    ENGINE = "engine"
+    SPARK = "spark"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One workload: our value, those of the baselines in the same unit, and what we promise about them.
+
+    `less_is_better`: times and bytes; else rates. A baseline's ratio is how many times better we are. `at_least`: the ratio promised
+    against a baseline; `limit`: the worst value of ours that is still as promised. A row is a point at `x` of the plot `figure`.
+    """
+
+    workload: str
+    layer: Layer
+    ours: float
+    unit: str
+    baselines: Mapping[str, float] = field(default_factory=dict)
+    at_least: Mapping[str, float] = field(default_factory=dict)
+    limit: float | None = None
+    less_is_better: bool = True
+    facts: Mapping[str, float | str] = field(default_factory=dict)
+    figure: str | None = None
+    x: float | None = None
+
+    def ratio(self, baseline: str) -> float:
+        """How many times better ours is than the baseline.
+
+        >>> Row("w", Layer.KERNEL, 2.0, "ns", {"heap": 9.0}).ratio("heap")
+        4.5
+        """
+        theirs = self.baselines[baseline]
+        return theirs / self.ours if self.less_is_better else self.ours / theirs
+
+    @property
+    def missed(self) -> list[str]:
+        """What is promised and not so, in words."""
+        found = [f"{self.ratio(name):.3g}x of {least:g}x {name}" for name, least in self.at_least.items() if self.ratio(name) < least]
+        if self.limit is not None and (self.ours > self.limit if self.less_is_better else self.ours < self.limit):
+            found.append(f"{self.ours:.3g} of {self.limit:g} {self.unit}")
+        return found
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A plot of the rows that name it: `x_label` with its unit; one line for ours and one for each baseline."""
+
+    title: str
+    x_label: str
+    log_x: bool = False
+    log_y: bool = True
+
+
+def compared(methods: Mapping[str, Callable[[], Any]], in_form: Callable[[Any], Any], *, repeats: int = 3) -> dict[str, float]:
+    """Seconds of processor time of each method, the median of runs that take turns, after one that warms up.
+
+    `in_form` brings what a method returns into a form to compare, outside the clock. Raises AssertionError, before anything is timed,
+    when a method's answers differ from the first one's.
+
+    >>> sorted(compared({"a": lambda: [1, 2], "b": lambda: [2, 1]}, sorted))
+    ['a', 'b']
+    """
+    expected = None
+    for name, method in methods.items():
+        found = in_form(method())
+        expected = found if expected is None else expected
+        assert np.array_equal(found, expected), f"{name} gives {len(found)} answers that differ from {len(expected)}"
+    times: dict[str, list[float]] = {name: [] for name in methods}
+    for _ in range(repeats):
+        for name, method in methods.items():
+            begin = time.thread_time()
+            method()
+            times[name].append(time.thread_time() - begin)
+    return {name: statistics.median(values) for name, values in times.items()}

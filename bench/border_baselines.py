@@ -9,6 +9,8 @@ import numpy as np
 import shapely
 from numba import njit
 
+from engine.border_monitoring.moves import PASS
+
 # Boxes are half-open [low, high), arrays (n, d); moves go from before[i] to after[i], arrays (m, d). Codes: 0 out, 1 in.
 
 
@@ -217,3 +219,13 @@ def heap_timers(set_at, bound, key, watermark_every):
         fired[n] = heapq.heappop(heap)[1]
         n += 1
     return fired[:n]
+
+
+def tree_passes(tree: shapely.STRtree, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """As `tree_bulk`, and the regions that a move's line touches with neither end inside."""
+    n = len(tree.geometries)
+    touched = tree.query(shapely.linestrings(np.stack([before, after], axis=1)), predicate="intersects")
+    ends = [tree.query(shapely.points(place), predicate="intersects") for place in (before, after)]
+    through = np.setdiff1d(touched[0] * n + touched[1], np.concatenate([end[0] * n + end[1] for end in ends]))
+    passes = np.stack([through // n, through % n, np.full(len(through), PASS)], axis=1)
+    return np.concatenate([tree_bulk(tree, before, after), passes])

@@ -1,0 +1,108 @@
+"""All measurements: `python -m bench [--quick] [--only FAMILY,...] [--out FOLDER] [--plots FOLDER] [--no-spark]`.
+
+Prints a table, writes one JSON file a family (default `bench/results/`, not committed) and, with `--plots`, the figures as SVG and PNG.
+`--quick` leaves the rows out that start Spark. Fails when the answers of two methods differ; a missed target is told, not failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+
+from bench import MODULES, Figure, Row, Size
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _options(arguments)
+    size = Size.QUICK if options.quick else Size.FULL
+    options.out.mkdir(parents=True, exist_ok=True)
+    missed = []
+    for family in options.only:
+        module = importlib.import_module(MODULES[family])
+        print(f"\n{family}\n{'-' * len(family)}")
+        rows = []
+        began = time.monotonic()
+        for row in _measured(module, size, spark=not (options.quick or options.no_spark)):
+            print(line(row, told=size is Size.FULL), flush=True)
+            rows.append(row)
+        missed += [f"{family}: {row.workload}: {words}" for row in rows for words in row.missed]
+        _write(options.out / f"{family}.json", family, size, rows, time.monotonic() - began)
+        if options.plots:
+            from bench.plots import plot
+
+            for path in plot(family, rows, getattr(module, "FIGURES", dict[str, Figure]()), options.plots):
+                print(f"  {path}")
+    if missed and size is Size.FULL:
+        print("\nbelow its target\n----------------", *missed, sep="\n")
+    return 0
+
+
+def _measured(module: ModuleType, size: Size, *, spark: bool) -> Iterator[Row]:
+    yield from module.rows(size)
+    if spark and hasattr(module, "spark_rows"):
+        yield from module.spark_rows(size)
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small inputs: does everything still run and agree?")
+    parser.add_argument("--only", type=_families, default=list(MODULES), help=f"families, separated by commas: {', '.join(MODULES)}")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the JSON files")
+    parser.add_argument("--plots", type=Path, help="folder for the figures")
+    parser.add_argument("--no-spark", action="store_true", help="without the rows that start Spark")
+    return parser.parse_args(arguments)
+
+
+def _families(text: str) -> list[str]:
+    names = text.split(",")
+    for name in names:
+        if name not in MODULES:
+            raise argparse.ArgumentTypeError(f"{name!r} is not measured; known: {', '.join(MODULES)}")
+    return names
+
+
+def line(row: Row, *, told: bool = True) -> str:
+    """The row as one line of the table: our value, each baseline with its ratio, facts and, if `told`, what is missed."""
+    words = [f"{row.workload:<46} {row.layer.value:<6} {row.ours:>12,.4g} {row.unit:<12}"]
+    words += [f"{name} {value:,.4g} ({row.ratio(name):.3g}x)" for name, value in row.baselines.items()]
+    words += [f"{name} {value if isinstance(value, str) else format(value, ',.4g')}" for name, value in row.facts.items()]
+    words += [f"MISSED {missed}" for missed in row.missed if told]
+    return "  ".join(words)
+
+
+def _write(path: Path, family: str, size: Size, rows: Sequence[Row], seconds: float) -> None:
+    document = {
+        "family": family,
+        "size": size.value,
+        "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count(), "python": platform.python_version()},
+        "seconds": round(seconds, 1),
+        "rows": [as_json(row) for row in rows],
+    }
+    path.write_text(json.dumps(document, indent=1))
+
+
+def as_json(row: Row) -> dict[str, object]:
+    """The row's fields with the ratios and what is missed."""
+    fields = {name: value for name, value in vars(row).items() if value is not None}
+    return fields | {
+        "layer": row.layer.value,
+        "baselines": dict(row.baselines),
+        "at_least": dict(row.at_least),
+        "facts": dict(row.facts),
+        "ratios": {name: round(row.ratio(name), 3) for name in row.baselines},
+        "missed": row.missed,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

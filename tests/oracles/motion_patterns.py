@@ -101,34 +101,54 @@ def witnesses_of(past: list[Row], document: Mapping[str, Any], now: int, geograp
     those in order the latest ones, the last predicate's first.
     """
     predicates = document["predicates"]
-    options: list[list[Row]] = []
-    for predicate in predicates:
-        span = window_of(predicate, document, now)
-        inside = [row for row in past if span[0] < row["t"] <= span[1]]
-        if "distance" in predicate:
-            if not inside:
-                return None
-            values = [distance(row, predicate["distance"], geographic) for row in inside]
-            wanted = max(values) if predicate.get("quantifier") == "forall" else min(values)
-            options.append([row for row, value in zip(inside, values, strict=True) if value == wanted][-1:])
-        elif predicate.get("quantifier") == "forall":
-            if not inside or not all(satisfies(row, predicate, geographic) for row in inside):
-                return None
-            options.append(inside[-1:])
-        else:
-            options.append([row for row in inside if satisfies(row, predicate, geographic)])
+    options = options_of(past, document, now, geographic)
+    if not all(options):
+        return None
     orders = orders_of(predicates)
     ordered = sorted({i for pair in orders for i in pair if not is_forall(predicates[i])} | {i for i, p in enumerate(predicates) if is_free(p)})
-    chosen: list[Row | None] = [choices[-1] if choices else None for choices in options]
-    if any(one is None for one in chosen):
-        return None
+    chosen = [choices[-1] for choices in options]
     spans = {i: window_of(predicate, document, now) for i, predicate in enumerate(predicates)}
     # All assignments, the latest last predicate first, then the latest one before it, ...
     for assignment in product(*(reversed(options[i]) for i in reversed(ordered))):
         times = dict(zip(reversed(ordered), assignment, strict=True))
         if all(precedes(a, b, times, predicates, spans) for a, b in orders):
-            return [times.get(i, chosen[i]) for i in range(len(predicates))]  # type: ignore[misc]
+            return [times.get(i, chosen[i]) for i in range(len(predicates))]
     return None
+
+
+def options_of(past: list[Row], document: Mapping[str, Any], now: int, geographic: bool) -> list[list[Row]]:
+    """For each predicate the samples that could be its witness, whatever the others take."""
+    options: list[list[Row]] = []
+    for predicate in document["predicates"]:
+        span = window_of(predicate, document, now)
+        inside = [row for row in past if span[0] < row["t"] <= span[1]]
+        if "distance" in predicate:
+            values = [distance(row, predicate["distance"], geographic) for row in inside]
+            wanted = (max if is_forall(predicate) else min)(values, default=None)
+            options.append([row for row, value in zip(inside, values, strict=True) if value == wanted][-1:])
+        elif is_forall(predicate):
+            options.append(inside[-1:] if all(satisfies(row, predicate, geographic) for row in inside) else [])
+        else:
+            options.append([row for row in inside if satisfies(row, predicate, geographic)])
+    return options
+
+
+def steps_done(past: list[Row], document: Mapping[str, Any], now: int, geographic: bool) -> list[bool]:
+    """For each predicate whether it holds together with all that must lie before it, in the windows of the whole pattern."""
+    predicates = document["predicates"]
+    options = options_of(past, document, now, geographic)
+    orders = orders_of(predicates)
+    spans = {i: window_of(predicate, document, now) for i, predicate in enumerate(predicates)}
+    done = []
+    for i, predicate in enumerate(predicates):
+        needed = set() if is_forall(predicate) else {i}
+        for _ in predicates:
+            needed |= {a for a, b in orders if b in needed and not is_forall(predicates[a])}
+        asked = [(a, b) for a, b in orders if {a, b} & needed and all(j in needed or is_forall(predicates[j]) for j in (a, b))]
+        assignments = (dict(zip(sorted(needed), rows, strict=True)) for rows in product(*(options[j] for j in sorted(needed))))
+        together = any(all(precedes(a, b, times, predicates, spans) for a, b in asked) for times in assignments)
+        done.append(bool(options[i]) and together)
+    return done
 
 
 def is_free(predicate: Mapping[str, Any]) -> bool:

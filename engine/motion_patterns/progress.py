@@ -1,0 +1,167 @@
+"""How far each entity is with a motion pattern at one evaluation time: which of its steps hold, with a witness of each.
+
+A step is done when it, together with all steps that the order puts before it, is satisfied at T in the windows that the whole pattern gives them. So
+an entity that satisfies every predicate has done every step, and a pattern that is half finished shows which steps are there.
+
+References: [CMP] 3 and 5.4 (order). Partial satisfaction is ours; the paper knows matches only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.model.batch import Batch
+from engine.motion_patterns.evaluation import NEVER, best
+from engine.motion_patterns.plan import LOCAL_AT_LEAST, LOCAL_AT_MOST, LOCAL_NONE, MotionIndex
+from engine.motion_patterns.samples import hits
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Shapes (entities, predicates) by entity code and predicate, or (entities,).
+
+    `done`: the step holds; `row`: its witness's row in the batch (-1: not done), of several the latest ones in the order of the pattern's own
+    evidence; `distance` of numerical steps (else NaN). `score`: their sum where all steps are done (NaN: none). `matches`: every step is done and
+    Θ takes the entity.
+    """
+
+    done: Bools
+    row: Ints
+    distance: Floats
+    score: Floats
+    matches: Bools
+
+
+def reach(index: MotionIndex, query: int) -> int:
+    """How far back from T the query's windows look, in the unit of t: rows with t <= T - reach cannot matter."""
+    return int(index.plan.start[list(_series(index, query))].max())
+
+
+def progress(index: MotionIndex, query: int, batch: Batch, at: int) -> Progress:
+    """The progress of all entities of `batch` at evaluation time `at`.
+
+    `batch`: the accepted rows with at - reach < t <= at at least, sorted by (t, seq). `query`: position in the index.
+    """
+    windows = _windows(index, query, batch, at)
+    predicates = _span(index.plan.witness_first, query)
+    shape = (len(batch.entities), predicates.stop - predicates.start)
+    found = Progress(np.zeros(shape, np.bool_), np.full(shape, -1), np.full(shape, np.nan), np.full(shape[0], np.nan), np.zeros(shape[0], np.bool_))
+    _single_steps(index, query, batch, windows, found)
+    _ordered_steps(index, query, batch, windows, found)
+    _decide(index, query, batch, found)
+    return found
+
+
+@dataclass(frozen=True)
+class _Window:
+    """Rows of one series in its window at T, sorted by (t, seq), with their values."""
+
+    row: Ints
+    value: Floats
+
+
+def _span(first: Ints, i: int) -> range:
+    return range(int(first[i]), int(first[i + 1]))
+
+
+def _series(index: MotionIndex, query: int) -> set[int]:
+    plan = index.plan
+    lists = ((plan.needs_first, plan.needs), (plan.bars_first, plan.bars), (plan.sums_first, plan.sums))
+    return {int(series[i]) for first, series in lists for i in _span(first, query)}
+
+
+def _windows(index: MotionIndex, query: int, batch: Batch, at: int) -> Mapping[int, _Window]:
+    found = hits(index, batch)
+    bounds = np.searchsorted(found.series, np.arange(len(index.series) + 1))
+    windows = {}
+    for p in _series(index, query):
+        row, value = found.row[bounds[p] : bounds[p + 1]], found.value[bounds[p] : bounds[p + 1]]
+        t = batch.t[row]
+        there = (at - index.series[p].start < t) & (t <= at - index.series[p].end)
+        windows[p] = _Window(row[there], value[there])
+    return windows
+
+
+def _single_steps(index: MotionIndex, query: int, batch: Batch, windows: Mapping[int, _Window], found: Progress) -> None:
+    """The steps that are in no order: an *exists* or *forall* with a window, a distance."""
+    plan, entity = index.plan, batch.entity
+    bars = iter([int(plan.bars[i]) for i in _span(plan.bars_first, query)])
+    for j, w in enumerate(_span(plan.witness_first, query)):
+        window = windows[int(plan.witness[w])]
+        if plan.witness_node[w] >= 0:
+            continue
+        if plan.measure[plan.witness[w]] >= 0:
+            extremum = _extrema(entity[window.row], window.value, len(found.done), int(plan.sign[plan.witness[w]]))
+            found.distance[:, j] = extremum
+            window = _Window(window.row[window.value == extremum[entity[window.row]]], window.value)
+        # Of an entity's rows the last assigned stays: the latest.
+        found.row[entity[window.row], j] = window.row
+        if index.series[plan.witness[w]].test == "any":
+            found.row[entity[windows[next(bars)].row], j] = -1
+        found.done[:, j] = found.row[:, j] >= 0
+
+
+def _extrema(entity: npt.NDArray[np.int32], value: Floats, entities: int, sign: int) -> Floats:
+    """The least (sign +1) or greatest (-1) value of each entity, NaN for none."""
+    extremum = np.full(entities, np.nan)
+    order = np.argsort(-sign * value, kind="stable")
+    extremum[entity[order]] = value[order]
+    return extremum
+
+
+def _ordered_steps(index: MotionIndex, query: int, batch: Batch, windows: Mapping[int, _Window], found: Progress) -> None:
+    """The steps in order: forwards at the earliest times to see which can be done, then back at the latest times for their witnesses."""
+    plan, entity, t = index.plan, batch.entity, batch.t
+    nodes = _span(plan.chain_first, query)
+    predicate = {int(plan.witness_node[w]): j for j, w in enumerate(_span(plan.witness_first, query))}
+    followers = [[int(after) - nodes.start for after in plan.chain_after[n] if after >= 0] for n in nodes]
+    after = np.full((len(nodes), len(found.done)), -NEVER)
+    for i, n in enumerate(nodes):
+        row = windows[int(plan.chain[n])].row
+        row = row[t[row] > after[i, entity[row]]][::-1]
+        earliest = np.full(len(found.done), NEVER)
+        earliest[entity[row]] = t[row]
+        found.done[:, predicate[i]] = earliest < NEVER
+        for follower in followers[i]:
+            np.maximum(after[follower], earliest, out=after[follower])
+    before = np.full((len(nodes), len(found.done)), NEVER)
+    for i, n in reversed(list(enumerate(nodes))):
+        for follower in followers[i]:
+            picked = found.row[:, predicate[follower]]
+            there = picked >= 0
+            before[i, there] = np.minimum(before[i, there], t[picked[there]])
+        row = windows[int(plan.chain[n])].row
+        row = row[(t[row] < before[i, entity[row]]) & found.done[entity[row], predicate[i]]]
+        found.row[entity[row], predicate[i]] = row
+
+
+def _decide(index: MotionIndex, query: int, batch: Batch, found: Progress) -> None:
+    plan = index.plan
+    complete = found.done.all(axis=1)
+    sums = [j for j, w in enumerate(_span(plan.witness_first, query)) if plan.measure[plan.witness[w]] >= 0]
+    for j in sums:
+        found.score[complete] = np.nan_to_num(found.score[complete]) + found.distance[complete, j]
+    decides, bound = plan.decides[query], plan.bound[query]
+    if decides == LOCAL_NONE:
+        found.matches[:] = complete
+    elif decides in (LOCAL_AT_MOST, LOCAL_AT_LEAST):
+        found.matches[:] = found.score <= bound if decides == LOCAL_AT_MOST else found.score >= bound
+    else:
+        best(found.score, plan.ranks[query], plan.k[query], _by_id(batch.entities.names), found.matches)
+
+
+def _by_id(names: Sequence[str]) -> Ints:
+    """Place of each entity code in the order of ids."""
+    rank = np.empty(len(names), np.int64)
+    rank[pc.sort_indices(pa.array(names, pa.string())).to_numpy()] = np.arange(len(names))
+    return rank

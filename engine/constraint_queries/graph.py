@@ -40,10 +40,25 @@ class DistanceBound:
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Why no events can satisfy the constraints numbered `sources`: a cycle of the graph, in words."""
+    """Why no events can satisfy the constraints numbered `sources`: a cycle of the graph, in words and as its edges, pairs of variables."""
 
     sources: tuple[int, ...]
     reason: str
+    cycle: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class ConstraintGraph:
+    """Everything that was said about times and distances of pairs of variables; `sources` number the constraints that say it."""
+
+    names: tuple[str, ...]
+    times: tuple[TimeBound, ...]
+    greatest: tuple[DistanceBound, ...]
+    least: tuple[DistanceBound, ...]
+
+    def contradiction(self) -> Contradiction | None:
+        """Why nothing can satisfy it; null when something may."""
+        return contradiction(self.names, self.times, self.greatest, self.least)
 
 
 Latest = list[list[int | None]]
@@ -141,7 +156,8 @@ def contradiction(
     if cycle is not None:
         steps = [f"{names[one.end]}.t - {names[one.start]}.t <= {one.upper} {_by(one.source)}" for one in cycle]
         total = sum(one.upper for one in cycle)
-        return Contradiction(tuple(one.source for one in cycle), f"{' and '.join(steps)} add up to 0 <= {total}, which is false")
+        reason = f"{' and '.join(steps)} add up to 0 <= {total}, which is false"
+        return Contradiction(tuple(one.source for one in cycle), reason, tuple((one.start, one.end) for one in cycle))
     reach, paths = _shortest(len(names), greatest)
     for bound in least:
         limit = reach[bound.first][bound.second]
@@ -151,7 +167,9 @@ def contradiction(
             sums = " + ".join(f"{one.value:g} {_by(one.source)}" for one in path)
             needed = f"{'more than' if bound.open else 'at least'} {bound.value:g} {_by(bound.source)}"
             most = "less than" if limit[1] else "at most"
-            return Contradiction((*(one.source for one in path), bound.source), f"{pair} must be {needed} apart, and are {most} {sums} apart")
+            reason = f"{pair} must be {needed} apart, and are {most} {sums} apart"
+            every = (*path, bound)
+            return Contradiction(tuple(one.source for one in every), reason, tuple((one.first, one.second) for one in every))
     return None
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from engine.constraint_queries.graph import DistanceBound, TimeBound, closed_times, contradiction
+from engine.constraint_queries.graph import ConstraintGraph, DistanceBound, TimeBound, closed_times
 from engine.model.conditions import OPERATORS, Condition, Conditions
 from engine.model.faults import unknown_name
 from engine.model.feed import ColumnType, Crs
@@ -109,8 +109,19 @@ def check(document: Mapping[str, Any], context: Context) -> ConstraintSpecificat
 
 def check_keys(document: Mapping[str, Any], context: Context) -> ConstraintSpecification | None:
     """The specification of a document whose keys are known; null after a fault that leaves nothing to build on."""
+    reading = read(document, context)
+    if reading is None:
+        return None
+    found, graph = reading
+    check_graph(found, graph, context)
+    return found
+
+
+def read(document: Mapping[str, Any], context: Context) -> tuple[ConstraintSpecification, ConstraintGraph] | None:
+    """What a document says, and its graph as it was written: whether anything can satisfy it is not yet asked. Null after a fault."""
     reader = _Reader(document, context)
-    return reader.specification()
+    found = reader.specification()
+    return None if found is None else (found, ConstraintGraph(tuple(reader.names), *map(tuple, (reader.times, reader.greatest, reader.least))))
 
 
 class _Reader:
@@ -139,11 +150,7 @@ class _Reader:
         expiration = self.context.at("expiration").choice(self.document.get("expiration", "tight"), EXPIRATIONS)
         if len(self.context.faults) > before or report is None or expiration is None:
             return None
-        found = ConstraintSpecification(
-            self.document.get("name", ""), where, self.variables(), self.pairs(), symmetric, report, expiration
-        )  # fmt: skip
-        self.check_graph(found)
-        return found
+        return ConstraintSpecification(self.document.get("name", ""), where, self.variables(), self.pairs(), symmetric, report, expiration)
 
     # -- variables ----------------------------------------------------------------------------------------------------------------
 
@@ -354,28 +361,27 @@ class _Reader:
             _distinct(self.comparisons.get((first, second), [])),
         )
 
-    def check_graph(self, found: ConstraintSpecification) -> None:
-        """Refuses what nothing can satisfy, and what would have to be kept for ever."""
-        here = self.context.at("constraints")
-        wrong = contradiction(self.names, self.times, self.greatest, self.least)
-        if wrong is not None:
-            here.at(max(wrong.sources)).fault(f"no events can satisfy the query: {wrong.reason}")
-            return
-        latest = found.latest()
-        for i, name in enumerate(self.names):
-            unbounded = [self.names[j] for j, upper in enumerate(latest[i]) if upper is None]
-            if unbounded:
-                bounds = f"{unbounded[0]}.t - {name}.t"
-                here.fault(
-                    f"events of variable {name!r} would have to be kept for ever: nothing bounds {bounds} from above; give 'dt' an upper bound"
-                )
-        if not wrong and not interchangeable(found):
-            count = math.prod(math.factorial(len(group)) for group in found.symmetric)
-            if count > MAX_ARRANGEMENTS:
-                self.context.at("symmetric").fault(
-                    f"these variables have different constraints and {count:,} arrangements; at most {MAX_ARRANGEMENTS:,} are compared. "
-                    "Give all variables of a group the same filters, and all their pairs the same constraints"
-                )
+
+def check_graph(found: ConstraintSpecification, graph: ConstraintGraph, context: Context) -> None:
+    """Refuses what nothing can satisfy, and what would have to be kept for ever."""
+    here = context.at("constraints")
+    wrong = graph.contradiction()
+    if wrong is not None:
+        here.at(max(wrong.sources)).fault(f"no events can satisfy the query: {wrong.reason}")
+        return
+    latest = found.latest()
+    for i, name in enumerate(graph.names):
+        unbounded = [graph.names[j] for j, upper in enumerate(latest[i]) if upper is None]
+        if unbounded:
+            bounds = f"{unbounded[0]}.t - {name}.t"
+            here.fault(f"events of variable {name!r} would have to be kept for ever: nothing bounds {bounds} from above; give 'dt' an upper bound")
+    if not interchangeable(found):
+        count = math.prod(math.factorial(len(group)) for group in found.symmetric)
+        if count > MAX_ARRANGEMENTS:
+            context.at("symmetric").fault(
+                f"these variables have different constraints and {count:,} arrangements; at most {MAX_ARRANGEMENTS:,} are compared. "
+                "Give all variables of a group the same filters, and all their pairs the same constraints"
+            )
 
 
 def interchangeable(specification: ConstraintSpecification) -> bool:

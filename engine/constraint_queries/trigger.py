@@ -330,8 +330,11 @@ def _span(token: Token) -> Any:
 # -- to text and to JSON --------------------------------------------------------------------------------------------------------------
 
 
-def trigger_text(specification: ConstraintSpecification) -> str:
-    """The text that is read back as an equal specification. Raises ValueError for a variable with a name that the text cannot hold."""
+def trigger_text(specification: ConstraintSpecification, stored: Mapping[Region, str] | None = None) -> str:
+    """The text that is read back as an equal specification; regions of `stored` are written by name.
+
+    Raises ValueError for a variable with a name that the text cannot hold.
+    """
     names = [variable.name for variable in specification.variables]
     for name in names:
         if name.lower() in _WORDS:
@@ -343,7 +346,7 @@ def trigger_text(specification: ConstraintSpecification) -> str:
     for variable in specification.variables:
         conditions += [_condition_text(variable.name, one) for one in variable.where.items]
         conditions += [f"{variable.name}.{one.left} {one.op} {variable.name}.{one.right}" for one in variable.comparisons]
-        conditions += [f"INSIDE({variable.name}.r, {_region_text(region)})" for region in variable.regions]
+        conditions += [f"INSIDE({variable.name}.r, {_region_text(region, stored or {})})" for region in variable.regions]
     for pair in specification.pairs:
         first, second = names[pair.first], names[pair.second]
         if (pair.earliest, pair.latest) != (None, None):
@@ -412,7 +415,9 @@ def _literal(value: Constant) -> str:
     return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)
 
 
-def _region_text(region: Region) -> str:
+def _region_text(region: Region, stored: Mapping[Region, str]) -> str:
+    if region in stored:
+        return _literal(stored[region])
     document = region.to_json()
     if "center" in document:
         x, y = document["center"]

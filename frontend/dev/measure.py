@@ -14,7 +14,7 @@ ARGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-LAYERS = {"regions": ".leaflet-regions-pane canvas", "entities": ".leaflet-entities-pane canvas", "timeline": ".timeline-canvas"}
+LAYERS = {"regions": "canvas[data-layer=regions]", "entities": "canvas[data-layer=entities]", "timeline": ".timeline-canvas"}
 FRAMES = """async (count) => {
   const times = [];
   let last = await new Promise(requestAnimationFrame);

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { IntervalsData, pair, type Interval } from "../src/data/intervals_data";
+import { fluentName, pair, type Interval } from "../src/data/interval";
+import { IntervalsData } from "../src/data/intervals_data";
 import { detection, type Detection } from "../src/data/shapes";
 import { density, firstReaching, itemAt, makeRows, merge } from "../src/data/timeline_rows";
 import { detections } from "./strategies";
@@ -68,6 +69,55 @@ describe("the interval store", () => {
         for (const id of last.keys()) expect(grown.find(id)?.detections).toContain(id);
       }),
     );
+  });
+});
+
+describe("fluents, and what later events change", () => {
+  const fluent = (id: string, kind: string, value: unknown, entities: string[], start: number, end: number | null): Detection => detection({ id, query: 7, kind, value, entities, start, end, evidence: [], detected_at: 0 });
+
+  it("has one lane for each value and grounding", () => {
+    const data = new IntervalsData((query) => query === "7");
+    data.put(fluent("1", "activity", "walking", ["a"], 0, 5));
+    data.put(fluent("2", "activity", "running", ["a"], 5, 9));
+    data.put(fluent("3", "activity", "walking", ["b"], 1, 2));
+    data.put(fluent("4", "activity", "walking", ["a"], 9, null));
+    data.put(fluent("5", "in", "true", ["a", "b"], 3, 8));
+    const columns = data.of("7");
+    const lanes = columns.lanes.map((name, lane) => [name, [...columns.lane].filter((one) => one === lane).length]);
+    expect(lanes).toEqual([["activity(a) = walking", 2], ["activity(a) = running", 1], ["activity(b) = walking", 1], ["in(a, b)", 1]]);
+    expect(data.find("5")).toMatchObject({ kind: "in", end: 8 });
+  });
+
+  it("names a value only when it says something", () => {
+    expect([fluentName("moving", true, ["a", "b"]), fluentName("level", 3, ["a"]), fluentName("alarm", "true", [])]).toEqual(["moving(a, b)", "level(a) = 3", "alarm"]);
+  });
+
+  it("keeps a withdrawn interval in sight but does not count it, until it is stated again", () => {
+    const data = new IntervalsData(() => true);
+    const row = fluent("1", "moving", "true", ["a"], 0, 5);
+    data.put(row);
+    data.withdraw("1");
+    expect([data.of("7").intervals[0]?.isWithdrawn, data.of("7").count, data.find("1")?.isWithdrawn]).toEqual([true, 0, true]);
+    data.put(row);
+    expect([data.of("7").intervals.map((one) => one.isWithdrawn), data.of("7").count]).toEqual([[false], 1]);
+    data.withdraw("1");
+    data.remove("1");
+    expect(data.of("7").intervals).toEqual([]);
+  });
+
+  it("takes a withdrawn crossing out of its stay", () => {
+    const data = store([crossing("1", "in", 2), crossing("2", "out", 6)]);
+    data.withdraw("2");
+    expect(data.of("1").intervals.map(brief)).toEqual(["stay 2..open 1"]);
+  });
+
+  it("remembers the end that was told before, but not that an open interval ended", () => {
+    const data = new IntervalsData(() => true);
+    data.put(fluent("1", "moving", "true", ["a"], 0, null));
+    data.put(fluent("1", "moving", "true", ["a"], 0, 8));
+    expect(data.find("1")?.revisedFrom).toBeNull();
+    data.put(fluent("1", "moving", "true", ["a"], 0, 5));
+    expect(data.find("1")).toMatchObject({ end: 5, revisedFrom: 8 });
   });
 });
 

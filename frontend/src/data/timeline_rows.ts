@@ -14,8 +14,8 @@ export interface TimelineRow {
   top: number;
   height: number;
   isExpanded: boolean;
-  /** Lanes that exist but are not shown because the query is folded or has too many. */
-  hiddenLanes: number;
+  /** Intervals that found no room in the lanes shown. */
+  hidden: number;
 }
 
 export const QUERY_ROW_PX = 28;
@@ -35,24 +35,45 @@ export function makeRows(queries: readonly QueryIntervals[], options: RowOptions
   const rows: TimelineRow[] = [];
   let top = 0;
   for (const columns of queries) {
-    const items = filtered(columns, options.entities);
-    if (options.entities !== null && items.length === 0) continue;
+    const made = arranged(columns, options.entities);
+    if (options.entities !== null && made.items.length === 0) continue;
     const isExpanded = options.isExpanded(columns.query);
-    const lanes = isExpanded ? lanesOf(columns, items) : { shown: [], hidden: columns.lanes.length };
-    rows.push({ kind: "query", query: columns.query, label: options.label(columns.query), items, reach: reachOf(columns, items), top, height: QUERY_ROW_PX, isExpanded, hiddenLanes: lanes.hidden });
+    const lanes: Lanes = isExpanded ? (made.lanes ??= lanesOf(columns, made.items)) : { shown: [], hidden: 0 };
+    const shared = { query: columns.query, label: options.label(columns.query) };
+    rows.push({ ...shared, kind: "query", items: made.items, reach: made.reach, top, height: QUERY_ROW_PX, isExpanded, hidden: lanes.hidden });
     top += QUERY_ROW_PX;
-    for (const lane of lanes.shown) {
-      const list = Int32Array.from(lane.items);
-      rows.push({ kind: "lane", query: columns.query, label: lane.label, items: list, reach: reachOf(columns, list), top, height: LANE_ROW_PX, isExpanded: false, hiddenLanes: 0 });
+    for (const { label, items, reach } of lanes.shown) {
+      rows.push({ ...shared, kind: "lane", label, items, reach, top, height: LANE_ROW_PX, isExpanded: false, hidden: 0 });
       top += LANE_ROW_PX;
     }
   }
   return rows;
 }
 
+interface Arranged {
+  entities: ReadonlySet<string> | null;
+  items: Int32Array;
+  reach: Float64Array;
+  lanes?: Lanes;
+}
+
+/** Columns never change, so what was arranged once holds until new columns or another choice of entities come. */
+const known = new WeakMap<QueryIntervals, Arranged>();
+
+function arranged(columns: QueryIntervals, entities: ReadonlySet<string> | null): Arranged {
+  const before = known.get(columns);
+  if (before?.entities === entities) return before;
+  const items = filtered(columns, entities);
+  const made = { entities, items, reach: reachOf(columns, items) };
+  known.set(columns, made);
+  return made;
+}
+
 function filtered(columns: QueryIntervals, entities: ReadonlySet<string> | null): Int32Array {
-  const all = Int32Array.from(columns.intervals.keys());
-  return entities === null ? all : all.filter((i) => columns.intervals[i]!.entities.some((entity) => entities.has(entity)));
+  const items = new Int32Array(columns.intervals.length);
+  let count = 0;
+  for (let i = 0; i < items.length; i++) if (entities === null || columns.intervals[i]!.entities.some((entity) => entities.has(entity))) items[count++] = i;
+  return items.subarray(0, count);
 }
 
 function reachOf(columns: QueryIntervals, items: Int32Array): Float64Array {
@@ -66,8 +87,15 @@ function reachOf(columns: QueryIntervals, items: Int32Array): Float64Array {
 }
 
 interface Lanes {
-  shown: { label: string; items: number[] }[];
+  shown: { label: string; items: Int32Array; reach: Float64Array }[];
   hidden: number;
+}
+
+const collator = new Intl.Collator("en", { numeric: true });
+
+function shownLane(columns: QueryIntervals, label: string, list: readonly number[]): Lanes["shown"][number] {
+  const items = Int32Array.from(list);
+  return { label, items, reach: reachOf(columns, items) };
 }
 
 function lanesOf(columns: QueryIntervals, items: Int32Array): Lanes {
@@ -79,14 +107,14 @@ function lanesOf(columns: QueryIntervals, items: Int32Array): Lanes {
     else own.set(lane, [i]);
   }
   if (own.size > MOST_OWN_LANES) return packed(columns, items);
-  const ordered = [...own.entries()].sort(([a], [b]) => a - b);
-  return { shown: ordered.map(([lane, list]) => ({ label: columns.lanes[lane]!, items: list })), hidden: 0 };
+  const ordered = [...own.entries()].sort(([a], [b]) => collator.compare(columns.lanes[a]!, columns.lanes[b]!));
+  return { shown: ordered.map(([lane, list]) => shownLane(columns, columns.lanes[lane]!, list)), hidden: 0 };
 }
 
 /** Intervals laid one after another into the first lane that is free; past intervals keep their lane as new ones come. */
 function packed(columns: QueryIntervals, items: Int32Array): Lanes {
   const ends: number[] = [];
-  const shown: { label: string; items: number[] }[] = [];
+  const lanes: number[][] = [];
   let hidden = 0;
   for (const i of items) {
     const start = columns.start[i]!;
@@ -94,16 +122,16 @@ function packed(columns: QueryIntervals, items: Int32Array): Lanes {
     if (lane < 0 && ends.length < MOST_PACKED_LANES) {
       lane = ends.length;
       ends.push(-Infinity);
-      shown.push({ label: "", items: [] });
+      lanes.push([]);
     }
     if (lane < 0) {
       hidden += 1;
       continue;
     }
     ends[lane] = Math.max(columns.end[i]!, start);
-    shown[lane]!.items.push(i);
+    lanes[lane]!.push(i);
   }
-  return { shown, hidden };
+  return { shown: lanes.map((list) => shownLane(columns, "", list)), hidden };
 }
 
 /** First position in `row.items` that may reach `t` or later. */

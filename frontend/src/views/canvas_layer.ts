@@ -1,8 +1,9 @@
 /**
- * A Leaflet layer that is one canvas over the map's window, drawn by the subclass.
+ * A Leaflet layer that is one canvas over the map's window and a margin around it, drawn by the subclass.
  *
  * Places are kept in base coordinates (the map's pixels at zoom 0), so that a frame is one multiplication and one
- * subtraction for each point, with no object made on the way.
+ * subtraction for each point, with no object made on the way. While the map is dragged its pane carries the canvas along;
+ * only a window that leaves the margin is drawn anew.
  */
 
 import * as L from "leaflet";
@@ -37,10 +38,17 @@ export abstract class CanvasLayer extends L.Layer {
   private request = 0;
   private isZooming = false;
   private topLeft: L.LatLng | null = null;
+  /** What the canvas shows: its zoom and its corners in layer coordinates. */
+  private drawn: { zoom: number; area: L.Bounds } | null = null;
   declare protected _map: L.Map;
 
-  constructor(private readonly paneName: string) {
+  /** `margin`: the part of the window's size drawn beyond each of its edges. */
+  constructor(
+    private readonly paneName: string,
+    private readonly margin = 0.15,
+  ) {
     super();
+    this.canvas.dataset["layer"] = paneName;
     this.canvas.className = "overlay-canvas leaflet-zoom-animated";
   }
 
@@ -63,7 +71,7 @@ export abstract class CanvasLayer extends L.Layer {
 
   override getEvents(): Record<string, L.LeafletEventHandlerFn> {
     return {
-      move: () => this.drawNow(),
+      move: () => this.follow(),
       moveend: () => this.requestDraw(),
       resize: () => this.requestDraw(),
       zoomend: () => {
@@ -83,6 +91,14 @@ export abstract class CanvasLayer extends L.Layer {
     });
   }
 
+  /** Draws only if the window shows what the canvas does not hold. */
+  private follow(): void {
+    const size = this._map.getSize();
+    const window = L.bounds(this._map.containerPointToLayerPoint([0, 0]), this._map.containerPointToLayerPoint(size));
+    if (this.drawn?.zoom === this._map.getZoom() && this.drawn.area.contains(window)) return;
+    this.drawNow();
+  }
+
   private animateZoom(event: L.ZoomAnimEvent): void {
     if (this.topLeft === null) return;
     this.isZooming = true;
@@ -95,23 +111,28 @@ export abstract class CanvasLayer extends L.Layer {
     if (this.isZooming || !this.canvas.isConnected) return;
     const began = performance.now();
     const size = this._map.getSize();
+    const pad = size.multiplyBy(this.margin).round();
+    const [width, height] = [size.x + 2 * pad.x, size.y + 2 * pad.y];
     const ratio = Math.min(2, devicePixelRatio || 1);
-    const [wide, high] = [Math.round(size.x * ratio), Math.round(size.y * ratio)];
-    if (this.canvas.width !== wide || this.canvas.height !== high) {
-      this.canvas.width = wide;
-      this.canvas.height = high;
-      this.canvas.style.width = `${size.x}px`;
-      this.canvas.style.height = `${size.y}px`;
-    }
-    const corner = this._map.containerPointToLayerPoint([0, 0]);
+    const corner = this._map.containerPointToLayerPoint(pad.multiplyBy(-1));
+    this.resize(width, height, ratio);
     L.DomUtil.setPosition(this.canvas, corner);
-    this.topLeft = this._map.containerPointToLatLng([0, 0]);
+    this.topLeft = this._map.containerPointToLatLng(pad.multiplyBy(-1));
+    this.drawn = { zoom: this._map.getZoom(), area: L.bounds(corner, corner.add([width, height])) };
     const context = this.canvas.getContext("2d");
     if (context === null) return;
+    const { k, ox, oy } = this.frame();
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, size.x, size.y);
-    this.draw({ context, ...this.frame(), width: size.x, height: size.y });
+    context.clearRect(0, 0, width, height);
+    this.draw({ context, k, ox: ox - pad.x, oy: oy - pad.y, width, height });
     this.canvas.dataset["drawMs"] = (performance.now() - began).toFixed(2);
+  }
+
+  private resize(width: number, height: number, ratio: number): void {
+    const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (this.canvas.width === wide && this.canvas.height === high) return;
+    [this.canvas.width, this.canvas.height] = [wide, high];
+    Object.assign(this.canvas.style, { width: `${width}px`, height: `${height}px` });
   }
 
   /** How base coordinates become CSS pixels of the map's window just now. */

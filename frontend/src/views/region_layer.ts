@@ -1,5 +1,6 @@
 /** Regions on one canvas: thousands stay smooth because each is prepared once in base coordinates. */
 
+import type * as L from "leaflet";
 import { rings, type Geometry } from "../lib/regions";
 import { token } from "../lib/colours";
 import { CanvasLayer, type CanvasFrame, type Project } from "./canvas_layer";
@@ -19,10 +20,30 @@ interface Prepared {
   box: [number, number, number, number];
 }
 
+/** Above so many regions in the window the small ones are drawn as plain spots: their outlines would be most of the drawing's time. */
+const MOST_OUTLINES = 1000;
+/** CSS pixels: what counts as small. */
+const SMALL_PX = 24;
+
+/** The regions under the pointer or of the chosen answer, on a canvas of their own: pointing at one draws only that one. */
+class HighlightLayer extends CanvasLayer {
+  items: Prepared[] = [];
+
+  constructor(private readonly colourOf: (region: DrawnRegion) => string) {
+    super("regions");
+    this.canvas.dataset["layer"] = "highlight";
+  }
+
+  protected override draw(frame: CanvasFrame): void {
+    for (const item of this.items) if (isVisible(item.box, frame)) paintOne(frame, item, this.colourOf(item.region), 0.26, 2.5);
+  }
+}
+
 export class RegionLayer extends CanvasLayer {
   private items: Prepared[] = [];
   private byId = new Map<string, Prepared>();
   private highlighted: ReadonlySet<string> = new Set();
+  private readonly front = new HighlightLayer((region) => region.colour ?? this.neutral);
   private neutral = token("--region");
   private halo = token("--map-halo");
   private text = token("--text-2");
@@ -31,7 +52,18 @@ export class RegionLayer extends CanvasLayer {
     private readonly project: Project,
     private readonly isGeographic: boolean,
   ) {
-    super("regions");
+    super("regions", 0.25);
+  }
+
+  override onAdd(map: L.Map): this {
+    super.onAdd(map);
+    this.front.addTo(map);
+    return this;
+  }
+
+  override onRemove(): this {
+    this.front.remove();
+    return super.onRemove();
   }
 
   themeChanged(): void {
@@ -45,13 +77,19 @@ export class RegionLayer extends CanvasLayer {
     this.items = regions.map((region) => this.prepare(region));
     this.byId = new Map(this.items.map((item) => [item.region.id, item]));
     this.requestDraw();
+    this.bringOut();
   }
 
   highlight(ids: ReadonlySet<string>): void {
     const isSame = ids.size === this.highlighted.size && [...ids].every((id) => this.highlighted.has(id));
     if (isSame) return;
     this.highlighted = ids;
-    this.requestDraw();
+    this.bringOut();
+  }
+
+  private bringOut(): void {
+    this.front.items = [...this.highlighted].flatMap((id) => this.byId.get(id) ?? []);
+    this.front.requestDraw();
   }
 
   private prepare(region: DrawnRegion): Prepared {
@@ -73,46 +111,18 @@ export class RegionLayer extends CanvasLayer {
   }
 
   protected override draw(frame: CanvasFrame): void {
-    const groups = new Map<string, Prepared[]>();
+    const visible = this.items.filter((item) => isVisible(item.box, frame));
+    const isCrowded = visible.length > MOST_OUTLINES;
     const named: Prepared[] = [];
-    for (const item of this.items) {
-      if (!isVisible(item.box, frame)) continue;
+    for (const item of visible) {
       const colour = item.region.colour ?? this.neutral;
-      const group = groups.get(colour);
-      if (group) group.push(item);
-      else groups.set(colour, [item]);
-      if ((item.box[2] - item.box[0]) * frame.k > 54) named.push(item);
-    }
-    for (const [colour, group] of groups) this.paint(frame, group, colour, colour === this.neutral ? 0.07 : 0.12, 1.25);
-    for (const id of this.highlighted) {
-      const item = this.byId.get(id);
-      if (item) this.paint(frame, [item], item.region.colour ?? this.neutral, 0.26, 2.5);
+      const size = sizePx(item, frame);
+      if (size < 3) spot(frame, item, colour);
+      else if (isCrowded && size < SMALL_PX) paintOne(frame, item, colour, 0.4, 0);
+      else paintOne(frame, item, colour, item.region.colour === null ? 0.07 : 0.12, 1.25);
+      if (size > 54) named.push(item);
     }
     if (named.length < 150) for (const item of named) this.label(frame, item);
-  }
-
-  private paint({ context, k, ox, oy }: CanvasFrame, items: Prepared[], colour: string, fill: number, line: number): void {
-    context.beginPath();
-    for (const { rings: list, box } of items) {
-      // Less than two pixels: a dot tells as much as an outline and costs a tenth.
-      if ((box[2] - box[0]) * k < 2 && (box[3] - box[1]) * k < 2) {
-        context.rect(box[0] * k - ox - 1, box[1] * k - oy - 1, 2, 2);
-        continue;
-      }
-      for (const ring of list) {
-        context.moveTo(ring[0]! * k - ox, ring[1]! * k - oy);
-        for (let i = 2; i < ring.length; i += 2) context.lineTo(ring[i]! * k - ox, ring[i + 1]! * k - oy);
-        context.closePath();
-      }
-    }
-    context.fillStyle = colour;
-    context.globalAlpha = fill;
-    context.fill("evenodd");
-    context.globalAlpha = 0.9;
-    context.strokeStyle = colour;
-    context.lineWidth = line;
-    context.stroke();
-    context.globalAlpha = 1;
   }
 
   private label({ context, k, ox, oy }: CanvasFrame, { region, box }: Prepared): void {
@@ -138,6 +148,42 @@ export class RegionLayer extends CanvasLayer {
     }
     return best;
   }
+}
+
+/** The longer side of its box, in CSS pixels. */
+function sizePx({ box }: Prepared, { k }: CanvasFrame): number {
+  return Math.max(box[2] - box[0], box[3] - box[1]) * k;
+}
+
+function spot({ context, k, ox, oy }: CanvasFrame, { box }: Prepared, colour: string): void {
+  context.globalAlpha = 0.8;
+  context.fillStyle = colour;
+  context.fillRect(((box[0] + box[2]) / 2) * k - ox - 1, ((box[1] + box[3]) / 2) * k - oy - 1, 2, 2);
+  context.globalAlpha = 1;
+}
+
+/** Each region is a path of its own: one path of thousands of rings costs seconds, for every ring is tested against all others. */
+function paintOne(frame: CanvasFrame, item: Prepared, colour: string, fill: number, line: number): void {
+  const { context, k, ox, oy } = frame;
+  // Corners closer than about three pixels cannot be told apart.
+  const most = Math.max(8, sizePx(item, frame));
+  context.beginPath();
+  for (const ring of item.rings) {
+    const step = 2 * Math.max(1, Math.floor(ring.length / 2 / most));
+    context.moveTo(ring[0]! * k - ox, ring[1]! * k - oy);
+    for (let i = step; i < ring.length; i += step) context.lineTo(ring[i]! * k - ox, ring[i + 1]! * k - oy);
+    context.closePath();
+  }
+  context.fillStyle = colour;
+  context.globalAlpha = fill;
+  context.fill("evenodd");
+  if (line > 0) {
+    context.globalAlpha = 0.9;
+    context.strokeStyle = colour;
+    context.lineWidth = line;
+    context.stroke();
+  }
+  context.globalAlpha = 1;
 }
 
 function isVisible(box: Prepared["box"], { k, ox, oy, width, height }: CanvasFrame): boolean {

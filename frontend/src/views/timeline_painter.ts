@@ -1,6 +1,7 @@
 /** Draws the timeline: axis, query rows with their density, lanes with intervals, the present, the brush. No state of its own. */
 
-import type { Interval, QueryIntervals } from "../data/intervals_data";
+import type { Interval } from "../data/interval";
+import type { QueryIntervals } from "../data/intervals_data";
 import { density, merge, type TimelineRow } from "../data/timeline_rows";
 import { token } from "../lib/colours";
 import { axisLabel, axisStep, formatDate, formatNumber, zoneOffset, type TimeUnit, type Zone } from "../lib/time";
@@ -57,6 +58,7 @@ export function readInk(): Ink {
 }
 
 const FONT = "'Inter Variable', system-ui, sans-serif";
+const coarse = new Int32Array(257);
 let counts = new Int32Array(0);
 
 export function paint(context: CanvasRenderingContext2D, scene: Scene, ink: Ink): void {
@@ -136,8 +138,7 @@ function paintRow(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, row
 function isSparse(row: TimelineRow, columns: QueryIntervals, { t0, t1, now }: Scene): boolean {
   if (row.isExpanded) return false;
   if (row.items.length > 4000) return false;
-  const counted = new Int32Array(257);
-  return density(row, columns, t0, t1, now, counted) <= 1;
+  return density(row, columns, t0, t1, now, coarse) <= 1;
 }
 
 function strip(context: CanvasRenderingContext2D, scene: Scene, row: TimelineRow, columns: QueryIntervals, y: number, colour: string): void {
@@ -178,10 +179,12 @@ function bars(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, row: Ti
     }
     const interval = columns.intervals[item]!;
     if (interval.isMark) mark(context, scene.gutter + left, y + row.height / 2, tall / 2 - 1, colour);
+    else if (interval.isWithdrawn) withdrawn(context, x, y + inset, wide, tall, colour);
     else bar(context, interval, x, y + inset, wide, tall, colour);
+    if (interval.revisedFrom !== null && !interval.isWithdrawn) revision(context, scene, ink, interval.revisedFrom, x + wide, y + inset, tall, colour);
     outline(context, scene, ink, interval, x, y + inset, wide, tall);
-    const name = interval.entities[0];
-    if (wide > 56 && row.kind === "lane" && row.label === "" && name !== undefined) caption(context, ink, interval.entities.join(" · "), x, y + row.height / 2, wide);
+    const name = columns.lanes[columns.lane[item]!];
+    if (wide > 56 && row.kind === "lane" && row.label === "" && name !== undefined && !interval.isWithdrawn) caption(context, ink, name, x, y + row.height / 2, wide);
   });
 }
 
@@ -213,6 +216,40 @@ function bar(context: CanvasRenderingContext2D, interval: Interval, x: number, y
   context.stroke();
   context.restore();
   context.globalAlpha = 1;
+}
+
+/** Stated once and taken back: its outline, struck through. */
+function withdrawn(context: CanvasRenderingContext2D, x: number, y: number, wide: number, tall: number, colour: string): void {
+  context.strokeStyle = colour;
+  context.globalAlpha = 0.75;
+  context.lineWidth = 1;
+  context.setLineDash([3, 3]);
+  context.strokeRect(x + 0.5, y + 0.5, Math.max(1, wide - 1), tall - 1);
+  context.setLineDash([]);
+  context.fillStyle = colour;
+  context.fillRect(x, y + tall / 2 - 0.5, wide, 1);
+  context.globalAlpha = 1;
+}
+
+/** The end was told before and moved since: a notch at the end that holds, dashes to where it was. */
+function revision(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, before: number, end: number, y: number, tall: number, colour: string): void {
+  const was = Math.min(scene.width + 4, scene.gutter + ((before - scene.t0) / (scene.t1 - scene.t0)) * (scene.width - scene.gutter));
+  if (was > end + 1) {
+    context.strokeStyle = colour;
+    context.globalAlpha = 0.75;
+    context.lineWidth = 1;
+    context.setLineDash([3, 3]);
+    context.strokeRect(end, y + 0.5, was - end, tall - 1);
+    context.setLineDash([]);
+    context.globalAlpha = 1;
+  }
+  context.fillStyle = ink.text;
+  context.beginPath();
+  context.moveTo(end - 6, y);
+  context.lineTo(end, y);
+  context.lineTo(end, y + 6);
+  context.closePath();
+  context.fill();
 }
 
 function mark(context: CanvasRenderingContext2D, x: number, y: number, r: number, colour: string): void {

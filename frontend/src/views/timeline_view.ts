@@ -1,10 +1,12 @@
 /** The interval timeline: a window of time over rows of intervals, panned, zoomed, brushed and stepped through. */
 
-import type { Interval, QueryIntervals } from "../data/intervals_data";
+import type { Interval } from "../data/interval";
+import type { QueryIntervals } from "../data/intervals_data";
 import { itemAt, makeRows, type TimelineRow } from "../data/timeline_rows";
 import { h, replace } from "../lib/dom";
 import { onThemeChange, queryColour } from "../lib/colours";
 import { formatClock, formatSpan, type TimeUnit, type Zone } from "../lib/time";
+import { revisionText } from "./interval_words";
 import { AXIS_PX, paint, readInk, visibleRows, type Scene } from "./timeline_painter";
 
 export interface TimelineHandlers {
@@ -300,6 +302,7 @@ export class TimelineView {
       this.tip,
       h("div", { class: "row" }, h("span", { class: "swatch", vars: { "--swatch": this.colour(interval.query) } }), h("strong", {}, this.handlers.describe(interval))),
       h("div", { class: "muted num" }, `${formatClock(interval.start, this.unit, this.zone)}${interval.isMark ? "" : ` – ${interval.end === null ? "still going" : formatClock(end, this.unit, this.zone)}`}${span}`),
+      revisionText(interval, this.unit, this.zone) === null ? null : h("div", { class: "muted num" }, revisionText(interval, this.unit, this.zone)),
     );
     const left = Math.min(x + 14, this.wrap.clientWidth - this.tip.offsetWidth - 8);
     const top = y + 18 + this.tip.offsetHeight > this.wrap.clientHeight ? y - this.tip.offsetHeight - 10 : y + 18;

@@ -1,0 +1,83 @@
+/** One interval or mark of the timeline, how it is named, and how stays are paired from in and out. */
+
+import type { Detection } from "./shapes";
+
+export interface Interval {
+  /** The id of the detection that begins it: stable while it grows. */
+  key: string;
+  query: string;
+  entities: string[];
+  /** `stay` for a pair of in and out, else the detections' own kind. */
+  kind: string;
+  value: unknown;
+  /** Event time, in the feed's unit. */
+  start: number;
+  /** Exclusive for stays and fluents; null while it holds. */
+  end: number | null;
+  /** An instant: start = end. */
+  isMark: boolean;
+  /** The detections it is made of, in order. */
+  detections: string[];
+  /** Stated once and taken back by later events; shown, but no answer. */
+  isWithdrawn: boolean;
+  /** The end that was told before later events moved it; null when it never was moved. */
+  revisedFrom: number | null;
+}
+
+export function laneName(entities: readonly string[]): string {
+  return entities.length === 0 ? "—" : entities.join(" · ");
+}
+
+/** `activity(id3) = walking`; a value that only says "true" is left out. */
+export function fluentName(kind: string, value: unknown, entities: readonly string[]): string {
+  const said = value === null || value === undefined || value === true || value === "true" ? "" : ` = ${typeof value === "string" ? value : JSON.stringify(value)}`;
+  return `${kind}${entities.length === 0 ? "" : `(${entities.join(", ")})`}${said}`;
+}
+
+/**
+ * The intervals of one query and grounding. `in` and `out` alternate, so a stay is an in with the next out: [in, out).
+ * Of an in and an out at the same time the one comes first that the state before allows.
+ */
+export function pair(rows: readonly Detection[]): Interval[] {
+  const sorted = [...rows].sort((a, b) => a.start - b.start || a.kind.localeCompare(b.kind));
+  const result: Interval[] = [];
+  let open: Interval | null = null;
+  const ties: Detection[] = [];
+  const settle = (): void => {
+    while (ties.length > 0) {
+      const wanted: string = open === null ? "in" : "out";
+      const at = Math.max(0, ties.findIndex((row) => row.kind === wanted));
+      open = step(result, open, ties[at]!);
+      ties.splice(at, 1);
+    }
+  };
+  for (const row of sorted) {
+    if (row.kind !== "in" && row.kind !== "out") {
+      result.push(single(row));
+      continue;
+    }
+    if (ties[0] !== undefined && ties[0].start !== row.start) settle();
+    ties.push(row);
+  }
+  settle();
+  return result.sort((a, b) => a.start - b.start);
+}
+
+function step(result: Interval[], open: Interval | null, row: Detection): Interval | null {
+  if (row.kind === "in") {
+    const stay: Interval = { ...single(row), kind: "stay", end: null, isMark: false };
+    result.push(stay);
+    return stay;
+  }
+  if (open === null) {
+    result.push(single(row));
+    return null;
+  }
+  open.end = row.start;
+  open.detections.push(row.id);
+  return null;
+}
+
+export function single(row: Detection): Interval {
+  return { key: row.id, query: row.query, entities: row.entities, kind: row.kind, value: row.value, start: row.start, end: row.end, isMark: row.end === row.start, detections: [row.id], isWithdrawn: false, revisedFrom: null };
+}

@@ -1,0 +1,17 @@
+/** An interval in the words of the screens. */
+
+import type { Interval } from "../data/interval";
+import { formatClock, type TimeUnit, type Zone } from "../lib/time";
+import { kindName } from "../lib/words";
+
+export function headline(interval: Interval): string {
+  const who = interval.entities.length === 0 ? "Something" : interval.entities.join(" and ");
+  return `${who}: ${kindName(interval.kind).toLowerCase()}`;
+}
+
+/** What later events did to it; null when they left it alone. */
+export function revisionText(interval: Interval, unit: TimeUnit, zone: Zone): string | null {
+  if (interval.isWithdrawn) return "Withdrawn: later events contradict it";
+  if (interval.revisedFrom !== null) return `Revised: was told to end ${formatClock(interval.revisedFrom, unit, zone)}`;
+  return null;
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from webapp.accounts.services import token_authenticate, token_create
 from webapp.feeds.credentials import token_keep, token_kept
 from webapp.feeds.models import Feed, Region
 from webapp.feeds.services import feed_create, feed_set_plan, region_create
-from webapp.feeds.simulation import hall
+from webapp.feeds.simulation import hall, warehouse
 from webapp.feeds.simulation.world import Place
 from webapp.feeds.simulation.worlds import WORLDS, world
 from webapp.platform.folders import ROOT
@@ -22,6 +23,7 @@ from webapp.queries.services import query_register
 
 SCENARIOS = ROOT / "fixtures" / "scenarios"
 TEAM = "Demo"
+PLANS: dict[str, Callable[[], bytes]] = {"hall": hall.plan, "warehouse": warehouse.plan}
 ANALYST, ADMIN = "analyst", "admin"
 TOKEN = "simulator"  # noqa: S105 - the name under which it is kept
 TOKEN_TITLE = "Demo simulators"  # noqa: S105
@@ -58,8 +60,8 @@ def seed_feed(name: str, analyst: User) -> Feed:
     team = Team.objects.get(name=TEAM)
     with transaction.atomic():
         feed = Feed.objects.filter(name=name).first() or feed_create(owner=analyst, team=team, **scenario["feed"])
-        if name == hall.Hall.feed and not feed.plan_image:
-            feed_set_plan(feed=feed, data=hall.plan())
+        if name in PLANS and not feed.plan_image:
+            feed_set_plan(feed=feed, data=PLANS[name]())
         places = world(name).places()
         _seed_regions(feed, analyst, team, places)
         _seed_queries(feed, analyst, team, scenario["queries"], places)
@@ -75,13 +77,20 @@ def _seed_regions(feed: Feed, analyst: User, team: Team, places: list[Place]) ->
 
 def _seed_queries(feed: Feed, analyst: User, team: Team, templates: list[dict[str, Any]], places: list[Place]) -> None:
     known = query_names(feed=feed)
+    for query in scenario_queries(templates, places):
+        # Removed ones stay removed: their name is known.
+        if query["name"] not in known:
+            query_register(owner=analyst, feed=feed, team=team, **{key: value for key, value in query.items() if key != "truth"})
+
+
+def scenario_queries(templates: list[dict[str, Any]], places: list[Place]) -> Iterator[dict[str, Any]]:
+    """The queries that the templates stand for: one for each place with the tag `for_each`, or just the one."""
     for template in templates:
-        tag = template["for_each"]
-        for place in places:
-            query = _filled({key: value for key, value in template.items() if key != "for_each"}, place.name)
-            # Removed ones stay removed: their name is known.
-            if tag in place.tags and query["name"] not in known:
-                query_register(owner=analyst, feed=feed, team=team, **query)
+        query = {key: value for key, value in template.items() if key != "for_each"}
+        if "for_each" not in template:
+            yield query
+        else:
+            yield from (_filled(query, place.name) for place in places if template["for_each"] in place.tags)
 
 
 def _filled(template: Any, place: str) -> Any:

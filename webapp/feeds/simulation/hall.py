@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import struct
-import zlib
-
 import numpy as np
 import pyarrow as pa
 
 from webapp.feeds.simulation.journeys import Ints, Journey, Journeys, Point, Schedule, Wobble
+from webapp.feeds.simulation.plans import Colour, Drawing
 from webapp.feeds.simulation.world import Happening, Place
 
 WIDTH_M, HEIGHT_M = 40.0, 24.0
 PEOPLE = 14
-PIXELS_PER_M = 24
 DOORS: tuple[Point, ...] = ((1.0, 12.0), (39.0, 12.0))
 STANDS: dict[str, tuple[float, float, float, float]] = {
     "Stand A": (6.0, 15.5, 11.0, 20.5),
@@ -89,39 +86,13 @@ def _visit(chance: np.random.Generator) -> Journey:
 
 
 def plan() -> bytes:
-    """The hall's plan as a PNG: walls, doors and stands, PIXELS_PER_M pixels a metre, covering 0, 0 to WIDTH_M, HEIGHT_M."""
-    width, height = int(WIDTH_M * PIXELS_PER_M), int(HEIGHT_M * PIXELS_PER_M)
-    image = np.full((height, width, 3), (246, 247, 249), np.uint8)
-
-    def fill(x0: float, y0: float, x1: float, y1: float, colour: tuple[int, int, int]) -> None:
-        rows = slice(round((HEIGHT_M - y1) * PIXELS_PER_M), round((HEIGHT_M - y0) * PIXELS_PER_M))
-        image[rows, round(x0 * PIXELS_PER_M) : round(x1 * PIXELS_PER_M)] = colour
-
-    for metre in range(1, int(WIDTH_M)):
-        fill(metre, 0, metre + 0.04, HEIGHT_M, (236, 238, 242))
-    for metre in range(1, int(HEIGHT_M)):
-        fill(0, metre, WIDTH_M, metre + 0.04, (236, 238, 242))
-    for x0, y0, x1, y1 in STANDS.values():
-        fill(x0, y0, x1, y1, (164, 174, 190))
-        fill(x0 + 0.12, y0 + 0.12, x1 - 0.12, y1 - 0.12, (222, 228, 236))
-    wall, thick = (74, 84, 102), 0.3
-    for edge in (0, HEIGHT_M - thick):
-        fill(0, edge, WIDTH_M, edge + thick, wall)
-    for edge in (0, WIDTH_M - thick):
-        fill(edge, 0, edge + thick, HEIGHT_M, wall)
+    """The hall's plan as a PNG: walls, doors and stands."""
+    drawing = Drawing(WIDTH_M, HEIGHT_M)
+    drawing.grid()
+    for box in STANDS.values():
+        drawing.block(*box)
+    drawing.walls()
     for x, y in DOORS:
-        fill(0 if x < WIDTH_M / 2 else WIDTH_M - thick, y - 1.5, thick if x < WIDTH_M / 2 else WIDTH_M, y + 1.5, (120, 190, 140))
-    return png(image)
-
-
-def png(image: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> bytes:
-    """An RGB picture of shape (height, width, 3) as a PNG file."""
-    height, width, _ = image.shape
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    # Each line of a PNG begins with the number of its filter; 0 is none.
-    lines = np.concatenate([np.zeros((height, 1), np.uint8), image.reshape(height, width * 3)], axis=1)
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines.tobytes(), 9)) + chunk(b"IEND", b"")
+        left = 0.0 if x < WIDTH_M / 2 else WIDTH_M - 0.3
+        drawing.fill(left, y - 1.5, left + 0.3, y + 1.5, Colour.DOOR)
+    return drawing.png()

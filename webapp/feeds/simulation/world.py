@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -47,4 +47,15 @@ class World(Protocol):
 
     def places(self) -> list[Place]:
         """The regions of this world."""
+        ...
+
+
+@runtime_checkable
+class WithHistory(Protocol):
+    """A world whose queries look back over days."""
+
+    feed: str
+
+    def history(self, end: int) -> pa.Table:
+        """Reports of the days before `end`, in order of time."""
         ...

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from webapp.feeds.simulation.city import City
 from webapp.feeds.simulation.hall import Hall
+from webapp.feeds.simulation.ocean import Ocean
 from webapp.feeds.simulation.strait import Strait
 from webapp.feeds.simulation.world import World
 
-WORLDS: dict[str, type[City | Strait | Hall]] = {"city": City, "strait": Strait, "hall": Hall}
+WORLDS: dict[str, Callable[[int], World]] = {"city": City, "strait": Strait, "hall": Hall, "ocean": Ocean}
 
 
 def world(name: str, seed: int = 1) -> World:

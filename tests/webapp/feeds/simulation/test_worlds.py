@@ -16,7 +16,9 @@ from webapp.feeds.simulation.world import World
 from webapp.feeds.simulation.worlds import WORLDS, world
 
 NOW = 1_763_700_000_000
-SIZES = {"city": 2_000, "strait": 400, "hall": 14}
+SIZES = {"city": 2_000, "strait": 400, "hall": 14, "ocean": 70}
+SOON_MS = {"ocean": 120_000}
+"""Within what time everything has reported, where that is not ten seconds."""
 
 
 @cache
@@ -26,17 +28,18 @@ def of(name: str) -> World:
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_reports_do_not_depend_on_how_they_are_asked_for(name: str) -> None:
-    whole = of(name).rows(NOW, NOW + 3_000)
-    parts = pa.concat_tables([of(name).rows(NOW + a, NOW + b) for a, b in ((0, 1), (1, 1_700), (1_700, 1_700), (1_700, 3_000))])
-    assert whole.to_pylist() == parts.to_pylist() == world(name).rows(NOW, NOW + 3_000).to_pylist()
+    end = SOON_MS.get(name, 3_000)
+    whole = of(name).rows(NOW, NOW + end)
+    parts = pa.concat_tables([of(name).rows(NOW + a, NOW + b) for a, b in ((0, 1), (1, 1_700), (1_700, 1_700), (1_700, end))])
+    assert whole.to_pylist() == parts.to_pylist() == world(name).rows(NOW, NOW + end).to_pylist()
     assert whole["t"].to_pylist() == sorted(whole["t"].to_pylist())
-    assert world(name, 2).rows(NOW, NOW + 3_000).to_pylist() != whole.to_pylist()
+    assert world(name, 2).rows(NOW, NOW + end).to_pylist() != whole.to_pylist()
 
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_everybody_is_there_at_once_and_reports_soon(name: str) -> None:
     assert len(set(of(name).everybody(NOW)["entity"].to_pylist())) == SIZES[name]
-    assert len(set(of(name).rows(NOW, NOW + 10_000)["entity"].to_pylist())) == SIZES[name]
+    assert len(set(of(name).rows(NOW, NOW + SOON_MS.get(name, 10_000))["entity"].to_pylist())) == SIZES[name]
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -70,6 +73,30 @@ def test_the_pursuer_keeps_behind_the_one_that_flees() -> None:
     pursuer, fled = (names.index(name) for name in pursuit.entities)
     assert abs(later["x"][pursuer].as_py() - now["x"][fled].as_py()) < 0.001
     assert abs(later["y"][pursuer].as_py() - now["y"][fled].as_py()) < 0.001
+
+
+def test_spells_and_fronts_show_in_the_buoys_readings() -> None:
+    ocean = of("ocean")
+    readings = ocean.rows(NOW, NOW + 4 * 3_600_000)
+    entity, t = np.array(readings["entity"].to_pylist()), readings["t"].to_numpy()
+    warm_and_calm = (readings["sst"].to_numpy() > 28) & (readings["wind"].to_numpy() < 2)
+    low, warm_air = readings["pressure"].to_numpy() < 1006, readings["air"].to_numpy() > readings["sst"].to_numpy()
+    truth = ocean.truth(NOW, NOW + 4 * 3_600_000)
+    assert {one.kind for one in truth} == {"spell", "front"}
+    told = np.zeros(len(t), bool)
+    for spell in (one for one in truth if one.kind == "spell"):
+        told |= np.isin(entity, spell.entities) & (t >= spell.start) & (t < spell.end)
+    assert (told == warm_and_calm).all()
+    for front in (one for one in truth if one.kind == "front" and one.start >= NOW and one.end <= NOW + 4 * 3_600_000):
+        first, reached = (entity == name for name in front.entities)
+        span = (t >= front.start) & (t < front.end)
+        assert (low & first & span).any()
+        assert (warm_air & reached & span).any()
+
+
+def test_the_buoys_history_ends_where_it_is_asked_to() -> None:
+    t = of("ocean").history(NOW)["t"].to_numpy()
+    assert (t[0] >= NOW - 6 * 86_400_000, t[-1] < NOW, (np.diff(t) >= 0).all()) == (True, True, True)
 
 
 def test_the_plan_is_a_picture_of_the_hall() -> None:

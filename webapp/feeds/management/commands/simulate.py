@@ -16,13 +16,15 @@ from django.core.management.base import BaseCommand, CommandError
 
 from webapp.feeds.client import IngestClient, Rejected
 from webapp.feeds.credentials import server_url, token_kept
-from webapp.feeds.simulation.world import World
+from webapp.feeds.simulation.world import WithHistory, World
 from webapp.feeds.simulation.worlds import WORLDS, world
 
 TICK_MS = 200
 FALLEN_BEHIND_MS = 1_500
 """A simulator that could not send for longer than this leaves the reports of that time out: nobody waits for old positions of a demo."""
 TRUTH_AHEAD_MS = 3_600_000
+HISTORY_ROWS = 10_000
+"""Rows of the past sent at once."""
 
 
 class Command(BaseCommand):
@@ -70,6 +72,8 @@ def run(place: World, client: IngestClient, *, feed: str, rate: float = 1.0, sec
     run_id = uuid.uuid4().hex[:12]
     sent_to = now_ms()
     end = None if seconds is None else sent_to + round(1000 * seconds)
+    if isinstance(place, WithHistory):
+        send_history(place, client, feed=feed, end=sent_to)
     client.send(feed, place.everybody(sent_to, rate=rate), key=f"simulate-{run_id}-{sent_to}")
     # A report at the very time of the first picture would repeat it.
     sent_to += 1
@@ -82,6 +86,13 @@ def run(place: World, client: IngestClient, *, feed: str, rate: float = 1.0, sec
         if rows.num_rows:
             client.send(feed, rows, key=f"simulate-{run_id}-{now}")
         sent_to = now
+
+
+def send_history(place: WithHistory, client: IngestClient, *, feed: str, end: int) -> None:
+    """What happened before `end`, once for all: the key is the same at each start, so that ingest knows what it has."""
+    rows = place.history(end)
+    for number, first in enumerate(range(0, rows.num_rows, HISTORY_ROWS)):
+        client.send(feed, rows.slice(first, HISTORY_ROWS), key=f"history-{place.feed}-{number}")
 
 
 def write_truth(place: World, path: Path) -> None:

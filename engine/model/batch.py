@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,55 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.model.dictionary import EntityDictionary as EntityDictionary
+
 SEQ, CLOCK = "seq", "clock"
 EVENT, ENTITY, TIME, TIME_END, X, Y = "event", "entity", "t", "t_end", "x", "y"
 CORE_COLUMNS = (EVENT, ENTITY, TIME, TIME_END, X, Y)
-
-
-class EntityDictionary:
-    """Entity ids and their codes: dense int32 in order of first appearance, never reused.
-
-    Invariant: `codes[names[c]] == c` for every code `c`. May be shared by evaluators in several threads.
-    """
-
-    def __init__(self, names: Iterable[str] = ()) -> None:
-        self._lock = threading.Lock()
-        self.names: list[str] = list(names)
-        self.codes: dict[str, int] = {name: code for code, name in enumerate(self.names)}
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def encode(self, ids: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int32]:
-        """Codes of `ids` in their order (-1 for null); unseen ids get the next codes."""
-        if isinstance(ids, pa.ChunkedArray):
-            ids = ids.combine_chunks()
-        encoded = ids if pa.types.is_dictionary(ids.type) else ids.dictionary_encode()
-        local = np.fromiter((self._code(name) for name in encoded.dictionary.to_pylist()), np.int32)
-        positions = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        if len(local) == 0:
-            return np.full(len(positions), -1, np.int32)
-        return np.where(positions < 0, np.int32(-1), local[positions]).astype(np.int32)
-
-    def decode(self, codes: npt.NDArray[np.integer[Any]]) -> pa.Array:
-        """Names of `codes` as an Arrow string array; -1 becomes null. Cost follows `codes`, not the dictionary."""
-        distinct, inverse = np.unique(codes, return_inverse=True)
-        names = pa.array([self.names[c] if c >= 0 else None for c in distinct.tolist()], pa.string())
-        return names.take(pa.array(inverse.reshape(-1)))
-
-    def _code(self, name: str | None) -> int:
-        if name is None:
-            return -1
-        code = self.codes.get(name)
-        if code is None:
-            with self._lock:
-                code = self.codes.get(name)
-                if code is None:
-                    code = len(self.names)
-                    # The name first: whoever finds the code finds its name too.
-                    self.names.append(name)
-                    self.codes[name] = code
-        return code
 
 
 @dataclass(frozen=True)

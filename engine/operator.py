@@ -71,6 +71,25 @@ class Output(Generic[State]):
     emitted: pa.RecordBatch | None = None
 
 
+class QueryStopped(ValueError):
+    """One query would take more than it may; the others go on without it. Raised by a stage's `step`; `reason` holds the figure.
+
+    The state given to that step is lost: the runtime goes on from an older one, without the query. `key` is RegisteredQuery.key.
+    """
+
+    def __init__(self, key: tuple[str, int], reason: str) -> None:
+        super().__init__(f"query {key[0]!r}: {reason}")
+        self.key, self.reason = key, reason
+
+
+class OperatorFailed(RuntimeError):
+    """An operator broke off with an error that is none of its queries' own: a fault of the program. `name` is its first family."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(reason)
+        self.name, self.reason = name, reason
+
+
 class Stage(ABC, Generic[Index, State]):
     """One partition's worth of a family's work. Stateless itself: everything lives in index and state."""
 

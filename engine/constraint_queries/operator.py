@@ -23,17 +23,13 @@ from engine.index.geodesic import earth_centred
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.changes import Evidence, changes, concat
 from engine.model.feed import Crs, Feed
-from engine.operator import Operator, Output, RegisteredQuery, Stage
+from engine.operator import Operator, Output, QueryStopped, RegisteredQuery, Stage
 
 MOST_EVENTS = 1_000_000
 """Events that one query may keep at a time."""
 MOST_SOLUTIONS = 1_000_000
 """Solutions that one event may complete in one query."""
 _CHUNK, _ROOM = 8_192, 100_000
-
-
-class QueryStopped(ValueError):
-    """A query that would need more than it may; the message holds its name and the figure. Nothing is answered by halves instead."""
 
 
 @dataclass
@@ -156,9 +152,9 @@ def _taken(index: ConstraintIndex, number: int, store: Store, batch: Batch) -> I
             plan.graph, plan.form, plan.only_first, store.rows, store.book, new, at, MOST_EVENTS, MOST_SOLUTIONS, _ROOM, work
         )  # fmt: skip
         if reason == TOO_MANY_EVENTS:
-            raise QueryStopped(f"query {plan.query.id!r} would keep {store.kept:,} events at t = {new.t[at - 1]}; at most {MOST_EVENTS:,} are kept")
+            raise QueryStopped(plan.query.key, f"it would keep {store.kept:,} events at t = {new.t[at - 1]}; at most {MOST_EVENTS:,} are kept")
         if reason == TOO_MANY_SOLUTIONS:
-            raise QueryStopped(f"one event at t = {new.t[at - 1]} completes more than {MOST_SOLUTIONS:,} solutions of query {plan.query.id!r}")
+            raise QueryStopped(plan.query.key, f"one event at t = {new.t[at - 1]} completes more than {MOST_SOLUTIONS:,} solutions")
         if len(found):
             yield _changes(number, plan, store.rows, new, found, batch.entities)
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.event_calculus.answers import NEVER, Change
+from engine.event_calculus.conditions import LimitExceeded
 from engine.event_calculus.inputs import VALUE, read_rows
 from engine.event_calculus.intervals import INF
 from engine.event_calculus.specification import CalculusSpecification
@@ -26,7 +27,7 @@ from engine.event_calculus.windows import Windows, WindowState
 from engine.model.batch import CLOCK, EVENT, SEQ, TIME, TIME_END, Batch, X, Y
 from engine.model.changes import CHANGES, concat
 from engine.model.feed import Feed
-from engine.operator import ROUTE, Delivery, Operator, Output, RegisteredQuery, Stage
+from engine.operator import ROUTE, Delivery, Operator, Output, QueryStopped, RegisteredQuery, Stage
 
 ARRIVED = "arrived"
 """Column (int64) of emitted rows: the feed's clock once the row had come."""
@@ -142,14 +143,17 @@ class WindowStage(Stage[CalculusIndex, list[WindowState]]):
         routes = np.asarray(batch.rows.column(ROUTE)) if len(batch) else np.empty(0, np.int64)
         for position, (compiled, own) in enumerate(zip(index.queries, state, strict=True)):
             mine = np.flatnonzero(routes == compiled.route)
-            if len(mine):
-                compiled.take(own, batch.rows if len(mine) == len(batch) else batch.rows.take(pa.array(mine)))
-                decided = compiled.windows.advance(own)
-            elif not len(batch) and watermark > own.clock != NEVER:
-                # No partition had a row in this step, so the input has ended (or only its clock went on): nothing before is to come.
-                decided = compiled.windows.conclude(own, watermark - 1)
-            else:
-                continue
+            try:
+                if len(mine):
+                    compiled.take(own, batch.rows if len(mine) == len(batch) else batch.rows.take(pa.array(mine)))
+                    decided = list(compiled.windows.advance(own))
+                elif not len(batch) and watermark > own.clock != NEVER:
+                    # No partition had a row in this step, so the input has ended (or only its clock went on): nothing before is to come.
+                    decided = list(compiled.windows.conclude(own, watermark - 1))
+                else:
+                    continue
+            except LimitExceeded as error:
+                raise QueryStopped(compiled.query.key, str(error)) from error
             found += [changes_of(position, change, own.symbols) for decision in decided for change in decision.changes]
         return Output(state, changes=concat(found))
 

@@ -28,11 +28,11 @@ from engine.model.batch import CLOCK, SEQ, TIME
 from engine.model.changes import ANSWERS, answers
 from engine.model.events import stamped_schema
 from engine.model.feed import Feed
-from engine.operator import RegisteredQuery
+from engine.operator import OperatorFailed, QueryStopped, RegisteredQuery
 from engine.runtime.container import table_bytes, table_from
 from engine.runtime.evaluator import Evaluator, Outcome, route_partitions
 from engine.runtime.partitions import KeyedPartition, Plan, RelationalPartition, plan_of
-from engine.runtime.processor import FeedProcessor
+from engine.runtime.processor import FeedProcessor, bounded
 
 MESSAGES = pa.schema([("home", pa.int32()), ("kind", pa.string()), ("name", pa.string()), ("payload", pa.binary())])
 """What tasks send: tables as Arrow streams. `kind`: changes and emitted of the operator `name`, late, counts (JSON)."""
@@ -106,13 +106,16 @@ class ExecutorsEvaluator:
         return outcome
 
     def process_frame(self, frame: DataFrame, last_seq: int, newest: int) -> Outcome:
-        """The rows of `frame`, which follow those before without a gap up to `last_seq`; `newest` is the greatest `t` and clock among them."""
+        """The rows of `frame`, which follow those before without a gap up to `last_seq`; `newest` is the greatest `t` and clock among them.
+
+        Raises QueryStopped, OperatorFailed; the evaluator is of no more use then.
+        """
         self._reached = newest if self._reached is None else max(self._reached, newest)
         following = uuid.uuid4().hex
         (self.folder / following).mkdir(parents=True)
-        found = self._tasks(frame, following).toArrow()
+        outcome = self._outcome(self._tasks(frame, following).toArrow())
         self.state, self.position = following, last_seq
-        return self._outcome(found)
+        return outcome
 
     def _tasks(self, frame: DataFrame, following: str) -> DataFrame:
         count, watermark = self.partitions, self.watermark
@@ -130,6 +133,7 @@ class ExecutorsEvaluator:
         changes, late = [ANSWERS.empty_table()], [pa.Table.from_batches([], stamped_schema(self.feed))]
         counts = {"processed": 0, "duplicates": 0}
         for kind, name, payload in zip(*(messages.column(i).to_pylist() for i in (1, 2, 3)), strict=True):
+            _raise_fault(kind, name, payload)
             if kind == "changes":
                 queries = plan[name].queries
                 batch = table_from(payload).combine_chunks().to_batches()[0]
@@ -251,7 +255,7 @@ class ExecutorsProcessor(FeedProcessor):
             # Rows that Spark has not listed yet, or twice: the driver puts them in order.
             return super()._evaluate(delivered)
         evaluator: Any = self.evaluator
-        return [evaluator.process_frame(new, last, max(value for value in (newest, clock) if value is not None))]
+        return [bounded(evaluator.process_frame(new, last, max(value for value in (newest, clock) if value is not None)), count)]
 
 
 class _Work:
@@ -263,8 +267,12 @@ class _Work:
     def keyed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         p = _partition()
         rows = _gathered(batches, stamped_schema(self.feed)).sort_by(SEQ)
-        part = KeyedPartition.load(self.feed, self._plan(), Path(self.before, f"keyed-{p}").read_bytes())
-        output = part.take(rows, self.watermark)
+        try:
+            part = KeyedPartition.load(self.feed, self._plan(), Path(self.before, f"keyed-{p}").read_bytes())
+            output = part.take(rows, self.watermark)
+        except (QueryStopped, OperatorFailed) as fault:
+            yield _message_batch([_fault(p, fault)])
+            return
         failpoint("executor.before_state")
         _write(Path(self.after, f"keyed-{p}"), part.dump())
         if not any(run.operator.relational is not None for run in part.plan.values()):
@@ -291,14 +299,34 @@ class _Work:
                 emitted.setdefault(name, []).extend(table_from(payload).combine_chunks().to_batches())
             else:
                 passed.append((home, kind, name, payload))
-        part = RelationalPartition.load(self._plan(), Path(self.before, f"relational-{p}").read_bytes())
-        found = part.take(emitted, self.watermark)
+        try:
+            part = RelationalPartition.load(self._plan(), Path(self.before, f"relational-{p}").read_bytes())
+            found = part.take(emitted, self.watermark)
+        except (QueryStopped, OperatorFailed) as fault:
+            yield _message_batch([*passed, _fault(p, fault)])
+            return
         _write(Path(self.after, f"relational-{p}"), part.dump())
         passed += [(p, "changes", name, _bytes(changes)) for name, changes in found.items() if changes.num_rows]
         yield _message_batch(passed)
 
     def _plan(self) -> Plan:
         return _plan_of(self.queries)
+
+
+def _fault(partition: int, fault: QueryStopped | OperatorFailed) -> Message:
+    """What broke off a task, for the driver: an exception would reach it as a text of Spark's, after three more tries."""
+    if isinstance(fault, QueryStopped):
+        return (partition, "stopped", "", json.dumps([*fault.key, fault.reason]).encode())
+    return (partition, "failed", fault.name, fault.reason.encode())
+
+
+def _raise_fault(kind: str, name: str, payload: bytes) -> None:
+    """The fault of a message made by `_fault`; nothing for other kinds."""
+    if kind == "stopped":
+        query, version, reason = json.loads(payload)
+        raise QueryStopped((query, version), reason)
+    if kind == "failed":
+        raise OperatorFailed(name, payload.decode())
 
 
 _PLANS: dict[str, Plan] = {}

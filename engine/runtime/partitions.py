@@ -5,7 +5,8 @@ In one process an Evaluator holds all of them; on executors each task holds one,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 from engine.families import family_of
 from engine.model.batch import SEQ, TIME, Batch, EntityDictionary
 from engine.model.feed import Feed
-from engine.operator import ROUTE, Delivery, Operator, RegisteredQuery, Stage
+from engine.operator import ROUTE, Delivery, Operator, OperatorFailed, QueryStopped, RegisteredQuery, Stage
 from engine.runtime.container import pack, unpack
 from engine.runtime.gate import Admitted, Gate, merged
 
@@ -41,13 +42,29 @@ Plan = Mapping[Name, Running]
 """The operators that have queries."""
 
 
+@contextmanager
+def blamed(name: Name) -> Iterator[None]:
+    """What goes wrong inside is the operator's: raises OperatorFailed, but QueryStopped as it is."""
+    try:
+        yield
+    except QueryStopped:
+        raise
+    except Exception as error:
+        raise OperatorFailed(name, f"{type(error).__name__}: {error}") from error
+
+
 def plan_of(queries: Sequence[RegisteredQuery], feed: Feed) -> dict[Name, Running]:
-    """The plan for `queries`; their order inside an operator is kept."""
+    """The plan for `queries`; their order inside an operator is kept. Raises OperatorFailed."""
     found: dict[Name, tuple[Operator[Any], list[RegisteredQuery]]] = {}
     for query in queries:
         operator = family_of(query.specification).operator()
         found.setdefault(operator.families[0], (operator, []))[1].append(query)
-    return {name: Running(operator, tuple(own), operator.compile(own, feed)) for name, (operator, own) in found.items()}
+    return {name: _compiled(name, operator, own, feed) for name, (operator, own) in found.items()}
+
+
+def _compiled(name: Name, operator: Operator[Any], queries: Sequence[RegisteredQuery], feed: Feed) -> Running:
+    with blamed(name):
+        return Running(operator, tuple(queries), operator.compile(queries, feed))
 
 
 @dataclass(frozen=True)
@@ -60,7 +77,10 @@ class KeyedOutput:
 
 
 class KeyedPartition:
-    """The gate, the dictionary and the keyed state of every operator for a share of the entities."""
+    """The gate, the dictionary and the keyed state of every operator for a share of the entities.
+
+    After QueryStopped or OperatorFailed a partition is of no more use.
+    """
 
     def __init__(self, feed: Feed, plan: Plan, dictionary: EntityDictionary | None = None) -> None:
         self.feed, self.plan = feed, plan
@@ -75,7 +95,8 @@ class KeyedPartition:
         output = KeyedOutput({}, {}, admitted)
         for name, run in self.plan.items():
             batch = ordered if run.operator.delivery is Delivery.ORDERED else arrivals
-            result = run.operator.keyed.step(run.index, self.states[name], batch, watermark)
+            with blamed(name):
+                result = run.operator.keyed.step(run.index, self.states[name], batch, watermark)
             self.states[name] = result.state
             output.changes[name] = result.changes
             if result.emitted is not None and result.emitted.num_rows:
@@ -125,7 +146,8 @@ class RelationalPartition:
             given = list(emitted.get(name, ()))
             # Rows of one entity come from one keyed partition, so rows with equal (t, seq) and route keep the order in which they were emitted.
             rows = merged(given) if given else _NOTHING_EMITTED
-            result = run.relational.step(run.index, self.states[name], Batch(rows, self.dictionary), watermark)
+            with blamed(name):
+                result = run.relational.step(run.index, self.states[name], Batch(rows, self.dictionary), watermark)
             self.states[name] = result.state
             found[name] = result.changes
         return found
@@ -164,4 +186,5 @@ def _relational(plan: Plan) -> dict[Name, Running]:
 def _migrated(stage: Stage[Any, Any], run: Running, sources: Sequence[tuple[Plan, Mapping[Name, Any]]]) -> Any:
     name = run.operator.families[0]
     parts = [(plan[name].index, states[name]) for plan, states in sources if name in plan]
-    return stage.migrate(run.index, parts) if parts else stage.initial(run.index)
+    with blamed(name):
+        return stage.migrate(run.index, parts) if parts else stage.initial(run.index)

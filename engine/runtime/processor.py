@@ -19,10 +19,11 @@ import numpy as np
 import pyarrow as pa
 
 from engine.failpoints import failpoint
+from engine.families import family_of
 from engine.model.batch import SEQ
 from engine.model.changes import ANSWERS
 from engine.model.feed import Feed
-from engine.operator import RegisteredQuery
+from engine.operator import OperatorFailed, QueryStopped, RegisteredQuery
 from engine.runtime.evaluator import Evaluator, Outcome
 from engine.runtime.snapshots import Snapshot, Snapshots, SnapshotUnusable
 from engine.sources.eventlog import EventLog
@@ -35,6 +36,14 @@ JOIN_ROWS = 50_000
 """A new query joins when it is at most this far behind: the rest is caught up while the batches wait."""
 HISTORY_ROWS = 16_384
 """Rows of history between two transactions of a query that catches up: a batch that waits for its turn waits for little."""
+STEP_ROWS = 65_536
+"""Rows that are evaluated at a time at most: what one step finds is in memory at once."""
+COMMIT_ANSWERS = 100_000
+"""A batch that finds more is stored in several transactions, of about so many answers each."""
+MOST_ANSWERS = 250_000
+"""A query that finds more in one step is stopped: its answers alone would take a quarter of a gigabyte before they are stored."""
+TRIES = 3
+"""An operator's failure is looked into so often before the process gives up."""
 
 
 class MissingRows(RuntimeError):
@@ -60,8 +69,16 @@ class Head:
 
 
 @dataclass(frozen=True)
+class Stopped:
+    """A query that the others go on without, and the reason in words for its owner. For this version of it that is for ever."""
+
+    key: QueryKey
+    reason: str
+
+
+@dataclass(frozen=True)
 class Commit:
-    """One transaction: what a batch found (`batch` is its number) or what happened between two batches (`batch` null)."""
+    """One transaction: what a batch found (`batch` is its number) or a part of it, or what happened between two batches (`batch` null)."""
 
     head: Head
     batch: int | None
@@ -70,6 +87,7 @@ class Commit:
     backfill: bool = False
     measures: Mapping[str, Any] = field(default_factory=dict)
     counted: Mapping[str, int] = field(default_factory=dict)
+    stopped: tuple[Stopped, ...] = ()
 
 
 class Delivered(Protocol):
@@ -89,7 +107,7 @@ class Store(Protocol):
         """The feed's query version now."""
 
     def queries(self, version: int) -> Sequence[RegisteredQuery]:
-        """The enabled queries of that version, checked."""
+        """The enabled queries of that version, checked; those that were stopped are left out."""
 
     def recall(self, keys: Sequence[QueryKey]) -> Sequence[RegisteredQuery]:
         """Queries that have joined, in the order of `keys`; one that exists no more is left out."""
@@ -127,13 +145,31 @@ class FeedProcessor:
         self.batches = 0
         self.head = store.open()
         self.queries: dict[QueryKey, RegisteredQuery] = {query.key: query for query in store.recall(self.head.queries)}
+        self._known = dict(self.queries)
+        self._stopped: list[Stopped] = []
+        self._stopped_ever: set[QueryKey] = set()
         self.evaluator = self._recover()
+        if self._stopped:
+            self._commit_part([])
 
     # -- recovery -----------------------------------------------------------------------------------------------------------------
 
     def _recover(self) -> Evaluator:
-        """The evaluator as it stood after `head.last_seq`: from the snapshot and the rows after it, or from the log alone."""
-        evaluator = self._from_snapshot()
+        """The evaluator of `queries` as it stood after `head.last_seq`; queries that cannot get there are stopped."""
+        tries = 0
+        while True:
+            try:
+                return self._recovered(list(self.queries.values()))
+            except QueryStopped as stop:
+                self._give_up(Stopped(stop.key, stop.reason))
+            except OperatorFailed as failure:
+                tries += not self._look_into(failure, [])
+                if tries == TRIES:
+                    raise
+
+    def _recovered(self, queries: Sequence[RegisteredQuery]) -> Evaluator:
+        """`queries`, some of those that had joined, after `head.last_seq`: from the snapshot and the rows after it, or from the log alone."""
+        evaluator = self._from_snapshot(queries)
         for rows in self.log.read(evaluator.position + 1, self.head.last_seq + 1):
             self._after(evaluator.position, rows)
             evaluator.process(rows)
@@ -141,18 +177,20 @@ class FeedProcessor:
             raise MissingRows(f"{self.feed.name}: the log ends at row {evaluator.position}, but answers up to {self.head.last_seq} are stored")
         return evaluator
 
-    def _from_snapshot(self) -> Evaluator:
-        queries = list(self.queries.values())
-        if self.head.last_seq < 0 or tuple(self.queries) != self.head.queries:
+    def _from_snapshot(self, queries: Sequence[RegisteredQuery]) -> Evaluator:
+        if self.head.last_seq < 0 or tuple(self._known) != self.head.queries:
             return self._from_start(queries)
         try:
             snapshot = self.snapshots.read(self.head.snapshot)
             if snapshot.facts["position"] != self.head.snapshot_seq:
                 raise SnapshotUnusable(f"snapshot {self.head.snapshot} is of another position")
-            return self._load(queries, snapshot.data)
+            evaluator = self._load(list(self._known.values()), snapshot.data)
         except (SnapshotUnusable, ValueError, KeyError, pa.ArrowException) as error:
             self.store.tell("rebuilt", f"{self.feed.name}: the state is being rebuilt from the log ({error}).")
             return self._from_start(queries)
+        if len(queries) < len(self._known):
+            evaluator.register(queries)
+        return evaluator
 
     def _from_start(self, queries: Sequence[RegisteredQuery]) -> Evaluator:
         return self._at_oldest(self._begin(queries))
@@ -177,23 +215,105 @@ class FeedProcessor:
         with self._turn():
             if (checkpoint, batch) <= (self.head.checkpoint, self.head.last_batch):
                 return
-            started = self._batch_since = time.monotonic()
+            self._batch_since = time.monotonic()
             self.store.record(checkpoint, batch, self.head.query_version)
             failpoint("batch.before_evaluate")
-            outcomes = self._evaluate(delivered)
+            outcomes = self._evaluate_what_can_be(delivered)
             failpoint("batch.after_evaluate")
-            head = replace(self.head, checkpoint=checkpoint, last_batch=batch, last_seq=self.evaluator.position)
-            head = self._maybe_snapshot(head)
-            failpoint("batch.after_snapshot")
-            now = time.monotonic()
-            self._commit(_batch_commit(head, outcomes, self.evaluator, now - started, now - self._committed_at))
-            self._committed_at = now
+            self._commit_part(outcomes, (checkpoint, batch))
             self.batches += 1
             self._batch_since = None
             failpoint("batch.after_commit")
 
+    def _evaluate_what_can_be(self, delivered: Delivered) -> list[Outcome]:
+        """What the batch finds under all queries that can be evaluated; the others are stopped."""
+        tries = 0
+        while True:
+            try:
+                return self._evaluate(delivered)
+            except QueryStopped as stop:
+                self._give_up(Stopped(stop.key, stop.reason))
+            except OperatorFailed as failure:
+                tries += not self._look_into(failure, delivered.toArrow())
+                if tries == TRIES:
+                    raise
+            # What a stage was given when it broke off is lost; the last commit is not.
+            self.evaluator = self._recover()
+
     def _evaluate(self, delivered: Delivered) -> list[Outcome]:
-        return [self.evaluator.process(rows) for rows in self._in_order(delivered.toArrow())]
+        """What is found in the rows of the batch that are not stored yet, and was not stored on the way."""
+        outcomes: list[Outcome] = []
+        found, step_rows = 0, STEP_ROWS
+        for rows in self._in_order(delivered.toArrow(), self.evaluator):
+            at = 0
+            while at < rows.num_rows:
+                piece = rows.slice(at, step_rows)
+                at += piece.num_rows
+                outcome = bounded(self.evaluator.process(piece), piece.num_rows)
+                outcomes.append(outcome)
+                found += outcome.changes.num_rows
+                step_rows = _next_step(step_rows, outcome.changes.num_rows)
+                if found > COMMIT_ANSWERS:
+                    self._commit_part(outcomes)
+                    outcomes, found = [], 0
+        return outcomes
+
+    def _commit_part(self, outcomes: Sequence[Outcome], ends: tuple[int, int] | None = None) -> None:
+        """Stores what was found up to where the evaluator stands, which `ends` the batch of this checkpoint and number."""
+        stopped = tuple(self._stopped)
+        checkpoint, batch = ends or (self.head.checkpoint, self.head.last_batch)
+        head = replace(self.head, checkpoint=checkpoint, last_batch=batch, last_seq=self.evaluator.position, queries=tuple(self.queries))
+        head = self._maybe_snapshot(head, force=bool(stopped))
+        failpoint("batch.after_snapshot")
+        now, since = time.monotonic(), self._batch_since
+        seconds = 0.0 if since is None else now - since
+        self._commit(_batch_commit(head, outcomes, self.evaluator, seconds, now - self._committed_at, whole=ends is not None, stopped=stopped))
+        self._stopped = []
+        self._committed_at = now
+
+    # -- queries that cannot be evaluated -----------------------------------------------------------------------------------------
+
+    def _give_up(self, *stopped: Stopped) -> None:
+        """Goes on without these queries. Stored with the next commit: whoever repeats what led here finds the same, or finds them stopped."""
+        for one in stopped:
+            self.queries.pop(one.key, None)
+            self._stopped_ever.add(one.key)
+        self._stopped += stopped
+
+    def _look_into(self, failure: OperatorFailed, rows: pa.Table | Sequence[pa.Table]) -> bool:
+        """Gives up the queries that led to the failure; False when there are none: it did not come again."""
+        suspects = [query for query in self.queries.values() if family_of(query.specification).operator().families[0] == failure.name]
+        try:
+            found = self._culprits(suspects, rows)
+        except QueryStopped as stop:
+            found = [Stopped(stop.key, stop.reason)]
+        self._give_up(*found)
+        return bool(found)
+
+    def _culprits(self, suspects: Sequence[RegisteredQuery], rows: pa.Table | Sequence[pa.Table]) -> list[Stopped]:
+        """Those of `suspects` that make their operator fail on `rows`, without any other query; all of them when it takes several at once.
+
+        Empty when it does not fail again. Raises QueryStopped.
+        """
+        failure = self._failure(suspects, rows)
+        if failure is None:
+            return []
+        if len(suspects) > 1:
+            half = len(suspects) // 2
+            found = self._culprits(suspects[:half], rows) + self._culprits(suspects[half:], rows)
+            if found:
+                return found
+        return [Stopped(query.key, f"its evaluation failed ({failure})") for query in suspects]
+
+    def _failure(self, queries: Sequence[RegisteredQuery], rows: pa.Table | Sequence[pa.Table]) -> str | None:
+        """Why the operator fails with these queries alone before the end of `rows`; null when it does not. Raises QueryStopped."""
+        try:
+            evaluator = self._recovered(queries)
+            for piece in self._in_order(rows, evaluator) if isinstance(rows, pa.Table) else rows:
+                evaluator.process(piece)
+        except OperatorFailed as failure:
+            return failure.reason
+        return None
 
     def batch_seconds(self) -> float:
         """How long the batch that is under way has taken; 0 between batches."""
@@ -226,27 +346,28 @@ class FeedProcessor:
     def _commit(self, commit: Commit) -> None:
         with self._commit_lock:
             self.store.commit(commit)
+            self._known = {key: self._known.get(key) or self.queries[key] for key in commit.head.queries}
             if commit.head.snapshot != self.head.snapshot:
                 # Of the older ones the last stays: its head may be the one that is read while this transaction's answer is lost.
                 self.snapshots.keep_only({commit.head.snapshot, self.head.snapshot})
             self.head = commit.head
 
-    def _in_order(self, rows: pa.Table) -> Iterator[pa.Table]:
-        """The log's rows from the next one on up to the last of `rows`, without gap or repetition, in order of seq.
+    def _in_order(self, rows: pa.Table, evaluator: Evaluator) -> Iterator[pa.Table]:
+        """The log's rows from the evaluator's next one on up to the last of `rows`, without gap or repetition, in order of seq.
 
         Rows that were stored before are left out (a new checkpoint reads all files again); rows that Spark did not deliver yet
         (its listing of the folder is no snapshot) are read from the log.
         """
         rows = _sorted(rows)
         seq = rows.column(SEQ).to_numpy()
-        begin = int(np.searchsorted(seq, self.evaluator.position, side="right"))
+        begin = int(np.searchsorted(seq, evaluator.position, side="right"))
         if begin == len(seq):
             return
         rows, seq = rows.slice(begin), seq[begin:]
         breaks = np.flatnonzero(np.diff(seq) != 1) + 1
         edges = [0, *breaks.tolist(), len(seq)]
         for low, high in pairwise(edges):
-            yield from self._between(self.evaluator.position + 1, int(seq[low]))
+            yield from self._between(evaluator.position + 1, int(seq[low]))
             yield rows.slice(low, high - low)
 
     def _between(self, first: int, stop: int) -> Iterator[pa.Table]:
@@ -290,33 +411,61 @@ class FeedProcessor:
             return
         wanted = {query.key: query for query in self.store.queries(version)}
         if any(key not in wanted for key in self.queries):
-            self._join({key: query for key, query in self.queries.items() if key in wanted}, self.head.query_version, None)
-        fresh = {key: query for key, query in wanted.items() if key not in self.queries}
-        if not fresh:
+            self._join({key: query for key, query in list(self.queries.items()) if key in wanted}, self.head.query_version, None)
+        fresh = [query for key, query in wanted.items() if key not in self.queries and key not in self._stopped_ever]
+        if fresh:
+            self._catch_up(version, wanted, fresh)
+        else:
             self._join(wanted, version, None)
-            return
-        CatchUp(self, version, wanted, list(fresh.values())).run()
+
+    def _catch_up(self, version: int, wanted: Mapping[QueryKey, RegisteredQuery], fresh: Sequence[RegisteredQuery]) -> None:
+        """New queries join, together or, when that fails, one by one; one that cannot is stopped before it has begun."""
+        try:
+            CatchUp(self, version, wanted, fresh).run()
+        except QueryStopped as stop:
+            self._refuse(Stopped(stop.key, stop.reason))
+        except OperatorFailed as failure:
+            with self._batch_lock:
+                # The failure may have struck in the middle of the joining.
+                self.evaluator = self._recover()
+            if len(fresh) == 1:
+                self._refuse(Stopped(fresh[0].key, f"its evaluation failed ({failure})"))
+                return
+            for query in fresh:
+                self._catch_up(version, wanted, [query])
+
+    def _refuse(self, stopped: Stopped) -> None:
+        with self._batch_lock:
+            self._give_up(stopped)
+            self._commit(Commit(self.head, None, NOTHING, stopped=(stopped,)))
+            self._stopped.remove(stopped)
 
     def _join(self, queries: Mapping[QueryKey, RegisteredQuery], version: int, side: Evaluator | None) -> None:
         """From the next batch on `queries` run. `side` has caught up the new ones to the present position."""
         with self._batch_lock:
-            self.evaluator.register(list(queries.values()), side)
-            head = replace(self.head, query_version=version, queries=tuple(queries))
+            running = {key: query for key, query in queries.items() if key not in self._stopped_ever}
+            self.evaluator.register(list(running.values()), side)
+            self.queries = running
+            head = replace(self.head, query_version=version, queries=tuple(running))
             head = self._maybe_snapshot(head, force=True)
             failpoint("join.before_commit")
             self._commit(Commit(head, None, NOTHING))
-            self.queries = dict(queries)
 
 
 class CatchUp:
     """New queries reading the history of a feed that goes on running, until they are where the feed is."""
 
     def __init__(self, processor: FeedProcessor, version: int, wanted: Mapping[QueryKey, RegisteredQuery], fresh: Sequence[RegisteredQuery]) -> None:
+        """`wanted` are the queries of the feed's version, `fresh` some that do not run yet. Raises OperatorFailed."""
         self.processor, self.version, self.wanted, self.fresh = processor, version, wanted, fresh
-        self.side = processor._at_oldest(processor.evaluator.beside(fresh))
+        self.beside = processor.evaluator
+        self.side = processor._at_oldest(self.beside.beside(fresh))
 
     def run(self) -> None:
-        """Reads and joins; gives up, for `follow` to begin anew, when the queries change meanwhile or the process is to stop."""
+        """Reads and joins; gives up, for `follow` to begin anew, when the queries change meanwhile or the process is to stop.
+
+        Raises QueryStopped, OperatorFailed.
+        """
         processor = self.processor
         try:
             while processor.evaluator.position - self.side.position > JOIN_ROWS:
@@ -325,9 +474,18 @@ class CatchUp:
             with processor._batch_lock:
                 if self._read(processor.evaluator.position, patient=False):
                     failpoint("join.before_register")
-                    processor._join(self.wanted, self.version, self.side)
+                    self._join()
         finally:
             processor.store.catching_up({})
+
+    def _join(self) -> None:
+        """The feed's version is reached when no wanted query is left out."""
+        processor = self.processor
+        queries = {**processor.queries, **{query.key: query for query in self.fresh}}
+        if self.wanted.keys() <= queries.keys():
+            processor._join(self.wanted, self.version, self.side)
+        else:
+            processor._join(queries, processor.head.query_version, self.side)
 
     def _read(self, last: int, *, patient: bool) -> bool:
         """Up to row `last`; False when there is no point in going on."""
@@ -335,8 +493,11 @@ class CatchUp:
         for rows in _pieces(processor.log.read(self.side.position + 1, last + 1)):
             if processor.stopping.is_set() or processor.store.version() != self.version:
                 return False
+            if processor.evaluator is not self.beside:
+                # A query was stopped meanwhile, and the others began anew from a snapshot.
+                return False
             started = time.monotonic()
-            outcome = self.side.process(rows)
+            outcome = bounded(self.side.process(rows), rows.num_rows)
             self._keep(outcome.changes)
             processor.store.catching_up({"queries": [query.id for query in self.fresh], "done": self.side.position, "to": last})
             if patient:
@@ -355,14 +516,41 @@ class CatchUp:
 NOTHING: pa.Table = ANSWERS.empty_table()
 
 
-def _batch_commit(head: Head, outcomes: Sequence[Outcome], evaluator: Evaluator, seconds: float, since_last: float) -> Commit:
-    """`seconds` the batch took; its rows came within `since_last` seconds."""
+def bounded(outcome: Outcome, rows: int) -> Outcome:
+    """What a step of `rows` rows found. Raises QueryStopped when one query found more than MOST_ANSWERS."""
+    if outcome.changes.num_rows > MOST_ANSWERS:
+        counted = outcome.changes.group_by(["query", "version"]).aggregate([([], "count_all")]).sort_by([("count_all", "descending")])
+        most = counted.slice(0, 1).to_pylist()[0]
+        if most["count_all"] > MOST_ANSWERS:
+            reason = f"it found {most['count_all']:,} answers in {rows:,} rows; at most {MOST_ANSWERS:,} are stored at a time"
+            raise QueryStopped((most["query"], most["version"]), reason)
+    return outcome
+
+
+def _next_step(rows: int, found: int) -> int:
+    """How many rows to take next when `rows` of them gave `found` answers."""
+    if found <= COMMIT_ANSWERS:
+        return min(2 * rows, STEP_ROWS)
+    return max(rows * COMMIT_ANSWERS // found, 1)
+
+
+def _batch_commit(
+    head: Head,
+    outcomes: Sequence[Outcome],
+    evaluator: Evaluator,
+    seconds: float,
+    since_last: float,
+    *,
+    whole: bool,
+    stopped: tuple[Stopped, ...],
+) -> Commit:
+    """`seconds` the batch took so far; its rows came within `since_last` seconds. `whole`: it ends with these."""
     processed, duplicates = (sum(getattr(outcome, name) for outcome in outcomes) for name in ("processed", "duplicates"))
     late = _joined(outcome.late for outcome in outcomes)
     rows = processed + duplicates + (late.num_rows if late is not None else 0)
     return Commit(
         head,
-        head.last_batch,
+        head.last_batch if whole else None,
         pa.concat_tables([NOTHING, *(outcome.changes for outcome in outcomes)]),
         late=late,
         measures={
@@ -372,6 +560,7 @@ def _batch_commit(head: Head, outcomes: Sequence[Outcome], evaluator: Evaluator,
             "rows_per_s": rows / max(since_last, 0.001),
         },
         counted={"processed": processed, "duplicates": duplicates, "late": late.num_rows if late is not None else 0},
+        stopped=stopped,
     )
 
 

@@ -22,7 +22,9 @@ from webapp.alerts import services as alerts
 from webapp.detections.facts import Fact, Stored, facts_of, payload
 from webapp.detections.partitions import partitions_ensure, span_of
 from webapp.detections.services import CHUNK, outbox_write
-from webapp.jobs.models import FeedHead
+from webapp.jobs.models import FeedHead, JobEvent
+from webapp.jobs.services import job_tell
+from webapp.queries.services import query_stop
 
 PATIENCE_S = 60.0
 """How long a commit waits for a database that is away before the job gives up."""
@@ -70,7 +72,7 @@ class Commit:
     """What one transaction stores. `batch` None: new queries joined between two batches.
 
     `changes` has the ANSWERS schema; `late` are the late rows as they came. `progress` are new values of the head row's columns,
-    `added` what its counters grow by. A `backfill` opens no alert.
+    `added` what its counters grow by. A `backfill` opens no alert. `stopped`: queries (id, version, reason) that are given up.
     """
 
     feed_id: int
@@ -82,6 +84,7 @@ class Commit:
     progress: dict[str, Any] = field(default_factory=dict)
     added: dict[str, int] = field(default_factory=dict)
     backfill: bool = False
+    stopped: Sequence[tuple[int, int, str]] = ()
 
 
 def commit(work: Commit, *, patience_s: float = PATIENCE_S) -> bool:
@@ -142,6 +145,9 @@ def _write(work: Commit, facts: Sequence[Fact], head: FeedHead) -> None:
         head.outbox_seq = outbox_write(cursor, work.feed_id, head.outbox_seq, texts, [json.dumps(alert) for alert in told])
     if work.late is not None and work.late.num_rows:
         _dead_letters(work.feed_id, work.late)
+    for query_id, version, reason in work.stopped:
+        query_stop(query_id=query_id, version=version, reason=reason)
+        job_tell(head.job, JobEvent.Kind.QUERY, f"Query {query_id} was stopped and the others go on: {reason}.")
     _advance(head, work)
 
 

@@ -69,6 +69,7 @@ class JobEvent(models.Model):
         CRASH_LOOP = "crash_loop", "Keeps failing"
         REBUILT = "rebuilt", "State rebuilt from the log"
         REQUESTED = "requested", "Asked for by a user"
+        QUERY = "query", "Query stopped"
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="events")
     at = models.DateTimeField(default=timezone.now)

@@ -16,6 +16,7 @@ from webapp.feeds.models import Feed
 from webapp.jobs.models import BatchRecord, FeedHead
 from webapp.jobs.services import job_tell
 from webapp.queries.models import QueryVersion
+from webapp.queries.selectors import versions_running
 
 RECORDS_KEPT = 1000
 """Batch records of a feed that are kept for looking back."""
@@ -53,8 +54,7 @@ class FeedStore:
         return Feed.objects.values_list("query_version", flat=True).get(pk=self.feed.pk)
 
     def queries(self, version: int) -> Sequence[RegisteredQuery]:
-        rows = QueryVersion.objects.filter(query__feed=self.feed, from_feed_version__lte=version).exclude(to_feed_version__lte=version)
-        return [self._registered(row) for row in rows.order_by("query_id", "version")]
+        return [self._registered(row) for row in versions_running(feed=self.feed, version=version)]
 
     def recall(self, keys: Sequence[QueryKey]) -> Sequence[RegisteredQuery]:
         rows = {(str(row.query_id), row.version): row for row in QueryVersion.objects.filter(query__in=[int(key) for key, _ in keys])}
@@ -99,6 +99,7 @@ class FeedStore:
                     **commit.measures,
                 },
                 added=dict(commit.counted),
+                stopped=[(int(one.key[0]), one.key[1], one.reason) for one in commit.stopped],
             )
         )
 

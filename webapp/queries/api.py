@@ -24,7 +24,7 @@ from webapp.feeds.selectors import regions_of_feed
 from webapp.queries import services
 from webapp.queries.families import kinds_of
 from webapp.queries.filters import QueryFilter
-from webapp.queries.models import Query
+from webapp.queries.models import Query, QueryStop
 from webapp.queries.preview import PreviewFailed, preview
 from webapp.queries.references import frozen
 from webapp.queries.selectors import query_list, shapes_of, specification_faults, version_list
@@ -42,6 +42,14 @@ class Unavailable(APIException):
     status_code = 503
 
 
+class StopSerializer(serializers.ModelSerializer[QueryStop]):
+    """Why the job goes on without the query; it begins anew when the query is edited, or switched off and on."""
+
+    class Meta:
+        model = QueryStop
+        fields = ("reason", "at")
+
+
 class QuerySerializer(OwnedSerializer):
     """A registered query."""
 
@@ -51,12 +59,13 @@ class QuerySerializer(OwnedSerializer):
     kinds = serializers.SerializerMethodField()
     sentence = serializers.SerializerMethodField()
     regions = NamedSerializer(many=True, read_only=True)
+    stopped = StopSerializer(read_only=True, allow_null=True)
 
     class Meta:
         model = Query
         fields = (
             "id", "feed", "name", "description", "family", "version", "enabled", "severity", "alert_kinds", "kinds", "specification", "sentence",
-            "regions", *OwnedSerializer.OWNED, "created_at", "updated_at",
+            "regions", "stopped", *OwnedSerializer.OWNED, "created_at", "updated_at",
         )  # fmt: skip
         read_only_fields = ("family", "version", "created_at")
         validators: tuple[Any, ...] = ()

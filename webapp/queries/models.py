@@ -54,6 +54,11 @@ class Query(Owned):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def stopped(self) -> QueryStop | None:
+        """Why the job goes on without the present version; null while it does not."""
+        return next((stop for stop in self.stops.all() if self.enabled and stop.version == self.version), None)
+
 
 class QueryVersion(models.Model):
     """One generation of a query: what a job runs while the feed's query version v is in [from_feed_version, to_feed_version).
@@ -81,3 +86,22 @@ class QueryVersion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.query} v{self.version}"
+
+
+class QueryStop(models.Model):
+    """A version that the job could not go on evaluating: it is left out for good; the next version begins anew.
+
+    Written in the transaction of the batch that found it out, and a table of its own: the batch then waits for nobody who edits the query.
+    """
+
+    query = models.ForeignKey(Query, models.CASCADE, related_name="stops")
+    version = models.PositiveIntegerField()
+    reason = models.TextField()
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ("query", "version")
+        constraints = [models.UniqueConstraint(fields=["query", "version"], name="stop_of_version")]
+
+    def __str__(self) -> str:
+        return f"{self.query} v{self.version}: {self.reason}"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from engine.model.faults import Fault, Refused
 from engine.specification import check
 from webapp.accounts.permissions import AnyUser
 from webapp.feeds.models import Feed, Region
 from webapp.feeds.selectors import regions_of_feed
-from webapp.queries.models import Query, QueryVersion
+from webapp.queries.models import Query, QueryStop, QueryVersion
 from webapp.queries.references import shapes
 
 
@@ -22,7 +22,7 @@ def query_list(*, user: AnyUser) -> QuerySet[Query]:
         .with_editable(user)
         .filter(deleted_at=None)
         .select_related("feed", "owner", "team")
-        .prefetch_related("regions")
+        .prefetch_related("regions", "stops")
         .order_by("name", "id")
     )
 
@@ -47,6 +47,12 @@ def versions_at(*, feed: Feed, version: int) -> QuerySet[QueryVersion]:
     """The set of query versions that is the feed's version `version`: from <= version < to."""
     ended = Q(to_feed_version=None) | Q(to_feed_version__gt=version)
     return QueryVersion.objects.filter(ended, query__feed=feed, from_feed_version__lte=version).order_by("query", "version")
+
+
+def versions_running(*, feed: Feed, version: int) -> QuerySet[QueryVersion]:
+    """Those of `versions_at` that were not stopped."""
+    stopped = QueryStop.objects.filter(query=OuterRef("query"), version=OuterRef("version"))
+    return versions_at(feed=feed, version=version).exclude(Exists(stopped))
 
 
 def version_list(*, query: Query) -> QuerySet[QueryVersion]:

@@ -18,7 +18,7 @@ from webapp.alerts.services import alerts_end_with_query
 from webapp.feeds.models import Feed, Region
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.families import kinds_of
-from webapp.queries.models import Query, QueryVersion, Severity
+from webapp.queries.models import Query, QueryStop, QueryVersion, Severity
 from webapp.queries.references import frozen, named_regions
 from webapp.queries.selectors import names_used
 
@@ -124,6 +124,12 @@ def queries_rename_region(*, region: Region, old: str) -> None:
     for query in Query.objects.filter(regions=region, deleted_at=None):
         query.specification = frozen(query.specification, {old: {"region": region.name}})
         query.save(update_fields=["specification", "updated_at"])
+
+
+def query_stop(*, query_id: int, version: int, reason: str) -> None:
+    """Writes down that the job goes on without this version. Nothing when the query is gone, or was stopped before."""
+    if Query.objects.filter(pk=query_id).exists():
+        QueryStop.objects.bulk_create([QueryStop(query_id=query_id, version=version, reason=reason[:2000])], ignore_conflicts=True)
 
 
 def _next_version(feed: Feed) -> int:

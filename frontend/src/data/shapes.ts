@@ -155,6 +155,7 @@ export const queryRow = record({
   public: otherwise(boolean, false),
   editable: otherwise(boolean, true),
   updated_at: otherwise(moment, 0),
+  stopped: otherwise(nullable(record({ reason: string, at: moment })), null),
 });
 export type QueryRow = ReturnType<typeof queryRow>;
 

@@ -19,11 +19,18 @@ async function switchTo(row: QueryRow, box: HTMLInputElement): Promise<void> {
   try {
     const changed = queryRow(await call(`queries/${row.id}/`, { method: "PATCH", body: { enabled: box.checked } }));
     Object.assign(row, changed);
+    show();
     toast(changed.enabled ? `“${row.name}” is on: it catches up from the log and goes on live.` : `“${row.name}” is off.`, "good");
   } catch (error) {
     box.checked = row.enabled;
     fail(error);
   }
+}
+
+/** Why the job goes on without the query, and what to do about it. */
+function stoppedNote(row: QueryRow): HTMLElement | null {
+  if (row.stopped === null) return null;
+  return h("div", { class: "small" }, h("span", { class: "badge badge-critical" }, "stopped"), ` ${row.stopped.reason}. Narrow it down, or switch it off and on, to begin anew.`);
 }
 
 function tableRow(row: QueryRow): HTMLElement {
@@ -33,7 +40,7 @@ function tableRow(row: QueryRow): HTMLElement {
   return h(
     "tr",
     {},
-    h("td", {}, h("div", { class: "row" }, h("span", { class: "swatch", vars: { "--swatch": queryColour(row.id) } }), h("div", { class: "grow" }, h("a", { href, class: "title-link" }, row.name), h("div", { class: "small muted query-sentence" }, row.sentence)))),
+    h("td", {}, h("div", { class: "row" }, h("span", { class: "swatch", vars: { "--swatch": queryColour(row.id) } }), h("div", { class: "grow" }, h("a", { href, class: "title-link" }, row.name), h("div", { class: "small muted query-sentence" }, row.sentence), stoppedNote(row)))),
     h("td", { class: "nowrap" }, familyName(row.family)),
     h("td", { class: "nowrap" }, h("a", { href: address("/", { feed: row.feed }), class: "quiet-link" }, shell.feeds.find((feed) => feed.name === row.feed)?.title ?? row.feed)),
     h("td", {}, row.alert_kinds.length === 0 ? h("span", { class: "faint" }, "none") : h("div", { class: "row row-wrap" }, h("span", { class: `badge badge-${row.severity}` }, SEVERITY_NAMES[row.severity]), h("span", { class: "small muted" }, row.alert_kinds.map((kind) => kindName(kind).toLowerCase()).join(", ")))),

@@ -78,7 +78,7 @@ export class QueryPanelView {
   private entry(query: QueryRow): Entry {
     const box = h("input", { type: "checkbox", checked: !this.hidden.has(query.id), "aria-label": `Show ${query.name}`, onChange: () => this.toggle(query.id, box.checked) });
     const count = h("div", { class: "query-count" });
-    const state = query.enabled ? familyName(query.family) : "Switched off";
+    const state = !query.enabled ? "Switched off" : query.stopped === null ? familyName(query.family) : `Stopped: ${query.stopped.reason}`;
     const swatchOf = h(
       "li",
       { class: `query-item${query.enabled ? "" : " dim"}`, vars: { "--swatch": queryColour(query.id) }, onMouseenter: () => this.handlers.onHover(query), onMouseleave: () => this.handlers.onHover(null) },

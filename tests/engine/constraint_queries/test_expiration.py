@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 
 from engine.constraint_queries import operator
-from engine.constraint_queries.operator import ConstraintOperator, QueryStopped
+from engine.constraint_queries.operator import ConstraintOperator
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.events import Stamper
+from engine.operator import QueryStopped
 from engine.runtime.evaluator import Evaluator
 from tests.engine.constraint_queries.worlds import PLANE, one_document, registered, rows, run, table_of
 from tests.oracles.constraint_queries import Row, answers
@@ -86,7 +87,7 @@ def test_more_events_than_the_limit_stop_the_query_with_the_figure(monkeypatch: 
     monkeypatch.setattr(operator, "MOST_EVENTS", 20)
     assert run([NEAR], LINE, PLANE) == answers(LINE, [NEAR])
     monkeypatch.setattr(operator, "MOST_EVENTS", 7)
-    with pytest.raises(QueryStopped, match="query '0' would keep 8 events at t = 7; at most 7"):
+    with pytest.raises(QueryStopped, match="query '0': it would keep 8 events at t = 7; at most 7"):
         run([NEAR], LINE, PLANE)
 
 

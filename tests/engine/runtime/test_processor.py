@@ -62,6 +62,8 @@ class Memory:
     counted: Counter[str] = field(default_factory=Counter)
     records: dict[tuple[int, int], int] = field(default_factory=dict)
     told: list[str] = field(default_factory=list)
+    stopped: dict[QueryKey, str] = field(default_factory=dict)
+    known: Sequence[RegisteredQuery] = field(default_factory=lambda: QUERIES)
     fail: Callable[[str], None] = lambda place: None
 
     def open(self) -> Head:
@@ -72,10 +74,10 @@ class Memory:
         return self.number
 
     def queries(self, version: int) -> Sequence[RegisteredQuery]:
-        return self.wanted
+        return [query for query in self.wanted if query.key not in self.stopped]
 
     def recall(self, keys: Sequence[QueryKey]) -> Sequence[RegisteredQuery]:
-        return [query for key in keys for query in QUERIES if query.key == key]
+        return [query for key in keys for query in self.known if query.key == key]
 
     def record(self, checkpoint: int, batch: int, version: int) -> None:
         self.records[checkpoint, batch] = version
@@ -90,6 +92,7 @@ class Memory:
             else:
                 self.facts[key] += row["weight"]
         self.counted.update(commit.counted)
+        self.stopped.update((one.key, one.reason) for one in commit.stopped)
         self.head = commit.head
         self.fail("store.unknown")
         return True
@@ -123,11 +126,11 @@ def the_oracle(log: EventLog, queries: Sequence[RegisteredQuery]) -> Counter[tup
 class Life:
     """A log, a store, and a job that is started again whenever it has crashed."""
 
-    def __init__(self, folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch, known: Sequence[RegisteredQuery] = QUERIES) -> None:
         self.chance = random.Random(seed)
         self.log = EventLog(folder, "yard")
         self.folder = folder
-        self.store = Memory()
+        self.store = Memory(known=known)
         self.armed: dict[str, int] = {}
         self.store.fail = self.reach
         monkeypatch.setattr(processor_module, "failpoint", self.reach)
@@ -159,7 +162,7 @@ class Life:
                 self.job = self.begin()
                 if self.chance.random() < 0.5:
                     # Queries that changed meanwhile may join before the batch is done again.
-                    self.store.wanted = QUERIES[: max(len(self.store.wanted), 2)]
+                    self.store.wanted = list(self.store.known[: max(len(self.store.wanted), 2)])
                     self.store.number += 1
                     self.armed = {}
                     self.job.follow()
@@ -179,8 +182,9 @@ class Life:
         stored = +self.store.facts
         for key, weight in self.store.backfill.items():
             stored[key] += weight
-        wanted = {query.id for query in self.store.wanted}
-        expected = the_oracle(self.log, self.store.wanted)
+        running = [query for query in self.store.wanted if query.key not in self.store.stopped]
+        wanted = {query.id for query in running}
+        expected = the_oracle(self.log, running)
         assert Counter({key: n for key, n in stored.items() if key[0] in wanted}) == expected
         assert sum(self.store.counted.values()) == self.log.end[0]
 

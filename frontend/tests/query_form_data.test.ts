@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { emptyEntries, fromDuration, fromSpecification, OPERATORS, SPAN_UNITS, toDuration, toSpecification, TRANSITIONS, type SpanUnit } from "../src/data/query_form_data";
+import { emptyEntries, fromConditions, fromDuration, fromSpecification, hasOptions, OPERATORS, SPAN_UNITS, toConditions, toDuration, toSpecification, TRANSITIONS, type SpanUnit } from "../src/data/query_form_data";
+import { barHeights, scaleOf, shareOf, valueAt } from "../src/data/histogram_data";
 import { spokenRegions } from "../src/data/query_shapes";
 import { feed } from "../src/data/shapes";
 import { parseDuration } from "../src/lib/time";
@@ -20,22 +21,36 @@ const where = fc.array(
   ),
   { maxLength: 3 },
 );
+/** Each key of a document, or none. */
+const optional = <T,>(values: Record<string, fc.Arbitrary<T>>): fc.Arbitrary<Partial<Record<string, T>>> => fc.record(values, { requiredKeys: [] });
+const anywhere = optional<unknown>({ first: fc.constant("enter"), dwell: fc.constantFrom<unknown>("PT10S", 5000), while: where.filter((rows) => rows.length > 0) });
+const inRegions = optional<unknown>({ hysteresis: fc.integer({ min: 0, max: 500 }), accuracy: fc.constant("accuracy_m") });
 const specifications = fc
-  .record({ family: fc.constantFrom("border", "transition"), place, where, within: fc.constantFrom("PT3M", "PT90S", "PT2H", "P1D"), types: fc.subarray([...TRANSITIONS], { minLength: 1 }) })
-  .map(({ family, place: at, where: conditions, within, types }) => ({ family, version: 1, ...at, ...(family === "transition" ? { within, types } : {}), ...(conditions.length > 0 ? { where: conditions } : {}) }));
+  .record({ family: fc.constantFrom("border", "transition"), place, where, within: fc.constantFrom<unknown>("PT3M", "PT90S", 1500), types: fc.subarray([...TRANSITIONS], { minLength: 1 }), anywhere, inRegions, segments: fc.boolean() })
+  .map(({ family, place: at, where: conditions, within, types, anywhere: options, inRegions: more, segments }) => ({
+    family, version: 1, ...at, ...options,
+    ...("region" in at ? more : {}),
+    ...(family === "transition" ? { within, types } : "region" in at && segments ? { segments } : {}),
+    ...(conditions.length > 0 ? { where: conditions } : {}),
+  }));
 
-describe("the query form", () => {
+describe("the form for borders and transitions", () => {
   it("writes back every specification it can read", () => {
-    fc.assert(
-      fc.property(specifications, (document) => {
-        const again = toSpecification(fromSpecification(document, "ms"), CITY);
-        const { within, ...rest } = again;
-        const { within: wanted, ...wantedRest } = document as Record<string, unknown>;
-        expect(rest).toEqual(wantedRest);
-        // PT90S may come back as another text of the same length.
-        if (wanted !== undefined) expect(parseDuration(within as string)).toBe(parseDuration(wanted as string));
-      }),
-    );
+    fc.assert(fc.property(specifications, (document) => void expect(toSpecification(fromSpecification(document, "ms"))).toEqual(document)));
+  });
+
+  it("writes back conditions in the types of their columns", () => {
+    fc.assert(fc.property(where, (conditions) => void expect(toConditions(fromConditions(conditions), CITY)).toEqual(conditions)));
+  });
+
+  it("opens the folded part when something in it is set", () => {
+    const plain = { family: "border", version: 1, region: { region: "harbour" } };
+    expect(hasOptions(fromSpecification(plain, "ms"))).toBe(false);
+    for (const option of [{ hysteresis: 5 }, { accuracy: "a" }, { first: "enter" }, { dwell: 5 }, { while: [["speed", "<", 1]] }, { segments: true }]) expect(hasOptions(fromSpecification({ ...plain, ...option }, "ms"))).toBe(true);
+  });
+
+  it("begins a new transition with three minutes", () => {
+    expect(toSpecification(fromSpecification({ family: "transition", version: 1 }, "ms"))).toEqual({ family: "transition", version: 1, within: "PT3M", types: ["passed", "stayed_in"] });
   });
 
   it("keeps lengths of time exact", () => {
@@ -50,20 +65,56 @@ describe("the query form", () => {
   });
 
   it("leaves out what is not filled in, so that the server can name it", () => {
-    const entries = emptyEntries("transition", "ms");
-    expect(toSpecification({ ...entries, amount: "" }, CITY)).toEqual({ family: "transition", version: 1, types: ["passed", "stayed_in"] });
+    expect(toSpecification({ ...emptyEntries("transition", "ms"), within: null })).toEqual({ family: "transition", version: 1, types: ["passed", "stayed_in"] });
   });
 
   it("lets a value that is no number through, for the server to refuse", () => {
     const entries = { ...emptyEntries("border", "ms"), place: "ranges" as const, ranges: [{ column: "speed", low: "fast", high: "" }] };
-    expect(toSpecification(entries, CITY)["ranges"]).toEqual({ speed: ["fast", null] });
+    expect(toSpecification(entries)["ranges"]).toEqual({ speed: ["fast", null] });
+    expect(toSpecification({ ...emptyEntries("border", "ms"), hysteresis: "much" })["hysteresis"]).toBe("much");
   });
 
-  it("asks for segments only where they exist", () => {
-    const entries = { ...emptyEntries("border", "ms"), segments: true, reference: "harbour" };
-    expect(toSpecification(entries, CITY)["segments"]).toBe(true);
-    expect(toSpecification({ ...entries, place: "ranges" }, CITY)).not.toHaveProperty("segments");
-    expect(toSpecification({ ...entries, family: "transition" }, CITY)).not.toHaveProperty("segments");
+  it("asks for what regions alone have only where there is one", () => {
+    const entries = { ...emptyEntries("border", "ms"), segments: true, hysteresis: "5", accuracy: "a", region: { region: "harbour" } };
+    expect(toSpecification(entries)).toMatchObject({ segments: true, hysteresis: 5, accuracy: "a" });
+    expect(Object.keys(toSpecification({ ...entries, place: "ranges" }))).toEqual(["family", "version", "ranges"]);
+    expect(toSpecification({ ...entries, family: "transition" })).not.toHaveProperty("segments");
+  });
+});
+
+describe("the scale of a slider", () => {
+  const scales = fc
+    .record({ min: fc.integer({ min: -1e6, max: 1e6 }).map((eighths) => eighths / 8), span: fc.integer({ min: 1, max: 1e6 }).map((eighths) => eighths / 8), isWhole: fc.boolean() })
+    .map(({ min, span, isWhole }) => ({ min, max: min + span, isWhole, scale: scaleOf({ min, max: min + span }, isWhole)! }));
+
+  it("holds all values, on about a hundred steps", () => {
+    fc.assert(
+      fc.property(scales, ({ min, max, isWhole, scale }) => {
+        expect(scale.min).toBeLessThanOrEqual(min + scale.step * 1e-6);
+        expect(scale.max).toBeGreaterThanOrEqual(max - scale.step * 1e-6);
+        expect((scale.max - scale.min) / scale.step).toBeLessThan(104);
+        if (isWhole) expect(Number.isInteger(scale.step)).toBe(true);
+      }),
+    );
+  });
+
+  it("finds a step again from where it stands", () => {
+    fc.assert(
+      fc.property(scales, fc.double({ min: 0, max: 1, noNaN: true }), ({ scale }, share) => {
+        const value = valueAt(scale, share);
+        expect(valueAt(scale, shareOf(scale, value))).toBe(value);
+      }),
+    );
+  });
+
+  it("is none for one value or for none", () => {
+    expect(scaleOf({ min: 3, max: 3 }, false)).toBeNull();
+    expect(scaleOf({ min: null, max: null }, false)).toBeNull();
+  });
+
+  it("is written without tails of binary fractions", () => {
+    expect(valueAt({ min: 0, max: 1, step: 0.1 }, 0.3)).toBe(0.3);
+    expect(barHeights([0, 1, 100])).toEqual([0, 0.1, 1]);
   });
 });
 

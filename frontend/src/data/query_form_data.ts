@@ -1,7 +1,7 @@
-/** The query form's entries and the specification they mean, both ways. Pure. */
+/** Entries of forms and the parts of a specification that they mean, both ways. Pure. */
 
 import { isObject } from "../lib/parse";
-import { asGeometry, isReference, type Geometry } from "../lib/regions";
+import { asGeometry, isReference, type Geometry, type Reference } from "../lib/regions";
 import { parseDuration, type TimeUnit } from "../lib/time";
 import type { Feed } from "./shapes";
 
@@ -23,30 +23,37 @@ export interface ConditionEntry {
   operator: string;
   value: string;
 }
-export interface QueryEntries {
+/** What the form for `border` and `transition` holds. */
+export interface CrossingEntries {
   family: string;
   place: "region" | "ranges";
-  /** A drawn region; null while a stored one is named or nothing is there yet. */
-  geometry: Geometry | null;
-  reference: string | null;
+  /** As in the document: a geometry, a circle or a reference; null while there is none. */
+  region: Geometry | Reference | null;
   ranges: RangeEntry[];
-  amount: string;
-  unit: SpanUnit;
+  within: string | number | null;
   types: TransitionKind[];
   segments: boolean;
-  where: ConditionEntry[];
-  /** The whole document as text, for the families that have no form of their own. */
-  text: string;
+  where: unknown[];
+  /** Metres, or units of the plan. */
+  hysteresis: string;
+  /** A column, or "". */
+  accuracy: string;
+  first: FirstPolicy;
+  dwell: string | number | null;
+  while: unknown[];
 }
 
-export function hasForm(family: string): boolean {
+export const FIRST_POLICIES = ["ignore", "enter"] as const;
+export type FirstPolicy = (typeof FIRST_POLICIES)[number];
+
+export function isCrossing(family: string): boolean {
   return family === "border" || family === "transition";
 }
 
-export function emptyEntries(family: string, time: TimeUnit): QueryEntries {
+export function emptyEntries(family: string, time: TimeUnit): CrossingEntries {
   return {
-    family, place: "region", geometry: null, reference: null, ranges: [], amount: time === "ms" ? "3" : "100", unit: time === "ms" ? "min" : "ticks",
-    types: ["passed", "stayed_in"], segments: false, where: [], text: JSON.stringify({ family, version: 1 }, null, 2),
+    family, place: "region", region: null, ranges: [], within: time === "ms" ? "PT3M" : 100, types: ["passed", "stayed_in"], segments: false, where: [],
+    hysteresis: "", accuracy: "", first: "ignore", dwell: null, while: [],
   };
 }
 
@@ -55,25 +62,42 @@ export function columnsOf(feed: Feed): Record<string, string> {
   return { x: "float", y: "float", ...feed.columns };
 }
 
+/** The columns a range may name. */
+export function numericColumns(feed: Feed): string[] {
+  return Object.entries(columnsOf(feed)).filter(([, type]) => type === "float" || type === "int").map(([name]) => name);
+}
+
 /** The document for these entries; what is not filled in is left out, so that the server names it as missing. */
-export function toSpecification(entries: QueryEntries, feed: Feed): Record<string, unknown> {
-  if (!hasForm(entries.family)) return parseText(entries.text) ?? { family: entries.family, version: 1 };
+export function toSpecification(entries: CrossingEntries): Record<string, unknown> {
   const document: Record<string, unknown> = { family: entries.family, version: 1 };
-  if (entries.place === "region") {
-    const region = entries.reference !== null ? { region: entries.reference } : entries.geometry;
-    if (region !== null) document["region"] = region;
-    if (entries.segments && entries.family === "border") document["segments"] = true;
-  } else {
-    document["ranges"] = Object.fromEntries(entries.ranges.filter((row) => row.column !== "").map((row) => [row.column, [bound(row.low), bound(row.high)]]));
-  }
+  if (entries.place === "ranges") document["ranges"] = Object.fromEntries(entries.ranges.filter((row) => row.column !== "").map((row) => [row.column, [bound(row.low), bound(row.high)]]));
+  else if (entries.region !== null) document["region"] = entries.region;
   if (entries.family === "transition") {
-    const within = toDuration(entries.amount, entries.unit);
-    if (within !== null) document["within"] = within;
+    if (entries.within !== null) document["within"] = entries.within;
     document["types"] = entries.types;
   }
-  const where = entries.where.filter((row) => row.column !== "").map((row) => [row.column, row.operator, constant(row, columnsOf(feed)[row.column] ?? "string")]);
-  if (where.length > 0) document["where"] = where;
-  return document;
+  if (entries.where.length > 0) document["where"] = entries.where;
+  return Object.assign(document, options(entries));
+}
+
+/** Options that are off are left out; so are those that need a region where ranges are watched. */
+function options(entries: CrossingEntries): Record<string, unknown> {
+  const written: Record<string, unknown> = {};
+  if (entries.place === "region") {
+    if (entries.segments && entries.family === "border") written["segments"] = true;
+    const hysteresis = bound(entries.hysteresis);
+    if (hysteresis !== null) written["hysteresis"] = hysteresis;
+    if (entries.accuracy !== "") written["accuracy"] = entries.accuracy;
+  }
+  if (entries.first !== "ignore") written["first"] = entries.first;
+  if (entries.dwell !== null) written["dwell"] = entries.dwell;
+  if (entries.while.length > 0) written["while"] = entries.while;
+  return written;
+}
+
+/** Whether any of the options is set that the form keeps folded away. */
+export function hasOptions(entries: CrossingEntries): boolean {
+  return entries.segments || entries.hysteresis !== "" || entries.accuracy !== "" || entries.first !== "ignore" || entries.dwell !== null || entries.while.length > 0;
 }
 
 export function parseText(text: string): Record<string, unknown> | null {
@@ -86,7 +110,7 @@ export function parseText(text: string): Record<string, unknown> | null {
 }
 
 /** A bound that is no number goes as it was typed: the server says what is wrong with it. */
-function bound(text: string): number | string | null {
+export function bound(text: string): number | string | null {
   const trimmed = text.trim().replace("−", "-");
   if (trimmed === "") return null;
   const value = Number(trimmed);
@@ -123,24 +147,48 @@ export function fromDuration(within: unknown, time: TimeUnit): { amount: string;
   return { amount: String(span / 1000), unit: "s" };
 }
 
-export function fromSpecification(document: Record<string, unknown>, time: TimeUnit): QueryEntries {
+export function fromSpecification(document: Record<string, unknown>, time: TimeUnit): CrossingEntries {
   const family = typeof document["family"] === "string" ? document["family"] : "border";
   const entries = emptyEntries(family, time);
-  entries.text = JSON.stringify(document, null, 2);
-  if (!hasForm(family)) return entries;
   const region = document["region"];
-  if (isReference(region)) entries.reference = region.region;
-  else entries.geometry = asGeometry(region);
+  entries.region = isReference(region) ? region : asGeometry(region);
   if (isObject(document["ranges"])) {
     entries.place = "ranges";
     entries.ranges = Object.entries(document["ranges"]).map(([column, bounds]) => ({ column, low: shown(Array.isArray(bounds) ? bounds[0] : null), high: shown(Array.isArray(bounds) ? bounds[1] : null) }));
   }
-  entries.segments = document["segments"] === true;
-  if (family === "transition") Object.assign(entries, fromDuration(document["within"], time));
-  const types = document["types"];
+  if (family === "transition") readTransition(document, entries);
+  if (Array.isArray(document["where"])) entries.where = document["where"];
+  return readOptions(document, entries);
+}
+
+/** A new document keeps the entries a form begins with; one that says what it wants is taken at its word. */
+function readTransition(document: Record<string, unknown>, entries: CrossingEntries): void {
+  const { within, types } = document;
+  if (within === undefined && types === undefined) return;
+  entries.within = typeof within === "string" || typeof within === "number" ? within : null;
   entries.types = Array.isArray(types) ? TRANSITIONS.filter((kind) => types.includes(kind)) : [...TRANSITIONS];
-  if (Array.isArray(document["where"])) entries.where = document["where"].flatMap(condition);
+}
+
+function readOptions(document: Record<string, unknown>, entries: CrossingEntries): CrossingEntries {
+  const { hysteresis, accuracy, first, dwell } = document;
+  entries.segments = document["segments"] === true;
+  entries.hysteresis = shown(hysteresis);
+  entries.accuracy = shown(accuracy);
+  entries.first = FIRST_POLICIES.find((policy) => policy === first) ?? "ignore";
+  entries.dwell = typeof dwell === "string" || typeof dwell === "number" ? dwell : null;
+  if (Array.isArray(document["while"])) entries.while = document["while"];
   return entries;
+}
+
+/** Rows of a form for the conditions of a document; what is no condition is left out. */
+export function fromConditions(conditions: unknown): ConditionEntry[] {
+  return Array.isArray(conditions) ? conditions.flatMap(condition) : [];
+}
+
+/** Conditions of a document for the rows of a form: each constant in the type of its column. */
+export function toConditions(entries: readonly ConditionEntry[], feed: Feed): unknown[] {
+  const columns = columnsOf(feed);
+  return entries.filter((row) => row.column !== "").map((row) => [row.column, row.operator, constant(row, columns[row.column] ?? "string")]);
 }
 
 function condition(row: unknown): ConditionEntry[] {
@@ -154,7 +202,6 @@ function shown(value: unknown): string {
 }
 
 /** Which kinds of answers the entries can give. */
-export function kindsOf(entries: QueryEntries): string[] {
-  if (entries.family === "border") return ["in", "out"];
-  return entries.family === "transition" ? entries.types : [];
+export function kindsOf(entries: CrossingEntries): string[] {
+  return entries.family === "border" ? ["in", "out"] : entries.types;
 }

@@ -1,17 +1,19 @@
 import { ApiError, call, get, getAll, post, query as address, faultList, reason, type Fault } from "../lib/api";
 import { button, h, icon, linkButton, replace } from "../lib/dom";
 import { isObject, list, nullable, number, otherwise, record, string } from "../lib/parse";
-import { asGeometry, type Geometry } from "../lib/regions";
-import { emptyEntries, fromSpecification, hasForm, kindsOf, parseText, toSpecification, type QueryEntries } from "../data/query_form_data";
-import { channel as channelParser, moment, queryRow, region as regionParser, SEVERITIES, type Channel, type Detection, type Feed, type QueryRow, type RegionRow, type Severity } from "../data/shapes";
+import { isCrossing } from "../data/query_form_data";
+import { channel as channelParser, moment, queryRow, region as regionParser, type Channel, type Detection, type Feed, type QueryRow, type RegionRow } from "../data/shapes";
 import { queryColour } from "../lib/colours";
 import { formatAgo, formatNumber } from "../lib/time";
-import { kindVerb, SEVERITY_NAMES } from "../lib/words";
+import { familyName } from "../lib/words";
 import { confirmDanger, openDialog } from "../views/dialog_view";
+import type { FamilyEditor } from "../views/editors/editor";
+import { editorOf } from "../views/editors/registry";
 import { showFaults } from "../views/faults_view";
-import { boundsOf } from "../views/map_view";
+import { AlertsView } from "../views/query_form/alerts_view";
+import { familyGallery } from "../views/query_form/family_gallery";
 import { PreviewView } from "../views/query_form/preview_view";
-import { QueryFormView, section } from "../views/query_form/form_view";
+import { section } from "../views/query_form/section";
 import { RegionEditorView } from "../views/region_editor_view";
 import { fail, openShell, toast } from "../views/shell_view";
 
@@ -20,26 +22,22 @@ const stored = shell.data["query"] === null || shell.data["query"] === undefined
 const families = isObject(shell.data["families"]) ? Object.keys(shell.data["families"]) : ["border", "transition"];
 const parameters = new URLSearchParams(location.search);
 const checked = record({ faults: faultList, sentence: nullable(string), kinds: otherwise(list(string), []) });
-
-interface Settings {
-  name: string;
-  description: string;
-  severity: Severity;
-  alertKinds: Set<string>;
-  enabled: boolean;
-}
+const CHECK_AFTER_MS = 350;
 
 class QueryPage {
-  private readonly entries: QueryEntries;
-  private readonly settings: Settings;
-  private readonly form: QueryFormView;
-  private readonly editor: RegionEditorView;
+  private family: string;
+  private editor: FamilyEditor | null = null;
+  /** What was written for each family, so that looking at another loses nothing. */
+  private readonly drafts = new Map<string, Record<string, unknown>>();
+  private readonly map: RegionEditorView;
+  private readonly alerts: AlertsView;
   private readonly preview: PreviewView;
+  private readonly name = h("input", { class: "input", id: "query-name", maxlength: 100, value: stored?.name ?? "", placeholder: "Parked too long in the harbour", autocomplete: "off" });
   private readonly sentence = h("div", { class: "sentence", role: "status", "aria-live": "polite" });
-  private readonly alertKinds = h("div", { class: "stack" });
-  private readonly left = h("div", { class: "query-left" });
+  private readonly stage = h("div", { class: "query-stage", hidden: true });
+  private readonly fields = h("div", {}, h("div", { class: "form-section" }, h("div", { class: "skeleton" }), h("div", { class: "skeleton" })));
+  private readonly body = h("div", { class: "query-body" });
   private readonly save = button(stored === null ? "Register query" : "Save new version", { icon: "save", kind: "button-primary", id: "save-query", onClick: () => void this.store() });
-  private kinds: string[];
   private faults: Fault[] = [];
   /** Faults are shown at their fields once the reader has tried to go on; before that only as what is still missing. */
   private isTried = stored !== null;
@@ -49,32 +47,64 @@ class QueryPage {
   constructor(
     private readonly feed: Feed,
     private readonly regions: RegionRow[],
-    private readonly channels: Channel[],
+    channels: Channel[],
   ) {
-    this.entries = stored === null ? this.fresh() : fromSpecification(stored.specification, feed.time);
-    this.settings = { name: stored?.name ?? "", description: stored?.description ?? "", severity: stored?.severity ?? "low", alertKinds: new Set(stored?.alert_kinds), enabled: stored?.enabled ?? true };
-    this.kinds = stored?.kinds ?? kindsOf(this.entries);
-    this.form = new QueryFormView(this.entries, feed, regions, families, stored === null, { onChange: () => this.changed(), onImport: (file) => void this.importRegion(file) });
-    const right = h("div", { class: "query-right" });
+    const wanted = parameters.get("family");
+    this.family = stored?.family ?? (wanted !== null && families.includes(wanted) ? wanted : (families[0] ?? "border"));
+    this.alerts = new AlertsView(stored, channels);
     const mapBox = h("div", { class: "panel query-map" });
-    this.preview = new PreviewView(feed, shell.me.time_zone, { specification: () => this.specification(), onShow: (rows) => this.showAnswers(rows), onFaults: (error) => this.refused(error) });
-    right.append(mapBox, this.preview.element);
-    replace(this.left, this.general(), this.form.element, this.alerts(), this.sentenceCard());
-    replace(shell.root, this.head(), h("div", { class: "query-page" }, this.left, right));
-    this.editor = new RegionEditorView(mapBox, feed, (geometry) => this.drawn(geometry));
-    this.showContext();
-    this.showRegion(true);
-    this.showAlertKinds();
-    void this.check();
+    this.preview = new PreviewView(feed, shell.me.time_zone, {
+      specification: () => this.specification(),
+      onAnswers: (rows) => this.editor?.answers?.(rows),
+      onShow: (rows) => this.showAnswers(rows),
+      onFaults: (error) => this.refused(error),
+    });
+    const left = h("div", { class: "query-left" }, this.general(), this.fields, this.alerts.element, section("In words", this.sentence));
+    replace(this.body, stored === null ? familyGallery(families, this.family, (family) => void this.choose(family)) : null, this.stage, h("div", { class: "query-page" }, left, h("div", { class: "query-right" }, mapBox, this.preview.element)));
+    replace(shell.root, this.head(), this.body);
+    this.map = new RegionEditorView(mapBox, feed);
+    this.map.setContext(regions.map((row) => ({ id: row.id, name: row.name, geometry: row.geometry, colour: null })));
   }
 
-  private fresh(): QueryEntries {
-    const family = parameters.get("family");
-    const entries = emptyEntries(family !== null && families.includes(family) ? family : (families[0] ?? "border"), this.feed.time);
-    const region = parameters.get("region");
-    if (this.regions.some((row) => row.name === region)) entries.reference = region;
-    return entries;
+  async start(): Promise<void> {
+    await this.open(stored?.specification ?? this.fresh(this.family));
+    if (stored !== null) this.alerts.setKinds(stored.kinds);
   }
+
+  /** A new document; one for a region that was asked for in the address names it. */
+  private fresh(family: string): Record<string, unknown> {
+    const region = parameters.get("region");
+    const isKnown = isCrossing(family) && this.regions.some((row) => row.name === region);
+    return { family, version: 1, ...(isKnown ? { region: { region } } : {}) };
+  }
+
+  private async choose(family: string): Promise<void> {
+    const before = this.specification();
+    // Borders and transitions ask about the same place and the same events: they share a draft.
+    const { within, types } = this.drafts.get(draftOf(this.family)) ?? {};
+    this.drafts.set(draftOf(this.family), isCrossing(this.family) ? { within, types, ...before } : before);
+    this.family = family;
+    await this.open({ ...(this.drafts.get(draftOf(family)) ?? this.fresh(family)), family });
+  }
+
+  private async open(document: Record<string, unknown>): Promise<void> {
+    const { family } = this;
+    const open = await editorOf(family);
+    if (family !== this.family) return;
+    this.editor?.close?.();
+    this.map.stop();
+    this.map.show([]);
+    const { feed, regions, map } = this;
+    this.editor = open(document, { feed, regions, timeZone: shell.me.time_zone, map, onChange: () => this.changed() });
+    replace(this.fields, this.editor.element);
+    replace(this.stage, this.editor.stage);
+    this.stage.hidden = this.editor.stage === null;
+    this.alerts.setKinds(this.editor.kinds());
+    this.preview.changed();
+    await this.check();
+  }
+
+  // ---- Frame
 
   private head(): HTMLElement {
     const title = stored === null ? "New query" : stored.name;
@@ -84,97 +114,47 @@ class QueryPage {
       if (stored.editable) actions.push(button("Remove", { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => void remove(stored) }));
     }
     if (stored?.editable !== false) actions.push(this.save);
-    return h("header", { class: "bar" }, h("a", { class: "breadcrumb", href: "/queries/" }, icon("arrow-left"), "Queries"), h("h1", { class: "truncate" }, title), stored ? h("span", { class: "badge" }, `version ${stored.version}`) : null, h("div", { class: "bar-actions" }, ...actions));
+    const badges = stored === null ? [] : [h("span", { class: "badge" }, familyName(stored.family)), h("span", { class: "badge" }, `version ${stored.version}`)];
+    return h("header", { class: "bar" }, h("a", { class: "breadcrumb", href: "/queries/" }, icon("arrow-left"), "Queries"), h("h1", { class: "truncate" }, title), ...badges, h("div", { class: "bar-actions" }, ...actions));
   }
 
   private general(): HTMLElement {
-    const name = h("input", { class: "input", id: "query-name", maxlength: 100, value: this.settings.name, placeholder: "Parked too long in the harbour", autocomplete: "off" });
-    name.addEventListener("input", () => (this.settings.name = name.value));
     const feed = h("select", { class: "select", id: "query-feed", disabled: stored !== null }, ...shell.feeds.map((one) => h("option", { value: one.name, selected: one.name === this.feed.name }, one.title === "" ? one.name : one.title)));
-    feed.addEventListener("change", () => location.assign(address("/queries/new", { feed: feed.value, family: this.entries.family })));
+    feed.addEventListener("change", () => location.assign(address("/queries/new", { feed: feed.value, family: this.family })));
     return h(
       "section",
       { class: "form-section form-general" },
-      h("div", { class: "field grow", "data-pointer": "/name" }, h("label", { for: "query-name" }, "Name"), name),
+      h("div", { class: "field grow", "data-pointer": "/name" }, h("label", { for: "query-name" }, "Name"), this.name),
       h("div", { class: "field", "data-pointer": "/feed" }, h("label", { for: "query-feed" }, "Feed"), feed),
     );
   }
 
-  private alerts(): HTMLElement {
-    const severities = SEVERITIES.map((one) => {
-      const element = h("button", { type: "button", "aria-pressed": String(one === this.settings.severity) }, h("span", { class: `dot dot-${one}` }), SEVERITY_NAMES[one]);
-      element.addEventListener("click", () => {
-        this.settings.severity = one;
-        for (const other of severities) other.setAttribute("aria-pressed", String(other === element));
-        this.showChannels();
-      });
-      return element;
-    });
-    const enabled = h("input", { type: "checkbox", checked: this.settings.enabled });
-    enabled.addEventListener("change", () => (this.settings.enabled = enabled.checked));
-    return section(
-      "Whom does it alert?",
-      h("div", { "data-pointer": "/alert_kinds" }, this.alertKinds),
-      h("div", { class: "field" }, h("span", { class: "label" }, "Severity of its alerts"), h("div", { class: "segmented", role: "group", "aria-label": "Severity" }, ...severities)),
-      this.channelList,
-      h("label", { class: "check" }, h("span", { class: "switch" }, enabled, h("span", {})), h("span", {}, h("strong", {}, "Switched on"), h("span", { class: "hint" }, " A query that is off is kept but gives no answers."))),
-    );
-  }
-
-  private readonly channelList = h("div", { class: "small muted" });
-
-  private showChannels(): void {
-    const rank = SEVERITIES.indexOf(this.settings.severity);
-    const reached = this.channels.filter((one) => one.enabled && SEVERITIES.indexOf(one.min_severity) <= rank && (one.queries.length === 0 || (stored !== null && one.queries.includes(stored.id))));
-    const text = this.settings.alertKinds.size === 0 ? "" : reached.length === 0 ? "Alerts appear here in Vedette; no channel carries them further. " : `Alerts also go to ${reached.map((one) => one.name).join(", ")}. `;
-    replace(this.channelList, h("p", { class: "row" }, icon("webhook"), h("span", {}, text === "" ? "It opens no alerts: answers only appear on the map and the timeline. " : text, h("a", { href: "/account/#channels" }, "Channels"))));
-  }
-
-  private showAlertKinds(): void {
-    for (const kind of this.settings.alertKinds) if (!this.kinds.includes(kind)) this.settings.alertKinds.delete(kind);
-    const boxes = this.kinds.map((kind) => {
-      const box = h("input", { type: "checkbox", id: `alert-${kind}`, checked: this.settings.alertKinds.has(kind) });
-      box.addEventListener("change", () => {
-        if (box.checked) this.settings.alertKinds.add(kind);
-        else this.settings.alertKinds.delete(kind);
-        this.showChannels();
-      });
-      return h("label", { class: "check" }, box, h("span", {}, `Open an alert when something ${kindVerb(kind)}`));
-    });
-    replace(this.alertKinds, ...(boxes.length > 0 ? boxes : [h("p", { class: "small muted" }, "Choose what counts first.")]));
-    this.showChannels();
-  }
-
-  private sentenceCard(): HTMLElement {
-    return h("section", { class: "form-section" }, h("h2", {}, "In words"), this.sentence);
+  private showAnswers(rows: Detection[]): void {
+    this.map.feedMap.tracks.set([], rows.flatMap((row) => row.evidence.slice(-1)));
+    this.map.element.style.setProperty("--swatch", queryColour("preview"));
   }
 
   // ---- What is written
 
   private specification(): Record<string, unknown> {
-    return toSpecification(this.entries, this.feed);
+    return this.editor?.specification() ?? { family: this.family, version: 1 };
   }
 
   private changed(): void {
-    this.showRegion(false);
     this.preview.changed();
     if (this.timer !== null) clearTimeout(this.timer);
-    this.timer = setTimeout(() => void this.check(), 350);
+    this.timer = setTimeout(() => void this.check(), CHECK_AFTER_MS);
   }
 
   private async check(): Promise<void> {
-    if (!hasForm(this.entries.family) && parseText(this.entries.text) === null) {
-      this.tell([{ pointer: "/", message: "This is no JSON object yet." }], null);
-      return;
-    }
     this.request?.abort();
     const request = new AbortController();
     this.request = request;
     try {
       const answer = await post("queries/check", { feed: this.feed.name, specification: this.specification() }, checked, request.signal);
-      if (answer.faults.length === 0 || answer.kinds.length > 0) this.kinds = answer.kinds.length > 0 ? answer.kinds : kindsOf(this.entries);
+      const kinds = answer.kinds.length > 0 ? answer.kinds : (this.editor?.kinds() ?? []);
       this.tell(answer.faults, answer.sentence);
-      this.showAlertKinds();
+      if (kinds.length > 0 || answer.faults.length === 0) this.alerts.setKinds(kinds);
     } catch (error) {
       if (request.signal.aborted) return;
       replace(this.sentence, h("p", { class: "muted" }, reason(error)));
@@ -183,12 +163,14 @@ class QueryPage {
 
   private tell(faults: Fault[], sentence: string | null): void {
     this.faults = faults;
-    const unclaimed = showFaults(this.left, this.isTried ? faults : []);
+    this.editor?.faults?.(faults);
+    const unclaimed = showFaults(this.body, this.isTried ? faults : []);
     if (sentence !== null && faults.length === 0) {
       replace(this.sentence, h("p", { class: "sentence-text" }, sentence));
     } else {
       const shown = this.isTried ? unclaimed : faults;
-      replace(this.sentence, h("p", { class: "muted" }, this.isTried && unclaimed.length === 0 ? "Not yet: see the marked fields." : "Still to do:"), h("ul", { class: "todo" }, ...shown.map((fault) => h("li", {}, fault.message))));
+      const title = faults.length === 0 ? "Nothing is wrong with it." : this.isTried && unclaimed.length === 0 ? "Not yet: see the marked fields." : "Still to do:";
+      replace(this.sentence, h("p", { class: "muted" }, title), h("ul", { class: "todo" }, ...shown.map((fault) => h("li", {}, fault.message))));
     }
   }
 
@@ -197,7 +179,7 @@ class QueryPage {
     if (error instanceof ApiError && error.faults.length > 0 && error.status === 400) {
       const faults = error.faults.map((fault) => ({ ...fault, pointer: fault.pointer.replace(/^\/specification/, "") }));
       this.tell(faults, null);
-      this.left.querySelector(".field-error")?.scrollIntoView({ block: "center", behavior: "smooth" });
+      this.body.querySelector(".field-error")?.scrollIntoView({ block: "center", behavior: "smooth" });
     } else {
       fail(error);
     }
@@ -205,13 +187,14 @@ class QueryPage {
 
   private async store(): Promise<void> {
     this.isTried = true;
-    if (this.settings.name.trim() === "") {
+    const name = this.name.value.trim();
+    if (name === "") {
       this.tell([{ pointer: "/name", message: "Give it a name: it stands on the timeline and in alerts." }, ...this.faults.filter((fault) => fault.pointer !== "/name")], null);
-      document.getElementById("query-name")?.focus();
+      this.name.focus();
       return;
     }
     this.save.disabled = true;
-    const body = { feed: this.feed.name, name: this.settings.name.trim(), specification: this.specification(), severity: this.settings.severity, alert_kinds: [...this.settings.alertKinds], enabled: this.settings.enabled };
+    const body = { feed: this.feed.name, name, specification: this.specification(), ...this.alerts.settings() };
     try {
       if (stored === null) {
         const made = await post("queries/", body, queryRow);
@@ -227,68 +210,10 @@ class QueryPage {
       this.save.disabled = false;
     }
   }
+}
 
-  // ---- The map
-
-  private drawn(geometry: Geometry | null): void {
-    this.entries.place = "region";
-    this.form.regionDrawn(geometry);
-    this.changed();
-  }
-
-  private shownRegion = "";
-
-  private showRegion(fit: boolean): void {
-    const { reference, geometry, place } = this.entries;
-    const row = reference === null ? undefined : this.regions.find((one) => one.name === reference);
-    const shown = place === "ranges" || !hasForm(this.entries.family) ? null : (row?.geometry ?? geometry);
-    const key = JSON.stringify([shown, reference]);
-    if (key === this.shownRegion) return;
-    this.shownRegion = key;
-    this.editor.show(shown, row === undefined, fit || row !== undefined);
-  }
-
-  private showContext(): void {
-    this.editor.setContext(this.regions.map((row) => ({ id: row.id, name: row.name, geometry: row.geometry, colour: null })));
-  }
-
-  private showAnswers(rows: Detection[]): void {
-    this.editor.feedMap.tracks.set([], rows.flatMap((row) => row.evidence.slice(-1)));
-    const colour = queryColour("preview");
-    this.editor.element.style.setProperty("--swatch", colour);
-  }
-
-  private async importRegion(file: File): Promise<void> {
-    const form = new FormData();
-    form.append("file", file);
-    form.append("feed", this.feed.name);
-    form.append("dry_run", "true");
-    try {
-      const answer = await post("regions/import", form, record({ created: list(record({ name: otherwise(string, "region"), geometry: (value: unknown) => asGeometry(value) })), refused: otherwise(list(record({ row: otherwise(number, 0), faults: faultList })), []) }));
-      const found = answer.created.filter((row) => row.geometry !== null);
-      if (found.length === 0) {
-        toast(answer.refused[0]?.faults[0]?.message ?? "There is no region in this file.", "critical");
-      } else if (found.length === 1) {
-        this.takeImported(found[0]!.geometry);
-      } else {
-        const dialog = openDialog("Which region?", ...found.slice(0, 200).map((row) => button(row.name, {
-              onClick: () => {
-                dialog.close();
-                this.takeImported(row.geometry);
-              },
-            })));
-      }
-    } catch (error) {
-      fail(error);
-    }
-  }
-
-  private takeImported(geometry: Geometry | null): void {
-    this.form.regionDrawn(geometry);
-    this.changed();
-    const box = geometry === null ? null : boundsOf([geometry], this.feed.crs === "geographic");
-    if (box !== null) this.editor.feedMap.fit(box);
-  }
+function draftOf(family: string): string {
+  return isCrossing(family) ? "crossing" : family;
 }
 
 const version = record({ version: number, sentence: otherwise(string, ""), created_at: moment, created_by: nullable(string), current: otherwise((value: unknown) => value === true, false), specification: (value: unknown) => value });
@@ -321,7 +246,7 @@ async function open(): Promise<void> {
     return;
   }
   const [regions, channels] = await Promise.all([getAll(address("regions/", { feed: feed.name, page_size: 1000 }), regionParser, 20_000), getAll("channels/", channelParser).catch((): Channel[] => [])]);
-  new QueryPage(feed, regions, channels);
+  await new QueryPage(feed, regions, channels).start();
 }
 
 open().catch(fail);

@@ -42,7 +42,7 @@ class RegionsPage {
     this.editor = new RegionEditorView(map, feed, (geometry) => this.edited(geometry));
     this.table = new CoordinateTableView(isGeographic ? ["Longitude", "Latitude"] : ["x", "y"], isGeographic ? "metres" : "units", (geometry) => {
       this.draft = geometry;
-      this.editor.show(geometry, true);
+      this.editor.showRegion(geometry, true);
     });
     this.search.addEventListener("input", () => this.showList());
     void this.load(true);
@@ -82,7 +82,7 @@ class RegionsPage {
     this.current = row;
     this.draft = null;
     this.showContext();
-    this.editor.show(row?.geometry ?? null, row?.editable ?? true, true);
+    this.editor.showRegion(row?.geometry ?? null, row?.editable ?? true, true);
     this.showList();
     this.showCard();
   }

@@ -1,4 +1,4 @@
-/** Drawing and changing one region on a map: polygon, rectangle, circle; corners are dragged, or typed in the table. */
+/** Drawing and changing regions on a map: polygon, rectangle, circle; corners are dragged. One region of its own, or an editor's shapes. */
 
 import * as L from "leaflet";
 import "@geoman-io/leaflet-geoman-free";
@@ -7,12 +7,13 @@ import { get } from "../lib/api";
 import { button, h, iconButton } from "../lib/dom";
 import { token } from "../lib/colours";
 import { list, nullable, number, record } from "../lib/parse";
-import { bounds, isCircle, type Geometry, type Ring } from "../lib/regions";
+import { isCircle, type Geometry, type Ring } from "../lib/regions";
 import { EntitiesData } from "../data/entities_data";
 import { position, type Feed } from "../data/shapes";
+import type { EditorMap, MapShape, PointDocument } from "./editors/editor";
 import { EntityLayer } from "./entity_layer";
-import { latLng, openMap, type FeedMap } from "./map_view";
-import type { DrawnRegion } from "./region_layer";
+import { boundsOf, latLng, openMap, type FeedMap } from "./map_view";
+import { RegionLayer, type DrawnRegion } from "./region_layer";
 
 type Shape = "Polygon" | "Rectangle" | "Circle";
 const SHAPES: [Shape, string, string][] = [
@@ -20,82 +21,169 @@ const SHAPES: [Shape, string, string][] = [
   ["Rectangle", "rectangle-horizontal", "Draw a rectangle"],
   ["Circle", "circle", "Draw a circle"],
 ];
-const HINTS: Record<Shape, string> = {
+const HINTS: Record<Shape | "Point", string> = {
+  Point: "Click the place on the map. Escape cancels.",
   Polygon: "Click to set corners; click the first one again to finish. Escape cancels.",
   Rectangle: "Click one corner, then the opposite one. Escape cancels.",
   Circle: "Click the centre, then the edge. Escape cancels.",
 };
 const positions = record({ t: nullable(number), entities: list(position) });
 
-export class RegionEditorView {
+export class RegionEditorView implements EditorMap {
   readonly element: HTMLElement;
   readonly feedMap: FeedMap;
+  /** Shapes with handles, points, and what is drawn stronger; the other shapes lie on a canvas below. */
   private readonly layers = L.featureGroup();
+  private readonly quiet: RegionLayer;
   private readonly note = h("div", { class: "map-note", hidden: true, role: "status" });
   private readonly buttons = new Map<Shape, HTMLButtonElement>();
   private readonly clear: HTMLButtonElement;
   private readonly isGeographic: boolean;
-  private geometry: Geometry | null = null;
+  private shapes: readonly MapShape[] = [];
+  private asked: ((geometry: Geometry | [number, number]) => void) | null = null;
+  private isPlacing = false;
 
   constructor(
     place: HTMLElement,
     private readonly feed: Feed,
-    private readonly onChange: (geometry: Geometry | null) => void,
+    /** A region was drawn that no editor has asked for, or the one on show was changed or removed. */
+    private readonly onChange: (geometry: Geometry | null) => void = () => undefined,
     extra: HTMLElement[] = [],
   ) {
     this.isGeographic = feed.crs === "geographic";
     const canvas = h("div", { class: "map-canvas" });
     for (const [shape, name, text] of SHAPES) this.buttons.set(shape, iconButton(text, name, { onClick: () => this.draw(shape) }));
-    this.clear = iconButton("Remove the region", "trash-2", { onClick: () => this.take(null) });
+    this.clear = iconButton("Remove the region", "trash-2", { onClick: () => this.editable()?.onEdited?.(null) });
     this.element = h("div", { class: "region-editor" }, canvas, h("div", { class: "map-tools" }, h("div", { class: "button-group" }, ...this.buttons.values(), this.clear), ...extra), this.note);
     place.append(this.element);
     this.feedMap = openMap(canvas, feed);
     const { map } = this.feedMap;
     map.pm.setGlobalOptions({ allowSelfIntersection: false, snappable: false, limitMarkersToCount: 60 });
+    this.quiet = new RegionLayer(this.feedMap.project, this.isGeographic).addTo(map);
     this.layers.addTo(map);
     map.on("pm:create", ({ layer }) => {
       map.removeLayer(layer);
-      this.take(read(layer, this.isGeographic));
+      const drawn = read(layer, this.isGeographic);
+      if (drawn !== null) this.take(drawn);
     });
     map.on("pm:drawend", () => this.drawing(null));
+    map.on("click", (event) => this.clicked(event.latlng));
     this.element.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") map.pm.disableDraw();
+      if (event.key !== "Escape") return;
+      map.pm.disableDraw();
+      this.placing(false);
     });
-    this.show(null);
+    this.paint();
     void this.showEntities();
   }
 
-  /** Stored regions and shapes around the one that is edited. */
+  /** Stored regions and shapes around those that are edited. */
   setContext(regions: DrawnRegion[]): void {
     this.feedMap.regions.set(regions);
   }
 
-  /** Shows a region without telling anybody; one that may not be changed here is drawn without handles. */
-  show(geometry: Geometry | null, isEditable = true, fit = false): void {
-    this.geometry = geometry;
-    this.layers.clearLayers();
-    this.clear.disabled = geometry === null;
-    if (geometry === null) return;
-    const style = { color: token("--accent"), weight: 2.5, fillOpacity: 0.14, dashArray: isEditable ? undefined : "5 5" };
-    const layer = isCircle(geometry) ? L.circle(latLng(...geometry.center), { ...style, radius: geometry.radius }) : L.polygon(toLatLngs(geometry), style);
-    layer.addTo(this.layers);
-    if (isEditable) this.makeEditable(layer);
-    const box = fit ? bounds(geometry, this.isGeographic) : null;
+  /** Shows one region without telling anybody; one that may not be changed here is drawn without handles. */
+  showRegion(geometry: Geometry | null, isEditable = true, fit = false): void {
+    const onEdited = (changed: Geometry | null): void => {
+      if (changed === null) this.showRegion(null);
+      this.onChange(changed);
+    };
+    this.show(geometry === null ? [] : [{ id: "region", geometry, label: "", active: true, ...(isEditable ? { onEdited } : {}) }], fit);
+  }
+
+  // ---- What an editor may do
+
+  show(shapes: readonly MapShape[], fit = false): void {
+    const isSame = keyOf(shapes) === keyOf(this.shapes);
+    this.shapes = shapes;
+    // Handles stay under the hand that drags them.
+    if (!isSame) this.paint();
+    const box = fit ? this.box() : null;
     if (box !== null) this.feedMap.fit(box, this.isGeographic ? 16 : 4);
   }
 
-  private makeEditable(layer: L.Polygon | L.Circle): void {
-    layer.pm.enable({ allowSelfIntersection: false, draggable: true });
-    const changed = (): void => {
-      this.geometry = read(layer, this.isGeographic, this.geometry);
-      this.onChange(this.geometry);
-    };
-    for (const name of ["pm:edit", "pm:dragend", "pm:vertexremoved"]) layer.on(name, changed);
+  ask(kind: "region" | "point", onDrawn: (geometry: Geometry | [number, number]) => void, begin = true): void {
+    this.stop();
+    this.asked = onDrawn;
+    if (kind === "point") this.placing(true);
+    else if (begin) this.draw("Polygon");
   }
 
-  private take(geometry: Geometry | null): void {
-    this.show(geometry);
-    this.onChange(geometry);
+  stop(): void {
+    this.asked = null;
+    this.placing(false);
+    this.feedMap.map.pm.disableDraw();
+  }
+
+  // ---- Shapes
+
+  private box(): [number, number, number, number] | null {
+    const asRegion = ({ geometry }: MapShape): Geometry => (isPoint(geometry) ? { center: geometry.coordinates, radius: this.isGeographic ? 200 : 1 } : geometry);
+    return boundsOf(this.shapes.map(asRegion), this.isGeographic);
+  }
+
+  private editable(): MapShape | undefined {
+    return this.shapes.find((shape) => shape.active && shape.onEdited !== undefined);
+  }
+
+  private paint(): void {
+    this.layers.clearLayers();
+    this.clear.disabled = this.editable() === undefined;
+    const accent = token("--accent");
+    const quiet: DrawnRegion[] = [];
+    for (const { id, geometry, label, active, onEdited } of this.shapes) {
+      if (isPoint(geometry)) this.point(geometry, label, active, accent);
+      else if (active) this.strong(id, geometry, label, accent, onEdited !== undefined);
+      else quiet.push({ id, name: label, geometry, colour: accent });
+    }
+    this.quiet.set(quiet);
+  }
+
+  private point({ coordinates }: PointDocument, label: string, active: boolean, accent: string): void {
+    const marker = L.circleMarker(latLng(...coordinates), { color: accent, weight: active ? 3 : 2, radius: active ? 8 : 6, fillOpacity: active ? 0.5 : 0.2 }).addTo(this.layers);
+    name(marker, label);
+  }
+
+  private strong(id: string, geometry: Geometry, label: string, accent: string, isEditable: boolean): void {
+    const style = { color: accent, weight: 2.5, fillOpacity: 0.14, dashArray: isEditable ? undefined : "5 5" };
+    const layer = isCircle(geometry) ? L.circle(latLng(...geometry.center), { ...style, radius: geometry.radius }) : L.polygon(toLatLngs(geometry), style);
+    layer.addTo(this.layers);
+    name(layer, label);
+    if (!isEditable) return;
+    layer.pm.enable({ allowSelfIntersection: false, draggable: true });
+    const changed = (): void => this.edited(id, read(layer, this.isGeographic) ?? geometry);
+    for (const event of ["pm:edit", "pm:dragend", "pm:vertexremoved"]) layer.on(event, changed);
+  }
+
+  private edited(id: string, geometry: Geometry): void {
+    const shape = this.shapes.find((one) => one.id === id);
+    this.shapes = this.shapes.map((one) => (one === shape ? { ...one, geometry } : one));
+    shape?.onEdited?.(geometry);
+  }
+
+  // ---- Drawing
+
+  private take(drawn: Geometry | [number, number]): void {
+    const { asked } = this;
+    this.asked = null;
+    if (asked !== null) {
+      asked(drawn);
+    } else if (!Array.isArray(drawn)) {
+      this.showRegion(drawn);
+      this.onChange(drawn);
+    }
+  }
+
+  private clicked(at: L.LatLng): void {
+    if (!this.isPlacing) return;
+    this.placing(false);
+    this.take([tidy(at.lng, this.isGeographic), tidy(at.lat, this.isGeographic)]);
+  }
+
+  private placing(isPlacing: boolean): void {
+    this.isPlacing = isPlacing;
+    this.element.classList.toggle("placing", isPlacing);
+    this.tell(isPlacing ? "Point" : null);
   }
 
   private draw(shape: Shape): void {
@@ -104,6 +192,7 @@ export class RegionEditorView {
       map.pm.disableDraw();
       return;
     }
+    this.placing(false);
     const accent = token("--accent");
     const style = { color: accent, weight: 2.5 };
     map.pm.enableDraw(shape, { templineStyle: style, hintlineStyle: { ...style, dashArray: "5 5" }, pathOptions: style, tooltips: false, cursorMarker: true, continueDrawing: false });
@@ -112,8 +201,12 @@ export class RegionEditorView {
 
   private drawing(shape: Shape | null): void {
     for (const [one, element] of this.buttons) element.setAttribute("aria-pressed", String(one === shape));
-    this.note.hidden = shape === null;
-    this.note.textContent = shape === null ? "" : HINTS[shape];
+    this.tell(shape);
+  }
+
+  private tell(what: Shape | "Point" | null): void {
+    this.note.hidden = what === null;
+    this.note.textContent = what === null ? "" : HINTS[what];
   }
 
   private async showEntities(): Promise<void> {
@@ -135,6 +228,20 @@ export class RegionEditorView {
   }
 }
 
+function isPoint(geometry: Geometry | PointDocument): geometry is PointDocument {
+  return "type" in geometry && geometry.type === "Point";
+}
+
+/** Equal for shapes that look the same. */
+function keyOf(shapes: readonly MapShape[]): string {
+  return JSON.stringify(shapes.map((shape) => ({ ...shape, isEditable: shape.onEdited !== undefined })));
+}
+
+/** Leaflet takes a node for a tooltip as it is: text stays text. */
+function name(layer: L.Path, label: string): void {
+  if (label !== "") layer.bindTooltip(h("span", {}, label), { permanent: true, direction: "top", className: "shape-label", offset: [0, -4] });
+}
+
 function toLatLngs(geometry: Exclude<Geometry, { center: unknown }>): L.LatLng[][] | L.LatLng[][][] {
   const ring = (points: Ring): L.LatLng[] => points.slice(0, -1).map(([x, y]) => latLng(x, y));
   return geometry.type === "Polygon" ? geometry.coordinates.map(ring) : geometry.coordinates.map((polygon) => polygon.map(ring));
@@ -145,10 +252,10 @@ function tidy(value: number, isGeographic: boolean): number {
   return Number(value.toFixed(isGeographic ? 7 : 4));
 }
 
-function read(layer: L.Layer, isGeographic: boolean, before: Geometry | null = null): Geometry | null {
+function read(layer: L.Layer, isGeographic: boolean): Geometry | null {
   const pair = (at: L.LatLng): [number, number] => [tidy(at.lng, isGeographic), tidy(at.lat, isGeographic)];
   if (layer instanceof L.Circle) return { center: pair(layer.getLatLng()), radius: Number(layer.getRadius().toFixed(2)) };
-  if (!(layer instanceof L.Polygon)) return before;
+  if (!(layer instanceof L.Polygon)) return null;
   const closed = (points: L.LatLng[]): Ring => {
     const ring = points.map(pair);
     const first = ring[0];

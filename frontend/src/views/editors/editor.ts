@@ -4,12 +4,30 @@ import type { Detection, Feed, RegionRow } from "../../data/shapes";
 import type { Fault } from "../../lib/api";
 import type { Geometry } from "../../lib/regions";
 
+export interface PointDocument {
+  type: "Point";
+  coordinates: [number, number];
+}
+
+export interface MapShape {
+  id: string;
+  geometry: Geometry | PointDocument;
+  label: string;
+  /** Drawn stronger. */
+  active: boolean;
+  /** An active region with this has handles at its corners: told after each change, with null when the reader removed it. */
+  onEdited?: (geometry: Geometry | null) => void;
+}
+
 /** The page's map as an editor may use it: show shapes, and ask the reader to draw one. */
 export interface EditorMap {
-  /** Shows these shapes (fitting the map to them once, when `fit`); `active` is drawn stronger. */
-  show(shapes: readonly { id: string; geometry: Geometry | { type: "Point"; coordinates: [number, number] }; label: string; active: boolean }[], fit?: boolean): void;
-  /** The next shape drawn (or the next click, for "point") goes to `onDrawn`; a later call takes the earlier one's place. */
-  ask(kind: "region" | "point", onDrawn: (geometry: Geometry | [number, number]) => void): void;
+  /** Shows these shapes instead of those before (fitting the map to them once, when `fit`). */
+  show(shapes: readonly MapShape[], fit?: boolean): void;
+  /**
+   * The next shape drawn (or the next click, for "point") goes to `onDrawn`; a later call takes the earlier one's place.
+   * Drawing begins at once; with `begin` false the map's tools only stand ready for it.
+   */
+  ask(kind: "region" | "point", onDrawn: (geometry: Geometry | [number, number]) => void, begin?: boolean): void;
   /** Ends what `ask` began. */
   stop(): void;
 }

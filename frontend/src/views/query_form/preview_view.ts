@@ -17,6 +17,8 @@ const preview = record({ from: otherwise(number, 0), to: otherwise(number, 0), r
 
 export interface PreviewHandlers {
   specification: () => Record<string, unknown>;
+  /** All answers, once. */
+  onAnswers: (rows: Detection[]) => void;
   /** Evidence of the hovered or chosen answer, or of all of them. */
   onShow: (rows: Detection[]) => void;
   onFaults: (error: unknown) => void;
@@ -69,6 +71,7 @@ export class PreviewView {
   private show(answer: ReturnType<typeof preview>): void {
     this.isStale = false;
     const rows = answer.answers;
+    this.handlers.onAnswers(rows);
     const summary = this.summary(answer, rows);
     if (rows.length === 0) {
       replace(this.result, summary, empty("history", "No answer in this stretch", "Nothing matched in these minutes. Look further back, or make the region or the ranges wider."));

@@ -1,0 +1,173 @@
+/** The editor of `border` and `transition`: a region or ranges of values, what counts, which events, and options. */
+
+import { h, replace } from "../../lib/dom";
+import { FIRST_POLICIES, fromSpecification, hasOptions, kindsOf, numericColumns, toSpecification, TRANSITIONS, type CrossingEntries, type FirstPolicy, type TransitionKind } from "../../data/query_form_data";
+import { columnSelect, ConditionsField } from "../query_form/conditions_field";
+import { DurationField } from "../query_form/duration_field";
+import { RangesField } from "../query_form/ranges_field";
+import { RegionChoice } from "../query_form/region_choice";
+import { more, section } from "../query_form/section";
+import type { EditorContext, FamilyEditor, OpenEditor } from "./editor";
+
+const SENTENCES: Record<TransitionKind, [string, string]> = {
+  passed: ["Passes through", "enters, and leaves again in time"],
+  stayed_in: ["Stays in", "enters, and has not left when the time is up"],
+  returned: ["Comes back", "leaves, and enters again in time"],
+  stayed_out: ["Stays out", "leaves, and has not come back when the time is up"],
+};
+const FIRST_TEXTS: Record<FirstPolicy, string> = { ignore: "does not count as entering", enter: "counts as entering" };
+
+export const open: OpenEditor = (document, context) => new CrossingEditor(document, context);
+
+class CrossingEditor implements FamilyEditor {
+  readonly element = h("div");
+  readonly stage = null;
+  private readonly entries: CrossingEntries;
+  private readonly region: RegionChoice;
+  private readonly ranges: RangesField;
+  private readonly watched = h("div", { class: "stack" });
+  private readonly regionOptions = h("div", { class: "stack" });
+
+  constructor(
+    document: Record<string, unknown>,
+    private readonly context: EditorContext,
+  ) {
+    const { feed } = context;
+    this.entries = fromSpecification(document, feed.time);
+    this.region = new RegionChoice({ context, value: this.entries.region, id: "region", pointer: "/region", onChange: (isElsewhere) => this.regionChanged(isElsewhere) });
+    this.ranges = new RangesField({ feed, entries: this.entries.ranges, onChange: (ranges) => this.set({ ranges }) });
+    replace(this.element, this.where(), this.entries.family === "transition" ? this.transitions() : null, this.conditions(), this.options());
+    this.showPlace();
+    this.showMap(true);
+  }
+
+  specification(): Record<string, unknown> {
+    return toSpecification(this.entries);
+  }
+
+  kinds(): string[] {
+    return kindsOf(this.entries);
+  }
+
+  close(): void {
+    this.context.map.stop();
+    this.context.map.show([]);
+  }
+
+  private set(change: Partial<CrossingEntries>): void {
+    Object.assign(this.entries, change);
+    this.context.onChange();
+  }
+
+  // ---- Where
+
+  private regionChanged(isElsewhere: boolean): void {
+    this.entries.region = this.region.value();
+    this.showMap(isElsewhere);
+    this.context.onChange();
+  }
+
+  private showMap(fit: boolean): void {
+    const shape = this.entries.place === "region" ? this.region.shape(true) : null;
+    this.context.map.show(shape === null ? [] : [shape], fit);
+    // A shape drawn without being asked for is the region, too: the last one counts.
+    if (this.entries.place === "region") this.region.draw(false);
+    else this.context.map.stop();
+  }
+
+  private where(): HTMLElement {
+    const places = ([["region", "In a region"], ["ranges", "Range of values"]] as const).map(([place, text]) => {
+      const element = h("button", { type: "button", "data-place": place }, text);
+      element.addEventListener("click", () => {
+        this.entries.place = place;
+        if (place === "ranges") this.ranges.begin();
+        this.showPlace();
+        this.showMap(false);
+        this.context.onChange();
+      });
+      return element;
+    });
+    return section("Where?", h("div", { class: "segmented", role: "group", "aria-label": "What is watched" }, ...places), this.watched);
+  }
+
+  private showPlace(): void {
+    const { place } = this.entries;
+    for (const element of this.element.querySelectorAll("[data-place]")) element.setAttribute("aria-pressed", String(element.getAttribute("data-place") === place));
+    replace(this.watched, place === "region" ? this.region.element : this.ranges.element);
+    this.regionOptions.hidden = place !== "region";
+  }
+
+  // ---- What counts, which events
+
+  private transitions(): HTMLElement {
+    const choice = (kind: TransitionKind): HTMLElement => {
+      const box = h("input", { type: "checkbox", id: `type-${kind}`, checked: this.entries.types.includes(kind) });
+      box.addEventListener("change", () => this.set({ types: TRANSITIONS.filter((one) => (one === kind ? box.checked : this.entries.types.includes(one))) }));
+      return h("label", { class: "choice" }, box, h("span", { class: "choice-text" }, h("strong", {}, SENTENCES[kind][0]), h("span", { class: "hint" }, SENTENCES[kind][1])));
+    };
+    const within = new DurationField({ id: "within", label: "The time it has", time: this.context.feed.time, value: this.entries.within, pointer: "/within", onChange: () => this.set({ within: within.value() }) });
+    return section("What counts?", h("div", { class: "choices", "data-pointer": "/types", role: "group", "aria-label": "Kinds of answers" }, ...TRANSITIONS.map(choice)), within.element);
+  }
+
+  private conditions(): HTMLElement {
+    const where = new ConditionsField({ feed: this.context.feed, value: this.entries.where, pointer: "/where", id: "where", onChange: () => this.set({ where: where.value() }) });
+    return section("Which events?", where.element);
+  }
+
+  // ---- Options
+
+  private options(): HTMLElement {
+    const { entries } = this;
+    replace(this.regionOptions, entries.family === "border" ? this.segments() : null, this.hysteresis(), this.accuracy());
+    return h("section", { class: "form-section" }, more("More: jitter, accuracy, first report", hasOptions(entries), this.regionOptions, this.first(), this.dwell(), this.during()));
+  }
+
+  private segments(): HTMLElement {
+    const box = h("input", { type: "checkbox", id: "segments", checked: this.entries.segments, onChange: () => this.set({ segments: box.checked }) });
+    return h("label", { class: "check", "data-pointer": "/segments" }, box, h("span", {}, "Also count a straight move that only touches or crosses the region between two positions"));
+  }
+
+  private hysteresis(): HTMLElement {
+    const unit = this.context.feed.crs === "geographic" ? "metres" : "units of the plan";
+    const input = h("input", { class: "input num", id: "hysteresis", inputmode: "decimal", placeholder: "off", value: this.entries.hysteresis, autocomplete: "off" });
+    input.addEventListener("input", () => this.set({ hysteresis: input.value }));
+    return field("/hysteresis", "hysteresis", "Buffer against jitter", h("div", { class: "within" }, input, h("span", { class: "unit" }, unit)), "Having entered, it has left only when it is farther than this from the region.");
+  }
+
+  private accuracy(): HTMLElement {
+    const numeric = numericColumns(this.context.feed).filter((name) => name !== "x" && name !== "y");
+    const select = columnSelect("accuracy", ["", ...numeric], this.entries.accuracy, (accuracy) => this.set({ accuracy }));
+    select.options[0]!.textContent = "not used";
+    return field("/accuracy", "accuracy", "Accuracy of a position", select, "A column in metres: never enter a region smaller than that, never leave while the circle of doubt overlaps it.");
+  }
+
+  private first(): HTMLElement {
+    const buttons = FIRST_POLICIES.map((policy) => {
+      const element = h("button", { type: "button", "aria-pressed": String(policy === this.entries.first) }, FIRST_TEXTS[policy]);
+      element.addEventListener("click", () => {
+        for (const other of buttons) other.setAttribute("aria-pressed", String(other === element));
+        this.set({ first: policy });
+      });
+      return element;
+    });
+    return h("div", { class: "field", "data-pointer": "/first" }, h("span", { class: "label" }, "First report already inside"), h("div", { class: "segmented", role: "group", "aria-label": "First report already inside" }, ...buttons), h("span", { class: "hint" }, "Whatever stood inside before the feed knew of it."));
+  }
+
+  private dwell(): HTMLElement {
+    const dwell = new DurationField({
+      id: "dwell", label: "Least stay", time: this.context.feed.time, value: this.entries.dwell, pointer: "/dwell", placeholder: "off",
+      hint: "It has entered or left only when it has stayed on that side for so long.", onChange: () => this.set({ dwell: dwell.value() }),
+    });
+    return dwell.element;
+  }
+
+  private during(): HTMLElement {
+    const texts = { none: "Inside is inside, whatever else the report says.", some: "Inside means: in there, and its report meets all of these." };
+    const conditions = new ConditionsField({ feed: this.context.feed, value: this.entries.while, pointer: "/while", id: "while", texts, onChange: () => this.set({ while: conditions.value() }) });
+    return h("div", { class: "field" }, h("span", { class: "label" }, "Inside only while"), conditions.element);
+  }
+}
+
+function field(pointer: string, id: string, label: string, control: HTMLElement, hint: string): HTMLElement {
+  return h("div", { class: "field", "data-pointer": pointer }, h("label", { for: id }, label), control, h("span", { class: "hint" }, hint));
+}

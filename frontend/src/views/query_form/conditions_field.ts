@@ -1,0 +1,87 @@
+/** Rows of conditions `[column, operator, constant]`: which events count. */
+
+import { button, h, iconButton, replace } from "../../lib/dom";
+import { columnsOf, fromConditions, OPERATORS, toConditions, type ConditionEntry } from "../../data/query_form_data";
+import type { Feed } from "../../data/shapes";
+
+export interface ConditionsOptions {
+  feed: Feed;
+  /** As the specification has them; anything else begins empty. */
+  value: unknown;
+  /** JSON pointer of the list; rows carry `${pointer}/0` and so on. */
+  pointer: string;
+  /** Prefix of the ids of inputs: different on one page. */
+  id: string;
+  /** What stands there without conditions, and above some. */
+  texts?: { none: string; some: string };
+  onChange: () => void;
+}
+
+const TEXTS = { none: "Every event counts.", some: "Only events count that meet all of these." };
+const SIGNS: Record<string, string> = { "!=": "≠", "<=": "≤", ">=": "≥", in: "is one of" };
+
+export class ConditionsField {
+  readonly element: HTMLElement;
+  private entries: ConditionEntry[];
+
+  constructor(private readonly options: ConditionsOptions) {
+    this.entries = fromConditions(options.value);
+    this.element = h("div", { class: "stack", "data-pointer": options.pointer });
+    this.render();
+  }
+
+  /** As the specification wants them; an empty list means every event. */
+  value(): unknown[] {
+    return toConditions(this.entries, this.options.feed);
+  }
+
+  private set(entries: ConditionEntry[]): void {
+    this.entries = entries;
+    this.render();
+    this.options.onChange();
+  }
+
+  private change(entry: ConditionEntry, part: Partial<ConditionEntry>): void {
+    Object.assign(entry, part);
+    this.options.onChange();
+  }
+
+  private render(): void {
+    const { none, some } = this.options.texts ?? TEXTS;
+    const first = Object.keys(this.options.feed.columns)[0] ?? "entity";
+    const add = button("Add a condition", { icon: "plus", kind: "button-sm", onClick: () => this.set([...this.entries, { column: first, operator: "=", value: "" }]) });
+    replace(this.element, h("p", { class: "small muted" }, this.entries.length === 0 ? none : some), ...this.entries.map((entry, i) => this.row(entry, i)), h("div", {}, add));
+  }
+
+  private row(entry: ConditionEntry, i: number): HTMLElement {
+    const { id, pointer, feed } = this.options;
+    const columns = Object.keys(columnsOf(feed)).concat("event", "entity");
+    const value = h("input", { class: "input num", id: `${id}-value-${i}`, placeholder: placeholder(entry.operator), value: entry.value, "aria-label": "Value", autocomplete: "off" });
+    value.addEventListener("input", () => this.change(entry, { value: value.value }));
+    const operator = h("select", { class: "select", id: `${id}-operator-${i}`, "aria-label": "Comparison" }, ...OPERATORS.map((one) => h("option", { value: one, selected: one === entry.operator }, SIGNS[one] ?? one)));
+    operator.addEventListener("change", () => {
+      value.placeholder = placeholder(operator.value);
+      this.change(entry, { operator: operator.value });
+    });
+    return h(
+      "div",
+      { class: "entry-row where-row", "data-pointer": `${pointer}/${i}` },
+      columnSelect(`${id}-column-${i}`, columns, entry.column, (column) => this.change(entry, { column })),
+      operator,
+      value,
+      iconButton("Remove this condition", "trash-2", { kind: "button-quiet button-sm", onClick: () => this.set(this.entries.filter((one) => one !== entry)) }),
+    );
+  }
+}
+
+function placeholder(operator: string): string {
+  return operator === "in" ? "a, b, c" : "value";
+}
+
+/** A choice of columns; one the feed no longer has stays on the list, so that the server can name it. */
+export function columnSelect(id: string, names: readonly string[], value: string, onChange: (name: string) => void): HTMLSelectElement {
+  const known = names.includes(value) || value === "" ? names : [...names, value];
+  const select = h("select", { class: "select", id, "aria-label": "Column" }, ...known.map((name) => h("option", { value: name, selected: name === value }, name)));
+  select.addEventListener("change", () => onChange(select.value));
+  return select;
+}

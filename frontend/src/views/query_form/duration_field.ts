@@ -1,0 +1,48 @@
+/** A length of time: an amount and a unit, as the specification writes it ("PT3M", or a number on a feed of ticks). */
+
+import { h } from "../../lib/dom";
+import type { TimeUnit } from "../../lib/time";
+import { fromDuration, SPAN_UNITS, toDuration, type SpanUnit } from "../../data/query_form_data";
+
+const NAMES: Record<SpanUnit, string> = { s: "seconds", min: "minutes", h: "hours", d: "days", ticks: "ticks" };
+
+export interface DurationOptions {
+  /** Of the amount's input; the unit's is `${id}-unit`. */
+  id: string;
+  label: string;
+  time: TimeUnit;
+  /** As the specification has it; undefined or null begins empty. */
+  value: unknown;
+  pointer?: string;
+  /** One line below the field. */
+  hint?: string;
+  placeholder?: string;
+  onChange: () => void;
+}
+
+export class DurationField {
+  readonly element: HTMLElement;
+  private amount: string;
+  private unit: SpanUnit;
+
+  constructor({ id, label, time, value, pointer, hint, placeholder = "", onChange }: DurationOptions) {
+    ({ amount: this.amount, unit: this.unit } = fromDuration(value, time));
+    const units: SpanUnit[] = time === "ms" ? (Object.keys(SPAN_UNITS) as SpanUnit[]) : ["ticks"];
+    const unit = h("select", { class: "select", id: `${id}-unit`, "aria-label": `Unit: ${label}` }, ...units.map((one) => h("option", { value: one, selected: one === this.unit }, NAMES[one])));
+    const amount = h("input", { class: "input num", id, inputmode: "decimal", value: this.amount, placeholder, autocomplete: "off" });
+    unit.addEventListener("change", () => {
+      this.unit = unit.value as SpanUnit;
+      onChange();
+    });
+    amount.addEventListener("input", () => {
+      this.amount = amount.value;
+      onChange();
+    });
+    this.element = h("div", { class: "field", ...(pointer === undefined ? {} : { "data-pointer": pointer }) }, h("label", { for: id }, label), h("div", { class: "within" }, amount, unit), hint === undefined ? null : h("span", { class: "hint" }, hint));
+  }
+
+  /** Null while nothing is typed; what is no number goes as it was typed, for the server to refuse. */
+  value(): string | number | null {
+    return this.amount.trim() === "" ? null : (toDuration(this.amount, this.unit) ?? this.amount.trim());
+  }
+}

@@ -1,0 +1,157 @@
+/** One region: a stored one by name, drawn on the map, brought in a file, or typed as numbers. */
+
+import { ApiError, faultList, post } from "../../lib/api";
+import { button, h, icon, iconButton, replace } from "../../lib/dom";
+import { list, number, otherwise, record, string } from "../../lib/parse";
+import { asGeometry, describe, isReference, type Geometry, type Reference } from "../../lib/regions";
+import { CoordinateTableView } from "../coordinate_table_view";
+import { openDialog } from "../dialog_view";
+import type { EditorContext, MapShape } from "../editors/editor";
+import { fileButton } from "../region_editor_view";
+import { fail, toast } from "../shell_view";
+
+export const REGION_FILES = ".geojson,.json,.kml,.gpx,.gpkg,.csv";
+const SHOWN = 200;
+const imported = record({
+  created: list(record({ name: otherwise(string, "region"), geometry: (value: unknown) => asGeometry(value) })),
+  refused: otherwise(list(record({ row: otherwise(number, 0), faults: faultList })), []),
+});
+
+export interface RegionChoiceOptions {
+  context: EditorContext;
+  /** As the specification has it: a geometry, a circle, `{"region": name}`; anything else begins empty. */
+  value: unknown;
+  /** Prefix of the ids of its fields, and the id of its shape on the map: different on one page. */
+  id: string;
+  pointer: string;
+  /** The region was changed, here or on the map; `isElsewhere`: the map should go and show it. */
+  onChange: (isElsewhere: boolean) => void;
+}
+
+export class RegionChoice {
+  readonly element: HTMLElement;
+  private geometry: Geometry | null = null;
+  private reference: string | null = null;
+  private readonly state = h("div", { role: "status" });
+  private readonly input: HTMLInputElement;
+  private readonly table: CoordinateTableView;
+  private readonly details: HTMLDetailsElement;
+
+  constructor(private readonly options: RegionChoiceOptions) {
+    const { context, id, pointer, value } = options;
+    const isGeographic = context.feed.crs === "geographic";
+    if (isReference(value)) this.reference = value.region;
+    else this.geometry = asGeometry(value);
+    this.table = new CoordinateTableView(isGeographic ? ["Longitude", "Latitude"] : ["x", "y"], isGeographic ? "metres" : "units of the plan", (geometry) => this.take(geometry));
+    this.details = h("details", { class: "coordinates" }, h("summary", {}, "Corners as numbers"), this.table.element);
+    this.input = h("input", { class: "input", id: `${id}-stored`, list: `${id}-names`, placeholder: context.regions.length === 0 ? "No stored regions yet" : `Stored region (${context.regions.length})`, "aria-label": "Stored region", autocomplete: "off" });
+    this.input.addEventListener("input", () => this.named(this.input.value));
+    this.input.addEventListener("focus", () => this.fillNames());
+    this.element = h(
+      "div",
+      { class: "stack region-choice", "data-pointer": pointer },
+      this.state,
+      h("div", { class: "row" }, h("div", { class: "grow" }, this.input, this.names), button("Draw", { icon: "pentagon", onClick: () => this.draw() }), fileButton("Import", REGION_FILES, (file) => void this.import(file))),
+      this.details,
+    );
+    this.names.id = `${id}-names`;
+    this.show();
+  }
+
+  /** As the specification wants it; null while there is none. */
+  value(): Geometry | Reference | null {
+    return this.reference !== null ? { region: this.reference } : this.geometry;
+  }
+
+  /** For `EditorMap.show`; a drawn region that is active has handles. */
+  shape(active: boolean, label = ""): MapShape | null {
+    const { id, context } = this.options;
+    const geometry = this.reference === null ? this.geometry : (context.regions.find((row) => row.name === this.reference)?.geometry ?? null);
+    if (geometry === null) return null;
+    const onEdited = (changed: Geometry | null): void => this.take(changed);
+    return { id, geometry, label: label === "" && this.reference !== null ? this.reference : label, active, ...(active && this.reference === null ? { onEdited } : {}) };
+  }
+
+  /** The next shape drawn on the map becomes the region; `begin` false only readies the map's tools. */
+  draw(begin = true): void {
+    this.options.context.map.ask(
+      "region",
+      (drawn) => {
+        if (Array.isArray(drawn)) return;
+        this.take(drawn);
+      },
+      begin,
+    );
+  }
+
+  private readonly names = h("datalist", {});
+
+  /** Thousands of names are put into the page when they are first needed. */
+  private fillNames(): void {
+    const { regions } = this.options.context;
+    if (this.names.childElementCount === 0) this.names.append(...regions.map((row) => h("option", { value: row.name })));
+  }
+
+  private named(name: string): void {
+    const isKnown = this.options.context.regions.some((row) => row.name === name);
+    if (!isKnown && (name !== "" || this.reference === null)) return;
+    this.reference = isKnown ? name : null;
+    if (isKnown) this.geometry = null;
+    this.show();
+    this.options.onChange(isKnown);
+  }
+
+  private take(geometry: Geometry | null, isElsewhere = false): void {
+    this.reference = null;
+    this.geometry = geometry;
+    this.show();
+    this.options.onChange(isElsewhere);
+  }
+
+  private show(): void {
+    if (document.activeElement !== this.input) this.input.value = this.reference ?? "";
+    this.table.show(this.reference === null ? this.geometry : null);
+    this.details.hidden = this.reference !== null;
+    replace(this.state, this.line());
+  }
+
+  private line(): HTMLElement {
+    if (this.reference !== null) return h("p", { class: "row small" }, icon("link"), h("span", { class: "grow" }, "Uses the stored region ", h("strong", {}, this.reference), ". Changing it there changes it here."), this.remover());
+    if (this.geometry !== null) return h("p", { class: "row small" }, icon("check"), h("span", { class: "grow" }, describe(this.geometry, this.options.context.feed.crs === "geographic")), this.remover());
+    return h("p", { class: "row small muted" }, icon("pencil"), h("span", {}, "Draw it on the map, choose a stored one, or bring a file."));
+  }
+
+  private remover(): HTMLElement {
+    return iconButton("Take another region", "x", { kind: "button-quiet button-sm", onClick: () => this.take(null) });
+  }
+
+  private async import(file: File): Promise<void> {
+    const form = new FormData();
+    form.append("file", file);
+    form.append("feed", this.options.context.feed.name);
+    form.append("dry_run", "true");
+    try {
+      this.choose(await post("regions/import", form, imported));
+    } catch (error) {
+      if (error instanceof ApiError && error.faults.length > 0) toast(error.faults[0]!.message, "critical");
+      else fail(error);
+    }
+  }
+
+  private choose(answer: ReturnType<typeof imported>): void {
+    const found = answer.created.filter((row) => row.geometry !== null);
+    if (found.length === 0) toast(answer.refused[0]?.faults[0]?.message ?? "There is no region in this file.", "critical");
+    else if (found.length === 1) this.take(found[0]!.geometry, true);
+    else this.ask(found);
+  }
+
+  private ask(found: { name: string; geometry: Geometry | null }[]): void {
+    const pick = (geometry: Geometry | null): void => {
+      dialog.close();
+      this.take(geometry, true);
+    };
+    const rows = found.slice(0, SHOWN).map((row) => button(row.name, { onClick: () => pick(row.geometry) }));
+    const rest = found.length > SHOWN ? h("p", { class: "small muted" }, `The first ${SHOWN} of ${found.length}.`) : null;
+    const dialog = openDialog("Which region?", ...rows, rest);
+  }
+}

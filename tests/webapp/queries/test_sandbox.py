@@ -1,0 +1,193 @@
+"""Trying a rule program: every fluent with the rule of each edge, in a process that can be killed; and templates over the API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from webapp.queries import sandbox as sandboxes
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+
+PROGRAM = """\
+initiatedAt(slow(V)=true, T) :- happensAt(position(V, Speed), T), Speed < 1.
+terminatedAt(slow(V)=true, T) :- happensAt(position(V, Speed), T), Speed >= 1.
+
+spatial(within(V)=true, inside(position, square, 60000)).
+
+holdsFor(parked(V)=true, I) :-
+    holdsFor(slow(V)=true, Is),
+    holdsFor(within(V)=true, Iw),
+    intersect_all([Is, Iw], I).
+"""
+CALCULUS = {
+    "family": "calculus",
+    "version": 1,
+    "program": PROGRAM,
+    "inputs": {"position": {"args": ["entity", "speed"]}},
+    "outputs": ["parked"],
+    "window": "PT10M",
+    "step": "PT1S",
+}
+
+
+def reports(entity: str, *points: tuple[int, float, float]) -> list[dict[str, Any]]:
+    return [{"entity": entity, "t": t, "x": x, "y": 5.0, "speed": speed} for t, x, speed in points]
+
+
+PARKING = reports("a", (1000, -5, 9), (2000, 5, 0), (3000, 5, 0), (4000, 5, 9), (5000, 50, 9))
+
+
+def ask(client: APIClient, **more: Any) -> Any:
+    return client.post("/api/v1/queries/sandbox", {"feed": "yard", "specification": CALCULUS, **more})
+
+
+@pytest.mark.usefixtures("region")
+def test_every_fluent_comes_with_the_rules_of_its_edges(
+    people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient]
+) -> None:
+    received(feed, PARKING)
+    answer = ask(client_of(people.viewer))
+    assert answer.status_code == 200, answer.content
+    found = answer.json()
+    lanes = {(lane["fluent"], *lane["args"], lane["value"]): lane for lane in found["lanes"]}
+    assert {key: lane["is_output"] for key, lane in lanes.items()} == {
+        ("within", "a", "true"): False,
+        ("slow", "a", "true"): False,
+        ("parked", "a", "true"): True,
+    }
+    assert [(one["start"], one["end"]) for one in lanes["parked", "a", "true"]["intervals"]] == [(2001, 4001)]
+    slow = lanes["slow", "a", "true"]["intervals"][0]
+    assert (slow["start"], slow["end"]) == (2001, 4001)
+    assert found["rules"][slow["began"]["rule"]]["line"] == 1 and found["rules"][slow["ended"]["rule"]]["line"] == 2
+    assert slow["began"]["because"] == ["happensAt(position(a, 0), 2000)"]
+    parked = lanes["parked", "a", "true"]["intervals"][0]["began"]
+    assert found["rules"][parked["rule"]]["text"].startswith("holdsFor(parked(V)=true, I) :-")
+    assert lanes["within", "a", "true"]["intervals"][0]["began"] is None
+    assert (found["to"], found["rows"], found["entities"]) == (5000, 5, None)
+
+
+@pytest.mark.usefixtures("region")
+def test_only_the_span_and_the_entities_asked_for_are_told(
+    people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient]
+) -> None:
+    late = [{**row, "t": row["t"] + 600_000} for row in [*PARKING, *reports("b", (1500, 5, 0), (4500, 5, 9))]]
+    received(feed, [*PARKING, *sorted(late, key=lambda row: row["t"])])
+    found = ask(client_of(people.owner), minutes=1, entities=["b"]).json()
+    assert {tuple(lane["args"]) for lane in found["lanes"]} == {("b",)}
+    assert min(one["start"] for lane in found["lanes"] for one in lane["intervals"]) == 601_500
+    assert found["entities"] == ["b"]
+
+
+@pytest.mark.usefixtures("region")
+def test_of_too_many_intervals_those_of_the_entities_with_answers_are_told(
+    people: SimpleNamespace, feed: Any, received: Callable[..., None], monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    from webapp.feeds.selectors import regions_of_feed
+    from webapp.queries.references import frozen
+
+    outside = [reports(f"c{n}", *((1000 + 10 * m, 50, m % 2 * 2) for m in range(9))) for n in range(9)]
+    received(feed, sorted([*PARKING, *(row for rows in outside for row in rows)], key=lambda row: row["t"]))
+    monkeypatch.setattr(sandboxes, "INTERVALS", 12)
+    monkeypatch.setattr(sandboxes, "FEW", (5, 1))
+    request = {
+        "log_root": str(settings.EVENT_LOG_ROOT),
+        "feed": feed.engine_feed().to_json(),
+        "specification": frozen(CALCULUS, regions_of_feed(feed, user=people.owner)),
+        "span": 60_000,
+        "entities": [],
+    }
+    found = sandboxes.run(request)
+    assert found["entities"] == ["a"] and {tuple(lane["args"]) for lane in found["lanes"]} == {("a",)}
+    monkeypatch.setattr(sandboxes, "INTERVALS", 1)
+    with pytest.raises(SystemExit) as ended:
+        sandboxes.run(request)
+    assert ended.value.code in sandboxes.FAILURES
+
+
+@pytest.mark.usefixtures("region")
+def test_an_empty_log_has_no_lanes(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    assert ask(client_of(people.owner)).json()["lanes"] == []
+
+
+def test_faults_are_told_before_anything_runs(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.owner)
+    answer = ask(client)
+    # There is no region `square` yet: the fault has its place in the program.
+    assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/program"
+    assert answer.json()["faults"][0]["message"].startswith("line 4, column ")
+    other = ask(client, specification={"family": "border", "ranges": {"speed": [0, 1]}})
+    assert other.status_code == 400 and other.json()["faults"][0]["pointer"] == "/family"
+    assert ask(client_of(people.stranger)).status_code == 400
+
+
+@pytest.mark.usefixtures("region")
+def test_a_program_that_takes_too_long_is_ended_and_says_so(
+    people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandboxes, "SECONDS", 0.05)
+    answer = ask(client_of(people.owner))
+    assert answer.status_code == 503 and "shorter stretch" in answer.json()["faults"][0]["message"]
+
+
+@pytest.mark.usefixtures("region")
+def test_a_template_is_chosen_filled_and_registered(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+    from webapp.queries.models import Query, QueryVersion
+
+    client = client_of(people.owner)
+    templates = {one["name"]: one for one in client.get("/api/v1/queries/gallery", {"feed": "yard"}).json()["templates"]}
+    parameters = {one["name"]: one for one in templates["stopped_inside"]["parameters"]}
+    assert parameters["area"]["value"] == {"region": "square"} and parameters["speed_column"]["options"] == ["speed"]
+    assert templates["suspicious_delay"]["unsuited"] == "It is for places on the Earth."
+    values = {name: one["value"] for name, one in parameters.items()} | {"speed": 2, "span": "PT30S"}
+    body = {"feed": "yard", "template": "stopped_inside", "values": values}
+    specification = client.post("/api/v1/queries/gallery", body).json()["specification"]
+    checked = client.post("/api/v1/queries/check", {"feed": "yard", "specification": specification}).json()
+    assert checked["faults"] == [] and checked["kinds"] == ["stoppedInside"]
+    made = client.post("/api/v1/queries/", {"feed": "yard", "name": "stops", "specification": specification, "alert_kinds": ["stoppedInside"]})
+    assert made.status_code == 201, made.content
+    query = Query.objects.get(name="stops")
+    # What the job compiles has the region's own document; the query follows the region when it changes.
+    assert QueryVersion.objects.get(query=query).specification["areas"]["area"]["type"] == "Polygon"
+    assert [region.name for region in query.regions.all()] == ["square"]
+    edited = {**specification, "program": specification["program"].replace("Speed < 2", "Speed < 3")}
+    changed = client.patch(f"/api/v1/queries/{query.pk}/", {"specification": edited})
+    assert changed.status_code == 200 and changed.json()["version"] == 2
+    refused = client.patch(
+        f"/api/v1/queries/{query.pk}/", {"specification": {**edited, "program": "holdsFor(a(X)=true, I) :- holdsFor(b(X)=true, I)."}}
+    )
+    assert refused.status_code == 400 and refused.json()["faults"][0]["pointer"] == "/specification/program"
+
+
+@pytest.mark.usefixtures("region")
+def test_a_region_that_only_the_text_names_is_the_querys_too(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+    from webapp.feeds.models import Region
+    from webapp.queries.models import Query, QueryVersion
+
+    client = client_of(people.owner)
+    made = client.post("/api/v1/queries/", {"feed": "yard", "name": "parked", "specification": CALCULUS})
+    assert made.status_code == 201, made.content
+    query = Query.objects.get(name="parked")
+    assert [region.name for region in query.regions.all()] == ["square"]
+    assert QueryVersion.objects.get(query=query).specification["areas"]["square"]["type"] == "Polygon"
+    region = Region.objects.get(name="square")
+    assert client.patch(f"/api/v1/regions/{region.pk}/", {"name": "plaza"}).status_code == 200
+    query.refresh_from_db()
+    # The text goes on calling it by its old name.
+    assert query.specification["areas"] == {"square": {"region": "plaza"}} and query.specification["program"] == PROGRAM
+
+
+def test_templates_are_for_those_who_see_the_feed(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+    for user, status in ((people.owner, 200), (people.viewer, 200), (people.stranger, 400)):
+        assert client_of(user).get("/api/v1/queries/gallery", {"feed": "yard"}).status_code == status
+        body = {"feed": "yard", "template": "silent", "values": {"span": "PT1M"}}
+        assert client_of(user).post("/api/v1/queries/gallery", body).status_code == status
+
+
+def test_values_that_do_not_fit_are_told_by_name(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+    answer = client_of(people.owner).post("/api/v1/queries/gallery", {"feed": "yard", "template": "silent", "values": {"span": "long"}})
+    assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/values/span"

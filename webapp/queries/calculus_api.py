@@ -1,0 +1,92 @@
+"""What the rule editor asks beside `queries/check`: the gallery of templates, and a program tried on a stretch of history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from engine.model.faults import Fault, Refused
+from webapp.accounts.authentication import person
+from webapp.feeds.models import Region
+from webapp.feeds.region_api import FeedNameField
+from webapp.feeds.selectors import regions_of_feed
+from webapp.queries.api import MINUTE, SpecificationSerializer, Unavailable, read
+from webapp.queries.gallery import fill, gallery
+from webapp.queries.preview import PreviewFailed
+from webapp.queries.references import frozen
+from webapp.queries.sandbox import sandbox
+from webapp.queries.selectors import specification_faults
+
+
+class OfFeedSerializer(serializers.Serializer[Any]):
+    """A feed that the asker may see."""
+
+    feed = FeedNameField()
+
+
+class FilledSerializer(OfFeedSerializer):
+    """A template and values for its parameters."""
+
+    template = serializers.CharField(max_length=100)
+    values = serializers.DictField(required=False, default=dict)
+
+
+class SandboxSerializer(SpecificationSerializer):
+    """A program, over how much of the log, and for whom."""
+
+    minutes = serializers.FloatField(min_value=0.1, max_value=24 * 60, default=10)
+    entities = serializers.ListField(child=serializers.CharField(max_length=200), required=False, default=list, max_length=200)
+
+
+class GalleryView(APIView):
+    """Rule programs to begin with, their parameters in words."""
+
+    throttle_action = "check"
+
+    @extend_schema(summary="The templates, with values that suit the feed", parameters=[OpenApiParameter("feed", str)], responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request) -> Response:
+        serializer = OfFeedSerializer(data=request.query_params, context={"request": request})
+        serializer.is_valid(raise_exception=True)
+        feed = serializer.validated_data["feed"]
+        tags = dict(Region.objects.visible_to(person(request)).filter(feed=feed).order_by("name").values_list("name", "tags"))
+        return Response({"templates": gallery(feed.engine_feed(), tags)})
+
+    @extend_schema(summary="The specification that a template means with these values", request=FilledSerializer, responses=OpenApiTypes.OBJECT)
+    def post(self, request: Request) -> Response:
+        serializer = FilledSerializer(data=request.data, context={"request": request})
+        serializer.is_valid(raise_exception=True)
+        given = serializer.validated_data
+        return Response({"specification": fill(given["template"], given["values"], given["feed"].engine_feed())})
+
+
+class SandboxView(APIView):
+    """A rule program over the last minutes: every fluent, inner ones too, with the rule that made each edge; nothing is stored."""
+
+    throttle_action = "preview"
+
+    @extend_schema(request=SandboxSerializer, responses=OpenApiTypes.OBJECT)
+    def post(self, request: Request) -> Response:
+        feed, specification, given = read(SandboxSerializer(data=request.data, context={"request": request}))
+        faults = specification_faults(feed=feed, specification=specification, user=person(request))
+        if not faults and specification["family"] != "calculus":
+            faults = [Fault("/family", "Only rule programs have inner fluents to show: the family calculus.")]
+        if faults:
+            raise Refused(faults)
+        try:
+            answer = sandbox(
+                log_root=str(settings.EVENT_LOG_ROOT),
+                feed=feed.engine_feed().to_json(),
+                specification=frozen(specification, regions_of_feed(feed, user=person(request))),
+                span=int(given["minutes"] * MINUTE[feed.time]),
+                entities=given["entities"],
+            )
+        except PreviewFailed as error:
+            raise Unavailable(str(error)) from error
+        return Response(answer)

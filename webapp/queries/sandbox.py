@@ -1,0 +1,155 @@
+"""A rule program tried on the newest stretch of a feed's history, in a process of its own that can be killed.
+
+Run as a program (`python -m webapp.queries.sandbox`) it reads one JSON request on standard input and writes one JSON answer, within the limits of
+a preview; it loads neither Django nor a database.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from webapp.queries.preview import MEMORY_BYTES, ROWS, SECONDS, PreviewFailed
+
+INTERVALS = 8_000
+"""Told at most, over all lanes; of a stretch that holds more, those of a few entities are."""
+FEW = (60, 20, 6)
+"""So many entities are tried, one number after the other, when all of them have too many intervals."""
+REASONS = 8
+"""Sentences told for one edge."""
+TOO_LONG, TOO_MUCH = 3, 4
+"""Exit statuses of the program: more rows, or more intervals, than it may take."""
+FAILURES = {
+    TOO_LONG: f"The stretch holds more than {ROWS:,} events: choose a shorter one.",
+    TOO_MUCH: "Even a few entities have too many intervals: choose a shorter stretch, or name the entities to look at.",
+}
+
+
+def sandbox(*, log_root: str, feed: dict[str, Any], specification: Any, span: int, entities: Sequence[str] = ()) -> dict[str, Any]:
+    """Every fluent and event of a checked, frozen rule program over the last `span` (in the feed's unit) of the log, with the rules of its edges.
+
+    `entities`: only what speaks of one of them; empty for all. Raises PreviewFailed. The shape is that of `POST queries/sandbox` in docs/api.md.
+    """
+    request = json.dumps({"log_root": log_root, "feed": feed, "specification": specification, "span": span, "entities": list(entities)})
+    started = time.monotonic()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "webapp.queries.sandbox"], input=request.encode(), capture_output=True, timeout=SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise PreviewFailed(f"The rules took more than {SECONDS:g} seconds: choose a shorter stretch.") from error
+    if done.returncode != 0:
+        raise PreviewFailed(FAILURES.get(done.returncode, "The rules needed too much memory or broke off: choose a shorter stretch."))
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return {**answer, "seconds": round(time.monotonic() - started, 2)}
+
+
+def run(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The program's work. Raises SystemExit with one of the statuses of FAILURES."""
+    from engine.model.feed import Feed
+    from engine.sources.eventlog import EventLog
+
+    feed, specification = Feed.from_json(request["feed"]), request["specification"]
+    log = EventLog(request["log_root"], feed.name)
+    newest = log.end[1]
+    if newest is None:
+        return {"from": None, "to": None, "rows": 0, "entities": None, "rules": [], "lanes": []}
+    first = newest - int(request["span"])
+    table = _accepted(log, feed, first, newest)
+    lanes, chosen = _lanes(specification, feed, table, first, newest, request["entities"])
+    return {"from": first, "to": newest, "rows": table.num_rows, "entities": chosen, **_told(lanes)}
+
+
+def _accepted(log: Any, feed: Any, from_t: int, to_t: int) -> Any:
+    """The rows with from_t <= t <= to_t that a job would take: neither late nor repeated."""
+    import pyarrow as pa
+
+    from engine.model.events import stamped_schema
+    from engine.runtime.gate import Gate
+
+    table = log.tail(from_t, to_t + 1)
+    if table.num_rows > ROWS:
+        raise SystemExit(TOO_LONG)
+    columns = [table.column(f.name).cast(f.type) if f.name in table.column_names else pa.nulls(len(table), f.type) for f in stamped_schema(feed)]
+    return pa.Table.from_batches([Gate(feed).take(pa.table(columns, schema=stamped_schema(feed)), to_t + 1).ready])
+
+
+def _lanes(
+    specification: Any, feed: Any, table: Any, from_t: int, to_t: int, entities: Sequence[str]
+) -> tuple[list[dict[str, Any]], list[str] | None]:
+    """The lanes and the entities they are restricted to; null for all."""
+    from engine.event_calculus.conditions import LimitExceeded
+    from engine.event_calculus.sandbox import run_sandbox
+
+    def tried(wanted: Sequence[str] | None) -> list[dict[str, Any]]:
+        return run_sandbox(specification["program"], specification, feed, table, from_t, to_t, entities=wanted, limit=INTERVALS)
+
+    try:
+        return tried(entities or None), list(entities) or None
+    except LimitExceeded:
+        if entities:
+            raise SystemExit(TOO_MUCH) from None
+    ranked = _ranked(specification, feed, table, to_t - from_t + 1, to_t)
+    for number in FEW:
+        try:
+            return tried(ranked[:number]), ranked[:number]
+        except LimitExceeded:
+            continue
+    raise SystemExit(TOO_MUCH)
+
+
+def _ranked(specification: Any, feed: Any, table: Any, span: int, to_t: int) -> list[str]:
+    """The entities of the rows: those with the most answers first, then those with the most rows."""
+    import pyarrow.compute as pc
+
+    from engine.operator import RegisteredQuery
+    from engine.runtime.evaluator import Evaluator
+    from engine.specification import check
+
+    document = {**specification, "window": span, "step": span, "origin": to_t}
+    evaluator = Evaluator.start(feed, [RegisteredQuery("0", 1, check(document, feed, {}))])
+    answers: Counter[str] = Counter()
+    for changes in (evaluator.process(table).changes, evaluator.finish().changes):
+        answers.update(entity for who in changes.column("entities").to_pylist() for entity in who)
+    rows = Counter({one["values"]: one["counts"] for one in pc.value_counts(table.column("entity")).to_pylist()})
+    return sorted((name for name in rows if name), key=lambda name: (-answers[name], -rows[name], name))
+
+
+def _told(lanes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The lanes with each rule told once: edges name it by its place in `rules`."""
+    rules: dict[tuple[int, str], int] = {}
+
+    def edge(cause: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        if cause is None:
+            return None
+        number = rules.setdefault((cause["line"], cause["text"]), len(rules))
+        return {"rule": number, "because": list(cause["because"][:REASONS])}
+
+    told = [
+        {
+            **lane,
+            "intervals": [
+                {"start": one["start"], "end": one["end"], "began": edge(one["rule_start"]), "ended": edge(one["rule_end"])}
+                for one in lane["intervals"]
+            ],
+        }
+        for lane in lanes
+    ]
+    return {"rules": [{"line": line, "text": text} for line, text in rules], "lanes": told}
+
+
+def main() -> None:
+    """One request, one answer, within limits of the operating system."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(SECONDS * 2), int(SECONDS * 2)))
+    json.dump(run(json.load(sys.stdin)), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

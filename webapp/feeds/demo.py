@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from webapp.feeds.credentials import token_keep, token_kept
 from webapp.feeds.models import Feed, Region
 from webapp.feeds.services import feed_create, feed_set_plan, region_create
 from webapp.feeds.simulation import hall, warehouse
-from webapp.feeds.simulation.world import Place
+from webapp.feeds.simulation.world import Place, World
 from webapp.feeds.simulation.worlds import WORLDS, world
 from webapp.platform.folders import ROOT
 from webapp.queries.selectors import query_names
@@ -102,6 +104,29 @@ def _filled(template: Any, place: str) -> Any:
     if isinstance(template, dict):
         return {key: _filled(value, place) for key, value in template.items()}
     return template
+
+
+@dataclass(frozen=True)
+class Truth:
+    """A demo world and which of the queries on its feed tell of which kind of happening."""
+
+    world: World
+    kinds: dict[str, list[str]]
+
+
+def truth_of(feed: str, queries: Iterable[str]) -> Truth:
+    """What the scenario of `feed` says of these queries (names). Raises KeyError for a feed that is no demo's."""
+    place, known = _world(feed), set(queries)
+    kinds: dict[str, list[str]] = {}
+    for query in scenario_queries(json.loads((SCENARIOS / f"{feed}.json").read_text())["queries"], place.places()):
+        if "truth" in query and query["name"] in known:
+            kinds.setdefault(query["truth"], []).append(query["name"])
+    return Truth(place, kinds)
+
+
+@cache
+def _world(feed: str) -> World:
+    return world(feed)
 
 
 def seed_token(analyst: User) -> Path | None:

@@ -60,8 +60,7 @@ def processes(var: Path, port: int, *, feeds: bool) -> Iterator[Process]:
     yield Process("ingest", manage("ingest"))
     yield Process("web", (sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "webapp.config.asgi:application"))
     if feeds:
-        for name in PLAYERS:
-            yield Process(f"player-{name}", manage("simulate", name), restart="on-failure")
+        yield Process("players", manage("simulate", *PLAYERS), restart="on-failure")
 
 
 @contextmanager

@@ -1,13 +1,17 @@
-"""`manage.py simulate city`: a demo world, live, sent to its feed through ingest like any outside source."""
+"""`manage.py simulate city strait`: demo worlds, live, sent to their feeds through ingest like any outside source."""
 
 from __future__ import annotations
 
 import json
 import os
+import queue
 import signal
+import threading
 import time
 import uuid
 from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -34,14 +38,14 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # noqa: RUF012
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("world", choices=sorted(WORLDS))
+        parser.add_argument("worlds", nargs="+", choices=sorted(WORLDS), metavar="world")
         parser.add_argument("--seed", type=int, default=1)
         parser.add_argument("--rate", type=float, default=1.0, help="how many times faster than in life things move")
-        parser.add_argument("--feed", help="the feed to send to (default: the world's name)")
+        parser.add_argument("--feed", help="the feed to send to, of a single world (default: the world's name)")
         parser.add_argument("--url", default=None, help="the server (default: the one of this machine)")
         parser.add_argument("--token", default=os.environ.get("VEDETTE_TOKEN"), help="default: VEDETTE_TOKEN, else the one that demo_seed kept")
         parser.add_argument("--seconds", type=float, help="stop after so long")
-        parser.add_argument("--truth", type=Path, help="write what will truly happen in the coming hour to this JSON file")
+        parser.add_argument("--truth", type=Path, help="write what will truly happen in the coming hour of a single world to this JSON file")
 
     def handle(self, *args: Any, **options: Any) -> None:
         # Without a handler of its own Python would end in the middle of a request with a traceback.
@@ -49,18 +53,42 @@ class Command(BaseCommand):
         token = options["token"] or token_kept("simulator")
         if not token:
             raise CommandError("No token: give --token, set VEDETTE_TOKEN or run `manage.py demo_seed` first.")
-        place = world(options["world"], options["seed"])
+        if len(options["worlds"]) > 1 and (options["feed"] or options["truth"]):
+            raise CommandError("--feed and --truth are for a single world.")
+        places = [world(name, options["seed"]) for name in options["worlds"]]
         if options["truth"]:
-            write_truth(place, options["truth"])
-        client = IngestClient(options["url"] or server_url(), token, told=self.stderr.write)
+            write_truth(places[0], options["truth"])
+
+        def play(place: World) -> None:
+            with closing(IngestClient(options["url"] or server_url(), token, told=self.stderr.write)) as client:
+                run(place, client, feed=options["feed"] or place.feed, rate=options["rate"], seconds=options["seconds"])
+
         try:
-            run(place, client, feed=options["feed"] or place.feed, rate=options["rate"], seconds=options["seconds"])
+            together(play, places)
         except KeyboardInterrupt:
             self.stdout.write("Stopped.")
         except (Rejected, ConnectionError) as error:
             raise CommandError(str(error)) from error
-        finally:
-            client.close()
+
+
+def together(play: Callable[[World], None], places: Sequence[World]) -> None:
+    """Plays all worlds at once, the threads of one process; returns when all have ended, raises what the first to fail raised."""
+    ended: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
+
+    def one(place: World) -> None:
+        try:
+            play(place)
+        except Exception as error:
+            ended.put(error)
+        else:
+            ended.put(None)
+
+    for place in places:
+        threading.Thread(target=one, args=(place,), name=f"player-{place.feed}", daemon=True).start()
+    for _ in places:
+        error = ended.get()
+        if error is not None:
+            raise error
 
 
 def now_ms() -> int:

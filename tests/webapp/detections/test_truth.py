@@ -1,0 +1,73 @@
+"""What demo queries found against what truly happened."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from tests.webapp.answers import a_head
+from tests.webapp.detections.test_api import put
+from webapp.detections.truth import compare
+from webapp.feeds.models import Feed
+from webapp.feeds.services import feed_create
+from webapp.feeds.simulation.world import Happening
+from webapp.feeds.simulation.worlds import world
+from webapp.queries.models import Query
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+NOW = 1_763_700_000_000
+HOUR = 3_600_000
+
+
+def test_missed_and_wrong_answers_are_counted(query: Query) -> None:
+    theft, later = (Happening("theft", (tag,), None, NOW, NOW + 1000) for tag in ("a", "b"))
+    right, wrong, again = put(query, "a", NOW, NOW + 900), put(query, "z", NOW, NOW), put(query, "a", NOW + HOUR, NOW + HOUR)
+    score = compare([theft, later], [theft, later], [right, wrong, again])
+    assert (score.happened, score.found, score.told, score.right) == (2, 1, 3, 1)
+    assert score.missed == (later,)
+    assert score.wrong == (bytes(wrong.key).hex(), bytes(again.key).hex())
+    assert (score.as_row()["precision"], score.as_row()["recall"]) == (1 / 3, 1 / 2)
+
+
+def test_an_answer_without_entities_speaks_of_those_in_its_evidence(query: Query) -> None:
+    pallet = Happening("unescorted", ("pallet",), None, NOW, NOW)
+    answer = put(query, "", NOW, NOW, evidence=[{"variable": "P", "entity": "pallet", "t": NOW, "x": None, "y": None}])
+    assert compare([pallet], [pallet], [answer]).found == 1
+
+
+def ocean(people: SimpleNamespace) -> tuple[Feed, Query]:
+    feed = feed_create(owner=people.owner, name="ocean", title="Ocean", crs="geographic", time="ms", lateness=0, wall_clock=True, team=people.harbour)
+    Feed.objects.filter(pk=feed.pk).update(created_at="2025-11-01T00:00Z")
+    query = Query.objects.create(
+        feed=feed, name="Pressure falls, then warm air nearby", owner=people.owner, team=people.harbour, family="constraint", specification={}
+    )
+    head = a_head(feed)
+    head.watermark = NOW
+    head.save()
+    return feed, query
+
+
+def test_the_page_is_told_how_good_the_demo_is(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    _, query = ocean(people)
+    fronts = [one for one in world("ocean").truth(NOW - 3 * HOUR, NOW) if one.kind == "front"]
+    settled = [one for one in fronts if one.start >= NOW - 3 * HOUR and one.end < NOW - 60_000]
+    for front in settled[1:]:
+        put(query, front.entities[0], front.start, front.end)
+    (score,) = scores(client_of(people.viewer), "ocean")
+    assert (score["kind"], score["happened"], score["found"], score["precision"]) == ("front", len(settled), len(settled) - 1, 1.0)
+    assert score["missed"][0]["start"] == settled[0].start
+
+
+def test_only_demo_feeds_that_one_may_see_have_a_truth(feed: Feed, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    ocean(people)
+    assert scores(client_of(people.viewer), "yard") == []
+    assert client_of(people.stranger).get("/api/v1/detections/scores?feed=ocean").status_code == 404
+
+
+def scores(client: APIClient, feed: str) -> list[dict[str, Any]]:
+    answer = client.get(f"/api/v1/detections/scores?feed={feed}&minutes=180")
+    assert answer.status_code == 200, answer.content
+    found: list[dict[str, Any]] = answer.json()["scores"]
+    return found

@@ -1,0 +1,86 @@
+"""How good a demo query's answers are: what it found against what its simulated world says truly happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from webapp.accounts.permissions import AnyUser
+from webapp.detections.models import Detection
+from webapp.detections.selectors import detection_list
+from webapp.feeds.demo import truth_of
+from webapp.feeds.models import Feed
+from webapp.feeds.selectors import feed_head
+from webapp.feeds.simulation.world import Happening
+from webapp.feeds.simulation.worlds import WORLDS
+from webapp.queries.selectors import query_list
+
+SLACK_MS = 60_000
+"""An answer may begin or end this much outside of what it tells of: receivers report now and then only."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """`found` of the `happened` things were told of; `right` of the `told` answers speak of something that happened."""
+
+    happened: int
+    found: int
+    told: int
+    right: int
+    missed: tuple[Happening, ...]
+    wrong: tuple[str, ...]
+    """Ids of answers that speak of nothing that happened."""
+
+    def as_row(self) -> dict[str, Any]:
+        return {
+            "happened": self.happened,
+            "found": self.found,
+            "told": self.told,
+            "right": self.right,
+            "recall": self.found / self.happened if self.happened else None,
+            "precision": self.right / self.told if self.told else None,
+            "missed": [{"entities": list(one.entities), "start": one.start, "end": one.end} for one in self.missed],
+            "wrong": list(self.wrong),
+        }
+
+
+def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[dict[str, Any]]:
+    """A score for each demo query on the last `span_ms` of the feed; empty for a feed that is not of the demo or has no answers yet.
+
+    Only what lies between the feed's beginning and its watermark counts: of the rest nothing can be known yet.
+    """
+    head = feed_head(feed)
+    queries = {query.name: query.pk for query in query_list(user=user).filter(feed=feed)}
+    if feed.name not in WORLDS or head is None or head["watermark"] is None:
+        return []
+    scenario = truth_of(feed.name, queries)
+    end = int(head["watermark"])
+    begin = max(end - span_ms, round(feed.created_at.timestamp() * 1000) + SLACK_MS)
+    if begin >= end:
+        return []
+    happenings = [one for one in scenario.world.truth(begin, end) if one.start >= begin and one.end + SLACK_MS <= end]
+    rows = []
+    for kind, names in scenario.kinds.items():
+        ids = [queries[name] for name in names]
+        told = detection_list(feed_id=feed.pk, query_ids=ids, from_t=begin, to_t=end)
+        everything = [one for one in scenario.world.truth(begin - span_ms, end + span_ms) if one.kind == kind]
+        score = compare([one for one in happenings if one.kind == kind], everything, told)
+        rows.append({"kind": kind, "queries": ids, "from": begin, "to": end, **score.as_row()})
+    return rows
+
+
+def compare(happened: Sequence[Happening], everything: Sequence[Happening], told: Iterable[Detection]) -> Score:
+    """`happened` must be told of; an answer is right when it speaks of any of `everything`, settled or not."""
+    told = list(told)
+    missed = tuple(one for one in happened if not any(speaks_of(answer, one) for answer in told))
+    wrong = tuple(bytes(answer.key).hex() for answer in told if not any(speaks_of(answer, one) for one in everything))
+    return Score(len(happened), len(happened) - len(missed), len(told), len(told) - len(wrong), missed, wrong)
+
+
+def speaks_of(answer: Detection, happening: Happening) -> bool:
+    """Whether the answer is about the happening: one of its things, at its time."""
+    named = {*answer.entities, *(item["entity"] for item in answer.evidence or () if item.get("entity"))}
+    if not named & set(happening.entities):
+        return False
+    return answer.start <= happening.end + SLACK_MS and (answer.end is None or answer.end >= happening.start - SLACK_MS)

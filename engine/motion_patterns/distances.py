@@ -7,8 +7,8 @@ import numpy.typing as npt
 import shapely
 
 from engine.index.geodesic import distances
+from engine.index.geodesic_borders import GeodesicBorder
 from engine.model.region import CircleRegion, PolygonRegion, Region
-from engine.motion_patterns.geodesic_borders import GeodesicBorder
 from engine.motion_patterns.specification import Place
 
 Floats = npt.NDArray[np.float64]

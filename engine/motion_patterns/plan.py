@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from engine.index.geodesic_borders import GeodesicBorder
 from engine.model.conditions import Conditions
 from engine.model.feed import Crs, Feed
 from engine.model.region import PolygonRegion, Region
-from engine.motion_patterns.geodesic_borders import GeodesicBorder
 from engine.motion_patterns.region_grid import RegionGrid
 from engine.motion_patterns.specification import MotionSpecification, Place, Predicate
 from engine.operator import RegisteredQuery

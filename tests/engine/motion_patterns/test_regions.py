@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyproj import Geod
 
+from engine.index.geodesic_borders import GeodesicBorder
 from engine.model.feed import Crs
 from engine.model.region import read_region
-from engine.motion_patterns.geodesic_borders import GeodesicBorder
 from engine.motion_patterns.region_grid import RegionGrid
 from tests.engine.motion_patterns.worlds import regions
 

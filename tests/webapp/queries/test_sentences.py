@@ -4,11 +4,17 @@ from typing import Any
 
 import pytest
 
-from engine.model.feed import Crs, Feed, TimeUnit
+from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
+from engine.specification import check
 from webapp.queries.sentences import sentence_of
 
 MS = Feed("f", Crs.PLANAR, TimeUnit.MS)
 TICKS = Feed("f", Crs.PLANAR, TimeUnit.TICKS)
+EARTH = Feed("f", Crs.GEOGRAPHIC, TimeUnit.MS)
+EARTH_WITH_COLUMNS = Feed(
+    "f", Crs.GEOGRAPHIC, TimeUnit.MS, columns={"kind": ColumnType.STRING, "pressure": ColumnType.FLOAT, "air": ColumnType.FLOAT}
+)
+REGIONS = {name: {"center": [11.5, 48.1], "radius": 100} for name in ("A", "B", "bank 1", "bank 2", "cameras", "yard", "gate", "town")}
 PORT = {"region": {"region": "port A"}}
 
 
@@ -53,9 +59,169 @@ PORT = {"region": {"region": "port A"}}
             MS,
             "Tells when something enters port A and stays for more than 1500 ms.",
         ),
+        (
+            {
+                "family": "border",
+                **PORT,
+                "hysteresis": 25,
+                "accuracy": "accuracy_m",
+                "first": "enter",
+                "dwell": "PT30S",
+                "while": [["speed", "<", 2]],
+            },
+            EARTH,
+            "Tells when something enters port A or leaves port A. It has left only when it is more than 25 m away. "
+            "Positions are trusted to within "
+            "accuracy_m. What is inside at its first report has entered. It counts once it has stayed on its side for 30 "
+            "seconds. It is inside only "
+            "while speed is below 2.",
+        ),
         ({"family": "unheard-of"}, MS, None),
         ("nothing", MS, None),
     ],
 )
 def test_a_query_is_read_back(specification: Any, feed: Feed, sentence: str | None) -> None:
     assert sentence_of(specification, feed=feed) == sentence
+
+
+def bank(name: str) -> dict[str, Any]:
+    return {"inside": {"region": name}}
+
+
+@pytest.mark.parametrize(
+    ("rest", "sentence"),
+    [
+        (
+            {
+                "predicates": [bank("bank 1"), bank("bank 2"), {"outside": {"region": "cameras"}, "window": ["PT1H", 0], "quantifier": "forall"}],
+                "horizon": "PT1H",
+            },
+            "Every 10 seconds, finds whatever was in bank 1, then was in bank 2, then kept out of cameras throughout the "
+            "last hour, all in the last hour.",
+        ),
+        (
+            {
+                "predicates": [
+                    {**bank("yard"), "window": ["PT10M", "PT5M"], "quantifier": "exists"},
+                    {**bank("gate"), "window": ["PT5M", 0], "quantifier": "exists"},
+                ]
+            },
+            "Every 10 seconds, finds whatever was in yard between 10 minutes and 5 minutes ago and was in gate in the last 5 minutes.",
+        ),
+        (
+            {
+                "predicates": [{"distance": [11.5, 48.1], "window": ["PT5M", 0], "quantifier": "exists"}],
+                "theta": {"op": "top", "k": 3, "order": "min"},
+                "where": [["kind", "=", "taxi"]],
+            },
+            "Every 10 seconds, finds whatever for which its least distance from the point (11.5, 48.1) in the last 5 "
+            "minutes is among the 3 smallest. "
+            "Only events count whose kind is taxi.",
+        ),
+        (
+            {
+                "predicates": [
+                    {**bank("town"), "window": ["PT5M", 0], "quantifier": "forall"},
+                    {"distance": {"region": "A"}, "window": ["PT5M", 0], "quantifier": "exists"},
+                    {"distance": {"region": "B"}, "window": ["PT5M", 0], "quantifier": "forall"},
+                ],
+                "theta": {"op": "<=", "value": 2500},
+            },
+            "Every 10 seconds, finds whatever stayed in town throughout the last 5 minutes, and for which the sum of its "
+            "least distance from A in the last "
+            "5 minutes and its greatest distance from B in the last 5 minutes is at most 2.5 km.",
+        ),
+    ],
+)
+def test_a_motion_pattern_is_read_back(rest: dict[str, Any], sentence: str) -> None:
+    specification = {"family": "motion", "version": 1, "every": "PT10S", **rest}
+    check(specification, EARTH_WITH_COLUMNS, REGIONS)
+    assert sentence_of(specification, feed=EARTH_WITH_COLUMNS) == sentence
+
+
+@pytest.mark.parametrize(
+    ("rest", "sentence"),
+    [
+        (
+            {
+                "variables": {"low": {"where": [["pressure", "<", 1006]]}, "warm": {}},
+                "constraints": [
+                    {"between": ["low", "warm"], "dt": [0, "PT12H"], "distance": {"max": 500_000}},
+                    {"between": ["low", "warm"], "compare": [["warm.air", ">", "low.air"]]},
+                    {"between": ["low"], "inside": {"region": "A"}},
+                ],
+                "report": "first",
+            },
+            "Finds 2 different events: low (pressure is below 1006) and warm (any), such that warm comes at most 12 hours "
+            "after low, low and warm are at "
+            "most 500 km apart, warm.air is above low.air and low lies in A. Each event that completes any is told once.",
+        ),
+        (
+            {
+                "variables": {name: {"where": [["air", ">", 28]]} for name in ("R1", "R2", "R3")},
+                "constraints": [{"between": ["R1", "R2", "R3"], "dt": ["-P5D", "P5D"], "distance": {"max": 900, "min": 5, "open": True}}],
+                "symmetric": [["R1", "R2", "R3"]],
+            },
+            "Finds 3 different events: R1, R2 and R3 (each: air is above 28), such that any two of them are at most 5 days "
+            "apart in time and any two of "
+            "them are more than 5 m and less than 900 m apart.",
+        ),
+        (
+            {"trigger": "CREATE TRIGGER near FOR E AS V1, E AS V2 WHEN V1.air > 28 AND DISTANCE(V1.r, V2.r) < 1 AND V2.t - V1.t IN [0, 5000]"},
+            "Finds 2 different events: V1 (air is above 28) and V2 (any), such that V1 and V2 are less than 1 m apart and "
+            "V2 comes at most 5 seconds after V1.",
+        ),
+    ],
+)
+def test_a_constraint_query_is_read_back(rest: dict[str, Any], sentence: str) -> None:
+    specification = {"family": "constraint", "version": 1, **rest}
+    check(specification, EARTH_WITH_COLUMNS, REGIONS)
+    assert sentence_of(specification, feed=EARTH_WITH_COLUMNS) == sentence
+
+
+@pytest.mark.parametrize(
+    ("bounds", "told"),
+    [
+        ([1000, 5000], "V2 comes 1 second to 5 seconds after V1"),
+        ([-5000, 1000], "V2 comes from 5 seconds before to 1 second after V1"),
+        ([-5000, -1000], "V2 comes 1 second to 5 seconds before V1"),
+        ([-5000, 0], "V2 comes at most 5 seconds before V1"),
+        ([0, 0], "V1 and V2 are at most 0 seconds apart in time"),
+        ([2000, 2000], "V2 comes 2 seconds after V1"),
+        ([None, 2000], "V2 comes at most 2 seconds after V1"),
+        ([2000, None], "V2 comes at least 2 seconds after V1"),
+    ],
+)
+def test_bounds_of_time_are_told(bounds: list[int | None], told: str) -> None:
+    specification = {"family": "constraint", "variables": {"V1": {}, "V2": {}}, "constraints": [{"between": ["V1", "V2"], "dt": bounds}]}
+    assert sentence_of(specification, feed=MS) == f"Finds 2 different events: V1 and V2 (any), such that {told}."
+
+
+PRIMITIVES = {"A": {"where": [["reader", "=", "dock-1"]]}, "B": {}, "C": {"prefix": {"kind": "3034"}, "outside": {"region": "A"}}}
+MEANT = "A means reader is dock-1, B means any event and C means kind begins with 3034 and outside A."
+
+
+@pytest.mark.parametrize(
+    ("pattern", "told"),
+    [
+        ("A : !B : C", "A, then C with no B in between"),
+        ("A : !B[PT15S]", "A, then no B for 15 seconds"),
+        ("A :[0,PT1M] B", "A, then within 1 minute B"),
+        ("A :[1000,60000] B", "A, then 1 second to 1 minute later B"),
+        ("(A AND B) OR C", "(A and B in any order) or C"),
+        ("A ;[PT5S] B", "A and B within 5 seconds of each other"),
+        ({"sequence": ["A", "B"], "bounds": [5000, None]}, "A, then at least 5 seconds later B"),
+        ("B", "B"),
+    ],
+)
+def test_a_composite_event_is_read_back(pattern: Any, told: str) -> None:
+    specification = {"family": "composite", "version": 1, "pattern": pattern, "primitives": PRIMITIVES, "per": "entity", "within": "PT10M"}
+    assert sentence_of(specification, feed=MS) == f"Tells of {told}, all of one entity and within 10 minutes. {MEANT}"
+
+
+def test_a_program_of_rules_is_read_back() -> None:
+    specification = {"family": "calculus", "program": "", "outputs": ["greeting", "leaving_object", "meeting"], "window": "PT100S", "step": "PT10S"}
+    told = "Runs a program of rules: recognises greeting, leaving object and meeting over the last 1 minute 40 seconds, every 10 seconds."
+    assert sentence_of(specification, feed=MS) == told
+    many = {**specification, "outputs": [f"f{n}" for n in range(20)]}
+    assert "f0, f1, f10, f11, f12 and 15 more" in (sentence_of(many, feed=MS) or "")

@@ -69,7 +69,7 @@ export class RegionChoice {
     const geometry = this.reference === null ? this.geometry : (context.regions.find((row) => row.name === this.reference)?.geometry ?? null);
     if (geometry === null) return null;
     const onEdited = (changed: Geometry | null): void => this.take(changed);
-    return { id, geometry, label: label === "" && this.reference !== null ? this.reference : label, active, ...(active && this.reference === null ? { onEdited } : {}) };
+    return { id, geometry, label, active, ...(active && this.reference === null ? { onEdited } : {}) };
   }
 
   /** The next shape drawn on the map becomes the region; `begin` false only readies the map's tools. */

@@ -1,64 +1,17 @@
-"""Sentences that read a query back to who wrote it: one function a family, in a table."""
+"""What the sentences of all families are made of: regions, values, conditions, lengths of time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.model.durations import parse_duration
-from engine.model.feed import Feed, TimeUnit
+from engine.model.feed import Crs, Feed, TimeUnit
 
 Specification = Mapping[str, Any]
-Sentence = Callable[[Specification, Feed], str]
-
 OPERATORS = {"=": "is", "!=": "is not", "<": "is below", "<=": "is at most", ">": "is above", ">=": "is at least", "in": "is one of"}
 _MS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1_000))
-
-
-def sentence_of(specification: Any, *, feed: Feed) -> str | None:
-    """What a checked specification asks, in words; null for a family without a sentence yet."""
-    family = specification.get("family") if isinstance(specification, dict) else None
-    writer = SENTENCES.get(str(family))
-    return None if writer is None else writer(specification, feed)
-
-
-def border(specification: Specification, feed: Feed) -> str:
-    """`Tells when something enters or leaves port A.`"""
-    place = place_of(specification)
-    moves = ", also between two reports" if specification.get("segments") else ""
-    return f"Tells when {who(specification)} {place.enters} or {place.leaves}{moves}."
-
-
-def transition(specification: Specification, feed: Feed) -> str:
-    """`Tells when something enters port A and does not leave it within 3 minutes.`"""
-    place, within = place_of(specification), duration(specification["within"], feed)
-    wanted = specification.get("types") or list(STEPS)
-    steps = [step(place, within) for name, step in STEPS.items() if name in wanted]
-    return f"Tells when {who(specification)} {listed(steps, 'or')}."
-
-
-class Place:
-    """The words for entering and leaving a region or a box of values."""
-
-    def __init__(self, enters: str, leaves: str, back: str, again: str) -> None:
-        self.enters, self.leaves, self.back, self.again = enters, leaves, back, again
-
-
-STEPS: Mapping[str, Callable[[Place, str], str]] = {
-    "passed": lambda place, within: f"{place.enters} and {place.again} within {within}",
-    "returned": lambda place, within: f"{place.leaves} and {place.back} within {within}",
-    "stayed_in": lambda place, within: f"{place.enters} and stays for more than {within}",
-    "stayed_out": lambda place, within: f"{place.leaves} and stays away for more than {within}",
-}
-
-
-def place_of(specification: Specification) -> Place:
-    """The place or the values that the query watches."""
-    if "region" in specification:
-        name = region_name(specification["region"])
-        return Place(f"enters {name}", f"leaves {name}", "comes back", "leaves again")
-    values = ranges(specification.get("ranges", {}))
-    return Place(f"comes to have {values}", f"no longer has {values}", "has it again", "loses it again")
+KILOMETRE = 1_000.0
 
 
 def region_name(region: Any) -> str:
@@ -87,12 +40,6 @@ def _range(column: str, low: float | None, high: float | None) -> str:
     if high is None:
         return f"{column} of at least {number(low)}"
     return f"{column} from {number(low)} to below {number(high)}"
-
-
-def who(specification: Specification) -> str:
-    """`something`, or `something whose speed is above 3`."""
-    conditions = [condition(*triple) for triple in specification.get("where") or []]
-    return "something" if not conditions else f"something whose {listed(conditions, 'and')}"
 
 
 def condition(column: str, operator: str, constant: Any) -> str:
@@ -129,6 +76,16 @@ def duration(value: Any, feed: Feed) -> str:
     return " ".join(words) or "0 seconds"
 
 
+def last(value: Any, feed: Feed) -> str:
+    """`last hour`, `last 90 minutes`.
+
+    >>> last("PT1H", Feed("f", Crs.PLANAR, TimeUnit.MS))
+    'last hour'
+    """
+    told = duration(value, feed)
+    return f"last {told.removeprefix('1 ') if told.count(' ') == 1 else told}"
+
+
 def listed(items: Sequence[str], word: str) -> str:
     """`a, b or c`."""
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {word} {items[-1]}" if items else ""
@@ -139,5 +96,37 @@ def number(value: Any) -> str:
     return f"{value:.12g}" if isinstance(value, int | float) else str(value)
 
 
-SENTENCES: Mapping[str, Sentence] = {"border": border, "transition": transition}
-"""Family to the function that writes its sentence; a new family adds its line here."""
+def span(value: Any) -> Any:
+    """A duration as a number in the feed's unit.
+
+    >>> span("PT1M"), span(5)
+    (60000, 5)
+    """
+    return parse_duration(value) if isinstance(value, str) else value
+
+
+def distance(value: float, feed: Feed) -> str:
+    """`300 m`, `5.5 km`; in the plan's own unit on a planar feed.
+
+    >>> distance(5500, Feed("f", Crs.GEOGRAPHIC, TimeUnit.MS))
+    '5.5 km'
+    """
+    if feed.crs is not Crs.GEOGRAPHIC:
+        return number(value)
+    return f"{number(value / KILOMETRE)} km" if value >= KILOMETRE else f"{number(value)} m"
+
+
+def conditions(triples: Any) -> str:
+    """`sst is above 28 and wind is below 2`; empty without any."""
+    return listed([condition(*triple) for triple in triples or []], "and")
+
+
+def counting(specification: Specification) -> str:
+    """What stands at a sentence's end for the specification's own `where`."""
+    told = conditions(specification.get("where"))
+    return f" Only events count whose {told}." if told else ""
+
+
+def plural(count: int, one: str, many: str) -> str:
+    """`1 event`, `3 events`."""
+    return f"{count} {one if count == 1 else many}"

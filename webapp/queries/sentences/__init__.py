@@ -1,0 +1,31 @@
+"""Sentences that read a query back to who wrote it: one function a family, in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from engine.model.feed import Feed
+from webapp.queries.sentences.calculus import calculus
+from webapp.queries.sentences.composite import composite
+from webapp.queries.sentences.constraint import constraint
+from webapp.queries.sentences.crossing import border, transition
+from webapp.queries.sentences.motion import motion
+from webapp.queries.sentences.words import Specification
+
+SENTENCES: Mapping[str, Callable[[Specification, Feed], str]] = {
+    "border": border,
+    "transition": transition,
+    "motion": motion,
+    "constraint": constraint,
+    "composite": composite,
+    "calculus": calculus,
+}
+"""Family to the function that writes its sentence; a new family adds its line here."""
+
+
+def sentence_of(specification: Any, *, feed: Feed) -> str | None:
+    """What a checked specification asks, in words; null for a family without a sentence yet."""
+    family = specification.get("family") if isinstance(specification, dict) else None
+    writer = SENTENCES.get(str(family))
+    return None if writer is None else writer(specification, feed)

@@ -32,12 +32,17 @@ def feed_of(*, pk: int) -> Feed:
 
 
 def feed_counters(feed: Feed) -> dict[str, int]:
-    """Where the received rows are: `received = processed + duplicates + late + dead + waiting`; `waiting` are in the log, not yet processed."""
+    """Where the received rows are: `received = processed + duplicates + late + dead + waiting`; `waiting` are in the log, not yet processed.
+
+    The job may have processed rows that ingest has appended and not counted yet: they have been received all the same. `feed_list` reads
+    both rows in one statement, so at one moment.
+    """
     counter, head = _related(feed, "ingest_counter"), _related(feed, "head")
     received, dead = (counter.received, counter.dead) if counter else (0, 0)
     processed, duplicates, late = (head.processed, head.duplicates, head.late) if head else (0, 0, 0)
-    waiting = max(0, received - dead - processed - duplicates - late)
-    return {"received": received, "processed": processed, "duplicates": duplicates, "late": late, "dead": dead, "waiting": waiting}
+    done = processed + duplicates + late + dead
+    waiting = max(0, received - done)
+    return {"received": done + waiting, "processed": processed, "duplicates": duplicates, "late": late, "dead": dead, "waiting": waiting}
 
 
 def feed_head(feed: Feed) -> dict[str, Any] | None:

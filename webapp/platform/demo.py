@@ -21,7 +21,7 @@ from webapp.platform.processes import Process, ProcessManager, StartError
 from webapp.platform.redis import EmbeddedRedis, RedisError
 
 LOGIN = "analyst"
-PLAYERS = ("city", "strait", "hall")
+PLAYERS = ("city", "strait", "hall", "ocean")
 HEALTH_SECONDS = 90.0
 
 

@@ -1,4 +1,4 @@
-"""Feed `city`: cars on the streets of a fictional city, garages that they enter, pass and leave, advertisements along the streets."""
+"""Feed `city`: cars on the streets of a fictional city, garages that they enter, pass and leave, advertisements, and a tour of banks."""
 
 from __future__ import annotations
 
@@ -19,6 +19,15 @@ GARAGE_OFFSET_M = 24.0
 """From the middle of the street to the middle of the garage: a receiver's error can carry a passing car inside."""
 VISITORS = 0.3
 """The part of the cars that call at a garage in each round."""
+
+BANKS: tuple[Node, ...] = ((14, 14), (15, 14), (16, 15), (15, 16), (14, 15))
+"""Crossings with a bank, in the order in which the suspect calls at them."""
+TOUR: tuple[Node, ...] = ((14, 14), (15, 14), (16, 14), (16, 15), (16, 16), (15, 16), (14, 16), (14, 15))
+"""The suspect's way, and from the end to the beginning again."""
+BANK_M, CAMERA_M = 60.0, 120.0
+SUSPECT_SPEED, SUSPECT_CALL_MS = 16.0, 8_000
+CAMERAS: tuple[Node, ...] = ((15, 15), (13, 13), (13, 15), (13, 17), (15, 13), (15, 17), (17, 13), (17, 15), (17, 17))
+"""Crossings that cameras watch: the suspect keeps away from them."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,8 @@ class City:
         self.roads = Roads.build(chance)
         self.garages = self._garages(chance)
         self.advertisements = self._advertisements(chance)
-        journeys = [self._journey(np.random.default_rng([seed, 1, car])) for car in range(CARS)]
+        journeys = [self._journey(np.random.default_rng([seed, 1, car])) for car in range(CARS - 1)]
+        journeys.append(self._tour())
         self.journeys = Journeys(journeys, chance.integers(0, 3_600_000, CARS))
         self.schedule = Schedule(chance.integers(2_000, 5_001, CARS), chance.integers(0, 5_000, CARS))
         self.wobble = Wobble(chance, 4.0 + 11.0 * chance.random(CARS) ** 2)
@@ -75,14 +85,31 @@ class City:
     # -- what is true -------------------------------------------------------------------------------------------------------------
 
     def truth(self, start: int, end: int) -> list[Happening]:
-        """Which cars truly call at which garage: the times between which they stand inside (at rate 1)."""
+        """Which cars truly call at which garage or bank, the times between which they stand inside (at rate 1), and the suspect's tours."""
         names = self.names.to_pylist()
-        return [Happening("visit", (names[car],), stop.place, stop.arrive, stop.leave) for car, stop in self.journeys.stops(start, end)]
+        visits = [Happening("visit", (names[car],), stop.place, stop.arrive, stop.leave) for car, stop in self.journeys.stops(start, end)]
+        return sorted([*visits, *self._tours(start, end)], key=lambda one: (one.start, one.kind, one.entities))
+
+    def _tours(self, start: int, end: int) -> list[Happening]:
+        """From the suspect's call at the first bank to the one at the last."""
+        suspect = CARS - 1
+        journey, phase, period = self.journeys.journeys[suspect], int(self.journeys.phase[suspect]), int(self.journeys.period[suspect])
+        first, last = journey.stops[0].arrive, journey.stops[-1].leave
+        begins = range(phase + first + ((start - phase - last) // period + 1) * period, end, period)
+        return [Happening("tour", (self.names[suspect].as_py(),), None, at, at + last - first) for at in begins]
 
     def places(self) -> list[Place]:
-        """Garages and advertisement areas as regions."""
+        """Garages, advertisement areas, banks and what the cameras see as regions."""
         garages = [Place(g.name, self._polygon(g.ring()), ("garage",)) for g in self.garages]
-        return garages + [Place(name, self._polygon(ring), ("advertisement",)) for name, ring in self.advertisements]
+        advertisements = [Place(name, self._polygon(ring), ("advertisement",)) for name, ring in self.advertisements]
+        banks = [Place(f"Bank {n}", self._polygon(self._square(node, BANK_M)), ("bank",)) for n, node in enumerate(BANKS, 1)]
+        seen = [[PLANE.ring(self._square(node, CAMERA_M))] for node in CAMERAS]
+        return [*garages, *advertisements, *banks, Place("Camera areas", {"type": "MultiPolygon", "coordinates": seen}, ("cameras",))]
+
+    def _square(self, node: Node, side: float) -> list[Point]:
+        """A square of `side` metres about a crossing."""
+        (x, y), half = self.roads.point(node), side / 2
+        return [(x - half, y - half), (x + half, y - half), (x + half, y + half), (x - half, y + half)]
 
     @staticmethod
     def _polygon(ring: list[Point]) -> dict[str, Any]:
@@ -149,6 +176,17 @@ class City:
                 if errand is not home:
                     journey.wait(int(chance.integers(10_000, 120_000)))
         journey.wait(int(chance.integers(10_000, 60_000)))
+        return journey
+
+    def _tour(self) -> Journey:
+        """The suspect: from bank to bank for a few seconds each, round and round, and never before a camera."""
+        journey = Journey(self.roads.point(TOUR[0]))
+        for node in TOUR:
+            journey.go(self.roads.point(node), SUSPECT_SPEED)
+            if node in BANKS:
+                journey.wait(SUSPECT_CALL_MS, f"Bank {BANKS.index(node) + 1}")
+        journey.close(SUSPECT_SPEED)
+        journey.wait(30_000)
         return journey
 
     def _drive(self, journey: Journey, a: Node, b: Node, haste: float, chance: np.random.Generator) -> None:

@@ -7,8 +7,9 @@ timers: a window ends when the clock has passed it, and it sees the rows that ha
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -22,10 +23,12 @@ from engine.event_calculus.inputs import VALUE, read_rows
 from engine.event_calculus.intervals import INF
 from engine.event_calculus.specification import CalculusSpecification
 from engine.event_calculus.storage import dump_state, load_state
+from engine.event_calculus.synopsis import AREA, COURSE, FIRST_SEQ, HEADING, SPEED, SynopsisState, indicators, synopsis_step
 from engine.event_calculus.tables import Symbols
-from engine.event_calculus.windows import Windows, WindowState
+from engine.event_calculus.windows import Decision, Windows, WindowState
 from engine.model.batch import CLOCK, EVENT, SEQ, TIME, TIME_END, Batch, X, Y
 from engine.model.changes import CHANGES, concat
+from engine.model.events import stamped_schema
 from engine.model.feed import Feed
 from engine.operator import ROUTE, Delivery, Operator, Output, QueryStopped, RegisteredQuery, Stage
 
@@ -49,24 +52,28 @@ class Compiled:
         arrived = np.asarray(rows.column(ARRIVED))
         seq, t = np.asarray(rows.column(SEQ)), np.asarray(rows.column(TIME))
         real = np.flatnonzero(np.asarray(rows.column(EVENT).is_valid()))
+        # Made events tell nothing about the feed's clock: they are certain later than they happened.
+        told = arrived[seq < FIRST_SEQ]
         first = int(t[real[np.argmin(seq[real])]]) if len(real) else NEVER
         read = read_rows(rows, arrived, self.specification.inputs, state.symbols, self.windows.settings.tick)
-        self.windows.take(state, read, first, int(arrived.max()))
+        self.windows.take(state, read, first, int(told.max()) if len(told) else NEVER)
 
 
 @dataclass(frozen=True)
 class CalculusIndex:
-    """All calculus queries of a feed. `columns` are those that any of them reads."""
+    """All calculus queries of a feed. `schema` is that of emitted rows: the columns that any query reads, and our own."""
 
     queries: tuple[Compiled, ...]
-    columns: tuple[str, ...]
+    schema: pa.Schema
+    lateness: int
 
 
 @dataclass
 class KeyedState:
-    """The greatest t seen by this partition, for feeds whose rows carry no clock."""
+    """`clock`: the greatest t seen by this partition, for feeds whose rows carry no clock. `synopses`: of the queries that have one, by route."""
 
     clock: int = _SMALLEST
+    synopses: dict[int, SynopsisState] = field(default_factory=dict)
 
 
 class RoutingStage(Stage[CalculusIndex, KeyedState]):
@@ -76,33 +83,58 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
         return KeyedState()
 
     def step(self, index: CalculusIndex, state: KeyedState, batch: Batch, watermark: int) -> Output[KeyedState]:
-        if not len(batch) or not index.queries:
-            return Output(state)
-        arrived = _arrivals(batch, state)
-        names = batch.column(EVENT)
+        arrived = _arrivals(batch, state) if len(batch) else np.empty(0, np.int64)
         parts = []
         for compiled in index.queries:
-            if pa.types.is_null(names.type):
-                wanted = np.full(len(batch), "position" in compiled.names.to_pylist())
-            else:
-                wanted = np.asarray(pc.is_in(names, value_set=compiled.names).fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
-            if compiled.specification.where:
-                wanted = wanted & compiled.specification.where.mask(batch)
+            if compiled.specification.synopsis is not None:
+                parts += self._made(index, state, compiled, batch, watermark)
+            if not len(batch):
+                continue
+            wanted = _named(batch, compiled.names, compiled)
             came = arrived
             if compiled.specification.arrival is not None:
                 given = pc.fill_null(batch.column(compiled.specification.arrival).cast(pa.int64()), _SMALLEST)
                 came = np.maximum(arrived, np.asarray(given))
             parts.append(_marked(index, batch, np.flatnonzero(wanted), came, compiled.route))
+        if not parts:
+            return Output(state)
         return Output(state, emitted=parts[0] if len(parts) == 1 else pa.concat_batches(parts))
 
+    @staticmethod
+    def _made(index: CalculusIndex, state: KeyedState, compiled: Compiled, batch: Batch, watermark: int) -> list[pa.RecordBatch]:
+        """The critical points that have become certain."""
+        synopsis = compiled.specification.synopsis
+        assert synopsis is not None
+        own = state.synopses.setdefault(compiled.route, SynopsisState())
+        mine = _named(batch, pa.array([synopsis.event]), compiled) if len(batch) else np.empty(0, np.bool_)
+        found = synopsis_step(synopsis, own, batch, mine, watermark, index.lateness)
+        return [] if found is None else [_conformed(index, {name: found.column(name) for name in found.schema.names}, found.num_rows, compiled.route)]
+
     def migrate(self, index: CalculusIndex, parts: Sequence[tuple[CalculusIndex, KeyedState]]) -> KeyedState:
-        return KeyedState(max((state.clock for _, state in parts), default=_SMALLEST))
+        routes = {compiled.route for compiled in index.queries}
+        known = {route: own for _, state in reversed(parts) for route, own in state.synopses.items() if route in routes}
+        return KeyedState(max((state.clock for _, state in parts), default=_SMALLEST), known)
 
     def dump(self, index: CalculusIndex, state: KeyedState) -> bytes:
-        return str(state.clock).encode()
+        parts = {str(route): np.frombuffer(own.dump(), np.uint8) for route, own in state.synopses.items()}
+        with io.BytesIO() as file:
+            np.savez(file, allow_pickle=False, clock=np.array(state.clock), **parts)
+            return file.getvalue()
 
     def load(self, index: CalculusIndex, data: bytes) -> KeyedState:
-        return KeyedState(int(data))
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            own = {int(name): SynopsisState.load(arrays[name].tobytes()) for name in arrays.files if name != "clock"}
+            return KeyedState(int(arrays["clock"]), own)
+
+
+def _named(batch: Batch, wanted: pa.Array, compiled: Compiled) -> npt.NDArray[np.bool_]:
+    """Which rows have one of the wanted names and fulfil the query's conditions; a row without a name is a position."""
+    names = batch.column(EVENT)
+    if pa.types.is_null(names.type):
+        found = np.full(len(batch), "position" in wanted.to_pylist())
+    else:
+        found = np.asarray(pc.is_in(names, value_set=wanted).fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
+    return found & compiled.specification.where.mask(batch) if compiled.specification.where else found
 
 
 def _arrivals(batch: Batch, state: KeyedState) -> npt.NDArray[np.int64]:
@@ -121,15 +153,21 @@ def _marked(index: CalculusIndex, batch: Batch, picked: npt.NDArray[np.int64], a
     """The picked rows and a last one that has only the clock."""
     n = len(picked) + 1
     positions = pa.array(np.append(picked, 0), mask=np.append(np.zeros(n - 1, np.bool_), True))
-    columns = {name: batch.rows.column(name).take(positions) for name in index.columns if batch.has(name)}
+    columns = {name: batch.rows.column(name).take(positions) for name in index.schema.names if batch.has(name)}
     last = int(np.argmax(arrived))
     columns[TIME] = pa.array(np.append(batch.t[picked], batch.t[last]))
     columns[SEQ] = pa.array(np.append(batch.seq[picked], batch.seq[last]))
     columns[ARRIVED] = pa.array(np.append(arrived[picked], arrived[last]))
-    columns[ROUTE] = pa.array(np.full(n, route))
     if EVENT not in columns:
         columns[EVENT] = pa.array(["position"] * (n - 1) + [None], pa.string())
-    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+    return _conformed(index, columns, n, route)
+
+
+def _conformed(index: CalculusIndex, columns: Mapping[str, pa.Array], n: int, route: int) -> pa.RecordBatch:
+    """Columns in the schema of emitted rows; those that are not there are null."""
+    given = {**columns, ROUTE: pa.array(np.full(n, route))}
+    arrays = [given[one.name].cast(one.type) if one.name in given else pa.nulls(n, one.type) for one in index.schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=index.schema)
 
 
 class WindowStage(Stage[CalculusIndex, list[WindowState]]):
@@ -141,17 +179,17 @@ class WindowStage(Stage[CalculusIndex, list[WindowState]]):
     def step(self, index: CalculusIndex, state: list[WindowState], batch: Batch, watermark: int) -> Output[list[WindowState]]:
         found = []
         routes = np.asarray(batch.rows.column(ROUTE)) if len(batch) else np.empty(0, np.int64)
+        silent = bool((batch.seq >= FIRST_SEQ).all())
         for position, (compiled, own) in enumerate(zip(index.queries, state, strict=True)):
             mine = np.flatnonzero(routes == compiled.route)
             try:
+                decided: list[Decision] = []
                 if len(mine):
                     compiled.take(own, batch.rows if len(mine) == len(batch) else batch.rows.take(pa.array(mine)))
-                    decided = list(compiled.windows.advance(own))
-                elif not len(batch) and watermark > own.clock != NEVER:
+                    decided += compiled.windows.advance(own)
+                if silent and watermark > own.clock != NEVER:
                     # No partition had a row in this step, so the input has ended (or only its clock went on): nothing before is to come.
-                    decided = list(compiled.windows.conclude(own, watermark - 1))
-                else:
-                    continue
+                    decided += compiled.windows.conclude(own, watermark - 1)
             except LimitExceeded as error:
                 raise QueryStopped(compiled.query.key, str(error)) from error
             found += [changes_of(position, change, own.symbols) for decision in decided for change in decision.changes]
@@ -217,11 +255,16 @@ class CalculusOperator(Operator[CalculusIndex]):
         columns = {EVENT, TIME_END, VALUE, X, Y}
         for one in compiled:
             columns |= {column for spec in one.specification.inputs for column in spec.columns}
-        return CalculusIndex(compiled, tuple(sorted(columns)))
+        own = {TIME: pa.int64(), SEQ: pa.int64(), ARRIVED: pa.int64(), ROUTE: pa.int64()}
+        made = {AREA: pa.string(), SPEED: pa.float64(), COURSE: pa.float64(), HEADING: pa.float64()}
+        types = {one.name: one.type for one in stamped_schema(feed)} | {EVENT: pa.string()} | made
+        schema = pa.schema([(name, types[name]) for name in sorted(columns - own.keys()) if name in types] + list(own.items()))
+        return CalculusIndex(compiled, schema, feed.lateness)
 
 
 def _compiled(query: RegisteredQuery) -> Compiled:
     specification: CalculusSpecification = query.specification
-    windows = Windows(specification.plan, specification.settings, specification.outputs, specification.areas)
+    made = indicators(specification.inputs) if specification.synopsis is not None else frozenset()
+    windows = Windows(specification.plan, specification.settings, specification.outputs, specification.areas, made)
     digest = hashlib.blake2b(f"{query.version}:{query.id}".encode(), digest_size=7).digest()
     return Compiled(query, specification, windows, int.from_bytes(digest, "big"), pa.array([spec.name for spec in specification.inputs], pa.string()))

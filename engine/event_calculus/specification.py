@@ -11,6 +11,7 @@ from engine.event_calculus.inputs import InputSpec, default_columns
 from engine.event_calculus.parser import ProgramRefused
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import EVENT, INTERVALS, POINTS, Program
+from engine.event_calculus.synopsis import INPUTS, SynopsisSpec, read_synopsis
 from engine.event_calculus.syntax import Indicator
 from engine.event_calculus.windows import Settings
 from engine.model.conditions import Conditions
@@ -26,7 +27,10 @@ MAX_AREAS = 500
 
 @dataclass(frozen=True, eq=False)
 class CalculusSpecification:
-    """A checked program with its inputs, outputs and windows. `arrival` names a column that tells when a row arrived, or is null."""
+    """A checked program with its inputs, outputs and windows.
+
+    `arrival` names a column that tells when a row arrived, or is null; `synopsis` says how critical points are made of positions, or is null.
+    """
 
     name: str
     where: Conditions
@@ -38,18 +42,22 @@ class CalculusSpecification:
     outputs: tuple[str, ...]
     areas: Mapping[str, Region] = field(default_factory=dict)
     arrival: str | None = None
+    synopsis: SynopsisSpec | None = None
 
 
 def check(document: Mapping[str, Any], context: Context) -> CalculusSpecification | None:
     """The checked specification; faults of the program have the pointer /program and name line and column."""
     context.object(
         document, required=["program", "window", "step"],
-        optional=[*COMMON_KEYS, "outputs", "origin", "dialect", "edge", "grounding", "inputs", "arrival", "areas"],
+        optional=[*COMMON_KEYS, "outputs", "origin", "dialect", "edge", "grounding", "inputs", "arrival", "areas", "synopsis"],
     )  # fmt: skip
     where = context.at("where").where(document["where"]) if "where" in document else Conditions()
     settings = _settings(document, context)
     declared = _inputs(document.get("inputs", {}), context.at("inputs"))
     given = _given_areas(document.get("areas", {}), context.at("areas"))
+    synopsis = read_synopsis(document["synopsis"], context.at("synopsis")) if "synopsis" in document else None
+    if "synopsis" in document:
+        declared = {**INPUTS, **declared}
     if "grounding" in document:
         context.at("grounding").choice(document["grounding"], ("dynamic",))
     arrival = context.at("arrival").column(document["arrival"], kinds=(ColumnType.INT,)) if "arrival" in document else None
@@ -66,7 +74,9 @@ def check(document: Mapping[str, Any], context: Context) -> CalculusSpecificatio
     areas = _areas(program, given, context)
     if settings is None:
         return None
-    return CalculusSpecification(str(document.get("name", "")), where, text, program, Plan(program), settings, inputs, outputs, areas, arrival)
+    return CalculusSpecification(
+        str(document.get("name", "")), where, text, program, Plan(program), settings, inputs, outputs, areas, arrival, synopsis
+    )
 
 
 def _settings(document: Mapping[str, Any], context: Context) -> Settings | None:

@@ -116,8 +116,17 @@ class Decision:
 class Windows:
     """Evaluates one query over its windows. Immutable: everything that changes is in the WindowState."""
 
-    def __init__(self, plan: Plan, settings: Settings, outputs: tuple[str, ...], areas: Mapping[str, spatial.Area] | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        settings: Settings,
+        outputs: tuple[str, ...],
+        areas: Mapping[str, spatial.Area] | None = None,
+        made: frozenset[Indicator] = frozenset(),
+    ) -> None:
+        """`made`: inputs that a stage before makes of rows; at the end of the input they count although their time of certainty has not come."""
         self.plan = plan
+        self.made = made
         self.settings = settings
         self.outputs = outputs
         self.areas = dict(areas or {})
@@ -185,8 +194,11 @@ class Windows:
             low, next_low = low - tick, next_low - tick
         return Bounds(query_time, low, low + tick, next_low, begin <= 0)
 
-    def evaluate(self, state: WindowState, query_time: int) -> tuple[Evaluation, Memory]:
-        """All fluents and events of the window that ends at `query_time`, and what it leaves to the next; `state` is not changed."""
+    def evaluate(self, state: WindowState, query_time: int, *, final: bool = False) -> tuple[Evaluation, Memory]:
+        """All fluents and events of the window that ends at `query_time`, and what it leaves to the next; `state` is not changed.
+
+        `final`: no row is to come, so made inputs count at once.
+        """
         bounds = self.bounds(query_time)
         settings = self.settings
         if bounds.initial and state.last_query != NEVER and -settings.tick <= bounds.low:
@@ -198,7 +210,7 @@ class Windows:
             edge_after = bounds.low
         world = World(state.symbols, settings.tick, edge_after, offset, bounds.first, lambda pattern: [], max_rows=settings.max_rows)
         evaluation = Evaluation(self.plan, world, bounds, state.memory, settings.exact, state.allowed)
-        counted = self._counted(state, bounds)
+        counted = self._counted(state, bounds, final)
         self._inputs(evaluation, counted, state)
         world.facts = self._facts(state.symbols)
         self._domains(evaluation, counted, state)
@@ -207,17 +219,21 @@ class Windows:
         state.groundings = sum(table.n for table in evaluation.fluents.values())
         return evaluation, memory
 
-    def _counted(self, state: WindowState, bounds: Bounds) -> dict[Indicator, InputRows]:
+    def _counted(self, state: WindowState, bounds: Bounds, final: bool) -> dict[Indicator, InputRows]:
         """Rows of the window that have arrived: (Q - W, Q], and with exact edges those of the tick before that counted before."""
         counted = {}
         begin = bounds.query_time - self.settings.window
         self._admit(state, bounds.query_time)
         for indicator, parts in state.rows.items():
-            rows = InputRows.together(parts)
-            state.rows[indicator] = [rows]
+            state.rows[indicator] = [InputRows.together(parts)]
+        at_once = self.made if final else frozenset()
+        for indicator in [*state.rows, *(at_once & state.waiting.keys() - state.rows.keys())]:
+            rows = InputRows.together([*state.rows.get(indicator, ()), *(state.waiting[indicator] if indicator in at_once else ())])
             kind = self.plan.program.inputs.get(indicator, EVENT)
             when = rows.end if kind == INTERVALS else rows.t
-            picked = (when > bounds.low) & (when <= bounds.query_time) & (rows.arrived <= bounds.query_time)
+            picked = (when > bounds.low) & (when <= bounds.query_time)
+            if indicator not in at_once:
+                picked &= rows.arrived <= bounds.query_time
             if self.settings.exact:
                 picked &= (when > begin) | (rows.arrived <= state.last_query)
             counted[indicator] = rows if picked.all() else rows.take(picked)
@@ -412,7 +428,7 @@ class Windows:
 
         Without `commit` the answers are brought up to date but the stream is not moved on: the same query time will be decided again.
         """
-        evaluation, memory = self.evaluate(state, query_time)
+        evaluation, memory = self.evaluate(state, query_time, final=not commit)
         bounds = evaluation.bounds
         changes = []
         for name in self.outputs:

@@ -1,0 +1,307 @@
+"""Trajectory synopsis: critical points of each entity's track from its plain position reports.
+
+A stage of its own before the windows, so that programs written for critical points run on a feed of positions. It takes an entity's reports in order
+of (t, arrival), each once no earlier one can come any more (the watermark has passed it), and gives, at the report's t:
+
+| event | when |
+| --- | --- |
+| `gap_end(V)` | first report, and each report more than `gap` after the one before; what was known of speed, course and areas is forgotten |
+| `gap_start(V)` | last report before a silence of more than `gap` (known only when `gap` has passed; its t is the report's) |
+| `stop_start/_end(V)` | speed <= `stop` begins or ends to hold |
+| `slow_motion_start/_end(V)` | `stop` < speed <= `slow` begins or ends to hold |
+| `change_in_speed_start/_end(V)` | abs(speed - m) / max(m, 0.1) > `change` and max(speed, m) > `stop`, m the mean of the (up to) 5 speeds before |
+| `change_in_heading(V)` | the course turned by more than `turn` degrees since the report before, both speeds > `stop` |
+| `entersArea/leavesArea(V, Area)` | a region holds the position (border included) and did not, or the other way round |
+| `velocity(V, Speed, Course, Heading)`, `coord(V, X, Y)` | with each report at which something of the above happens, else with every `keep`-th |
+
+A report without a speed says nothing about speed or course, one without a course nothing about turns. What a gap breaks off has no end event.
+
+References: the rules by which the SDEs of RTEC's maritime example are made; [dRTEC] 4.2.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from engine.event_calculus.compiled import jit
+from engine.event_calculus.inputs import InputSpec
+from engine.event_calculus.intervals import Bools, Ints
+from engine.event_calculus.tables import Symbols
+from engine.model.batch import EVENT, TIME, TIME_END, Batch, X, Y
+from engine.model.feed import ColumnType
+from engine.model.region import Region
+from engine.specification import Context
+
+Floats = npt.NDArray[np.float64]
+SPEED, COURSE, HEADING, AREA = "#speed", "#course", "#heading", "#area"
+"""Columns of the events below; `#` cannot be in the name of a feed's column."""
+EVENTS = (
+    "gap_start", "gap_end", "stop_start", "stop_end", "slow_motion_start", "slow_motion_end", "change_in_speed_start", "change_in_speed_end",
+    "change_in_heading", "entersArea", "leavesArea", "velocity", "coord",
+)  # fmt: skip
+INPUTS: Mapping[str, InputSpec] = {
+    **{name: InputSpec(name, ("entity",)) for name in EVENTS[:9]},
+    **{name: InputSpec(name, ("entity", AREA)) for name in EVENTS[9:11]},
+    "velocity": InputSpec("velocity", ("entity", SPEED, COURSE, HEADING)),
+    "coord": InputSpec("coord", ("entity", X, Y)),
+}
+"""What programs may use without declaring it."""
+FIRST_SEQ = 1 << 61
+"""Made events come after all rows of the feed in order of seq, among themselves in order of time."""
+_NEVER = -(1 << 62)
+_NUMERIC = (ColumnType.FLOAT, ColumnType.INT)
+
+
+@dataclass(frozen=True)
+class SynopsisSpec:
+    """Where a report's values stand, and the thresholds: `gap` in the unit of t, speeds in the feed's own, `turn` in degrees."""
+
+    event: str
+    speed: str
+    course: str | None
+    heading: str | None
+    gap: int
+    stop: float = 0.5
+    slow: float = 5.0
+    change: float = 0.25
+    turn: float = 15.0
+    keep: int = 6
+    areas: Mapping[str, Region] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the feed that are read."""
+        return tuple(name for name in (self.speed, self.course, self.heading) if name is not None)
+
+
+def read_synopsis(value: Any, context: Context) -> SynopsisSpec | None:
+    """The key `synopsis` of a specification, or null with its faults noted."""
+    given = context.object(
+        value, required=["speed", "gap"], optional=["event", "course", "heading", "stop", "slow", "change", "turn", "keep", "areas"]
+    )
+    columns = {name: context.at(name).column(given[name], kinds=_NUMERIC) for name in ("speed", "course", "heading") if name in given}
+    event = context.at("event").string(given["event"]) if "event" in given else "position"
+    gap = context.at("gap").duration(given["gap"], least=1) if "gap" in given else None
+    limits = {name: context.at(name).number(given[name], least=0) for name in ("stop", "slow", "change", "turn") if name in given}
+    keep = context.at("keep").integer(given["keep"], least=1, most=1_000_000) if "keep" in given else 6
+    areas = _areas(given.get("areas", {}), context.at("areas"))
+    speed = columns.get("speed")
+    if event is None or gap is None or speed is None or keep is None or None in limits.values():
+        return None
+    found = {name: float(limit) for name, limit in limits.items() if limit is not None}
+    return SynopsisSpec(event, speed, columns.get("course"), columns.get("heading"), gap, keep=keep, areas=areas, **found)
+
+
+def _areas(value: Any, context: Context) -> dict[str, Region]:
+    if not isinstance(value, Mapping) or len(value) > 10_000:
+        context.fault('must be an object such as {"harbour": {"region": "Port A"}} of at most 10,000 areas')
+        return {}
+    return {str(name): region for name, document in value.items() if (region := context.at(name).region(document)) is not None}
+
+
+@dataclass
+class SynopsisState:
+    """Of each entity (by its place in `names`) what the next report is compared with, and the reports that may still get an earlier one.
+
+    `ints`: t of the last report, how many speeds are kept, reports since one was kept, 1 if the last one was, flags (1 stopped, 2 slow, 4 changing,
+    8 silent). `floats`: x, y, speed, course and heading of the last report, speed and course of the last one with a course, five speeds.
+    """
+
+    names: Symbols = field(default_factory=Symbols)
+    ints: Ints = field(default_factory=lambda: np.empty((0, 5), np.int64))
+    floats: Floats = field(default_factory=lambda: np.empty((0, 12)))
+    inside: Bools = field(default_factory=lambda: np.empty((0, 0), np.bool_))
+    pending_ints: Ints = field(default_factory=lambda: np.empty((0, 3), np.int64))
+    pending_floats: Floats = field(default_factory=lambda: np.empty((0, 5)))
+
+    def grow(self, areas: int) -> None:
+        more = len(self.names) - len(self.ints)
+        if more > 0:
+            fresh = np.zeros((more, 5), np.int64)
+            fresh[:, 0] = _NEVER
+            self.ints = np.concatenate((self.ints, fresh))
+            self.floats = np.concatenate((self.floats, np.full((more, 12), np.nan)))
+            self.inside = np.concatenate((self.inside.reshape(-1, areas), np.zeros((more, areas), np.bool_)))
+
+    def dump(self) -> bytes:
+        with io.BytesIO() as file:
+            names = np.array(self.names.names, np.str_)
+            np.savez(file, allow_pickle=False, names=names, **{name: getattr(self, name) for name in _ARRAYS})
+            return file.getvalue()
+
+    @classmethod
+    def load(cls, data: bytes) -> SynopsisState:
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            return cls(Symbols(arrays["names"].tolist()), **{name: arrays[name] for name in _ARRAYS})
+
+
+_ARRAYS = ("ints", "floats", "inside", "pending_ints", "pending_floats")
+
+
+def synopsis_step(spec: SynopsisSpec, state: SynopsisState, batch: Batch, mine: Bools, watermark: int, lateness: int) -> pa.RecordBatch | None:
+    """Takes the reports marked in `mine` and gives the events that are certain: those of reports before `watermark`.
+
+    An event has arrived when the feed's clock passed its t by more than the lateness (and a silence's length): that depends on nothing but the rows.
+    """
+    _take(spec, state, batch, mine)
+    order = np.lexsort((state.pending_ints[:, 2], state.pending_ints[:, 1]))
+    due = state.pending_ints[order, 1] < watermark
+    now = order[due]
+    reports, values = state.pending_ints[now], state.pending_floats[now]
+    state.pending_ints, state.pending_floats = state.pending_ints[order[~due]], state.pending_floats[order[~due]]
+    inside = np.empty((len(now), len(spec.areas)), np.bool_)
+    for place, region in enumerate(spec.areas.values()):
+        inside[:, place] = region.contains(values[:, 0], values[:, 1])
+    limits = np.array([spec.stop, spec.slow, spec.change, spec.turn])
+    whole, real = _points(reports, values, inside, state.ints, state.floats, state.inside, limits, spec.gap, spec.keep, watermark)
+    return _events(spec, state, whole, real, lateness) if len(whole) else None
+
+
+def _take(spec: SynopsisSpec, state: SynopsisState, batch: Batch, mine: Bools) -> None:
+    known = np.flatnonzero(mine & ~np.isnan(batch.x) & ~np.isnan(batch.y))
+    if not len(known):
+        return
+    nothing = np.full(len(batch), np.nan)
+    columns = [batch.x, batch.y, *(nothing if name is None else batch.numbers(name) for name in (spec.speed, spec.course, spec.heading))]
+    entity = state.names.encode(batch.column("entity"))
+    state.grow(len(spec.areas))
+    state.pending_ints = np.concatenate((state.pending_ints, np.stack((entity, batch.t, batch.seq), axis=1)[known]))
+    state.pending_floats = np.concatenate((state.pending_floats, np.stack(columns, axis=1)[known]))
+
+
+def _events(spec: SynopsisSpec, state: SynopsisState, whole: Ints, real: Floats, lateness: int) -> pa.RecordBatch:
+    """Rows of the events: whole numbers are kind, entity, t, area (-1: none) and when they were certain."""
+    areas = pa.array([*spec.areas, None], pa.string())
+    kinds, t = whole[:, 0], whole[:, 2]
+    numbers = {name: pa.array(real[:, place], pa.float64(), from_pandas=True) for place, name in enumerate((X, Y, SPEED, COURSE, HEADING))}
+    return pa.RecordBatch.from_pydict(
+        {
+            EVENT: pa.array(EVENTS, pa.string()).take(pa.array(kinds)),
+            "entity": pa.array(state.names.names, pa.string()).take(pa.array(whole[:, 1])),
+            TIME: pa.array(t),
+            TIME_END: pa.nulls(len(t), pa.int64()),
+            "seq": pa.array(FIRST_SEQ + np.maximum(t, 0)),
+            "arrived": pa.array(whole[:, 4] + lateness + 1),
+            AREA: areas.take(pa.array(np.where(whole[:, 3] < 0, len(areas) - 1, whole[:, 3]))),
+            **numbers,
+        }
+    )
+
+
+@jit
+def _points(
+    reports: Ints, values: Floats, inside: Bools, ints: Ints, floats: Floats, held: Bools, limits: Floats, gap: int, keep: int, watermark: int
+) -> tuple[Ints, Floats]:
+    """Critical points of reports (entity, t, seq; sorted by t) with values (x, y, speed, course, heading). Brings the state up to date."""
+    whole, real = np.empty((64, 5), np.int64), np.empty((64, 5))
+    k = 0
+    stop, slow, change, turn = limits
+    areas = inside.shape[1]
+    for i in range(len(reports)):
+        who, t = reports[i, 0], reports[i, 1]
+        while k + 2 * areas + 16 > len(whole):
+            whole, real = _larger(whole, real)
+        if ints[who, 0] == _NEVER or t - ints[who, 0] > gap:
+            k = _silence(whole, real, k, who, ints, floats, gap)
+            k = _add(whole, real, k, 1, who, t, -1, t)
+            ints[who, 1:] = 0
+            floats[who, 5:] = np.nan
+            held[who, :] = False
+            happened = True
+        else:
+            happened = False
+        floats[who, :5] = values[i]
+        ints[who, 0] = t
+        speed, course = values[i, 2], values[i, 3]
+        if not np.isnan(speed):
+            n = ints[who, 1]
+            mean = 0.0
+            for j in range(n):
+                mean += floats[who, 7 + j]
+            mean = mean / n if n else 0.0
+            changing = n > 0 and abs(speed - mean) / max(mean, 0.1) > change and max(speed, mean) > stop
+            for flag in range(3):
+                holds = speed <= stop if flag == 0 else (stop < speed and speed <= slow if flag == 1 else changing)
+                if holds != (ints[who, 4] & (1 << flag) > 0):
+                    ints[who, 4] ^= 1 << flag
+                    k = _add(whole, real, k, 2 + 2 * flag + (0 if holds else 1), who, t, -1, t)
+                    happened = True
+            if n == 5:
+                for j in range(4):
+                    floats[who, 7 + j] = floats[who, 8 + j]
+                n = 4
+            floats[who, 7 + n] = speed
+            ints[who, 1] = n + 1
+            if not np.isnan(course):
+                if floats[who, 5] > stop and speed > stop and abs((course - floats[who, 6] + 180.0) % 360.0 - 180.0) > turn:
+                    k = _add(whole, real, k, 8, who, t, -1, t)
+                    happened = True
+                floats[who, 5], floats[who, 6] = speed, course
+        for area in range(areas):
+            if inside[i, area] != held[who, area]:
+                k = _add(whole, real, k, 9 if inside[i, area] else 10, who, t, area, t)
+                happened = True
+                held[who, area] = inside[i, area]
+        ints[who, 2] += 1
+        ints[who, 3] = 0
+        if happened or ints[who, 2] >= keep:
+            k = _keep(whole, real, k, who, ints, floats, t)
+    for who in range(len(ints)):
+        if ints[who, 0] != _NEVER and ints[who, 0] + gap < watermark:
+            while k + 16 > len(whole):
+                whole, real = _larger(whole, real)
+            k = _silence(whole, real, k, who, ints, floats, gap)
+    return whole[:k], real[:k]
+
+
+@jit
+def _add(whole: Ints, real: Floats, k: int, kind: int, who: int, t: int, area: int, certain: int) -> int:
+    whole[k, 0], whole[k, 1], whole[k, 2], whole[k, 3], whole[k, 4] = kind, who, t, area, certain
+    real[k, :] = np.nan
+    return k + 1
+
+
+@jit
+def _keep(whole: Ints, real: Floats, k: int, who: int, ints: Ints, floats: Floats, certain: int) -> int:
+    """velocity and coord of the entity's last report."""
+    t = ints[who, 0]
+    if not np.isnan(floats[who, 2]):
+        k = _add(whole, real, k, 11, who, t, -1, certain)
+        real[k - 1] = floats[who, :5]
+    k = _add(whole, real, k, 12, who, t, -1, certain)
+    real[k - 1] = floats[who, :5]
+    ints[who, 2] = 0
+    ints[who, 3] = 1
+    return k
+
+
+@jit
+def _silence(whole: Ints, real: Floats, k: int, who: int, ints: Ints, floats: Floats, gap: int) -> int:
+    """gap_start at the entity's last report, once; the report is kept if it was not."""
+    if ints[who, 0] == _NEVER or ints[who, 4] & 8:
+        return k
+    certain = ints[who, 0] + gap
+    k = _add(whole, real, k, 0, who, ints[who, 0], -1, certain)
+    if ints[who, 3] == 0:
+        k = _keep(whole, real, k, who, ints, floats, certain)
+    ints[who, 4] |= 8
+    return k
+
+
+@jit
+def _larger(whole: Ints, real: Floats) -> tuple[Ints, Floats]:
+    more, values = np.empty((2 * len(whole), 5), np.int64), np.empty((2 * len(whole), 5))
+    more[: len(whole)], values[: len(whole)] = whole, real
+    return more, values
+
+
+def indicators(specs: Sequence[InputSpec]) -> frozenset[tuple[str, int]]:
+    """Name and number of arguments of the inputs among `specs` that a synopsis makes."""
+    return frozenset(spec.indicator for spec in specs if INPUTS.get(spec.name) == spec)

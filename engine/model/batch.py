@@ -72,7 +72,9 @@ class Batch:
         column = self.column(name)
         if pa.types.is_null(column.type):
             return np.full(len(self), np.nan)
-        numbers: npt.NDArray[np.float64] = pc.fill_null(pc.cast(column, pa.float64()), np.nan).to_numpy(zero_copy_only=False)
+        column = column if pa.types.is_float64(column.type) else pc.cast(column, pa.float64())
+        # A column without nulls is not copied.
+        numbers: npt.NDArray[np.float64] = (pc.fill_null(column, np.nan) if column.null_count else column).to_numpy(zero_copy_only=False)
         return numbers
 
     def codes(self, name: str) -> npt.NDArray[np.int32]:

@@ -61,7 +61,8 @@ class Gate:
         return Admitted(accepted, self._waiting.release(watermark), stamped.filter(pa.array(late)) if late.any() else stamped.slice(0, 0), duplicates)
 
     def _late(self, batch: pa.RecordBatch, t: Ints) -> Bools:
-        clock = pc.fill_null(batch.column(CLOCK), -(2**62)).to_numpy(zero_copy_only=False)
+        clock = batch.column(CLOCK)
+        clock = (pc.fill_null(clock, -(2**62)) if clock.null_count else clock).to_numpy(zero_copy_only=False)
         late: Bools = t < clock - self.feed.lateness
         return late
 

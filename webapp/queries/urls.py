@@ -3,12 +3,21 @@
 from django.urls import path
 
 from webapp.queries.api import CheckView, PreviewView, QueryView
+from webapp.queries.bulk_api import BulkView
+from webapp.queries.calculus_api import GalleryView, SandboxView
+from webapp.queries.pattern_api import ClosureView, ProgressView, QueryProgressView
 
 urlpatterns = [
     path("queries/", QueryView.as_view({"get": "list", "post": "create"}), name="api-queries"),
+    path("queries/bulk", BulkView.as_view(throttle_action="import"), name="api-query-bulk"),
     path("queries/check", CheckView.as_view(), name="api-query-check"),
+    path("queries/closure", ClosureView.as_view(), name="api-query-closure"),
+    path("queries/progress", ProgressView.as_view(), name="api-query-progress-of"),
     path("queries/preview", PreviewView.as_view(), name="api-query-preview"),
+    path("queries/gallery", GalleryView.as_view(), name="api-query-gallery"),
+    path("queries/sandbox", SandboxView.as_view(), name="api-query-sandbox"),
     path("queries/<int:pk>/", QueryView.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}), name="api-query"),
     path("queries/<int:pk>/versions", QueryView.as_view({"get": "versions"}), name="api-query-versions"),
     path("queries/<int:pk>/shapes", QueryView.as_view({"get": "shapes"}), name="api-query-shapes"),
+    path("queries/<int:pk>/progress", QueryProgressView.as_view({"get": "progress"}, throttle_action="preview"), name="api-query-progress"),
 ]

@@ -1,0 +1,72 @@
+"""Half-finished motion patterns by the API: the engine's own steps on the newest part of the log."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+
+
+def square(x: float) -> dict[str, Any]:
+    return {"type": "Polygon", "coordinates": [[[x, 0], [x + 10, 0], [x + 10, 10], [x, 10], [x, 0]]]}
+
+
+TOUR = {
+    "family": "motion",
+    "predicates": [{"inside": {"region": "square"}}, {"inside": square(20)}, {"inside": square(40)}],
+    "every": 1000,
+    "horizon": 60_000,
+}
+
+
+def walk(entity: str, *points: tuple[int, float]) -> list[dict[str, Any]]:
+    return [{"entity": entity, "t": t, "x": x, "y": 5.0} for t, x in points]
+
+
+@pytest.fixture
+def tour(people: SimpleNamespace, region: Any, received: Callable[..., None]) -> Any:
+    """A tour of three squares: one has made it, one is half way, one has not begun."""
+    from webapp.queries.services import query_register
+
+    rows = walk("all", (1000, 5), (3000, 25), (5000, 45)) + walk("half", (2000, 25), (4000, 5), (6000, 45)) + walk("none", (6000, 99))
+    received(region.feed, sorted(rows, key=lambda row: row["t"]))
+    return query_register(owner=people.owner, feed=region.feed, name="Tour", specification=TOUR, team=people.harbour)
+
+
+def test_it_says_who_matches_and_how_far_the_others_are(people: SimpleNamespace, tour: Any, client_of: Callable[..., APIClient]) -> None:
+    answer = client_of(people.viewer).get(f"/api/v1/queries/{tour.pk}/progress")
+    assert answer.status_code == 200, answer.content
+    found = answer.json()
+    assert (found["at"], found["total"]) == (6000, 2)
+    assert [(row["entity"], row["done"], row["of"], row["matches"]) for row in found["entities"]] == [("all", 3, 3, True), ("half", 1, 3, False)]
+    assert found["entities"][1]["steps"] == [{"t": 4000, "x": 5.0, "y": 5.0}, None, None]
+
+
+def test_one_entity_alone(people: SimpleNamespace, tour: Any, client_of: Callable[..., APIClient]) -> None:
+    found = client_of(people.viewer).get(f"/api/v1/queries/{tour.pk}/progress?entity=half").json()
+    assert [row["entity"] for row in found["entities"]] == ["half"]
+
+
+def test_a_pattern_that_is_being_written(people: SimpleNamespace, tour: Any, client_of: Callable[..., APIClient]) -> None:
+    answer = client_of(people.viewer).post("/api/v1/queries/progress", {"feed": "yard", "specification": {**TOUR, "horizon": 2000}})
+    assert [(row["entity"], row["done"]) for row in answer.json()["entities"]] == []
+    wrong = client_of(people.viewer).post("/api/v1/queries/progress", {"feed": "yard", "specification": {**TOUR, "every": 0}})
+    assert wrong.status_code == 400 and wrong.json()["faults"][0]["pointer"] == "/every"
+
+
+def test_late_rows_and_duplicates_do_not_count(
+    people: SimpleNamespace, tour: Any, received: Callable[..., None], client_of: Callable[..., APIClient]
+) -> None:
+    received(tour.feed, walk("none", (1500, 5)))
+    found = client_of(people.viewer).get(f"/api/v1/queries/{tour.pk}/progress?entity=none").json()
+    assert found["entities"] == []
+
+
+def test_only_those_who_see_the_query_and_only_motion_patterns(
+    people: SimpleNamespace, tour: Any, query: Any, client_of: Callable[..., APIClient]
+) -> None:
+    assert client_of(people.stranger).get(f"/api/v1/queries/{tour.pk}/progress").status_code == 404
+    assert client_of(people.owner).get(f"/api/v1/queries/{query.pk}/progress").status_code == 400

@@ -1,0 +1,91 @@
+"""A constraint query as a graph editor shows it: as a document and as text, with what follows from what was said, or why nothing can satisfy it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from engine.model.faults import Fault
+from webapp.queries.references import named_regions
+
+if TYPE_CHECKING:
+    from engine.constraint_queries.graph import ConstraintGraph
+    from engine.constraint_queries.specification import ConstraintSpecification
+    from engine.model.feed import Feed
+    from engine.model.region import Region
+
+_PLACE = re.compile(r"line (\d+), column (\d+): ")
+
+
+def constraint_graph(specification: Mapping[str, Any], feed: Feed, regions: Mapping[str, Any]) -> dict[str, Any]:
+    """The shape of `POST queries/closure` in docs/api.md; nothing is raised for a specification with faults."""
+    from engine.constraint_queries.specification import check, read
+    from engine.constraint_queries.trigger import TriggerRefused, translate
+    from engine.specification import Context
+
+    context = Context(feed, regions)
+    check(specification, context)
+    answer: dict[str, Any] = {"faults": [_told(fault) for fault in context.faults], "document": None, "text": None, "edges": [], "conflict": None}
+    document = {key: value for key, value in specification.items() if key != "trigger"}
+    if isinstance(specification.get("trigger"), str):
+        try:
+            document |= translate(specification["trigger"]).document
+        except TriggerRefused:
+            return answer
+    answer["document"] = document
+    reading = read(document, Context(feed, regions))
+    if reading is None:
+        return answer
+    found, graph = reading
+    wrong = graph.contradiction()
+    if wrong is None:
+        answer["edges"] = _edges(graph)
+    else:
+        pairs = [[graph.names[one], graph.names[other]] for one, other in wrong.cycle]
+        answer["conflict"] = {"constraints": list(wrong.sources), "cycle": pairs, "reason": wrong.reason}
+    answer["text"] = _text(found, document, feed, regions)
+    return answer
+
+
+def _told(fault: Fault) -> dict[str, Any]:
+    """A fault; one of a text says its line and column by themselves."""
+    place = _PLACE.match(fault.message)
+    where = {} if place is None else {"line": int(place[1]), "column": int(place[2])}
+    return {"pointer": fault.pointer, "message": fault.message, **where}
+
+
+def _edges(graph: ConstraintGraph) -> list[dict[str, Any]]:
+    """Each pair of variables that something bounds: the tightest bounds that hold, and whether any constraint states one of them."""
+    from engine.constraint_queries.graph import LONGEST, closed_distances, closed_times
+
+    names = graph.names
+    latest, near = closed_times(len(names), graph.times), closed_distances(len(names), graph.greatest)
+    timed = {frozenset((one.start, one.end)) for one in graph.times}
+    placed = {frozenset((one.first, one.second)) for one in (*graph.greatest, *graph.least)}
+    edges = []
+    for i, one in enumerate(names):
+        for j, other in enumerate(names[i + 1 :], start=i + 1):
+            high, low, distance = latest[i][j], latest[j][i], near[i][j]
+            bounds = [None if bound is None or abs(bound) >= LONGEST else bound for bound in (None if low is None else -low, high)]
+            edges.append(
+                {
+                    "between": [one, other],
+                    "dt": None if bounds == [None, None] else bounds,
+                    "distance": None if distance is None else {"max": float(distance[0]), "open": distance[1]},
+                    "stated": {"dt": frozenset((i, j)) in timed, "distance": frozenset((i, j)) in placed},
+                }
+            )
+    return [edge for edge in edges if edge["dt"] is not None or edge["distance"] is not None]
+
+
+def _text(found: ConstraintSpecification, document: Mapping[str, Any], feed: Feed, regions: Mapping[str, Any]) -> str | None:
+    from engine.constraint_queries.trigger import trigger_text
+    from engine.model.region import read_region
+
+    stored: dict[Region, str] = {read_region(regions[name], feed.crs): name for name in sorted(named_regions(document)) if name in regions}
+    try:
+        return trigger_text(found, stored)
+    except ValueError:
+        # A variable is called like a word of the text's language.
+        return None

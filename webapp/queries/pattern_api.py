@@ -1,0 +1,75 @@
+"""What the editors of motion patterns and constraint queries ask beyond a check and a preview."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from engine.model.faults import Refused, refuse
+from webapp.accounts.authentication import person
+from webapp.feeds.models import Feed
+from webapp.feeds.selectors import regions_of_feed
+from webapp.queries.api import QueryView, SpecificationSerializer, Unavailable, read
+from webapp.queries.constraint_graph import constraint_graph
+from webapp.queries.preview import PreviewFailed
+from webapp.queries.progress import progress
+from webapp.queries.references import frozen
+from webapp.queries.selectors import specification_faults, version_list
+
+
+def _progress(feed: Feed, ready: Mapping[str, Any], entity: str | None) -> Response:
+    if ready.get("family") != "motion":
+        raise refuse("/specification/family", "Only motion patterns have steps that can be half done.")
+    try:
+        return Response(progress(log_root=str(settings.EVENT_LOG_ROOT), feed=feed.engine_feed().to_json(), specification=ready, entity=entity))
+    except PreviewFailed as error:
+        raise Unavailable(str(error)) from error
+
+
+class QueryProgressView(QueryView):
+    """Half-finished patterns of a registered query."""
+
+    @extend_schema(
+        summary="Which steps of a motion pattern each entity has done",
+        parameters=[OpenApiParameter("entity", str, description="this one alone")],
+        responses=OpenApiTypes.OBJECT,
+    )
+    def progress(self, request: Request, pk: int) -> Response:
+        query = self.get_object()
+        newest = version_list(query=query).first()
+        ready = query.specification if newest is None else newest.specification
+        return _progress(query.feed, ready, request.query_params.get("entity"))
+
+
+class ProgressView(APIView):
+    """Half-finished patterns of a specification that is being written."""
+
+    throttle_action = "preview"
+
+    @extend_schema(request=SpecificationSerializer, responses=OpenApiTypes.OBJECT)
+    def post(self, request: Request) -> Response:
+        feed, specification, _ = read(SpecificationSerializer(data=request.data, context={"request": request}))
+        faults = specification_faults(feed=feed, specification=specification, user=person(request))
+        if faults:
+            raise Refused(faults)
+        return _progress(feed, frozen(specification, regions_of_feed(feed, user=person(request))), request.data.get("entity"))
+
+
+class ClosureView(APIView):
+    """A constraint query as document, text and closed graph."""
+
+    throttle_action = "check"
+
+    @extend_schema(request=SpecificationSerializer, responses=OpenApiTypes.OBJECT)
+    def post(self, request: Request) -> Response:
+        feed, specification, _ = read(SpecificationSerializer(data=request.data, context={"request": request}))
+        if not isinstance(specification, dict) or specification.get("family") != "constraint":
+            raise refuse("/specification/family", "Only constraint queries have a graph.")
+        return Response(constraint_graph(specification, feed.engine_feed(), regions_of_feed(feed, user=person(request))))

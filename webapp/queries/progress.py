@@ -1,0 +1,123 @@
+"""How far entities are with a motion pattern now: computed from the newest rows of the log, in a process of its own that can be killed.
+
+Run as a program (`python -m webapp.queries.progress`) it reads one JSON request on standard input and writes one JSON answer, within the limits of
+a preview; it loads neither Django nor a database.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from webapp.queries.preview import MEMORY_BYTES, ROWS, SECONDS, PreviewFailed
+
+if TYPE_CHECKING:
+    from engine.model.batch import Batch
+    from engine.motion_patterns.progress import Progress
+
+ENTITIES = 200
+"""Entities told of at most: those that match, then those that are furthest."""
+
+
+def progress(*, log_root: str, feed: dict[str, Any], specification: Any, entity: str | None = None) -> dict[str, Any]:
+    """The steps that each entity (or one) has done of a checked, frozen motion pattern, at the latest evaluation time that the log has reached.
+
+    Raises PreviewFailed. The shape is that of `GET queries/{id}/progress` in docs/api.md.
+    """
+    request = json.dumps({"log_root": log_root, "feed": feed, "specification": specification, "entity": entity})
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "webapp.queries.progress"], input=request.encode(), capture_output=True, timeout=SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise PreviewFailed(f"It took more than {SECONDS:g} seconds to read what the windows reach: choose shorter ones.") from error
+    if done.returncode != 0:
+        raise PreviewFailed("What the windows reach needs too much memory: choose shorter ones.")
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def run(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The program's work."""
+    from engine.model.feed import Feed
+    from engine.motion_patterns.plan import compile_index
+    from engine.motion_patterns.progress import progress as steps_of
+    from engine.motion_patterns.progress import reach
+    from engine.operator import RegisteredQuery
+    from engine.sources.eventlog import EventLog
+    from engine.specification import check
+
+    feed = Feed.from_json(request["feed"])
+    specification = check(request["specification"], feed, {})
+    index = compile_index([RegisteredQuery("0", 1, specification)], feed)
+    log = EventLog(request["log_root"], feed.name)
+    newest = log.end[1]
+    if newest is None:
+        return {"at": None, "rows": 0, "total": 0, "entities": []}
+    at = newest // specification.every * specification.every
+    batch = _accepted(log, feed, at - reach(index, 0) + 1, at + 1)
+    rows = _rows(batch, steps_of(index, 0, batch, at))
+    if request["entity"] is not None:
+        rows = [row for row in rows if row["entity"] == request["entity"]]
+    told = sorted(rows, key=lambda row: (not row["matches"], -row["done"], row["entity"]))
+    return {"at": at, "rows": len(batch), "total": len(told), "entities": told[:ENTITIES]}
+
+
+def _accepted(log: Any, feed: Any, from_t: int, to_t: int) -> Batch:
+    """The accepted rows with from_t <= t < to_t, sorted by (t, seq). A duplicate has its original's t, so it is known by these rows alone."""
+    import pyarrow as pa
+
+    from engine.model.batch import Batch, EntityDictionary
+    from engine.model.events import stamped_schema
+    from engine.runtime.gate import Gate
+
+    table = log.tail(from_t, to_t)
+    if table.num_rows > ROWS:
+        raise MemoryError(f"{table.num_rows} rows")
+    columns = [table.column(f.name).cast(f.type) if f.name in table.column_names else pa.nulls(len(table), f.type) for f in stamped_schema(feed)]
+    batch = Batch(Gate(feed).take(pa.table(columns, schema=stamped_schema(feed)), to_t).ready, EntityDictionary())
+    batch.entity  # noqa: B018  Encodes the entities: the dictionary is full from here on.
+    return batch
+
+
+def _rows(batch: Batch, found: Progress) -> list[dict[str, Any]]:
+    """One row for each entity that has done a step."""
+    import math
+
+    t, x, y, names = batch.t, batch.x, batch.y, batch.entities.names
+
+    def witness(code: int, step: int) -> dict[str, Any] | None:
+        row = int(found.row[code, step])
+        if row < 0:
+            return None
+        distance = float(found.distance[code, step])
+        place = {"t": int(t[row]), "x": float(x[row]), "y": float(y[row])}
+        return place if math.isnan(distance) else {**place, "distance": distance}
+
+    steps = range(found.done.shape[1])
+    return [
+        {
+            "entity": names[code],
+            "done": int(found.done[code].sum()),
+            "of": len(steps),
+            "matches": bool(found.matches[code]),
+            "score": None if math.isnan(found.score[code]) else float(found.score[code]),
+            "steps": [witness(code, step) for step in steps],
+        }
+        for code in found.done.any(axis=1).nonzero()[0].tolist()
+    ]
+
+
+def main() -> None:
+    """One request, one answer, within limits of the operating system."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(SECONDS * 2), int(SECONDS * 2)))
+    json.dump(run(json.load(sys.stdin)), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,215 @@
+/** A constraint query as its editor holds it, and the document it means, both ways; with the short form for k mutually close events. Pure. */
+
+import { isObject } from "../lib/parse";
+import { asGeometry, isReference, type Geometry, type Reference } from "../lib/regions";
+import type { SignedSpan } from "./constraint_spans";
+import { spanValue } from "./constraint_spans";
+import { bound, columnsOf } from "./query_form_data";
+import type { Feed } from "./shapes";
+
+export interface VariableEntry {
+  name: string;
+  where: unknown[];
+}
+
+export interface DistanceEntry {
+  /** Metres, or units of the plan; empty: not bounded. */
+  max: string;
+  min: string;
+  /** The bounds themselves are excluded. */
+  isOpen: boolean;
+}
+
+export interface ComparisonEntry {
+  /** `variable.column` */
+  left: string;
+  op: string;
+  /** `variable.column`, or a constant as the document has it. */
+  right: unknown;
+}
+
+export interface ConstraintEntry {
+  /** Of this page alone. */
+  readonly id: number;
+  between: string[];
+  /** The second's time minus the first's; null: nothing is said about times. */
+  dt: [SignedSpan, SignedSpan] | null;
+  distance: DistanceEntry | null;
+  /** Null inside the pair: a region is wanted but not there yet. */
+  inside: { region: Geometry | Reference | null } | null;
+  compare: ComparisonEntry[];
+}
+
+export const REPORTS = ["all", "first"] as const;
+export const EXPIRATIONS = ["tight", "loose", "domains"] as const;
+
+export interface ConstraintEntries {
+  where: unknown[];
+  variables: VariableEntry[];
+  constraints: ConstraintEntry[];
+  symmetric: string[][];
+  report: string | null;
+  expiration: string | null;
+  others: Record<string, unknown>;
+}
+
+const OWN_KEYS = new Set(["family", "version", "where", "variables", "constraints", "symmetric", "report", "expiration"]);
+let lastId = 0;
+
+export function newConstraint(between: string[]): ConstraintEntry {
+  return { id: ++lastId, between, dt: null, distance: null, inside: null, compare: [] };
+}
+
+export function fromDocument(document: Record<string, unknown>): ConstraintEntries {
+  const { where, variables, constraints, symmetric, report, expiration } = document;
+  return {
+    where: items(where),
+    variables: isObject(variables) ? Object.entries(variables).map(([name, value]) => ({ name, where: isObject(value) ? items(value["where"]) : [] })) : [],
+    constraints: items(constraints).map(readConstraint),
+    symmetric: items(symmetric).map((group) => items(group).map(String)),
+    report: typeof report === "string" ? report : null,
+    expiration: typeof expiration === "string" ? expiration : null,
+    others: Object.fromEntries(Object.entries(document).filter(([key]) => !OWN_KEYS.has(key))),
+  };
+}
+
+function items(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function readConstraint(value: unknown): ConstraintEntry {
+  const source = isObject(value) ? value : {};
+  const made = newConstraint(items(source["between"]).map(String));
+  const { dt, distance, inside, compare } = source;
+  if (Array.isArray(dt)) made.dt = [span(dt[0]), span(dt[1])];
+  if (isObject(distance)) made.distance = { max: text(distance["max"]), min: text(distance["min"]), isOpen: distance["open"] === true };
+  if (inside !== undefined) made.inside = { region: isReference(inside) ? { region: inside.region } : asGeometry(inside) };
+  made.compare = items(compare).flatMap((row) => (Array.isArray(row) && row.length === 3 ? [{ left: text(row[0]), op: text(row[1]), right: row[2] as unknown }] : []));
+  return made;
+}
+
+function span(value: unknown): SignedSpan {
+  return typeof value === "string" || typeof value === "number" ? value : null;
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : "";
+}
+
+/** The document; what is missing is left out, so that the server names it. */
+export function toDocument(entries: ConstraintEntries): Record<string, unknown> {
+  const document: Record<string, unknown> = { ...entries.others, family: "constraint", version: 1 };
+  if (entries.where.length > 0) document["where"] = entries.where;
+  document["variables"] = Object.fromEntries(entries.variables.map(({ name, where }) => [name, where.length > 0 ? { where } : {}]));
+  document["constraints"] = entries.constraints.map(written);
+  if (entries.symmetric.length > 0) document["symmetric"] = entries.symmetric;
+  if (entries.report !== null) document["report"] = entries.report;
+  if (entries.expiration !== null) document["expiration"] = entries.expiration;
+  return document;
+}
+
+function written({ between, dt, distance, inside, compare }: ConstraintEntry): Record<string, unknown> {
+  const said: Record<string, unknown> = { between };
+  if (dt !== null) said["dt"] = dt;
+  if (distance !== null) said["distance"] = { ...limit("max", distance.max), ...limit("min", distance.min), ...(distance.isOpen ? { open: true } : {}) };
+  if (inside !== null) said["inside"] = inside.region;
+  if (compare.length > 0) said["compare"] = compare.map(({ left, op, right }) => [left, op, right]);
+  return said;
+}
+
+function limit(key: string, value: string): Record<string, unknown> {
+  const read = bound(value);
+  return read === null ? {} : { [key]: read };
+}
+
+/** The right side of a comparison as it was typed: a column of a variable, or a constant in the type of the left one's column. */
+export function comparedWith(typed: string, left: string, op: string, { variables }: ConstraintEntries, feed: Feed): unknown {
+  const value = typed.trim();
+  if (variables.some(({ name }) => value.startsWith(`${name}.`))) return value;
+  const type = columnsOf(feed)[left.slice(left.indexOf(".") + 1)] ?? "string";
+  const one = (part: string): unknown => (type === "string" ? part : type === "bool" ? (part === "true" ? true : part === "false" ? false : part) : (bound(part) ?? ""));
+  return op === "in" ? value.split(",").map((part) => one(part.trim())) : one(value);
+}
+
+export function shownRight(right: unknown): string {
+  return Array.isArray(right) ? right.map(text).join(", ") : text(right);
+}
+
+// ---- Variables
+
+export function freshName({ variables }: ConstraintEntries): string {
+  const taken = new Set(variables.map(({ name }) => name));
+  for (let i = variables.length + 1; ; i++) if (!taken.has(`V${i}`)) return `V${i}`;
+}
+
+/** The same query with a variable of another name everywhere. */
+export function renamed(entries: ConstraintEntries, from: string, to: string): ConstraintEntries {
+  const name = (one: string): string => (one === from ? to : one);
+  const side = <T>(one: T): T | string => (typeof one === "string" && one.startsWith(`${from}.`) ? to + one.slice(from.length) : one);
+  return {
+    ...entries,
+    variables: entries.variables.map((one) => ({ ...one, name: name(one.name) })),
+    constraints: entries.constraints.map((one) => ({ ...one, between: one.between.map(name), compare: one.compare.map(({ left, op, right }) => ({ left: side(left), op, right: side(right) })) })),
+    symmetric: entries.symmetric.map((group) => group.map(name)),
+  };
+}
+
+/** The same query without a variable; constraints that are left with nothing to say go with it. */
+export function without(entries: ConstraintEntries, name: string): ConstraintEntries {
+  const speaks = (one: unknown): boolean => typeof one === "string" && one.startsWith(`${name}.`);
+  const constraints = entries.constraints.flatMap((one) => {
+    const between = one.between.filter((other) => other !== name);
+    const pairwise = between.length > 1 ? { dt: one.dt, distance: one.distance } : { dt: null, distance: null };
+    const rest = { ...one, ...pairwise, between, compare: one.compare.filter(({ left, right }) => !speaks(left) && !speaks(right)) };
+    return between.length > 0 && (rest.dt !== null || rest.distance !== null || rest.inside !== null || rest.compare.length > 0) ? [rest] : [];
+  });
+  return {
+    ...entries,
+    variables: entries.variables.filter((one) => one.name !== name),
+    constraints,
+    symmetric: entries.symmetric.map((group) => group.filter((one) => one !== name)).filter((group) => group.length > 1),
+  };
+}
+
+// ---- The short form
+
+export interface Mutual {
+  /** How many events. */
+  k: number;
+  /** Of the feed's time, not negative; null: not written yet. */
+  within: SignedSpan;
+  /** Metres, or units of the plan. */
+  distance: string;
+  where: unknown[];
+}
+
+/** The document is "k events that are mutually close": one constraint between all, who may be exchanged; null when it says something else. */
+export function mutualOf({ variables, constraints, symmetric, others }: ConstraintEntries): Mutual | null {
+  const [only, second] = constraints;
+  const names = variables.map(({ name }) => name);
+  if (only === undefined || second !== undefined || names.length < 2 || Object.keys(others).some((key) => key !== "name")) return null;
+  const isAll = (group: readonly string[] | undefined): boolean => group !== undefined && group.length === names.length && names.every((name) => group.includes(name));
+  const { dt, distance, inside, compare, between } = only;
+  const isEqual = variables.every(({ where }) => JSON.stringify(where) === JSON.stringify(variables[0]!.where));
+  if (!isAll(between) || symmetric.length !== 1 || !isAll(symmetric[0]) || !isEqual || inside !== null || compare.length > 0) return null;
+  if (dt === null || distance === null || distance.min !== "" || distance.isOpen) return null;
+  const [low, high] = [spanValue(dt[0]), spanValue(dt[1])];
+  return low === null || high === null || low !== -high ? null : { k: names.length, within: dt[1], distance: distance.max, where: variables[0]!.where };
+}
+
+/** The query that says the short form; what it says beside variables and constraints stays. */
+export function withMutual(entries: ConstraintEntries, { k, within, distance, where }: Mutual): ConstraintEntries {
+  const names = Array.from({ length: k }, (_, i) => entries.variables[i]?.name ?? `V${i + 1}`);
+  const unique = new Set(names).size === k ? names : names.map((_, i) => `V${i + 1}`);
+  return {
+    ...entries,
+    variables: unique.map((name) => ({ name, where })),
+    constraints: [{ ...newConstraint(unique), dt: [negated(within), within], distance: { max: distance, min: "", isOpen: false } }],
+    symmetric: [unique],
+  };
+}
+
+function negated(value: SignedSpan): SignedSpan {
+  if (typeof value === "number") return -value || 0;
+  return value === null ? null : value.startsWith("-") ? value.slice(1) : `-${value}`;
+}

@@ -1,0 +1,44 @@
+/** Signed lengths of time: the bounds of "B comes so much later than A". Pure. */
+
+import { formatSpan, parseDuration, type TimeUnit } from "../lib/time";
+import { fromDuration, toDuration, type SpanUnit } from "./query_form_data";
+
+/** As the document has it: a number in the feed's unit or an ISO 8601 duration, with a sign if it is negative; null: not bounded. */
+export type SignedSpan = string | number | null;
+
+/** In the unit of the feed; null when the value is no length. */
+export function spanValue(value: SignedSpan): number | null {
+  if (typeof value !== "string") return value;
+  const isNegative = /^[-−]/.test(value);
+  const length = parseDuration(value.replace(/^[-−+]/, ""));
+  return length === null ? null : isNegative ? -length || 0 : length;
+}
+
+/** What was typed; what is no number goes as it was typed, for the server to refuse; null while nothing is typed. */
+export function toSigned(amount: string, unit: SpanUnit): SignedSpan {
+  const trimmed = amount.trim().replace("−", "-");
+  if (trimmed === "") return null;
+  const isNegative = trimmed.startsWith("-");
+  const written = toDuration(isNegative ? trimmed.slice(1) : trimmed, unit);
+  if (written === null) return trimmed;
+  if (!isNegative) return written;
+  return typeof written === "string" ? `-${written}` : -written || 0;
+}
+
+export function fromSigned(value: SignedSpan, time: TimeUnit): { amount: string; unit: SpanUnit } {
+  const length = spanValue(value);
+  const { amount, unit } = fromDuration(length === null ? null : Math.abs(length), time);
+  return { amount: length !== null && length < 0 ? `-${amount}` : amount, unit };
+}
+
+/** "within 5 min", "0 s to 5 min later", "at least 2 min later", from the point of view of the first. */
+export function lagWords([low, high]: readonly [SignedSpan, SignedSpan], unit: TimeUnit): string {
+  const [from, to] = [spanValue(low), spanValue(high)];
+  const words = (length: number): string => (length === 0 ? "0" : formatSpan(Math.abs(length), unit));
+  if (from === null && to === null) return "at any time";
+  if (from !== null && to !== null && from === -to) return from === 0 ? "at the same time" : `within ${words(to)}`;
+  if (from === null) return to! < 0 ? `at least ${words(to!)} earlier` : `at most ${words(to!)} later`;
+  if (to === null) return from < 0 ? `at most ${words(from)} earlier` : `at least ${words(from)} later`;
+  if (to <= 0) return `${words(to)} to ${words(from)} earlier`;
+  return from >= 0 ? `${words(from)} to ${words(to)} later` : `${words(from)} earlier to ${words(to)} later`;
+}

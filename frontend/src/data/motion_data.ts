@@ -1,0 +1,147 @@
+/** The steps of a motion pattern as the editor holds them, and the document they mean, both ways. Pure. */
+
+import { isObject } from "../lib/parse";
+import { asGeometry, isReference, type Geometry, type Reference } from "../lib/regions";
+import type { Feed } from "./shapes";
+import { bound } from "./query_form_data";
+
+export const SENSES = ["inside", "outside", "distance"] as const;
+export type Sense = (typeof SENSES)[number];
+/** As the document has it: a number in the feed's unit or an ISO 8601 duration; null while nothing is written. */
+export type Span = string | number | null;
+export type Point = [number, number];
+export type Place = Geometry | Reference | Point | null;
+
+export interface MotionStep {
+  /** Of this page alone: a step keeps it when it is moved. */
+  readonly id: number;
+  sense: Sense;
+  place: Place;
+  /** Of a distance: to a point, which may not be there yet, instead of to a region. */
+  isToPoint: boolean;
+  /** Whether the step has a time of its own, or comes after the one before. */
+  isTimed: boolean;
+  /** Counted back from the evaluation: samples with now - from < t <= now - to. */
+  from: Span;
+  to: Span;
+  /** Of a distance: the greatest in the window instead of the least. */
+  isForAll: boolean;
+}
+
+export const SCORINGS = ["top", "min", "<=", "bottom", "max", ">="] as const;
+/** How scores decide: the least k, the least, at most; the greatest k, the greatest, at least. */
+export type Scoring = (typeof SCORINGS)[number];
+
+export interface MotionEntries {
+  steps: MotionStep[];
+  scoring: Scoring;
+  /** How many, for the scorings that count. */
+  k: string;
+  /** Metres, or units of the plan. */
+  value: string;
+  every: Span;
+  horizon: Span;
+  where: unknown[];
+  /** Keys this page does not know: the server's to judge. */
+  others: Record<string, unknown>;
+}
+
+const OWN_KEYS = new Set(["family", "version", "predicates", "theta", "every", "horizon", "where"]);
+let lastId = 0;
+
+export function newStep(feed: Feed, isTimed: boolean): MotionStep {
+  const isMs = feed.time === "ms";
+  return { id: ++lastId, sense: "inside", place: null, isToPoint: false, isTimed, from: isMs ? "PT10M" : 1000, to: 0, isForAll: false };
+}
+
+export function fromDocument(document: Record<string, unknown>, feed: Feed): MotionEntries {
+  const { predicates, every, horizon, where } = document;
+  const isMs = feed.time === "ms";
+  const steps = Array.isArray(predicates) ? predicates.map((one) => readStep(one, feed)) : [newStep(feed, false), newStep(feed, false)];
+  const isNew = predicates === undefined;
+  return {
+    steps,
+    ...readTheta(document["theta"]),
+    every: span(every) ?? (isNew ? (isMs ? "PT10S" : 25) : null),
+    horizon: span(horizon) ?? (isNew ? (isMs ? "PT30M" : 45_000) : null),
+    where: Array.isArray(where) ? where : [],
+    others: Object.fromEntries(Object.entries(document).filter(([key]) => !OWN_KEYS.has(key))),
+  };
+}
+
+function span(value: unknown): Span {
+  return typeof value === "string" || typeof value === "number" ? value : null;
+}
+
+function readStep(value: unknown, feed: Feed): MotionStep {
+  const source = isObject(value) ? value : {};
+  const sense = SENSES.find((one) => one in source) ?? "inside";
+  const window = Array.isArray(source["window"]) ? (source["window"] as unknown[]) : null;
+  const step = newStep(feed, window !== null || sense === "distance");
+  const place = readPlace(source[sense]);
+  return { ...step, sense, place, isToPoint: sense === "distance" && (place === null || Array.isArray(place)), ...(window === null ? {} : { from: span(window[0]), to: span(window[1]) }), isForAll: source["quantifier"] === "forall" };
+}
+
+function readPlace(value: unknown): Place {
+  if (isReference(value)) return { region: value.region };
+  const pair = isObject(value) && value["type"] === "Point" ? value["coordinates"] : value;
+  if (Array.isArray(pair) && pair.length === 2 && pair.every((one) => typeof one === "number")) return [pair[0] as number, pair[1] as number];
+  return asGeometry(value);
+}
+
+function readTheta(theta: unknown): Pick<MotionEntries, "scoring" | "k" | "value"> {
+  const source = isObject(theta) ? theta : {};
+  const { op, k, value, order } = source;
+  const scoring = op === "top" ? (order === "max" ? "bottom" : "top") : (SCORINGS.find((one) => one === op) ?? "top");
+  return { scoring, k: text(k, "10"), value: text(value, "") };
+}
+
+function text(value: unknown, otherwise: string): string {
+  return typeof value === "number" || typeof value === "string" ? String(value) : otherwise;
+}
+
+/** The document; what is missing is left out, so that the server names it. */
+export function toDocument(entries: MotionEntries): Record<string, unknown> {
+  const document: Record<string, unknown> = { ...entries.others, family: "motion", version: 1, predicates: entries.steps.map(predicate) };
+  if (isScored(entries)) document["theta"] = theta(entries);
+  if (entries.every !== null) document["every"] = entries.every;
+  if (isOrdered(entries) && entries.horizon !== null) document["horizon"] = entries.horizon;
+  if (entries.where.length > 0) document["where"] = entries.where;
+  return document;
+}
+
+function predicate({ sense, place, isTimed, from, to, isForAll }: MotionStep): Record<string, unknown> {
+  const written: Record<string, unknown> = place === null ? {} : { [sense]: place };
+  if (isTimed || sense === "distance") Object.assign(written, { window: [from, to], quantifier: isForAll ? "forall" : "exists" });
+  return written;
+}
+
+function theta({ scoring, k, value }: MotionEntries): Record<string, unknown> {
+  if (scoring === "top" || scoring === "bottom") return { op: "top", k: bound(k), order: scoring === "top" ? "min" : "max" };
+  return scoring === "<=" || scoring === ">=" ? { op: scoring, value: bound(value) } : { op: scoring };
+}
+
+/** Whether any step is a distance: only then there is a score. */
+export function isScored({ steps }: MotionEntries): boolean {
+  return steps.some((step) => step.sense === "distance");
+}
+
+/** Whether any step has no time of its own: only then there is a horizon. */
+export function isOrdered({ steps }: MotionEntries): boolean {
+  return steps.some((step) => step.sense !== "distance" && !step.isTimed);
+}
+
+/** The steps with one moved to another place; places beyond the ends are the ends. */
+export function moved(steps: readonly MotionStep[], id: number, to: number): MotionStep[] {
+  const step = steps.find((one) => one.id === id);
+  if (step === undefined) return [...steps];
+  const rest = steps.filter((one) => one !== step);
+  rest.splice(Math.max(0, Math.min(to, rest.length)), 0, step);
+  return rest;
+}
+
+/** Whether the step's time is bound to the step before it: both are in no fixed time, or one of them is. */
+export function followsBefore(steps: readonly MotionStep[], i: number): boolean {
+  const [before, step] = [steps.slice(0, i).findLast((one) => one.sense !== "distance"), steps[i]];
+  return before !== undefined && step !== undefined && step.sense !== "distance" && (!step.isTimed || !before.isTimed);
+}

@@ -1,0 +1,30 @@
+/** Which steps of a motion pattern entities have done, as the server tells it; and the witnesses of a match. Pure. */
+
+import { boolean, integer, list, nullable, number, otherwise, record, string } from "../lib/parse";
+import type { Detection } from "./shapes";
+
+const witness = record({ t: number, x: number, y: number, distance: nullable(number) });
+const entityProgress = record({ entity: string, done: integer, of: integer, matches: boolean, score: nullable(number), steps: list(nullable(witness)) });
+export const progressAnswer = record({ at: nullable(number), rows: otherwise(integer, 0), total: integer, entities: list(entityProgress) });
+
+export type Witness = ReturnType<typeof witness>;
+export type EntityProgress = ReturnType<typeof entityProgress>;
+export type ProgressAnswer = ReturnType<typeof progressAnswer>;
+
+/** "All 5 steps", "Step 3 of 5 is next". A pattern without order has no next step, but some that are there. */
+export function stateOf({ done, of, steps }: EntityProgress): string {
+  if (done === of) return of === 1 ? "The step is done" : `All ${of} steps`;
+  const isPrefix = steps.slice(0, done).every((step) => step !== null);
+  return isPrefix ? `Step ${done} of ${of}` : `${done} of ${of} steps`;
+}
+
+/** A match of the preview in the same shape: its evidence items are named P1, P2, ... by step. */
+export function ofDetection({ entities, evidence, value }: Detection, of: number): EntityProgress {
+  const steps: (Witness | null)[] = Array.from({ length: of }, () => null);
+  for (const { variable, t, x, y } of evidence) {
+    const place = Number(/^P(\d+)$/.exec(variable)?.[1] ?? NaN) - 1;
+    if (place >= 0 && place < of && x !== null && y !== null) steps[place] = { t, x, y, distance: null };
+  }
+  const done = steps.filter((step) => step !== null).length;
+  return { entity: entities[0] ?? "", done, of, matches: true, score: typeof value === "number" ? value : null, steps };
+}

@@ -1,0 +1,33 @@
+/** A step of a motion pattern in words. Pure. */
+
+import { describe, isCircle, isReference } from "../lib/regions";
+import { formatSpan, parseDuration, type TimeUnit } from "../lib/time";
+import { followsBefore, type MotionStep, type Place, type Span } from "./motion_data";
+import type { Feed } from "./shapes";
+
+export function placeWords(place: Place, feed: Feed): string {
+  if (place === null) return "a place not chosen yet";
+  if (Array.isArray(place)) return `the point ${place.map((one) => Number(one.toFixed(5))).join(", ")}`;
+  if (isReference(place)) return place.region;
+  const words = describe(place, feed.crs === "geographic");
+  return isCircle(place) ? `a circle${words.slice("Circle".length)}` : `an area drawn (${words.toLowerCase()})`;
+}
+
+export function spanWords(span: Span, unit: TimeUnit): string {
+  const length = span === null ? null : parseDuration(span);
+  return length === null ? (span === null ? "…" : String(span)) : length === 0 ? "now" : formatSpan(length, unit);
+}
+
+/** "between 30 min and 20 min ago", "in the last 10 min", "after the step before". */
+export function timeWords(steps: readonly MotionStep[], i: number, unit: TimeUnit): string {
+  const step = steps[i]!;
+  if (!step.isTimed && step.sense !== "distance") return followsBefore(steps, i) ? "after the step before" : "first of the order";
+  const isRecent = step.to === 0 || (step.to !== null && parseDuration(step.to) === 0);
+  const when = isRecent ? `in the last ${spanWords(step.from, unit)}` : `between ${spanWords(step.from, unit)} and ${spanWords(step.to, unit)} ago`;
+  if (step.sense === "distance") return `${step.isForAll ? "the farthest" : "the closest"} ${when}`;
+  return `${step.isForAll ? "all the time" : "at some moment"} ${when}`;
+}
+
+export function titleWords({ sense, place }: MotionStep, feed: Feed): string {
+  return `${{ inside: "Inside", outside: "Outside", distance: "Distance to" }[sense]} ${placeWords(place, feed)}`;
+}

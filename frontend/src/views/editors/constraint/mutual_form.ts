@@ -1,0 +1,37 @@
+/** The short form: so many events that are all close to one another. */
+
+import type { Mutual } from "../../../data/constraint_data";
+import { h } from "../../../lib/dom";
+import { ConditionsField } from "../../query_form/conditions_field";
+import type { EditorContext } from "../editor";
+import { spanField } from "./span_field";
+
+/** Of a specification. */
+export const MOST_VARIABLES = 32;
+
+export function mutualForm(mutual: Mutual, context: EditorContext, onChange: (mutual: Mutual) => void): HTMLElement {
+  let now = mutual;
+  const set = (change: Partial<Mutual>): void => onChange((now = { ...now, ...change }));
+  const unit = context.feed.crs === "geographic" ? "metres" : "units of the plan";
+  const count = h("input", { class: "input num", id: "mutual-count", type: "number", min: 2, max: MOST_VARIABLES, value: String(now.k) });
+  count.addEventListener("input", () => {
+    const k = Math.round(Number(count.value));
+    if (k >= 2 && k <= MOST_VARIABLES) set({ k });
+  });
+  const distance = h("input", { class: "input num", id: "mutual-distance", inputmode: "decimal", value: now.distance, autocomplete: "off" });
+  distance.addEventListener("input", () => set({ distance: distance.value }));
+  const where: ConditionsField = new ConditionsField({ feed: context.feed, value: now.where, pointer: "/variables", id: "mutual-where", texts: { none: "Every event of the feed may be one of them.", some: "Each of them must meet all of these." }, onChange: () => set({ where: where.value() }) });
+  return h(
+    "div",
+    { class: "mutual" },
+    h(
+      "div",
+      { class: "mutual-fields" },
+      h("div", { class: "field" }, h("label", { for: "mutual-count" }, "At least"), h("div", { class: "row" }, count, h("span", { class: "unit" }, "events"))),
+      h("div", { class: "field", "data-pointer": "/constraints/0/distance" }, h("label", { for: "mutual-distance" }, "each within"), h("div", { class: "row" }, distance, h("span", { class: "unit" }, unit))),
+      spanField({ id: "mutual-within", label: "and within", time: context.feed.time, value: now.within, pointer: "/constraints/0/dt", placeholder: "5", onChange: (within) => set({ within }) }),
+    ),
+    h("p", { class: "small muted" }, "of one another, in any order. Every set of such events is one answer."),
+    where.element,
+  );
+}

@@ -1,0 +1,55 @@
+/** The query as CREATE TRIGGER text, with its faults by line and column. */
+
+import type { PlacedFault } from "../../../data/constraint_graph";
+import { h, replace } from "../../../lib/dom";
+
+export class TriggerTextView {
+  readonly element: HTMLElement;
+  private readonly area = h("textarea", { class: "textarea mono trigger-text", id: "trigger-text", spellcheck: "false", wrap: "off", "aria-label": "The query as text" });
+  private readonly lines = h("div", { class: "trigger-lines mono num", "aria-hidden": "true" });
+  private readonly faults = h("ul", { class: "trigger-faults", "aria-live": "polite" });
+
+  constructor(private readonly onChange: (text: string) => void) {
+    this.area.addEventListener("input", () => {
+      this.number(new Set());
+      this.onChange(this.area.value);
+    });
+    this.area.addEventListener("scroll", () => (this.lines.scrollTop = this.area.scrollTop));
+    this.element = h("div", { class: "stack", "data-pointer": "/trigger" }, h("div", { class: "trigger" }, this.lines, this.area), this.faults);
+  }
+
+  get text(): string {
+    return this.area.value;
+  }
+
+  show(text: string): void {
+    if (this.area.value !== text) this.area.value = text;
+    this.tell([]);
+  }
+
+  tell(faults: readonly PlacedFault[]): void {
+    this.number(new Set(faults.map((fault) => fault.line ?? 0)));
+    replace(
+      this.faults,
+      ...faults.map((fault) => {
+        const text = fault.message.replace(/^line \d+, column \d+: /, "");
+        if (fault.line === null) return h("li", {}, text);
+        const go = h("button", { type: "button", class: "trigger-fault" }, h("span", { class: "num" }, `line ${fault.line}, column ${fault.column ?? 1}`), text);
+        go.addEventListener("click", () => this.go(fault.line ?? 1, fault.column ?? 1));
+        return h("li", {}, go);
+      }),
+    );
+  }
+
+  private number(wrong: ReadonlySet<number>): void {
+    const count = this.area.value.split("\n").length;
+    replace(this.lines, ...Array.from({ length: count }, (_, i) => h("span", { class: wrong.has(i + 1) ? "wrong" : "" }, i + 1)));
+    this.lines.scrollTop = this.area.scrollTop;
+  }
+
+  private go(line: number, column: number): void {
+    const at = this.area.value.split("\n").slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0) + column - 1;
+    this.area.focus();
+    this.area.setSelectionRange(at, at + 1);
+  }
+}

@@ -1,0 +1,53 @@
+/** The preview's answers: each a tuple of events, shown on the map with its lines and times. */
+
+import type { Detection } from "../../../data/shapes";
+import { h, replace } from "../../../lib/dom";
+import { formatMoment, formatSpan } from "../../../lib/time";
+import type { EditorContext, MapShape } from "../editor";
+
+const SHOWN = 30;
+
+export class TuplesView {
+  readonly element = h("section", { class: "form-section", hidden: true });
+  private chosen: HTMLElement | null = null;
+
+  constructor(
+    private readonly context: EditorContext,
+    private readonly onShow: (row: Detection | null) => void,
+  ) {}
+
+  show(rows: readonly Detection[]): void {
+    this.chosen = null;
+    this.element.hidden = false;
+    replace(
+      this.element,
+      h("h2", {}, rows.length === 0 ? "The preview found no such events" : `Events that met${rows.length > SHOWN ? `, the newest ${SHOWN}` : ""}`),
+      h("ul", { class: "progress-list" }, ...rows.slice(-SHOWN).reverse().map((row) => this.row(row))),
+    );
+  }
+
+  private row(row: Detection): HTMLElement {
+    const { feed, timeZone } = this.context;
+    const open = h(
+      "button",
+      { type: "button", class: "progress-row tuple-row", "aria-pressed": "false" },
+      h("strong", { class: "truncate" }, row.entities.join(", ")),
+      h("span", { class: "small muted" }, `${formatMoment(row.end ?? row.start, feed.time, timeZone)}${row.end !== null && row.end > row.start ? `, over ${formatSpan(row.end - row.start, feed.time)}` : ""}`),
+    );
+    open.addEventListener("click", () => {
+      this.chosen?.setAttribute("aria-pressed", "false");
+      this.chosen = this.chosen === open ? null : open;
+      this.chosen?.setAttribute("aria-pressed", "true");
+      this.onShow(this.chosen === null ? null : row);
+    });
+    return h("li", {}, open);
+  }
+}
+
+/** Events of a tuple as labelled points, and a line between each two. */
+export function tupleShapes({ evidence }: Detection, { feed, timeZone }: EditorContext): MapShape[] {
+  const placed = evidence.flatMap(({ variable, t, x, y }) => (x === null || y === null ? [] : [{ variable, t, at: [x, y] as [number, number] }]));
+  const lines = placed.flatMap((one, i) => placed.slice(i + 1).map((other) => [[one.at, other.at, one.at]]));
+  const points = placed.map(({ variable, t, at }, i): MapShape => ({ id: `event-${i}`, geometry: { type: "Point", coordinates: at }, label: `${variable} · ${formatMoment(t, feed.time, timeZone)}`, active: true }));
+  return lines.length === 0 ? points : [{ id: "tuple", geometry: { type: "MultiPolygon", coordinates: lines }, label: "", active: false }, ...points];
+}

@@ -1,0 +1,351 @@
+/** The editor of constraint queries: the short form, the graph, and the text, three views of one query. */
+
+import { EXPIRATIONS, freshName, fromDocument, mutualOf, newConstraint, renamed, REPORTS, toDocument, without, withMutual, type ConstraintEntries, type ConstraintEntry, type Mutual } from "../../data/constraint_data";
+import { closureAnswer, graphEdges, nodeLines, type Closure, type GraphEdge } from "../../data/constraint_graph";
+import type { Detection } from "../../data/shapes";
+import { post, reason } from "../../lib/api";
+import { button, h, icon, replace } from "../../lib/dom";
+import { isReference } from "../../lib/regions";
+import { ConditionsField } from "../query_form/conditions_field";
+import { more, section } from "../query_form/section";
+import { toast } from "../shell_view";
+import type { EditorContext, FamilyEditor, MapShape, OpenEditor } from "./editor";
+import { GraphView } from "./constraint/graph_view";
+import { MOST_VARIABLES, mutualForm } from "./constraint/mutual_form";
+import { ConstraintForm, variableForm } from "./constraint/part_forms";
+import { TriggerTextView } from "./constraint/text_view";
+import { tupleShapes, TuplesView } from "./constraint/tuples_view";
+
+const VIEWS = [["short", "So many events close together", "shapes"], ["graph", "Graph", "waypoints"], ["text", "Text", "list"]] as const;
+type View = (typeof VIEWS)[number][0];
+type Chosen = { kind: "variable"; name: string } | { kind: "constraint"; id: number } | null;
+const REPORT_TEXTS: Record<string, string> = { all: "every set of events, once", first: "one for each event that completes some" };
+const EXPIRATION_TEXTS: Record<string, string> = { tight: "as little as possible (tight)", loose: "by the longest span (loose)", domains: "candidates of each variable (domains)" };
+const CLOSURE_AFTER_MS = 250;
+
+export const open: OpenEditor = (document, context) => new ConstraintEditor(document, context);
+
+class ConstraintEditor implements FamilyEditor {
+  readonly element = h("div");
+  readonly stage = h("div", { class: "constraint-stage" });
+  private entries: ConstraintEntries;
+  private view: View;
+  private chosen: Chosen = null;
+  private closure: Closure | null = null;
+  private form: ConstraintForm | null = null;
+  private tuple: Detection | null = null;
+  private timer: ReturnType<typeof setTimeout> | null = null;
+  private request: AbortController | null = null;
+  private readonly tabs = h("div", { class: "segmented", role: "group", "aria-label": "How to write it" });
+  private readonly body = h("div", { class: "constraint-body" });
+  private readonly side = h("div", { class: "constraint-side" });
+  private readonly list = h("div", { class: "constraint-list" });
+  private readonly detail = h("div", { class: "constraint-detail" });
+  private readonly note = h("div", { role: "status", "aria-live": "polite" });
+  private readonly graph: GraphView;
+  private readonly text = new TriggerTextView((text) => this.textChanged(text));
+  private readonly tuples: TuplesView;
+  private readonly options = h("div", { class: "stack" });
+
+  constructor(
+    document: Record<string, unknown>,
+    private readonly context: EditorContext,
+  ) {
+    const trigger = document["trigger"];
+    this.entries = fromDocument(document);
+    if (this.entries.variables.length === 0) this.entries = withMutual(this.entries, { k: 3, within: context.feed.time === "ms" ? "PT5M" : 100, distance: context.feed.crs === "geographic" ? "5000" : "10", where: [] });
+    this.view = typeof trigger === "string" ? "text" : mutualOf(this.entries) === null ? "graph" : "short";
+    if (typeof trigger === "string") this.text.show(trigger);
+    delete this.entries.others["trigger"];
+    this.graph = new GraphView({ onNode: (name) => this.choose({ kind: "variable", name }), onEdge: (edge) => this.chooseEdge(edge) });
+    this.tuples = new TuplesView(context, (row) => this.showTuple(row));
+    replace(this.side, this.list, this.detail);
+    replace(this.stage, h("div", { class: "row spread row-wrap" }, h("h2", {}, "Which events belong together?"), this.tabs), this.note, this.body);
+    replace(this.element, this.options, this.tuples.element);
+    this.render();
+    this.showMap(true);
+    this.ask(0);
+  }
+
+  specification(): Record<string, unknown> {
+    return this.view === "text" ? { ...this.entries.others, family: "constraint", version: 1, trigger: this.text.text } : toDocument(this.entries);
+  }
+
+  kinds(): string[] {
+    return ["match"];
+  }
+
+  answers(rows: readonly Detection[]): void {
+    this.tuples.show(rows);
+  }
+
+  close(): void {
+    this.request?.abort();
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.context.map.stop();
+    this.context.map.show([]);
+  }
+
+  // ---- Changes
+
+  private changed(entries: ConstraintEntries): void {
+    this.entries = entries;
+    this.drawGraph();
+    this.context.onChange();
+    this.ask();
+  }
+
+  private textChanged(text: string): void {
+    this.context.onChange();
+    this.ask(CLOSURE_AFTER_MS, text);
+  }
+
+  /** What the server makes of it: the graph's closure, the other form, the cycle that nothing can satisfy. */
+  private ask(after = CLOSURE_AFTER_MS, text: string | null = null): void {
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = setTimeout(() => void this.closed(text), after);
+  }
+
+  private async closed(text: string | null): Promise<void> {
+    this.request?.abort();
+    const request = new AbortController();
+    this.request = request;
+    try {
+      const answer = await post("queries/closure", { feed: this.context.feed.name, specification: this.specification() }, closureAnswer, request.signal);
+      this.closure = answer;
+      if (this.view === "text") {
+        this.text.tell(answer.faults);
+        if (answer.document !== null) this.entries = { ...fromDocument(answer.document), others: this.entries.others };
+        if (text === null) this.showOptions();
+      }
+      this.drawGraph();
+      this.tell(answer);
+    } catch (error) {
+      if (!request.signal.aborted) replace(this.note, h("p", { class: "notice notice-high" }, icon("circle-alert"), h("span", {}, reason(error))));
+    }
+  }
+
+  private tell({ conflict }: Closure): void {
+    replace(this.note, conflict === null ? null : h("p", { class: "notice notice-critical" }, icon("triangle-alert"), h("span", {}, "No events can satisfy this: ", conflict.reason, ".")));
+  }
+
+  // ---- The three views
+
+  private render(): void {
+    const isMutual = mutualOf(this.entries) !== null;
+    const tabs = VIEWS.map(([view, text, name]) => h("button", { type: "button", "aria-pressed": String(view === this.view), "data-view": view, onClick: () => this.turn(view) }, icon(name), text));
+    replace(this.tabs, ...tabs);
+    this.body.dataset["view"] = this.view;
+    if (this.view === "text") replace(this.body, this.text.element);
+    else if (this.view === "short" && isMutual) replace(this.body, this.short(), this.graph.element);
+    else replace(this.body, this.graph.element, this.side);
+    this.showOptions();
+    this.showDetail();
+    this.drawGraph();
+  }
+
+  private turn(view: View): void {
+    if (view === this.view) return;
+    if (this.view === "text" && (this.closure === null || this.closure.document === null)) {
+      toast("Put the text right first: the graph shows what it says.", "critical");
+      return;
+    }
+    if (view === "text") {
+      if (this.closure?.text === null || this.closure === null) {
+        toast("It can be written as text once nothing is missing.", "critical");
+        return;
+      }
+      this.text.show(this.closure.text);
+    }
+    if (view === "short" && mutualOf(this.entries) === null) {
+      this.entries = withMutual(this.entries, { k: Math.max(2, this.entries.variables.length), within: this.context.feed.time === "ms" ? "PT5M" : 100, distance: "", where: this.entries.variables[0]?.where ?? [] });
+      toast("The short form says one thing about all events: what the graph said besides is gone.");
+    }
+    this.view = view;
+    this.chosen = null;
+    this.render();
+    this.context.onChange();
+    this.ask(0);
+  }
+
+  private short(): HTMLElement {
+    const mutual: Mutual = mutualOf(this.entries) ?? { k: 2, within: null, distance: "", where: [] };
+    return mutualForm(mutual, this.context, (changed) => this.changed(withMutual(this.entries, changed)));
+  }
+
+  private drawGraph(): void {
+    const { entries, context } = this;
+    const nodes = entries.variables.map(({ name }) => ({ name, lines: nodeLines(entries, name, context.feed) }));
+    const edges = graphEdges(entries, this.closure, context.feed);
+    const id = this.chosen?.kind === "constraint" ? this.chosen.id : null;
+    const chosen = this.chosen?.kind === "variable" ? this.chosen.name : (edges.find((edge) => id !== null && edge.constraints.includes(id))?.key ?? null);
+    this.graph.show(nodes, edges, chosen);
+    this.showList();
+  }
+
+  // ---- Beside the graph
+
+  private showList(): void {
+    const { entries } = this;
+    const item = (text: string, isChosen: boolean, chosen: Chosen, isWrong = false): HTMLElement => h("button", { type: "button", class: `button button-sm${isWrong ? " button-danger" : ""}`, "aria-pressed": String(isChosen), onClick: () => this.choose(isChosen ? null : chosen) }, text);
+    const wrong = new Set(this.closure?.conflict?.constraints);
+    const isName = (name: string): boolean => this.chosen?.kind === "variable" && this.chosen.name === name;
+    replace(
+      this.list,
+      h("h3", {}, "Events"),
+      h("div", { class: "row row-wrap" }, ...entries.variables.map(({ name }) => item(name, isName(name), { kind: "variable", name })), button("Add", { icon: "plus", kind: "button-sm button-quiet", id: "add-variable", disabled: entries.variables.length >= MOST_VARIABLES, onClick: () => this.addVariable() })),
+      h("h3", {}, "Constraints"),
+      h(
+        "div",
+        { class: "row row-wrap", "data-pointer": "/constraints" },
+        ...entries.constraints.map(({ id, between }, i) => item(`${i + 1}: ${between.join(", ")}`, this.chosen?.kind === "constraint" && this.chosen.id === id, { kind: "constraint", id }, wrong.has(i))),
+        button("Add", { icon: "plus", kind: "button-sm button-quiet", id: "add-constraint", onClick: () => this.addConstraint(entries.variables.slice(0, 2).map(({ name }) => name)) }),
+        button("Arrange", { icon: "rotate-ccw", kind: "button-sm button-quiet", onClick: () => this.graph.arrange() }),
+      ),
+    );
+  }
+
+  private choose(chosen: Chosen): void {
+    if (this.view === "short") this.view = "graph";
+    this.chosen = chosen;
+    this.render();
+    this.showMap(false);
+  }
+
+  private chooseEdge({ constraints }: GraphEdge): void {
+    const [first] = constraints;
+    if (first !== undefined) this.choose({ kind: "constraint", id: first });
+    else toast("This edge follows from the others: there is nothing to write.");
+  }
+
+  private showDetail(): void {
+    this.form = null;
+    const { chosen, entries } = this;
+    const variable = chosen?.kind === "variable" ? entries.variables.find((one) => one.name === chosen.name) : undefined;
+    const constraint = chosen?.kind === "constraint" ? entries.constraints.find((one) => one.id === chosen.id) : undefined;
+    if (variable !== undefined) {
+      replace(
+        this.detail,
+        variableForm(entries, variable, this.context, {
+          onWhere: (where) => this.changed({ ...this.entries, variables: this.entries.variables.map((one) => (one.name === variable.name ? { ...one, where } : one)) }),
+          onRename: (to) => this.rename(variable.name, to),
+          onConnect: (to) => this.connect(variable.name, to),
+          onRemove: () => this.removed(without(this.entries, variable.name)),
+        }),
+      );
+    } else if (constraint !== undefined) {
+      this.form = this.constraintForm(constraint);
+      replace(this.detail, this.form.element);
+    } else {
+      replace(this.detail, h("p", { class: "small muted" }, "Choose an event or a constraint, here or in the graph. Dotted lines follow from the others."));
+    }
+  }
+
+  private constraintForm({ id }: ConstraintEntry): ConstraintForm {
+    const now = (): ConstraintEntry => this.entries.constraints.find((one) => one.id === id)!;
+    return new ConstraintForm(this.entries, now(), this.context, {
+      onChange: (change, isOther) => {
+        Object.assign(now(), change);
+        this.changed({ ...this.entries });
+        if (isOther) this.showDetail();
+        if (isOther) this.showMap(false);
+      },
+      onRegion: (isElsewhere) => this.showMap(isElsewhere),
+      onRemove: () => this.removed({ ...this.entries, constraints: this.entries.constraints.filter((one) => one.id !== id) }),
+    });
+  }
+
+  private addVariable(): void {
+    const name = freshName(this.entries);
+    this.entries = { ...this.entries, variables: [...this.entries.variables, { name, where: [] }] };
+    this.choose({ kind: "variable", name });
+    this.changed(this.entries);
+  }
+
+  private addConstraint(between: string[]): void {
+    const constraint: ConstraintEntry = { ...newConstraint(between), dt: between.length > 1 ? [0, this.context.feed.time === "ms" ? "PT5M" : 100] : null };
+    this.entries = { ...this.entries, constraints: [...this.entries.constraints, constraint] };
+    this.choose({ kind: "constraint", id: constraint.id });
+    this.changed(this.entries);
+  }
+
+  /** The constraint between exactly these two, or a new one. */
+  private connect(one: string, other: string): void {
+    const found = this.entries.constraints.find(({ between }) => between.length === 2 && between.includes(one) && between.includes(other));
+    if (found === undefined) this.addConstraint([one, other]);
+    else this.choose({ kind: "constraint", id: found.id });
+  }
+
+  private rename(from: string, to: string): void {
+    this.graph.rename(from, to);
+    this.entries = renamed(this.entries, from, to);
+    this.choose({ kind: "variable", name: to });
+    this.changed(this.entries);
+  }
+
+  private removed(entries: ConstraintEntries): void {
+    this.entries = entries;
+    this.choose(null);
+    this.changed(entries);
+  }
+
+  // ---- The form's column
+
+  private showOptions(): void {
+    const { entries } = this;
+    if (this.view === "text") {
+      replace(this.options, section("Options", h("p", { class: "small muted" }, "The text says them: REPORT ALL or FIRST, EXPIRATION TIGHT, LOOSE or DOMAINS, SYMMETRIC (A, B), and conditions on E for all events.")));
+      return;
+    }
+    const where: ConditionsField = new ConditionsField({ feed: this.context.feed, value: entries.where, pointer: "/where", id: "where", onChange: () => this.changed({ ...this.entries, where: where.value() }) });
+    const select = (id: "report" | "expiration", label: string, names: readonly string[], texts: Record<string, string>): HTMLElement => {
+      const element = h("select", { class: "select", id: `constraint-${id}` }, ...names.map((name) => h("option", { value: name, selected: name === (entries[id] ?? names[0]) }, texts[name] ?? name)));
+      element.addEventListener("change", () => this.changed({ ...this.entries, [id]: element.value }));
+      return h("div", { class: "field", "data-pointer": `/${id}` }, h("label", { for: `constraint-${id}` }, label), element);
+    };
+    replace(
+      this.options,
+      section("Which events at all?", where.element),
+      section("Answers", select("report", "Tell", REPORTS, REPORT_TEXTS), this.symmetric(), more("Memory", entries.expiration !== null, select("expiration", "Keep events", EXPIRATIONS, EXPIRATION_TEXTS))),
+    );
+  }
+
+  /** Variables that may be exchanged: one set of events is then one answer. */
+  private symmetric(): HTMLElement {
+    const [group = [], ...others] = this.entries.symmetric;
+    if (others.length > 0) return h("p", { class: "small", "data-pointer": "/symmetric" }, `May be exchanged: ${this.entries.symmetric.map((one) => one.join(", ")).join("; ")}`);
+    const boxes = this.entries.variables.map(({ name }) => {
+      const box = h("input", { type: "checkbox", checked: group.includes(name) });
+      box.addEventListener("change", () => {
+        const [now = []] = this.entries.symmetric;
+        const next = box.checked ? [...now, name] : now.filter((one) => one !== name);
+        this.changed({ ...this.entries, symmetric: next.length > 0 ? [next] : [] });
+      });
+      return h("label", { class: "check" }, box, name);
+    });
+    return h("div", { class: "field", "data-pointer": "/symmetric" }, h("span", { class: "label" }, "May be exchanged"), h("div", { class: "row row-wrap" }, ...boxes), h("span", { class: "hint" }, "Events that only exchange these variables are one answer, not several."));
+  }
+
+  // ---- The map
+
+  private showMap(fit: boolean): void {
+    const { regions, map } = this.context;
+    map.stop();
+    const shapes = this.entries.constraints.flatMap(({ id, between, inside }): MapShape[] => {
+      const region = inside?.region ?? null;
+      if (region === null) return [];
+      const isActive = this.chosen?.kind === "constraint" && this.chosen.id === id;
+      const own = isActive ? this.form?.region?.shape(true, between.join(", ")) : undefined;
+      if (own !== undefined && own !== null) return [own];
+      const geometry = isReference(region) ? regions.find((row) => row.name === region.region)?.geometry : region;
+      return geometry === undefined ? [] : [{ id: `inside-${id}`, geometry, label: between.join(", "), active: isActive }];
+    });
+    if (this.form?.region !== null) this.form?.region.draw(false);
+    map.show([...shapes, ...(this.tuple === null ? [] : tupleShapes(this.tuple, this.context))], fit);
+  }
+
+  private showTuple(row: Detection | null): void {
+    this.tuple = row;
+    this.showMap(row !== null);
+  }
+}

@@ -1,0 +1,102 @@
+/** Who matches now and who is half way, and the matches of the preview: each with the witness of every step. */
+
+import { ofDetection, progressAnswer, stateOf, type EntityProgress, type Witness } from "../../../data/motion_progress";
+import type { Detection } from "../../../data/shapes";
+import { post, reason } from "../../../lib/api";
+import { button, h, icon, replace } from "../../../lib/dom";
+import { formatClock, formatMoment, formatNumber } from "../../../lib/time";
+import type { EditorContext } from "../editor";
+
+const SHOWN = 30;
+
+export interface ProgressHandlers {
+  specification: () => Record<string, unknown>;
+  /** The witnesses of the chosen row, by step; null when none is chosen. */
+  onShow: (steps: readonly (Witness | null)[] | null) => void;
+}
+
+export class ProgressView {
+  readonly element: HTMLElement;
+  private readonly now = h("div", { class: "stack", "aria-live": "polite" });
+  private readonly before = h("div", { class: "stack" });
+  private readonly look = button("Look now", { icon: "scan-search", kind: "button-sm", id: "look-now", onClick: () => void this.ask() });
+  private request: AbortController | null = null;
+  private chosen: HTMLElement | null = null;
+
+  constructor(
+    private readonly context: EditorContext,
+    private readonly handlers: ProgressHandlers,
+  ) {
+    replace(this.now, h("p", { class: "small muted" }, "Which steps each has done by the feed's newest moment, half-finished patterns too."));
+    this.element = h("section", { class: "form-section" }, h("div", { class: "row spread" }, h("h2", {}, "Who matches now"), this.look), this.now, this.before);
+  }
+
+  /** The pattern changed: what is on show belongs to an earlier one. */
+  changed(): void {
+    for (const part of [this.now, this.before]) part.classList.toggle("stale", part.querySelector(".progress-row") !== null);
+    this.choose(null, null);
+  }
+
+  answers(rows: readonly Detection[], of: number): void {
+    this.before.classList.remove("stale");
+    const told = rows.slice(-SHOWN).reverse();
+    const list = told.map((row) => this.row(ofDetection(row, of), `${formatClock(row.start, this.context.feed.time, this.context.timeZone)}${row.end === null ? ", still" : ` to ${formatClock(row.end, this.context.feed.time, this.context.timeZone)}`}`));
+    replace(this.before, h("h3", {}, rows.length === 0 ? "The preview found no match" : `Matches of the preview${rows.length > SHOWN ? `, the newest ${SHOWN}` : ""}`), h("ul", { class: "progress-list" }, ...list));
+  }
+
+  private async ask(): Promise<void> {
+    this.request?.abort();
+    const request = new AbortController();
+    this.request = request;
+    this.look.disabled = true;
+    try {
+      const { feed, timeZone } = this.context;
+      const answer = await post("queries/progress", { feed: feed.name, specification: this.handlers.specification() }, progressAnswer, request.signal);
+      this.now.classList.remove("stale");
+      const matching = answer.entities.filter((row) => row.matches).length;
+      const when = answer.at === null ? "The feed has no events yet." : `${formatMoment(answer.at, feed.time, timeZone)}: ${matching === 0 ? "nobody matches" : `${formatNumber(matching)} match${matching === 1 ? "es" : ""}`}, ${formatNumber(answer.total - matching)} on the way.`;
+      replace(this.now, h("p", { class: "small" }, when), h("ul", { class: "progress-list" }, ...answer.entities.slice(0, SHOWN).map((row) => this.row(row, stateOf(row)))));
+      if (answer.total > SHOWN) this.now.append(h("p", { class: "small faint" }, `and ${formatNumber(answer.total - SHOWN)} more`));
+    } catch (error) {
+      if (!request.signal.aborted) replace(this.now, h("p", { class: "small muted" }, reason(error)));
+    } finally {
+      this.look.disabled = false;
+    }
+  }
+
+  private row(row: EntityProgress, text: string): HTMLElement {
+    const dots = row.steps.map((step, i) => h("i", { class: step === null ? "" : "done", title: `Step ${i + 1}${step === null ? " is not done" : ""}` }));
+    const score = row.score === null ? null : h("span", { class: "num" }, `${formatNumber(Number(row.score.toPrecision(6)))}${this.context.feed.crs === "geographic" ? " m" : ""}`);
+    const open = h(
+      "button",
+      { type: "button", class: "progress-row", "aria-pressed": "false" },
+      h("span", { class: "row" }, row.matches ? icon("circle-check", "good") : icon("timer"), h("strong", { class: "truncate" }, row.entity)),
+      h("span", { class: "progress-dots", "aria-hidden": "true" }, ...dots),
+      h("span", { class: "small muted" }, text),
+      score,
+    );
+    const detail = h("ol", { class: "progress-steps small", hidden: true }, ...row.steps.map((step, i) => this.witness(step, i)));
+    const item = h("li", {}, open, detail);
+    open.addEventListener("click", () => this.choose(this.chosen === item ? null : item, row.steps));
+    return item;
+  }
+
+  private witness(step: Witness | null, i: number): HTMLElement {
+    const { feed, timeZone } = this.context;
+    if (step === null) return h("li", { class: "faint" }, `${i + 1}. not yet`);
+    const distance = step.distance === null ? "" : `, ${formatNumber(Number(step.distance.toPrecision(6)))}${feed.crs === "geographic" ? " m" : ""} away`;
+    return h("li", {}, `${i + 1}. ${formatMoment(step.t, feed.time, timeZone)}${distance}`);
+  }
+
+  private choose(item: HTMLElement | null, steps: readonly (Witness | null)[] | null): void {
+    for (const one of [this.chosen, item]) {
+      if (one === null) continue;
+      const isOpen = one === item;
+      one.querySelector(".progress-row")?.setAttribute("aria-pressed", String(isOpen));
+      one.querySelector<HTMLElement>(".progress-steps")!.hidden = !isOpen;
+    }
+    if (item === null && this.chosen === null) return;
+    this.chosen = item;
+    this.handlers.onShow(item === null ? null : steps);
+  }
+}

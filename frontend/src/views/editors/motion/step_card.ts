@@ -1,0 +1,183 @@
+/** One step of the track: what it asks in one line, and its fields while it is the active one. */
+
+import { button, h, icon, iconButton, replace } from "../../../lib/dom";
+import { isReference } from "../../../lib/regions";
+import { SENSES, type MotionStep, type Point, type Sense } from "../../../data/motion_data";
+import { timeWords, titleWords } from "../../../data/motion_words";
+import { DurationField } from "../../query_form/duration_field";
+import { RegionChoice } from "../../query_form/region_choice";
+import type { EditorContext, MapShape } from "../editor";
+
+const SENSE_TEXTS: Record<Sense, string> = { inside: "Inside", outside: "Outside", distance: "Distance to" };
+
+export interface StepHandlers {
+  /** The step was changed; `isOther`: so that other fields, or other steps, are to be shown. */
+  onChange: (isOther: boolean) => void;
+  /** Its place was changed; `isElsewhere`: the map should go and show it. */
+  onPlace: (isElsewhere: boolean) => void;
+  onActivate: () => void;
+  onMove: (by: number) => void;
+  onRemove: () => void;
+}
+
+export class StepCard {
+  readonly element: HTMLElement;
+  private readonly step: MotionStep;
+  private readonly title = h("strong", { class: "step-title" });
+  private readonly time = h("span", { class: "hint" });
+  private readonly id: string;
+  private region: RegionChoice | null = null;
+
+  constructor(
+    private readonly steps: readonly MotionStep[],
+    private readonly place: number,
+    private readonly isActive: boolean,
+    private readonly context: EditorContext,
+    private readonly handlers: StepHandlers,
+  ) {
+    this.step = steps[place]!;
+    this.id = `step-${this.step.id}`;
+    this.element = h(
+      "div",
+      { class: `step-card${isActive ? " is-active" : ""}`, "data-pointer": `/predicates/${place}`, "data-step": this.step.id },
+      this.head(),
+      isActive ? h("div", { class: "step-body", id: `${this.id}-body` }, ...this.fields()) : null,
+    );
+    this.tell();
+  }
+
+  /** On the map: an active one that is drawn has handles. */
+  shape(): MapShape | null {
+    const { place } = this.step;
+    const label = String(this.place + 1);
+    if (this.region !== null && !Array.isArray(place)) return this.region.shape(true, label);
+    if (place === null) return null;
+    if (Array.isArray(place)) return { id: this.id, geometry: { type: "Point", coordinates: place }, label, active: this.isActive };
+    const geometry = isReference(place) ? this.context.regions.find((row) => row.name === place.region)?.geometry : place;
+    return geometry === undefined ? null : { id: this.id, geometry, label, active: this.isActive };
+  }
+
+  focus(what: "title" | "up" | "down" | "grip"): void {
+    const found = this.element.querySelector<HTMLElement>(`[data-part="${what}"]:not(:disabled)`) ?? this.element.querySelector<HTMLElement>('[data-part="title"]');
+    found?.focus();
+  }
+
+  private tell(): void {
+    const { feed } = this.context;
+    replace(this.title, titleWords(this.step, feed));
+    replace(this.time, timeWords(this.steps, this.place, feed.time));
+  }
+
+  private head(): HTMLElement {
+    const n = this.place + 1;
+    const open = h("button", { type: "button", class: "step-open", "data-part": "title", "aria-expanded": String(this.isActive), "aria-controls": `${this.id}-body`, onClick: () => this.handlers.onActivate() }, this.title, this.time);
+    const grip = h("span", { class: "step-grip", draggable: "true", title: "Drag to another place" }, icon("move"));
+    const move = (text: string, name: string, by: number, part: string, isOff: boolean): HTMLElement => iconButton(text, name, { kind: "button-quiet button-sm", "data-part": part, disabled: isOff, onClick: () => this.handlers.onMove(by) });
+    return h(
+      "div",
+      { class: "step-head" },
+      grip,
+      open,
+      h(
+        "div",
+        { class: "step-actions" },
+        move(`Move step ${n} up`, "chevron-up", -1, "up", this.place === 0),
+        move(`Move step ${n} down`, "chevron-down", 1, "down", this.place === this.steps.length - 1),
+        iconButton(`Remove step ${n}`, "trash-2", { kind: "button-quiet button-sm", disabled: this.steps.length === 1, onClick: () => this.handlers.onRemove() }),
+      ),
+    );
+  }
+
+  private changed(change: Partial<MotionStep>, isOther = false): void {
+    Object.assign(this.step, change);
+    this.tell();
+    this.handlers.onChange(isOther);
+  }
+
+  // ---- Fields
+
+  private fields(): HTMLElement[] {
+    const senses = choice("What is asked", SENSES.map((one) => [one, SENSE_TEXTS[one]]), this.step.sense, (sense) => this.sensed(sense as Sense));
+    return [senses, this.where(), ...this.when()];
+  }
+
+  private sensed(sense: Sense): void {
+    const place = sense !== "distance" && Array.isArray(this.step.place) ? null : this.step.place;
+    this.changed({ sense, place, isToPoint: sense === "distance" && place === null, isTimed: sense === "distance" || this.step.isTimed }, true);
+  }
+
+  private where(): HTMLElement {
+    const pointer = `/predicates/${this.place}/${this.step.sense}`;
+    const { place, sense, isToPoint } = this.step;
+    if (isToPoint) return this.point(pointer, Array.isArray(place) ? place : null);
+    const region = new RegionChoice({
+      context: this.context, value: place, id: this.id, pointer,
+      onChange: (isElsewhere) => {
+        this.step.place = region.value();
+        this.tell();
+        this.handlers.onPlace(isElsewhere);
+        this.handlers.onChange(false);
+      },
+    });
+    this.region = region;
+    region.draw(false);
+    return h("div", { class: "stack" }, region.element, sense === "distance" ? h("div", {}, button("Take a point instead", { icon: "map-pin", kind: "button-sm", onClick: () => this.changed({ place: null, isToPoint: true }, true) })) : null);
+  }
+
+  private point(pointer: string, place: Point | null): HTMLElement {
+    const { context } = this;
+    const names = context.feed.crs === "geographic" ? ["Longitude", "Latitude"] : ["x", "y"];
+    const inputs = names.map((name, axis) => h("input", { class: "input num", id: `${this.id}-${axis}`, inputmode: "decimal", placeholder: name, "aria-label": name, autocomplete: "off", value: place === null ? "" : String(place[axis]) }));
+    const read = (): void => {
+      const pair = inputs.map((one) => (one.value.trim() === "" ? NaN : Number(one.value)));
+      this.changed({ place: pair.every(Number.isFinite) ? [pair[0]!, pair[1]!] : null });
+      this.handlers.onPlace(false);
+    };
+    for (const one of inputs) one.addEventListener("input", read);
+    const pick = (): void => context.map.ask("point", (drawn) => {
+      if (!Array.isArray(drawn)) return;
+      inputs.forEach((one, axis) => (one.value = String(drawn[axis])));
+      read();
+    });
+    return h(
+      "div",
+      { class: "stack", "data-pointer": pointer },
+      h("div", { class: "point-row" }, ...inputs, button("Pick", { icon: "map-pin", onClick: pick })),
+      h("div", {}, button("Take a region instead", { icon: "pentagon", kind: "button-sm", onClick: () => this.changed({ place: null, isToPoint: false }, true) })),
+    );
+  }
+
+  private when(): HTMLElement[] {
+    const { sense, isTimed, isForAll } = this.step;
+    const kinds = [["order", this.place === 0 ? "First of the order" : "After the step before"], ["time", "At a time of its own"]] as const;
+    const order = choice("When", kinds, isTimed ? "time" : "order", (kind) => this.changed({ isTimed: kind === "time", isForAll: false }, true));
+    if (sense !== "distance" && !isTimed) return [order];
+    const quantifiers = sense === "distance" ? ([["exists", "The closest moment"], ["forall", "The farthest moment"]] as const) : ([["exists", "At some moment"], ["forall", "All the time"]] as const);
+    const quantifier = choice("How long", quantifiers, isForAll ? "forall" : "exists", (kind) => this.changed({ isForAll: kind === "forall" }));
+    return [...(sense === "distance" ? [] : [order]), quantifier, this.window()];
+  }
+
+  private window(): HTMLElement {
+    const { from, to } = this.step;
+    const pointer = `/predicates/${this.place}/window`;
+    const { time } = this.context.feed;
+    const fields = { from: null as DurationField | null, to: null as DurationField | null };
+    const change = (end: "from" | "to") => (): void => this.changed({ [end]: fields[end]?.value() ?? null });
+    fields.from = new DurationField({ id: `${this.id}-from`, label: "Between … ago", time, value: from, pointer: `${pointer}/0`, onChange: change("from") });
+    fields.to = new DurationField({ id: `${this.id}-to`, label: "and … ago", time, value: to, pointer: `${pointer}/1`, hint: "0 is now", onChange: change("to") });
+    return h("div", { class: "step-window", "data-pointer": pointer }, fields.from.element, fields.to.element);
+  }
+}
+
+/** A row of buttons of which one is pressed. */
+function choice(name: string, options: readonly (readonly [string, string])[], value: string, onChoose: (value: string) => void): HTMLElement {
+  const buttons = options.map(([one, text]) => {
+    const element = h("button", { type: "button", "aria-pressed": String(one === value) }, text);
+    element.addEventListener("click", () => {
+      for (const other of buttons) other.setAttribute("aria-pressed", String(other === element));
+      onChoose(one);
+    });
+    return element;
+  });
+  return h("div", { class: "segmented", role: "group", "aria-label": name }, ...buttons);
+}

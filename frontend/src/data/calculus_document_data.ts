@@ -1,0 +1,103 @@
+/** The rule form's entries and the specification of the family `calculus` that they mean, both ways. Pure. */
+
+import { isObject } from "../lib/parse";
+import { namesOf, type Names } from "./calculus_program_data";
+import type { Feed } from "./shapes";
+
+export type InputKind = "event" | "points" | "intervals";
+export interface InputEntry {
+  name: string;
+  /** How rows state it: at moments, at single ticks, over [t, t_end). */
+  kind: InputKind;
+  /** A column for each argument. */
+  columns: string[];
+  /** Taken from the program and the feed's columns; becomes false when the reader changes it. */
+  isGuessed: boolean;
+}
+export interface CalculusEntries {
+  program: string;
+  /** Null: what rules define; else the names chosen. */
+  outputs: string[] | null;
+  window: unknown;
+  step: unknown;
+  inputs: InputEntry[];
+  /** Regions by the names that the program calls them. */
+  areas: Record<string, unknown>;
+  /** Keys that the form does not show, as they came. */
+  others: Record<string, unknown>;
+}
+
+const OWN = ["program", "outputs", "window", "step", "inputs", "areas"];
+
+export function fromCalculus(document: Record<string, unknown>, feed: Feed): CalculusEntries {
+  const isMs = feed.time === "ms";
+  const entries: CalculusEntries = {
+    program: typeof document["program"] === "string" ? document["program"] : "",
+    outputs: Array.isArray(document["outputs"]) ? document["outputs"].map(String) : null,
+    window: document["window"] ?? (isMs ? "PT10M" : 15_000),
+    step: document["step"] ?? (isMs ? "PT10S" : 250),
+    inputs: isObject(document["inputs"]) ? Object.entries(document["inputs"]).map(inputEntry) : [],
+    areas: isObject(document["areas"]) ? { ...document["areas"] } : {},
+    others: Object.fromEntries(Object.entries(document).filter(([key]) => !OWN.includes(key))),
+  };
+  return withInputs(entries, namesOf(entries.program), feed);
+}
+
+function inputEntry([name, value]: [string, unknown]): InputEntry {
+  const source = isObject(value) ? value : {};
+  const kind = source["fluent"] === "points" || source["fluent"] === "intervals" ? source["fluent"] : "event";
+  return { name, kind, columns: Array.isArray(source["args"]) ? source["args"].map(String) : [], isGuessed: false };
+}
+
+/** The document; inputs that the program no longer names are left out. */
+export function toCalculus(entries: CalculusEntries): Record<string, unknown> {
+  const document: Record<string, unknown> = { ...entries.others, program: entries.program };
+  const inputs = entries.inputs.filter((entry) => entry.columns.length > 0 || entry.kind === "event");
+  if (inputs.length > 0) document["inputs"] = Object.fromEntries(inputs.map((entry) => [entry.name, { args: entry.columns, ...(entry.kind === "event" ? {} : { fluent: entry.kind }) }]));
+  if (Object.keys(entries.areas).length > 0) document["areas"] = entries.areas;
+  const outputs = outputsOf(entries, namesOf(entries.program));
+  if (outputs.length > 0) document["outputs"] = outputs;
+  if (entries.window !== null) document["window"] = entries.window;
+  if (entries.step !== null) document["step"] = entries.step;
+  return document;
+}
+
+/** The names chosen that the program still has; where nothing was chosen, the last that its rules define. */
+export function outputsOf({ outputs }: CalculusEntries, { defined, inputs }: Names): string[] {
+  if (outputs !== null) return outputs.filter((name) => [...defined, ...inputs].some((one) => one.name === name));
+  const last = defined.at(-1);
+  return last === undefined ? [] : [last.name];
+}
+
+/** The entries with an input for each name that the program takes from rows: those there are stay, missing ones are guessed from the feed's columns. */
+export function withInputs(entries: CalculusEntries, names: Names, feed: Feed): CalculusEntries {
+  const known = new Map(entries.inputs.map((entry) => [entry.name, entry]));
+  const wanted = names.inputs.map(({ name, kind, args, points }): InputEntry => {
+    const entry = known.get(name);
+    if (entry !== undefined && (!entry.isGuessed || entry.columns.length === args.length)) return entry;
+    const columns = args.length === 0 ? ["entity"] : args.map((arg, place) => columnFor(arg, place, feed));
+    return { name, kind: kind === "event" ? "event" : points ? "points" : "intervals", columns, isGuessed: true };
+  });
+  // A text that cannot be read for a moment must not lose what was set.
+  const kept = entries.inputs.filter((entry) => !entry.isGuessed && !wanted.some((one) => one.name === entry.name));
+  return { ...entries, inputs: [...wanted, ...kept] };
+}
+
+const HINTS: [RegExp, string[]][] = [
+  [/speed|velocity|sog/i, ["sog", "speed", "velocity"]],
+  [/course|cog/i, ["cog", "course"]],
+  [/heading|head/i, ["heading", "true_heading", "cog"]],
+  [/^(x|lon|longitude)$/i, ["x"]],
+  [/^(y|lat|latitude)$/i, ["y"]],
+  [/type|kind|class/i, ["ship_type", "type", "kind"]],
+];
+
+/** The column whose name an argument's recalls; the first argument is who it is about, the others further ones. */
+function columnFor(arg: string, place: number, feed: Feed): string {
+  if (place === 0) return "entity";
+  const bare = arg.replace(/^_+/, "");
+  const columns = ["x", "y", ...Object.keys(feed.columns)];
+  const same = columns.find((column) => column.toLowerCase() === bare.toLowerCase());
+  const hinted = HINTS.filter(([pattern]) => pattern.test(bare)).flatMap(([, wanted]) => wanted.filter((column) => columns.includes(column)));
+  return same ?? hinted[0] ?? `entity${place + 1}`;
+}

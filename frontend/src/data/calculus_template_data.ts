@@ -1,0 +1,43 @@
+/** The gallery's templates as the server sends them, and their sentences in parts. Pure. */
+
+import { anything, list, nullable, oneOf, otherwise, record, string } from "../lib/parse";
+
+const parameter = record({
+  name: string,
+  kind: oneOf("duration", "length", "number", "column", "region", "text"),
+  label: string,
+  unit: otherwise(string, ""),
+  value: anything,
+  options: otherwise(list(string), []),
+});
+export type Parameter = ReturnType<typeof parameter>;
+
+const template = record({
+  name: string,
+  group: string,
+  title: string,
+  sentence: string,
+  events: otherwise(list(string), []),
+  parameters: list(parameter),
+  unsuited: nullable(string),
+});
+export type Template = ReturnType<typeof template>;
+export const templateList = record({ templates: list(template) });
+
+export type SentencePart = { text: string } | { parameter: Parameter };
+
+/** The sentence cut at its parameters; one that the template does not have stays text. */
+export function sentenceParts({ sentence, parameters }: Pick<Template, "sentence" | "parameters">): SentencePart[] {
+  return sentence.split(/(\{[a-z_]+\})/).flatMap((part): SentencePart[] => {
+    const found = parameters.find((one) => part === `{${one.name}}`);
+    if (found !== undefined) return [{ parameter: found }];
+    return part === "" ? [] : [{ text: part }];
+  });
+}
+
+/** Templates by group, in the server's order. */
+export function grouped(templates: readonly Template[]): [string, Template[]][] {
+  const groups = new Map<string, Template[]>();
+  for (const one of templates) groups.set(one.group, [...(groups.get(one.group) ?? []), one]);
+  return [...groups];
+}

@@ -1,0 +1,153 @@
+/** Templates to begin with: choose one, say its parameters in its sentence, and its rules are written. */
+
+import { grouped, sentenceParts, templateList, type Parameter, type Template } from "../../../data/calculus_template_data";
+import { fromDuration, SPAN_UNITS, toDuration, type SpanUnit } from "../../../data/query_form_data";
+import type { Feed, RegionRow } from "../../../data/shapes";
+import { ApiError, get, post, query as address, reason } from "../../../lib/api";
+import { button, h, icon, replace } from "../../../lib/dom";
+import { object, record } from "../../../lib/parse";
+import { isReference } from "../../../lib/regions";
+
+const filledAnswer = record({ specification: object });
+const UNIT_NAMES: Record<SpanUnit, string> = { s: "seconds", min: "minutes", h: "hours", d: "days", ticks: "ticks" };
+
+export interface GalleryOptions {
+  feed: Feed;
+  regions: readonly RegionRow[];
+  /** A program was made from a template. `sentence`: it in words. */
+  onFilled: (specification: Record<string, unknown>, sentence: string) => void;
+}
+
+export class GalleryView {
+  readonly element: HTMLDetailsElement;
+  private readonly list = h("div", { class: "calculus-templates" }, h("div", { class: "skeleton" }));
+  private readonly detail = h("div", { class: "calculus-template", hidden: true });
+  private request: AbortController | null = null;
+
+  constructor(
+    private readonly options: GalleryOptions,
+    isOpen: boolean,
+  ) {
+    this.element = h("details", { class: "panel calculus-gallery", open: isOpen }, h("summary", { class: "calculus-summary" }, icon("layers"), h("strong", {}, "Begin with a template"), h("span", { class: "hint" }, "Choose a situation, say the numbers, and go on from its rules.")), this.list, this.detail);
+    if (isOpen) void this.load();
+    else this.element.addEventListener("toggle", () => void this.load(), { once: true });
+  }
+
+  private async load(): Promise<void> {
+    try {
+      const { templates } = await get(address("queries/gallery", { feed: this.options.feed.name }), templateList);
+      replace(this.list, ...grouped(templates).map(([group, ones]) => this.group(group, ones)));
+    } catch (error) {
+      replace(this.list, h("p", { class: "notice notice-critical" }, icon("circle-alert"), reason(error)));
+    }
+  }
+
+  private group(title: string, templates: readonly Template[]): HTMLElement {
+    const card = (one: Template): HTMLElement => {
+      const input = h("input", { type: "radio", name: "calculus-template", value: one.name, class: "visually-hidden", disabled: one.unsuited !== null, onChange: () => this.choose(one) });
+      const note = one.unsuited ?? (one.events.length > 0 ? `Needs the events ${one.events.join(", ")}.` : "");
+      return h("label", { class: "calculus-card", title: note }, input, h("span", {}, one.title), one.events.length > 0 || one.unsuited !== null ? icon("info") : null);
+    };
+    return h("fieldset", { class: "calculus-group" }, h("legend", { class: "hint" }, title), ...templates.map(card));
+  }
+
+  private choose(template: Template): void {
+    const values = Object.fromEntries(template.parameters.map((one) => [one.name, one.value]));
+    const fill = (): void => void this.fill(template, values);
+    const parts = sentenceParts(template).map((part) => ("text" in part ? h("span", {}, part.text) : this.field(part.parameter, values, fill)));
+    const note = template.events.length === 0 ? null : h("p", { class: "small muted row" }, icon("info"), `The feed's rows must bring the events ${template.events.join(", ")}.`);
+    const done = button("Go on with these rules", { icon: "check", kind: "button-sm", onClick: () => (this.element.open = false) });
+    replace(this.detail, h("p", { class: "calculus-sentence" }, ...parts), note, h("div", { class: "row" }, this.state, done));
+    this.detail.hidden = false;
+    fill();
+  }
+
+  private readonly state = h("span", { class: "small grow", role: "status" });
+
+  private async fill(template: Template, values: Record<string, unknown>): Promise<void> {
+    this.request?.abort();
+    const request = new AbortController();
+    this.request = request;
+    try {
+      const { specification } = await post("queries/gallery", { feed: this.options.feed.name, template: template.name, values }, filledAnswer, request.signal);
+      if (request.signal.aborted) return;
+      this.mark([]);
+      replace(this.state, "The rules are written below.");
+      this.options.onFilled(specification, words(template, values, this.options.feed));
+    } catch (error) {
+      if (request.signal.aborted) return;
+      const faults = error instanceof ApiError ? error.faults : [];
+      this.mark(faults.map((fault) => fault.pointer.replace("/values/", "")));
+      const named = faults.map((fault) => `${template.parameters.find((one) => fault.pointer === `/values/${one.name}`)?.label ?? ""}: ${fault.message}`);
+      replace(this.state, h("span", { class: "fault" }, icon("circle-alert"), named.length > 0 ? named.join(" ") : reason(error)));
+    }
+  }
+
+  private mark(faulty: readonly string[]): void {
+    for (const field of this.detail.querySelectorAll<HTMLElement>("[data-parameter]")) field.setAttribute("aria-invalid", String(faulty.includes(field.dataset["parameter"] ?? "")));
+  }
+
+  /** The control that stands in the sentence. */
+  private field(parameter: Parameter, values: Record<string, unknown>, onChange: () => void): HTMLElement {
+    const { name, kind, label, unit, options } = parameter;
+    const common = { "data-parameter": name, "aria-label": label };
+    const set = (value: unknown): void => {
+      values[name] = value;
+      onChange();
+    };
+    if (kind === "duration") return this.duration(parameter, common, set);
+    if (kind === "column") return select(common, options, values[name], set);
+    if (kind === "region") {
+      const names = this.options.regions.map((row) => row.name);
+      const value = isReference(values[name]) ? values[name].region : "";
+      return select(common, names.length === 0 ? [] : names, value, (region) => set({ region }), "choose an area");
+    }
+    const isNumber = kind === "number" || kind === "length";
+    const input = h("input", { class: "input input-sm calculus-value", inputmode: isNumber ? "decimal" : "text", value: shown(values[name]), autocomplete: "off", ...common });
+    input.addEventListener("input", () => set(isNumber ? numeric(input.value) : input.value));
+    return h("span", { class: "calculus-field" }, input, unit === "" ? null : unit);
+  }
+
+  private duration({ value, label }: Parameter, common: Record<string, string>, set: (value: unknown) => void): HTMLElement {
+    const { time } = this.options.feed;
+    const { amount, unit } = fromDuration(value, time);
+    const units: SpanUnit[] = time === "ms" ? (Object.keys(SPAN_UNITS) as SpanUnit[]) : ["ticks"];
+    const input = h("input", { class: "input input-sm calculus-value", inputmode: "decimal", value: amount, autocomplete: "off", ...common });
+    const choice = h("select", { class: "select select-sm", "aria-label": `Unit: ${label}` }, ...units.map((one) => h("option", { value: one, selected: one === unit }, UNIT_NAMES[one])));
+    const changed = (): void => set(toDuration(input.value, choice.value as SpanUnit) ?? input.value);
+    input.addEventListener("input", changed);
+    choice.addEventListener("change", changed);
+    return h("span", { class: "calculus-field" }, input, choice);
+  }
+}
+
+function select(common: Record<string, string>, options: readonly string[], value: unknown, set: (value: string) => void, missing = "none"): HTMLSelectElement {
+  const chosen = typeof value === "string" ? value : "";
+  const blank = options.includes(chosen) ? [] : [h("option", { value: "", selected: true }, missing)];
+  const element = h("select", { class: "select select-sm", ...common }, ...blank, ...options.map((one) => h("option", { value: one, selected: one === chosen }, one)));
+  element.addEventListener("change", () => set(element.value));
+  return element;
+}
+
+function numeric(text: string): number | string {
+  const value = Number(text.trim().replace(",", "."));
+  return text.trim() === "" || !Number.isFinite(value) ? text : value;
+}
+
+function shown(value: unknown): string {
+  return typeof value === "string" || typeof value === "number" ? String(value) : "";
+}
+
+/** The sentence with its values. */
+function words(template: Template, values: Record<string, unknown>, feed: Feed): string {
+  const text = ({ name, kind, unit }: Parameter): string => {
+    const value = values[name];
+    if (isReference(value)) return value.region;
+    if (kind === "duration") {
+      const { amount, unit: span } = fromDuration(value, feed.time);
+      return `${amount} ${UNIT_NAMES[span]}`;
+    }
+    return `${shown(value)}${unit === "" ? "" : ` ${unit}`}`;
+  };
+  return sentenceParts(template).map((part) => ("text" in part ? part.text : text(part.parameter))).join("");
+}

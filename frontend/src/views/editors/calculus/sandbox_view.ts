@@ -1,0 +1,268 @@
+/** The rules tried on the last minutes: every fluent as a lane, who made each edge, and the same as a list for the keyboard. */
+
+import { groundings, intervalAt, laneName, ruleLines, sandboxAnswer, shownLanes, type Edge, type Lane, type SandboxAnswer, type SandboxInterval } from "../../../data/calculus_sandbox_data";
+import type { Feed } from "../../../data/shapes";
+import { ApiError, post, reason } from "../../../lib/api";
+import { onThemeChange, queryColour } from "../../../lib/colours";
+import { button, empty, h, icon, replace } from "../../../lib/dom";
+import { formatClock, formatNumber, formatSpan, type Zone } from "../../../lib/time";
+import { readInk, type Ink } from "../../timeline_painter";
+import { HEAD_PX, LANE_PX, paintLanes, type LaneScene } from "./lane_painter";
+import type { Lines } from "./rule_editor";
+
+const MOST_ROWS = 400;
+const MOST_GROUNDINGS = 300;
+const TALLEST_PX = 420;
+const EVERYBODY = "";
+
+export interface SandboxOptions {
+  feed: Feed;
+  zone: Zone;
+  specification: () => Record<string, unknown>;
+  /** The rules that made the edges looked at; none when nothing is. */
+  onPoint: (lines: readonly Lines[]) => void;
+  onFaults: (error: ApiError) => void;
+}
+
+interface Current {
+  lane: number;
+  interval: SandboxInterval;
+}
+
+export class SandboxView {
+  readonly element: HTMLElement;
+  private readonly minutes = h("select", { class: "select select-sm", "aria-label": "How far back" }, ...[1, 5, 10, 30, 60].map((value) => h("option", { value, selected: value === 10 }, `last ${value} min`)));
+  private readonly run = button("Try it", { icon: "circle-play", kind: "button-primary", id: "run-sandbox", onClick: () => void this.ask() });
+  private readonly who = h("select", { class: "select select-sm", id: "sandbox-who", "aria-label": "Whose lanes", onChange: () => this.refresh() });
+  private readonly words = h("input", { class: "input input-sm", id: "sandbox-filter", placeholder: "Filter: fluent, entity", "aria-label": "Filter lanes", autocomplete: "off", onInput: () => this.refresh() });
+  private readonly twin = h("button", { type: "button", class: "button button-sm toggle", "aria-pressed": "false", onClick: () => this.toggle() }, icon("list"), "List");
+  private readonly tools = h("div", { class: "sandbox-tools", hidden: true }, this.who, this.words, this.twin);
+  private readonly body = h("div", { class: "sandbox-body" });
+  private readonly canvas = h("canvas", {});
+  private readonly spacer = h("div", { class: "sandbox-spacer" });
+  private readonly scroller = h("div", { class: "sandbox-lanes", tabindex: 0, role: "application", "aria-label": "Lanes of fluents: arrow keys go from interval to interval" }, h("div", { class: "sandbox-canvas" }, this.canvas), this.spacer);
+  private readonly detail = h("div", { class: "sandbox-detail", role: "status", "aria-live": "polite" });
+  private readonly stop = new AbortController();
+  private request: AbortController | null = null;
+  private answer: SandboxAnswer | null = null;
+  private lanes: Lane[] = [];
+  private current: Current | null = null;
+  private ink: Ink | null = null;
+  private isStale = false;
+  private frame = 0;
+
+  constructor(private readonly options: SandboxOptions) {
+    this.element = h(
+      "section",
+      { class: "panel calculus-sandbox", "aria-label": "Sandbox" },
+      h("div", { class: "panel-head" }, h("h2", {}, "Try it on what has happened"), this.minutes, this.run),
+      this.tools,
+      this.body,
+    );
+    replace(this.body, empty("layers", "See what each rule does", "The rules run over the last minutes of the feed. Every fluent becomes a lane, inner ones too, with the rule that began and ended each interval."));
+    const signal = this.stop.signal;
+    this.scroller.addEventListener("scroll", () => this.draw(), { signal });
+    this.scroller.addEventListener("pointermove", (event) => this.point(event), { signal });
+    this.scroller.addEventListener("pointerdown", (event) => this.point(event), { signal });
+    this.scroller.addEventListener("keydown", (event) => this.key(event), { signal });
+    const resized = new ResizeObserver(() => this.draw());
+    resized.observe(this.scroller);
+    signal.addEventListener("abort", () => resized.disconnect());
+    onThemeChange(() => {
+      this.ink = null;
+      this.draw();
+    });
+  }
+
+  close(): void {
+    this.request?.abort();
+    this.stop.abort();
+  }
+
+  /** The rules changed: what is on show is of earlier ones. */
+  changed(): void {
+    if (this.answer === null || this.isStale) return;
+    this.isStale = true;
+    this.body.classList.add("stale");
+    this.options.onPoint([]);
+    this.body.prepend(h("p", { class: "notice" }, icon("refresh-cw"), h("span", {}, "The rules have changed since. Try them again.")));
+  }
+
+  private async ask(): Promise<void> {
+    this.request?.abort();
+    const request = new AbortController();
+    this.request = request;
+    this.run.disabled = true;
+    const { feed, specification } = this.options;
+    replace(this.body, h("div", { class: "stack panel-body", "aria-busy": "true" }, h("div", { class: "skeleton" }), h("div", { class: "skeleton" }), h("div", { class: "skeleton" })));
+    this.body.classList.remove("stale");
+    try {
+      this.show(await post("queries/sandbox", { feed: feed.name, specification: specification(), minutes: Number(this.minutes.value) }, sandboxAnswer, request.signal));
+    } catch (error) {
+      if (request.signal.aborted) return;
+      this.answer = null;
+      this.tools.hidden = true;
+      const isRefused = error instanceof ApiError && error.status === 400;
+      replace(this.body, empty("circle-alert", "Not tried", isRefused ? "The rules are not right yet: see what is marked." : reason(error)));
+      if (isRefused) this.options.onFaults(error);
+    } finally {
+      this.run.disabled = false;
+    }
+  }
+
+  private show(answer: SandboxAnswer): void {
+    this.answer = answer;
+    this.isStale = false;
+    this.current = null;
+    this.tools.hidden = answer.lanes.length === 0;
+    const found = groundings(answer.lanes).slice(0, MOST_GROUNDINGS);
+    const isOutput = new Set(answer.lanes.filter((lane) => lane.is_output).map((lane) => JSON.stringify(lane.args)));
+    const first = found.find((args) => isOutput.has(JSON.stringify(args)));
+    replace(this.who, h("option", { value: EVERYBODY }, "Everybody"), ...found.map((args) => h("option", { value: JSON.stringify(args), selected: args === first }, args.join(", "))));
+    this.refresh();
+  }
+
+  private refresh(): void {
+    const { answer } = this;
+    if (answer === null) return;
+    const grounding = this.who.value === EVERYBODY ? null : (JSON.parse(this.who.value) as string[]);
+    this.lanes = shownLanes(answer.lanes, { grounding, words: this.words.value });
+    this.look(null);
+    const isList = this.twin.getAttribute("aria-pressed") === "true";
+    replace(this.body, this.summary(answer), this.lanes.length === 0 ? this.nothing(answer) : isList ? this.list(answer) : this.scroller, this.lanes.length > 0 ? this.detail : null);
+    this.spacer.style.setProperty("--tall", `${HEAD_PX + this.lanes.length * LANE_PX}px`);
+    this.scroller.style.setProperty("--shown", `${Math.min(TALLEST_PX, HEAD_PX + this.lanes.length * LANE_PX)}px`);
+    this.draw();
+  }
+
+  private summary(answer: SandboxAnswer): HTMLElement {
+    const { time } = this.options.feed;
+    const restricted = answer.entities === null ? null : h("p", { class: "small muted row" }, icon("info"), `There is too much to show all of it: lanes of ${formatNumber(answer.entities.length)} entities, those with the most answers first.`);
+    const outputs = this.lanes.filter((lane) => lane.is_output).reduce((sum, lane) => sum + lane.intervals.length, 0);
+    const text = answer.lanes.length === 0 ? "" : `${formatNumber(this.lanes.length)} of ${formatNumber(answer.lanes.length)} lanes, ${formatNumber(outputs)} answer${outputs === 1 ? "" : "s"} among them. `;
+    return h("div", { class: "sandbox-summary" }, h("p", { class: "small" }, text, h("span", { class: "faint num" }, `${formatSpan(answer.to - answer.from, time)} of history, ${formatNumber(answer.rows)} events, ${answer.seconds.toFixed(1)} s`)), restricted);
+  }
+
+  private nothing(answer: SandboxAnswer): HTMLElement {
+    if (answer.lanes.length > 0) return empty("filter", "No lane of that name", "Look for another word, or choose Everybody.");
+    return empty("history", "Nothing held in this stretch", "No rule began anything in these minutes. Look further back, or make the thresholds wider.");
+  }
+
+  // ---- Lanes
+
+  private draw(): void {
+    if (this.frame !== 0) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.paint();
+    });
+  }
+
+  private paint(): void {
+    const context = this.canvas.getContext("2d");
+    const scene = this.scene();
+    if (context === null || scene === null || !this.scroller.isConnected) return;
+    const ratio = window.devicePixelRatio;
+    const [wide, tall] = [Math.round(scene.width * ratio), Math.round(scene.height * ratio)];
+    if (this.canvas.width !== wide || this.canvas.height !== tall) [this.canvas.width, this.canvas.height] = [wide, tall];
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.ink ??= readInk();
+    paintLanes(context, scene, this.ink);
+  }
+
+  private scene(): LaneScene | null {
+    const { answer } = this;
+    if (answer === null) return null;
+    const { clientWidth: width, clientHeight: height, scrollTop: scroll } = this.scroller;
+    const colour = (lane: Lane): string => queryColour(lane.fluent);
+    return { lanes: this.lanes, colour, t0: answer.from, t1: answer.to, width, height, gutter: width < 520 ? 130 : 260, scroll, current: this.current, unit: this.options.feed.time, zone: this.options.zone };
+  }
+
+  private point(event: PointerEvent): void {
+    const scene = this.scene();
+    const box = this.scroller.getBoundingClientRect();
+    if (scene === null) return;
+    const place = Math.floor((event.clientY - box.top - HEAD_PX + scene.scroll) / LANE_PX);
+    const lane = event.clientY - box.top < HEAD_PX ? undefined : this.lanes[place];
+    if (lane === undefined) return;
+    const scale = (scene.t1 - scene.t0) / Math.max(1, scene.width - scene.gutter);
+    const interval = intervalAt(lane, scene.t0 + (event.clientX - box.left - scene.gutter) * scale, 7 * scale);
+    if (interval !== null) this.look({ lane: place, interval });
+  }
+
+  private key(event: KeyboardEvent): void {
+    const steps: Record<string, [number, number]> = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] };
+    const step = steps[event.key];
+    if (step === undefined || this.lanes.length === 0) return;
+    event.preventDefault();
+    const place = this.current === null ? 0 : Math.min(this.lanes.length - 1, Math.max(0, this.current.lane + step[0]));
+    const { intervals } = this.lanes[place]!;
+    const before = this.current === null || step[0] !== 0 ? -1 : intervals.indexOf(this.current.interval);
+    const same = this.current === null || step[0] === 0 ? null : intervalAt(this.lanes[place]!, this.current.interval.start, Infinity);
+    const interval = same ?? intervals[Math.min(intervals.length - 1, Math.max(0, before + step[1]))];
+    if (interval === undefined) return;
+    this.look({ lane: place, interval });
+    const top = place * LANE_PX;
+    if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
+    const room = this.scroller.clientHeight - HEAD_PX - LANE_PX;
+    if (top > this.scroller.scrollTop + room) this.scroller.scrollTop = top - room;
+  }
+
+  /** Shows an interval's rules below, and in the editor. */
+  private look(current: Current | null): void {
+    if (current !== null && this.current?.interval === current.interval) return;
+    this.current = current;
+    this.draw();
+    const lane = current === null ? undefined : this.lanes[current.lane];
+    if (current === null || lane === undefined) {
+      replace(this.detail, h("p", { class: "small faint" }, "Point at an interval, or go there with the arrow keys, to see the rules that began and ended it."));
+      this.options.onPoint([]);
+      return;
+    }
+    replace(this.detail, h("p", {}, h("strong", {}, laneName(lane)), " ", h("span", { class: "num muted" }, this.span(lane, current.interval))), ...this.edges(lane, current.interval));
+    if (!this.isStale) this.options.onPoint([current.interval.began, current.interval.ended].flatMap((edge) => this.linesOf(edge)));
+  }
+
+  private span(lane: Lane, { start, end }: SandboxInterval): string {
+    const { time } = this.options.feed;
+    const from = formatClock(start, time, this.options.zone);
+    if (lane.kind === "event") return `at ${from}`;
+    return end === null ? `from ${from}, and it still holds` : `from ${from} to ${formatClock(end, time, this.options.zone)} (${formatSpan(end - start, time)})`;
+  }
+
+  private edges(lane: Lane, { began, ended, end }: SandboxInterval): HTMLElement[] {
+    const source = lane.kind === "input" ? "the feed's rows" : "what was so when the stretch began";
+    const edge = (title: string, cause: Edge): HTMLElement => {
+      const rule = cause === null ? undefined : this.answer?.rules[cause.rule];
+      if (cause === null || rule === undefined) return h("div", { class: "sandbox-edge" }, h("span", { class: "badge" }, title), h("span", { class: "small muted" }, source));
+      return h("div", { class: "sandbox-edge" }, h("span", { class: "badge badge-accent" }, `${title}: line ${rule.line}`), h("pre", { class: "mono" }, rule.text), ...cause.because.map((text) => h("code", { class: "mono small muted" }, text)));
+    };
+    const isEvent = lane.kind === "event";
+    return [edge(isEvent ? "Happened" : "Began", began), ...(isEvent || end === null ? [] : [edge("Ended", ended)])];
+  }
+
+  private linesOf(cause: Edge): Lines[] {
+    const rule = cause === null ? undefined : this.answer?.rules[cause.rule];
+    return rule === undefined ? [] : [ruleLines(rule)];
+  }
+
+  // ---- List
+
+  private toggle(): void {
+    this.twin.setAttribute("aria-pressed", String(this.twin.getAttribute("aria-pressed") !== "true"));
+    this.refresh();
+  }
+
+  private list(answer: SandboxAnswer): HTMLElement {
+    const rows = this.lanes.flatMap((lane, place) => lane.intervals.map((interval) => ({ lane, place, interval }))).sort((a, b) => a.interval.start - b.interval.start);
+    const line = (cause: Edge): string => (cause === null ? "–" : `line ${answer.rules[cause.rule]?.line ?? "?"}`);
+    const clock = (t: number | null): string => (t === null ? "still holds" : formatClock(t, this.options.feed.time, this.options.zone));
+    const row = ({ lane, place, interval }: (typeof rows)[number]): HTMLElement => {
+      const look = (): void => this.look({ lane: place, interval });
+      const cells = [clock(interval.start), lane.kind === "event" ? "" : clock(interval.end), line(interval.began), lane.kind === "event" || interval.end === null ? "" : line(interval.ended)];
+      return h("tr", { onMouseenter: look }, h("td", {}, h("button", { type: "button", class: "query-name mono", onFocus: look, onClick: look }, laneName(lane))), ...cells.map((text) => h("td", { class: "num" }, text)));
+    };
+    const note = rows.length > MOST_ROWS ? h("p", { class: "hint" }, `The first ${MOST_ROWS} of ${formatNumber(rows.length)} are listed; filter to see the others.`) : null;
+    return h("div", { class: "sandbox-list" }, h("table", { class: "table table-tight" }, h("caption", { class: "visually-hidden" }, "Intervals of all lanes shown, oldest first"), h("thead", {}, h("tr", {}, ...["What", "From", "Until", "Began by", "Ended by"].map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, ...rows.slice(0, MOST_ROWS).map(row))), note);
+  }
+}

@@ -1,0 +1,177 @@
+/** The editor of rule programs: templates, the rules' text, what goes in and comes out, and a sandbox. */
+
+import "../../styles/calculus.css";
+import { fromCalculus, outputsOf, toCalculus, withInputs, type CalculusEntries } from "../../data/calculus_document_data";
+import { namesOf, placed, quoted } from "../../data/calculus_program_data";
+import { h, icon, replace } from "../../lib/dom";
+import { asGeometry, isReference } from "../../lib/regions";
+import { DurationField } from "../query_form/duration_field";
+import { section } from "../query_form/section";
+import { GalleryView } from "./calculus/gallery_view";
+import { InputsView } from "./calculus/inputs_view";
+import { RuleEditor } from "./calculus/rule_editor";
+import { SandboxView } from "./calculus/sandbox_view";
+import type { EditorContext, FamilyEditor, OpenEditor } from "./editor";
+
+class CalculusEditor {
+  readonly stage = h("div", { class: "calculus-stage" });
+  readonly element = h("div", {});
+  private entries: CalculusEntries;
+  private readonly rules: RuleEditor;
+  private readonly sandbox: SandboxView;
+  private readonly inputs: InputsView;
+  private readonly outputs = h("div", { class: "calculus-outputs", "data-pointer": "/outputs", role: "group", "aria-label": "Answers" });
+  private readonly areas = h("div", { class: "stack", "data-pointer": "/areas" });
+  private readonly times = h("div", { class: "stack" });
+  private readonly said = h("p", { class: "small muted", hidden: true });
+  private window!: DurationField;
+  private step!: DurationField;
+  private shownOutputs = "";
+  private shownAreas = "";
+
+  constructor(
+    document: Record<string, unknown>,
+    private readonly context: EditorContext,
+  ) {
+    const { feed, regions, timeZone } = context;
+    this.entries = fromCalculus(document, feed);
+    this.rules = new RuleEditor({
+      text: this.entries.program,
+      known: () => ({ regions: regions.map((row) => row.name), inputs: this.entries.inputs }),
+      onChange: (program) => this.change({ program }),
+    });
+    this.sandbox = new SandboxView({
+      feed,
+      zone: timeZone,
+      specification: () => this.specification(),
+      onPoint: (lines) => this.rules.point(lines, true),
+      onFaults: (error) => this.faults(error.faults.map((fault) => ({ ...fault, pointer: fault.pointer.replace(/^\/specification/, "") }))),
+    });
+    this.inputs = new InputsView(feed, (inputs) => this.change({ inputs }));
+    const gallery = new GalleryView({ feed, regions, onFilled: (specification, sentence) => this.take(specification, sentence) }, this.entries.program === "");
+    const text = h("section", { class: "panel calculus-rules", "data-pointer": "/program" }, h("div", { class: "panel-head" }, h("h2", {}, "Rules"), h("span", { class: "hint" }, "RTEC’s notation; Ctrl+Space lists what can stand here.")), this.said, this.rules.element);
+    this.stage.append(gallery.element, h("div", { class: "calculus-work" }, text, this.sandbox.element));
+    this.element.append(
+      section("What does it answer?", this.outputs),
+      section("How far does it look?", this.times),
+      section("What goes in?", this.inputs.element),
+      section("Which areas?", this.areas),
+    );
+    this.showTimes();
+    this.show();
+  }
+
+  specification(): Record<string, unknown> {
+    return toCalculus({ ...this.entries, window: this.window.value(), step: this.step.value() });
+  }
+
+  kinds(): string[] {
+    return outputsOf(this.entries, namesOf(this.entries.program));
+  }
+
+  faults(faults: readonly { pointer: string; message: string }[]): void {
+    this.rules.setFaults(faults.flatMap((fault) => placed(fault) ?? []));
+  }
+
+  close(): void {
+    this.sandbox.close();
+    this.rules.close();
+  }
+
+  /** A template's specification takes the place of what was written; what the form does not show stays. */
+  private take(specification: Record<string, unknown>, sentence: string): void {
+    const { others } = this.entries;
+    this.entries = fromCalculus({ ...others, ...specification }, this.context.feed);
+    this.rules.setText(this.entries.program);
+    replace(this.said, icon("layers"), ` ${sentence}`);
+    this.said.hidden = false;
+    this.showTimes();
+    this.changed();
+  }
+
+  private change(change: Partial<CalculusEntries>): void {
+    this.entries = { ...this.entries, ...change };
+    this.changed();
+  }
+
+  private changed(): void {
+    this.show();
+    this.sandbox.changed();
+    this.context.onChange();
+  }
+
+  private show(): void {
+    const names = namesOf(this.entries.program);
+    this.entries = withInputs(this.entries, names, this.context.feed);
+    this.inputs.show(this.entries, names);
+    this.showOutputs();
+    this.showAreas(names.regions);
+  }
+
+  private showTimes(): void {
+    const { time } = this.context.feed;
+    const onChange = (): void => this.change({ window: this.window.value(), step: this.step.value() });
+    this.window = new DurationField({ id: "calculus-window", label: "It remembers", time, value: this.entries.window, pointer: "/window", hint: "Events that come later than this revise nothing any more. What holds goes on all the same.", onChange });
+    this.step = new DurationField({ id: "calculus-step", label: "It decides every", time, value: this.entries.step, pointer: "/step", onChange });
+    replace(this.times, this.window.element, this.step.element);
+  }
+
+  private showOutputs(): void {
+    const names = namesOf(this.entries.program);
+    const chosen = outputsOf(this.entries, names);
+    const key = JSON.stringify([names.defined.map((one) => [one.name, one.kind]), chosen]);
+    if (key === this.shownOutputs) return;
+    this.shownOutputs = key;
+    const boxes = names.defined.map(({ name, kind, args }) => {
+      const box = h("input", { type: "checkbox", id: `output-${name}`, checked: chosen.includes(name) });
+      box.addEventListener("change", () => {
+        const now = outputsOf(this.entries, namesOf(this.entries.program));
+        this.change({ outputs: box.checked ? [...now, name] : now.filter((one) => one !== name) });
+        document.getElementById(box.id)?.focus();
+      });
+      return h("label", { class: "check" }, box, h("span", {}, h("code", { class: "mono" }, args.length > 0 ? `${name}(${args.join(", ")})` : name), h("span", { class: "hint" }, kind === "event" ? " event" : " fluent")));
+    });
+    replace(this.outputs, ...(boxes.length > 0 ? boxes : [h("p", { class: "small muted" }, "What rules define can be chosen here.")]));
+  }
+
+  /** The names of regions in the text: each is one of `areas`, or a stored region of that name. */
+  private showAreas(spoken: readonly string[]): void {
+    const { regions, map } = this.context;
+    const key = JSON.stringify([spoken, this.entries.areas]);
+    if (key === this.shownAreas) return;
+    this.shownAreas = key;
+    this.areas.closest("section")?.toggleAttribute("hidden", spoken.length === 0);
+    replace(this.areas, ...spoken.map((name) => this.area(name)));
+    const shapes = spoken.flatMap((name) => {
+      const value = this.entries.areas[name] ?? { region: name };
+      const geometry = isReference(value) ? (regions.find((row) => row.name === value.region)?.geometry ?? null) : asGeometry(value);
+      return geometry === null ? [] : [{ id: `area-${name}`, geometry, label: name, active: false }];
+    });
+    map.show(shapes, true);
+  }
+
+  private area(name: string): HTMLElement {
+    const { regions, map } = this.context;
+    const value = this.entries.areas[name];
+    const chosen = isReference(value) ? value.region : value === undefined && regions.some((row) => row.name === name) ? name : "";
+    const select = h("select", { class: "select select-sm", id: `area-${name}`, "aria-label": `Region of ${name}` }, h("option", { value: "" }, value !== undefined && !isReference(value) ? "drawn on the map" : "Choose a stored region"), ...regions.map((row) => h("option", { value: row.name, selected: row.name === chosen }, row.name)));
+    const set = (region: unknown): void => this.change({ areas: { ...this.entries.areas, [name]: region } });
+    select.addEventListener("change", () => {
+      if (select.value !== "") set({ region: select.value });
+    });
+    const draw = h("button", { type: "button", class: "button button-sm", onClick: () => map.ask("region", (geometry) => Array.isArray(geometry) || set(geometry)) }, icon("pentagon"), "Draw");
+    return h("div", { class: "calculus-area", "data-pointer": `/areas/${name}` }, h("code", { class: "mono" }, quoted(name)), select, draw);
+  }
+}
+
+export const open: OpenEditor = (document, context): FamilyEditor => {
+  const editor = new CalculusEditor(document, context);
+  return {
+    element: editor.element,
+    stage: editor.stage,
+    specification: () => editor.specification(),
+    kinds: () => editor.kinds(),
+    faults: (faults) => editor.faults(faults),
+    close: () => editor.close(),
+  };
+};

@@ -47,6 +47,8 @@ addQuery("city", "Speeding", "border", { ranges: { speed: [22, null] } }, "criti
 addQuery("strait", "Reserve entered", "border", { region: { region: "Great Belt reserve" } }, "critical", ["in"], "Tells when something enters or leaves Great Belt reserve.", ["in", "out"]);
 addQuery("strait", "Long stay at the approach", "transition", { region: { region: "Kalundborg approach" }, within: "PT30M", types: ["stayed_in"] }, "high", ["stayed_in"], stay, ["stayed_in"]);
 addQuery("plaza", "At the fountain", "border", { region: { region: "fountain" } }, "low", ["in"], "Tells when something enters or leaves fountain.", ["in", "out"]);
+addQuery("city", "Convoy", "constraint", { variables: { V1: {}, V2: {}, V3: {} }, constraints: [] }, "info", [], "Tells when three cars pass one place within a minute.", ["match"]);
+addQuery("plaza", "Who moves with whom", "calculus", { program: "", outputs: ["moving", "activity"], window: 1000, step: 250 }, "info", [], "Tells who moves together and what each does.", ["moving", "activity"]);
 
 const movers = { city: [], strait: [], plaza: [] };
 const many = Number(process.env.CARS ?? 1200);
@@ -106,6 +108,19 @@ for (const q of queries) {
       if (history[q.feed].some((d) => d.query === q.id && d.entities[0] === who[0])) continue;
       history[q.feed].push(makeDetection(q.id, "in", who, start, start));
       if (start + length < now) history[q.feed].push(makeDetection(q.id, "out", who, start + length, start + length));
+    } else if (q.family === "constraint") {
+      const all = [anyone(q.feed).id, anyone(q.feed).id, anyone(q.feed).id];
+      if (new Set(all).size < 3) continue;
+      const made = makeDetection(q.id, "match", all, start, start + 45_000);
+      made.evidence = all.map((entity, n) => ({ ...makeDetection(q.id, "match", [entity], start, start).evidence[1], variable: `V${n + 1}`, t: start + n * 22_000 }));
+      history[q.feed].push(made);
+    } else if (q.family === "calculus") {
+      const isPair = i % 3 === 0;
+      const group = isPair ? [anyone(q.feed).id, anyone(q.feed).id] : who;
+      const made = makeDetection(q.id, isPair ? "moving" : "activity", group, start, start + length < now ? start + length : null);
+      made.value = isPair ? "true" : ["walking", "running", "inactive"][i % 3];
+      made.evidence = [];
+      history[q.feed].push(made);
     } else {
       history[q.feed].push(makeDetection(q.id, random() < 0.6 ? "passed" : "stayed_in", who, start, Math.min(now, start + length)));
     }

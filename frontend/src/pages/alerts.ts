@@ -45,9 +45,9 @@ function fits(row: Alert): boolean {
 }
 
 function take(row: Alert): void {
-  rows.set(row.id, row.query_name === "" ? { ...row, query_name: rows.get(row.id)?.query_name ?? "" } : row);
+  rows.set(row.id, row);
   show();
-  void refreshAlertCount();
+  refreshAlertCount();
 }
 
 async function load(more = false): Promise<void> {
@@ -127,7 +127,7 @@ function showBulk(): void {
       }
       chosen.clear();
       show();
-      void refreshAlertCount();
+      refreshAlertCount();
     }, fail);
   };
   replace(bulk, h("span", { class: "small num" }, `${chosen.size} chosen`), button("Acknowledge", { icon: "check", kind: "button-sm", onClick: () => act("acknowledge") }), button("Resolve", { icon: "check-check", kind: "button-sm", onClick: () => act("resolve") }));
@@ -166,10 +166,12 @@ function listen(): void {
       if (frame.type === "resync") socket.send({ type: "subscribe", feed: frame.feed, queries: null, bbox: [0, 0, 0, 0], since: null, from: Number.MAX_SAFE_INTEGER });
       if (frame.type !== "snapshot" && frame.type !== "changes") return;
       socket.send({ type: "ack", feed: frame.feed, seq: frame.seq });
-      for (const row of frame.alerts) {
+      for (const told of frame.alerts) {
+        // Frames do not say whether this reader may handle it.
+        const row = { ...told, feed: frame.feed, editable: rows.get(told.id)?.editable ?? told.editable };
         const isNews = frame.type === "changes" && row.state === "new" && !rows.has(row.id);
         if (frame.type === "changes" || fits(row)) take(row);
-        if (isNews) notifyAlert(row, row.query_name);
+        if (isNews) notifyAlert(row);
       }
     },
   });

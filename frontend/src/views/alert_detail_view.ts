@@ -8,9 +8,10 @@ import { alert as alertParser, alertDetail, comment as commentParser, type Alert
 import { asGeometry } from "../lib/regions";
 import { list, record } from "../lib/parse";
 import { queryColour } from "../lib/colours";
-import { formatAgo, formatMoment, formatSpan, zoneName, type Zone } from "../lib/time";
+import { orderedEvidence, type EvidencePoint } from "../data/evidence";
+import { formatAgo, formatClock, formatMoment, formatSpan, zoneName, type Zone } from "../lib/time";
 import { kindName, SEVERITY_NAMES, STATE_NAMES } from "../lib/words";
-import { evidenceText } from "./drawer_view";
+import { evidenceList } from "./drawer_view";
 import { openMap, type FeedMap } from "./map_view";
 import { fail } from "./shell_view";
 
@@ -61,7 +62,7 @@ export class AlertDetailView {
     const unit = feed?.time ?? "ms";
     const map = h("div", { class: "alert-map" });
     const end = alert.end ?? detail.evidence.closing?.start ?? null;
-    const events = [...(detail.evidence.detection?.evidence ?? []), ...(detail.evidence.closing?.evidence ?? [])].sort((a, b) => a.t - b.t);
+    const events = orderedEvidence([detail.evidence.detection, detail.evidence.closing].filter((row) => row !== null));
     const zone = unit === "ms" ? ` ${zoneName(this.zone)}` : "";
     replace(
       this.element,
@@ -78,24 +79,28 @@ export class AlertDetailView {
           h("dt", {}, "Opened"), h("dd", {}, formatAgo(alert.opened_at, Date.now())),
         ),
         detail.sentence === "" ? null : h("div", {}, h("h3", { class: "section-title" }, "Why"), h("p", { class: "small muted" }, detail.sentence)),
-        events.length === 0 ? null : h("div", {}, h("h3", { class: "section-title" }, "Events that explain it"), h("ol", { class: "evidence" }, ...events.map((item) => h("li", {}, evidenceText(item, unit, this.zone))))),
+        events.length === 0 ? null : h("div", {}, h("h3", { class: "section-title" }, "Events that explain it"), evidenceList(events, unit, this.zone)),
         this.comments(alert, detail),
         this.deliveries(detail),
       ),
       this.foot(alert),
     );
-    if (feed !== undefined) this.drawMap(map, feed, alert, detail, found);
+    if (feed !== undefined) this.drawMap(map, feed, alert, detail, events, found);
     else map.remove();
   }
 
-  private drawMap(place: HTMLElement, feed: Feed, alert: Alert, detail: AlertDetail, found: unknown[]): void {
+  private drawMap(place: HTMLElement, feed: Feed, alert: Alert, detail: AlertDetail, events: EvidencePoint[], found: unknown[]): void {
     this.feedMap = openMap(place, feed, { isSmall: true });
     const colour = queryColour(alert.query);
     const geometries = found.flatMap((value) => asGeometry(value) ?? []);
     this.feedMap.regions.set(geometries.map((geometry, i) => ({ id: String(i), name: "", geometry, colour })));
-    const evidence = detail.evidence.detection?.evidence ?? [];
-    this.feedMap.tracks.set(detail.evidence.tracks.map((track) => ({ track, colour, from: alert.start, to: alert.end })), evidence);
-    const points = [...evidence.map((item) => [item.x, item.y]), ...detail.evidence.tracks.flatMap((track) => track.points.map(([, x, y]) => [x, y]))].filter((at): at is [number, number] => typeof at[0] === "number" && typeof at[1] === "number");
+    const isOne = alert.entities.length < 2;
+    this.feedMap.tracks.explain(
+      detail.evidence.tracks.map((track) => ({ track, colour, from: alert.start, to: alert.end, ...(isOne ? {} : { label: track.entity }) })),
+      events,
+      ({ variable, t }) => [variable, formatClock(t, feed.time, this.zone)].filter((text) => text !== "").join(" · "),
+    );
+    const points = [...events.map((item) => [item.x, item.y]), ...detail.evidence.tracks.flatMap((track) => track.points.map(([, x, y]) => [x, y]))].filter((at): at is [number, number] => typeof at[0] === "number" && typeof at[1] === "number");
     if (points.length === 0) return;
     this.feedMap.fit(points.reduce<[number, number, number, number]>(([w, s, e, n], [x, y]) => [Math.min(w, x), Math.min(s, y), Math.max(e, x), Math.max(n, y)], [Infinity, Infinity, -Infinity, -Infinity]));
   }

@@ -2,12 +2,16 @@
 
 import { post } from "../lib/api";
 import { alert as alertParser, type Alert, type Detection, type EvidenceItem, type QueryRow } from "../data/shapes";
-import type { Interval } from "../data/intervals_data";
+import { orderedEvidence, type EvidencePoint } from "../data/evidence";
+import type { Interval } from "../data/interval";
 import { button, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { queryColour } from "../lib/colours";
 import { formatAgo, formatMoment, formatSpan, zoneName, type TimeUnit, type Zone } from "../lib/time";
 import { kindName, SEVERITY_NAMES, STATE_NAMES } from "../lib/words";
+import { headline, revisionText } from "./interval_words";
 import { fail, toast } from "./shell_view";
+
+export { headline };
 
 export interface DrawerContent {
   interval: Interval;
@@ -75,6 +79,8 @@ export class DrawerView {
           ["Until", interval.end === null ? "still going" : moment(interval.end) + zone],
           ["Length", interval.end === null ? "open" : formatSpan(interval.end - interval.start, this.unit)],
         ];
+    const revision = revisionText(interval, this.unit, this.zone);
+    if (revision !== null) rows.push([interval.isWithdrawn ? "State" : "Changed", revision]);
     return h("section", {}, h("h3", { class: "section-title" }, "When"), h("dl", { class: "dl num" }, ...rows.flatMap(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])));
   }
 
@@ -85,10 +91,9 @@ export class DrawerView {
   }
 
   private evidence(detections: Detection[]): HTMLElement | null {
-    const items = detections.flatMap((row) => row.evidence.map((item) => ({ item, kind: row.kind })));
-    if (items.length === 0) return null;
-    const unique = items.filter(({ item }, i) => items.findIndex((other) => other.item.t === item.t && other.item.entity === item.entity && other.item.x === item.x) === i).sort((a, b) => a.item.t - b.item.t);
-    return h("section", {}, h("h3", { class: "section-title" }, "Events that explain it"), h("ol", { class: "evidence" }, ...unique.map(({ item }) => h("li", {}, evidenceText(item, this.unit, this.zone)))));
+    const points = orderedEvidence(detections);
+    if (points.length === 0) return null;
+    return h("section", {}, h("h3", { class: "section-title" }, "Events that explain it"), evidenceList(points, this.unit, this.zone));
   }
 
   private about({ query, detections, interval }: DrawerContent): HTMLElement {
@@ -132,12 +137,12 @@ export class DrawerView {
   }
 }
 
-export function headline(interval: Interval): string {
-  const who = interval.entities.length === 0 ? "Something" : interval.entities.join(" and ");
-  return `${who}: ${kindName(interval.kind).toLowerCase()}`;
+/** The events in their order; the numbers are those on the map. */
+export function evidenceList(points: readonly EvidencePoint[], unit: TimeUnit, zone: Zone): HTMLElement {
+  return h("ol", { class: "evidence" }, ...points.map((point) => h("li", {}, h("span", { class: "evidence-number num" }, point.number), evidenceText(point, unit, zone))));
 }
 
-export function evidenceText(item: EvidenceItem, unit: TimeUnit, zone: Zone): HTMLElement {
-  const place = item.x === null || item.y === null ? "" : `${item.x.toFixed(5)}, ${item.y.toFixed(5)}`;
+function evidenceText(item: EvidenceItem, unit: TimeUnit, zone: Zone): HTMLElement {
+  const place = item.x === null || item.y === null ? "" : `${Number(item.x.toFixed(5))}, ${Number(item.y.toFixed(5))}`;
   return h("div", {}, h("div", { class: "num" }, formatMoment(item.t, unit, zone)), h("div", { class: "small faint num" }, [item.variable, item.entity, place].filter((text) => text !== "").join(" · ")));
 }

@@ -13,9 +13,14 @@ const HIT_PX = 12;
 export class EntityLayer extends CanvasLayer {
   selected: ReadonlySet<string> = new Set();
   hovered: string | null = null;
+  /** Who takes part in the answer in focus; their tracks carry their names. */
+  focused: ReadonlySet<string> = new Set();
+  /** An answer was chosen: those who take no part step back. */
+  isAnswerChosen = false;
+  /** When given, all others step back: who has an answer in the brushed range. */
+  within: ReadonlySet<string> | null = null;
   /** For orientation only: small dots, no trails. */
   isQuiet = false;
-  /** Only these are drawn in full colour when there are any. */
   private colours = this.readColours();
   private readonly grid = new PointGrid(HIT_PX);
   private isGridStale = true;
@@ -45,14 +50,15 @@ export class EntityLayer extends CanvasLayer {
       this.dots(frame, visible);
       return;
     }
-    const isDim = this.selected.size > 0;
+    const isDim = this.selected.size > 0 || this.within !== null || this.isAnswerChosen;
     frame.context.lineJoin = "round";
     if (visible.length <= MOST_TRAILS) this.trails(frame, visible, isDim ? 0.16 : 0.42);
     frame.context.globalAlpha = isDim ? 0.45 : 1;
-    this.bodies(frame, visible);
+    this.bodies(frame, visible, this.colours.body);
     frame.context.globalAlpha = 1;
-    for (const id of this.selected) this.chosen(frame, id);
-    if (this.hovered !== null && !this.selected.has(this.hovered)) this.chosen(frame, this.hovered);
+    const { within } = this;
+    if (within !== null) this.bodies(frame, visible.filter((i) => within.has(this.data.ids[i]!)), this.colours.accent);
+    for (const id of new Set([...this.selected, ...this.focused, ...(this.hovered === null ? [] : [this.hovered])])) this.chosen(frame, id);
   }
 
   private visible({ k, ox, oy, width, height }: CanvasFrame): Int32Array {
@@ -91,10 +97,10 @@ export class EntityLayer extends CanvasLayer {
     context.globalAlpha = 1;
   }
 
-  private bodies({ context, k, ox, oy }: CanvasFrame, visible: Int32Array): void {
+  private bodies({ context, k, ox, oy }: CanvasFrame, visible: Int32Array, colour: string): void {
     const { px, py, heading } = this.data;
     const size = visible.length > 3000 ? 3.4 : visible.length > 900 ? 4.2 : 5.4;
-    context.fillStyle = this.colours.body;
+    context.fillStyle = colour;
     if (visible.length > MOST_ARROWS) {
       for (const i of visible) context.fillRect(px[i]! * k - ox - 1.5, py[i]! * k - oy - 1.5, 3, 3);
       return;
@@ -133,7 +139,7 @@ export class EntityLayer extends CanvasLayer {
     arrow(context, x, y, this.data.heading[i]!, 6.4);
     context.fillStyle = this.colours.accent;
     context.fill();
-    this.label(context, id, x, y);
+    if (!this.focused.has(id)) this.label(context, id, x, y);
   }
 
   private label(context: CanvasRenderingContext2D, id: string, x: number, y: number): void {

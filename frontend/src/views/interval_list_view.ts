@@ -1,10 +1,11 @@
 /** The timeline as a table: the same intervals, the same selection, for keyboard and screen reader. */
 
-import type { Interval } from "../data/intervals_data";
+import type { Interval } from "../data/interval";
 import { empty, h, replace } from "../lib/dom";
 import { queryColour } from "../lib/colours";
 import { formatClock, formatMoment, formatNumber, formatSpan, type TimeUnit, type Zone } from "../lib/time";
 import { kindName } from "../lib/words";
+import { revisionText } from "./interval_words";
 
 const MOST_ROWS = 300;
 
@@ -42,12 +43,13 @@ export class IntervalListView {
   }
 
   private row(interval: Interval, isSelected: boolean): HTMLElement {
+    const change = revisionText(interval, this.unit, this.zone);
     const length = interval.isMark ? "–" : interval.end === null ? "still going" : formatSpan(interval.end - interval.start, this.unit);
     return h(
       "tr",
-      { class: "clickable", "aria-selected": String(isSelected), onMouseenter: () => this.handlers.onHover(interval), onMouseleave: () => this.handlers.onHover(null), onClick: () => this.handlers.onSelect(interval) },
+      { class: `clickable${interval.isWithdrawn ? " withdrawn" : ""}`, "aria-selected": String(isSelected), onMouseenter: () => this.handlers.onHover(interval), onMouseleave: () => this.handlers.onHover(null), onClick: () => this.handlers.onSelect(interval) },
       h("td", {}, h("button", { type: "button", class: "query-name row", "data-key": interval.key, onFocus: () => this.handlers.onHover(interval) }, h("span", { class: "swatch", vars: { "--swatch": queryColour(interval.query) } }), h("span", { class: "truncate" }, this.handlers.queryName(interval.query)))),
-      h("td", {}, kindName(interval.kind)),
+      h("td", {}, kindName(interval.kind), change === null ? null : h("span", { class: "badge", title: change }, interval.isWithdrawn ? "withdrawn" : "revised")),
       h("td", {}, interval.entities.join(", ")),
       h("td", { class: "num" }, formatMoment(interval.start, this.unit, this.zone)),
       h("td", { class: "num" }, interval.isMark ? "" : interval.end === null ? "" : formatClock(interval.end, this.unit, this.zone)),

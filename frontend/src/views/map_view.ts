@@ -56,6 +56,7 @@ export function openMap(element: HTMLElement, feed: Feed, { isSmall = false, at 
   pane(map, "regions", 350);
   pane(map, "tracks", 380);
   pane(map, "entities", 420);
+  pane(map, "evidence", 440);
   const base = isPlanar ? planBackground(map, feed) : geographicBackground(map);
   const project = projection(feed.crs);
   const regions = new RegionLayer(project, !isPlanar).addTo(map);

@@ -5,8 +5,8 @@ import { wantsNotifications } from "../lib/preferences";
 import { kindName, SEVERITY_NAMES } from "../lib/words";
 import { toast } from "./shell_view";
 
-export function notifyAlert(alert: Alert, queryName: string): void {
-  const title = `${SEVERITY_NAMES[alert.severity]}: ${queryName}`;
+export function notifyAlert(alert: Alert): void {
+  const title = `${SEVERITY_NAMES[alert.severity]}: ${alert.query_name}`;
   const text = `${alert.entities.join(", ")} · ${kindName(alert.kind).toLowerCase()}`;
   if (alert.severity === "critical" || alert.severity === "high") toast(`${title} — ${text}`, alert.severity === "critical" ? "critical" : "info", { text: "Open alert", href: `/alerts/${alert.id}` });
   if (!wantsNotifications() || !("Notification" in window) || Notification.permission !== "granted" || !document.hidden) return;

@@ -28,8 +28,8 @@ export function openShell(): Shell {
   if (root === null) throw new Error("the template has no #page");
   root.replaceChildren();
   setUpTheme();
-  void refreshAlertCount();
-  setInterval(() => void refreshAlertCount(), 30_000);
+  void askAlertCount();
+  setInterval(refreshAlertCount, 30_000);
   return { me: me(source["me"]), feeds: otherwise(list(feed), [])(source["feeds"], "/feeds"), data: source, root };
 }
 
@@ -40,7 +40,18 @@ function setUpTheme(): void {
 const counts: Parser<Record<string, number>> = dictionary(number);
 const summary = record({ new: counts });
 
-export async function refreshAlertCount(): Promise<void> {
+const COUNT_EVERY_MS = 500;
+let counting: ReturnType<typeof setTimeout> | null = null;
+
+/** Asks how many alerts wait, twice a second at most however many of them change. */
+export function refreshAlertCount(): void {
+  counting ??= setTimeout(() => {
+    counting = null;
+    void askAlertCount();
+  }, COUNT_EVERY_MS);
+}
+
+async function askAlertCount(): Promise<void> {
   if (document.hidden) return;
   try {
     const answer = await get("alerts/summary", summary);

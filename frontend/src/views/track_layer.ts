@@ -1,8 +1,11 @@
-/** Ways that entities took, and the events that explain an answer. */
+/** Ways that entities took; with an answer's events over them when one is explained. */
 
+import type * as L from "leaflet";
+import type { EvidencePoint } from "../data/evidence";
 import type { EvidenceItem, Track } from "../data/shapes";
 import { token } from "../lib/colours";
 import { CanvasLayer, type CanvasFrame, type Project } from "./canvas_layer";
+import { EvidenceLayer, type Named } from "./evidence_layer";
 
 export interface DrawnTrack {
   track: Track;
@@ -10,27 +13,55 @@ export interface DrawnTrack {
   /** The part of event time to bring out, both ends included; null for all of it. */
   from: number | null;
   to: number | null;
+  /** Written where the part ends. */
+  label?: string;
 }
 
 export class TrackLayer extends CanvasLayer {
   private tracks: DrawnTrack[] = [];
-  private evidence: EvidenceItem[] = [];
+  private dots: EvidenceItem[] = [];
+  private readonly front: EvidenceLayer;
   private halo = token("--map-halo");
   private accent = token("--accent");
 
   constructor(private readonly project: Project) {
     super("tracks");
+    this.front = new EvidenceLayer(project);
+  }
+
+  override onAdd(map: L.Map): this {
+    super.onAdd(map);
+    this.front.addTo(map);
+    return this;
+  }
+
+  override onRemove(): this {
+    this.front.remove();
+    return super.onRemove();
   }
 
   themeChanged(): void {
     this.halo = token("--map-halo");
     this.accent = token("--accent");
     this.requestDraw();
+    this.front.themeChanged();
   }
 
-  set(tracks: DrawnTrack[], evidence: EvidenceItem[]): void {
+  /** Ways, and events as plain dots. */
+  set(tracks: DrawnTrack[], dots: EvidenceItem[]): void {
+    this.show(tracks, dots);
+    this.front.set([], [], () => "");
+  }
+
+  /** Ways, and the events of one answer: numbered, with `describe` beside each, joined by lines in their order. */
+  explain(tracks: DrawnTrack[], chain: EvidencePoint[], describe: (point: EvidencePoint) => string): void {
+    this.show(tracks, []);
+    this.front.set(chain, tracks.flatMap(nameOf), describe);
+  }
+
+  private show(tracks: DrawnTrack[], dots: EvidenceItem[]): void {
     this.tracks = tracks;
-    this.evidence = evidence;
+    this.dots = dots;
     this.requestDraw();
   }
 
@@ -39,19 +70,25 @@ export class TrackLayer extends CanvasLayer {
       this.line(frame, drawn, -Infinity, Infinity, 2, 0.45);
       if (drawn.from !== null || drawn.to !== null) this.line(frame, drawn, drawn.from ?? -Infinity, drawn.to ?? Infinity, 4, 1);
     }
-    for (const item of this.evidence) this.dot(frame, item);
+    for (const item of this.dots) this.dot(frame, item);
   }
 
-  private line({ context, k, ox, oy }: CanvasFrame, { track, colour }: DrawnTrack, from: number, to: number, width: number, alpha: number): void {
+  private at({ k, ox, oy }: CanvasFrame, x: number | null, y: number | null): [number, number] | null {
+    if (x === null || y === null) return null;
+    const [px, py] = this.project(x, y);
+    return [px * k - ox, py * k - oy];
+  }
+
+  private line(frame: CanvasFrame, { track, colour }: DrawnTrack, from: number, to: number, width: number, alpha: number): void {
+    const { context } = frame;
     context.beginPath();
-    let last: [number, number] | null = null;
+    let isFirst = true;
     for (const [t, x, y] of track.points) {
       if (t < from || t > to) continue;
-      const [px, py] = this.project(x, y);
-      const at: [number, number] = [px * k - ox, py * k - oy];
-      if (last === null) context.moveTo(...at);
+      const at = this.at(frame, x, y)!;
+      if (isFirst) context.moveTo(...at);
       else context.lineTo(...at);
-      last = at;
+      isFirst = false;
     }
     context.lineJoin = "round";
     context.lineCap = "round";
@@ -68,15 +105,22 @@ export class TrackLayer extends CanvasLayer {
     context.globalAlpha = 1;
   }
 
-  private dot({ context, k, ox, oy }: CanvasFrame, { x, y }: EvidenceItem): void {
-    if (x === null || y === null) return;
-    const [px, py] = this.project(x, y);
+  private dot(frame: CanvasFrame, item: EvidenceItem): void {
+    const at = this.at(frame, item.x, item.y);
+    if (at === null) return;
+    const { context } = frame;
     context.beginPath();
-    context.arc(px * k - ox, py * k - oy, 6, 0, 2 * Math.PI);
+    context.arc(...at, 6, 0, 2 * Math.PI);
     context.fillStyle = this.halo;
     context.fill();
     context.strokeStyle = this.accent;
     context.lineWidth = 2.5;
     context.stroke();
   }
+}
+
+/** The entity's name stands where the part of its way that matters ends. */
+function nameOf({ track, to, label }: DrawnTrack): Named[] {
+  const last = track.points.findLast(([t]) => to === null || t <= to) ?? track.points[0];
+  return last === undefined || label === undefined ? [] : [{ text: label, x: last[1], y: last[2] }];
 }

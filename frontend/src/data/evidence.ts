@@ -1,0 +1,51 @@
+/** The events that explain an answer, in order, for any family of queries. Pure. */
+
+import type { Detection, EvidenceItem } from "./shapes";
+
+export interface EvidencePoint extends EvidenceItem {
+  /** From 1, in order of time: the same on the map and in the list. */
+  number: number;
+}
+
+/** The events behind `rows` by time, each once: an out repeats the event that its in ended with. */
+export function orderedEvidence(rows: readonly Pick<Detection, "evidence">[]): EvidencePoint[] {
+  const seen = new Map<string, EvidenceItem>();
+  for (const item of rows.flatMap((row) => row.evidence)) {
+    const key = JSON.stringify([item.variable, item.entity, item.t, item.x, item.y]);
+    if (!seen.has(key)) seen.set(key, item);
+  }
+  return [...seen.values()].sort((a, b) => a.t - b.t).map((item, i) => ({ ...item, number: i + 1 }));
+}
+
+/** Whoever takes part: the answer's entities, then those that only its evidence names. */
+export function participants(entities: readonly string[], evidence: readonly EvidenceItem[]): string[] {
+  return [...new Set([...entities, ...evidence.map((item) => item.entity).filter((entity) => entity !== "")])];
+}
+
+/** Points closer than `reach` on the screen share a mark: its numbers, and the place of the first. */
+export interface Mark {
+  x: number;
+  y: number;
+  points: EvidencePoint[];
+}
+
+export function marksOf(points: readonly EvidencePoint[], place: (point: EvidencePoint) => [number, number] | null, reach: number): Mark[] {
+  const marks: Mark[] = [];
+  for (const point of points) {
+    const at = place(point);
+    if (at === null) continue;
+    const near = marks.find((mark) => Math.hypot(mark.x - at[0], mark.y - at[1]) < reach);
+    if (near) near.points.push(point);
+    else marks.push({ x: at[0], y: at[1], points: [point] });
+  }
+  return marks;
+}
+
+/** "1", "1, 3" or "2–5". */
+export function numbersText(points: readonly EvidencePoint[]): string {
+  const numbers = points.map((point) => point.number);
+  const first = numbers[0] ?? 0;
+  const last = numbers[numbers.length - 1] ?? 0;
+  if (numbers.length > 2 && last - first === numbers.length - 1) return `${first}–${last}`;
+  return numbers.join(", ");
+}

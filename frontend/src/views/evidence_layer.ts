@@ -1,0 +1,135 @@
+/** The events that explain an answer, over everything else on the map: numbered, labelled, joined in their order. */
+
+import { marksOf, numbersText, type EvidencePoint, type Mark } from "../data/evidence";
+import { token } from "../lib/colours";
+import { CanvasLayer, type CanvasFrame, type Project } from "./canvas_layer";
+
+/** A name where something ends, in the feed's coordinates. */
+export interface Named {
+  text: string;
+  x: number;
+  y: number;
+}
+
+interface Box {
+  x: number;
+  y: number;
+  w: number;
+  h: number;
+}
+
+const FONT = "'Inter Variable', system-ui, sans-serif";
+/** CSS pixels: events nearer to each other share one mark. */
+const REACH_PX = 16;
+const MARK_PX = 9;
+
+export class EvidenceLayer extends CanvasLayer {
+  private chain: EvidencePoint[] = [];
+  private names: Named[] = [];
+  private describe: (point: EvidencePoint) => string = () => "";
+  private ink = readInk();
+
+  constructor(private readonly project: Project) {
+    super("evidence");
+  }
+
+  themeChanged(): void {
+    this.ink = readInk();
+    this.requestDraw();
+  }
+
+  set(chain: EvidencePoint[], names: Named[], describe: (point: EvidencePoint) => string): void {
+    this.chain = chain;
+    this.names = names;
+    this.describe = describe;
+    this.requestDraw();
+  }
+
+  protected override draw(frame: CanvasFrame): void {
+    const taken: Box[] = [];
+    this.explained(frame, taken);
+    for (const { text, x, y } of this.names) {
+      const at = this.at(frame, x, y)!;
+      this.write(frame, text, { x: at[0] - 9, y: at[1] - 9, w: 18, h: 18 }, at[1], taken);
+    }
+  }
+
+  private at({ k, ox, oy }: CanvasFrame, x: number | null, y: number | null): [number, number] | null {
+    if (x === null || y === null) return null;
+    const [px, py] = this.project(x, y);
+    return [px * k - ox, py * k - oy];
+  }
+
+  private explained(frame: CanvasFrame, taken: Box[]): void {
+    const marks = marksOf(this.chain, (point) => this.at(frame, point.x, point.y), REACH_PX);
+    this.canvas.dataset["evidence"] = marks.map((mark) => numbersText(mark.points)).join(" ");
+    if (marks.length === 0) return;
+    this.joined(frame, marks);
+    for (const mark of marks) taken.push(this.mark(frame, mark));
+    marks.forEach((mark, i) => this.caption(frame, mark, taken[i]!, taken));
+  }
+
+  private joined({ context }: CanvasFrame, marks: readonly Mark[]): void {
+    const steps = marks.flatMap((mark) => mark.points.map((point) => ({ number: point.number, mark }))).sort((a, b) => a.number - b.number);
+    context.beginPath();
+    steps.forEach(({ mark }, i) => (i === 0 ? context.moveTo(mark.x, mark.y) : context.lineTo(mark.x, mark.y)));
+    context.setLineDash([2, 5]);
+    context.lineCap = "round";
+    context.strokeStyle = this.ink.text;
+    context.lineWidth = 1.75;
+    context.stroke();
+    context.setLineDash([]);
+  }
+
+  private mark({ context }: CanvasFrame, { x, y, points }: Mark): Box {
+    const text = numbersText(points);
+    context.font = `650 10.5px ${FONT}`;
+    const w = Math.max(MARK_PX * 2, context.measureText(text).width + 10);
+    context.beginPath();
+    context.roundRect(x - w / 2, y - MARK_PX, w, MARK_PX * 2, MARK_PX);
+    context.fillStyle = this.ink.accent;
+    context.fill();
+    context.strokeStyle = this.ink.halo;
+    context.lineWidth = 2;
+    context.stroke();
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.fillStyle = this.ink.onAccent;
+    context.fillText(text, x, y + 0.5);
+    context.textAlign = "start";
+    return { x: x - w / 2 - 2, y: y - MARK_PX - 2, w: w + 4, h: MARK_PX * 2 + 4 };
+  }
+
+  /** Beside its mark, on the first side that is free; left out when there is none. */
+  private caption(frame: CanvasFrame, mark: Mark, own: Box, taken: Box[]): void {
+    const [first, last] = [mark.points[0]!, mark.points[mark.points.length - 1]!];
+    const text = first === last ? this.describe(first) : `${this.describe(first)} … ${this.describe(last)}`;
+    this.write(frame, text, own, mark.y, taken);
+  }
+
+  private write({ context }: CanvasFrame, text: string, own: Box, y: number, taken: Box[]): void {
+    context.font = `600 11px ${FONT}`;
+    const w = context.measureText(text).width + 4;
+    const sides: [number, number][] = [[own.x + own.w + 3, y - 8], [own.x - w - 3, y - 8], [own.x + own.w / 2 - w / 2, own.y - 17], [own.x + own.w / 2 - w / 2, own.y + own.h + 1]];
+    for (const [x, top] of sides) {
+      const box = { x, y: top, w, h: 16 };
+      if (taken.some((other) => other !== own && overlap(box, other))) continue;
+      taken.push(box);
+      context.textBaseline = "middle";
+      context.lineWidth = 3.5;
+      context.strokeStyle = this.ink.halo;
+      context.strokeText(text, x + 2, top + 8);
+      context.fillStyle = this.ink.text;
+      context.fillText(text, x + 2, top + 8);
+      return;
+    }
+  }
+}
+
+function overlap(a: Box, b: Box): boolean {
+  return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
+}
+
+function readInk() {
+  return { halo: token("--map-halo"), accent: token("--accent"), onAccent: token("--on-accent"), text: token("--text") };
+}

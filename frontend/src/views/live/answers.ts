@@ -1,0 +1,77 @@
+/** The answers of the live page: the timeline, its list twin, and what stands there while there are none. */
+
+import type { Interval } from "../../data/interval";
+import { h, icon, replace } from "../../lib/dom";
+import { IntervalListView } from "../interval_list_view";
+import { headline } from "../interval_words";
+import { TimelineView } from "../timeline_view";
+import type { LiveModel } from "./model";
+
+export interface AnswersHandlers {
+  onHover: (interval: Interval | null) => void;
+  onSelect: (interval: Interval | null) => void;
+  onRange: (range: [number, number] | null) => void;
+  onWindow: (window: [number, number]) => void;
+  selectedKey: () => string | null;
+}
+
+/** Up to so many queries have a row before they have an answer. */
+const MOST_EMPTY_ROWS = 12;
+
+export class Answers {
+  readonly element: HTMLElement;
+  readonly timeline: TimelineView;
+  private readonly list: IntervalListView;
+  private readonly wrap = h("div", { class: "timeline-canvas-wrap" });
+  private readonly nothing = h("div", { class: "timeline-empty", hidden: true });
+
+  constructor(
+    private readonly model: LiveModel,
+    private readonly handlers: AnswersHandlers,
+  ) {
+    const { feed, zone } = model;
+    this.list = new IntervalListView(feed.time, zone, { onHover: handlers.onHover, onSelect: handlers.onSelect, queryName: (id) => model.queryName(id) });
+    this.wrap.style.height = "100%";
+    this.element = h("div", { class: "timeline-canvas-wrap" }, this.wrap, this.list.element, this.nothing);
+    this.timeline = new TimelineView(this.wrap, feed.time, zone, { ...handlers, describe: (one) => `${model.queryName(one.query)} · ${headline(one)}` });
+  }
+
+  /** Takes over what changed; counts are for the panel of queries. */
+  refresh(): Map<string, { total: number; open: number }> {
+    const { model } = this;
+    const hidden = new Set(model.state.hidden);
+    const all = model.queries.map((row) => model.intervals.of(row.id));
+    const shown = all.filter((columns) => !hidden.has(columns.query));
+    this.timeline.setRows(shown.filter((columns) => columns.intervals.length > 0 || all.length <= MOST_EMPTY_ROWS), (id) => model.queryName(id), model.entities);
+    this.showNothing(shown.some((columns) => columns.intervals.length > 0));
+    this.showList();
+    return new Map(all.map((columns) => [columns.query, { total: columns.count, open: columns.openCount }]));
+  }
+
+  private showNothing(isSomething: boolean): void {
+    this.nothing.hidden = isSomething || this.model.data.seq === null;
+    if (this.nothing.hidden || this.nothing.childElementCount > 0) return;
+    const text = this.model.queries.length === 0 ? "Register a query and its answers appear here as they are found." : "No answers yet. They appear here as they are found.";
+    replace(this.nothing, icon("history"), h("span", {}, text));
+  }
+
+  showMode(): void {
+    const isList = this.model.state.mode === "list";
+    this.list.element.hidden = !isList;
+    this.wrap.hidden = isList;
+    if (isList) this.showList();
+    else this.timeline.requestDraw();
+  }
+
+  /** The list shows what the brushed range or else the window holds. */
+  showList(): void {
+    if (this.model.state.mode !== "list") return;
+    const [from, to] = this.model.state.range ?? [this.timeline.t0, this.timeline.t1];
+    this.list.show(this.timeline.shown(), from, to, this.handlers.selectedKey());
+  }
+
+  entitiesWithin([from, to]: [number, number]): Set<string> {
+    const within = (one: Interval): boolean => !one.isWithdrawn && one.start <= to && (one.end ?? Infinity) >= from;
+    return new Set(this.timeline.shown().filter(within).flatMap((one) => one.entities));
+  }
+}

@@ -1,0 +1,52 @@
+/** How the live connection stands, in the page's bar. */
+
+import { h } from "../../lib/dom";
+import { formatSpan } from "../../lib/time";
+import type { StatusFrame } from "../../live/frames";
+import type { ConnectionState } from "../../live/socket";
+import type { Feed } from "../../data/shapes";
+
+/** Milliseconds beyond the feed's own lateness before it counts as behind. */
+const BEHIND_MS = 15_000;
+const TITLES = {
+  live: "Connected: answers appear as they are found",
+  behind: "Events arrive later than they happened: see Feeds",
+  connecting: "Opening the live connection",
+  reconnecting: "The connection was lost; press to try now. Nothing is lost: what was missed is fetched.",
+  refused: "Log in again to go on",
+  forbidden: "This feed is not shared with you any more",
+};
+
+export class ConnectionView {
+  readonly element: HTMLButtonElement;
+  private lag: number | null = null;
+  private connection: ConnectionState = "connecting";
+
+  constructor(
+    private readonly feed: Feed,
+    onRetry: () => void,
+  ) {
+    this.element = h("button", { type: "button", class: "state state-connecting", onClick: onRetry }, "Connecting");
+  }
+
+  setStatus(status: StatusFrame): void {
+    const isOnTheWallClock = this.feed.wall_clock && this.feed.time === "ms";
+    this.lag = status.max_t === null || !isOnTheWallClock ? null : Date.now() - status.max_t;
+    this.show();
+  }
+
+  setState(connection: ConnectionState): void {
+    this.connection = connection;
+    this.show();
+    if (connection === "refused") location.assign(`/login/?next=${encodeURIComponent(location.pathname + location.search)}`);
+  }
+
+  private show(): void {
+    const isBehind = this.connection === "open" && this.lag !== null && this.lag > this.feed.lateness + BEHIND_MS;
+    const kind = isBehind ? "behind" : this.connection === "open" ? "live" : this.connection;
+    const texts = { live: "Live", behind: `Behind ${formatSpan(Math.round((this.lag ?? 0) / 1000) * 1000, "ms")}`, connecting: "Connecting", reconnecting: "Reconnecting", refused: "Logged out", forbidden: "Not shared" };
+    this.element.className = `state state-${kind}`;
+    this.element.textContent = texts[kind];
+    this.element.title = TITLES[kind];
+  }
+}

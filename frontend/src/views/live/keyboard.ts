@@ -1,0 +1,59 @@
+/** The live page's keys. */
+
+import { h, isTyping } from "../../lib/dom";
+import { openDialog } from "../dialog_view";
+import type { SearchView } from "../search_view";
+import type { TimelineView } from "../timeline_view";
+import type { Selection } from "./selection";
+import type { TimeControl } from "./time_control";
+
+export type Actions = Record<string, () => void>;
+
+/** Runs the action of a key unless the reader is typing, a dialog is open, or the space key would press a control. */
+export function pressed(event: KeyboardEvent, actions: Actions): void {
+  if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  const isOnControl = event.target instanceof HTMLElement && event.target.closest("button, a, [role=separator], [role=menu]") !== null;
+  const action = key === " " && isOnControl ? undefined : actions[key];
+  if (action === undefined) return;
+  event.preventDefault();
+  action();
+}
+
+export interface Driven {
+  timeline: TimelineView;
+  selection: Selection;
+  time: TimeControl;
+  search: SearchView;
+  escape: () => void;
+}
+
+export function liveActions({ timeline, selection, time, search, escape }: Driven): Actions {
+  return {
+    w: () => timeline.zoom(0.7),
+    s: () => timeline.zoom(1.43),
+    a: () => timeline.pan(-0.15),
+    d: () => timeline.pan(0.15),
+    j: () => selection.step(1),
+    k: () => selection.step(-1),
+    l: () => time.goLive(),
+    " ": () => time.togglePause(),
+    "/": () => search.focus(),
+    "?": () => showShortcuts(),
+    Escape: escape,
+  };
+}
+
+export function showShortcuts(): void {
+  const rows: [string, string][] = [
+    ["W  S", "Zoom the timeline in and out"],
+    ["A  D", "Move back and forward in time"],
+    ["J  K", "Next and previous answer"],
+    ["L", "Follow the present"],
+    ["Space", "Pause and go on"],
+    ["/", "Find an entity, a query or a region"],
+    ["Esc", "Close details, clear the range, clear the selection"],
+    ["Shift + drag", "On the map: select entities; on the timeline: mark a time range"],
+  ];
+  openDialog("Keyboard", h("div", { class: "shortcut-list" }, ...rows.flatMap(([keys, text]) => [h("span", {}, ...keys.split("  ").map((key) => h("kbd", {}, key))), h("span", { class: "muted" }, text)]))).foot.remove();
+}

@@ -1,0 +1,59 @@
+/** Finding things on the live page, and going there. */
+
+import type { QueryRow } from "../../data/shapes";
+import { boundsOf, latLng, type FeedMap } from "../map_view";
+import type { Found } from "../search_view";
+import { toast } from "../shell_view";
+import type { LiveModel } from "./model";
+
+export class Places {
+  constructor(
+    private readonly model: LiveModel,
+    private readonly feedMap: FeedMap,
+    private readonly onEntity: (entity: string) => void,
+  ) {}
+
+  private get isGeographic(): boolean {
+    return this.model.feed.crs === "geographic";
+  }
+
+  find(text: string): Found[] {
+    const wanted = text.toLowerCase();
+    const match = (name: string): boolean => name.toLowerCase().includes(wanted);
+    const entities = [...this.model.data.positions.keys()].filter(match).sort((a, b) => a.length - b.length || a.localeCompare(b)).slice(0, 6);
+    return [
+      ...entities.map((id): Found => ({ kind: "entity", id, name: id })),
+      ...this.model.queries.filter((row) => match(row.name)).slice(0, 5).map((row): Found => ({ kind: "query", id: row.id, name: row.name })),
+      ...this.model.regions.filter((row) => match(row.name)).slice(0, 5).map((row): Found => ({ kind: "region", id: row.id, name: row.name })),
+    ];
+  }
+
+  goTo(found: Found): void {
+    if (found.kind === "entity") this.onEntity(found.id);
+    const query = found.kind === "query" ? this.model.query(found.id) : null;
+    if (query !== null) this.goToQuery(query);
+    const region = found.kind === "region" ? this.model.regions.find((row) => row.id === found.id) : undefined;
+    const box = region === undefined ? null : boundsOf([region.geometry], this.isGeographic);
+    if (box === null || region === undefined) return;
+    this.feedMap.fit(box);
+    this.feedMap.regions.highlight(new Set([region.id]));
+  }
+
+  goToQuery(row: QueryRow): void {
+    const box = boundsOf(this.model.geometriesOf(row.id), this.isGeographic);
+    if (box !== null) this.feedMap.fit(box);
+    this.feedMap.regions.highlight(new Set(this.model.regionsOfQuery.get(row.id)));
+  }
+
+  panTo(entity: string): void {
+    const at = this.model.data.positions.get(entity);
+    if (at !== undefined) this.feedMap.map.panTo(latLng(at[1], at[2]));
+  }
+
+  fitAll(): void {
+    const rows = [...this.model.data.positions.values()];
+    const box = rows.length > 0 ? rows.reduce<[number, number, number, number]>(([w, s, e, n], [, x, y]) => [Math.min(w, x), Math.min(s, y), Math.max(e, x), Math.max(n, y)], [Infinity, Infinity, -Infinity, -Infinity]) : boundsOf(this.model.regions.map((row) => row.geometry), this.isGeographic);
+    if (box !== null) this.feedMap.fit(box);
+    else toast("There is nothing on this feed yet.");
+  }
+}

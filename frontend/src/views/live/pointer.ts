@@ -1,0 +1,133 @@
+/** The pointer on the live map: what is under it, clicks, and the box that chooses entities. */
+
+import type * as L from "leaflet";
+import { h, iconButton, replace } from "../../lib/dom";
+import { kindName } from "../../lib/words";
+import type { EntityLayer } from "../entity_layer";
+import type { FeedMap } from "../map_view";
+import { toast } from "../shell_view";
+import type { LiveModel } from "./model";
+
+export interface PointerHandlers {
+  onEntities: (entities: string[]) => void;
+  /** The region under the pointer. */
+  onRegion: (region: string | null) => void;
+}
+
+type Corners = [number, number, number, number];
+
+export class MapPointer {
+  readonly boxButton = iconButton("Select entities in a box (Shift and drag)", "square-dashed-mouse-pointer", { onClick: () => this.setBoxMode(!this.isBoxMode) });
+  readonly tip = h("div", { class: "timeline-tip map-tip", hidden: true });
+  private isBoxMode = false;
+  private feedMap: FeedMap | null = null;
+  private entities: EntityLayer | null = null;
+
+  constructor(
+    private readonly model: LiveModel,
+    private readonly handlers: PointerHandlers,
+  ) {}
+
+  attach(feedMap: FeedMap, entities: EntityLayer): void {
+    [this.feedMap, this.entities] = [feedMap, entities];
+    feedMap.map.on("mousemove", (event) => this.move(feedMap, entities, event));
+    feedMap.map.on("mouseout", () => this.hideTip());
+    feedMap.map.on("click", (event) => this.click(entities, event));
+    feedMap.map.on("mousedown", (event) => this.startBox(feedMap.map, event));
+  }
+
+  private move(feedMap: FeedMap, layer: EntityLayer, event: L.LeafletMouseEvent): void {
+    const { x, y } = event.containerPoint;
+    const entity = layer.entityAt(x, y);
+    const [px, py] = feedMap.project(event.latlng.lng, event.latlng.lat);
+    const region = entity === null ? feedMap.regions.regionAt(px, py) : null;
+    feedMap.map.getContainer().style.cursor = this.isBoxMode ? "crosshair" : entity !== null ? "pointer" : "";
+    if (layer.hovered !== entity) {
+      layer.hovered = entity;
+      layer.changed();
+    }
+    if (entity !== null) this.showTip(feedMap.map, x, y, entity, this.currentAnswers(entity));
+    else if (region !== null) this.showTip(feedMap.map, x, y, region.name, this.queriesOf(region.id));
+    else this.hideTip();
+    this.handlers.onRegion(region?.id ?? null);
+  }
+
+  private currentAnswers(entity: string): string[] {
+    const lines: string[] = [];
+    for (const row of this.model.queries) {
+      const columns = this.model.intervals.of(row.id);
+      if (columns.openCount === 0) continue;
+      for (const one of columns.intervals) if (one.end === null && !one.isWithdrawn && one.entities.includes(entity)) lines.push(`${kindName(one.kind)} · ${row.name}`);
+      if (lines.length >= 4) break;
+    }
+    return lines.length > 0 ? lines.slice(0, 4) : ["Click to follow it"];
+  }
+
+  private queriesOf(region: string): string[] {
+    const names = this.model.queries.filter((row) => this.model.regionsOfQuery.get(row.id)?.includes(region)).map((row) => row.name);
+    return names.length > 0 ? names.slice(0, 4) : ["No query uses this region"];
+  }
+
+  private showTip(map: L.Map, x: number, y: number, title: string, lines: string[]): void {
+    this.tip.hidden = false;
+    replace(this.tip, h("strong", {}, title), ...lines.map((line) => h("div", { class: "muted" }, line)));
+    const size = map.getSize();
+    const left = Math.min(x + 16, size.x - this.tip.offsetWidth - 8);
+    const top = Math.min(Math.max(8, y - 12), size.y - this.tip.offsetHeight - 8);
+    this.tip.style.transform = `translate(${Math.max(8, left)}px, ${top}px)`;
+    this.tip.style.zIndex = "900";
+  }
+
+  hideTip(): void {
+    this.tip.hidden = true;
+  }
+
+  private click(layer: EntityLayer, event: L.LeafletMouseEvent): void {
+    const entity = layer.entityAt(event.containerPoint.x, event.containerPoint.y);
+    const { entities } = this.model.state;
+    if (entity === null) {
+      if (entities.length > 0) this.handlers.onEntities([]);
+      return;
+    }
+    const isAdding = event.originalEvent.ctrlKey || event.originalEvent.metaKey;
+    if (isAdding) this.handlers.onEntities(entities.includes(entity) ? entities.filter((one) => one !== entity) : [...entities, entity]);
+    else this.handlers.onEntities(entities.length === 1 && entities[0] === entity ? [] : [entity]);
+  }
+
+  private setBoxMode(isOn: boolean): void {
+    this.isBoxMode = isOn;
+    this.boxButton.setAttribute("aria-pressed", String(isOn));
+    if (this.feedMap !== null) this.feedMap.map.getContainer().style.cursor = isOn ? "crosshair" : "";
+  }
+
+  private startBox(map: L.Map, event: L.LeafletMouseEvent): void {
+    if (!this.isBoxMode && !event.originalEvent.shiftKey) return;
+    map.dragging.disable();
+    const start = event.containerPoint;
+    const frame = h("div", { class: "selection-box" });
+    map.getContainer().append(frame);
+    let corners: Corners = [start.x, start.y, start.x, start.y];
+    const move = (moved: L.LeafletMouseEvent): void => {
+      const { x, y } = moved.containerPoint;
+      corners = [Math.min(x, start.x), Math.min(y, start.y), Math.max(x, start.x), Math.max(y, start.y)];
+      Object.assign(frame.style, { left: `${corners[0]}px`, top: `${corners[1]}px`, width: `${corners[2] - corners[0]}px`, height: `${corners[3] - corners[1]}px` });
+    };
+    const end = (): void => {
+      map.off("mousemove", move);
+      document.removeEventListener("pointerup", end);
+      frame.remove();
+      map.dragging.enable();
+      this.setBoxMode(false);
+      if (corners[2] - corners[0] > 4) this.takeBox(corners);
+    };
+    map.on("mousemove", move);
+    document.addEventListener("pointerup", end);
+  }
+
+  private takeBox(corners: Corners): void {
+    const found = this.entities?.entitiesWithin(...corners) ?? [];
+    // The click that ends the drag comes after this and would clear the selection again.
+    setTimeout(() => this.handlers.onEntities(found), 0);
+    toast(found.length === 0 ? "No entity is in that box." : `${found.length > 200 ? "The first 200 of " : ""}${found.length} ${found.length === 1 ? "entity" : "entities"} selected; the timeline shows only theirs.`);
+  }
+}

@@ -1,0 +1,130 @@
+/** The answer pointed at and the answer chosen: the same one on the timeline, in the list, on the map and in the drawer. */
+
+import { participants } from "../../data/evidence";
+import type { Interval } from "../../data/interval";
+import { detectionDetail } from "../../data/shapes";
+import { get, query as address } from "../../lib/api";
+import type { DrawerView } from "../drawer_view";
+import type { EntityLayer } from "../entity_layer";
+import type { RegionLayer } from "../region_layer";
+import { fail } from "../shell_view";
+import type { TimelineView } from "../timeline_view";
+import type { LiveModel } from "./model";
+import type { TimeControl } from "./time_control";
+import type { Focus, LiveTracks } from "./tracks";
+
+export interface Linked {
+  timeline: TimelineView;
+  drawer: DrawerView;
+  regions: RegionLayer;
+  entities: EntityLayer;
+  tracks: LiveTracks;
+  time: TimeControl;
+}
+
+export class Selection {
+  hovered: Interval | null = null;
+  selected: Interval | null = null;
+  private regionUnderPointer: string | null = null;
+
+  constructor(
+    private readonly model: LiveModel,
+    private readonly linked: () => Linked,
+    private readonly onChange: () => void,
+  ) {}
+
+  get focus(): Focus | null {
+    const interval = this.hovered ?? this.selected;
+    return interval === null ? null : { interval, isChosen: this.hovered === null };
+  }
+
+  hover(interval: Interval | null): void {
+    if (interval?.key === this.hovered?.key) return;
+    this.hovered = interval;
+    this.linked().timeline.setHovered(interval?.key ?? null);
+    this.showFocus();
+    this.linked().tracks.draw(90);
+  }
+
+  select(interval: Interval | null, reveal = false): void {
+    const { timeline, drawer, tracks } = this.linked();
+    this.selected = interval;
+    this.model.state.detection = interval?.key ?? null;
+    timeline.setSelected(interval?.key ?? null, reveal);
+    this.showFocus();
+    if (interval === null) drawer.close();
+    else this.openDrawer(interval);
+    this.onChange();
+    tracks.draw();
+  }
+
+  /** Regions of its query and all who take part stand out on the map. */
+  private showFocus(): void {
+    const { entities } = this.linked();
+    const interval = this.focus?.interval ?? null;
+    entities.focused = new Set(interval === null ? [] : participants(interval.entities, this.model.detections(interval).flatMap((row) => row.evidence)));
+    entities.isAnswerChosen = this.selected !== null;
+    entities.changed();
+    this.highlight();
+  }
+
+  pointAtRegion(region: string | null): void {
+    this.regionUnderPointer = region;
+    this.highlight();
+  }
+
+  highlight(query: string | null = this.focus?.interval.query ?? null): void {
+    const ids = query === null ? [] : (this.model.regionsOfQuery.get(query) ?? []);
+    this.linked().regions.highlight(new Set(this.regionUnderPointer === null ? ids : [...ids, this.regionUnderPointer]));
+  }
+
+  private openDrawer(interval: Interval): void {
+    this.linked().drawer.open({ interval, detections: this.model.detections(interval), query: this.model.query(interval.query), alert: this.model.alertOf(interval) });
+  }
+
+  /** The selected stay may have ended, grown, been revised or gone meanwhile. */
+  keep(): void {
+    if (this.selected === null) return;
+    const found = this.model.intervals.find(this.selected.key);
+    const { end, detections, isWithdrawn } = this.selected;
+    if (found === null || found === this.selected || (found.end === end && found.isWithdrawn === isWithdrawn && found.detections.length === detections.length)) return;
+    this.selected = found;
+    this.openDrawer(found);
+    this.linked().tracks.draw();
+  }
+
+  /** A link from an alert may name an answer older than the snapshot: it is fetched and put among the others. */
+  async open(id: string, refresh: () => void): Promise<void> {
+    for (let tries = 0; tries < 20 && this.model.data.seq === null; tries++) await new Promise((resolve) => setTimeout(resolve, 150));
+    try {
+      if (this.model.intervals.find(id) === null) this.model.remember(await get(address(`detections/${id}/`, { feed: this.model.feed.name }), detectionDetail));
+    } catch (error) {
+      fail(error);
+      return;
+    }
+    const interval = this.model.intervals.find(id);
+    if (interval === null) return;
+    refresh();
+    this.select(interval, true);
+    this.show(interval);
+  }
+
+  /** Timeline and map go to the answer. */
+  show(interval: Interval): void {
+    const { time, timeline, tracks } = this.linked();
+    const end = interval.end ?? this.model.now();
+    const pad = Math.max((end - interval.start) * 0.6, this.model.inUnit(60_000, 250));
+    time.setWindow([interval.start - pad, end + pad]);
+    timeline.setWindow(interval.start - pad, end + pad, this.model.now());
+    tracks.fitTo(interval);
+  }
+
+  step(direction: 1 | -1): void {
+    const { timeline, time } = this.linked();
+    const next = timeline.neighbour(direction);
+    if (next === null) return;
+    this.select(next, true);
+    const { t0, t1 } = timeline;
+    if (next.start < t0 || next.start > t1) time.setWindow([next.start - (t1 - t0) / 2, next.start + (t1 - t0) / 2]);
+  }
+}

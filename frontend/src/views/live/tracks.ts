@@ -1,0 +1,122 @@
+/** Tracks on the map: those of the answer in focus with its evidence, else those of the chosen entities or the brushed range. */
+
+import { orderedEvidence, participants, type EvidencePoint } from "../../data/evidence";
+import type { Interval } from "../../data/interval";
+import { tracks as tracksParser, type Track } from "../../data/shapes";
+import { get } from "../../lib/api";
+import { queryColour, token } from "../../lib/colours";
+import { formatClock } from "../../lib/time";
+import { boundsOf, latLng, type FeedMap } from "../map_view";
+import { fail } from "../shell_view";
+import type { DrawnTrack } from "../track_layer";
+import type { LiveModel } from "./model";
+
+/** The server answers for so many entities at once. */
+const MOST_TRACKS = 30;
+type Box = [number, number, number, number];
+
+export interface Focus {
+  interval: Interval;
+  /** Chosen, not only pointed at: the map goes there when nothing of it is in sight. */
+  isChosen: boolean;
+}
+
+export class LiveTracks {
+  private request: AbortController | null = null;
+  private timer: ReturnType<typeof setTimeout> | null = null;
+  /** The chosen answer that the map has gone to already. */
+  private shownFor: string | null = null;
+  private mustGo = false;
+
+  constructor(
+    private readonly model: LiveModel,
+    private readonly feedMap: FeedMap,
+    private readonly focus: () => Focus | null,
+    private readonly entitiesWithin: (range: [number, number]) => string[],
+  ) {}
+
+  /** After `wait` milliseconds: passing over many answers fetches nothing. */
+  draw(wait = 0): void {
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = setTimeout(() => void this.fetch(), wait);
+  }
+
+  close(): void {
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.request?.abort();
+  }
+
+  private async fetch(): Promise<void> {
+    this.request?.abort();
+    const request = new AbortController();
+    this.request = request;
+    const focus = this.focus();
+    try {
+      if (focus !== null) await this.explain(focus, request.signal);
+      else await this.showChosen(request.signal);
+    } catch (error) {
+      if (!request.signal.aborted) fail(error);
+    }
+  }
+
+  /** Exactly the answer's span in full colour, thin around it; all its events in their order. */
+  private async explain({ interval, isChosen }: Focus, signal: AbortSignal): Promise<void> {
+    const evidence = orderedEvidence(this.model.detections(interval));
+    const entities = participants(interval.entities, evidence);
+    const pad = this.model.inUnit(45_000, 250);
+    const end = Math.round(interval.end ?? this.model.now());
+    const from = interval.isMark ? interval.start - pad : interval.start;
+    const made = await this.tracks(entities, interval.start - pad, end + pad, signal);
+    if (signal.aborted) return;
+    const drawn = made.map((track): DrawnTrack => ({ track, colour: queryColour(interval.query), from, to: interval.isMark ? interval.start : end, label: track.entity }));
+    const isOne = entities.length < 2;
+    this.feedMap.tracks.explain(drawn, evidence, (point) => this.caption(point, isOne));
+    if (!isChosen) return;
+    if (this.mustGo || this.shownFor !== interval.key) this.goTo(made, evidence, [interval.start - pad, end + pad]);
+    this.shownFor = interval.key;
+    this.mustGo = false;
+  }
+
+  private caption({ variable, entity, t }: EvidencePoint, isOne: boolean): string {
+    const who = [variable, isOne ? "" : entity].filter((text) => text !== "").join(" ");
+    return `${who === "" ? "" : `${who} · `}${formatClock(t, this.model.feed.time, this.model.zone)}`;
+  }
+
+  private goTo(made: readonly Track[], evidence: readonly EvidencePoint[], [from, to]: [number, number]): void {
+    const points: [number, number][] = made.flatMap((track) => track.points.filter(([t]) => t >= from && t <= to).map(([, x, y]): [number, number] => [x, y]));
+    for (const { x, y } of evidence) if (x !== null && y !== null) points.push([x, y]);
+    if (points.length === 0) return;
+    const view = this.feedMap.map.getBounds();
+    if (!this.mustGo && points.some(([x, y]) => view.contains(latLng(x, y)))) return;
+    this.feedMap.fit(points.reduce<Box>(([w, s, e, n], [x, y]) => [Math.min(w, x), Math.min(s, y), Math.max(e, x), Math.max(n, y)], [Infinity, Infinity, -Infinity, -Infinity]));
+  }
+
+  /** Goes to what the query is about: its regions, else the answer's own events. */
+  fitTo(interval: Interval): void {
+    const box = boundsOf(this.model.geometriesOf(interval.query), this.model.feed.crs === "geographic");
+    if (box !== null) {
+      this.feedMap.fit(box);
+    } else {
+      this.mustGo = true;
+      this.draw();
+    }
+  }
+
+  private async showChosen(signal: AbortSignal): Promise<void> {
+    this.shownFor = null;
+    const { entities, range } = this.model.state;
+    const wanted = entities.length > 0 ? entities : range === null ? [] : this.entitiesWithin(range);
+    const now = Math.round(this.model.now());
+    const made = await this.tracks(wanted, range?.[0] ?? now - this.model.inUnit(600_000, 10_000), range?.[1] ?? now, signal);
+    if (signal.aborted) return;
+    this.feedMap.tracks.set(made.map((track) => ({ track, colour: token("--accent"), from: null, to: null })), []);
+  }
+
+  private async tracks(entities: readonly string[], from: number, to: number, signal: AbortSignal): Promise<Track[]> {
+    if (entities.length === 0) return [];
+    const search = new URLSearchParams({ from: String(Math.round(from)), to: String(Math.round(to)) });
+    for (const entity of entities.slice(0, MOST_TRACKS)) search.append("entity", entity);
+    const answer = await get(`feeds/${this.model.feed.name}/tracks?${search.toString()}`, tracksParser, signal);
+    return answer.tracks;
+  }
+}

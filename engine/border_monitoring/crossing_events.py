@@ -16,6 +16,7 @@ from engine.border_monitoring.moves import IN, PASS, UNSURE, border_meetings
 from engine.border_monitoring.passes import Moves, decide
 from engine.border_monitoring.plan import TupleClass
 from engine.border_monitoring.tuples import LastTuples, advance
+from engine.border_monitoring.watching import Pairs, Tuples, WatchedEvents, watched
 from engine.model.batch import Batch, X, Y
 
 Floats = npt.NDArray[np.float64]
@@ -68,8 +69,40 @@ CELLS, CANDIDATES, TUPLES, EVENTS = range(4)
 """Places of a work counter array: cells walked, border items and bounds looked at, tuples seen, events found."""
 
 
-def class_events(tuples: TupleClass, last: LastTuples, batch: Batch, geographic: bool, work: Int64s) -> CrossingEvents | None:
-    """Events of the class in this batch; its last tuples move on. Null when there are none."""
+@dataclass
+class ClassState:
+    """What one class remembers: the last tuples, and the pairs of its monitors with options."""
+
+    last: LastTuples
+    pairs: Pairs | None
+
+
+def class_events(
+    tuples: TupleClass, state: ClassState, batch: Batch, watermark: int, geographic: bool, work: Int64s
+) -> tuple[CrossingEvents | None, WatchedEvents | None]:
+    """Events of the class in this batch, of monitors without and with options; its state moves on. Null when there are none."""
+    crossings = _moves_of(tuples, state.last, batch, geographic, work) if len(batch) else None
+    if tuples.watches is None or state.pairs is None:
+        return (None if crossings is None else crossings[1]), None
+    if crossings is None:
+        state.pairs, events = watched(tuples.watches, state.pairs, None, _NO_ROWS, _NO_ROWS, watermark)
+        return None, events
+    seen, found, row = crossings
+    monitor = _NO_ROWS if found is None else found.monitor
+    state.pairs, events = watched(tuples.watches, state.pairs, seen, row, monitor, watermark)
+    if found is not None:
+        plain = (tuples.watches.places(found.monitor) < 0) | found.passing
+        found = found if plain.all() else found.take(np.flatnonzero(plain))
+    return found, events
+
+
+_NO_ROWS = np.empty(0, np.int32)
+
+
+def _moves_of(
+    tuples: TupleClass, last: LastTuples, batch: Batch, geographic: bool, work: Int64s
+) -> tuple[Tuples, CrossingEvents | None, Ints] | None:
+    """The batch's tuples with those before, the raw events, and their rows among the tuples; null when the batch has no tuple."""
     rows, values = _tuples_of(tuples, batch)
     if len(values) == 0:
         return None
@@ -81,16 +114,18 @@ def class_events(tuples: TupleClass, last: LastTuples, batch: Batch, geographic:
     before, before_t, before_seq, known = advance(entity, values, t, seq, last.values, last.t, last.seq)
     found: list[Found] = []
     if tuples.bounds is not None:
-        row, box, code = bound_crossings(tuples.bounds, _within_doubles(before), _within_doubles(values), known, work)
+        values = _within_doubles(values)
+        row, box, code = bound_crossings(tuples.bounds, _within_doubles(before), values, known, work)
         found.append((row, tuples.bounds_monitors[box], code == IN, np.zeros(len(row), np.bool_), t[row]))
     if tuples.borders is not None:
         found.append(_border_meetings(tuples, tuples.borders, before, values, before_t, t, known, geographic, work))
     row, monitor, inward, passing, at = found[0] if len(found) == 1 else _merged(found)
-    if len(row) == 0:
-        return None
-    work[EVENTS] += len(row)
     x, y = (0, 1) if tuples.of_regions else (values.shape[1] - 2, values.shape[1] - 1)
-    return CrossingEvents(
+    seen = Tuples(batch, rows, entity, t, seq, values, before, before_t, before_seq, (x, y))
+    if len(row) == 0:
+        return seen, None, row
+    work[EVENTS] += len(row)
+    events = CrossingEvents(
         row=row.astype(np.int64) if rows is None else rows[row],
         monitor=monitor,
         inward=inward.astype(np.int8),
@@ -101,6 +136,7 @@ def class_events(tuples: TupleClass, last: LastTuples, batch: Batch, geographic:
         before_t=before_t[row],
         before_seq=before_seq[row],
     )
+    return seen, events, row
 
 
 def _merged(found: Sequence[Found]) -> Found:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.border_monitoring.crossing_events import CANDIDATES, CELLS, EVENTS, TUPLES, CrossingEvents, class_events, concatenated
-from engine.border_monitoring.plan import BorderIndex, compile_index
-from engine.border_monitoring.transitions import NAMES, Waiting, decide, refill
+from engine.border_monitoring.crossing_events import CANDIDATES, CELLS, EVENTS, TUPLES, ClassState, CrossingEvents, class_events, concatenated
+from engine.border_monitoring.plan import BorderIndex, TupleClass, compile_index
+from engine.border_monitoring.transitions import NAMES, Transition, Waiting, decide, refill
 from engine.border_monitoring.tuples import LastTuples
-from engine.model.batch import Batch
+from engine.border_monitoring.watching import Pairs, WatchedEvents, joined
+from engine.model.batch import Batch, EntityDictionary
 from engine.model.changes import Evidence, changes, concat
 from engine.model.feed import Crs, Feed
 from engine.operator import Operator, Output, RegisteredQuery, Stage
@@ -30,11 +31,11 @@ _TRANSITION_KINDS = pa.array(NAMES)
 class BorderState:
     """State of one partition.
 
-    `last[c]` belongs to `index.classes[c]`; `since[i]`: `index.queries[i]` knows the events after this position of the log;
+    `classes[c]` belongs to `index.classes[c]`; `since[i]`: `index.queries[i]` knows the events after this position of the log;
     `position`: the greatest seq seen.
     """
 
-    last: list[LastTuples]
+    classes: list[ClassState]
     waiting: Waiting
     since: npt.NDArray[np.int64]
     position: int = -1
@@ -46,24 +47,28 @@ class BorderStage(Stage[BorderIndex, BorderState]):
 
     def initial(self, index: BorderIndex) -> BorderState:
         return BorderState(
-            last=[_no_tuples(index, c) for c in range(len(index.classes))],
+            classes=[_fresh(tuples) for tuples in index.classes],
             waiting=Waiting.empty(len(index.ring_within)),
             since=np.full(len(index.queries), -1, np.int64),
         )
 
     def step(self, index: BorderIndex, state: BorderState, batch: Batch, watermark: int) -> Output[BorderState]:
-        events = None
+        geographic = index.feed.crs is Crs.GEOGRAPHIC
+        every = zip(index.classes, state.classes, strict=True)
+        found = [class_events(tuples, own, batch, watermark, geographic, state.work) for tuples, own in every]
+        parts = [part for part, _ in found if part is not None]
+        events = concatenated(parts) if parts else None
+        optional = [part for _, part in found if part is not None and len(part)]
+        watched = joined(optional) if optional else None
         if len(batch):
-            geographic = index.feed.crs is Crs.GEOGRAPHIC
-            found = [class_events(tuples, last, batch, geographic, state.work) for tuples, last in zip(index.classes, state.last, strict=True)]
-            parts = [part for part in found if part is not None]
-            events = concatenated(parts) if parts else None
             state.position = max(state.position, int(batch.seq.max()))
         stated = []
         if events is not None:
             stated.append(_border_changes(index, events, batch))
+        if watched is not None:
+            stated.append(_watched_changes(index, state, watched, batch.entities))
         if len(index.group_within):
-            stated.append(_transition_changes(index, state, events, batch, watermark))
+            stated.append(_transition_changes(index, state, events, watched, batch, watermark))
         return Output(state, concat(stated))
 
     def migrate(self, index: BorderIndex, parts: Sequence[tuple[BorderIndex, BorderState]]) -> BorderState:
@@ -71,12 +76,13 @@ class BorderStage(Stage[BorderIndex, BorderState]):
         state.position = max((part.position for _, part in parts), default=-1)
         known = {q.key: int(part.since[i]) for old, part in reversed(parts) for i, q in enumerate(old.queries)}
         state.since = np.array([known.get(query.key, state.position) for query in index.queries], np.int64)
-        of_class = {tuples.key: last for tuples, last in zip(index.classes, state.last, strict=True)}
+        of_class = {tuples.key: own.last for tuples, own in zip(index.classes, state.classes, strict=True)}
         for old, part in parts:
-            for tuples, last in zip(old.classes, part.last, strict=True):
+            for tuples, own in zip(old.classes, part.classes, strict=True):
                 if tuples.key in of_class:
-                    of_class[tuples.key].take_later(last)
+                    of_class[tuples.key].take_later(own.last)
             state.work += part.work
+        _take_pairs(index, state, parts)
         _take_waiting(index, state, parts)
         return state
 
@@ -86,8 +92,9 @@ class BorderStage(Stage[BorderIndex, BorderState]):
             "position": np.array([state.position]),
             "work": state.work,
         }
-        for c, last in enumerate(state.last):
-            arrays |= {f"last{c}_{name}": array for name, array in vars(last).items()}
+        for c, own in enumerate(state.classes):
+            arrays |= {f"last{c}_{name}": array for name, array in vars(own.last).items()}
+            arrays |= {f"pairs{c}_{name}": array for name, array in vars(own.pairs).items()} if own.pairs is not None else {}
         arrays |= {f"waiting_{name}": array for name, array in vars(state.waiting).items()}
         with io.BytesIO() as file:
             np.savez(file, allow_pickle=False, **arrays)
@@ -95,17 +102,20 @@ class BorderStage(Stage[BorderIndex, BorderState]):
 
     def load(self, index: BorderIndex, data: bytes) -> BorderState:
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            last = [LastTuples(arrays[f"last{c}_values"], arrays[f"last{c}_t"], arrays[f"last{c}_seq"]) for c in range(len(index.classes))]
+            classes = [_loaded(arrays, c, tuples) for c, tuples in enumerate(index.classes)]
             waiting = Waiting(**{name: arrays[f"waiting_{name}"] for name in Waiting.__dataclass_fields__})
-            return BorderState(last, waiting, arrays["since"], int(arrays["position"][0]), arrays["work"])
+            return BorderState(classes, waiting, arrays["since"], int(arrays["position"][0]), arrays["work"])
 
     def check(self, index: BorderIndex, state: BorderState) -> None:
-        assert len(state.last) == len(index.classes)
+        assert len(state.classes) == len(index.classes)
         assert len(state.since) == len(index.queries)
         state.waiting.check(index.group_ring)
-        for last in state.last:
-            assert len(last.values) == len(last.t) == len(last.seq)
-            assert int(last.seq.max(initial=-1)) <= state.position
+        for tuples, own in zip(index.classes, state.classes, strict=True):
+            assert len(own.last.values) == len(own.last.t) == len(own.last.seq)
+            assert int(own.last.seq.max(initial=-1)) <= state.position
+            assert (own.pairs is None) == (tuples.watches is None)
+            if own.pairs is not None:
+                own.pairs.check()
 
     def counters(self, index: BorderIndex, state: BorderState) -> Mapping[str, int]:
         return {
@@ -115,7 +125,8 @@ class BorderStage(Stage[BorderIndex, BorderState]):
             "crossings": int(state.work[EVENTS]),
             "waiting": state.waiting.live,
             "index_bytes": index.nbytes,
-            "events_kept": sum(last.kept for last in state.last) + state.waiting.live,
+            "pairs_with_options": sum(len(own.pairs.key) for own in state.classes if own.pairs is not None),
+            "events_kept": sum(own.last.kept for own in state.classes) + state.waiting.live,
         }
 
 
@@ -129,9 +140,16 @@ class BorderOperator(Operator[BorderIndex]):
         return compile_index(queries, feed)
 
 
-def _no_tuples(index: BorderIndex, c: int) -> LastTuples:
-    tuples = index.classes[c]
-    return LastTuples.empty(len(tuples.columns) + (0 if tuples.of_regions else 2))
+def _fresh(tuples: TupleClass) -> ClassState:
+    """State of a class before any tuple."""
+    last = LastTuples.empty(len(tuples.columns) + (0 if tuples.of_regions else 2))
+    return ClassState(last, None if tuples.watches is None else Pairs(np.full(len(tuples.watches.each), -1, np.int64)))
+
+
+def _loaded(arrays: Mapping[str, Any], c: int, tuples: TupleClass) -> ClassState:
+    last = LastTuples(**{name: arrays[f"last{c}_{name}"] for name in LastTuples.__dataclass_fields__})
+    pairs = None if tuples.watches is None else Pairs(**{name: arrays[f"pairs{c}_{name}"] for name in Pairs.__dataclass_fields__})
+    return ClassState(last, pairs)
 
 
 def _border_changes(index: BorderIndex, events: CrossingEvents, batch: Batch) -> pa.RecordBatch:
@@ -163,14 +181,40 @@ def _border_changes(index: BorderIndex, events: CrossingEvents, batch: Batch) ->
     )
 
 
+def _watched_changes(index: BorderIndex, state: BorderState, events: WatchedEvents, dictionary: EntityDictionary) -> pa.RecordBatch:
+    """Answer rows of border queries with options; an in at the first tuple has that one as its only evidence."""
+    owner, entry = index.crossing_queries.spread(events.monitor)
+    query = index.crossing_queries.entries[entry]
+    # A query that came later than its monitor takes no part in what was revealed before.
+    own = events.seq[owner, 1] > state.since[query]
+    e, query = owner[own], query[own]
+    shown = np.column_stack([events.seq[e, 0] >= 0, np.ones(len(e), np.bool_)])
+    items = shown.sum(axis=1)
+    evidence = Evidence(
+        offsets=np.concatenate([[0], np.cumsum(items)]),
+        entity=np.repeat(events.entity[e], items),
+        t=events.t[e][shown],
+        x=events.x[e][shown],
+        y=events.y[e][shown],
+        seq=events.seq[e][shown],
+    )
+    kind = _BORDER_KINDS.take(pa.array(events.inward[e]))
+    at = events.at[e]
+    return changes(dictionary, query=query, kind=kind, entities=events.entity[e], start=at, end=at, evidence=evidence)
+
+
 def _interleaved(first: npt.NDArray[N], second: npt.NDArray[N]) -> npt.NDArray[N]:
     """first[0], second[0], first[1], ..."""
     return np.column_stack([first, second]).reshape(-1)
 
 
-def _transition_changes(index: BorderIndex, state: BorderState, events: CrossingEvents | None, batch: Batch, watermark: int) -> pa.RecordBatch:
+def _transition_changes(
+    index: BorderIndex, state: BorderState, events: CrossingEvents | None, watched: WatchedEvents | None, batch: Batch, watermark: int
+) -> pa.RecordBatch:
     """Answer rows of transition queries decided by these events and by the watermark."""
     columns = _grouped_events(index, events, batch)
+    if watched is not None:
+        columns = _in_order(columns, _grouped_watched(index, watched))
     waiting = state.waiting
     waiting.reserve(len(columns[0]))
     group, kind, entity, times, seqs, places = decide(  # type: ignore[call-arg]
@@ -187,7 +231,7 @@ def _transition_changes(index: BorderIndex, state: BorderState, events: Crossing
     evidence = Evidence(
         offsets=np.concatenate([[0], np.cumsum(items)]),
         entity=np.repeat(entity[fact], items),
-        t=times[fact, 2:].reshape(-1)[shown],
+        t=_revealed(index, group[fact], kind[fact], times[fact, 2:]).reshape(-1)[shown],
         x=places[fact, 0::2].reshape(-1)[shown],
         y=places[fact, 1::2].reshape(-1)[shown],
         seq=seqs[fact].reshape(-1)[shown],
@@ -214,6 +258,56 @@ def _grouped_events(index: BorderIndex, events: CrossingEvents | None, batch: Ba
     row = events.row[e]
     group = index.monitor_groups.entries[entry]
     return group, batch.entity[row], events.inward[e], events.t[e], batch.seq[row], batch.x[row], batch.y[row]
+
+
+def _grouped_watched(index: BorderIndex, events: WatchedEvents) -> tuple[npt.NDArray[np.generic], ...]:
+    """The same columns for events of monitors with options; an in after a dwell has its own time, with the tuple that revealed it."""
+    e, entry = index.monitor_groups.spread(events.monitor)
+    group = index.monitor_groups.entries[entry]
+    return group, events.entity[e], events.inward[e], events.at[e], events.seq[e, 1], events.x[e, 1], events.y[e, 1]
+
+
+def _in_order(one: tuple[npt.NDArray[np.generic], ...], other: tuple[npt.NDArray[np.generic], ...]) -> tuple[npt.NDArray[np.generic], ...]:
+    """Both columns in the order of time (the fourth column)."""
+    columns = [np.concatenate(pair) for pair in zip(one, other, strict=True)]
+    order = np.argsort(columns[3], kind="stable")
+    return tuple(column[order] for column in columns)
+
+
+def _revealed(index: BorderIndex, group: npt.NDArray[Any], kind: npt.NDArray[Any], times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Times of the evidence (n, 2): an in counts its dwell after the tuple that revealed it."""
+    dwell = index.group_dwell[group]
+    first_in = np.isin(kind, (Transition.PASSED, Transition.STAYED_IN))
+    later = np.column_stack([np.where(first_in, dwell, 0), np.where(kind == Transition.RETURNED, dwell, 0)])
+    revealed: npt.NDArray[np.int64] = times - later
+    return revealed
+
+
+def _take_pairs(index: BorderIndex, state: BorderState, parts: Sequence[tuple[BorderIndex, BorderState]]) -> None:
+    """Fill each class's pairs: a monitor takes its own from the part that has known it longest; one that no part knows begins here."""
+    for tuples, own in zip(index.classes, state.classes, strict=True):
+        if tuples.watches is None or own.pairs is None:
+            continue
+        own.pairs.begun[:] = state.position
+        known = [
+            (old_class.watches, old.pairs, {monitor_key: w for w, monitor_key in enumerate(old_index.watch_keys(old_class))})
+            for old_index, part in parts
+            for old_class, old in zip(old_index.classes, part.classes, strict=True)
+            if old_class.key == tuples.key and old_class.watches is not None and old.pairs is not None
+        ]
+        taken: list[tuple[Pairs, npt.NDArray[np.int64]]] = []
+        for w, key in enumerate(index.watch_keys(tuples)):
+            having = [(int(pairs.begun[places[key]]), n) for n, (_, pairs, places) in enumerate(known) if key in places]
+            if having:
+                begun, n = min(having)
+                _, pairs, places = known[n]
+                own.pairs.begun[w] = begun
+                low, high = np.searchsorted(pairs.key, [places[key] << 32, (places[key] + 1) << 32])
+                moved = pairs.take(slice(int(low), int(high)))
+                taken.append((moved, (moved.key & 0xFFFFFFFF) | w << 32))
+        if taken:
+            columns = [np.concatenate([getattr(pairs, name) for pairs, _ in taken]) for name in ("inside", "pending", "t", "seq", "x", "y")]
+            own.pairs = Pairs(own.pairs.begun, np.concatenate([key for _, key in taken]), *columns)
 
 
 def _take_waiting(index: BorderIndex, state: BorderState, parts: Sequence[tuple[BorderIndex, BorderState]]) -> None:

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -17,12 +17,15 @@ from shapely.geometry.base import BaseGeometry
 
 from engine.border_monitoring.borders import Borders, build_borders
 from engine.border_monitoring.bounds import Bounds, build_bounds
+from engine.border_monitoring.nearness import Nearness
+from engine.border_monitoring.options import Options
 from engine.border_monitoring.shapes import Circle, Polygon, Rectangle, Shape, edges_of, shapes_of
 from engine.border_monitoring.specification import Range, TransitionSpecification
 from engine.border_monitoring.transitions import NAMES
+from engine.border_monitoring.watching import Watch, Watches
 from engine.model.batch import X, Y
 from engine.model.conditions import Conditions
-from engine.model.feed import Feed
+from engine.model.feed import Crs, Feed
 from engine.model.region import CircleRegion, PolygonRegion, Region
 from engine.operator import RegisteredQuery
 
@@ -34,7 +37,7 @@ Ints = npt.NDArray[np.int32]
 _WIDE = 0.12
 
 
-MonitorKey = tuple[Conditions, Region | None, tuple[Range, ...]]
+MonitorKey = tuple[Conditions, Region | None, tuple[Range, ...], Options]
 GroupKey = tuple[MonitorKey, int]
 
 
@@ -43,6 +46,7 @@ class TupleClass:
     """Queries that see the same tuples, and the index over their monitors.
 
     `columns` are the needed columns; for a class of regions x, y. Structures name monitors by `borders_monitors` and `bounds_monitors`.
+    `watches`: the monitors with options; their raw crossings only tell where to look.
     """
 
     where: Conditions
@@ -53,6 +57,7 @@ class TupleClass:
     shapes: tuple[Shape, ...]
     bounds: Bounds | None
     bounds_monitors: Ints
+    watches: Watches | None = None
 
     @property
     def key(self) -> Hashable:
@@ -95,6 +100,12 @@ class BorderIndex:
     group_ring: Ints
     ring_within: npt.NDArray[np.int64]
     group_keys: tuple[GroupKey, ...]
+    group_dwell: npt.NDArray[np.int64]
+    monitor_keys: tuple[MonitorKey, ...]
+
+    def watch_keys(self, tuples: TupleClass) -> list[MonitorKey]:
+        """Keys of the class's monitors with options, in the order of its watches."""
+        return [] if tuples.watches is None else [self.monitor_keys[monitor] for monitor in tuples.watches.monitors.tolist()]
 
     @property
     def nbytes(self) -> int:
@@ -124,7 +135,7 @@ def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> BorderIndex
     grouped: list[tuple[int, int, int]] = []
     for position, query in enumerate(queries):
         specification = query.specification
-        key = (specification.where, specification.region, specification.ranges)
+        key = (specification.where, specification.region, specification.ranges, specification.options)
         monitor = monitors(key)
         if isinstance(specification, TransitionSpecification):
             group = groups((key, specification.within))
@@ -144,7 +155,7 @@ def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> BorderIndex
     return BorderIndex(
         queries=tuple(queries),
         feed=feed,
-        classes=_classes(list(monitors.of), wants_passes),
+        classes=_classes(list(monitors.of), wants_passes, feed.crs is Crs.GEOGRAPHIC),
         crossing_queries=_csr(crossing, len(monitors.of)),
         passing_queries=_csr(passing, len(monitors.of)),
         monitor_groups=_csr([(monitors.of[key], group) for group, (key, _) in enumerate(group_keys)], len(monitors.of)),
@@ -155,6 +166,8 @@ def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> BorderIndex
         group_ring=group_ring.reshape(-1).astype(np.int32),
         ring_within=ring_within,
         group_keys=group_keys,
+        group_dwell=np.array([key[3].dwell for key, _ in group_keys], np.int64),
+        monitor_keys=tuple(monitors.of),
     )
 
 
@@ -170,27 +183,46 @@ def _csr(pairs: Sequence[tuple[int, int]], rows: int) -> Csr:
     return Csr(first, entries[np.argsort(keys, kind="stable")])
 
 
-def _classes(monitors: Sequence[MonitorKey], wants_passes: set[int]) -> tuple[TupleClass, ...]:
+def _classes(monitors: Sequence[MonitorKey], wants_passes: set[int], geographic: bool) -> tuple[TupleClass, ...]:
     """Tuple classes of the monitors, in order of first appearance.
 
     Ranges over x and y are half-open and regions closed, so they form classes of their own although they see the same tuples.
     """
     members: dict[tuple[Conditions, bool, tuple[str, ...]], list[int]] = {}
-    for number, (where, region, ranges) in enumerate(monitors):
+    for number, (where, region, ranges, _) in enumerate(monitors):
         members.setdefault((where, region is not None, tuple(column for column, _, _ in ranges)), []).append(number)
     classes = []
     for (where, of_regions, columns), numbers in members.items():
         if of_regions:
-            regions = [region for _, region, _ in (monitors[m] for m in numbers) if region is not None]
-            classes.append(_region_class(where, numbers, regions, wants_passes))
+            regions = [region for _, region, _, _ in (monitors[m] for m in numbers) if region is not None]
+            built = _region_class(where, numbers, regions, wants_passes)
         else:
-            classes.append(_range_class(where, columns, numbers, [monitors[m][2] for m in numbers]))
+            built = _range_class(where, columns, numbers, [monitors[m][2] for m in numbers])
+        classes.append(replace(built, watches=_watches(monitors, numbers, geographic)))
     return tuple(classes)
 
 
-def _range_class(where: Conditions, columns: tuple[str, ...], numbers: Sequence[int], ranges: Sequence[tuple[Range, ...]]) -> TupleClass:
+def _watches(monitors: Sequence[MonitorKey], numbers: Sequence[int], geographic: bool) -> Watches | None:
+    """The monitors with options among `numbers`, which ascend; null when there are none."""
+    own = [number for number in numbers if monitors[number][3]]
+    return Watches.of(own, [_watch(monitors[number], geographic) for number in own]) if own else None
+
+
+def _watch(monitor: MonitorKey, geographic: bool) -> Watch:
+    _, region, ranges, options = monitor
+    low, high = _ends([ranges])
+    return Watch(options, None if region is None else Nearness(region, geographic), low[0], high[0])
+
+
+def _ends(ranges: Sequence[tuple[Range, ...]]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """(low, high) of boxes, (n, d); unbounded ends are infinite."""
     low = np.array([[-np.inf if low is None else low for _, low, _ in row] for row in ranges], np.float64)
     high = np.array([[np.inf if high is None else high for _, _, high in row] for row in ranges], np.float64)
+    return low, high
+
+
+def _range_class(where: Conditions, columns: tuple[str, ...], numbers: Sequence[int], ranges: Sequence[tuple[Range, ...]]) -> TupleClass:
+    low, high = _ends(ranges)
     return TupleClass(where, columns, False, None, np.empty(0, np.int32), (), build_bounds(low, high), np.array(numbers, np.int32))
 
 

@@ -1,4 +1,4 @@
-"""Specifications of the families `border` and `transition` (CONTRACT 2.1, 2.2)."""
+"""Specifications of the families `border` and `transition` (CONTRACT 2.1, 2.2), and the options beyond it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from engine.border_monitoring.options import KEYS, NO_OPTIONS, Options, check_options
 from engine.border_monitoring.transitions import NAMES
 from engine.model.conditions import Conditions
 from engine.model.region import Region
@@ -27,6 +28,7 @@ class BorderSpecification:
     region: Region | None = None
     ranges: tuple[Range, ...] = ()
     segments: bool = False
+    options: Options = NO_OPTIONS
 
 
 @dataclass(frozen=True)
@@ -42,14 +44,15 @@ def check(document: Mapping[str, Any], context: Context) -> BorderSpecification:
     transition = document["family"] == "transition"
     own = ("within", "types") if transition else ("segments",)
     required = ("family", "within") if transition else ("family",)
-    context.object(document, required=required, optional=(*COMMON_KEYS, "region", "ranges", *own))
+    context.object(document, required=required, optional=(*COMMON_KEYS, "region", "ranges", *KEYS, *own))
     where = context.at("where").where(document.get("where", []))
     region, ranges = _watched(document, context)
+    options = check_options(document, context)
     name = document.get("name", "")
     if not transition:
-        return BorderSpecification(name, where, region, ranges, _segments(document, context))
+        return BorderSpecification(name, where, region, ranges, _segments(document, context), options)
     within = context.at("within").duration(document["within"]) if "within" in document else None
-    return TransitionSpecification(name, where, region, ranges, within=within or 0, types=_types(document, context))
+    return TransitionSpecification(name, where, region, ranges, options=options, within=within or 0, types=_types(document, context))
 
 
 def _watched(document: Mapping[str, Any], context: Context) -> tuple[Region | None, tuple[Range, ...]]:

@@ -1,4 +1,5 @@
-"""Border and transition answers, straight from CONTRACT 2.1 and 2.2: plain loops, shapely, fractions, pyproj.
+"""Border and transition answers, straight from CONTRACT 2.1 and 2.2 and the options of docs/specification.md: plain loops, shapely,
+fractions, pyproj.
 
 Rows are dictionaries in arrival order (`seq` is the position); specifications are the written JSON. An answer is
 (query, kind, entity, start, end, seqs of the evidence).
@@ -10,12 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
-from math import isqrt
+from math import isqrt, pi, sqrt
 from typing import Any
 
 import numpy as np
 from pyproj import Geod
-from shapely import Point
+from shapely import Point, orient_polygons
 from shapely.geometry import shape
 
 Row = Mapping[str, Any]
@@ -41,9 +42,9 @@ def answers(rows: Sequence[Row], documents: Sequence[Mapping[str, Any]], *, geog
     for number, document in enumerate(documents):
         for entity in {row["entity"] for row in ordered}:
             tuples = [row for row in ordered if row["entity"] == entity and is_tuple(row, document)]
-            sequence = list(crossings(tuples, document, geographic))
+            sequence = dwelt(list(crossings(tuples, document, geographic)), document.get("dwell", 0), now)
             if document["family"] == "border":
-                found.update((number, kind, entity, t, t, (a["seq"], b["seq"])) for kind, t, a, b in sequence)
+                found.update((number, kind, entity, t, t, (b["seq"],) if a is None else (a["seq"], b["seq"])) for kind, t, a, b in sequence)
             else:
                 found.update((number, *fact) for fact in transitions(entity, sequence, document, now))
     return found
@@ -73,17 +74,97 @@ def in_circle(x: float, y: float, circle: Mapping[str, Any], geographic: bool) -
     return bool(np.hypot(x - circle["center"][0], y - circle["center"][1]) <= circle["radius"])
 
 
-def crossings(tuples: Sequence[Row], document: Mapping[str, Any], geographic: bool) -> Iterable[tuple[str, int, Row, Row]]:
-    """(kind, t, d(k-1), d(k)) of the entity's in and out events in order."""
-    for before, after in pairwise(tuples):
-        was, now = inside(before, document, geographic), inside(after, document, geographic)
-        if was != now:
+def crossings(tuples: Sequence[Row], document: Mapping[str, Any], geographic: bool) -> Iterable[tuple[str, int, Row | None, Row]]:
+    """(kind, t, d(k-1), d(k)) of the entity's in and out events in order, before any dwell; d(k-1) is null for an in at the first tuple."""
+    was = False
+    for before, after in pairwise([None, *tuples]):
+        assert after is not None
+        now = stays(after, document, geographic) if was else enters(after, document, geographic)
+        if before is None:
+            if now and document.get("first") == "enter":
+                yield "in", after["t"], None, after
+        elif was != now:
             yield ("in" if now else "out"), after["t"], before, after
         elif document.get("segments") and not was:
             span = contact_times(before, after, document["region"], geographic)
             if span is not None:
                 yield "in", span[0], before, after
                 yield "out", span[1], before, after
+        was = now
+
+
+def enters(row: Row, document: Mapping[str, Any], geographic: bool) -> bool:
+    """Whether an entity that is outside is inside with this tuple."""
+    fits = not document.get("accuracy") or accuracy(row, document) <= size(document["region"], geographic)
+    return inside(row, document, geographic) and fits and condition_holds(row, document)
+
+
+def stays(row: Row, document: Mapping[str, Any], geographic: bool) -> bool:
+    """Whether an entity that is inside still is with this tuple."""
+    slack = max(document.get("hysteresis", 0), accuracy(row, document))
+    near = inside(row, document, geographic) or (slack > 0 and within(row, document["region"], slack, geographic))
+    return near and condition_holds(row, document)
+
+
+def condition_holds(row: Row, document: Mapping[str, Any]) -> bool:
+    return all(row.get(column) is not None and COMPARE[operator](row[column], constant) for column, operator, constant in document.get("while", []))
+
+
+def accuracy(row: Row, document: Mapping[str, Any]) -> float:
+    """The radius of the circle in which the fix lies; an unknown or negative one is 0."""
+    return max(row.get(document["accuracy"]) or 0, 0) if document.get("accuracy") else 0
+
+
+def size(region: Mapping[str, Any], geographic: bool) -> float:
+    """The radius of a circle, else of the circle with the polygon's area."""
+    if "center" in region:
+        return float(region["radius"])
+    area = abs(GEOD.geometry_area_perimeter(orient_polygons(shape(region)))[0]) if geographic else shape(region).area
+    return sqrt(area / pi)
+
+
+def within(row: Row, region: Mapping[str, Any], slack: float, geographic: bool) -> bool:
+    """Whether the region is at most `slack` away from the tuple."""
+    if "center" in region:
+        return in_circle(row["x"], row["y"], {**region, "radius": region["radius"] + slack}, geographic)
+    if geographic:
+        return border_distance(row["x"], row["y"], region) <= slack
+    x, y = Fraction(row["x"]), Fraction(row["y"])
+    return min(square_distance(x, y, a, b) for a, b in edges_of(region)) <= Fraction(slack) ** 2
+
+
+def square_distance(x: Fraction, y: Fraction, a: Any, b: Any) -> Fraction:
+    """From a point to a closed straight edge, in rational numbers."""
+    dx, dy = b[0] - a[0], b[1] - a[1]
+    length = dx * dx + dy * dy
+    s = min(max(((x - a[0]) * dx + (y - a[1]) * dy) / length, Fraction(0)), Fraction(1)) if length else Fraction(0)
+    return (a[0] + s * dx - x) ** 2 + (a[1] + s * dy - y) ** 2
+
+
+def border_distance(x: float, y: float, region: Mapping[str, Any]) -> float:
+    """Least geodesic distance to 2,000 places on each edge."""
+    s = np.linspace(0, 1, 2001)
+    least = []
+    for a, b in edges_of(region):
+        places = [np.float64(a[i]) + s * np.float64(b[i] - a[i]) for i in (0, 1)]
+        least.append(float(np.min(GEOD.inv(np.full(len(s), x), np.full(len(s), y), *places)[2])))
+    return min(least)
+
+
+def dwelt(sequence: list[tuple[str, int, Row | None, Row]], dwell: int, now: int) -> list[tuple[str, int, Row | None, Row]]:
+    """The events that count: an in `dwell` later unless an out comes by then, and the outs that do not follow an in that did not count."""
+    if not dwell:
+        return sequence
+    kept, counted = [], True
+    for k, (kind, t, before, after) in enumerate(sequence):
+        if kind == "in":
+            following = sequence[k + 1][1] if k + 1 < len(sequence) else None
+            counted = (following is None or following > t + dwell) and t + dwell <= now
+            if counted:
+                kept.append((kind, t + dwell, before, after))
+        elif counted:
+            kept.append((kind, t, before, after))
+    return kept
 
 
 def contact_times(before: Row, after: Row, region: Mapping[str, Any], geographic: bool) -> tuple[int, int] | None:
@@ -144,7 +225,7 @@ def circle_times(p: Any, q: Any, circle: Mapping[str, Any], t0: int, length: int
     return round(t0 + (-b - root) / a * length), round(t0 + (-b + root) / a * length)
 
 
-def transitions(entity: str, sequence: Sequence[tuple[str, int, Row, Row]], document: Mapping[str, Any], now: int) -> Iterable[Any]:
+def transitions(entity: str, sequence: Sequence[tuple[str, int, Row | None, Row]], document: Mapping[str, Any], now: int) -> Iterable[Any]:
     """(kind, entity, start, end, evidence): each event with the next one, or alone once its time is over."""
     within = document["within"]
     types = document.get("types", ["passed", "returned", "stayed_in", "stayed_out"])

@@ -121,8 +121,26 @@ conditions = st.sampled_from([["k", "=", "p"], ["k", "!=", "p"], ["v", ">", 2], 
 
 
 @st.composite
-def documents(draw: st.DrawFn, *, globe: bool = False, kinds: Sequence[str] = ("ranges", "circle", "polygon", "polygon")) -> dict[str, Any]:
-    """A specification of either family."""
+def options(draw: st.DrawFn, *, of_region: bool, globe: bool = False) -> dict[str, Any]:
+    """Some of the options that go with what is watched."""
+    given: dict[str, Any] = {
+        "first": draw(st.sampled_from(["ignore", "enter"])),
+        "dwell": draw(st.sampled_from([0, 0, 1, 2, 4])),
+        "while": draw(st.sampled_from([[], [], [["k", "!=", "q"]], [["w", ">", 1]]])),
+    }
+    if of_region:
+        given |= {
+            "hysteresis": draw(st.sampled_from([0, 111319.49079327358, 2e5] if globe else [0, 1, 1.4142135623730951, 2])),
+            "accuracy": draw(st.sampled_from([None, None, "v"])),
+        }
+    return {key: value for key, value in given.items() if value and value != "ignore"}
+
+
+@st.composite
+def documents(
+    draw: st.DrawFn, *, globe: bool = False, kinds: Sequence[str] = ("ranges", "circle", "polygon", "polygon"), optional: bool = True
+) -> dict[str, Any]:
+    """A specification of either family; with `optional`, one in three has options."""
     kind = draw(st.sampled_from(list(kinds)))
     watched: dict[str, Any]
     if kind == "ranges":
@@ -132,13 +150,16 @@ def documents(draw: st.DrawFn, *, globe: bool = False, kinds: Sequence[str] = ("
     document: dict[str, Any] = {"family": draw(st.sampled_from(["border", "transition"])), **watched}
     if draw(st.integers(0, 2)) == 0:
         document["where"] = [draw(conditions)]
+    if optional and draw(st.integers(0, 2)) == 0:
+        # On the globe the oracle's distances to polygons are sampled, which decides no ties.
+        document |= draw(options(of_region=kind != "ranges" and not (globe and kind == "polygon"), globe=globe))
     if document["family"] == "transition":
         document["within"] = draw(st.sampled_from([0, 1, 3, 8]))
         if draw(st.booleans()):
             document["types"] = draw(
                 st.lists(st.sampled_from(["passed", "returned", "stayed_in", "stayed_out"]), min_size=1, max_size=3, unique=True)
             )
-    elif kind == "polygon" or (kind == "circle" and not globe):
+    elif (kind == "polygon" or (kind == "circle" and not globe)) and not {"hysteresis", "accuracy", "dwell", "while"} & set(document):
         document["segments"] = draw(st.booleans())
     return document
 

@@ -1,0 +1,378 @@
+"""In and out events of monitors with options: when an entity counts as inside depends on what it was before.
+
+A **pair** is such a monitor and an entity that is in the monitor's region or counts as inside. The index tells which entities come into a region
+(their raw crossings, and the places of first tuples); from then on each tuple of a pair is looked at by itself, until the entity is outside in
+both senses. So the cost follows the tuples of pairs, not the tuples of the feed.
+
+    enters(d) = d in region, the condition holds at d, accuracy(d) <= the region's size
+    stays(d)  = d at most max(hysteresis, accuracy(d)) from the region, and the condition holds at d
+    inside(k) = stays(d(k)) if inside(k-1) else enters(d(k)); before the first tuple an entity is outside
+
+With a dwell D the in at t1 becomes one at t1 + D, unless an out has t2 <= t1 + D; then neither counts. A timer: it is told once the watermark is
+beyond t1 + D.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from engine.border_monitoring.nearness import Nearness
+from engine.border_monitoring.options import Options
+from engine.model.batch import Batch
+from engine.model.conditions import Conditions
+
+Floats = npt.NDArray[np.float64]
+Int64s = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Watch:
+    """One monitor with options: a region with what is near it, or the box `[low, high)` of its ranges."""
+
+    options: Options
+    nearness: Nearness | None
+    low: Floats
+    high: Floats
+
+    @property
+    def box(self) -> tuple[Floats, Floats]:
+        """Closed bounds of what it watches, one entry a dimension."""
+        if self.nearness is None:
+            return self.low, self.high
+        west, south, east, north = self.nearness.region.bounds
+        return np.array([west, south]), np.array([east, north])
+
+    def holds(self, values: Floats) -> Bools:
+        """Which tuples, rows of values (m, d), lie in the region or box."""
+        if self.nearness is not None:
+            return self.nearness.region.contains(values[:, 0], values[:, 1])
+        d = len(self.low)
+        return np.asarray(((self.low <= values[:, :d]) & (values[:, :d] < self.high)).all(axis=1), np.bool_)
+
+
+@dataclass(frozen=True)
+class Watches:
+    """The monitors with options of one tuple class: `monitors` are their numbers in the index, ascending; `place[m]` is monitor m's place here."""
+
+    monitors: Ints
+    each: tuple[Watch, ...]
+    low: Floats
+    high: Floats
+    dwell: Int64s
+    enter_first: Bools
+
+    @classmethod
+    def of(cls, monitors: Sequence[int], each: Sequence[Watch]) -> Watches:
+        boxes = [watch.box for watch in each]
+        return cls(
+            np.array(monitors, np.int32),
+            tuple(each),
+            np.array([low for low, _ in boxes]),
+            np.array([high for _, high in boxes]),
+            np.array([watch.options.dwell for watch in each], np.int64),
+            np.array([watch.options.enter_first for watch in each], np.bool_),
+        )
+
+    def places(self, monitors: Ints) -> npt.NDArray[np.int64]:
+        """Places of monitor numbers, -1 for those without options."""
+        at = np.minimum(np.searchsorted(self.monitors, monitors), len(self.monitors) - 1)
+        return np.where(self.monitors[at] == monitors, at, -1)
+
+
+def _no_ints() -> Int64s:
+    return np.empty(0, np.int64)
+
+
+@dataclass
+class Pairs:
+    """The pairs of one tuple class, by key (place << 32 | entity), ascending.
+
+    `inside`: counts as inside (before any dwell); `pending`: its in waits for the dwell. The tuples d(k-1) and d(k) of the last in are kept for
+    evidence while it is pending: `t`, `seq`, `x`, `y` (n, 2), seq -1 where there is no tuple before. `begun[w]`: watch w knows the tuples
+    after this position of the log.
+    """
+
+    begun: Int64s
+    key: Int64s = field(default_factory=_no_ints)
+    inside: Bools = field(default_factory=lambda: np.empty(0, np.bool_))
+    pending: Bools = field(default_factory=lambda: np.empty(0, np.bool_))
+    t: Int64s = field(default_factory=lambda: np.empty((0, 2), np.int64))
+    seq: Int64s = field(default_factory=lambda: np.empty((0, 2), np.int64))
+    x: Floats = field(default_factory=lambda: np.empty((0, 2)))
+    y: Floats = field(default_factory=lambda: np.empty((0, 2)))
+
+    def take(self, chosen: npt.NDArray[np.generic] | slice) -> Pairs:
+        return Pairs(self.begun, *(column[chosen] for name, column in vars(self).items() if name != "begun"))
+
+    def check(self) -> None:
+        assert (np.diff(self.key) > 0).all()
+        assert (self.inside | ~self.pending).all()
+        assert (self.key >> 32 < len(self.begun)).all()
+
+
+@dataclass(frozen=True)
+class WatchedEvents:
+    """In and out events in the order of time: monitor, entity code, 1 in or 0 out, time; d(k-1) and d(k) as in `Pairs`."""
+
+    monitor: Ints
+    entity: Ints
+    inward: npt.NDArray[np.int8]
+    at: Int64s
+    t: Int64s
+    seq: Int64s
+    x: Floats
+    y: Floats
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+
+def joined(parts: Sequence[WatchedEvents]) -> WatchedEvents:
+    """All events in the order of time."""
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])}
+    order = np.argsort(columns["at"], kind="stable")
+    return WatchedEvents(**{name: column[order] for name, column in columns.items()})
+
+
+@dataclass(frozen=True)
+class Tuples:
+    """The tuples of a class in one batch, m of them in the order of time: their rows in it (null: all), values (m, w), and what came before.
+
+    x and y are at `places` of the values.
+    """
+
+    batch: Batch
+    rows: Int64s | None
+    entity: Ints
+    t: Int64s
+    seq: Int64s
+    values: Floats
+    before: Floats
+    before_t: Int64s
+    before_seq: Int64s
+    places: tuple[int, int]
+
+    def at(self, mask: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+        """A column of the batch as one of the tuples."""
+        return mask if self.rows is None else mask[self.rows]
+
+
+def watched(watches: Watches, pairs: Pairs, tuples: Tuples | None, row: Ints, monitor: Ints, watermark: int) -> tuple[Pairs, WatchedEvents]:
+    """The pairs after these tuples and everything due before `watermark`, and the events; (row, monitor) are the raw crossings in the index."""
+    if tuples is None or len(tuples.t) == 0:
+        return _only_timers(watches, pairs, watermark)
+    keys = np.unique(np.concatenate([pairs.key, _crossed(watches, tuples, row, monitor), _first_inside(watches, pairs, tuples)]))
+    now = _extended(pairs, keys)
+    pair, tuple_ = _expanded(keys, tuples.entity)
+    place = (keys >> 32)[pair]
+    raw, enters, stays = _judged(watches, tuples, place, tuple_)
+    known = tuples.before_seq[tuple_] > pairs.begun[place]
+    keep = _kept(pairs, keys)
+    count, out_pair, out_inward, out_at, out_t, out_seq, out_x, out_y = _run(
+        pair, tuple_, raw, enters, stays, known, watches.dwell[keys >> 32], watches.enter_first[keys >> 32], watermark,
+        tuples.t, tuples.seq, tuples.values, tuples.before_t, tuples.before_seq, tuples.before, *tuples.places,
+        now.inside, now.pending, now.t, now.seq, now.x, now.y, keep,
+    )  # fmt: skip
+    found = out_pair[:count]
+    events = WatchedEvents(
+        watches.monitors[keys[found] >> 32],
+        (keys[found] & 0xFFFFFFFF).astype(np.int32),
+        out_inward[:count],
+        out_at[:count],
+        out_t[:count],
+        out_seq[:count],
+        out_x[:count],
+        out_y[:count],
+    )
+    return now.take(np.flatnonzero(keep)), joined([events])
+
+
+def _only_timers(watches: Watches, pairs: Pairs, watermark: int) -> tuple[Pairs, WatchedEvents]:
+    due = np.flatnonzero(pairs.pending & (pairs.t[:, 1] + watches.dwell[pairs.key >> 32] < watermark))
+    place = pairs.key[due] >> 32
+    events = WatchedEvents(
+        watches.monitors[place],
+        (pairs.key[due] & 0xFFFFFFFF).astype(np.int32),
+        np.ones(len(due), np.int8),
+        pairs.t[due, 1] + watches.dwell[place],
+        pairs.t[due],
+        pairs.seq[due],
+        pairs.x[due],
+        pairs.y[due],
+    )
+    pairs.pending[due] = False
+    return pairs, joined([events])
+
+
+def _crossed(watches: Watches, tuples: Tuples, row: Ints, monitor: Ints) -> Int64s:
+    """Keys of pairs that a raw crossing brings up."""
+    place = watches.places(monitor)
+    own = np.flatnonzero(place >= 0)
+    keys: Int64s = place[own] << 32 | tuples.entity[row[own]]
+    return keys
+
+
+def _first_inside(watches: Watches, pairs: Pairs, tuples: Tuples) -> Int64s:
+    """Keys of pairs whose first tuple lies in the region: no crossing tells of it."""
+    latest = int(pairs.begun.max())
+    first = np.flatnonzero(tuples.before_seq <= latest)
+    if not len(first):
+        return np.empty(0, np.int64)
+    number, place = _boxed(tuples.values[first], tuples.before_seq[first], watches.low, watches.high, pairs.begun)
+    keys: Int64s = place << 32 | tuples.entity[first[number]]
+    return keys
+
+
+@njit(cache=True, nogil=True)
+def _boxed(values, before_seq, low, high, begun):  # type: ignore[no-untyped-def]
+    """(tuple, watch) of tuples in the bounds of a watch that has seen none of their entity."""
+    numbers = [np.int64(0) for _ in range(0)]
+    places = [np.int64(0) for _ in range(0)]
+    d = low.shape[1]
+    for i in range(len(values)):
+        for w in range(len(low)):
+            j = 0
+            while j < d and low[w, j] <= values[i, j] and values[i, j] <= high[w, j]:
+                j += 1
+            if j == d and before_seq[i] <= begun[w]:
+                numbers.append(np.int64(i))
+                places.append(np.int64(w))
+    return np.array(numbers, np.int64), np.array(places, np.int64)
+
+
+def _extended(pairs: Pairs, keys: Int64s) -> Pairs:
+    """The pairs of `keys`, which hold those of `pairs`; new ones are outside."""
+    at = np.searchsorted(keys, pairs.key)
+    n = len(keys)
+    now = Pairs(
+        pairs.begun, keys, np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.zeros((n, 2), np.int64), np.full((n, 2), -1), np.zeros((n, 2)),
+        np.zeros((n, 2)),
+    )  # fmt: skip
+    for name in ("inside", "pending", "t", "seq", "x", "y"):
+        getattr(now, name)[at] = getattr(pairs, name)
+    return now
+
+
+def _kept(pairs: Pairs, keys: Int64s) -> Bools:
+    """Which of `keys` stay when no tuple of theirs comes: those that were pairs before."""
+    return np.isin(keys, pairs.key, assume_unique=True)
+
+
+def _expanded(keys: Int64s, entity: Ints) -> tuple[Int64s, Int64s]:
+    """(pair, tuple) of all tuples of the pairs' entities, by pair and then in the order of time."""
+    order = np.argsort(entity, kind="stable")
+    own = (keys & 0xFFFFFFFF).astype(entity.dtype)
+    first = np.searchsorted(entity[order], own, side="left")
+    counts = np.searchsorted(entity[order], own, side="right") - first
+    pair = np.repeat(np.arange(len(keys)), counts)
+    starts = np.repeat(first - (np.cumsum(counts) - counts), counts)
+    return pair, order[starts + np.arange(len(pair))]
+
+
+def _judged(watches: Watches, tuples: Tuples, place: Int64s, tuple_: Int64s) -> tuple[Bools, Bools, Bools]:
+    """(in the region, enters, stays) of each (watch, tuple); `place` ascends."""
+    raw, enters, stays = (np.zeros(len(place), np.bool_) for _ in range(3))
+    conditions: dict[Conditions, Bools] = {}
+    accuracies: dict[str, Floats] = {}
+    edges = np.flatnonzero(np.diff(place, prepend=-1, append=-1)).tolist()
+    for begin, end in pairwise(edges):
+        watch, some = watches.each[place[begin]], tuple_[begin:end]
+        values = tuples.values[some]
+        inside = watch.holds(values)
+        options = watch.options
+        holds = np.ones(len(some), np.bool_)
+        if options.holds:
+            if options.holds not in conditions:
+                conditions[options.holds] = options.holds.mask(tuples.batch)
+            holds = tuples.at(conditions[options.holds])[some]  # type: ignore[assignment]
+        enter, near = inside, inside
+        if watch.nearness is not None and (options.hysteresis or options.accuracy):
+            slack = np.full(len(some), options.hysteresis)
+            if options.accuracy:
+                if options.accuracy not in accuracies:
+                    accuracies[options.accuracy] = np.maximum(np.nan_to_num(tuples.batch.numbers(options.accuracy), nan=0.0), 0.0)
+                accuracy = tuples.at(accuracies[options.accuracy])[some].astype(np.float64)
+                enter = inside & (accuracy <= watch.nearness.size)
+                slack = np.maximum(slack, accuracy)
+            near = watch.nearness.near(values[:, 0], values[:, 1], inside, slack)
+        raw[begin:end], enters[begin:end], stays[begin:end] = inside, enter & holds, near & holds
+    return raw, enters, stays
+
+
+@njit(cache=True, nogil=True)
+def _run(  # type: ignore[no-untyped-def]
+    pair, tuple_, raw, enters, stays, known, dwell, enter_first, watermark,
+    t, seq, values, before_t, before_seq, before, x_at, y_at,
+    inside, pending, in_t, in_seq, in_x, in_y, keep,
+):  # fmt: skip
+    """Take each pair through its tuples, then fire what is due; the events as columns with their count. `keep`: the pair goes on."""
+    room = 2 * len(pair) + len(inside)
+    out_pair = np.empty(room, np.int64)
+    out_inward = np.empty(room, np.int8)
+    out_at = np.empty(room, np.int64)
+    out_t = np.empty((room, 2), np.int64)
+    out_seq = np.empty((room, 2), np.int64)
+    out_x = np.empty((room, 2))
+    out_y = np.empty((room, 2))
+    held = (in_t, in_seq, in_x, in_y)
+    out = (out_pair, out_inward, out_at, out_t, out_seq, out_x, out_y)
+    n = 0
+    k = 0
+    for p in range(len(inside)):
+        last_raw = False
+        seen = False
+        while k < len(pair) and pair[k] == p:
+            i = tuple_[k]
+            if pending[p] and t[i] > in_t[p, 1] + dwell[p]:
+                n = _tell(n, p, 1, in_t[p, 1] + dwell[p], held, out)
+                pending[p] = False
+            now = stays[k] if inside[p] and known[k] else enters[k]
+            happens = now != inside[p] if known[k] else now and enter_first[p]
+            inside[p] = now
+            last_raw = raw[k]
+            seen = True
+            if happens and not now and pending[p]:
+                pending[p] = False
+            elif happens:
+                # Nothing waits now, so the columns of the pair are free for an out too.
+                in_t[p, 0] = before_t[i]
+                in_t[p, 1] = t[i]
+                in_seq[p, 0] = before_seq[i] if known[k] else -1
+                in_seq[p, 1] = seq[i]
+                in_x[p, 0] = before[i, x_at]
+                in_x[p, 1] = values[i, x_at]
+                in_y[p, 0] = before[i, y_at]
+                in_y[p, 1] = values[i, y_at]
+                if now and dwell[p] > 0:
+                    pending[p] = True
+                else:
+                    n = _tell(n, p, 1 if now else 0, t[i], held, out)
+            k += 1
+        if pending[p] and in_t[p, 1] + dwell[p] < watermark:
+            n = _tell(n, p, 1, in_t[p, 1] + dwell[p], held, out)
+            pending[p] = False
+        if seen:
+            keep[p] = inside[p] or last_raw
+    return n, out_pair, out_inward, out_at, out_t, out_seq, out_x, out_y
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _tell(n, p, inward, at, held, out):  # type: ignore[no-untyped-def]
+    """Write an event of pair p with the tuples that are held for it; the new count."""
+    out[0][n] = p
+    out[1][n] = inward
+    out[2][n] = at
+    for side in range(2):
+        out[3][n, side] = held[0][p, side]
+        out[4][n, side] = held[1][p, side]
+        out[5][n, side] = held[2][p, side]
+        out[6][n, side] = held[3][p, side]
+    return n + 1

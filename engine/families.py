@@ -42,6 +42,7 @@ FAMILIES: dict[str, Family] = {
     "border": Family("engine.border_monitoring", "BorderOperator"),
     "transition": Family("engine.border_monitoring", "BorderOperator"),
     "constraint": Family("engine.constraint_queries", "ConstraintOperator"),
+    "composite": Family("engine.complex_events", "CompositeOperator"),
     "motion": Family("engine.motion_patterns", "MotionOperator"),
     "calculus": Family("engine.event_calculus", "CalculusOperator"),
 }

@@ -46,5 +46,11 @@ def constraint() -> st.SearchStrategy[World]:
     return worlds()
 
 
-WORLDS = {"echo": echo, "border": border, "constraint": constraint, "motion": motion, "calculus": calculus}
+def composite() -> st.SearchStrategy[World]:
+    from tests.checks.composite import worlds
+
+    return worlds()
+
+
+WORLDS = {"echo": echo, "border": border, "constraint": constraint, "composite": composite, "motion": motion, "calculus": calculus}
 """By the first family of the operator."""

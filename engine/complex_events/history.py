@@ -1,0 +1,193 @@
+"""The events that patterns may still need: one slot for each (primitive, entity), in one pool.
+
+A slot's events stand side by side in (t, seq), so that a search needs no more than a bisection. Slots are found by an open-addressing table. A full
+slot first gives up what is older than any query needs, then moves to twice the room at the pool's end; a full pool is made anew from what is still
+needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from engine.complex_events.search import BASE, BEGIN, END, LIMIT, SEQ, Ints, T, Whole
+
+Floats = npt.NDArray[np.float64]
+SHIFT = 32
+"""A slot's key is instance << SHIFT | entity."""
+USED_SLOTS, USED_POOL = 0, 1
+_LEAST_ROOM, _SLACK = 64, 4
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+class History(NamedTuple):
+    """`table` holds slots (-1 free), at most half full; `keys[s]` and `slots[s]` belong to slot s; `pool`, `entity`, `x`, `y` to events."""
+
+    table: npt.NDArray[np.int32]
+    keys: Ints
+    slots: Ints
+    pool: Ints
+    entity: npt.NDArray[np.int32]
+    x: Floats
+    y: Floats
+    used: Ints
+
+
+class Stored(NamedTuple):
+    """Events as columns: each with its slot's key, sorted by (key, t, seq)."""
+
+    key: Ints
+    t: Ints
+    seq: Ints
+    entity: npt.NDArray[np.int32]
+    x: Floats
+    y: Floats
+
+
+def empty() -> History:
+    """No events."""
+    return filled(nothing(), 0, 0)
+
+
+def nothing() -> Stored:
+    whole = np.zeros(0, np.int64)
+    return Stored(whole, whole, whole, np.zeros(0, np.int32), np.zeros(0), np.zeros(0))
+
+
+def filled(events: Stored, more_slots: int, more_events: int) -> History:
+    """A history of `events` with room for so many new slots and, at least, events."""
+    keys, starts = np.unique(events.key, return_index=True)
+    lengths = np.diff(np.append(starts, len(events.key)))
+    room = lengths + lengths // 2 + _SLACK
+    slots = max(_LEAST_ROOM, len(keys) + len(keys) // 2 + more_slots)
+    size = int(room.sum()) + max(_LEAST_ROOM, len(events.key) + (2 * _SLACK + 2) * more_events)
+    history = History(
+        np.full(1 << int(2 * slots - 1).bit_length(), -1, np.int32), np.zeros(slots, np.int64), np.zeros((slots, 4), np.int64),
+        np.zeros((size, 2), np.int64), np.zeros(size, np.int32), np.zeros(size), np.zeros(size), np.array([len(keys), int(room.sum())], np.int64),
+    )  # fmt: skip
+    bases = np.cumsum(room) - room
+    history.keys[: len(keys)] = keys
+    history.slots[: len(keys)] = np.column_stack([bases, bases, bases + lengths, bases + room])
+    at = np.repeat(bases - starts, lengths) + np.arange(len(events.key))
+    history.pool[at] = np.column_stack([events.t, events.seq])
+    history.entity[at], history.x[at], history.y[at] = events.entity, events.x, events.y
+    _enter_all(history)
+    return history
+
+
+def stored(history: History, horizon: Ints, now: int) -> Stored:
+    """The events that are at most `horizon[instance]` older than `now`."""
+    n = int(history.used[USED_SLOTS])
+    slots = history.slots[:n]
+    lengths = slots[:, END] - slots[:, BEGIN]
+    at = np.repeat(slots[:, BEGIN] - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
+    key = np.repeat(history.keys[:n], lengths)
+    keep = history.pool[at, T] >= now - horizon[key >> SHIFT]
+    at, key = at[keep], key[keep]
+    order = np.argsort(key, kind="stable")
+    at, key = at[order], key[order]
+    return Stored(key, history.pool[at, T], history.pool[at, SEQ], history.entity[at], history.x[at], history.y[at])
+
+
+def merged(parts: list[Stored]) -> Stored:
+    """All events, those that several parts hold once."""
+    columns = Stored(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    order = np.lexsort((columns.seq, columns.t, columns.key))
+    key, seq = columns.key[order], columns.seq[order]
+    fresh = np.append(True, (key[1:] != key[:-1]) | (seq[1:] != seq[:-1])) if len(order) else np.zeros(0, np.bool_)
+    return Stored(*(column[order[fresh]] for column in columns))
+
+
+def arrays(events: Stored) -> dict[str, npt.NDArray[Any]]:
+    """Events as plain arrays, for snapshots."""
+    return {f"event_{name}": column for name, column in events._asdict().items()}
+
+
+def from_arrays(columns: Mapping[str, npt.NDArray[Any]]) -> Stored:
+    return Stored(*(columns[f"event_{name}"] for name in Stored._fields))
+
+
+def check(history: History) -> None:
+    """Asserts what the search relies on."""
+    n = int(history.used[USED_SLOTS])
+    assert len(np.unique(history.keys[:n])) == n
+    areas = history.slots[:n]
+    assert (np.diff(areas, axis=1)[:, [0]] >= 0).all()
+    ends = np.sort(areas[:, LIMIT])
+    assert (np.sort(areas[:, BASE])[1:] >= ends[:-1]).all() and (n == 0 or ends[-1] <= history.used[USED_POOL])
+    for slot in range(n):
+        assert find(history, history.keys[slot]) == slot
+        own = history.pool[areas[slot, BEGIN] : areas[slot, END]].tolist()
+        assert areas[slot, BASE] <= areas[slot, BEGIN] <= areas[slot, END] <= areas[slot, LIMIT]
+        assert own == sorted(own)
+
+
+@njit(cache=True, nogil=True)
+def _place(table: npt.NDArray[np.int32], key: Whole) -> Whole:
+    return np.int64((np.uint64(key) * _MIX) >> np.uint64(20)) & (len(table) - 1)
+
+
+@njit(cache=True, nogil=True)
+def find(history: History, key: Whole) -> Whole:
+    """The slot of `key`, or -1."""
+    at = _place(history.table, key)
+    while True:
+        slot = np.int64(history.table[at])
+        if slot < 0 or history.keys[slot] == key:
+            return slot
+        at = (at + 1) & (len(history.table) - 1)
+
+
+@njit(cache=True, nogil=True)
+def _enter(history: History, slot: Whole) -> None:
+    at = _place(history.table, history.keys[slot])
+    while history.table[at] >= 0:
+        at = (at + 1) & (len(history.table) - 1)
+    history.table[at] = slot
+
+
+@njit(cache=True, nogil=True)
+def _enter_all(history: History) -> None:
+    for slot in range(history.used[USED_SLOTS]):
+        _enter(history, slot)
+
+
+@njit(cache=True, nogil=True)
+def slot_with_room(history: History, key: Whole, needed_from: Whole) -> Whole:
+    """The slot of `key`, made if there is none, with room for one more event; -1 when slots or pool are full.
+
+    Events with t < `needed_from` may be dropped. May be called again for the same event.
+    """
+    slots, used = history.slots, history.used
+    slot = find(history, key)
+    if slot < 0:
+        slot = used[USED_SLOTS]
+        if slot == len(history.keys) or used[USED_POOL] + _SLACK > len(history.pool):
+            return -1
+        history.keys[slot] = key
+        slots[slot, :] = used[USED_POOL]
+        slots[slot, LIMIT] += _SLACK
+        used[USED_POOL] += _SLACK
+        used[USED_SLOTS] += 1
+        _enter(history, slot)
+    elif slots[slot, END] == slots[slot, LIMIT]:
+        begin, end = slots[slot, BEGIN], slots[slot, END]
+        while begin < end and history.pool[begin, T] < needed_from:
+            begin += 1
+        slots[slot, BEGIN] = begin
+        base, room = slots[slot, BASE], slots[slot, LIMIT] - slots[slot, BASE]
+        if 2 * (end - begin) > room:
+            base, room = used[USED_POOL], 2 * room
+            if base + room > len(history.pool):
+                return -1
+            used[USED_POOL] += room
+        for at in range(end - begin):
+            history.pool[base + at, T], history.pool[base + at, SEQ] = history.pool[begin + at, T], history.pool[begin + at, SEQ]
+            history.entity[base + at] = history.entity[begin + at]
+            history.x[base + at], history.y[base + at] = history.x[begin + at], history.y[begin + at]
+        slots[slot, BASE], slots[slot, BEGIN], slots[slot, END], slots[slot, LIMIT] = base, base, base + end - begin, base + room
+    return slot

@@ -1,0 +1,228 @@
+"""Patterns of composite events as trees, and their three written forms: text, JSON tree, and a tree to be read.
+
+References: [RFID] 2 (event operators); CONTRACT 2.5 for their meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A node of a pattern: one of the classes below."""
+
+    @property
+    def parts(self) -> tuple[Pattern, ...]:
+        """The nodes directly below, in the order of the text."""
+        return ()
+
+    @property
+    def least_span(self) -> int:
+        """No occurrence has a smaller e - s."""
+        return 0
+
+
+@dataclass(frozen=True)
+class Primitive(Pattern):
+    """One event that matches the primitive called `name`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Both(Pattern):
+    """`first AND second`; with `span` an INTERVAL, `first ;[span] second`: max(e) - min(s) <= span."""
+
+    first: Pattern
+    second: Pattern
+    span: int | None = None
+
+    @property
+    def parts(self) -> tuple[Pattern, ...]:
+        return self.first, self.second
+
+    @property
+    def least_span(self) -> int:
+        return max(self.first.least_span, self.second.least_span)
+
+
+@dataclass(frozen=True)
+class Either(Pattern):
+    """`first OR second`."""
+
+    first: Pattern
+    second: Pattern
+
+    @property
+    def parts(self) -> tuple[Pattern, ...]:
+        return self.first, self.second
+
+    @property
+    def least_span(self) -> int:
+        return min(self.first.least_span, self.second.least_span)
+
+
+@dataclass(frozen=True)
+class Sequence(Pattern):
+    """`first : second` or `first : !without : second`: s_second > e_first and `low <= s_second - e_first <= high` (null: unbounded)."""
+
+    first: Pattern
+    second: Pattern
+    low: int = 0
+    high: int | None = None
+    without: Pattern | None = None
+
+    @property
+    def parts(self) -> tuple[Pattern, ...]:
+        return (self.first, self.second) if self.without is None else (self.first, self.without, self.second)
+
+    @property
+    def least_span(self) -> int:
+        return self.first.least_span + max(self.low, 1) + self.second.least_span
+
+
+@dataclass(frozen=True)
+class Absence(Pattern):
+    """`first : !without[span]`: no `without` in the `span` after `first`; it occurs at the end of the span, by timer."""
+
+    first: Pattern
+    without: Pattern
+    span: int
+
+    @property
+    def parts(self) -> tuple[Pattern, ...]:
+        return self.first, self.without
+
+    @property
+    def least_span(self) -> int:
+        return self.first.least_span + self.span
+
+
+def nodes(pattern: Pattern) -> Iterator[Pattern]:
+    """All nodes, a node before its parts."""
+    open_nodes = [pattern]
+    while open_nodes:
+        node = open_nodes.pop()
+        yield node
+        open_nodes.extend(reversed(node.parts))
+
+
+def primitives(pattern: Pattern) -> list[str]:
+    """Names of the primitives in the order of their first appearance."""
+    return list(dict.fromkeys(node.name for node in nodes(pattern) if isinstance(node, Primitive)))
+
+
+# -- to text ----------------------------------------------------------------------------------------------------------------------
+
+_OR, _AND, _SEQUENCE, _ATOM = range(4)
+
+
+def pattern_text(pattern: Pattern) -> str:
+    """The text that is read back as an equal pattern, without parentheses that say nothing.
+
+    >>> pattern_text(Sequence(Both(Primitive("A"), Primitive("B")), Primitive("C"), 0, 5, Primitive("N")))
+    '(A AND B) : !N :[0,5] C'
+    """
+    return _text(pattern, _OR)
+
+
+def _text(node: Pattern, least: int) -> str:
+    """`node` as an operand whose operators must bind at least as tight as `least`."""
+    text, binding = _written(node)
+    return text if binding >= least else f"({text})"
+
+
+def _written(node: Pattern) -> tuple[str, int]:
+    match node:
+        case Primitive(name):
+            return name, _ATOM
+        case Either(first, second):
+            return f"{_text(first, _OR)} OR {_text(second, _AND)}", _OR
+        case Both(first, second, None):
+            return f"{_text(first, _AND)} AND {_text(second, _SEQUENCE)}", _AND
+        case Both(first, second, span):
+            return f"{_text(first, _SEQUENCE)} ;[{span}] {_text(second, _ATOM)}", _SEQUENCE
+        case Absence(first, without, span):
+            return f"{_text(first, _SEQUENCE)} : !{_text(without, _ATOM)}[{span}]", _SEQUENCE
+        case Sequence(first, second, low, high, without):
+            negated = "" if without is None else f" : !{_text(without, _ATOM)}"
+            bounds = "" if (low, high) == (0, None) else f"[{low},{'null' if high is None else high}]"
+            return f"{_text(first, _SEQUENCE)}{negated} :{bounds} {_text(second, _ATOM)}", _SEQUENCE
+    raise TypeError(f"{node!r} is no pattern")
+
+
+# -- to JSON ----------------------------------------------------------------------------------------------------------------------
+
+
+def pattern_tree(pattern: Pattern) -> Any:
+    """The JSON tree that is read back as an equal pattern: a primitive is its name, an operator an object with its operands.
+
+    >>> pattern_tree(Absence(Primitive("A"), Primitive("B"), 9))
+    {'absence': ['A', 'B'], 'span': 9}
+    """
+    match pattern:
+        case Primitive(name):
+            return name
+        case Either(first, second):
+            return {"or": [pattern_tree(first), pattern_tree(second)]}
+        case Both(first, second, None):
+            return {"and": [pattern_tree(first), pattern_tree(second)]}
+        case Both(first, second, span):
+            return {"interval": [pattern_tree(first), pattern_tree(second)], "span": span}
+        case Absence(first, without, span):
+            return {"absence": [pattern_tree(first), pattern_tree(without)], "span": span}
+        case Sequence(first, second, low, high, without):
+            tree: dict[str, Any] = {"sequence": [pattern_tree(first), pattern_tree(second)]}
+            if without is not None:
+                tree["without"] = pattern_tree(without)
+            return tree if (low, high) == (0, None) else tree | {"bounds": [low, high]}
+    raise TypeError(f"{pattern!r} is no pattern")
+
+
+# -- to be read -------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Described:
+    """A node for a screen. `kind` is the paper's: normal, trigger, virtual or negative; `label` names the operator or the primitive.
+
+    A **trigger** node is a primitive whose event can complete the whole pattern (or start its last timer), a **virtual** one an OR, a **negative**
+    one the negated part. `bounds` are times as written, in the unit of `t`.
+    """
+
+    kind: str
+    label: str
+    bounds: tuple[int | None, ...] = ()
+    parts: tuple[Described, ...] = ()
+
+
+def described(pattern: Pattern, kind: str = "trigger") -> Described:
+    """The pattern as a tree to be shown, with the kinds of [RFID] 3.1.
+
+    >>> tree = described(Sequence(Primitive("shelf"), Primitive("exit"), without=Primitive("checkout")))
+    >>> tree.label, [(part.label, part.kind) for part in tree.parts]
+    ('SEQUENCE', [('shelf', 'normal'), ('checkout', 'negative'), ('exit', 'trigger')])
+    """
+    match pattern:
+        case Primitive(name):
+            return Described(kind, name)
+        case Either(first, second):
+            return Described("negative" if kind == "negative" else "virtual", "OR", (), (described(first, kind), described(second, kind)))
+        case Both(first, second, span):
+            label, bounds = ("AND", ()) if span is None else ("INTERVAL", (span,))
+            return Described(_inner(kind), label, bounds, (described(first, kind), described(second, kind)))
+        case Absence(first, without, span):
+            return Described(_inner(kind), "ABSENCE", (span,), (described(first, kind), described(without, "negative")))
+        case Sequence(first, second, low, high, without):
+            bounds_ = () if (low, high) == (0, None) else (low, high)
+            middle = () if without is None else (described(without, "negative"),)
+            before = "negative" if kind == "negative" else "normal"
+            return Described(_inner(kind), "SEQUENCE", bounds_, (described(first, before), *middle, described(second, kind)))
+    raise TypeError(f"{pattern!r} is no pattern")
+
+
+def _inner(kind: str) -> str:
+    return "negative" if kind == "negative" else "normal"

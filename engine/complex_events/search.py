@@ -1,0 +1,265 @@
+"""Does an event, or a timer, complete a pattern now? The exact search over stored events.
+
+Everything rests on one function, `latest`: the greatest s among the occurrences of a node whose e lies in a span, whose s is not above a limit and
+not below `env[LEAST]`. It answers for each node from the answers of its parts:
+
+- a sequence needs the *latest* start of its second part, then the latest start of a first part that ends before it; without an upper bound and
+without negation a later start of the second part never hurts, with them all its starts are tried, the latest first;
+- a negation only moves the lower end of the span in which the first part must end: the latest start of a negated occurrence that ends in time;
+- an interval tries starts from the latest down, each with the ends that its span allows.
+
+"Completed now" (`exact`) is the one place where the order of events of equal time matters: the stored events are those up to the completing one, so
+it is the last of its slot. Timers that are due now come after all events of now: in an event's search they do not exist yet.
+
+References: CONTRACT 2.5; [RFID] 3.2 (from the trigger node to its siblings and up). The search replaces the candidate sets of the paper.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Ints = npt.NDArray[np.int64]
+Whole = Any
+"""A whole number inside kernels: int64 to numba, int to Python."""
+
+# Columns of `nodes`.
+OP, FIRST, SECOND, WITHOUT, LOW, HIGH, LEAF, INSTANCE = range(8)
+PRIMITIVE, BOTH, EITHER, SEQUENCE, ABSENCE = range(5)
+# Columns of `slots`: a slot owns pool[BASE:LIMIT]; its events are pool[BEGIN:END] in (t, seq).
+BASE, BEGIN, END, LIMIT = range(4)
+# Columns of `pool`.
+T, SEQ = range(2)
+# Places in `env`; from LEAVES on the slot of each leaf of the query, -1 where nothing is stored.
+LEAST, SINCE, SINCE_SEQ, NOW, COMPLETER, DUE, OPERATIONS, PICKED, LEAVES = range(9)
+
+NONE = -(2**62)
+"""No occurrence; also below every time."""
+FAR = 2**62
+"""Above every time."""
+BY_TIMER = -1
+"""`env[COMPLETER]` in the search of a timer; else the seq of the completing event."""
+
+
+@njit(cache=True, nogil=True)
+def last_at(pool: Ints, begin: Whole, end: Whole, t: Whole) -> Whole:
+    """The last position in [begin, end) with time <= t, else begin - 1. Recent events are tried first."""
+    high = end - 1
+    step = 1
+    while high >= begin and pool[high, T] > t:
+        high -= step
+        step *= 2
+    if high < begin:
+        high = begin - 1
+    low, above = high, min(end, high + step // 2 + 1)
+    # pool[low] <= t (or low is begin - 1) and pool[above] > t (or above is end).
+    while above - low > 1:
+        middle = (low + above) // 2
+        if pool[middle, T] <= t:
+            low = middle
+        else:
+            above = middle
+    return low
+
+
+@njit(cache=True, nogil=True)
+def event_at(node: Whole, nodes: Ints, env: Ints, slots: Ints, pool: Ints, earliest: Whole, most: Whole, exact: Whole) -> Whole:
+    """The pool's position of the last event of a leaf with earliest <= t <= most (exact: the one that completes now), else -1."""
+    slot = env[LEAVES + nodes[node, LEAF]]
+    if slot < 0:
+        return -1
+    begin, end = slots[slot, BEGIN], slots[slot, END]
+    if begin == end:
+        return -1
+    if exact:
+        last = end - 1
+        if env[COMPLETER] == BY_TIMER or pool[last, SEQ] != env[COMPLETER] or pool[last, T] > most:
+            return -1
+        return last
+    found = last_at(pool, begin, end, most)
+    if found < begin or pool[found, T] < max(earliest, env[LEAST]):
+        return -1
+    if pool[found, T] == env[SINCE] and pool[found, SEQ] <= env[SINCE_SEQ]:
+        return -1  # Older than the query.
+    return found
+
+
+@njit("int64(int64[:, ::1], int64[::1], int64[:, ::1], int64[:, ::1], int64, int64, int64, int64, int64)", cache=True, nogil=True)
+def latest(nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, earliest: Whole, last: Whole, most: Whole, exact: Whole) -> Whole:
+    """The greatest s of the occurrences of `node` with earliest <= e <= last and env[LEAST] <= s <= most, else NONE.
+
+    `exact`: those that are completed by the event or the timers of now.
+    """
+    env[OPERATIONS] += 1
+    least = env[LEAST]
+    if most < least or last < least:
+        return NONE
+    op = nodes[node, OP]
+    # Numba would compile the function again for every literal that it is called with.
+    never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
+    if op == PRIMITIVE:
+        at = event_at(node, nodes, env, slots, pool, earliest, min(last, most), exact)
+        return pool[at, T] if at >= 0 else NONE
+    first, second = nodes[node, FIRST], nodes[node, SECOND]
+    if op == EITHER:
+        return max(
+            latest(nodes, env, slots, pool, first, earliest, last, most, exact),
+            latest(nodes, env, slots, pool, second, earliest, last, most, exact),
+        )
+    best = never
+    without = nodes[node, WITHOUT]
+    if op == SEQUENCE:
+        low, high = nodes[node, LOW], nodes[node, HIGH]
+        start = far
+        while True:
+            start = latest(nodes, env, slots, pool, second, earliest, last, start, exact)
+            if start == NONE or start - low <= best:
+                break  # No first part that ends before could start later than the best.
+            after = start - high
+            if without >= 0:
+                after = max(after, latest(nodes, env, slots, pool, without, never, start - 1, far, no))
+            if after <= start - low:
+                best = max(best, latest(nodes, env, slots, pool, first, after, start - low, most, no))
+            if high == FAR and without < 0:
+                break
+            start -= 1
+        return best
+    if op == ABSENCE:
+        span = nodes[node, HIGH]
+        if exact:
+            if env[COMPLETER] != BY_TIMER or env[NOW] > last:
+                return NONE
+            earliest = last = env[NOW]
+        end = min(last, env[DUE]) - span
+        while True:
+            found = latest(nodes, env, slots, pool, first, never, end, far, no)
+            if found == NONE:
+                break
+            # The greatest e of the first part lies in [found, end]; of a primitive it is its s.
+            if nodes[first, OP] == PRIMITIVE:
+                end = found
+            while found < end:
+                middle = (found + end + 1) // 2
+                if latest(nodes, env, slots, pool, first, middle, end, far, no) != NONE:
+                    found = middle
+                else:
+                    end = middle - 1
+            if end < earliest - span or end <= best:
+                break
+            if latest(nodes, env, slots, pool, without, never, end + span, far, no) <= end:
+                best = max(best, latest(nodes, env, slots, pool, first, end, end, most, no))
+            end -= 1
+        return best
+    span = nodes[node, HIGH]
+    start = most
+    while True:
+        end = last if span == FAR or start == FAR else min(last, start + span)
+        if exact and env[NOW] > end:
+            return NONE
+        best = never
+        # Which part ends in the span (or now), and which part starts in time: both choices only where they are a condition.
+        for which in range(2 if exact or earliest > least else 1):
+            for limited in range(2 if start < end else 1):
+                one = far
+                for i in range(2):
+                    after, now = (earliest, exact) if i == which else (never, no)
+                    one = min(one, latest(nodes, env, slots, pool, nodes[node, FIRST + i], after, end, start if i == limited else far, now))
+                    if one <= best:
+                        break
+                best = max(best, one)
+        if best in (NONE, start) or span == FAR:
+            return best
+        start = best
+
+
+@njit("int64(int64[:, ::1], int64[::1], int64[:, ::1], int64[:, ::1], int64, int64, int64, int64, int64, int64, int64)", cache=True, nogil=True)
+def _together(
+    nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, earliest: Whole, end: Whole, start: Whole, exact: Whole, which: Whole, limited:
+    Whole
+) -> Whole:  # fmt: skip
+    """The latest start of two parts together: part `which` ends in the span (or now), part `limited` starts at most at `start`."""
+    never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
+    found = far
+    for i in range(2):
+        after, now = (earliest, exact) if i == which else (never, no)
+        one = latest(nodes, env, slots, pool, nodes[node, FIRST + i], after, end, start if i == limited else far, now)
+        if one == NONE:
+            return NONE
+        found = min(found, one)
+    return found
+
+
+@njit("int64(int64[:, ::1], int64[::1], int64[:, ::1], int64[:, ::1], int64, int64)", cache=True, nogil=True)
+def _last_end(nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, last: Whole) -> Whole:
+    """The greatest e <= last at which `node` occurs, else NONE."""
+    never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
+    found = latest(nodes, env, slots, pool, node, never, last, far, no)
+    if found == NONE or nodes[node, OP] == PRIMITIVE:
+        return found
+    low, high = found, last  # It occurs with an e in [low, last], and with none above high.
+    while low < high:
+        middle = (low + high + 1) // 2
+        if latest(nodes, env, slots, pool, node, middle, last, far, no) != NONE:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@njit("int64(int64[:, ::1], int64[::1], int64[:, ::1], int64[:, ::1], int64[:, ::1], int64, int64, int64, int64, int64)", cache=True, nogil=True)
+def pick(
+    nodes: Ints, env: Ints, slots: Ints, pool: Ints, picked: Ints, node: Whole, earliest: Whole, last: Whole, most: Whole, exact: Whole
+) -> Whole:  # fmt: skip
+    """Writes the events of one occurrence that `latest` finds with the same arguments: rows (leaf's node, pool's position) of `picked`.
+
+    Gives its s. Every choice is that of `latest`, so the witness depends on nothing but the events of the window.
+    """
+    op = nodes[node, OP]
+    if op == PRIMITIVE:
+        at = event_at(node, nodes, env, slots, pool, earliest, min(last, most), exact)
+        picked[env[PICKED], 0], picked[env[PICKED], 1] = node, at
+        env[PICKED] += 1
+        return pool[at, T]
+    never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
+    best = latest(nodes, env, slots, pool, node, earliest, last, most, exact)
+    first, second = nodes[node, FIRST], nodes[node, SECOND]
+    without = nodes[node, WITHOUT]
+    if op == EITHER:
+        chosen = first if latest(nodes, env, slots, pool, first, earliest, last, most, exact) == best else second
+        return pick(nodes, env, slots, pool, picked, chosen, earliest, last, most, exact)
+    if op == SEQUENCE:
+        low, high = nodes[node, LOW], nodes[node, HIGH]
+        start = far
+        while True:
+            start = latest(nodes, env, slots, pool, second, earliest, last, start, exact)
+            after = start - high
+            if without >= 0:
+                after = max(after, latest(nodes, env, slots, pool, without, never, start - 1, far, no))
+            if after <= start - low and latest(nodes, env, slots, pool, first, after, start - low, most, no) == best:
+                break
+            start -= 1
+        pick(nodes, env, slots, pool, picked, first, after, start - low, most, no)
+        pick(nodes, env, slots, pool, picked, second, earliest, last, start, exact)
+        return best
+    if op == ABSENCE:
+        span = nodes[node, HIGH]
+        end = (env[NOW] if exact else min(last, env[DUE])) - span
+        while True:
+            end = _last_end(nodes, env, slots, pool, first, end)
+            alone = latest(nodes, env, slots, pool, without, never, end + span, far, no) <= end
+            if alone and latest(nodes, env, slots, pool, first, end, end, most, no) == best:
+                break
+            end -= 1
+        return pick(nodes, env, slots, pool, picked, first, end, end, most, no)
+    end = last if nodes[node, HIGH] == FAR else min(last, best + nodes[node, HIGH])
+    for choice in range(4):
+        which, limited = np.int64(choice // 2), np.int64(choice % 2)
+        if _together(nodes, env, slots, pool, node, earliest, end, best, exact, which, limited) == best:
+            for i in range(2):
+                after, now = (earliest, exact) if i == which else (never, no)
+                pick(nodes, env, slots, pool, picked, nodes[node, FIRST + i], after, end, best if i == limited else far, now)
+            return best
+    return best

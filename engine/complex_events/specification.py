@@ -1,0 +1,256 @@
+"""Specifications of the family `composite` (CONTRACT 2.5).
+
+A pattern is written as text or as a JSON tree; both give the same `Pattern`. Primitives say which events they match: by conditions on columns, by the
+beginning of a text (an EPC prefix), by a region. The last two are additions to the CONTRACT's form.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.complex_events import pattern as tree
+from engine.complex_events.pattern import Pattern, pattern_text, pattern_tree
+from engine.complex_events.text import MAX_PRIMITIVES, PatternRefused, translate
+from engine.model.conditions import Condition, Conditions
+from engine.model.faults import unknown_name
+from engine.model.feed import ColumnType
+from engine.model.region import Region
+from engine.specification import COMMON_KEYS, Context
+
+MAX_DEPTH = 256
+MAX_PREFIX = 1_000
+WORDS = ("and", "or", "null")
+"""Names that a primitive cannot have: words of the text form."""
+_NAME = re.compile(r"[^\W\d]\w{0,99}")
+_KEYS = ("and", "or", "interval", "absence", "sequence")
+
+
+@dataclass(frozen=True)
+class PrimitiveFilter:
+    """What an event must satisfy to match a primitive: all of it.
+
+    `prefixes`: (column, beginning of its text), sorted. `regions`: the event lies in all of them, `outside`: it has a position and lies in none.
+    """
+
+    name: str
+    where: Conditions = field(default_factory=Conditions)
+    prefixes: tuple[tuple[str, str], ...] = ()
+    regions: tuple[Region, ...] = ()
+    outside: tuple[Region, ...] = ()
+
+
+@dataclass(frozen=True)
+class CompositeSpecification:
+    """A pattern that can occur. `primitives` are those that it names, in the order of their first appearance."""
+
+    name: str
+    where: Conditions
+    pattern: Pattern
+    primitives: tuple[PrimitiveFilter, ...]
+    per_entity: bool
+    within: int
+
+    def text(self) -> str:
+        """The pattern as text."""
+        return pattern_text(self.pattern)
+
+
+def check(document: Mapping[str, Any], context: Context) -> CompositeSpecification | None:
+    """The specification of a document; what is wrong is noted in `context`."""
+    context.object(document, required=("family", "pattern", "primitives", "within"), optional=(*COMMON_KEYS, "per"))
+    before = len(context.faults)
+    where = context.at("where").where(document.get("where", []))
+    filters = _read_primitives(document.get("primitives"), context.at("primitives")) if "primitives" in document else {}
+    reader = _PatternReader(list(filters))
+    found = reader.read(document["pattern"], context.at("pattern")) if "pattern" in document else None
+    within = context.at("within").duration(document["within"]) if "within" in document else None
+    per = document.get("per")
+    if per not in (None, "entity"):
+        context.at("per").fault('must be "entity" (all events of an occurrence share it) or null')
+    if len(context.faults) > before or found is None or within is None:
+        return None
+    _check_use(found, filters, within, context)
+    used = tuple(filters[name] for name in tree.primitives(found))
+    return CompositeSpecification(document.get("name", ""), where, found, used, per == "entity", within)
+
+
+def document_of(specification: CompositeSpecification, *, as_tree: bool = False) -> dict[str, Any]:
+    """The JSON document that is read back as an equal specification, its pattern as text or as a tree."""
+    return {
+        "family": "composite",
+        **({"name": specification.name} if specification.name else {}),
+        "where": [_condition_json(one) for one in specification.where.items],
+        "pattern": pattern_tree(specification.pattern) if as_tree else specification.text(),
+        "primitives": {one.name: _primitive_json(one) for one in specification.primitives},
+        "per": "entity" if specification.per_entity else None,
+        "within": specification.within,
+    }
+
+
+def _primitive_json(one: PrimitiveFilter) -> dict[str, Any]:
+    found: dict[str, Any] = {"where": [_condition_json(item) for item in one.where.items]}
+    if one.prefixes:
+        found["prefix"] = dict(one.prefixes)
+    for key, regions in (("inside", one.regions), ("outside", one.outside)):
+        if regions:
+            found[key] = regions[0].to_json()
+    return found
+
+
+def _condition_json(condition: Condition) -> list[Any]:
+    constant = condition.constant
+    return [condition.column, condition.op, list(constant) if isinstance(constant, tuple) else constant]
+
+
+# -- primitives -------------------------------------------------------------------------------------------------------------------
+
+
+def _read_primitives(value: Any, context: Context) -> dict[str, PrimitiveFilter]:
+    if not isinstance(value, Mapping) or not value:
+        context.fault('must be an object from primitive to what it matches, for example {"A": {"where": [["reader", "=", "dock-1"]]}}')
+        return {}
+    if len(value) > MAX_PRIMITIVES:
+        context.fault(f"must have at most {MAX_PRIMITIVES} primitives, not {len(value)}")
+        return {}
+    return {str(name): _read_primitive(name, entry, context.at(name)) for name, entry in value.items()}
+
+
+def _read_primitive(name: Any, entry: Any, context: Context) -> PrimitiveFilter:
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name.lower() in WORDS:
+        context.fault(
+            f"{name!r} is no name of a primitive: letters, digits and _, not beginning with a digit, at most 100, and no word of the language"
+        )
+    given = context.object(entry, optional=("where", "prefix", "inside", "outside"))
+    where = context.at("where").where(given.get("where", []))
+    prefixes = _read_prefixes(given["prefix"], context.at("prefix")) if "prefix" in given else ()
+    regions: dict[str, tuple[Region, ...]] = {}
+    for key in ("inside", "outside"):
+        region = context.at(key).region(given[key]) if key in given else None
+        regions[key] = () if region is None else (region,)
+    return PrimitiveFilter(str(name), where, prefixes, regions["inside"], regions["outside"])
+
+
+def _read_prefixes(value: Any, context: Context) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, Mapping) or not value:
+        context.fault('must be an object from column to the beginning of its text, for example {"entity": "urn:epc:id:sgtin:0614141."}')
+        return ()
+    found = []
+    for name, beginning in value.items():
+        column = context.at(name).column(name, kinds=(ColumnType.STRING,))
+        text = context.at(name).string(beginning, most=MAX_PREFIX)
+        if column is not None and text is not None:
+            found.append((column, text))
+    return tuple(sorted(found))
+
+
+def _check_use(pattern: Pattern, filters: Mapping[str, PrimitiveFilter], within: int, context: Context) -> None:
+    """Faults of the whole: primitives that nothing names, patterns that cannot occur."""
+    used = tree.primitives(pattern)
+    for name in filters:
+        if name not in used:
+            context.at("primitives", name).fault(f"the pattern does not name {name!r}; take the primitive out, or use it. Named: {', '.join(used)}")
+    if pattern.least_span > within:
+        context.at("within").fault(f"nothing can occur: the pattern takes at least {pattern.least_span}, more than {within}")
+
+
+# -- patterns ---------------------------------------------------------------------------------------------------------------------
+
+
+class _PatternReader:
+    """Reads a pattern over known primitives."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+        self.count = 0
+
+    def read(self, value: Any, context: Context) -> Pattern | None:
+        """The pattern of a text or a tree; faults of a text name line and column."""
+        if not isinstance(value, str):
+            if not isinstance(value, Mapping):
+                context.fault('must be a text such as "A : !B : C", or a tree such as {"sequence": ["A", "C"], "without": "B"}')
+                return None
+            return self.node(value, context, 0)
+        try:
+            translated = translate(value)
+        except PatternRefused as refused:
+            context.fault(str(refused))
+            return None
+        inner = Context(context.feed, context.regions)
+        found = self.node(translated.tree, inner, 0)
+        for fault in inner.faults:
+            line, column = translated.place(fault.pointer)
+            context.fault(f"line {line}, column {column}: {fault.message}")
+        return found
+
+    def node(self, value: Any, context: Context, depth: int) -> Pattern | None:
+        """One node of a tree; null after a fault."""
+        if depth > MAX_DEPTH:
+            context.fault(f"the tree is more than {MAX_DEPTH} levels deep")
+            return None
+        if isinstance(value, str):
+            return self.primitive(value, context)
+        key = next((one for one in _KEYS if one in value), None) if isinstance(value, Mapping) else None
+        if key is None:
+            context.fault(f"must be the name of a primitive or an object with one of the keys: {', '.join(_KEYS)}")
+            return None
+        given = context.object(value, required=(key, *_REQUIRED[key]), optional=_OPTIONAL[key])
+        most = 2 if key in ("interval", "absence") or set(given) - {key} else MAX_PRIMITIVES
+        here = context.at(key)
+        parts = [self.node(part, here.at(i), depth + 1) for i, part in enumerate(here.items(given[key], least=2, most=most, what="patterns"))]
+        before = len(context.faults)
+        low, high = self.bounds(given["bounds"], context.at("bounds")) if "bounds" in given else (0, None)
+        span = context.at("span").duration(given["span"]) if "span" in given else None
+        without = self.node(given["without"], context.at("without"), depth + 1) if "without" in given else None
+        if len(context.faults) > before or not parts or None in parts or ("span" in _REQUIRED[key] and span is None):
+            return None
+        found = _folded(key, [part for part in parts if part is not None], low, high, span, without)
+        if key == "interval" and span is not None and found.least_span > span:
+            context.at("span").fault(f"nothing can occur: the operands take at least {found.least_span}, more than {span}")
+        return found
+
+    def primitive(self, name: str, context: Context) -> Pattern | None:
+        self.count += 1
+        if self.count == MAX_PRIMITIVES + 1:
+            context.fault(f"the pattern names more than {MAX_PRIMITIVES} primitives")
+        if name not in self.names:
+            context.fault(unknown_name(name, self.names, what="primitive"))
+            return None
+        return tree.Primitive(name)
+
+    def bounds(self, value: Any, context: Context) -> tuple[int, int | None]:
+        """[lo, hi] of a sequence, hi may be null."""
+        pair = context.items(value, least=2, most=2, what="spans of time [lo, hi], null = unbounded")
+        if not pair:
+            return 0, None
+        low, high = (None if one is None else context.at(i).duration(one) for i, one in enumerate(pair))
+        if high is not None and (low is None or low <= high) and high < 1:
+            context.fault("nothing can occur: what follows comes at least 1 later, so the second number must be at least 1")
+        elif low is not None and high is not None and low > high:
+            context.fault(f"[{low}, {high}] holds nothing: the first number must not be greater than the second")
+        return low or 0, high
+
+
+_REQUIRED: Mapping[str, tuple[str, ...]] = {"and": (), "or": (), "interval": ("span",), "absence": ("span",), "sequence": ()}
+_OPTIONAL: Mapping[str, tuple[str, ...]] = {"and": (), "or": (), "interval": (), "absence": (), "sequence": ("bounds", "without")}
+
+
+def _folded(key: str, parts: list[Pattern], low: int, high: int | None, span: int | None, without: Pattern | None) -> Pattern:
+    """The operator over its operands; more than two associate to the left."""
+    found = parts[0]
+    for part in parts[1:]:
+        match key:
+            case "and":
+                found = tree.Both(found, part)
+            case "or":
+                found = tree.Either(found, part)
+            case "interval":
+                found = tree.Both(found, part, span)
+            case "absence":
+                assert span is not None
+                found = tree.Absence(found, part, span)
+            case _:
+                found = tree.Sequence(found, part, low, high, without)
+    return found

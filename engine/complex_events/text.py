@@ -1,0 +1,134 @@
+"""The text of a pattern, read: it becomes the JSON tree that says the same, with the place of each part."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+MAX_CHARACTERS = 50_000
+MAX_PRIMITIVES = 256
+"""Primitives in one pattern, each counted as often as it is named."""
+Place = tuple[int, int]
+"""Line and column, from 1."""
+
+_WORDS = {
+    "NAME": "a primitive", "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "COLON": "':'", "SEMICOLON": "';'", "COMMA": "','",
+    "BANG": "'!'", "NUMBER": "a number", "DURATION": "a duration", "NULL": "null", "_AND": "AND", "_OR": "OR", "$END": "the end",
+}  # fmt: skip
+
+
+class PatternRefused(ValueError):
+    """A text that is no pattern: what is wrong, and where."""
+
+    def __init__(self, place: Place, message: str) -> None:
+        self.place, self.message = place, message
+        super().__init__(f"line {place[0]}, column {place[1]}: {message}")
+
+
+@dataclass
+class Translated:
+    """The JSON tree of a text, and where its parts stand: JSON pointer inside the tree to place."""
+
+    tree: Any
+    places: dict[str, Place] = field(default_factory=dict)
+
+    def place(self, pointer: str) -> Place:
+        """The place of the nearest part around `pointer`."""
+        while pointer and pointer not in self.places:
+            pointer = pointer.rpartition("/")[0]
+        return self.places.get(pointer, (1, 1))
+
+
+def translate(text: str) -> Translated:
+    """The tree that says what `text` says. Raises PatternRefused.
+
+    >>> translate("A : !(B OR C)[PT5M] AND D").tree
+    {'and': [{'absence': ['A', {'or': ['B', 'C']}], 'span': 'PT5M'}, 'D']}
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise PatternRefused((1, 1), f"the text has {len(text):,} characters; at most {MAX_CHARACTERS:,} are allowed")
+    try:
+        tree = _lark().parse(text)
+    except UnexpectedInput as fault:
+        raise _syntax_fault(fault, text) from None
+    names = sum(1 for token in tree.scan_values(lambda one: isinstance(one, Token) and one.type == "NAME"))
+    if names > MAX_PRIMITIVES:
+        raise PatternRefused((1, 1), f"the pattern names {names} primitives; at most {MAX_PRIMITIVES} are allowed")
+    found = Translated(None)
+    found.tree = _Translator(found.places).node(tree, "")
+    return found
+
+
+@cache
+def _lark() -> Lark:
+    grammar = (Path(__file__).parent / "pattern.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", maybe_placeholders=False, propagate_positions=True)
+
+
+class _Translator:
+    """Makes JSON of parse trees and notes where each part stands."""
+
+    def __init__(self, places: dict[str, Place]) -> None:
+        self.places = places
+
+    def node(self, tree: Tree[Token], pointer: str) -> Any:
+        place = (tree.meta.line, tree.meta.column)
+        self.places[pointer] = place
+        if tree.data == "primitive":
+            return str(tree.children[0])
+        parts = [one for one in tree.children if isinstance(one, Tree)]
+        if tree.data in ("either", "both"):
+            return self.operands({"either": "or", "both": "and"}[tree.data], parts, pointer)
+        if tree.data in ("absence", "interval"):
+            span = next(one for one in parts if one.data == "span")
+            operands = [one for one in parts if one.data != "span"]
+            return self.operands(tree.data, operands, pointer) | {"span": self.bound(span, f"{pointer}/span")}
+        bounds = [one for one in parts if one.data == "bounds"]
+        operands = [one for one in parts if one.data != "bounds"]
+        found: dict[str, Any] = self.operands("sequence", [operands[0], operands[-1]], pointer)
+        if len(operands) == 3:
+            found["without"] = self.node(operands[1], f"{pointer}/without")
+        for one in bounds:
+            self.places[f"{pointer}/bounds"] = (one.meta.line, one.meta.column)
+            found["bounds"] = [self.bound(child, f"{pointer}/bounds/{i}") for i, child in enumerate(one.children) if isinstance(child, Tree)]
+        return found
+
+    def operands(self, key: str, parts: list[Tree[Token]], pointer: str) -> dict[str, Any]:
+        return {key: [self.node(part, f"{pointer}/{key}/{i}") for i, part in enumerate(parts)]}
+
+    def bound(self, tree: Tree[Token], pointer: str) -> int | float | str | None:
+        (token,) = tree.children
+        assert isinstance(token, Token)
+        self.places[pointer] = (token.line or 1, token.column or 1)
+        if tree.data == "open":
+            return None
+        text = str(token).strip("'")
+        if token.type == "DURATION":
+            return text
+        # Longer ones are beyond every bound; as doubles they are infinite, which is refused where they stand.
+        return int(text) if re.fullmatch(r"[-+]?\d{1,400}", text) else float(text)
+
+
+def _syntax_fault(fault: UnexpectedInput, text: str) -> PatternRefused:
+    if isinstance(fault, UnexpectedCharacters):
+        expected = _expected(fault.allowed or ())
+        return PatternRefused((fault.line, fault.column), f"unexpected {text[fault.pos_in_stream or 0]!r}; expected {expected}")
+    token = getattr(fault, "token", None)
+    expected = _expected((fault.accepts or fault.expected) if isinstance(fault, UnexpectedToken) else ())
+    if token is None or token.type == "$END":
+        lines = text.rstrip().split("\n")
+        return PatternRefused((len(lines), len(lines[-1]) + 1), f"the text ends too early; expected {expected}")
+    hint = ""
+    if token.type == "BANG":
+        hint = "; non-occurrence is written p : !q : r or p : !q[D], bounds before r, several as !(q OR r)"
+    return PatternRefused((token.line, token.column), f"unexpected {str(token)!r}; expected {expected}{hint}")
+
+
+def _expected(names: Any) -> str:
+    words = sorted({_WORDS[name] for name in names if name in _WORDS})
+    return " or ".join(words) or "something else"

@@ -1,0 +1,62 @@
+"""What is due when: a binary heap of (due time, query, entity)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from engine.complex_events.search import Ints, Whole
+
+WHO_SHIFT = 32
+"""`who` is the program's query << WHO_SHIFT | entity."""
+
+
+class Timers(NamedTuple):
+    """`due[0]`, `who[0]` come first; `size[0]` timers wait. The same timer may be set more than once."""
+
+    due: Ints
+    who: Ints
+    size: Ints
+
+
+def timers(due: Ints, who: Ints, room: int) -> Timers:
+    """A heap of these timers with room for so many more."""
+    order = np.lexsort((who, due))  # A sorted list is a heap.
+    more = np.zeros(len(due) // 2 + room, np.int64)
+    return Timers(np.append(due[order], more), np.append(who[order], more), np.array([len(due)], np.int64))
+
+
+@njit(cache=True, nogil=True)
+def push(heap: Timers, due: Whole, who: Whole) -> None:
+    at = heap.size[0]
+    heap.size[0] += 1
+    while at > 0:
+        above = (at - 1) // 2
+        if heap.due[above] < due or (heap.due[above] == due and heap.who[above] <= who):
+            break
+        heap.due[at], heap.who[at] = heap.due[above], heap.who[above]
+        at = above
+    heap.due[at], heap.who[at] = due, who
+
+
+@njit(cache=True, nogil=True)
+def pop(heap: Timers) -> None:
+    """Takes the first one out."""
+    heap.size[0] -= 1
+    size = heap.size[0]
+    due, who = heap.due[size], heap.who[size]
+    at = 0
+    while 2 * at + 1 < size:
+        below = 2 * at + 1
+        if below + 1 < size and (
+            heap.due[below + 1] < heap.due[below] or (heap.due[below + 1] == heap.due[below] and heap.who[below + 1] < heap.who[below])
+        ):
+            below += 1
+        if due < heap.due[below] or (due == heap.due[below] and who <= heap.who[below]):
+            break
+        heap.due[at], heap.who[at] = heap.due[below], heap.who[below]
+        at = below
+    if size:
+        heap.due[at], heap.who[at] = due, who

@@ -1,0 +1,30 @@
+"""Detections equal the definition's occurrences, whatever the batches, the partitions and the restarts."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.engine.complex_events.worlds import compare, documents, rows
+from tests.oracles.complex_events import Row
+
+
+@settings(max_examples=300)
+@given(rows(), st.lists(documents(), min_size=1, max_size=3), st.randoms(use_true_random=False))
+def test_detections_are_those_of_all_occurrences(world: list[Row], queries: list[Any], chance: random.Random) -> None:
+    compare(queries, world, chance, chance.randint(1, 3))
+
+
+@settings(max_examples=60)
+@given(rows(most=6), st.sampled_from([4, 5]).flatmap(documents))
+def test_deep_patterns(world: list[Row], query: Any) -> None:
+    compare([query], world)
+
+
+@settings(max_examples=60)
+@given(rows(most=14), documents(1), documents(2))
+def test_longer_streams(world: list[Row], one: Any, other: Any) -> None:
+    compare([one, other], world)

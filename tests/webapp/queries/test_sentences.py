@@ -110,7 +110,7 @@ def bank(name: str) -> dict[str, Any]:
         ),
         (
             {
-                "predicates": [{"distance": [11.5, 48.1], "window": ["PT5M", 0], "quantifier": "exists"}],
+                "predicates": [{"distance": {"type": "Point", "coordinates": [11.5, 48.1]}, "window": ["PT5M", 0], "quantifier": "exists"}],
                 "theta": {"op": "top", "k": 3, "order": "min"},
                 "where": [["kind", "=", "taxi"]],
             },

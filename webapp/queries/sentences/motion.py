@@ -56,6 +56,8 @@ def _score(predicates: list[Any], theta: Any, feed: Feed) -> str:
 
 def _measure(predicate: Any, feed: Feed) -> str:
     target = predicate["distance"]
+    if isinstance(target, dict) and target.get("type") == "Point":
+        target = target["coordinates"]
     name = _point(target) if isinstance(target, list) else region_name(target)
     furthest = predicate.get("quantifier") == "forall"
     return f"its {'greatest' if furthest else 'least'} distance from {name} {_when(predicate['window'], feed, always=False)}"

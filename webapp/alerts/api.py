@@ -174,8 +174,8 @@ class ChannelSerializer(OwnedSerializer):
     class Meta:
         model = Channel
         fields = (
-            "id", "name", "url", "enabled", "disabled_reason", "min_severity", "per_minute", "queries", "failures", "last_sent_at", "waiting",
-            *OwnedSerializer.OWNED, "created_at",
+            "id", "name", "url", "enabled", "disabled_reason", "min_severity", "per_minute", "all_queries", "queries", "failures", "last_sent_at",
+            "waiting", *OwnedSerializer.OWNED, "created_at",
         )  # fmt: skip
         read_only_fields = ("disabled_reason", "failures", "created_at")
         extra_kwargs: ClassVar[dict[str, Any]] = {"per_minute": {"min_value": 1, "max_value": 600}}

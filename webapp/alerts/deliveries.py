@@ -52,7 +52,7 @@ def _wanted(channel: Channel, alerts: Sequence[Alert]) -> list[Alert]:
     severities = Severity.values
     grave = [alert for alert in alerts if severities.index(alert.severity) >= severities.index(channel.min_severity)]
     chosen = {query.pk for query in channel.queries.all()}
-    of_interest = [alert for alert in grave if not chosen or alert.query_id in chosen]
+    of_interest = [alert for alert in grave if channel.all_queries or alert.query_id in chosen]
     if not of_interest:
         return []
     visible = set(Query.objects.visible_to(channel.owner).filter(pk__in={alert.query_id for alert in of_interest}).values_list("pk", flat=True))
@@ -103,8 +103,10 @@ def message(alerts: Sequence[dict[str, Any]], *, count: int, now: datetime) -> s
 
 
 def channels_due(now: datetime | None = None) -> list[int]:
-    """The channels for which a message is due."""
-    return list(_due(now or timezone.now()).order_by().values_list("channel", flat=True).distinct())
+    """The channels for which a message is due and none is on its way: a receiver that hangs keeps one thread, not all of them."""
+    moment = now or timezone.now()
+    busy = Delivery.objects.filter(claimed_until__gt=moment, sent_at=None, failed_at=None).values("channel")
+    return list(_due(moment).exclude(channel__in=busy).order_by().values_list("channel", flat=True).distinct())
 
 
 def _due(now: datetime) -> QuerySet[Delivery]:
@@ -195,14 +197,16 @@ def channel_test(*, channel: Channel) -> Answer:
 
 
 def channel_create(*, owner: User, queries: Sequence[Query] = (), **fields: Any) -> Channel:
-    """A new channel with a fresh secret."""
-    channel = Channel.objects.create(owner=owner, secret=new_secret(), **fields)
+    """A new channel with a fresh secret. One with `queries` gets their alerts alone unless `all_queries` says otherwise."""
+    channel = Channel.objects.create(owner=owner, secret=new_secret(), **{"all_queries": not queries, **fields})
     channel.queries.set(queries)
     return channel
 
 
 def channel_update(*, channel: Channel, queries: Sequence[Query] | None = None, **fields: Any) -> Channel:
-    """Changes what is given; switching on again forgets why it was switched off."""
+    """Changes what is given; switching on again forgets why it was switched off. `queries` chooses as in channel_create."""
+    if queries is not None:
+        fields = {"all_queries": not queries, **fields}
     for name, value in fields.items():
         setattr(channel, name, value)
     if fields.get("enabled"):

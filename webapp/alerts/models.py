@@ -81,7 +81,7 @@ class AlertComment(models.Model):
 
 
 class Channel(Owned):
-    """A webhook (Standard Webhooks). It gets the alerts of `queries`, or of all that its owner sees when there are none.
+    """A webhook (Standard Webhooks). It gets the alerts of all queries that its owner sees, or of those in `queries` alone.
 
     At most `per_minute` messages leave for it in a minute; alerts beyond that wait and go together in one message.
     """
@@ -97,6 +97,7 @@ class Channel(Owned):
     disabled_reason = models.CharField(max_length=200, blank=True)
     min_severity = models.CharField(max_length=10, choices=Severity.choices, default=Severity.INFO)
     per_minute = models.PositiveIntegerField(default=30)
+    all_queries = models.BooleanField(default=True, help_text="Also those registered later; else the chosen ones only.")
     queries = models.ManyToManyField(Query, blank=True, related_name="channels")
     failures = models.PositiveIntegerField(default=0, editable=False, help_text="Failed attempts since the last success.")
     created_at = models.DateTimeField(default=timezone.now, editable=False)

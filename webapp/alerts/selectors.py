@@ -83,6 +83,11 @@ def channel_list(*, user: AnyUser) -> QuerySet[Channel]:
     )
 
 
+def choosing_channels(*, user: AnyUser) -> QuerySet[Channel]:
+    """The channels, of those that `user` may see, that carry the alerts of chosen queries only."""
+    return Channel.objects.visible_to(user).filter(all_queries=False)
+
+
 def delivery_list(*, channel: Channel) -> QuerySet[Delivery]:
     """What was sent to a channel, newest first."""
     return channel.deliveries.prefetch_related("notifications")

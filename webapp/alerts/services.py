@@ -9,10 +9,11 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from engine.model.faults import Fault, Refused
 from webapp.accounts.models import User
 from webapp.alerts.lifecycle import ENDED_BY, Change, Ledger, OpenKey, Rule, in_order
-from webapp.alerts.models import Alert, AlertComment, AlertState, Resolution
-from webapp.alerts.selectors import alert_rows, alerts_told
+from webapp.alerts.models import Alert, AlertComment, AlertState, Channel, Resolution
+from webapp.alerts.selectors import alert_rows, alerts_told, choosing_channels
 from webapp.queries.models import Query
 
 BATCH = 1000
@@ -98,6 +99,28 @@ def alerts_end_with_query(*, query: Query) -> None:
     waiting = list(Alert.objects.filter(~Q(state=AlertState.RESOLVED), query=query).values_list("pk", flat=True))
     Alert.objects.filter(pk__in=waiting).update(state=AlertState.RESOLVED, resolution=Resolution.REMOVED, resolved_at=timezone.now())
     _tell(query.feed_id, waiting)
+
+
+def query_channels_set(*, query: Query, user: User, channels: Sequence[Channel]) -> None:
+    """Makes `channels` those of the channels for chosen queries that carry this query's alerts.
+
+    Channels that `user` does not see stay as they are. Raises Refused for one that would change and is not the user's to change.
+    """
+    wanted = {channel.pk for channel in channels}
+    faults = []
+    having = set(query.channels.values_list("pk", flat=True))
+    for channel in choosing_channels(user=user).with_editable(user):  # type: ignore[attr-defined]  # a queryset of owned things
+        has = channel.pk in having
+        if has == (channel.pk in wanted):
+            continue
+        if not channel.editable:
+            faults.append(Fault("/channels", f"You may see the channel {channel.name!r} but not change what goes to it."))
+        elif has:
+            channel.queries.remove(query)
+        else:
+            channel.queries.add(query)
+    if faults:
+        raise Refused(faults)
 
 
 def alert_comment(*, alert: Alert, user: User, text: str) -> AlertComment:

@@ -17,6 +17,7 @@ from rest_framework.views import APIView
 from engine.model.faults import Refused
 from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer, OwnedView
+from webapp.alerts.models import Channel
 from webapp.config.errors import faults_body
 from webapp.feeds.models import Feed
 from webapp.feeds.region_api import FeedNameField, NamedSerializer
@@ -56,6 +57,7 @@ class QuerySerializer(OwnedSerializer):
     feed = FeedNameField()
     specification = serializers.JSONField()
     alert_kinds = serializers.ListField(child=serializers.CharField(max_length=100), required=False, max_length=100)
+    channels = serializers.PrimaryKeyRelatedField(many=True, required=False, queryset=Channel.objects.none())
     kinds = serializers.SerializerMethodField()
     sentence = serializers.SerializerMethodField()
     regions = NamedSerializer(many=True, read_only=True)
@@ -64,11 +66,18 @@ class QuerySerializer(OwnedSerializer):
     class Meta:
         model = Query
         fields = (
-            "id", "feed", "name", "description", "family", "version", "enabled", "severity", "alert_kinds", "kinds", "specification", "sentence",
-            "regions", "stopped", *OwnedSerializer.OWNED, "created_at", "updated_at",
+            "id", "feed", "name", "description", "family", "version", "enabled", "severity", "alert_kinds", "channels", "kinds", "specification",
+            "sentence", "regions", "stopped", *OwnedSerializer.OWNED, "created_at", "updated_at",
         )  # fmt: skip
         read_only_fields = ("family", "version", "created_at")
         validators: tuple[Any, ...] = ()
+
+    def get_fields(self) -> dict[str, Any]:
+        fields = super().get_fields()
+        if request := self.context.get("request"):
+            channels: Any = fields["channels"]
+            channels.child_relation.queryset = Channel.objects.visible_to(request.user)
+        return fields
 
     def get_kinds(self, query: Query) -> list[str]:
         return kinds_of(query.specification)

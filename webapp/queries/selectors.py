@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 
 from engine.model.faults import Fault, Refused
 from engine.specification import check
 from webapp.accounts.permissions import AnyUser
+from webapp.alerts.selectors import choosing_channels
 from webapp.feeds.models import Feed, Region
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.models import Query, QueryStop, QueryVersion
@@ -22,7 +23,7 @@ def query_list(*, user: AnyUser) -> QuerySet[Query]:
         .with_editable(user)
         .filter(deleted_at=None)
         .select_related("feed", "owner", "team")
-        .prefetch_related("regions", "stops")
+        .prefetch_related("regions", "stops", Prefetch("channels", choosing_channels(user=user)))
         .order_by("name", "id")
     )
 

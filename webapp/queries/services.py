@@ -14,13 +14,15 @@ from django.utils import timezone
 from engine.model.faults import Fault, Refused, refuse
 from engine.specification import check
 from webapp.accounts.models import Team, User
-from webapp.alerts.services import alerts_end_with_query
+from webapp.alerts.models import Channel
+from webapp.alerts.services import alerts_end_with_query, query_channels_set
 from webapp.feeds.models import Feed, Region
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.families import kinds_of
-from webapp.queries.models import Query, QueryStop, QueryVersion, Severity
+from webapp.queries.models import Query, QueryStop, Severity
 from webapp.queries.references import frozen, named_regions
 from webapp.queries.selectors import names_used
+from webapp.queries.versions import add_versions, end_version, next_version
 
 SPECIFICATION = "/specification"
 
@@ -38,12 +40,14 @@ def query_register(
     enabled: bool = True,
     team: Team | None = None,
     public: bool = False,
+    channels: Sequence[Channel] | None = None,
 ) -> Query:
     """Registers a query; enabled, it runs from the next batch on and answers for the log's history too.
 
+    `channels`: those that carry its alerts; of channels for all queries it makes no difference.
     Raises Refused with all faults: those of the specification point below `/specification`.
     """
-    feed_version = _next_version(feed)
+    feed_version = next_version(feed)
     ready = _checked(feed, specification, owner)
     _check_name(feed, name)
     _check_kinds(specification, alert_kinds)
@@ -61,17 +65,19 @@ def query_register(
         public=public,
     )
     query.regions.set(names_used(feed, named_regions(specification), user=owner))
-    _add_version(query, ready, feed_version, owner)
+    add_versions([(query, ready)], feed_version, owner)
+    if channels is not None:
+        query_channels_set(query=query, user=owner, channels=channels)
     return query
 
 
 @transaction.atomic
-def query_edit(*, query: Query, user: User, **changes: Any) -> Query:
+def query_edit(*, query: Query, user: User, channels: Sequence[Channel] | None = None, **changes: Any) -> Query:
     """Changes what is given: any of query_register's but `owner` and `feed`. A new specification, or switching on, makes a new version.
 
     Raises Refused like query_register.
     """
-    feed_version = _next_version(query.feed)
+    feed_version = next_version(query.feed)
     query = Query.objects.select_for_update(of=("self",), no_key=True).select_related("feed").get(pk=query.pk)
     before = (query.specification, query.enabled)
     if "name" in changes:
@@ -85,19 +91,21 @@ def query_edit(*, query: Query, user: User, **changes: Any) -> Query:
         setattr(query, field, value)
     query.family = specification["family"]
     if (query.specification, query.enabled) != before:
-        _end_version(query, feed_version)
+        end_version(query, feed_version)
         query.version += 1
         _set_regions(query, user)
-        _add_version(query, ready, feed_version, user)
+        add_versions([(query, ready)], feed_version, user)
     query.save()
+    if channels is not None:
+        query_channels_set(query=query, user=user, channels=channels)
     return query
 
 
 @transaction.atomic
 def query_remove(*, query: Query) -> None:
     """Stops the query for good. Its answers and alerts stay; alerts that wait are resolved."""
-    feed_version = _next_version(query.feed)
-    _end_version(query, feed_version)
+    feed_version = next_version(query.feed)
+    end_version(query, feed_version)
     Query.objects.filter(pk=query.pk).update(deleted_at=timezone.now(), enabled=False)
     query.regions.clear()
     alerts_end_with_query(query=query)
@@ -108,13 +116,13 @@ def queries_follow_region(*, region: Region, user: User) -> list[Query]:
     """Makes new versions of the queries that name `region`, whose geometry has just changed. The queries."""
     using = list(Query.objects.filter(regions=region, deleted_at=None).select_related("feed").order_by("pk"))
     if using:
-        feed_version = _next_version(region.feed)
+        feed_version = next_version(region.feed)
         for query in using:
-            _end_version(query, feed_version)
+            end_version(query, feed_version)
             query.version += 1
             query.save(update_fields=["version", "updated_at"])
             ready = _checked(query.feed, query.specification, user, kept=query)
-            _add_version(query, ready, feed_version, user)
+            add_versions([(query, ready)], feed_version, user)
     return using
 
 
@@ -130,15 +138,6 @@ def query_stop(*, query_id: int, version: int, reason: str) -> None:
     """Writes down that the job goes on without this version. Nothing when the query is gone, or was stopped before."""
     if Query.objects.filter(pk=query_id).exists():
         QueryStop.objects.bulk_create([QueryStop(query_id=query_id, version=version, reason=reason[:2000])], ignore_conflicts=True)
-
-
-def _next_version(feed: Feed) -> int:
-    """The feed's next query version, taken under its row's lock (not the key's: the sink refers to the row meanwhile)."""
-    locked = Feed.objects.select_for_update(of=("self",), no_key=True).only("query_version").get(pk=feed.pk)
-    locked.query_version += 1
-    locked.save(update_fields=["query_version"])
-    feed.query_version = locked.query_version
-    return locked.query_version
 
 
 def _checked(feed: Feed, specification: Any, user: User, kept: Query | None = None) -> Any:
@@ -179,16 +178,3 @@ def _set_regions(query: Query, user: User) -> None:
     names = named_regions(query.specification)
     kept = query.regions.filter(name__in=names)
     query.regions.set({*names_used(query.feed, names, user=user), *kept})
-
-
-def _add_version(query: Query, ready: Any, feed_version: int, user: User) -> None:
-    """The next generation; of a query that is switched off it is none that runs: its span is empty of sets until it is switched on."""
-    if query.enabled:
-        QueryVersion.objects.create(
-            query=query, version=query.version, document=query.specification, specification=ready, from_feed_version=feed_version, created_by=user
-        )
-
-
-def _end_version(query: Query, feed_version: int) -> None:
-    """The set `feed_version` is the first without the query's running version."""
-    QueryVersion.objects.filter(query=query, to_feed_version=None).update(to_feed_version=feed_version)

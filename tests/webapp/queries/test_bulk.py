@@ -1,0 +1,196 @@
+"""A file of regions becomes as many queries: in one step, once, and only for who may."""
+
+import json
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from rest_framework.test import APIClient
+
+from tests.webapp.conftest import SQUARE
+from webapp.feeds.models import Feed
+from webapp.queries.models import Query, QueryVersion
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+
+TEMPLATE = {"family": "transition", "version": 1, "within": "PT3M", "types": ["stayed_in"]}
+BOW_TIE = {"type": "Polygon", "coordinates": [[[0, 0], [10, 10], [10, 0], [0, 10], [0, 0]]]}
+KML = b"""<?xml version="1.0" encoding="UTF-8"?>
+<kml xmlns="http://www.opengis.net/kml/2.2"><Document><Placemark><name>Berth 7</name><Polygon><outerBoundaryIs><LinearRing><coordinates>
+0,0 1,0 1,1 0,1 0,0</coordinates></LinearRing></outerBoundaryIs></Polygon></Placemark></Document></kml>"""
+
+
+def square(at: float) -> dict[str, Any]:
+    ring = [[at, 0], [at + 1, 0], [at + 1, 1], [at, 1], [at, 0]]
+    return {"type": "Polygon", "coordinates": [ring]}
+
+
+def collection(*features: tuple[str, Any]) -> dict[str, Any]:
+    items = [{"type": "Feature", "properties": {"name": name, "berth": f"B{name}"}, "geometry": shape} for name, shape in features]
+    return {"type": "FeatureCollection", "features": items}
+
+
+THREE = collection(*((f"area {n}", square(2 * n)) for n in range(3)))
+
+
+@pytest.fixture
+def send(people: SimpleNamespace, feed: Feed, client_of: Callable[..., APIClient]) -> Callable[..., Any]:
+    """Posts to queries/bulk as a user, the owner by default."""
+
+    def post(geojson: Any = THREE, *, user: Any = None, template: Any = TEMPLATE, **given: Any) -> Any:
+        body = {"feed": "yard", "template": template, "geojson": geojson, **given}
+        return client_of(user or people.owner).post("/api/v1/queries/bulk", body, format="json")
+
+    return post
+
+
+def test_each_region_of_a_file_becomes_a_query_in_one_version_of_the_set(send: Callable[..., Any], feed: Feed, people: SimpleNamespace) -> None:
+    answer = send(naming="Stays in {name}", severity="high", alert_kinds=["stayed_in"], user=people.analyst, team=people.harbour.pk)
+    body = answer.json()
+    assert answer.status_code == 201 and body["registered"] == 3 and body["stored"]
+    assert [(row["row"], row["name"]) for row in body["queries"]] == [(n + 1, f"Stays in area {n}") for n in range(3)]
+    assert body["sentence"] == "Tells when something enters the area drawn with 4 corners and stays for more than 3 minutes."
+    feed.refresh_from_db()
+    assert feed.query_version == 1
+    queries = list(Query.objects.order_by("pk"))
+    assert [query.pk for query in queries] == [row["id"] for row in body["queries"]]
+    assert {(query.owner, query.team, query.severity, query.family) for query in queries} == {(people.analyst, people.harbour, "high", "transition")}
+    assert [query.specification["region"] for query in queries] == [square(2 * n) for n in range(3)]
+    versions = QueryVersion.objects.all()
+    assert {(v.version, v.from_feed_version, v.to_feed_version) for v in versions} == {(1, 1, None)}
+    assert all(v.specification == v.document == v.query.specification for v in versions)
+
+
+def test_the_same_file_again_registers_nothing_and_says_so(send: Callable[..., Any], feed: Feed) -> None:
+    first = send().json()
+    again = send()
+    assert again.status_code == 200
+    body = again.json()
+    assert body["queries"] == [] and body["registered"] == 0
+    assert [(row["id"], row["same"]) for row in body["existing"]] == [(row["id"], True) for row in first["queries"]]
+    feed.refresh_from_db()
+    assert feed.query_version == 1
+    changed = send(template={**TEMPLATE, "within": "PT5M"}).json()
+    assert [row["same"] for row in changed["existing"]] == [False] * 3
+    assert {query.specification["within"] for query in Query.objects.all()} == {"PT3M"}
+
+
+def test_what_is_new_in_the_file_is_added(send: Callable[..., Any]) -> None:
+    send()
+    more = {**THREE, "features": [*THREE["features"], *collection(("area 9", square(20)))["features"]]}
+    body = send(more).json()
+    assert [row["name"] for row in body["queries"]] == ["area 9"] and len(body["existing"]) == 3
+
+
+def test_a_dry_run_stores_nothing_and_shows_what_would_be(send: Callable[..., Any], feed: Feed) -> None:
+    answer = send(dry_run=True)
+    body = answer.json()
+    assert answer.status_code == 200 and not body["stored"]
+    assert [(row["name"], row["id"], row["geometry"]) for row in body["queries"]] == [(f"area {n}", None, square(2 * n)) for n in range(3)]
+    feed.refresh_from_db()
+    assert not Query.objects.exists() and feed.query_version == 0
+
+
+MIXED = collection(("good", SQUARE), ("bow tie", BOW_TIE), ("nothing", None), ("good", square(5)))
+
+
+def test_faults_are_told_row_by_row_and_nothing_is_stored(send: Callable[..., Any]) -> None:
+    answer = send(MIXED)
+    body = answer.json()
+    assert answer.status_code == 400 and not body["stored"] and not Query.objects.exists()
+    assert [(row["row"], row["name"]) for row in body["refused"]] == [(2, "bow tie"), (3, "nothing"), (4, "good")]
+    pointers = [[fault["pointer"].split("/")[1] for fault in row["faults"]] for row in body["refused"]]
+    assert pointers == [["geometry"], ["geometry"], ["name"]]
+    assert "Row 1 of the file has this name, too." in body["faults"][2]["message"]
+    assert [row["name"] for row in body["queries"]] == ["good"]
+
+
+def test_names_that_become_too_long_are_refused(send: Callable[..., Any]) -> None:
+    answer = send(naming="x" * 95 + "{name}")
+    assert answer.status_code == 400
+    assert {fault["message"] for row in answer.json()["refused"] for fault in row["faults"]} == {"A name has 1 to 100 characters."}
+
+
+def test_the_good_rows_can_be_registered_alone(send: Callable[..., Any]) -> None:
+    answer = send(MIXED, partial=True)
+    assert answer.status_code == 201 and answer.json()["registered"] == 1
+    assert [query.name for query in Query.objects.all()] == ["good"]
+
+
+@pytest.mark.parametrize(
+    ("template", "pointer"),
+    [
+        ({**TEMPLATE, "within": "soon"}, "/template/within"),
+        ({**TEMPLATE, "whitin": 3}, "/template/whitin"),
+        ({**TEMPLATE, "where": [["sped", ">", 3]]}, "/template/where/0/0"),
+        ({"family": "border", "ranges": {"speed": [0, 1]}}, "/template"),
+        ({"family": "motion", "predicates": [], "every": 5}, "/template"),
+        ([], "/template"),
+        ({"family": "bordr", "region": {"region": "$feature"}}, "/template/family"),
+    ],
+)
+def test_a_faulty_template_is_refused_once(template: Any, pointer: str, send: Callable[..., Any]) -> None:
+    answer = send(template=template)
+    assert answer.status_code == 400
+    assert [fault["pointer"] for fault in answer.json()["faults"]] == [pointer]
+    assert not Query.objects.exists()
+
+
+def test_the_region_goes_where_the_template_says(send: Callable[..., Any], region: Any) -> None:
+    predicates = [{"inside": {"region": "square"}}, {"inside": {"region": "$feature"}}]
+    answer = send(template={"family": "motion", "version": 1, "predicates": predicates, "every": "PT10S", "horizon": "PT1H"})
+    assert answer.status_code == 201
+    query = Query.objects.get(name="area 1")
+    assert query.specification["predicates"] == [predicates[0], {"inside": square(2)}]
+    assert QueryVersion.objects.get(query=query).specification["predicates"][0] == {"inside": SQUARE}
+    assert list(query.regions.all()) == [region]
+
+
+def test_a_property_can_give_the_name(send: Callable[..., Any]) -> None:
+    body = send(name_field="berth", naming="{row}: {name}").json()
+    assert [row["name"] for row in body["queries"]] == ["1: Barea 0", "2: Barea 1", "3: Barea 2"]
+
+
+@pytest.mark.parametrize(("name", "data"), [("areas.geojson", json.dumps(THREE).encode()), ("berths.kml", KML)])
+def test_a_file_comes_in_a_form(name: str, data: bytes, people: SimpleNamespace, feed: Feed, client_of: Callable[..., APIClient]) -> None:
+    form = {"feed": "yard", "template": json.dumps(TEMPLATE), "alert_kinds": '["stayed_in"]', "file": SimpleUploadedFile(name, data)}
+    answer = client_of(people.owner).post("/api/v1/queries/bulk", form, format="multipart")
+    assert answer.status_code == 201, answer.json()
+    assert answer.json()["queries"][0]["name"] == ("Berth 7" if name.endswith("kml") else "area 0")
+    assert Query.objects.first().alert_kinds == ["stayed_in"]  # type: ignore[union-attr]
+
+
+def test_kinds_of_alerts_are_those_that_the_queries_give(send: Callable[..., Any]) -> None:
+    answer = send(alert_kinds=["in"])
+    assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/alert_kinds"
+
+
+def test_a_stranger_cannot_name_the_feed_and_a_teammate_owns_what_they_make(send: Callable[..., Any], people: SimpleNamespace) -> None:
+    refused = send(user=people.stranger)
+    assert refused.status_code == 400 and refused.json()["faults"][0]["pointer"] == "/feed"
+    assert not Query.objects.exists()
+    assert send(user=people.analyst, team=people.harbour.pk).status_code == 201
+    assert {query.owner for query in Query.objects.all()} == {people.analyst}
+    elsewhere = send(user=people.analyst, team=people.elsewhere.pk, naming="again {name}")
+    assert elsewhere.status_code == 400 and elsewhere.json()["faults"][0]["pointer"] == "/team"
+
+
+def test_a_teammate_sees_that_a_name_is_taken_by_a_query_of_another(send: Callable[..., Any], people: SimpleNamespace) -> None:
+    send()
+    body = send(user=people.analyst).json()
+    assert len(body["existing"]) == 3 and body["queries"] == []
+
+
+def test_a_thousand_regions_are_registered_within_seconds(send: Callable[..., Any], feed: Feed) -> None:
+    thousand = collection(*((f"cell {n}", square(2 * n)) for n in range(1000)))
+    started = time.process_time()
+    answer = send(thousand)
+    seconds = time.process_time() - started
+    assert answer.json()["registered"] == 1000 and Query.objects.count() == QueryVersion.objects.count() == 1000
+    feed.refresh_from_db()
+    assert feed.query_version == 1
+    # Of this process's own time, so that a busy machine says the same.
+    assert seconds < 3

@@ -1,0 +1,187 @@
+"""Many queries in one step: one specification as the template, one query for each region of a file.
+
+The region goes where the template says `{"region": "$feature"}`; a border or transition template that says nowhere gets it as its region.
+Running the same file again registers nothing: names that the feed has are reported, not changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
+from engine.model.faults import Fault, Refused, refuse
+from engine.specification import check
+from webapp.accounts.models import Team, User
+from webapp.feeds.documents import checked_region
+from webapp.feeds.exchange import Feature
+from webapp.feeds.models import NO_CONTROLS, Feed
+from webapp.feeds.selectors import regions_of_feed
+from webapp.queries.families import kinds_of
+from webapp.queries.models import Query, Severity
+from webapp.queries.references import frozen, named_regions
+from webapp.queries.selectors import names_used
+from webapp.queries.versions import add_versions, next_version
+
+FEATURE = "$feature"
+NAMING = "{name}"
+NAME_CHARACTERS = 100
+TEMPLATE = "/template"
+Refusal = tuple[int, str, list[Fault]]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One query to be made: the feature's place in the file, its name, the specification as written and frozen, and its region."""
+
+    row: int
+    name: str
+    specification: Any
+    ready: Any
+    geometry: Any
+
+
+@dataclass
+class Registered:
+    """What a file came to. `queries` are in the order of `made`, and empty when nothing was stored."""
+
+    made: list[Planned] = field(default_factory=list)
+    existing: list[tuple[int, Query, bool]] = field(default_factory=list)
+    """(row, the query of that name, whether it asks the same)."""
+    refused: list[Refusal] = field(default_factory=list)
+    queries: list[Query] = field(default_factory=list)
+
+
+def queries_register(
+    *,
+    owner: User,
+    feed: Feed,
+    template: Any,
+    features: Sequence[Feature],
+    naming: str = NAMING,
+    severity: str = Severity.LOW,
+    alert_kinds: Sequence[str] = (),
+    enabled: bool = True,
+    team: Team | None = None,
+    public: bool = False,
+    partial: bool = False,
+    dry_run: bool = False,
+) -> Registered:
+    """Registers a query for each feature, all or none unless `partial`, in one transaction and one version of the feed's set.
+
+    `naming` may hold `{name}` and `{row}`. Raises Refused when the template itself is at fault, with pointers below `/template`.
+    """
+    template = _placed(template)
+    planned, refused = _plan(template, features, naming, feed, owner)
+    if planned:
+        _check_kinds(template, alert_kinds)
+    if dry_run or (refused and not partial):
+        return _split(feed, planned, refused)
+    with transaction.atomic():
+        found = _split(feed, planned, refused, lock=True)
+        if found.made:
+            common = {"severity": severity, "alert_kinds": list(alert_kinds), "enabled": enabled, "team": team, "public": public}
+            found.queries = _store(found.made, owner, feed, **common)
+    return found
+
+
+def _placed(template: Any) -> Any:
+    """The template with a place for the region. Raises Refused."""
+    if not isinstance(template, dict):
+        raise refuse(TEMPLATE, "The template is a specification: a JSON object.")
+    if FEATURE in named_regions(template):
+        return template
+    if template.get("family") in ("border", "transition") and not {"region", "ranges"} & set(template):
+        return {**template, "region": {"region": FEATURE}}
+    raise refuse(TEMPLATE, f'The template has no place for the region: write {{"region": "{FEATURE}"}} where it belongs.')
+
+
+def _plan(template: Any, features: Sequence[Feature], naming: str, feed: Feed, owner: User) -> tuple[list[Planned], list[Refusal]]:
+    """What would be made of each feature, whether or not its name is taken on the feed, and the features that cannot be."""
+    regions = regions_of_feed(feed, user=owner)
+    engine_feed = feed.engine_feed()
+    planned: list[Planned] = []
+    refused: list[Refusal] = []
+    rows_of_names: dict[str, int] = {}
+    for feature in features:
+        name = naming.replace("{name}", feature.name or f"region {feature.row}").replace("{row}", str(feature.row)).strip()
+        try:
+            _check_name(name, rows_of_names.get(name))
+            if feature.fault:
+                raise refuse("/geometry", feature.fault)
+            geometry, _ = checked_region(feature.geometry, feed, "/geometry")
+            specification = frozen(template, {FEATURE: geometry})
+            if not planned:
+                _check_template(specification, regions, feed)
+            ready = frozen(specification, regions)
+            check(ready, engine_feed, {})
+        except Refused as error:
+            if any(fault.pointer.startswith(TEMPLATE) for fault in error.faults):
+                raise
+            refused.append((feature.row, name, list(error.faults)))
+            continue
+        rows_of_names[name] = feature.row
+        planned.append(Planned(feature.row, name, specification, ready, geometry))
+    return planned, refused
+
+
+def _check_name(name: str, row: int | None) -> None:
+    if not name or len(name) > NAME_CHARACTERS:
+        raise refuse("/name", f"A name has 1 to {NAME_CHARACTERS} characters.")
+    try:
+        NO_CONTROLS(name)
+    except ValidationError as error:
+        raise refuse("/name", " ".join(error.messages)) from error
+    if row is not None:
+        raise refuse("/name", f"Row {row} of the file has this name, too.")
+
+
+def _check_template(specification: Any, regions: Mapping[str, Any], feed: Feed) -> None:
+    """All that is wrong with the template once a good region stands in it. Raises Refused with pointers below `/template`."""
+    try:
+        check(specification, feed.engine_feed(), dict(regions))
+    except Refused as refused:
+        raise Refused(Fault(TEMPLATE + fault.pointer, fault.message) for fault in refused.faults) from refused
+
+
+def _check_kinds(template: Any, alert_kinds: Sequence[str]) -> None:
+    kinds = kinds_of(template)
+    unknown = [kind for kind in alert_kinds if kind not in kinds]
+    if unknown:
+        raise refuse("/alert_kinds", f"These queries give no answers of kind {unknown[0]!r}; they give: {', '.join(kinds)}.")
+
+
+def _split(feed: Feed, planned: Sequence[Planned], refused: list[Refusal], lock: bool = False) -> Registered:
+    """The planned queries parted by whether the feed has one of that name."""
+    if lock:
+        # Under the row's lock no other registration can take one of the names meanwhile.
+        Feed.objects.select_for_update(of=("self",), no_key=True).only("pk").get(pk=feed.pk)
+    taken = {query.name: query for query in Query.objects.filter(feed=feed, deleted_at=None, name__in=[one.name for one in planned])}
+    found = Registered(refused=refused)
+    for one in planned:
+        query = taken.get(one.name)
+        if query is None:
+            found.made.append(one)
+        else:
+            found.existing.append((one.row, query, query.specification == one.specification))
+    return found
+
+
+def _store(made: Sequence[Planned], owner: User, feed: Feed, **common: Any) -> list[Query]:
+    queries = Query.objects.bulk_create(
+        [Query(owner=owner, feed=feed, name=one.name, family=one.specification["family"], specification=one.specification, **common) for one in made],
+        batch_size=500,
+    )
+    _link_regions(queries, feed, owner)
+    add_versions([(query, one.ready) for query, one in zip(queries, made, strict=True)], next_version(feed), owner)
+    return queries
+
+
+def _link_regions(queries: Sequence[Query], feed: Feed, owner: User) -> None:
+    """The stored regions that the template names besides the file's own: the same for all."""
+    named = list(names_used(feed, named_regions(queries[0].specification), user=owner))
+    links: Iterator[Any] = (Query.regions.through(query_id=query.pk, region_id=region.pk) for query in queries for region in named)
+    Query.regions.through.objects.bulk_create(links, batch_size=1000)

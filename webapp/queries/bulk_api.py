@@ -1,0 +1,123 @@
+"""`queries/bulk`: a file of regions becomes as many queries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.parsers import JSONParser, MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from webapp.accounts.authentication import person
+from webapp.accounts.owned import OwnedSerializer
+from webapp.config.errors import faults_body
+from webapp.feeds.exchange import FILE_BYTES, Feature, read_features
+from webapp.feeds.region_api import FeedNameField
+from webapp.queries.bulk import NAMING, Registered, queries_register
+from webapp.queries.models import Query
+from webapp.queries.sentences import sentence_of
+
+TEMPLATE = {"family": "transition", "version": 1, "region": {"region": "$feature"}, "within": "PT3M", "types": ["stayed_in"]}
+
+
+class Document(serializers.JSONField):
+    """JSON, also as the text that a form carries."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, str):
+            return super().to_internal_value(data)
+        try:
+            return json.loads(data)
+        except ValueError as error:
+            raise ValidationError(f"This is no JSON: {error}") from error
+
+
+class BulkSerializer(OwnedSerializer):
+    """A file of regions (or GeoJSON in place) and the query that each of them is to get."""
+
+    feed = FeedNameField()
+    template = Document(help_text='A specification; `{"region": "$feature"}` stands where each region goes.')
+    file = serializers.FileField(required=False, help_text="GeoJSON, KML, GPX, GeoPackage or CSV with WKT.")
+    geojson = serializers.JSONField(required=False, help_text="Instead of a file.")
+    naming = serializers.CharField(default=NAMING, max_length=200, help_text="`{name}`: the feature's name; `{row}`: its place in the file.")
+    name_field = serializers.CharField(required=False, allow_blank=True, default="", help_text="The property that names a feature.")
+    alert_kinds = Document(default=[])
+    partial = serializers.BooleanField(  # type: ignore[assignment]  # hides an attribute of the instance that is not used
+        default=False, help_text="Register the good ones though others are refused."
+    )
+    dry_run = serializers.BooleanField(default=False, help_text="Register nothing, say what would happen.")
+
+    class Meta:
+        model = Query
+        fields = (
+            "feed", "template", "file", "geojson", "naming", "name_field", "severity", "alert_kinds", "enabled", "team", "public", "partial",
+            "dry_run",
+        )  # fmt: skip
+        validators: tuple[Any, ...] = ()
+
+    def validate_alert_kinds(self, kinds: Any) -> list[str]:
+        """A list of names, in a form as JSON text."""
+        if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
+            raise serializers.ValidationError("A list of kinds of answers.")
+        return kinds
+
+
+class BulkView(APIView):
+    """One query for each region of a file: one transaction, one version of the feed's set of queries."""
+
+    parser_classes = (JSONParser, MultiPartParser)
+    throttle_action: str | None = None
+
+    @extend_schema(
+        request={"multipart/form-data": BulkSerializer, "application/json": BulkSerializer},
+        responses={201: OpenApiTypes.OBJECT},
+        examples=[
+            OpenApiExample(
+                "Whoever stays in one of these areas",
+                {"feed": "city", "template": TEMPLATE, "geojson": {"type": "FeatureCollection", "features": []}, "naming": "Stays in {name}"},
+                request_only=True,
+            )
+        ],
+    )
+    def post(self, request: Request) -> Response:
+        serializer = BulkSerializer(data=request.data, context={"request": request, "view": self})
+        serializer.is_valid(raise_exception=True)
+        given = dict(serializer.validated_data)
+        features = _features(given.pop("file", None), given.pop("geojson", None), given.pop("name_field"))
+        found = queries_register(owner=person(request), features=features, **given)
+        stored = not given["dry_run"] and (given["partial"] or not found.refused)
+        status = 201 if found.queries else 400 if found.refused and not given["dry_run"] else 200
+        return Response({**_answer(found), "registered": len(found.queries), "stored": stored, **_sentence(found, given["feed"])}, status=status)
+
+
+def _features(file: Any, geojson: Any, name_field: str) -> list[Feature]:
+    if (file is None) == (geojson is None):
+        raise ValidationError({"file": "Send either a file or geojson."})
+    if file is not None and file.size > FILE_BYTES:
+        raise ValidationError({"file": f"The file has more than {FILE_BYTES // 1_000_000} MB."})
+    data = file.read() if file is not None else json.dumps(geojson).encode()
+    return read_features(data, name_field=name_field or None)
+
+
+def _answer(found: Registered) -> dict[str, Any]:
+    ids: Sequence[int | None] = [query.pk for query in found.queries] or [None] * len(found.made)
+    made = [{"row": one.row, "name": one.name, "id": pk, "geometry": one.geometry} for one, pk in zip(found.made, ids, strict=True)]
+    existing = [{"row": row, "name": query.name, "id": query.pk, "same": same} for row, query, same in found.existing]
+    refused = [{"row": row, "name": name, **faults_body(faults)} for row, name, faults in found.refused]
+    told = [{"pointer": fault.pointer, "message": f"Row {row}: {fault.message}"} for row, _, faults in found.refused for fault in faults]
+    answer = {"queries": made, "existing": existing, "refused": refused}
+    # The one shape of refusals, for those who look only at that.
+    return {**answer, "faults": told} if told else answer
+
+
+def _sentence(found: Registered, feed: Any) -> dict[str, Any]:
+    """How the first of them reads."""
+    first = found.made[0].specification if found.made else found.existing[0][1].specification if found.existing else None
+    return {"sentence": None if first is None else sentence_of(first, feed=feed.engine_feed())}

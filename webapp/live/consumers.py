@@ -6,15 +6,17 @@ import asyncio
 import contextlib
 import json
 import logging
+import random
 import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import redis
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from webapp.live import frames, selectors
+from webapp.live import access, frames, selectors
 from webapp.live.frames import Ack, BadFrame, Subscribe, Unsubscribe, View
 from webapp.live.subscription import Chunk, Subscription
 
@@ -23,6 +25,8 @@ logger = logging.getLogger(__name__)
 SOCKETS_OF_A_USER = 20
 SUBSCRIPTIONS = 20
 RECHECK_SECONDS = 60.0
+SPREAD_SECONDS = 0.3
+"""When everybody is to look again at once, they do so spread over this."""
 BURST, PER_SECOND = 200, 20.0
 """Client frames at once, and on average."""
 
@@ -41,6 +45,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.subscriptions: dict[str, Subscription] = {}
         self.tokens, self.tokens_at = float(BURST), time.monotonic()
         self.recheck: asyncio.Task[None] | None = None
+        self.look = asyncio.Event()
         self.counted = False
         await self.accept()
         user = self.scope.get("user")
@@ -61,6 +66,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             self.counted = False
         if self.recheck is not None:
             self.recheck.cancel()
+            await self.channel_layer.group_discard(access.GROUP, self.channel_name)
         for feed in list(self.subscriptions):
             await self._leave(feed)
 
@@ -178,6 +184,9 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             standing = {name: value for name, value in message.items() if name not in ("type", "feed")}
             await self._send(frames.status(subscription.feed, standing))
 
+    async def access_changed(self, message: dict[str, Any]) -> None:
+        self.look.set()
+
     # -- to the client ------------------------------------------------------------------------------------------------------------
 
     async def _tell(self, subscription: Subscription, chunks: Sequence[Chunk]) -> None:
@@ -213,11 +222,23 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         await self.send(text_data=text)
         return len(text)
 
+    async def _join_groups(self) -> None:
+        """Joins all its groups, again too: the layer forgets members after an hour."""
+        try:
+            for name in (access.GROUP, *map(group, list(self.subscriptions))):
+                await self.channel_layer.group_add(name, self.channel_name)
+        except (redis.RedisError, OSError) as error:
+            logger.warning("the channel layer does not answer: %s", error)
+
     async def _recheck(self) -> None:
-        """Every minute: is the reader still logged in, and may they still see what they see?"""
+        """Every minute, and when told to: is the reader still logged in, and may they still see what they see?"""
         with contextlib.suppress(asyncio.CancelledError):
             while True:
-                await asyncio.sleep(RECHECK_SECONDS)
+                await self._join_groups()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self.look.wait(), RECHECK_SECONDS)
+                    await asyncio.sleep(random.uniform(0, SPREAD_SECONDS))  # noqa: S311  not a secret
+                self.look.clear()
                 if not await database_sync_to_async(selectors.logged_in)(self.scope):
                     await self.close(code=frames.NOT_LOGGED_IN)
                     return

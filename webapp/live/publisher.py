@@ -25,7 +25,7 @@ from webapp.detections.selectors import outbox_since
 from webapp.detections.services import OUTBOX_CHANNEL
 from webapp.feeds.models import Feed
 from webapp.jobs.selectors import feed_statuses
-from webapp.live import positions
+from webapp.live import access, positions
 
 logger = logging.getLogger(__name__)
 
@@ -114,8 +114,11 @@ class Publisher:
                 self._send(feed.name, {"type": "feed.status", "feed": feed.name, **status})
 
     def _send(self, feed: str, message: Mapping[str, Any]) -> None:
+        self._send_to(group(feed), message)
+
+    def _send_to(self, name: str, message: Mapping[str, Any]) -> None:
         try:
-            async_to_sync(get_channel_layer().group_send)(group(feed), dict(message))
+            async_to_sync(get_channel_layer().group_send)(name, dict(message))
         except (redis.RedisError, OSError) as error:
             logger.warning("the channel layer does not answer: %s", error)
 
@@ -124,10 +127,13 @@ class Publisher:
         if not self._listening:
             with connection.cursor() as cursor:
                 cursor.execute(f"LISTEN {OUTBOX_CHANNEL}")
+                cursor.execute(f"LISTEN {access.CHANNEL}")
             self._listening = True
         raw = connection.connection
         select.select([raw], [], [], min(POLL_S, POSITIONS_S))
         raw.poll()
+        if any(notice.channel == access.CHANNEL for notice in raw.notifies):
+            self._send_to(access.GROUP, {"type": "access.changed"})
         raw.notifies.clear()
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
+import psycopg2
 import pytest
 from channels.db import database_sync_to_async
 from channels.layers import get_channel_layer
@@ -23,10 +25,10 @@ from webapp.detections.models import Detection, Outbox
 from webapp.detections.partitions import partitions_ensure, span_of
 from webapp.detections.selectors import detection_row
 from webapp.detections.services import outbox_append
-from webapp.live import consumers, subscription
+from webapp.live import access, consumers, subscription
 from webapp.live.selectors import chunks_after, snapshot
 from webapp.queries.models import Query
-from webapp.queries.services import query_register
+from webapp.queries.services import query_edit, query_register
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 
@@ -43,8 +45,8 @@ def session_of(user: Any) -> str:
 class Page:
     """A browser's page: its socket and the state it has put together from frames."""
 
-    def __init__(self, socket: WebsocketCommunicator) -> None:
-        self.socket = socket
+    def __init__(self, socket: WebsocketCommunicator, session: str = "") -> None:
+        self.socket, self.session = socket, session
         self.seq: int | None = None
         self.detections: dict[str, Any] = {}
         self.alerts: dict[int, Any] = {}
@@ -102,6 +104,7 @@ async def page(user: Any, *, origin: str | None = "http://localhost:8000") -> As
     headers = list(HOST)
     if origin is not None:
         headers.append((b"origin", origin.encode()))
+    cookie = ""
     if user is not None:
         cookie = await run(session_of)(user)
         headers.append((b"cookie", f"{settings.SESSION_COOKIE_NAME}={cookie}".encode()))
@@ -109,9 +112,30 @@ async def page(user: Any, *, origin: str | None = "http://localhost:8000") -> As
     connected, _ = await socket.connect(timeout=5)
     assert connected
     try:
-        yield Page(socket)
+        yield Page(socket, cookie)
     finally:
         await socket.disconnect()
+
+
+@pytest.fixture
+async def passing_on(world: SimpleNamespace) -> AsyncIterator[None]:
+    """Passes on to sockets that permissions changed, as the publisher does."""
+    listening = psycopg2.connect(**{**connections["default"].get_connection_params(), "cursor_factory": None})
+    listening.autocommit = True
+    listening.cursor().execute(f"LISTEN {access.CHANNEL}")
+
+    async def pass_on() -> None:
+        while True:
+            listening.poll()
+            if listening.notifies:
+                listening.notifies.clear()
+                await get_channel_layer().group_send(access.GROUP, {"type": "access.changed"})
+            await asyncio.sleep(0.05)
+
+    task = asyncio.create_task(pass_on())
+    yield
+    task.cancel()
+    listening.close()
 
 
 @pytest.fixture
@@ -389,6 +413,54 @@ async def test_logging_out_ends_the_socket(world: SimpleNamespace, monkeypatch: 
     async with page(world.people.viewer) as reader:
         await run(Session.objects.all().delete)()
         assert await reader.closed() == 4401
+
+
+async def test_logging_out_ends_the_socket_within_a_second(world: SimpleNamespace, passing_on: None) -> None:
+    async with page(world.people.viewer) as reader, page(world.people.owner) as other:
+        for one in (reader, other):
+            await one.say(type="subscribe")
+            await one.hear("status")
+        client = Client()
+        client.cookies[settings.SESSION_COOKIE_NAME] = reader.session
+        await run(client.post)("/logout/")
+        started = time.monotonic()
+        assert await reader.closed() == 4401
+        assert time.monotonic() - started < 1.5
+        await other.silence()
+        await other.say(type="subscribe")
+        await other.hear("snapshot")
+
+
+async def test_who_leaves_the_team_is_sent_away_within_a_second(world: SimpleNamespace, passing_on: None) -> None:
+    async with page(world.people.viewer) as reader:
+        await reader.say(type="subscribe")
+        await reader.hear("status")
+        started = time.monotonic()
+        await run(world.people.viewer.memberships.all().delete)()
+        assert await reader.closed() == 4403
+        assert time.monotonic() - started < 1.5
+
+
+async def test_a_query_that_is_no_longer_shared_leaves_the_page_within_a_second(world: SimpleNamespace, passing_on: None) -> None:
+    await run(store)(world.feed, world.query, "a", 10)
+    async with page(world.people.viewer) as reader:
+        await reader.say(type="subscribe")
+        await reader.hear("snapshot")
+        started = time.monotonic()
+        await run(query_edit)(query=world.query, user=world.people.owner, team=None)
+        await reader.hear("resync")
+        assert time.monotonic() - started < 1.5
+
+
+async def test_a_socket_stays_in_its_groups_although_the_layer_forgets_members(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumers, "RECHECK_SECONDS", 0.2)
+    async with page(world.people.viewer) as reader:
+        await reader.say(type="subscribe")
+        await reader.hear("status")
+        get_channel_layer().groups.clear()
+        await asyncio.sleep(0.5)
+        await get_channel_layer().group_send("feed.yard", {"type": "feed.status", "feed": "yard", "rate": 1.0})
+        await reader.hear("status")
 
 
 async def test_a_new_subscription_after_logging_out_is_refused_at_once(world: SimpleNamespace) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from django.db import OperationalError, connection, transaction
 from webapp.detections.services import outbox_append
 from webapp.feeds.models import Feed
 from webapp.jobs.models import FeedHead
-from webapp.live import positions
+from webapp.live import access, positions
 from webapp.live import publisher as publisher_module
 from webapp.live.publisher import Publisher, group
 
@@ -54,6 +55,17 @@ def publisher(feed: Feed) -> Iterator[Publisher]:
 @pytest.fixture
 def reader(feed: Feed, publisher: Publisher) -> Reader:
     return Reader(feed.name)
+
+
+def test_it_passes_on_that_permissions_changed(publisher: Publisher, reader: Reader, people: SimpleNamespace) -> None:
+    async_to_sync(reader.layer.group_add)(access.GROUP, reader.name)
+    publisher._wait()
+    people.viewer.save(update_fields=["last_login"])
+    publisher._wait()
+    assert reader.all("access.changed") == []
+    people.viewer.memberships.all().delete()
+    publisher._wait()
+    assert len(reader.all("access.changed")) == 1
 
 
 def tell(feed: Feed, *numbers: int) -> None:

@@ -1,0 +1,53 @@
+"""Tells open sockets to look again at what their readers may see, as soon as somebody logs out or a permission changes.
+
+Whatever changes it says so with NOTIFY; the publisher, which listens, passes it on to all sockets. What is lost on the way, the sockets
+find by themselves within a minute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from django.contrib.sessions.models import Session
+from django.db import connection, transaction
+from django.db.models.signals import post_delete, post_save
+
+from webapp.accounts.models import Membership, Team, User
+from webapp.feeds.models import Feed
+from webapp.queries.models import Query
+
+CHANNEL = "vedette_access"
+"""What LISTEN names."""
+GROUP = "sockets"
+"""The channel group of all open sockets."""
+DECIDING: dict[Any, Collection[str]] = {
+    User: ("is_active", "is_staff", "is_superuser", "password"),
+    Membership: ("user", "team", "role"),
+    Feed: ("owner", "team", "public"),
+    Query: ("owner", "team", "public", "deleted_at"),
+}
+"""Fields that decide what somebody may see. Saving others tells nobody."""
+
+
+def watch() -> None:
+    """Connects the signals; called once when the program starts."""
+    for model in DECIDING:
+        post_save.connect(_saved, sender=model, dispatch_uid=f"access saved {model.__name__}")
+    for model in (*DECIDING, Team, Session):
+        post_delete.connect(_changed, sender=model, dispatch_uid=f"access deleted {model.__name__}")
+
+
+def _saved(sender: Any, created: bool, update_fields: Collection[str] | None, **more: Any) -> None:
+    if not created and (update_fields is None or set(update_fields) & set(DECIDING[sender])):
+        _changed()
+
+
+def _changed(**more: Any) -> None:
+    transaction.on_commit(notify)
+
+
+def notify() -> None:
+    """Says that permissions, or who is logged in, may have changed."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_notify(%s, '')", [CHANNEL])

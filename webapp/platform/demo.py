@@ -23,6 +23,8 @@ from webapp.platform.redis import EmbeddedRedis, RedisError
 LOGIN = "analyst"
 PLAYERS = ("city", "strait", "hall", "ocean")
 HEALTH_SECONDS = 90.0
+DELIVERIES = ("--queues=deliveries", "--pool=threads", "--concurrency=8", "--hostname=deliveries@%h", "--without-gossip", "--without-mingle")
+"""Sending waits for others most of the time: threads of one process do, and the tasks of the other worker go on meanwhile."""
 
 
 def manage(*arguments: str) -> tuple[str, ...]:
@@ -44,6 +46,11 @@ def environment(var: Path, *, port: int, database_url: str, redis_url: str) -> d
         # One process of many on few cores: more threads than that only get in each other's way.
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
+        # Each thread of the JVM and of a Python process would get a heap of its own from the C library, and keep it.
+        "MALLOC_ARENA_MAX": "2",
+        # The checks load every page into the workers; `migrate` has run them.
+        "CELERY_SKIP_CHECKS": "1",
+        "VEDETTE_SPARK_MEMORY": "512m",
         **spark_environment(var / "java"),
     }
     # A JAVA_HOME that Spark cannot use was replaced on purpose; the port is the one that was free.
@@ -56,6 +63,7 @@ def processes(var: Path, port: int, *, feeds: bool) -> Iterator[Process]:
     celery = (sys.executable, "-m", "celery", "-A", "webapp.config")
     yield Process("publisher", manage("publish"))
     yield Process("worker", (*celery, "worker", "--loglevel=INFO", "--concurrency=2"), ends_orphans=True, stop_seconds=15.0)
+    yield Process("deliveries", (*celery, "worker", "--loglevel=INFO", *DELIVERIES))
     yield Process("beat", (*celery, "beat", "--loglevel=INFO", f"--schedule={var / 'beat-schedule'}", "--pidfile="))
     yield Process("ingest", manage("ingest"))
     yield Process("web", (sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "webapp.config.asgi:application"))

@@ -17,6 +17,8 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 300, "global_keyprefix": "vedette-celery:", "health_check_interval": 10}
 CELERY_TIMEZONE = "UTC"
+# Sending waits for receivers: a worker of its own does it, so that no receiver delays the supervision of jobs.
+CELERY_TASK_ROUTES = {"webapp.alerts.tasks.send": {"queue": "deliveries"}}
 CELERY_BEAT_SCHEDULE = {
     "reconcile jobs": {"task": "webapp.jobs.tasks.reconcile", "schedule": 3.0, "options": {"expires": 3.0}},
     "forget what is too old": {"task": "webapp.jobs.tasks.expire", "schedule": 1800.0, "options": {"expires": 600.0}},

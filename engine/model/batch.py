@@ -11,11 +11,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.model.columns import CLOCK as CLOCK
+from engine.model.columns import CORE_COLUMNS as CORE_COLUMNS
+from engine.model.columns import ENTITY as ENTITY
+from engine.model.columns import EVENT as EVENT
+from engine.model.columns import SEQ as SEQ
+from engine.model.columns import TIME as TIME
+from engine.model.columns import TIME_END as TIME_END
+from engine.model.columns import X as X
+from engine.model.columns import Y as Y
 from engine.model.dictionary import EntityDictionary as EntityDictionary
-
-SEQ, CLOCK = "seq", "clock"
-EVENT, ENTITY, TIME, TIME_END, X, Y = "event", "entity", "t", "t_end", "x", "y"
-CORE_COLUMNS = (EVENT, ENTITY, TIME, TIME_END, X, Y)
 
 
 @dataclass(frozen=True)

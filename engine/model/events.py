@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.model.batch import CLOCK, ENTITY, EVENT, SEQ, TIME, TIME_END, X, Y
+from engine.model.columns import CLOCK, ENTITY, EVENT, SEQ, TIME, TIME_END, X, Y
 from engine.model.feed import LARGEST_TIME, ColumnType, Crs, Feed, TimeUnit
 
 HEARTBEAT = "$heartbeat"

@@ -32,6 +32,10 @@ the time until the first of its answers is seen."""
 ROLL_BATCHES = 5_000
 """After so many batches a streaming query starts anew with an empty checkpoint: Spark's list of files seen grows for ever, and is
 rewritten every few batches."""
+JVM_OPTIONS = [
+    "-XX:+UseSerialGC", "-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=25", "-XX:ReservedCodeCacheSize=96m", "-XX:MaxDirectMemorySize=128m",
+    "-XX:CICompilerCount=2", "-Xss1m",
+]  # fmt: skip
 PROJECT = Path(__file__).resolve().parents[2]
 FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 SPARK_TYPES: Mapping[ColumnType, T.DataType] = {
@@ -51,7 +55,8 @@ def settings(cores: int, *, memory: str = "1g") -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": memory,
         # The heap is small and batches are short; the default would take a heap's share of every core for collecting.
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=4 -Xss1m",
+        # What the heap does not need between batches goes back; code and threads are bounded too.
+        "spark.driver.extraJavaOptions": " ".join(JVM_OPTIONS),
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.session.timeZone": "UTC",

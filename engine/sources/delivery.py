@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.external_sort import ExternalSort
-from engine.model.batch import CLOCK, TIME
+from engine.model.columns import CLOCK, TIME
 from engine.model.events import Stamper
 from engine.model.feed import Feed
 from engine.sources.files import Piece, Unreadable

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from engine.failpoints import failpoint
-from engine.model.batch import ENTITY, TIME
+from engine.model.columns import ENTITY, TIME
 from engine.model.events import Stamper
 from engine.sources.segments import Gap, Segment, list_segments, newest_segment, publish, segments_beyond, without_overlaps
 

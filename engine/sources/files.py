@@ -14,7 +14,7 @@ from typing import BinaryIO, cast
 
 import pyarrow as pa
 
-from engine.model.batch import ENTITY, TIME
+from engine.model.columns import ENTITY, TIME
 from engine.model.events import CheckedRows, DeadLetter
 from engine.model.faults import unknown_name
 from engine.model.feed import Feed

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.event_calculus.intervals import INF, Intervals, Ints, amalgamate, gather, keep, union
-from engine.event_calculus.keys import among, locate, packed
+from engine.event_calculus.compiled import jit
+from engine.event_calculus.intervals import Bools, Intervals, Ints, amalgamate, gather, keep, union
+from engine.event_calculus.keys import locate
 from engine.event_calculus.tables import FluentTable, distinct_rows
 
 NEVER = -(1 << 62)
@@ -70,18 +71,39 @@ def _cut(table: FluentTable, first: int) -> FluentTable:
     return without_empty(FluentTable(table.keys, Intervals(lists.ptr, lists.s, np.minimum(lists.e, first))))
 
 
+@jit
+def _changed(at: Ints, old_ptr: Ints, old_s: Ints, old_e: Ints, new_ptr: Ints, new_s: Ints, new_e: Ints) -> tuple[bool, Bools, Bools]:
+    """Which old intervals are not among the new ones, and the other way round; list i became list at[i] (-1: it is gone)."""
+    gone, come = np.ones(len(old_s), np.bool_), np.ones(len(new_s), np.bool_)
+    same = 0
+    for i in range(len(at)):
+        if at[i] < 0:
+            continue
+        a, b = old_ptr[i], new_ptr[at[i]]
+        while a < old_ptr[i + 1] and b < new_ptr[at[i] + 1]:
+            if old_s[a] < new_s[b]:
+                a += 1
+            elif old_s[a] > new_s[b]:
+                b += 1
+            else:
+                if old_e[a] == new_e[b]:
+                    gone[a] = come[b] = False
+                    same += 1
+                a += 1
+                b += 1
+    return same < max(len(old_s), len(new_s)), gone, come
+
+
 def difference(name: str, before: FluentTable, after: FluentTable) -> list[Change]:
     """Intervals withdrawn and stated."""
     if before.n == 0 and after.n == 0:
         return []
-    old_owner, new_owner = before.lists.owners(), after.lists.owners()
-    a, b = packed(
-        [*(key[old_owner] for key in before.keys), before.lists.s, np.where(before.lists.e == INF, -1, before.lists.e)],
-        [*(key[new_owner] for key in after.keys), after.lists.s, np.where(after.lists.e == INF, -1, after.lists.e)],
-    )
-    gone, come = ~among(b, a), ~among(a, b)
-    if not (gone.any() or come.any()):
+    without_arguments = np.full(before.n, 0 if after.n else -1)
+    at = locate(after.keys, before.keys) if before.keys else without_arguments
+    changed, gone, come = _changed(at, *before.lists, *after.lists)
+    if not changed:
         return []
+    old_owner, new_owner = before.lists.owners(), after.lists.owners()
     keys = tuple(np.concatenate((x[old_owner[gone]], y[new_owner[come]])) for x, y in zip(before.keys, after.keys, strict=True))
     s = np.concatenate((before.lists.s[gone], after.lists.s[come]))
     e = np.concatenate((before.lists.e[gone], after.lists.e[come]))

@@ -6,6 +6,7 @@ References: [dRTEC] 2 and 3.4; CAVIAR definitions 1.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from engine.event_calculus.allen import allen
 from engine.event_calculus.candidates import REMEMBERED
 from engine.event_calculus.conditions import World, as_symbols, distance_m, match, number, satisfy
+from engine.event_calculus.fused import MAX_ROWS, Lists
 from engine.event_calculus.intervals import (
     INF,
     Intervals,
@@ -55,6 +57,8 @@ class Evaluation:
         self.fluents: dict[Node, FluentTable] = {}
         self.inputs: dict[tuple[str, int], FluentTable] = {}
         self.kept = Memory()
+        self._listed: dict[str, tuple[Ints, ...] | None] = {}
+        self._lists: dict[int, Lists | None] = {}
         world.fluents = self.sources
 
     def sources(self, pattern: FluentPattern) -> list[FluentTable]:
@@ -149,21 +153,20 @@ class Evaluation:
 
     def grounded(self, rows: Rows, terms: Sequence[Term], name: str) -> Rows:
         """Rows whose `terms` have a declared grounding, unbound terms bound by it; all rows where nothing is declared."""
-        rules = self.plan.program.groundings.get("=" + name)
+        rules = self.plan.groundings_of(terms, name)
         if rules is None or rows.n == 0:
             return rows
-        rules = tuple(rule for rule in rules if _may_match(terms, rule.terms))
         if not rules:
             return Rows(0, {}, {})
         if all(rows.bound(term) for term in terms):
-            allowed = [self._allowed(rule) for rule in rules if len(rule.terms) == len(terms)]
+            allowed = [self._allowed(rule) for rule in rules]
             if all(keys is not None for keys in allowed):
                 given = [self.column(rows, term) for term in terms]
                 kept = np.zeros(rows.n, np.bool_)
                 for keys in allowed:
                     kept |= locate(keys or (), given) >= 0
                 return rows if kept.all() else rows.take(kept)
-        parts = [self._ground(rows, terms, rule) for rule in rules if len(rule.terms) == len(terms)]
+        parts = [self._ground(rows, terms, rule) for rule in rules]
         parts = [part for part in parts if part.n]
         if not parts:
             return Rows(0, {}, {})
@@ -179,28 +182,33 @@ class Evaluation:
         body = self.plan.grounding_key(rule)
         if body is None:
             return None
+        if body not in self._listed:
+            self._listed[body] = self._enumerated(rule, body)
+        return self._listed[body]
+
+    def _enumerated(self, rule: Grounding, body: str) -> tuple[Ints, ...] | None:
         facts = self.world.facts
         size = 1
-        signature = []
+        domains: list[Table] = []
         for literal in rule.body:
             if isinstance(literal, Fact):
                 table = facts.get(literal.indicator)
                 size *= table.n if table is not None else 0
                 if table is not None and literal.indicator in self.plan.domains:
-                    signature.append(b"".join(column.tobytes() for column in table.columns))
+                    domains.append(table)
         if size > MAX_ENUMERATED:
             return None
         known = self.groundings.get(body)
-        if known is not None and known[0] == signature:
+        if known is not None and len(known[0]) == len(domains) and all(map(is_, known[0], domains)):
             return known[1]
         rows = satisfy(self.world, one_row(), rule.body)
         if rows.n == 0:
-            self.groundings[body] = (signature, none := tuple(np.empty(0, np.int64) for _ in rule.terms))
+            self.groundings[body] = (domains, none := tuple(np.empty(0, np.int64) for _ in rule.terms))
             return none
         columns = tuple(self.column(rows, term) for term in rule.terms)
         _, first, _ = distinct_rows(columns, rows.n)
         keys = tuple(column[first] for column in columns)
-        self.groundings[body] = (signature, keys)
+        self.groundings[body] = (domains, keys)
         return keys
 
     def _ground(self, rows: Rows, terms: Sequence[Term], rule: Grounding) -> Rows:
@@ -251,7 +259,11 @@ class Evaluation:
     # -- statically determined fluents ---------------------------------------------------------------------------
 
     def _derived(self, node: Node) -> FluentTable:
-        parts = [part for rule in self.plan.interval_rules(node) if (part := self.interval_rule(rule)) is not None]
+        rules = self.plan.interval_rules(node)
+        parts = [part for rule in rules if (part := self.interval_rule(rule)) is not None]
+        if len(rules) == len(parts) == 1 and self._few(rules[0]) is not None and not rules[0].conditions:
+            # The candidates were distinct and bind the head, and only those with an answer are left.
+            return FluentTable(*parts[0])
         return self._merged(parts, node.arity + 1)
 
     def _merged(self, parts: list[tuple[tuple[Ints, ...], Intervals]], width: int) -> FluentTable:
@@ -274,6 +286,9 @@ class Evaluation:
 
     def interval_rule(self, rule: IntervalRule) -> tuple[tuple[Ints, ...], Intervals] | None:
         """Keys and lists one holdsFor rule gives; null when it gives none."""
+        lists = self._few(rule)
+        if lists is not None:
+            return self._fused(rule, lists)
         rows = self._candidates(rule)
         if rows.n == 0:
             return None
@@ -281,8 +296,44 @@ class Evaluation:
         rows = self.grounded(rows, rule.head.terms, rule.head.name)
         if rows.n == 0:
             return None
-        lists = self._algebra(rule, rows)
-        return tuple(self.column(rows, term) for term in rule.head.terms), lists
+        return tuple(self.column(rows, term) for term in rule.head.terms), self._algebra(rule, rows)
+
+    def _few(self, rule: IntervalRule) -> Lists | None:
+        """The lists of a rule that can be evaluated in compiled calls, where they are few enough; null: evaluate it literal by literal."""
+        if rule.number not in self._lists:
+            self._lists[rule.number] = self._gathered(rule)
+        return self._lists[rule.number]
+
+    def _gathered(self, rule: IntervalRule) -> Lists | None:
+        fused = self.plan.fused[rule.number]
+        if fused is None or (self.exact and fused.program is None):
+            return None
+        tables = []
+        for retrieve in fused.retrieves:
+            filled = [table for table in self.sources(retrieve.fluent) if table.n]
+            if len(filled) > 1 or (filled and filled[0].n > MAX_ROWS):
+                return None
+            tables.append(filled[0] if filled else no_fluent(len(retrieve.fluent.terms)))
+        term = self.world.symbols.term
+        return Lists(fused, tables, np.array([term(constant) for constant in fused.constants], np.int64))
+
+    def _fused(self, rule: IntervalRule, lists: Lists) -> tuple[tuple[Ints, ...], Intervals] | None:
+        names = lists.rule.names
+        variables = lists.candidates()
+        if not len(variables[0]):
+            return None
+        rows = Rows(len(variables[0]), dict(zip(names, variables, strict=True)), dict.fromkeys(names, SYMBOL))
+        if rule.conditions:
+            rows = satisfy(self.world, rows, self.plan.conditions[rule.number])
+        rows = self.grounded(rows, rule.head.terms, rule.head.name)
+        if rows.n == 0:
+            return None
+        if lists.rule.program is None:
+            return tuple(self.column(rows, term) for term in rule.head.terms), self._algebra(rule, rows)
+        picked, found = lists.algebra([rows.columns[name] for name in names], self.bounds.first)
+        if not len(picked):
+            return None
+        return tuple(self.column(rows, term)[picked] for term in rule.head.terms), found
 
     def _candidates(self, rule: IntervalRule) -> Rows:
         """Bindings of the essential variables for which the rule can give an interval."""
@@ -472,13 +523,6 @@ class Evaluation:
         s = lists.s.copy()
         s[lists.ptr[at_edge[known]]] = held.start[found[known]]
         return Intervals(lists.ptr, s, lists.e)
-
-
-def _may_match(terms: Sequence[Term], declared: Sequence[Term]) -> bool:
-    """Whether no constant of one stands against another constant of the other."""
-    return len(terms) == len(declared) and all(
-        isinstance(a, Variable) or isinstance(b, Variable) or str(a) == str(b) for a, b in zip(terms, declared, strict=True)
-    )
 
 
 def _folded(operation: Any, inputs: list[Intervals]) -> Intervals:

@@ -162,3 +162,31 @@ def locate(keys: Sequence[Ints], wanted: Sequence[Ints]) -> Ints:
 def among(keys: Ints, wanted: Ints) -> Bools:
     """Which of `wanted` occur in `keys`."""
     return np.asarray(_locate(keys, wanted)) >= 0
+
+
+@jit
+def mark(named: Bools, codes: Ints) -> None:
+    """Sets named[code] for all codes that are not negative."""
+    for code in codes:
+        if code >= 0:
+            named[code] = True
+
+
+@jit
+def mark_alive(named: Bools, codes: Ints, ptr: Ints, e: Ints, limit: int) -> None:
+    """Sets named[codes[i]] for all lists i with an interval that ends after `limit`."""
+    for i in range(len(codes)):
+        for k in range(ptr[i], ptr[i + 1]):
+            if e[k] > limit:
+                named[codes[i]] = True
+
+
+@jit
+def picked_rows(when: Ints, arrived: Ints, low: int, high: int, latest: int, begin: int, known: int) -> tuple[int, Bools]:
+    """Which rows have low < when <= high and arrived <= latest, and when > begin or arrived <= known; how many."""
+    picked = np.empty(len(when), np.bool_)
+    n = 0
+    for i in range(len(when)):
+        picked[i] = low < when[i] and when[i] <= high and arrived[i] <= latest and (when[i] > begin or arrived[i] <= known)
+        n += picked[i]
+    return n, picked

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from engine.event_calculus.intervals import Ints
 from engine.event_calculus.levels import Node
+from engine.event_calculus.tables import Table
 
-Groundings = dict[str, tuple[list[bytes], tuple[Ints, ...]]]
+Groundings = dict[str, tuple[list[Table], tuple[Ints, ...]]]
 """Rows of listed groundings by their canonical text, with the domains they were listed from."""
 
 

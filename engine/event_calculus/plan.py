@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from engine.event_calculus.candidates import Needs, alternatives, essential
+from engine.event_calculus.fused import FusedRule, fused_rule
 from engine.event_calculus.levels import Hierarchy, Node
 from engine.event_calculus.ordering import order_body
 from engine.event_calculus.program import Program
@@ -35,6 +36,7 @@ class Plan:
         self.alternatives: dict[int, list[Needs]] = {}
         self.conditions: dict[int, tuple[Literal, ...]] = {}
         self.essential: dict[int, list[str]] = {}
+        self.fused: dict[int, FusedRule | None] = {}
         self.unique_candidates: dict[int, bool] = {}
         """Rules whose lists have no variables of their own: joining their keys gives no binding twice."""
         for rule in program.interval_rules:
@@ -43,6 +45,7 @@ class Plan:
             bound |= {term.name for term in rule.head.terms if isinstance(term, Variable)}
             self.conditions[rule.number] = order_body(rule.conditions, bound)
             names = self.essential[rule.number] = essential(rule)
+            self.fused[rule.number] = fused_rule(rule, names, self.alternatives[rule.number])
             retrieved = [
                 term.name for part in rule.intervals if isinstance(part, Retrieve) for term in part.fluent.terms if isinstance(term, Variable)
             ]
@@ -52,6 +55,7 @@ class Plan:
         self._interval_rules = {node: [rule for rule in own if isinstance(rule, IntervalRule)] for node, own in rules.items()}
         self._sources: dict[int, tuple[FluentPattern, list[Node]]] = {}
         self._grounding_keys: dict[int, str | None] = {}
+        self._matching: dict[tuple[str, tuple[str | None, ...]], tuple[Grounding, ...] | None] = {}
 
     @cached_property
     def components(self) -> Sequence[tuple[Sequence[Node], bool]]:
@@ -96,6 +100,14 @@ class Plan:
     def domains(self) -> frozenset[Indicator]:
         return frozenset(self.program.domains)
 
+    def groundings_of(self, terms: Sequence[Term], name: str) -> tuple[Grounding, ...] | None:
+        """The groundings declared for a fluent that none of `terms` contradicts; null where nothing is declared."""
+        key = name, tuple(None if isinstance(term, Variable) else str(term) for term in terms)
+        if key not in self._matching:
+            rules = self.program.groundings.get("=" + name)
+            self._matching[key] = None if rules is None else tuple(rule for rule in rules if _may_match(terms, rule.terms))
+        return self._matching[key]
+
     def grounding_key(self, rule: Grounding) -> str | None:
         """A text equal for groundings that declare the same rows; null where facts and domains do not list them."""
         if id(rule) not in self._grounding_keys:
@@ -107,9 +119,28 @@ class Plan:
         return self._grounding_keys[id(rule)]
 
     @cached_property
-    def domain_groundings(self) -> list[Grounding]:
-        """Groundings that use a dynamic domain."""
-        return [rule for rules in self.program.groundings.values() for rule in rules]
+    def domain_sources(self) -> dict[Indicator, list[tuple[str, int, bool, tuple[int, ...]]]]:
+        """Where the members of each dynamic domain are named: event or fluent, its number of arguments, whether a fluent, columns of the members."""
+        found: dict[Indicator, dict[tuple[str, int, bool, tuple[int, ...]], None]] = {domain: {} for domain in self.program.domains}
+        for rules in self.program.groundings.values():
+            for rule in rules:
+                places = {term.name: place for place, term in enumerate(rule.terms) if isinstance(term, Variable)}
+                fluent = rule.name.startswith("=")
+                for literal in rule.body:
+                    if not isinstance(literal, Fact) or literal.indicator not in found:
+                        continue
+                    wanted = [term.name for term in literal.arguments if isinstance(term, Variable)]
+                    if len(wanted) == len(literal.arguments) and all(name in places for name in wanted):
+                        columns = tuple(places[name] for name in wanted)
+                        found[literal.indicator][rule.name.lstrip("="), len(rule.terms) - fluent, fluent, columns] = None
+        return {domain: list(sources) for domain, sources in found.items()}
+
+
+def _may_match(terms: Sequence[Term], declared: Sequence[Term]) -> bool:
+    """Whether no constant of one stands against another constant of the other."""
+    return len(terms) == len(declared) and all(
+        isinstance(a, Variable) or isinstance(b, Variable) or str(a) == str(b) for a, b in zip(terms, declared, strict=True)
+    )
 
 
 def _canonical(rule: Grounding, order: dict[str, str]) -> str:

@@ -77,7 +77,7 @@ class Points:
     def table(self, carry: SimpleCarry | None) -> tuple[FluentTable, SimpleCarry]:
         evaluation = self.evaluation
         bounds, world = evaluation.bounds, evaluation.world
-        if not self.exact and carry is None and not bounds.initial:
+        if not self.exact and (carry is None or not len(carry.value)) and not bounds.initial:
             nothing = tuple(np.empty(0, np.int64) for _ in range(self.node.arity))
             return no_fluent(self.node.arity + 1), SimpleCarry(nothing, np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 0), np.int64))
         deadlines = evaluation.plan.deadlines.get(self.node, ())

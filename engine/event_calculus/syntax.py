@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal as Choice
 
 from engine.event_calculus.terms import Place, Term, Variable, variables
@@ -21,11 +22,11 @@ class FluentPattern:
     value: Term
     place: Place = field(compare=False)
 
-    @property
+    @cached_property
     def indicator(self) -> Indicator:
         return (self.name, len(self.arguments))
 
-    @property
+    @cached_property
     def terms(self) -> tuple[Term, ...]:
         """Arguments, then the value: the key columns of the fluent's table."""
         return (*self.arguments, self.value)
@@ -44,7 +45,7 @@ class Happens:
     time: str
     place: Place = field(compare=False)
 
-    @property
+    @cached_property
     def indicator(self) -> Indicator:
         return (self.name, len(self.arguments))
 
@@ -72,7 +73,7 @@ class Fact:
     arguments: tuple[Term, ...]
     place: Place = field(compare=False)
 
-    @property
+    @cached_property
     def indicator(self) -> Indicator:
         return (self.name, len(self.arguments))
 
@@ -159,7 +160,7 @@ class PointRule:
     place: Place = field(compare=False)
     number: int = 0
 
-    @property
+    @cached_property
     def indicator(self) -> Indicator:
         return (self.name, len(self.terms) - (self.kind != "event"))
 

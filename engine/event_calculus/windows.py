@@ -23,13 +23,13 @@ from engine.event_calculus.answers import NEVER, Change, difference, revised, st
 from engine.event_calculus.conditions import World, as_symbols
 from engine.event_calculus.evaluation import Evaluation
 from engine.event_calculus.intervals import INF, Bools, Ints, amalgamate, counting_order, keep, runs
-from engine.event_calculus.keys import among, packed
+from engine.event_calculus.keys import among, mark, mark_alive, packed, picked_rows
 from engine.event_calculus.memory import Bounds, Groundings, Memory
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import EVENT, INTERVALS, POINTS
-from engine.event_calculus.syntax import Fact, Indicator
+from engine.event_calculus.syntax import Indicator
 from engine.event_calculus.tables import NUMBER, SYMBOL, Column, FluentTable, Symbols, Table, distinct_rows, no_fluent
-from engine.event_calculus.terms import Atom, Number, Variable
+from engine.event_calculus.terms import Atom, Number
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,7 @@ class WindowState:
     pairs_examined: int = 0
     groundings: int = 0
     allowed: Groundings = field(default_factory=dict, repr=False, compare=False)
+    domains: dict[Indicator, Table] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -231,12 +232,11 @@ class Windows:
             rows = InputRows.together([*state.rows.get(indicator, ()), *(state.waiting[indicator] if indicator in at_once else ())])
             kind = self.plan.program.inputs.get(indicator, EVENT)
             when = rows.end if kind == INTERVALS else rows.t
-            picked = (when > bounds.low) & (when <= bounds.query_time)
-            if indicator not in at_once:
-                picked &= rows.arrived <= bounds.query_time
-            if self.settings.exact:
-                picked &= (when > begin) | (rows.arrived <= state.last_query)
-            counted[indicator] = rows if picked.all() else rows.take(picked)
+            arrived = INF if indicator in at_once else bounds.query_time
+            n, picked = picked_rows(
+                when, rows.arrived, bounds.low, bounds.query_time, arrived, begin, state.last_query if self.settings.exact else INF
+            )
+            counted[indicator] = rows if n == len(rows) else rows.take(picked)
         return counted
 
     @staticmethod
@@ -310,56 +310,61 @@ class Windows:
 
     def _domains(self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows], state: WindowState) -> None:
         """Domains of the window: what its rows name, and the arguments of answers that were open before it."""
-        program = self.plan.program
-        found: dict[Indicator, list[tuple[Ints, ...]]] = {domain: [] for domain in program.domains}
-        if not found:
-            return
-        for grounding in self.plan.domain_groundings:
-            name = grounding.name.lstrip("=")
-            indicator = (name, len(grounding.terms) - (name != grounding.name))
-            if indicator not in counted and f"{name}/{indicator[1]}" not in state.answers:
-                continue
-            literals = [literal for literal in grounding.body if isinstance(literal, Fact) and literal.indicator in found]
-            if not literals:
-                continue
-            columns = self._grounding_columns(grounding.name, len(grounding.terms), evaluation, counted, state)
-            names = [term.name if isinstance(term, Variable) else "" for term in grounding.terms]
-            if not columns:
-                continue
-            for literal in literals:
-                wanted = [term.name if isinstance(term, Variable) else None for term in literal.arguments]
-                for part in columns:
-                    if all(name in names for name in wanted):
-                        found[literal.indicator].append(tuple(part[names.index(name)] for name in wanted if name is not None))
-        for indicator, parts in found.items():
+        for indicator, sources in self.plan.domain_sources.items():
             if indicator[1] == 1:
-                named = np.zeros(len(state.symbols) + 1, np.bool_)
-                for (column,) in parts:
-                    named[column] = True
-                members = np.flatnonzero(named[:-1])
-                evaluation.world.facts[indicator] = Table((members,), (SYMBOL,), len(members))
-                continue
-            columns_ = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * indicator[1]
-            _, first, n = distinct_rows(columns_, len(columns_[0]) if columns_ else 0)
-            evaluation.world.facts[indicator] = Table(tuple(column[first] for column in columns_), (SYMBOL,) * indicator[1], n)
+                members: tuple[Ints, ...] = (self._named(evaluation, sources, counted, state),)
+            else:
+                members = self._named_together(evaluation, indicator[1], sources, counted, state)
+            table = state.domains.get(indicator)
+            if table is None or not all(map(np.array_equal, table.columns, members)):
+                # The same table stands for the same members: what is listed from it is kept.
+                table = state.domains[indicator] = Table(members, (SYMBOL,) * indicator[1], len(members[0]))
+            evaluation.world.facts[indicator] = table
 
-    def _grounding_columns(
-        self, name: str, width: int, evaluation: Evaluation, counted: Mapping[Indicator, InputRows], state: WindowState
-    ) -> list[tuple[Ints, ...]]:
-        """Known arguments (and value) of an event or fluent, one column for each of its terms."""
-        parts: list[tuple[Ints, ...]] = []
-        plain = name.lstrip("=")
-        arity = width - 1 if name.startswith("=") else width
-        rows = counted.get((plain, arity))
-        if rows is not None and len(rows.columns) == width:
-            kinds = [NUMBER if column.dtype == np.float64 else SYMBOL for column in rows.columns]
-            parts.append(tuple(as_symbols(evaluation.world, column, kind) for column, kind in zip(rows.columns, kinds, strict=True)))
-        answer = state.answers.get(f"{plain}/{arity}")
-        if name.startswith("=") and answer is not None:
-            lists = answer.lists
-            alive = np.unique(lists.owners()[lists.e > evaluation.bounds.low]) if self.settings.exact else np.unique(lists.owners()[lists.e == INF])
-            parts.append(tuple(key[alive] for key in answer.keys))
-        return parts
+    def _named(
+        self,
+        evaluation: Evaluation,
+        sources: list[tuple[str, int, bool, tuple[int, ...]]],
+        counted: Mapping[Indicator, InputRows],
+        state: WindowState,
+    ) -> Ints:
+        """Members of a domain of one argument."""
+        named = np.zeros(len(state.symbols) + 64, np.bool_)
+        limit = evaluation.bounds.low if self.settings.exact else INF - 1
+        for name, arity, fluent, (place,) in sources:
+            rows = counted.get((name, arity))
+            if rows is not None and len(rows.columns) == arity + fluent:
+                for column in self._as_symbols(evaluation, rows.columns[place : place + 1]):
+                    if len(state.symbols) > len(named):
+                        named = np.concatenate((named, np.zeros(len(state.symbols), np.bool_)))
+                    mark(named, np.ascontiguousarray(column))
+            answer = state.answers.get(f"{name}/{arity}") if fluent else None
+            if answer is not None and answer.n:
+                mark_alive(named, answer.keys[place], answer.lists.ptr, answer.lists.e, limit)
+        return np.flatnonzero(named)
+
+    def _named_together(
+        self, evaluation: Evaluation, width: int, sources: list[tuple[str, int, bool, tuple[int, ...]]], counted: Mapping[Indicator, InputRows],
+        state: WindowState,
+    ) -> tuple[Ints, ...]:  # fmt: skip
+        """Members of a domain of several arguments, which are named together."""
+        parts: list[tuple[Ints, ...]] = [(np.empty(0, np.int64),) * width]
+        limit = evaluation.bounds.low if self.settings.exact else INF - 1
+        for name, arity, fluent, places in sources:
+            rows = counted.get((name, arity))
+            if rows is not None and len(rows.columns) == arity + fluent:
+                parts.append(self._as_symbols(evaluation, tuple(rows.columns[place] for place in places)))
+            answer = state.answers.get(f"{name}/{arity}") if fluent else None
+            if answer is not None:
+                alive = np.unique(answer.lists.owners()[answer.lists.e > limit])
+                parts.append(tuple(answer.keys[place][alive] for place in places))
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        _, first, _ = distinct_rows(columns, len(columns[0]))
+        return tuple(column[first] for column in columns)
+
+    @staticmethod
+    def _as_symbols(evaluation: Evaluation, columns: tuple[Column, ...]) -> tuple[Ints, ...]:
+        return tuple(as_symbols(evaluation.world, column, NUMBER if column.dtype == np.float64 else SYMBOL) for column in columns)
 
     # -- spatial fluents -----------------------------------------------------------------------------------------
 
@@ -494,8 +499,9 @@ class Windows:
         for indicator, parts in state.rows.items():
             kind = self.plan.program.inputs.get(indicator, EVENT)
             rows = InputRows.together(parts)
-            kept = (rows.end if kind == INTERVALS else rows.t) > bounds.next_low
-            state.rows[indicator] = [rows if kept.all() else rows.take(kept)]
+            when = rows.end if kind == INTERVALS else rows.t
+            n, kept = picked_rows(when, rows.arrived, bounds.next_low, INF, INF, bounds.next_low, INF)
+            state.rows[indicator] = [rows if n == len(rows) else rows.take(kept if n else slice(0, 0))]
         for key, table in state.answers.items():
             kept = table.lists.e > bounds.next_low
             if not kept.all():

@@ -28,6 +28,7 @@ import numpy as np
 
 MODULES: dict[str, str] = {
     "border": "bench.border",
+    "calculus": "bench.calculus",
 }
 """Family -> module, imported when it is asked for."""
 

@@ -134,9 +134,9 @@ def test_all_faults_come_together() -> None:
     ],
 )  # fmt: skip
 def test_hostile_texts_are_refused_quickly(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     refused(text)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 PIECES = [

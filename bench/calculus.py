@@ -1,0 +1,248 @@
+"""Event calculus: recognition time of a window, the whole command, windows and entities as in the paper's experiments.
+
+Rows over recordings need them: `VEDETTE_DATA` names their folder (default: `shared/data` beside the project); without them only the made fleet
+is measured. RTEC's times are those recorded with the recordings (SWI-Prolog 9.0.4, one thread, processor time of recognition without loading):
+another machine's.
+
+References: [dRTEC] 4, figures 3 and 4.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+
+from bench import Figure, Layer, Row, Size
+from engine.event_calculus.operator import CalculusOperator
+from engine.model.batch import Batch, EntityDictionary
+from engine.model.events import Stamper, check_rows
+from engine.model.feed import Feed
+from engine.operator import RegisteredQuery
+from engine.specification import check
+
+ROOT = Path(__file__).parents[1]
+DATA = Path(os.environ.get("VEDETTE_DATA", ROOT.parent / "shared" / "data"))
+PROGRAMS = ROOT / "fixtures" / "programs"
+FIGURES = {
+    "figure_3": Figure("Activity recognition: time of a window, CAVIAR enlarged 40 times, 10 entities", "window, s"),
+    "figure_3_entities": Figure("Activity recognition: time of a window, CAVIAR enlarged 40 times, 20 entities", "window, s"),
+    "figure_4": Figure("Maritime: time of a window, 6,425 vessels", "window, h"),
+}
+HOUR = 3600
+
+
+def rows(size: Size) -> Iterator[Row]:
+    """The rows of the paper's experiments; see the module's text."""
+    if (DATA / "caviar" / "sde.csv.gz").exists():
+        yield from _caviar(size)
+        yield _command(size)
+        yield from _enlarged(size)
+    yield from _maritime(size)
+
+
+# -- measuring -----------------------------------------------------------------------------------------------------------
+
+
+class Recognition:
+    """A query over rows that have all arrived: what deciding its windows takes, reading and indexing left out."""
+
+    def __init__(self, document: Mapping[str, Any], feed: Feed, stamped: pa.Table) -> None:
+        operator = CalculusOperator()
+        self.index = operator.compile([RegisteredQuery("q", 1, check(dict(document), feed))], feed)
+        emitted = operator.keyed.step(self.index, operator.keyed.initial(self.index), Batch(_batch(stamped), EntityDictionary()), 0).emitted
+        assert emitted is not None
+        self.emitted = emitted
+        self.pairs = self.answers = 0
+
+    def once(self) -> list[float]:
+        """Processor milliseconds of each window, in order."""
+        compiled = self.index.queries[0]
+        state = compiled.windows.initial()
+        compiled.take(state, self.emitted)
+        last, times, self.answers = state.clock, [], 0
+        decisions = compiled.windows.conclude(state, last)
+        while True:
+            began = time.thread_time()
+            decision = next(decisions, None)
+            if decision is None:
+                break
+            times.append((time.thread_time() - began) * 1e3)
+            self.answers += sum(len(change.s) for change in decision.changes)
+        self.pairs = state.pairs_examined
+        return times
+
+    def window_ms(self, repeats: int) -> list[float]:
+        """Milliseconds of each window: the median of repeated runs, after one that compiles."""
+        self.once()
+        return [statistics.median(times) for times in zip(*(self.once() for _ in range(repeats)), strict=True)]
+
+
+def _batch(table: pa.Table) -> pa.RecordBatch:
+    return table.combine_chunks().to_batches()[0]
+
+
+def _document(folder: str, variant: str, **changed: Any) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((PROGRAMS / folder / f"query-{variant}.json").read_text()) | changed
+    return document
+
+
+def _feed(folder: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((PROGRAMS / folder / "feed.json").read_text())
+    return document
+
+
+@cache
+def _recorded(data_set: str) -> dict[tuple[str, int, int], float]:
+    """RTEC's mean milliseconds a window, by (run, window, step)."""
+    times: dict[tuple[str, int, int], list[float]] = {}
+    with (DATA / data_set / "golden" / "baseline_rtec.csv").open() as file:
+        for row in csv.DictReader(file):
+            times.setdefault((row["run"], int(row["window"]), int(row["step"])), []).append(float(row["recognition_cpu_ms"]))
+    return {run: statistics.mean(values) for run, values in times.items()}
+
+
+# -- CAVIAR ----------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _activities() -> pa.Table:
+    """The recording, checked and stamped."""
+    kinds = pacsv.ConvertOptions(column_types={"value": pa.string(), "entity": pa.string()}, strings_can_be_null=True)
+    table = pacsv.read_csv(DATA / "caviar" / "sde.csv.gz", convert_options=kinds)
+    table = table.rename_columns(["event" if name == "name" else name for name in table.column_names])
+    good, _ = check_rows(table, Feed.from_json(_feed("caviar")))
+    return Stamper().stamp(good)
+
+
+def _caviar(size: Size) -> Iterator[Row]:
+    for window, step in ((100_000, 100_000), (10_000, 10_000), (110_000, 10_000)):
+        run = Recognition(_document("caviar", "rtec_2025", window=window, step=step), Feed.from_json(_feed("caviar")), _activities())
+        times = run.window_ms(2 if size is Size.QUICK else 7)
+        theirs = _recorded("caviar")["caviar_original_40ms", window, step]
+        yield Row(
+            f"CAVIAR, window {window // 1000} s, step {step // 1000} s", Layer.ENGINE, statistics.mean(times), "ms/window",
+            {"RTEC (recorded)": theirs}, {"RTEC (recorded)": 40.0} if window == step == 100_000 else {},
+            facts={"windows": len(times), "worst ms": max(times), "changes": run.answers},
+        )  # fmt: skip
+        if size is Size.QUICK:
+            return
+
+
+def _command(size: Size) -> Row:
+    """Wall time of the command: process start, compiling the program, reading, windows, answers."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "manage.py", "backtest", "--query", str(PROGRAMS / "caviar" / "query-rtec_2025.json")]
+        command += ["--feed", str(PROGRAMS / "caviar" / "feed.json"), "--events", str(DATA / "caviar" / "sde.csv.gz"), "--map", "event=name"]
+        times = []
+        for _ in range(1 if size is Size.QUICK else 4):
+            began = time.monotonic()
+            subprocess.run([*command, "--out", f"{folder}/out.csv"], cwd=ROOT, check=True, stderr=subprocess.DEVNULL)
+            times.append(time.monotonic() - began)
+    return Row("CAVIAR, whole backtest of 182,504 rows", Layer.ENGINE, min(times), "s", limit=5.0)
+
+
+def _enlarged(size: Size) -> Iterator[Row]:
+    """The paper's stress stream: each frame 40 times, tick 1; with 20 entities a second cast plays half the recording later."""
+    windows = (10, 110) if size is Size.QUICK else (10, 30, 50, 70, 90, 110)
+    feed = Feed.from_json(_feed("caviar") | {"tick": 1})
+    longest: dict[int, float] = {}
+    for entities in (10, 20):
+        stamped = _frames(entities, 120_000 if size is Size.QUICK else 340_000)
+        for seconds in windows:
+            run = Recognition(_document("caviar", "rtec_2025_allpairs", window=seconds * 1000, step=seconds * 1000), feed, stamped)
+            full = run.window_ms(1 if size is Size.QUICK else 3)[: 340 // seconds]
+            ours = longest[entities] = statistics.mean(full)
+            theirs = _recorded("caviar").get(("caviar_enlarged_1ms_10ids", seconds * 1000, seconds * 1000)) if entities == 10 else None
+            yield Row(
+                f"CAVIAR enlarged, {entities} entities, window {seconds} s", Layer.ENGINE, ours, "ms/window",
+                {} if theirs is None else {"RTEC (recorded)": theirs}, limit=100.0 if (entities, seconds) == (20, 110) else None,
+                facts={"SDEs a window": len(stamped) * seconds / (120 if size is Size.QUICK else 340)},
+                figure="figure_3" if entities == 10 else "figure_3_entities", x=float(seconds),
+            )  # fmt: skip
+    yield Row("CAVIAR enlarged, 110 s: 20 entities over 10", Layer.ENGINE, longest[20] / longest[10], "times", limit=4.5)
+
+
+def _frames(entities: int, until: int) -> pa.Table:
+    table = _activities().select(["event", "entity", "t", "x", "y"])
+    table = table.filter(pc.invert(pc.is_in(table["event"], pa.array(["orientation", "appearance"]))))
+    if entities == 20:
+        later = pa.array((np.asarray(table["t"]) + 503_480) % 1_006_840 + 40)
+        others = pc.binary_join_element_wise("second ", table["entity"], "")
+        table = pa.concat_tables([table, table.set_column(1, "entity", others).set_column(2, "t", later)])
+    table = table.filter(pc.less(table["t"], until)).combine_chunks()
+    copies = table.take(pa.array(np.repeat(np.arange(len(table)), 40)))
+    t: npt.NDArray[np.int64] = np.asarray(copies["t"]) + np.tile(np.arange(40), len(table))
+    order = np.argsort(t, kind="stable")
+    return Stamper().stamp(copies.set_column(2, "t", pa.array(t)).take(pa.array(order)).combine_chunks())
+
+
+# -- maritime --------------------------------------------------------------------------------------------------------------
+
+NEAR = """
+spatial(near(V1, V2)=true, proximity(coord, 1000, 600)).
+grounding(near(V1, V2)=true) :- V1 @< V2.
+holdsFor(together(V1, V2)=true, I) :-
+    holdsFor(near(V1, V2)=true, In), holdsFor(lowSpeed(V1)=true, I1), holdsFor(lowSpeed(V2)=true, I2), intersect_all([In, I1, I2], I).
+"""
+"""Two slow vessels within a kilometre, so that there are pairs to look for."""
+VESSELS = 6_425
+
+
+def _maritime(size: Size) -> Iterator[Row]:
+    """dRTEC's events for a made fleet as large as the paper's, 285,000 SDEs a day, and pairs from positions."""
+    hours, vessels = ((1, 2), 600) if size is Size.QUICK else ((1, 2, 4, 8, 16, 24), VESSELS)
+    document = _document("maritime", "aminess_rtec_2025")
+    document["program"] += NEAR
+    document["outputs"] = [*document["outputs"], "together"]
+    feed = Feed.from_json(_feed("maritime") | {"lateness": 0})
+    stamped = fleet(vessels, max(hours), feed)
+    for span in hours:
+        query = document | {"window": span * HOUR, "step": span * HOUR, "origin": 0}
+        run = Recognition(query, feed, stamped)
+        times = run.window_ms(1 if size is Size.QUICK else 3)
+        share = run.pairs / len(times) / (vessels * (vessels - 1) / 2)
+        yield Row(
+            f"maritime, {vessels:,} vessels, window {span} h", Layer.ENGINE, statistics.mean(times), "ms/window",
+            limit=250.0 if (span, vessels) == (24, VESSELS) else None,
+            facts={"SDEs a window": len(stamped) / len(times), "changes": run.answers, "% of pairs examined": 100 * share},
+            figure="figure_4", x=float(span),
+        )  # fmt: skip
+    yield Row(f"maritime, {max(hours)} h: share of pairs examined", Layer.ENGINE, 100 * share, "%", limit=0.1)
+
+
+def fleet(vessels: int, hours: int, feed: Feed, seed: int = 4) -> pa.Table:
+    """A made day: each critical point brings its coord and velocity, as in the paper; 44.4 rows a vessel in 24 h. Seeded, in order of time."""
+    chance = np.random.default_rng(seed)
+    n = int(vessels * 44.36 * hours / 24 / 3)
+    who, t = chance.integers(0, vessels, n), np.sort(chance.integers(1, hours * HOUR + 1, n))
+    lon0, lat0 = chance.uniform(19.0, 29.0, vessels), chance.uniform(34.0, 41.0, vessels)
+    x, y = lon0[who] + chance.normal(0, 0.05, n), lat0[who] + chance.normal(0, 0.05, n)
+    kinds = np.array(["gapStart", "gapEnd", "lowSpeedStart", "lowSpeedEnd", "turn", "speedChange", "inArea", "heading2Vessels", "nearPorts"])
+    events = [kinds[chance.integers(0, len(kinds), n)], np.full(n, "coord"), np.full(n, "velocity")]
+    names = np.char.add("v", who.astype(str))
+    unknown = np.full(n, np.nan)
+    columns = {
+        "event": np.concatenate(events), "entity": np.tile(names, 3), "t": np.tile(t, 3), "x": np.tile(x, 3), "y": np.tile(y, 3),
+        "lon": np.concatenate((unknown, x, unknown)), "lat": np.concatenate((unknown, y, unknown)),
+        "speed": np.concatenate((unknown, unknown, chance.uniform(0, 30, n))), "cog": np.concatenate((unknown, unknown, chance.uniform(0, 360, n))),
+    }  # fmt: skip
+    order = np.argsort(columns["t"], kind="stable")
+    good, dead = check_rows(pa.table({name: pa.array(column[order], from_pandas=True) for name, column in columns.items()}), feed)
+    assert not dead
+    return Stamper().stamp(good)

@@ -1,18 +1,17 @@
 """What a query would have found in the last minutes, computed beside everything else: in a process of its own that can be killed.
 
-Run as a program (`python -m webapp.queries.preview`) it reads one JSON request on standard input and writes one JSON answer; it
-loads neither Django nor a database. The evaluation begins with the span: an entity's first row in it is its first row.
+`run` is what that process does (`webapp/queries/spare.py`); it loads neither Django nor a database.
+The evaluation begins with the span: an entity's first row in it is its first row.
 """
 
 from __future__ import annotations
 
 import json
-import resource
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
+
+from webapp.queries.spare import SPARES, TookTooLong
 
 SECONDS = 30.0
 ROWS = 2_000_000
@@ -29,17 +28,15 @@ def preview(*, log_root: str, feed: dict[str, Any], specification: Any, span: in
 
     Raises PreviewFailed. The shape is that of `POST queries/preview` in docs/api.md.
     """
-    request = json.dumps({"log_root": log_root, "feed": feed, "specification": specification, "span": span})
+    request = {"log_root": log_root, "feed": feed, "specification": specification, "span": span}
     started = time.monotonic()
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "webapp.queries.preview"], input=request.encode(), capture_output=True, timeout=SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired as error:
+        status, written = SPARES.ask(__name__, request, seconds=SECONDS, memory=MEMORY_BYTES)
+    except TookTooLong as error:
         raise PreviewFailed(f"The preview took more than {SECONDS:g} seconds: choose a shorter span.") from error
-    if done.returncode != 0:
+    if status != 0:
         raise PreviewFailed("The preview needed too much memory or broke off: choose a shorter span.")
-    answer: dict[str, Any] = json.loads(done.stdout)
+    answer: dict[str, Any] = json.loads(written)
     return {**answer, "seconds": round(time.monotonic() - started, 2)}
 
 
@@ -94,14 +91,3 @@ def _outcomes(evaluator: Any, log: Any, first: int, next_seq: int) -> Iterator[t
         least = pc.min(table.column("t")).as_py()
         yield outcome.changes, table.num_rows, least
     yield evaluator.finish().changes, 0, least
-
-
-def main() -> None:
-    """One request, one answer, within limits of the operating system."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (int(SECONDS * 2), int(SECONDS * 2)))
-    json.dump(run(json.load(sys.stdin)), sys.stdout)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,124 @@
+"""Processes kept ready for previews: loaded before they are asked, used once, gone with whoever asked."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow as pa
+import pytest
+
+from engine.model.events import row_schema
+from engine.model.feed import Crs, Feed, TimeUnit
+from engine.sources.eventlog import EventLog
+from tests.webapp.conftest import BORDER
+from webapp.queries import spare
+from webapp.queries.spare import Spares, TookTooLong
+
+FEED = Feed("yard", Crs.PLANAR, TimeUnit.MS)
+PROGRAM = "webapp.queries.preview"
+MEMORY = 3 * 2**30
+
+
+@pytest.fixture
+def spares() -> Iterator[Spares]:
+    made = Spares()
+    yield made
+    made.retire()
+
+
+@pytest.fixture
+def request_of(tmp_path: Path) -> dict[str, Any]:
+    rows = [{"event": "position", "entity": "a", "t": t, "x": x, "y": 5.0} for t, x in ((1000, -5.0), (2000, 5.0), (3000, 50.0))]
+    EventLog(tmp_path, "yard").append(pa.Table.from_pylist(rows, schema=row_schema(FEED)))
+    return {"log_root": str(tmp_path), "feed": FEED.to_json(), "specification": BORDER, "span": 60_000}
+
+
+def loaded(process: subprocess.Popen[bytes]) -> None:
+    """Waits until the process reads its standard input: it uses no processor time any more."""
+    program, used = psutil.Process(process.pid), -1.0
+    while (now := sum(program.cpu_times()[:2])) != used or now < 0.2:
+        used = now
+        time.sleep(0.3)
+
+
+def test_a_spare_answers_sooner_than_a_process_that_is_started_for_it(spares: Spares, request_of: dict[str, Any]) -> None:
+    started = time.monotonic()
+    cold = spares.ask(PROGRAM, request_of, seconds=60, memory=MEMORY)
+    took_cold = time.monotonic() - started
+    assert spares._waiting is not None, "the next one is started"
+    first = spares._waiting.pid
+    loaded(spares._waiting)
+    started = time.monotonic()
+    warm = spares.ask(PROGRAM, request_of, seconds=60, memory=MEMORY)
+    took_warm = time.monotonic() - started
+    assert warm == cold and warm[0] == 0 and b'"kind": "in"' in warm[1]
+    sys.stdout.write(f"a preview takes {took_cold:.2f} s without and {took_warm:.2f} s with a process kept ready\n")
+    assert took_warm < took_cold / 2
+    assert not psutil.pid_exists(first), "each is used once"
+
+
+def test_one_that_takes_too_long_is_ended(spares: Spares, request_of: dict[str, Any]) -> None:
+    with pytest.raises(TookTooLong):
+        spares.ask(PROGRAM, request_of, seconds=0.01, memory=MEMORY)
+    assert spares._waiting is None
+
+
+def test_one_that_needs_too_much_memory_breaks_off_alone(spares: Spares, request_of: dict[str, Any]) -> None:
+    status, _ = spares.ask(PROGRAM, request_of, seconds=60, memory=1_000_000)
+    assert status != 0
+    assert spares.ask(PROGRAM, request_of, seconds=60, memory=MEMORY)[0] == 0
+
+
+def test_one_that_nobody_uses_is_ended(spares: Spares, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spare, "IDLE_S", 0.2)
+    spares.prepare()
+    assert spares._waiting is not None
+    process = spares._waiting
+    process.wait(10)
+    assert spares._waiting is None
+
+
+def test_one_that_died_while_it_waited_is_replaced(spares: Spares, request_of: dict[str, Any]) -> None:
+    spares.prepare()
+    assert spares._waiting is not None
+    spares._waiting.send_signal(signal.SIGKILL)
+    spares._waiting.wait()
+    assert spares.ask(PROGRAM, request_of, seconds=60, memory=MEMORY)[0] == 0
+
+
+WASTER = """
+import sys, time, types
+from webapp.queries import spare
+waster = types.ModuleType("waster")
+def run(request):
+    print("begun", flush=True)
+    time.sleep(300)
+waster.run = run
+sys.modules["waster"], spare.PROGRAMS = waster, ("waster",)
+spare.main()
+"""
+
+
+def test_one_that_waits_ends_when_who_started_it_is_gone() -> None:
+    process = subprocess.Popen([sys.executable, "-m", "webapp.queries.spare"], stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.wait(60) == 0
+
+
+def test_one_that_works_ends_when_who_asked_is_gone() -> None:
+    process = subprocess.Popen([sys.executable, "-c", WASTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(b'{"program": "waster", "request": {}, "seconds": 100, "memory": 4000000000}\n')
+    process.stdin.flush()
+    assert [process.stdout.readline() for _ in range(2)] == [spare.READY, b"begun\n"]
+    process.stdin.close()
+    process.wait(10)
+    process.stdout.close()

@@ -1,0 +1,195 @@
+"""Processes that are started before they are needed: one has loaded the engine, and waits for a request of somebody who tries a query.
+
+Run as a program (`python -m webapp.queries.spare`) it reads one JSON request on standard input, writes one JSON answer and ends: what a request
+allocates, breaks or never finishes ends with it. Its standard input is its lease: when that closes, because who asked is gone, so is it.
+A spare costs about 150 MB, so the first one is started when somebody begins to write a query, and one that nobody used for a while is ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+IDLE_S = 120.0
+LOADING_S = 60.0
+"""How long a process may load the engine, beside the time that a request may take."""
+READY = b"ready\n"
+PROGRAMS = ("webapp.queries.preview", "webapp.queries.progress")
+"""Modules with a `run(request)` that a spare may be asked for."""
+ENGINE = (
+    "engine.runtime.evaluator", "engine.sources.eventlog", "engine.specification", "engine.border_monitoring.operator",
+    "engine.constraint_queries.operator", "engine.motion_patterns.operator", "engine.event_calculus.operator", "webapp.detections.facts",
+)  # fmt: skip
+
+
+class TookTooLong(RuntimeError):
+    """The request was not answered in time; its process has been ended."""
+
+
+class Spares:
+    """At most one process that waits. Safe to be used by several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: subprocess.Popen[bytes] | None = None
+        self._retirement: threading.Timer | None = None
+
+    def prepare(self) -> None:
+        """Somebody will probably ask soon. Returns at once; the process is ended after IDLE_S without a call."""
+        with self._lock:
+            if self._waiting is None or self._waiting.poll() is not None:
+                self._waiting = _start()
+            if self._retirement is not None:
+                self._retirement.cancel()
+            self._retirement = threading.Timer(IDLE_S, self.retire)
+            self._retirement.daemon = True
+            self._retirement.start()
+
+    def retire(self) -> None:
+        """Ends the process that waits."""
+        waiting = self._take()
+        if waiting is not None:
+            _end(waiting)
+
+    def ask(self, program: str, request: dict[str, Any], *, seconds: float, memory: int) -> tuple[int, bytes]:
+        """The exit status and the answer of `program`, which may take `memory` bytes of addresses.
+
+        Raises TookTooLong after `seconds`; the time that a process started only now takes to load is not counted.
+        """
+        process = self._take() or _start()
+        message = json.dumps({"program": program, "request": request, "seconds": seconds, "memory": memory}).encode() + b"\n"
+        try:
+            assert process.stdin is not None and process.stdout is not None
+            with _killed_after(LOADING_S, process):
+                process.stdout.readline()
+            with _killed_after(seconds, process):
+                answer = _exchange(process, message)
+            status = process.wait()
+        finally:
+            _end(process)
+        self.prepare()
+        return status, answer
+
+    def _take(self) -> subprocess.Popen[bytes] | None:
+        with self._lock:
+            process, self._waiting = self._waiting, None
+        if process is not None and process.poll() is not None:
+            _end(process)
+            return None
+        return process
+
+
+@contextmanager
+def _killed_after(seconds: float, process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Ends the process, and raises TookTooLong, when what is done inside takes longer."""
+    late = threading.Event()
+
+    def give_up() -> None:
+        late.set()
+        process.kill()
+
+    timer = threading.Timer(seconds, give_up)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+    if late.is_set():
+        raise TookTooLong
+
+
+def _exchange(process: subprocess.Popen[bytes], message: bytes) -> bytes:
+    """All that the process answers; nothing when it has ended."""
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        process.stdin.write(message)
+        process.stdin.flush()
+    except BrokenPipeError:
+        return b""
+    return process.stdout.read()
+
+
+def _start() -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "webapp.queries.spare"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            try:
+                pipe.close()
+            except BrokenPipeError:
+                continue
+
+
+SPARES = Spares()
+
+
+# -- the program ------------------------------------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    """One request, one answer, within limits of the operating system."""
+    for name in ENGINE:
+        import_module(name)
+    _warm_up()
+    sys.stdout.write(READY.decode())
+    sys.stdout.flush()
+    line = sys.stdin.readline()
+    if not line:
+        return
+    asked = json.loads(line)
+    threading.Thread(target=_end_with_the_lease, daemon=True).start()
+    resource.setrlimit(resource.RLIMIT_AS, (asked["memory"], asked["memory"]))
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    cpu = int(used.ru_utime + used.ru_stime + 2 * asked["seconds"]) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
+    if asked["program"] not in PROGRAMS:
+        raise SystemExit(f"{asked['program']} is none of {', '.join(PROGRAMS)}")
+    json.dump(import_module(asked["program"]).run(asked["request"]), sys.stdout)
+
+
+def _end_with_the_lease() -> None:
+    """Ends the process when standard input closes."""
+    sys.stdin.read()
+    os._exit(1)
+
+
+def _warm_up() -> None:
+    """Kernels are read from their cache at their first call: a row through the commonest families does it now."""
+    import pyarrow as pa
+
+    from engine.model.events import Stamper, row_schema
+    from engine.model.feed import Crs, Feed, TimeUnit
+    from engine.operator import RegisteredQuery
+    from engine.runtime.evaluator import Evaluator
+    from engine.specification import check
+    from webapp.detections.facts import facts_of
+
+    square = {"type": "Polygon", "coordinates": [[[0, 0], [2, 0], [2, 2], [0, 2], [0, 0]]]}
+    own: list[dict[str, Any]] = [
+        {"family": "border"},
+        {"family": "transition", "within": 3, "types": ["passed", "returned", "stayed_in", "stayed_out"]},
+    ]
+    for crs in Crs:
+        feed = Feed("warm", crs, TimeUnit.TICKS)
+        documents = [{"version": 1, "region": region, **one} for one in own for region in (square, {"center": [1, 1], "radius": 1})]
+        queries = [RegisteredQuery(str(i), 1, check(document, feed, {})) for i, document in enumerate(documents)]
+        rows = [{"event": "position", "entity": "a", "t": t, "x": x, "y": 1.0} for t, x in enumerate((-1.0, 1.0, 1.5, 5.0, 1.0))]
+        evaluator = Evaluator.start(feed, queries)
+        facts_of(evaluator.process(Stamper().stamp(pa.Table.from_pylist(rows, schema=row_schema(feed)))).changes)
+        facts_of(evaluator.finish().changes)
+
+
+if __name__ == "__main__":
+    main()

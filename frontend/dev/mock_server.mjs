@@ -16,7 +16,7 @@ const { feeds, queries, regions, alerts, history } = world;
 const me = { id: 1, name: "analyst", email: "analyst@example.org", time_zone: "Europe/Berlin", superuser: false, teams: [{ id: 1, name: "Harbour watch", role: "operator" }] };
 const families = { border: { title: "Crossing a border", kinds: ["in", "out"] }, transition: { title: "Passing or staying", kinds: ["passed", "returned", "stayed_in", "stayed_out"] }, motion: { title: "Motion pattern", kinds: ["match"] }, constraint: { title: "Events close together", kinds: ["match"] }, composite: { title: "Composite event", kinds: ["detection"] }, calculus: { title: "Rules over time", kinds: ["greeting"] } };
 const tokens = [{ id: 1, name: "gateway", prefix: "vdt_8fk2", scopes: ["ingest"], created_at: "2026-11-02T10:00:00Z", expires_at: null, last_used_at: "2026-11-21T09:30:00Z" }];
-const channels = [{ id: 2, name: "Duty desk", url: "https://hooks.example.org/duty", enabled: true, disabled_reason: "", min_severity: "high", per_minute: 30, queries: [], failures: 0, last_sent_at: "2026-11-21T09:00:00Z", waiting: 0, ...world.owner }];
+const channels = [{ id: 2, name: "Duty desk", url: "https://hooks.example.org/duty", enabled: true, disabled_reason: "", min_severity: "high", per_minute: 30, all_queries: true, queries: [], failures: 0, last_sent_at: "2026-11-21T09:00:00Z", waiting: 0, ...world.owner }, { id: 3, name: "Harbour master", url: "https://hooks.example.org/harbour", enabled: true, disabled_reason: "", min_severity: "info", per_minute: 30, all_queries: false, queries: [], failures: 0, last_sent_at: null, waiting: 0, ...world.owner }];
 const jobs = [{ name: "main", desired_state: "running", observed_state: "running", started_at: new Date(Date.now() - 7.2e6).toISOString(), heartbeat: new Date().toISOString(), restarts: 1, failures: 0, last_error: "", feeds: ["city", "strait", "plaza"], editable: true, events: [{ at: new Date(Date.now() - 7.1e6).toISOString(), kind: "ready", text: "Processing again after 6 s; nothing was lost." }, { at: new Date(Date.now() - 7.2e6).toISOString(), kind: "crashed", text: "The process ended with status -9." }, { at: new Date(Date.now() - 9e6).toISOString(), kind: "started", text: "Asked for by analyst." }] }];
 const status = (feed) => {
   const t = world.clock(feed.name);
@@ -53,6 +53,7 @@ function api(method, path, search, body) {
     return row;
   }
   if (kind === "queries") {
+    if (key === "bulk") { const at = (n) => { const [x, y] = [11.35 + (n % 40) * 0.012, 48.05 + Math.floor(n / 40) * 0.006]; return { type: "Polygon", coordinates: [[[x, y], [x + 0.006, y], [x + 0.006, y + 0.003], [x, y + 0.003], [x, y]]] }; }; return { queries: Array.from({ length: 996 }, (_, n) => ({ row: n + 5, name: `Cell ${n + 5}`, id: null, geometry: at(n) })), existing: [{ row: 1, name: "Cell 1", id: 4, same: true }, { row: 2, name: "Cell 2", id: 5, same: false }], refused: [{ row: 3, name: "Cell 3", faults: [{ pointer: "/geometry", message: "The ring crosses itself near (11.52, 48.13)." }] }, { row: 4, name: "Cell 4", faults: [{ pointer: "/geometry", message: "The feature has no geometry." }] }], registered: 996, stored: false, sentence: null }; }
     if (key === "check") { const faults = []; const s = body.specification; if (!s.region && !s.ranges) faults.push({ pointer: "/region", message: "draw or choose a region" }); if (s.family === "transition" && !s.within) faults.push({ pointer: "/within", message: "how long? a duration such as PT3M is expected" }); return { faults, sentence: faults.length ? null : s.family === "border" ? "Tells when something enters or leaves the drawn region." : `When something enters the region: tells whether it leaves again within ${s.within}, or stays.`, kinds: s.family === "border" ? ["in", "out"] : s.types ?? families.transition.kinds }; }
     if (key === "preview") { const rows = history[body.feed].filter((d) => queries.find((q) => q.id === d.query).family === body.specification.family).slice(-60); const to = world.clock(body.feed); return { from: to - 600000, to, rows: 121400, truncated: false, seconds: 0.82, total: rows.length, answers: rows }; }
     if (!key && method === "POST") { const row = { id: queries.length + 1, version: 1, description: "", enabled: true, kinds: families[body.specification.family].kinds, family: body.specification.family, sentence: "Tells when something enters or leaves.", regions: [], ...world.owner, ...body }; queries.push(row); return row; }
@@ -165,4 +166,27 @@ setInterval(() => {
     for (const socket of wss.clients) if (socket.feed === name) send(socket, { type: "status", feed: name, watermark: now - 2000, max_t: now, rate: 912.4, job: "running" });
   }
 }, 1500);
+// RATE crossings a second in ten frames, and now and then a fluent that is revised or withdrawn.
+const rate = Number(process.env.RATE ?? 0);
+const border = queries.filter((item) => item.feed === "city" && item.family === "border");
+const inside = new Set();
+if (rate > 0) setInterval(() => {
+  const now = world.clock("city");
+  const rows = Array.from({ length: Math.round(rate / 10) }, () => {
+    const query = border[Math.floor(world.random() * border.length)];
+    const who = `car-${1 + Math.floor(world.random() * Math.min(2000, Number(process.env.CARS ?? 1200)))}`;
+    const key = query.id + who;
+    const kind = inside.delete(key) ? "out" : (inside.add(key), "in");
+    return world.makeDetection(query.id, kind, [who], now, now);
+  });
+  publish("city", rows, []);
+}, 100);
+setInterval(() => {
+  const rows = history.plaza.filter((d) => d.kind === "moving" && d.end !== null && d.weight > 0);
+  const one = rows[Math.floor(world.random() * rows.length)];
+  if (!one) return;
+  if (world.random() < 0.3) one.weight = 0;
+  else one.end = Math.max(one.start + 20, one.end - 60);
+  publish("plaza", [{ ...one, weight: one.weight || -1 }], []);
+}, 4000);
 server.listen(Number(process.argv[2] ?? 8765), "127.0.0.1", () => console.log("mock server at http://127.0.0.1:" + server.address().port));

@@ -55,7 +55,8 @@ class Site:
 
     def __init__(self, world: World, browser: Browser) -> None:
         self.world = world
-        reservation = next_free_port(8900)
+        # Test runs side by side on one machine look for a port in different places.
+        reservation = next_free_port(8900 + os.getpid() % 400)
         self.port = reservation.port
         reservation.release()
         self.address = f"http://127.0.0.1:{self.port}"

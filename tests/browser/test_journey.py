@@ -17,7 +17,7 @@ def test_draw_preview_register_see_acknowledge_and_reconnect(site: Site) -> None
     world, page = site.world, site.page
     world.append(600)
     world.start_job()
-    world.wait_caught_up(120)
+    world.wait_caught_up()
     site.log_in()
     _draw_and_preview(site)
     _register(site)
@@ -83,7 +83,7 @@ def _see_new_answers(site: Site) -> None:
     """What the new query finds from now on comes by the socket: on the timeline, in its list, and with its evidence."""
     world, page = site.world, site.page
     world.append(300)
-    world.wait_caught_up(60)
+    world.wait_caught_up()
     world.wait(lambda: _count(site) > 0, 60, "the answers are counted beside the map")
     page.locator(".state-live, .state-behind").wait_for()
     page.keyboard.press("j")
@@ -124,7 +124,7 @@ def _reconnect(site: Site) -> None:
     site.kill_web()
     page.locator(".state-reconnecting").wait_for()
     world.append(400)
-    world.wait_caught_up(60)
+    world.wait_caught_up()
     site.start_web()
     page.locator(".state-live, .state-behind").wait_for()
     world.wait(lambda: _shown(site) > before, 60, "what was missed is fetched")

@@ -38,7 +38,7 @@ function jobCard(row: Job): HTMLElement {
   return h(
     "article",
     { class: "panel" },
-    h("div", { class: "panel-head" }, h("h2", {}, `Job ${row.name}`), h("span", { class: `badge badge-dot ${STATE_BADGES[row.observed_state] ?? ""}` }, JOB_STATES[row.observed_state] ?? row.observed_state), isWanted ? button("Stop", { icon: "circle-stop", kind: "button-sm", disabled: !row.editable, onClick: act("stop") }) : button("Start", { icon: "circle-play", kind: "button-sm button-primary", disabled: !row.editable, onClick: act("start") })),
+    h("div", { class: "panel-head" }, h("h2", {}, `Job ${row.name}`), h("span", { class: `badge badge-dot ${STATE_BADGES[row.observed_state] ?? ""}` }, JOB_STATES[row.observed_state] ?? row.observed_state), isWanted ? button("Stop", { icon: "circle-stop", kind: "button-sm", "data-job": row.name, disabled: !row.editable, onClick: act("stop") }) : button("Start", { icon: "circle-play", kind: "button-sm button-primary", "data-job": row.name, disabled: !row.editable, onClick: act("start") })),
     h(
       "div",
       { class: "panel-body job-body" },
@@ -120,7 +120,7 @@ function feedCard(first: FeedStatus): FeedCard {
   const element = h(
     "article",
     { class: "panel" },
-    h("div", { class: "panel-head" }, h("h2", {}, first.title === "" ? first.name : first.title, " ", h("span", { class: "faint feed-name" }, first.name)), state, letters, linkButton("Live", `/?feed=${encodeURIComponent(first.name)}`, "map", "button-sm")),
+    h("div", { class: "panel-head feed-head" }, h("h2", {}, first.title === "" ? first.name : first.title, " ", h("span", { class: "faint feed-name" }, first.name)), state, letters, linkButton("Live", `/?feed=${encodeURIComponent(first.name)}`, "map", "button-sm")),
     h("div", { class: "panel-body stack-lg" }, facts, charts),
   );
   const plots = { rate: chart(charts, "Rate", "events/s", "--accent"), lag: chart(charts, "Watermark lag", first.time === "ms" ? "s" : "ticks", "--accent"), batch: chart(charts, "Batch", "ms", "--accent") };
@@ -181,8 +181,10 @@ const cards = new Map<string, FeedCard>();
 async function refresh(): Promise<void> {
   if (document.hidden) return;
   const [jobs, feeds] = await Promise.all([getAll("jobs/", jobParser), getAll("feeds/", feedStatus)]);
-  const isOpen = jobsPlace.contains(document.activeElement);
-  if (!isOpen) replace(jobsPlace, ...(jobs.length === 0 ? [h("div", { class: "panel" }, empty("activity", "No job yet", "The job that evaluates the queries is made with the first feed."))] : jobs.map(jobCard)));
+  const focused = document.activeElement instanceof HTMLElement && jobsPlace.contains(document.activeElement) ? document.activeElement.dataset["job"] : undefined;
+  replace(jobsPlace, ...(jobs.length === 0 ? [h("div", { class: "panel" }, empty("activity", "No job yet", "The job that evaluates the queries is made with the first feed."))] : jobs.map(jobCard)));
+  // Whoever stands on Start or Stop stays there.
+  if (focused !== undefined) jobsPlace.querySelector<HTMLElement>(`[data-job="${CSS.escape(focused)}"]`)?.focus();
   if (feeds.length === 0) replace(feedsPlace, h("div", { class: "panel" }, empty("radio", "No feed yet", "A feed is a stream of moving things. An operator makes one through the API or the administration page; “make demo” brings two.", h("a", { class: "button", href: "/admin/" }, "Administration"))));
   for (const row of feeds) {
     let card = cards.get(row.name);

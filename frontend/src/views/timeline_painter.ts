@@ -68,7 +68,9 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene, ink: Ink)
   context.beginPath();
   context.rect(gutter, 0, width - gutter, height);
   context.clip();
-  grid(context, scene, ink);
+  // Before the first event there is no time to show.
+  const isInTime = scene.t1 - scene.t0 > 1;
+  if (isInTime) grid(context, scene, ink);
   context.restore();
   context.save();
   context.beginPath();
@@ -76,7 +78,7 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene, ink: Ink)
   context.clip();
   for (const row of visibleRows(scene)) paintRow(context, scene, ink, row);
   context.restore();
-  overlay(context, scene, ink);
+  if (isInTime) overlay(context, scene, ink);
   context.fillStyle = ink.line;
   context.fillRect(0, AXIS_PX - 1, width, 1);
   context.fillRect(gutter - 1, 0, 1, height);

@@ -162,9 +162,9 @@ export class LiveModel {
     if (t !== null && t > this.atFrame.t) this.atFrame = { t, at: performance.now() };
   }
 
-  /** The feed's present: the greatest event time seen, moved on by the wall clock for a while between frames. */
+  /** The feed's present: the greatest event time seen, moved on by the wall clock for a while between frames; 0 before any. */
   now(): number {
-    if (this.feed.time !== "ms" || !this.isConnected) return this.atFrame.t;
+    if (this.feed.time !== "ms" || !this.isConnected || this.atFrame.at === 0) return this.atFrame.t;
     return this.atFrame.t + Math.min(1500, performance.now() - this.atFrame.at);
   }
 

@@ -82,13 +82,17 @@ export class LiveTracks {
     return `${who === "" ? "" : `${who} · `}${formatClock(t, this.model.feed.time, this.model.zone)}`;
   }
 
+  /** Stays where all its events are in sight already; never goes nearer than the reader is. */
   private goTo(made: readonly Track[], evidence: readonly EvidencePoint[], [from, to]: [number, number]): void {
-    const points: [number, number][] = made.flatMap((track) => track.points.filter(([t]) => t >= from && t <= to).map(([, x, y]): [number, number] => [x, y]));
-    for (const { x, y } of evidence) if (x !== null && y !== null) points.push([x, y]);
+    const events = evidence.flatMap(({ x, y }): [number, number][] => (x === null || y === null ? [] : [[x, y]]));
+    const ways = made.flatMap((track) => track.points.filter(([t]) => t >= from && t <= to).map(([, x, y]): [number, number] => [x, y]));
+    const points = events.length > 0 ? events : ways;
     if (points.length === 0) return;
-    const view = this.feedMap.map.getBounds();
-    if (!this.mustGo && points.some(([x, y]) => view.contains(latLng(x, y)))) return;
-    this.feedMap.fit(points.reduce<Box>(([w, s, e, n], [x, y]) => [Math.min(w, x), Math.min(s, y), Math.max(e, x), Math.max(n, y)], [Infinity, Infinity, -Infinity, -Infinity]));
+    const { map } = this.feedMap;
+    if (!this.mustGo && points.every(([x, y]) => map.getBounds().contains(latLng(x, y)))) return;
+    const box = points.reduce<Box>(([w, s, e, n], [x, y]) => [Math.min(w, x), Math.min(s, y), Math.max(e, x), Math.max(n, y)], [Infinity, Infinity, -Infinity, -Infinity]);
+    if (this.mustGo) this.feedMap.fit(box);
+    else this.feedMap.fit(box, map.getZoom());
   }
 
   /** Goes to what the query is about: its regions, else the answer's own events. */

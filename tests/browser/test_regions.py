@@ -1,0 +1,76 @@
+"""The library of regions: drawn with the pointer, read from files, written to files."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.webapp.answers import a_feed
+from webapp.feeds.models import Region
+
+if TYPE_CHECKING:
+    from tests.browser.conftest import Site
+
+pytestmark = [pytest.mark.browser, pytest.mark.services]
+
+SQUARE = [[10.0, 55.0], [10.2, 55.0], [10.2, 55.1], [10.0, 55.1], [10.0, 55.0]]
+GEOJSON = {
+    "type": "FeatureCollection",
+    "features": [{"type": "Feature", "properties": {"name": "anchorage"}, "geometry": {"type": "Polygon", "coordinates": [SQUARE]}}],
+}
+KML = """<?xml version="1.0" encoding="UTF-8"?><kml xmlns="http://www.opengis.net/kml/2.2"><Document><Placemark><name>reserve</name>
+<Polygon><outerBoundaryIs><LinearRing><coordinates>11,56 11.3,56 11.3,56.2 11,56.2 11,56</coordinates></LinearRing></outerBoundaryIs></Polygon>
+</Placemark></Document></kml>"""
+
+
+def test_regions_are_drawn_imported_and_exported(site: Site, tmp_path: Path) -> None:
+    a_feed("bay", crs="geographic", view={"center": [10.5, 55.5], "zoom": 8})
+    site.log_in()
+    page = site.page
+    page.goto(site.address + "/regions/?feed=bay")
+    _draw(site)
+    for name, text, found in (("harbour.geojson", json.dumps(GEOJSON), "anchorage"), ("parks.kml", KML, "reserve")):
+        file = tmp_path / name
+        file.write_text(text)
+        page.locator("input[type=file]").set_input_files(file)
+        page.locator(".region-name", has_text=found).wait_for()
+    assert list(Region.objects.order_by("name").values_list("name", flat=True)) == ["anchorage", "drawn here", "reserve"]
+    assert Region.objects.get(name="anchorage").geometry["coordinates"] == [SQUARE]
+    exported = json.loads(_exported(site, "GeoJSON"))
+    assert {feature["properties"]["name"] for feature in exported["features"]} == {"anchorage", "drawn here", "reserve"}
+    assert set(re.findall(r"<name>([^<]+)</name>", _exported(site, "KML"))) >= {"anchorage", "drawn here", "reserve"}
+    assert site.faults == []
+
+
+def _draw(site: Site) -> None:
+    page = site.page
+    page.get_by_role("button", name="Draw a rectangle").click()
+    box = page.locator(".regions-map .leaflet-container").bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.click(x - 60, y + 40)
+    page.mouse.move(x, y)
+    page.mouse.click(x + 70, y - 50)
+    page.get_by_text("Polygon, 4 corners").wait_for()
+    page.fill("#region-name", "drawn here")
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_text("“drawn here” is saved.").wait_for()
+    (ring,) = Region.objects.get(name="drawn here").geometry["coordinates"]
+    assert len(ring) == 5
+    west, south = min(x for x, _ in ring), min(y for _, y in ring)
+    east, north = max(x for x, _ in ring), max(y for _, y in ring)
+    # 130 by 90 pixels around the middle of the view, at zoom 8: 256 * 2^8 pixels for 360 degrees of longitude.
+    assert west < 10.5 < east and south < 55.5 < north
+    assert east - west == pytest.approx(130 * 360 / 65536, rel=0.05)
+
+
+def _exported(site: Site, kind: str) -> str:
+    page = site.page
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download() as download:
+        page.get_by_role("menuitem", name=kind).click()
+    return Path(download.value.path()).read_text()

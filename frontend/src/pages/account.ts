@@ -80,7 +80,7 @@ function showTokens(rows: readonly Token[]): void {
     return;
   }
   const now = Date.now();
-  replace(tokensPlace, h("div", { class: "table-wrap" }, h("table", { class: "table table-tight" }, h("thead", {}, h("tr", {}, ...["Name", "Begins with", "May", "Last used", ""].map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, ...rows.map((row) => h("tr", {}, h("td", {}, row.name), h("td", { class: "mono" }, `${row.prefix}…`), h("td", {}, row.scopes.join(", ")), h("td", { class: "num" }, row.last_used_at === null ? "never" : formatAgo(row.last_used_at, now), row.expires_at === null ? "" : h("div", { class: "small faint" }, `until ${formatMoment(row.expires_at, "ms", shell.me.time_zone)}`)), h("td", { class: "right" }, button("Revoke", { kind: "button-quiet button-danger button-sm", onClick: () => void revoke(row) }))))))));
+  replace(tokensPlace, h("div", { class: "table-wrap" }, h("table", { class: "table table-tight tokens-table" }, h("thead", {}, h("tr", {}, ...["Name", "Begins with", "May", "Last used", ""].map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, ...rows.map((row) => h("tr", {}, h("td", {}, row.name), h("td", { class: "mono" }, `${row.prefix}…`), h("td", {}, row.scopes.join(", ")), h("td", { class: "num" }, row.last_used_at === null ? "never" : formatAgo(row.last_used_at, now), row.expires_at === null ? "" : h("div", { class: "small faint" }, `until ${formatMoment(row.expires_at, "ms", shell.me.time_zone)}`)), h("td", { class: "right" }, button("Revoke", { kind: "button-quiet button-danger button-sm", onClick: () => void revoke(row) }))))))));
 }
 
 async function loadTokens(): Promise<void> {
@@ -149,7 +149,7 @@ function channelCard(row: Channel): HTMLElement {
   return h(
     "div",
     { class: "channel" },
-    h("div", { class: "grow" }, h("div", { class: "row" }, h("strong", {}, row.name), state), h("div", { class: "small muted truncate mono" }, row.url), h("div", { class: "small faint" }, `${SEVERITY_NAMES[row.min_severity]} and above · ${row.queries.length === 0 ? "all queries" : `${row.queries.length} queries`} · ${row.last_sent_at === null ? "nothing sent yet" : `last sent ${formatAgo(row.last_sent_at, Date.now())}`}`)),
+    h("div", { class: "grow" }, h("div", { class: "row" }, h("strong", {}, row.name), state), h("div", { class: "small muted truncate mono" }, row.url), h("div", { class: "small faint" }, `${SEVERITY_NAMES[row.min_severity]} and above · ${row.all_queries ? "all queries" : row.queries.length === 1 ? "one chosen query" : `${row.queries.length} chosen queries`} · ${row.last_sent_at === null ? "nothing sent yet" : `last sent ${formatAgo(row.last_sent_at, Date.now())}`}`)),
     test,
     row.editable ? button("Remove", { kind: "button-quiet button-danger button-sm", onClick: () => void removeChannel(row) }) : null,
     h("label", { class: "switch" }, enabled, h("span", {})),
@@ -175,14 +175,16 @@ function newChannel(): void {
   const name = h("input", { class: "input", id: "channel-name", placeholder: "Duty desk", maxlength: 100 });
   const url = h("input", { class: "input", id: "channel-url", type: "url", placeholder: "https://hooks.example.org/alerts" });
   const severity = h("select", { class: "select", id: "channel-severity" }, ...SEVERITIES.map((one) => h("option", { value: one, selected: one === "high" }, `${SEVERITY_NAMES[one]} and above`)));
+  const scope = h("select", { class: "select", id: "channel-scope" }, h("option", { value: "all" }, "Every query"), h("option", { value: "chosen" }, "Chosen queries: tick it on their forms"));
   const dialog = openDialog(
     "New channel",
     h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "channel-name" }, "Name"), name),
     h("div", { class: "field", "data-pointer": "/url" }, h("label", { for: "channel-url" }, "Address"), url, h("span", { class: "hint" }, "Each message is signed after the Standard Webhooks scheme.")),
     h("div", { class: "field", "data-pointer": "/min_severity" }, h("label", { for: "channel-severity" }, "Alerts of"), severity),
+    h("div", { class: "field", "data-pointer": "/all_queries" }, h("label", { for: "channel-scope" }, "Of which queries"), scope),
   );
   dialog.foot.append(button("Cancel", { onClick: dialog.close }), button("Make channel", { kind: "button-primary", onClick: () => {
-    post("channels/", { name: name.value.trim(), url: url.value.trim(), min_severity: severity.value }, record({ secret: otherwise(string, "") })).then((made) => {
+    post("channels/", { name: name.value.trim(), url: url.value.trim(), min_severity: severity.value, all_queries: scope.value === "all" }, record({ secret: otherwise(string, "") })).then((made) => {
       dialog.close();
       void loadChannels();
       if (made.secret !== "") showSecret("The channel's secret", "Give it to the receiver, who checks the signature with it. It is shown this once.", made.secret);

@@ -1,19 +1,23 @@
 import { call, getAll, query as address } from "../lib/api";
-import { empty, h, icon, linkButton, replace } from "../lib/dom";
+import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { queryColour } from "../lib/colours";
 import { queryRow, type QueryRow } from "../data/shapes";
-import { formatAgo } from "../lib/time";
+import { formatAgo, formatNumber } from "../lib/time";
 import { familyName, kindName, SEVERITY_NAMES } from "../lib/words";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
 
 const shell = openShell();
-const body = pageFrame(shell.root, "Queries", [linkButton("New query", "/queries/new", "plus", "button-primary")]);
+const parameters = new URLSearchParams(location.search);
+/** Rows that are put into the page at first, and with each "more". */
+const PAGE = 200;
+const body = pageFrame(shell.root, "Queries", [linkButton("From a file", "/queries/new?from=file", "file-up"), linkButton("New query", "/queries/new", "plus", "button-primary")]);
 const search = h("input", { class: "input", type: "search", placeholder: "Search queries", "aria-label": "Search queries" });
-const feedSelect = h("select", { class: "select", "aria-label": "Feed" }, h("option", { value: "" }, "All feeds"), ...shell.feeds.map((feed) => h("option", { value: feed.name }, feed.title === "" ? feed.name : feed.title)));
+const feedSelect = h("select", { class: "select", "aria-label": "Feed" }, h("option", { value: "" }, "All feeds"), ...shell.feeds.map((feed) => h("option", { value: feed.name, selected: feed.name === parameters.get("feed") }, feed.title === "" ? feed.name : feed.title)));
 const count = h("span", { class: "small faint num" });
 const panel = h("div", { class: "panel table-wrap", "aria-busy": "true" }, h("div", { class: "panel-body stack" }, ...[1, 2, 3, 4].map(() => h("div", { class: "skeleton" }))));
 body.append(h("div", { class: "toolbar" }, h("div", { class: "toolbar-search" }, search), h("div", { class: "toolbar-select" }, feedSelect), count), panel);
 let rows: QueryRow[] = [];
+let most = PAGE;
 
 async function switchTo(row: QueryRow, box: HTMLInputElement): Promise<void> {
   try {
@@ -52,15 +56,31 @@ function tableRow(row: QueryRow): HTMLElement {
 function show(): void {
   const wanted = search.value.trim().toLowerCase();
   const shown = rows.filter((row) => (feedSelect.value === "" || row.feed === feedSelect.value) && `${row.name} ${row.sentence}`.toLowerCase().includes(wanted));
-  count.textContent = rows.length === 0 ? "" : `${shown.length} of ${rows.length}`;
+  count.textContent = rows.length === 0 ? "" : `${formatNumber(shown.length)} of ${formatNumber(rows.length)}`;
   if (rows.length === 0) replace(panel, empty("waypoints", "No queries yet", "A query is a standing question: draw a region, say what counts, and Vedette tells you each time it happens.", linkButton("Register the first one", "/queries/new", "plus", "button-primary")));
   else if (shown.length === 0) replace(panel, empty("search", "Nothing matches", "Clear the search or choose another feed."));
-  else replace(panel, h("table", { class: "table" }, h("thead", {}, h("tr", {}, ...["Query", "Kind", "Feed", "Alerts", "Version", "On"].map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, ...shown.map(tableRow))));
+  else replace(panel, h("table", { class: "table queries-table" }, h("thead", {}, h("tr", {}, ...["Query", "Kind", "Feed", "Alerts", "Version", "On"].map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, ...shown.slice(0, most).map(tableRow))), shown.length > most ? h("div", { class: "panel-body" }, button(`Show more: ${formatNumber(shown.length - most)} are left`, { icon: "chevron-down", onClick: showMore })) : null);
 }
 
-search.addEventListener("input", show);
-feedSelect.addEventListener("change", show);
-getAll(address("queries/", { page_size: 1000 }), queryRow).then(
+function showMore(): void {
+  most += PAGE;
+  show();
+}
+
+/** From the start again: what was asked for has changed. */
+function find(): void {
+  most = PAGE;
+  show();
+}
+
+search.addEventListener("input", find);
+feedSelect.addEventListener("change", find);
+const registered = Number(parameters.get("registered") ?? "");
+if (registered > 0) {
+  toast(`${formatNumber(registered)} ${registered === 1 ? "query is" : "queries are"} registered. They act within seconds.`, "good");
+  history.replaceState(null, "", address("/queries/", { feed: parameters.get("feed") }));
+}
+getAll(address("queries/", { page_size: 1000 }), queryRow, 20_000).then(
   (found) => {
     rows = found;
     panel.removeAttribute("aria-busy");

@@ -1,6 +1,7 @@
 import { ApiError, call, get, getAll, post, query as address, faultList, reason, type Fault } from "../lib/api";
 import { button, h, icon, linkButton, replace } from "../lib/dom";
 import { isObject, list, nullable, number, otherwise, record, string } from "../lib/parse";
+import { FEATURE } from "../data/bulk_data";
 import { isCrossing } from "../data/query_form_data";
 import { channel as channelParser, moment, queryRow, region as regionParser, type Channel, type Detection, type Feed, type QueryRow, type RegionRow } from "../data/shapes";
 import { queryColour } from "../lib/colours";
@@ -11,6 +12,7 @@ import type { FamilyEditor } from "../views/editors/editor";
 import { editorOf } from "../views/editors/registry";
 import { showFaults } from "../views/faults_view";
 import { AlertsView } from "../views/query_form/alerts_view";
+import { BulkView } from "../views/query_form/bulk_view";
 import { familyGallery } from "../views/query_form/family_gallery";
 import { PreviewView } from "../views/query_form/preview_view";
 import { section } from "../views/query_form/section";
@@ -23,6 +25,11 @@ const families = isObject(shell.data["families"]) ? Object.keys(shell.data["fami
 const parameters = new URLSearchParams(location.search);
 const checked = record({ faults: faultList, sentence: nullable(string), kinds: otherwise(list(string), []) });
 const CHECK_AFTER_MS = 350;
+/** `?from=file`: one query for each region of a file. The form then writes their template, of the families that watch one region. */
+const isBulk = stored === null && parameters.get("from") === "file";
+const offered = isBulk ? families.filter(isCrossing) : families;
+/** Stands for the file's regions while the template is checked. */
+const SAMPLE = { center: [0, 0], radius: 1 };
 
 class QueryPage {
   private family: string;
@@ -32,6 +39,7 @@ class QueryPage {
   private readonly map: RegionEditorView;
   private readonly alerts: AlertsView;
   private readonly preview: PreviewView;
+  private readonly bulk: BulkView | null;
   private readonly name = h("input", { class: "input", id: "query-name", maxlength: 100, value: stored?.name ?? "", placeholder: "Parked too long in the harbour", autocomplete: "off" });
   private readonly sentence = h("div", { class: "sentence", role: "status", "aria-live": "polite" });
   private readonly stage = h("div", { class: "query-stage", hidden: true });
@@ -50,7 +58,7 @@ class QueryPage {
     channels: Channel[],
   ) {
     const wanted = parameters.get("family");
-    this.family = stored?.family ?? (wanted !== null && families.includes(wanted) ? wanted : (families[0] ?? "border"));
+    this.family = stored?.family ?? (wanted !== null && offered.includes(wanted) ? wanted : (offered[0] ?? "border"));
     this.alerts = new AlertsView(stored, channels);
     const mapBox = h("div", { class: "panel query-map" });
     this.preview = new PreviewView(feed, shell.me.time_zone, {
@@ -59,8 +67,9 @@ class QueryPage {
       onShow: (rows) => this.showAnswers(rows),
       onFaults: (error) => this.refused(error),
     });
-    const left = h("div", { class: "query-left" }, this.general(), this.fields, this.alerts.element, section("In words", this.sentence));
-    replace(this.body, stored === null ? familyGallery(families, this.family, (family) => void this.choose(family)) : null, this.stage, h("div", { class: "query-page" }, left, h("div", { class: "query-right" }, mapBox, this.preview.element)));
+    this.bulk = isBulk ? this.openBulk() : null;
+    const left = h("div", { class: "query-left" }, this.general(), this.bulk?.fields ?? null, this.fields, this.alerts.element, section("In words", this.sentence));
+    replace(this.body, stored === null ? familyGallery(offered, this.family, (family) => void this.choose(family)) : null, this.stage, h("div", { class: "query-page" }, left, h("div", { class: "query-right" }, mapBox, this.bulk?.element ?? this.preview.element)));
     replace(shell.root, this.head(), this.body);
     this.map = new RegionEditorView(mapBox, feed);
     this.map.setContext(regions.map((row) => ({ id: row.id, name: row.name, geometry: row.geometry, colour: null })));
@@ -73,6 +82,7 @@ class QueryPage {
 
   /** A new document; one for a region that was asked for in the address names it. */
   private fresh(family: string): Record<string, unknown> {
+    if (isBulk) return { family, version: 1, region: { region: FEATURE } };
     const region = parameters.get("region");
     const isKnown = isCrossing(family) && this.regions.some((row) => row.name === region);
     return { family, version: 1, ...(isKnown ? { region: { region } } : {}) };
@@ -101,13 +111,14 @@ class QueryPage {
     this.stage.hidden = this.editor.stage === null;
     this.alerts.setKinds(this.editor.kinds());
     this.preview.changed();
+    void this.bulk?.check();
     await this.check();
   }
 
   // ---- Frame
 
   private head(): HTMLElement {
-    const title = stored === null ? "New query" : stored.name;
+    const title = stored !== null ? stored.name : isBulk ? "Queries from a file" : "New query";
     const actions: HTMLElement[] = [];
     if (stored !== null) {
       actions.push(button("Versions", { icon: "history", kind: "button-quiet", onClick: () => void showVersions(stored) }));
@@ -120,11 +131,11 @@ class QueryPage {
 
   private general(): HTMLElement {
     const feed = h("select", { class: "select", id: "query-feed", disabled: stored !== null }, ...shell.feeds.map((one) => h("option", { value: one.name, selected: one.name === this.feed.name }, one.title === "" ? one.name : one.title)));
-    feed.addEventListener("change", () => location.assign(address("/queries/new", { feed: feed.value, family: this.family })));
+    feed.addEventListener("change", () => location.assign(address("/queries/new", { feed: feed.value, family: this.family, from: isBulk ? "file" : null })));
     return h(
       "section",
       { class: "form-section form-general" },
-      h("div", { class: "field grow", "data-pointer": "/name" }, h("label", { for: "query-name" }, "Name"), this.name),
+      isBulk ? null : h("div", { class: "field grow", "data-pointer": "/name" }, h("label", { for: "query-name" }, "Name"), this.name),
       h("div", { class: "field", "data-pointer": "/feed" }, h("label", { for: "query-feed" }, "Feed"), feed),
     );
   }
@@ -140,6 +151,35 @@ class QueryPage {
     return this.editor?.specification() ?? { family: this.family, version: 1 };
   }
 
+  /** The document as the server can check it: a template has a sample region in its place. */
+  private checkable(): Record<string, unknown> {
+    const document = this.specification();
+    return isBulk ? { ...document, region: SAMPLE } : document;
+  }
+
+  private openBulk(): BulkView {
+    this.ready(null);
+    return new BulkView(this.feed, {
+      template: () => this.specification(),
+      settings: () => this.alerts.settings(),
+      onRegions: (shapes) => this.map.show(shapes, true),
+      onReady: (count) => this.ready(count),
+      onFaults: (error) => this.refused(error),
+    });
+  }
+
+  private ready(count: number | null): void {
+    this.save.disabled = count === null || count === 0;
+    replace(this.save, icon("save"), count === null || count === 0 ? "Register queries" : count === 1 ? "Register 1 query" : `Register ${formatNumber(count)} queries`);
+  }
+
+  private async storeAll(bulk: BulkView): Promise<void> {
+    this.save.disabled = true;
+    const answer = await bulk.register();
+    if (answer === null) return;
+    location.assign(address("/queries/", { feed: this.feed.name, registered: answer.registered }));
+  }
+
   private changed(): void {
     this.preview.changed();
     if (this.timer !== null) clearTimeout(this.timer);
@@ -151,7 +191,7 @@ class QueryPage {
     const request = new AbortController();
     this.request = request;
     try {
-      const answer = await post("queries/check", { feed: this.feed.name, specification: this.specification() }, checked, request.signal);
+      const answer = await post("queries/check", { feed: this.feed.name, specification: this.checkable() }, checked, request.signal);
       const kinds = answer.kinds.length > 0 ? answer.kinds : (this.editor?.kinds() ?? []);
       this.tell(answer.faults, answer.sentence);
       if (kinds.length > 0 || answer.faults.length === 0) this.alerts.setKinds(kinds);
@@ -177,7 +217,7 @@ class QueryPage {
   private refused(error: unknown): void {
     this.isTried = true;
     if (error instanceof ApiError && error.faults.length > 0 && error.status === 400) {
-      const faults = error.faults.map((fault) => ({ ...fault, pointer: fault.pointer.replace(/^\/specification/, "") }));
+      const faults = error.faults.map((fault) => ({ ...fault, pointer: fault.pointer.replace(/^\/(specification|template)/, "") }));
       this.tell(faults, null);
       this.body.querySelector(".field-error")?.scrollIntoView({ block: "center", behavior: "smooth" });
     } else {
@@ -187,6 +227,10 @@ class QueryPage {
 
   private async store(): Promise<void> {
     this.isTried = true;
+    if (this.bulk !== null) {
+      await this.storeAll(this.bulk);
+      return;
+    }
     const name = this.name.value.trim();
     if (name === "") {
       this.tell([{ pointer: "/name", message: "Give it a name: it stands on the timeline and in alerts." }, ...this.faults.filter((fault) => fault.pointer !== "/name")], null);

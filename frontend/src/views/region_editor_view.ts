@@ -46,8 +46,8 @@ export class RegionEditorView implements EditorMap {
   constructor(
     place: HTMLElement,
     private readonly feed: Feed,
-    /** A region was drawn that no editor has asked for, or the one on show was changed or removed. */
-    private readonly onChange: (geometry: Geometry | null) => void = () => undefined,
+    /** A region was drawn that no editor has asked for, or the one on show was changed or removed; null: only editors ask. */
+    private readonly onChange: ((geometry: Geometry | null) => void) | null = null,
     extra: HTMLElement[] = [],
   ) {
     this.isGeographic = feed.crs === "geographic";
@@ -74,6 +74,7 @@ export class RegionEditorView implements EditorMap {
       this.placing(false);
     });
     this.paint();
+    this.readyTools();
     void this.showEntities();
   }
 
@@ -86,7 +87,7 @@ export class RegionEditorView implements EditorMap {
   showRegion(geometry: Geometry | null, isEditable = true, fit = false): void {
     const onEdited = (changed: Geometry | null): void => {
       if (changed === null) this.showRegion(null);
-      this.onChange(changed);
+      this.onChange?.(changed);
     };
     this.show(geometry === null ? [] : [{ id: "region", geometry, label: "", active: true, ...(isEditable ? { onEdited } : {}) }], fit);
   }
@@ -105,12 +106,14 @@ export class RegionEditorView implements EditorMap {
   ask(kind: "region" | "point", onDrawn: (geometry: Geometry | [number, number]) => void, begin = true): void {
     this.stop();
     this.asked = onDrawn;
+    this.readyTools();
     if (kind === "point") this.placing(true);
     else if (begin) this.draw("Polygon");
   }
 
   stop(): void {
     this.asked = null;
+    this.readyTools();
     this.placing(false);
     this.feedMap.map.pm.disableDraw();
   }
@@ -168,10 +171,16 @@ export class RegionEditorView implements EditorMap {
     this.asked = null;
     if (asked !== null) {
       asked(drawn);
-    } else if (!Array.isArray(drawn)) {
+    } else if (!Array.isArray(drawn) && this.onChange !== null) {
       this.showRegion(drawn);
       this.onChange(drawn);
     }
+    this.readyTools();
+  }
+
+  /** The tools draw only what somebody waits for. */
+  private readyTools(): void {
+    for (const element of this.buttons.values()) element.disabled = this.asked === null && this.onChange === null;
   }
 
   private clicked(at: L.LatLng): void {

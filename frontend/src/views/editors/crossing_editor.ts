@@ -1,6 +1,7 @@
 /** The editor of `border` and `transition`: a region or ranges of values, what counts, which events, and options. */
 
 import { h, replace } from "../../lib/dom";
+import { FEATURE } from "../../data/bulk_data";
 import { FIRST_POLICIES, fromSpecification, hasOptions, kindsOf, numericColumns, toSpecification, TRANSITIONS, type CrossingEntries, type FirstPolicy, type TransitionKind } from "../../data/query_form_data";
 import { columnSelect, ConditionsField } from "../query_form/conditions_field";
 import { DurationField } from "../query_form/duration_field";
@@ -87,7 +88,8 @@ class CrossingEditor implements FamilyEditor {
       });
       return element;
     });
-    return section("Where?", h("div", { class: "segmented", role: "group", "aria-label": "What is watched" }, ...places), this.watched);
+    const isTemplate = this.entries.region !== null && "region" in this.entries.region && this.entries.region.region === FEATURE;
+    return section("Where?", isTemplate ? null : h("div", { class: "segmented", role: "group", "aria-label": "What is watched" }, ...places), this.watched);
   }
 
   private showPlace(): void {

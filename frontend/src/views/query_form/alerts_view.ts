@@ -1,6 +1,6 @@
 /** Which answers open an alert, how grave it is, and where it goes. */
 
-import { h, icon, replace } from "../../lib/dom";
+import { h, replace } from "../../lib/dom";
 import { SEVERITIES, type Channel, type QueryRow, type Severity } from "../../data/shapes";
 import { kindVerb, SEVERITY_NAMES } from "../../lib/words";
 import { section } from "./section";
@@ -9,23 +9,27 @@ export interface AlertSettings {
   severity: Severity;
   alert_kinds: string[];
   enabled: boolean;
+  /** Ids of the channels for chosen queries that carry this one's alerts. */
+  channels: string[];
 }
 
 export class AlertsView {
   readonly element: HTMLElement;
   private severity: Severity;
   private readonly chosen: Set<string>;
+  private readonly carriers: Set<string>;
   private isEnabled: boolean;
   private kinds: readonly string[] = [];
   private readonly kindList = h("div", { class: "stack" });
-  private readonly channelList = h("div", { class: "small muted" });
+  private readonly channelList = h("div", { class: "field", "data-pointer": "/channels" });
 
   constructor(
-    private readonly stored: QueryRow | null,
+    stored: QueryRow | null,
     private readonly channels: readonly Channel[],
   ) {
     this.severity = stored?.severity ?? "low";
     this.chosen = new Set(stored?.alert_kinds);
+    this.carriers = new Set(stored?.channels);
     this.isEnabled = stored?.enabled ?? true;
     const enabled = h("input", { type: "checkbox", checked: this.isEnabled });
     enabled.addEventListener("change", () => (this.isEnabled = enabled.checked));
@@ -39,7 +43,7 @@ export class AlertsView {
   }
 
   settings(): AlertSettings {
-    return { severity: this.severity, alert_kinds: [...this.chosen], enabled: this.isEnabled };
+    return { severity: this.severity, alert_kinds: [...this.chosen], enabled: this.isEnabled, channels: [...this.carriers] };
   }
 
   /** The kinds of answers that the query can give now. */
@@ -75,10 +79,32 @@ export class AlertsView {
   }
 
   private showChannels(): void {
-    const rank = SEVERITIES.indexOf(this.severity);
-    const { stored } = this;
-    const reached = this.channels.filter((one) => one.enabled && SEVERITIES.indexOf(one.min_severity) <= rank && (one.queries.length === 0 || (stored !== null && one.queries.includes(stored.id))));
-    const text = this.chosen.size === 0 ? "It opens no alerts: answers only appear on the map and the timeline. " : reached.length === 0 ? "Alerts appear here in Vedette; no channel carries them further. " : `Alerts also go to ${reached.map((one) => one.name).join(", ")}. `;
-    replace(this.channelList, h("p", { class: "row" }, icon("webhook"), h("span", {}, text, h("a", { href: "/account/#channels" }, "Channels"))));
+    const isQuiet = this.chosen.size === 0;
+    this.channelList.hidden = isQuiet;
+    const rows = this.channels.map((channel) => this.channelBox(channel));
+    const none = h("p", { class: "small muted" }, "No channel yet: alerts appear here in Vedette alone.");
+    replace(this.channelList, h("div", { class: "row spread" }, h("span", { class: "label" }, "Where its alerts go besides Vedette"), h("a", { class: "small", href: "/account/#channels" }, "Channels")), ...(rows.length > 0 ? rows : [none]));
+  }
+
+  private channelBox(channel: Channel): HTMLElement {
+    const isFixed = channel.all_queries || !channel.editable;
+    const isOn = channel.all_queries || this.carriers.has(channel.id);
+    const box = h("input", { type: "checkbox", id: `channel-${channel.id}`, checked: isOn, disabled: isFixed });
+    box.addEventListener("change", () => {
+      if (box.checked) this.carriers.add(channel.id);
+      else this.carriers.delete(channel.id);
+      this.showChannels();
+      document.getElementById(box.id)?.focus();
+    });
+    return h("label", { class: "check" }, box, h("span", {}, channel.name, h("span", { class: "hint block" }, this.channelText(channel, isOn))));
+  }
+
+  /** What becomes of this query's alerts on the channel. */
+  private channelText(channel: Channel, isOn: boolean): string {
+    const isGrave = SEVERITIES.indexOf(this.severity) >= SEVERITIES.indexOf(channel.min_severity);
+    if (!channel.enabled) return "It is switched off.";
+    if (isOn && !isGrave) return `Takes ${SEVERITY_NAMES[channel.min_severity].toLowerCase()} alerts and above: not these.`;
+    if (channel.all_queries) return "Takes the alerts of every query.";
+    return channel.editable ? (isOn ? "Takes this query's alerts." : "Takes chosen queries only.") : "You may see it, but not change what goes to it.";
   }
 }

@@ -3,6 +3,7 @@
 import { ApiError, faultList, post } from "../../lib/api";
 import { button, h, icon, iconButton, replace } from "../../lib/dom";
 import { list, number, otherwise, record, string } from "../../lib/parse";
+import { FEATURE } from "../../data/bulk_data";
 import { asGeometry, describe, isReference, type Geometry, type Reference } from "../../lib/regions";
 import { CoordinateTableView } from "../coordinate_table_view";
 import { openDialog } from "../dialog_view";
@@ -56,6 +57,8 @@ export class RegionChoice {
     );
     this.names.id = `${id}-names`;
     this.show();
+    // One query for each region of a file: there is nothing to choose here.
+    if (this.reference === FEATURE) replace(this.element, h("p", { class: "row small" }, icon("shapes"), h("span", {}, "Each region of the file: one query for each.")));
   }
 
   /** As the specification wants it; null while there is none. */
@@ -74,6 +77,7 @@ export class RegionChoice {
 
   /** The next shape drawn on the map becomes the region; `begin` false only readies the map's tools. */
   draw(begin = true): void {
+    if (this.reference === FEATURE) return;
     this.options.context.map.ask(
       "region",
       (drawn) => {

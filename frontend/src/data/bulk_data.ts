@@ -1,0 +1,43 @@
+/** What a file of regions comes to: a row for each feature, faults first. Pure. */
+
+import { faultList } from "../lib/api";
+import { boolean, id, integer, list, nullable, otherwise, record, string } from "../lib/parse";
+import { asGeometry } from "../lib/regions";
+
+/** Stands in a template where each region goes. */
+export const FEATURE = "$feature";
+
+export const bulkAnswer = record({
+  queries: list(record({ row: integer, name: string, id: nullable(id), geometry: (value: unknown) => asGeometry(value) })),
+  existing: list(record({ row: integer, name: string, id, same: boolean })),
+  refused: list(record({ row: integer, name: string, faults: faultList })),
+  registered: otherwise(integer, 0),
+  stored: otherwise(boolean, false),
+  sentence: nullable(string),
+});
+export type BulkAnswer = ReturnType<typeof bulkAnswer>;
+
+export interface BulkRow {
+  row: number;
+  name: string;
+  state: "refused" | "other" | "same" | "new";
+  text: string;
+}
+
+const ORDER = { refused: 0, other: 1, new: 2, same: 3 } as const;
+
+/** One row a feature: what is wrong first, then what differs, then what is new, then what is there already. */
+export function bulkRows({ queries, existing, refused }: BulkAnswer): BulkRow[] {
+  const rows: BulkRow[] = [
+    ...refused.map(({ row, name, faults }) => ({ row, name, state: "refused" as const, text: faults.map((fault) => fault.message).join(" ") })),
+    ...existing.map(({ row, name, same }) => (same ? { row, name, state: "same" as const, text: "Is registered already." } : { row, name, state: "other" as const, text: "A query of this name asks something else; it stays as it is." })),
+    ...queries.map(({ row, name }) => ({ row, name, state: "new" as const, text: "" })),
+  ];
+  return rows.sort((one, other) => ORDER[one.state] - ORDER[other.state] || one.row - other.row);
+}
+
+/** "998 new, 1 there already, 1 refused". */
+export function bulkSummary({ queries, existing, refused }: BulkAnswer): string {
+  const parts = [`${queries.length} new`, existing.length > 0 ? `${existing.length} there already` : "", refused.length > 0 ? `${refused.length} refused` : ""];
+  return parts.filter((part) => part !== "").join(", ");
+}

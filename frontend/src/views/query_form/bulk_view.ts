@@ -1,0 +1,124 @@
+/** A file of regions, one query for each: what it would come to, and its registration. */
+
+import { ApiError, post, reason } from "../../lib/api";
+import { empty, h, icon, replace } from "../../lib/dom";
+import { bulkAnswer, bulkRows, bulkSummary, type BulkAnswer, type BulkRow } from "../../data/bulk_data";
+import type { Feed } from "../../data/shapes";
+import { formatNumber } from "../../lib/time";
+import type { MapShape } from "../editors/editor";
+import { fileButton } from "../region_editor_view";
+import type { AlertSettings } from "./alerts_view";
+import { REGION_FILES } from "./region_choice";
+import { section } from "./section";
+
+/** Rows of the table that are put into the page. */
+const SHOWN = 300;
+const BADGES: Record<BulkRow["state"], [string, string]> = { refused: ["badge-critical", "refused"], other: ["badge-high", "differs"], same: ["", "there"], new: ["badge-good", "new"] };
+
+export interface BulkHandlers {
+  template: () => Record<string, unknown>;
+  settings: () => AlertSettings;
+  /** The file's regions, for the map. */
+  onRegions: (shapes: MapShape[]) => void;
+  /** How many can be registered now; null: nothing is known of the file yet. */
+  onReady: (count: number | null) => void;
+  /** The server refused the template or the settings. */
+  onFaults: (error: unknown) => void;
+}
+
+export class BulkView {
+  /** The file and the names, for the form's column. */
+  readonly fields: HTMLElement;
+  /** The table, beside the map. */
+  readonly element: HTMLElement;
+  private readonly naming = h("input", { class: "input", id: "bulk-naming", value: "{name}", autocomplete: "off" });
+  private readonly nameField = h("input", { class: "input", id: "bulk-name-field", placeholder: "name", autocomplete: "off" });
+  private readonly partial = h("input", { type: "checkbox", id: "bulk-partial" });
+  private readonly fileLine = h("p", { class: "row small muted" }, icon("file-up"), h("span", {}, "GeoJSON, KML, GPX, GeoPackage or CSV with WKT; at most 5,000 regions and 20 MB."));
+  private readonly result = h("div", { class: "bulk-result" });
+  private file: File | null = null;
+  private request: AbortController | null = null;
+
+  constructor(
+    private readonly feed: Feed,
+    private readonly handlers: BulkHandlers,
+  ) {
+    this.fields = section(
+      "The file",
+      this.fileLine,
+      h("div", { class: "row", "data-pointer": "/file" }, fileButton("Choose a file", REGION_FILES, (file) => this.take(file), "button-primary")),
+      h("div", { class: "bulk-names" },
+        h("div", { class: "field", "data-pointer": "/naming" }, h("label", { for: "bulk-naming" }, "Names of the queries"), this.naming, h("span", { class: "hint" }, "{name} is the region's, {row} its place.")),
+        h("div", { class: "field", "data-pointer": "/name_field" }, h("label", { for: "bulk-name-field" }, "Property with the name"), this.nameField)),
+    );
+    this.element = h("section", { class: "panel preview bulk-panel", "aria-label": "Queries of the file" }, h("div", { class: "panel-head" }, h("h2", {}, "What it will make")), this.result);
+    for (const input of [this.naming, this.nameField]) input.addEventListener("change", () => void this.check());
+    this.partial.addEventListener("change", () => void this.check());
+    replace(this.result, empty("file-up", "Choose a file", "Each of its regions becomes a query like the one in the form, all in one step."));
+  }
+
+  private take(file: File): void {
+    this.file = file;
+    replace(this.fileLine, icon("check"), h("span", {}, file.name));
+    void this.check();
+  }
+
+  /** A dry run: what the file comes to with the form as it is now. */
+  async check(): Promise<void> {
+    if (this.file === null) return;
+    this.request?.abort();
+    const request = new AbortController();
+    this.request = request;
+    this.result.setAttribute("aria-busy", "true");
+    try {
+      this.show(await this.send(this.file, true, request.signal));
+    } catch (error) {
+      if (!request.signal.aborted) this.failed(error);
+    } finally {
+      this.result.removeAttribute("aria-busy");
+    }
+  }
+
+  /** Registers; the answer, or null when it was refused (and said so). */
+  async register(): Promise<BulkAnswer | null> {
+    if (this.file === null) return null;
+    try {
+      return await this.send(this.file, false);
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 400) await this.check();
+      else this.handlers.onFaults(error);
+      return null;
+    }
+  }
+
+  private send(file: File, isDry: boolean, signal?: AbortSignal): Promise<BulkAnswer> {
+    const { severity, alert_kinds, enabled } = this.handlers.settings();
+    const form = new FormData();
+    const fields = { feed: this.feed.name, template: JSON.stringify(this.handlers.template()), naming: this.naming.value, name_field: this.nameField.value, severity, alert_kinds: JSON.stringify(alert_kinds), enabled: String(enabled), partial: String(this.partial.checked), dry_run: String(isDry) };
+    for (const [name, value] of Object.entries(fields)) form.append(name, value);
+    form.append("file", file);
+    return post("queries/bulk", form, bulkAnswer, signal);
+  }
+
+  private failed(error: unknown): void {
+    this.handlers.onReady(null);
+    replace(this.result, empty("circle-alert", "Nothing can be made of it yet", reason(error)));
+    if (error instanceof ApiError) this.handlers.onFaults(error);
+  }
+
+  private show(answer: BulkAnswer): void {
+    const rows = bulkRows(answer);
+    const isFaulty = answer.refused.length > 0;
+    const choice = h("label", { class: "check" }, this.partial, h("span", {}, "Register the good ones and leave the refused out"));
+    const table = h("table", { class: "table table-tight" }, h("thead", {}, h("tr", {}, ...["Row", "Query", "", ""].map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, ...rows.slice(0, SHOWN).map(tableRow)));
+    const rest = rows.length > SHOWN ? h("p", { class: "small faint" }, `The first ${SHOWN} of ${formatNumber(rows.length)} rows.`) : null;
+    replace(this.result, h("div", { class: "preview-summary" }, h("p", {}, h("strong", {}, bulkSummary(answer))), isFaulty ? choice : null), h("div", { class: "table-wrap bulk-table" }, table, rest));
+    this.handlers.onRegions(answer.queries.flatMap(({ row, name, geometry }) => (geometry === null ? [] : [{ id: `row-${row}`, geometry, label: name, active: false }])));
+    this.handlers.onReady(isFaulty && !this.partial.checked ? 0 : answer.queries.length);
+  }
+}
+
+function tableRow({ row, name, state, text }: BulkRow): HTMLElement {
+  const [kind, word] = BADGES[state];
+  return h("tr", {}, h("td", { class: "num faint" }, row), h("td", {}, name), h("td", {}, h("span", { class: `badge ${kind}` }, word)), h("td", { class: "small" }, text));
+}

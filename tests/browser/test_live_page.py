@@ -1,0 +1,150 @@
+"""The live page's two halves are one: what is chosen on the map narrows down the timeline, what is brushed on the timeline narrows down the map."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.browser.answering import Answering
+
+if TYPE_CHECKING:
+    from playwright.sync_api import FloatRect
+
+    from tests.browser.conftest import Site
+
+pytestmark = [pytest.mark.browser, pytest.mark.services]
+EVIDENCE = "canvas[data-layer=evidence]"
+
+
+@pytest.fixture
+def live(site: Site) -> Site:
+    """A page on the world's feed with answers of its two queries, all of event time on the timeline, the list beside it."""
+    site.world.append(500)
+    assert Answering(site.world).catch_up() > 20
+    site.log_in()
+    site.page.goto(f"{site.address}/?feed=yard&window=0~{site.world.t + 500}&at=5~5~5.5")
+    site.page.locator(".state-live, .state-behind").wait_for()
+    site.world.wait(lambda: site.page.locator(".query-count", has_text=re.compile(r"\d")).count() == 2, 30, "answers of both queries")
+    return site
+
+
+def show_list(site: Site, is_on: bool = True) -> None:
+    button = site.page.get_by_role("button", name="List", exact=True)
+    if (button.get_attribute("aria-pressed") == "true") != is_on:
+        button.click()
+
+
+def listed(site: Site) -> list[tuple[str, ...]]:
+    """The list's rows: query, what, who, from, until, length."""
+    show_list(site)
+    rows: list[list[str]] = site.page.evaluate(
+        "[...document.querySelectorAll('.timeline-list tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText.trim()))"
+    )
+    return [tuple(row) for row in rows]
+
+
+def box_of(site: Site, selector: str) -> FloatRect:
+    found = site.page.locator(selector).first.bounding_box()
+    assert found is not None
+    return found
+
+
+def drag(site: Site, start: tuple[float, float], end: tuple[float, float]) -> None:
+    mouse = site.page.mouse
+    mouse.move(*start)
+    mouse.down()
+    mouse.move((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
+    mouse.move(*end)
+    mouse.up()
+
+
+def asked_for_tracks(site: Site, act: Any) -> dict[str, list[str]]:
+    """The parameters of the request for tracks that `act` leads to."""
+    with site.page.expect_response(re.compile(r"/api/v1/feeds/yard/tracks\?")) as answer:
+        act()
+    assert answer.value.status == 200
+    return parse_qs(urlsplit(answer.value.url).query)
+
+
+def test_a_box_on_the_map_chooses_whose_answers_the_timeline_shows(live: Site) -> None:
+    before = listed(live)
+    everyone = {who for *_, who, _from, _until, _length in before}
+    area = box_of(live, ".live-map .map-canvas")
+    middle = (area["x"] + area["width"] / 2, area["y"] + area["height"] / 2)
+    live.page.keyboard.down("Shift")
+    drag(live, middle, (area["x"] + area["width"] - 6, area["y"] + area["height"] - 60))
+    live.page.keyboard.up("Shift")
+    live.page.get_by_text(re.compile(r"entit(y|ies) selected")).wait_for()
+    chosen = set(parse_qs(urlsplit(_address_with(live, "entity=")).query)["entity"])
+    assert 0 < len(chosen) < 40
+    live.world.wait(lambda: {row[2] for row in listed(live)} == everyone & chosen, 20, "only the chosen entities' answers are listed")
+    assert listed(live) == [row for row in before if row[2] in chosen]
+    live.page.keyboard.press("Escape")
+    live.world.wait(lambda: listed(live) == before, 20, "all answers are back")
+    assert live.faults == []
+
+
+def _address_with(site: Site, text: str) -> str:
+    site.page.wait_for_url(re.compile(re.escape(text)))
+    return str(site.page.url)
+
+
+def test_a_brushed_range_narrows_down_list_and_map_and_can_be_taken_away(live: Site) -> None:
+    before = listed(live)
+    show_list(live, False)
+    canvas = box_of(live, ".timeline-canvas")
+    y = canvas["y"] + 10
+    asked = asked_for_tracks(live, lambda: drag(live, (canvas["x"] + 620, y), (canvas["x"] + 660, y + 3)))
+    start, end = (int(part) for part in parse_qs(urlsplit(_address_with(live, "range=")).query)["range"][0].split("~"))
+    assert (asked["from"], asked["to"]) == ([str(start)], [str(end)])
+    inside = listed(live)
+    assert 0 < len(inside) < len(before) and set(inside) <= set(before)
+    assert set(asked["entity"]) <= {row[2] for row in inside}
+    live.page.get_by_role("button", name="Clear the time range").click()
+    live.world.wait(lambda: listed(live) == before, 20, "all answers are back")
+    assert live.faults == []
+
+
+def test_pointing_at_an_answer_shows_the_way_of_its_entity_and_choosing_it_its_events(live: Site) -> None:
+    page = live.page
+    rows = listed(live)
+    stay = next(i for i, row in enumerate(rows) if row[1] == "Inside" and row[4])
+    row = page.locator(".timeline-list tbody tr").nth(stay)
+    assert asked_for_tracks(live, row.hover)["entity"] == [rows[stay][2]]
+    row.get_by_role("button").click()
+    details = page.get_by_role("complementary", name="Details")
+    details.get_by_text("Events that explain it").wait_for()
+    told = details.locator(".evidence-number").all_inner_texts()
+    assert told == [str(n + 1) for n in range(len(told))] and len(told) >= 3
+    # The map shows the same numbers, near ones together: "1, 2" or "3–5".
+    live.world.wait(lambda: _numbers(page.locator(EVIDENCE).get_attribute("data-evidence")) == {int(n) for n in told}, 20, "the events on the map")
+    # The other way round: the timeline's own marks answer to the pointer too.
+    page.keyboard.press("Escape")
+    show_list(live, False)
+    canvas = box_of(live, ".timeline-canvas")
+    asked = asked_for_tracks(live, lambda: _find_interval(live, canvas))
+    assert len(asked["entity"]) == 1
+    page.locator(".live-timeline .timeline-tip", has_text=asked["entity"][0]).wait_for()
+    assert live.faults == []
+
+
+def _numbers(text: str | None) -> set[int]:
+    found: set[int] = set()
+    for part in re.split(r"[, ]+", text or ""):
+        first, _, last = part.partition("–")
+        if first:
+            found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def _find_interval(site: Site, canvas: FloatRect) -> None:
+    """Passes over the first lanes until the timeline says what is under the pointer."""
+    for y in range(66, int(canvas["height"]) - 4, 10):
+        for x in range(240, int(canvas["width"]) - 40, 12):
+            site.page.mouse.move(canvas["x"] + x, canvas["y"] + y)
+            if site.page.locator(".live-timeline .timeline-tip").is_visible():
+                return
+    raise AssertionError("no interval under the pointer anywhere")

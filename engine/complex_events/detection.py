@@ -24,6 +24,7 @@ from engine.complex_events.search import (
     INSTANCE,
     LEAST,
     LEAVES,
+    MOST_OPERATIONS,
     NONE,
     NOW,
     OPERATIONS,
@@ -39,11 +40,11 @@ from engine.complex_events.search import (
 )  # fmt: skip
 from engine.complex_events.timers import WHO_SHIFT, Timers, pop, push
 
-DONE, POOL_FULL, HEAP_FULL, OUTPUT_FULL = range(4)
+DONE, POOL_FULL, HEAP_FULL, OUTPUT_FULL, TOO_MUCH_WORK = range(5)
 # Places in counters.
 ACCESSED, CHECKS, WORK, DETECTED, EVENTS = range(5)
-# Places in cursor: next event; the timer that fired last.
-_NEXT, _LAST_DUE, _LAST_WHO = range(3)
+# Places in cursor: next event; the timer that fired last; a query whose search was given up, and when.
+_NEXT, _LAST_DUE, _LAST_WHO, GIVEN_UP, GIVEN_UP_AT = range(5)
 
 
 class Events(NamedTuple):
@@ -83,7 +84,7 @@ class Found(NamedTuple):
 def scratch(tables: Tables, since: Ints, since_seq: Ints) -> Scratch:
     """Room to work in, for one step."""
     leaves = int(np.diff(tables.leaf_ends).max(initial=0))
-    cursor = np.array([0, NONE, -1], np.int64)
+    cursor = np.array([0, NONE, -1, -1, 0], np.int64)
     return Scratch(
         np.zeros(LEAVES + leaves, np.int64), np.zeros((leaves, 2), np.int64), np.full(len(tables.root), -1, np.int64), since, since_seq, cursor
     )  # fmt: skip
@@ -103,6 +104,8 @@ def advance(
     """Takes events from the cursor on and fires timers below `watermark`. Stops where room is lacking: call again after making some."""
     cursor = work.cursor
     while True:
+        if cursor[GIVEN_UP] >= 0:
+            return TOO_MUCH_WORK
         at = cursor[_NEXT]
         more = at < len(events.t)
         until = events.t[at] if more else watermark
@@ -169,6 +172,14 @@ def _prepared(
 
 
 @njit(cache=True, nogil=True)
+def _account(work: Scratch, query: Whole, now: Whole, counters: Ints) -> None:
+    """Counts the work of a search; remembers a query that needed too much."""
+    counters[WORK] += work.env[OPERATIONS]
+    if work.env[OPERATIONS] > MOST_OPERATIONS:
+        work.cursor[GIVEN_UP], work.cursor[GIVEN_UP_AT] = query, now
+
+
+@njit(cache=True, nogil=True)
 def _starts(
     tables: Tables, history: History, work: Scratch, query: Whole, entity: Whole, now: Whole, seq: Whole, offset: Whole, node: Whole, counters: Ints
 ) -> bool:  # fmt: skip
@@ -177,7 +188,7 @@ def _starts(
     _prepared(tables, history, work, query, entity, now, seq, now + offset - tables.within[query], np.int64(0), counters)
     env[OPERATIONS] = 0
     completes = latest(tables.nodes, env, history.slots, history.pool, node, np.int64(NONE), now, np.int64(FAR), np.int64(1)) != NONE
-    counters[WORK] += env[OPERATIONS]
+    _account(work, query, now, counters)
     return bool(completes)
 
 
@@ -192,10 +203,10 @@ def _ask(
         return
     env[OPERATIONS] = 0
     start = latest(tables.nodes, env, history.slots, history.pool, root, np.int64(NONE), now, np.int64(FAR), np.int64(1))
-    counters[WORK] += env[OPERATIONS]
+    _account(work, query, now, counters)
     if start == NONE:
         return
-    env[PICKED] = 0
+    env[PICKED], env[OPERATIONS] = 0, -FAR  # What has been found once is found again, without counting.
     pick(tables.nodes, env, history.slots, history.pool, work.picked, root, np.int64(NONE), now, np.int64(FAR), np.int64(1))
     row, item = out.size[0], out.size[1]
     for i in range(env[PICKED]):

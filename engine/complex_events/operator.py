@@ -23,8 +23,11 @@ from engine.complex_events.detection import (
     DETECTED,
     DONE,
     EVENTS,
+    GIVEN_UP,
+    GIVEN_UP_AT,
     HEAP_FULL,
     POOL_FULL,
+    TOO_MUCH_WORK,
     WORK,
     Events,
     Found,
@@ -34,12 +37,12 @@ from engine.complex_events.detection import (
 )
 from engine.complex_events.history import SHIFT, History, Stored
 from engine.complex_events.plan import CompositeIndex, Program, compile_index
-from engine.complex_events.search import NONE, Ints
+from engine.complex_events.search import MOST_OPERATIONS, NONE, Ints
 from engine.complex_events.timers import WHO_SHIFT, Timers, timers
 from engine.model.batch import ENTITY, SEQ, TIME, Batch, EntityDictionary, X, Y
 from engine.model.changes import Evidence, changes, concat
 from engine.model.feed import Feed
-from engine.operator import ROUTE, Operator, Output, RegisteredQuery, Stage
+from engine.operator import ROUTE, Operator, Output, QueryStopped, RegisteredQuery, Stage
 
 INSTANCE = "instance"
 _ROWS, _ITEMS, _TIMERS = 4_096, 32_768, 1_024
@@ -90,6 +93,9 @@ def _detected(program: Program, state: CompositeState, events: Events, watermark
         if reason == POOL_FULL:
             at = int(work.cursor[0])
             state.history = _renewed(program, state.history, int(events.t[at]), len(events.t) - at)
+        elif reason == TOO_MUCH_WORK:
+            query, at = int(work.cursor[GIVEN_UP]), int(work.cursor[GIVEN_UP_AT])
+            raise QueryStopped(program.keys[query], f"one search at t = {at} visits more than {MOST_OPERATIONS:,} nodes; shorten `within`")
         elif reason == HEAP_FULL:
             n = int(state.timers.size[0])
             state.timers = timers(state.timers.due[:n], state.timers.who[:n], max(_TIMERS, most))

@@ -40,6 +40,8 @@ NONE = -(2**62)
 """No occurrence; also below every time."""
 FAR = 2**62
 """Above every time."""
+MOST_OPERATIONS = 10_000_000
+"""Nodes that one search may visit. What it finds after more counts for nothing."""
 BY_TIMER = -1
 """`env[COMPLETER]` in the search of a timer; else the seq of the completing event."""
 
@@ -95,7 +97,7 @@ def latest(nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, earlies
     """
     env[OPERATIONS] += 1
     least = env[LEAST]
-    if most < least or last < least:
+    if most < least or last < least or env[OPERATIONS] > MOST_OPERATIONS:
         return NONE
     op = nodes[node, OP]
     # Numba would compile the function again for every literal that it is called with.
@@ -118,14 +120,24 @@ def latest(nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, earlies
             start = latest(nodes, env, slots, pool, second, earliest, last, start, exact)
             if start == NONE or start - low <= best:
                 break  # No first part that ends before could start later than the best.
-            after = start - high
-            if without >= 0:
-                after = max(after, latest(nodes, env, slots, pool, without, never, start - 1, far, no))
-            if after <= start - low:
-                best = max(best, latest(nodes, env, slots, pool, first, after, start - low, most, no))
-            if high == FAR and without < 0:
-                break
+            end = start - low
+            excluded = latest(nodes, env, slots, pool, without, never, start - 1, far, no) if without >= 0 else never
+            after = max(start - high, excluded)
+            # The latest first part before, if it is a primitive, says more than whether one lies in the span.
+            alone = nodes[first, OP] == PRIMITIVE
+            if alone or after <= end:
+                one = latest(nodes, env, slots, pool, first, never if alone else after, end, most, no)
+                if one >= after:
+                    best = max(best, one)
+                if alone and (one == NONE or one >= after):
+                    break  # Earlier starts have no first part, or none that is later.
+                if alone and one < start - high:
+                    start = min(start, one + high + 1)
+            if high == FAR and excluded == NONE:
+                break  # Earlier starts leave less room.
             start -= 1
+            if without >= 0 and nodes[without, OP] == PRIMITIVE and excluded >= start + 1 - high:
+                start = min(start, excluded)  # Until then the same event excludes the same.
         return best
     if op == ABSENCE:
         span = nodes[node, HIGH]
@@ -170,8 +182,11 @@ def latest(nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, earlies
                     if one <= best:
                         break
                 best = max(best, one)
-        if best in (NONE, start) or span == FAR:
+        # Enough if even the greatest e is near the start, or if a lower limit left the start where it was.
+        if best in (NONE, start) or span == FAR or end - best <= span:
             return best
+        if exact:
+            return NONE  # It ends now, and earlier starts are farther still.
         start = best
 
 

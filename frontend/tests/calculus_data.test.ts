@@ -82,6 +82,10 @@ describe("entries and document", () => {
     expect(toCalculus(fromCalculus(document, STRAIT))).toEqual(document);
   });
 
+  it("leaves out what is not written, so that the server names it", () => {
+    expect(Object.keys(toCalculus(fromCalculus({ family: "calculus", version: 1 }, STRAIT)))).toEqual(["family", "version", "window", "step"]);
+  });
+
   it("guesses inputs from the names of arguments and the feed's columns", () => {
     const { inputs } = fromCalculus({ family: "calculus", program: "happensAt(e(V), T) :- happensAt(velocity(V, Speed, Course, Other), T). spatial(near(A, B)=true, distance(coord, 5))." }, STRAIT);
     expect(inputs.map(({ name, kind, columns }) => [name, kind, columns])).toEqual([["velocity", "event", ["entity", "sog", "cog", "entity4"]], ["coord", "event", ["entity"]]]);

@@ -51,7 +51,9 @@ function inputEntry([name, value]: [string, unknown]): InputEntry {
 
 /** The document; inputs that the program no longer names are left out. */
 export function toCalculus(entries: CalculusEntries): Record<string, unknown> {
-  const document: Record<string, unknown> = { ...entries.others, program: entries.program };
+  const document: Record<string, unknown> = { ...entries.others };
+  // Without a rule there is nothing to ask: the server names what is missing.
+  if (entries.program.trim() !== "") document["program"] = entries.program;
   const inputs = entries.inputs.filter((entry) => entry.columns.length > 0 || entry.kind === "event");
   if (inputs.length > 0) document["inputs"] = Object.fromEntries(inputs.map((entry) => [entry.name, { args: entry.columns, ...(entry.kind === "event" ? {} : { fluent: entry.kind }) }]));
   if (Object.keys(entries.areas).length > 0) document["areas"] = entries.areas;

@@ -86,6 +86,7 @@ export class RuleEditor {
           bracketMatching(),
           closeBrackets(),
           highlightActiveLine(),
+          EditorView.lineWrapping,
           autocompletion({ override: [completions(known)], icons: false }),
           rtec(),
           pointed,

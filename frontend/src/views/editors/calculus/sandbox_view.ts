@@ -235,10 +235,16 @@ export class SandboxView {
     const edge = (title: string, cause: Edge): HTMLElement => {
       const rule = cause === null ? undefined : this.answer?.rules[cause.rule];
       if (cause === null || rule === undefined) return h("div", { class: "sandbox-edge" }, h("span", { class: "badge" }, title), h("span", { class: "small muted" }, source));
-      return h("div", { class: "sandbox-edge" }, h("span", { class: "badge badge-accent" }, `${title}: line ${rule.line}`), h("pre", { class: "mono" }, rule.text), ...cause.because.map((text) => h("code", { class: "mono small muted" }, text)));
+      return h("div", { class: "sandbox-edge" }, h("span", { class: "badge badge-accent" }, `${title}: line ${rule.line}`), h("pre", { class: "mono" }, rule.text), ...cause.because.map((text) => h("code", { class: "mono small muted" }, this.readable(text))));
     };
     const isEvent = lane.kind === "event";
     return [edge(isEvent ? "Happened" : "Began", began), ...(isEvent || end === null ? [] : [edge("Ended", ended)])];
+  }
+
+  /** What a rule found, its moment as a clock reads it. */
+  private readable(text: string): string {
+    const { time } = this.options.feed;
+    return time === "ticks" ? text : text.replace(/, (\d{9,16})\)$/, (_, t: string) => `, ${formatClock(Number(t), time, this.options.zone)})`);
   }
 
   private linesOf(cause: Edge): Lines[] {

@@ -128,6 +128,11 @@ describe("the drawn graph", () => {
     expect(nodeLines(entries, "A", OCEAN)).toEqual(["sst > 28", "inside nino"]);
   });
 
+  it("says once what a constraint says of many pairs", () => {
+    const mutual = withMutual(fromDocument({}), { k: 4, within: "PT5M", distance: "5000", where: [] });
+    expect(graphEdges(mutual, null, OCEAN).map((edge) => edge.isRepeated)).toEqual([false, true, true, true, true, true]);
+  });
+
   it("marks the cycle that nothing can satisfy", () => {
     const closure = closureAnswer({ faults: [], document: {}, text: null, edges: [], conflict: { constraints: [0, 1], cycle: [["B", "A"], ["C", "B"]], reason: "no" } });
     expect(graphEdges(entries, closure, OCEAN).filter((edge) => edge.isInConflict).map((edge) => edge.key)).toEqual(["A|B", "B|C"]);

@@ -39,6 +39,8 @@ export interface GraphEdge {
   isInConflict: boolean;
   /** Which of the two comes first matters: the edge has an arrow. */
   isOrdered: boolean;
+  /** Another edge says the same by the same constraint: one of them is enough to read. */
+  isRepeated: boolean;
 }
 
 /** Of two names, in the order of the variables. */
@@ -54,7 +56,7 @@ export function graphEdges(entries: ConstraintEntries, closure: Closure | null, 
     known.forEach((from, i) => {
       for (const to of known.slice(i + 1)) {
         const key = edgeKey(from, to, names);
-        const found = edges.get(key) ?? { key, from, to, lines: [], constraints: [], isInConflict: false, isOrdered: false };
+        const found = edges.get(key) ?? { key, from, to, lines: [], constraints: [], isInConflict: false, isOrdered: false, isRepeated: false };
         found.lines.push(...pairLines(constraint, from, to, feed));
         found.constraints.push(constraint.id);
         found.isOrdered ||= constraint.dt !== null && isOrdered(constraint.dt);
@@ -67,13 +69,23 @@ export function graphEdges(entries: ConstraintEntries, closure: Closure | null, 
     if (edges.has(key) || stated.dt || stated.distance || !between.every((name) => names.includes(name))) continue;
     const lines = dt === null ? [] : [lagWords([dt[0] ?? null, dt[1] ?? null], feed.time)];
     if (distance !== null) lines.push(distanceWords({ max: String(distance.max), min: "", isOpen: distance.open }, feed));
-    edges.set(key, { key, from: between[0], to: between[1], lines, constraints: [], isInConflict: false, isOrdered: false });
+    edges.set(key, { key, from: between[0], to: between[1], lines, constraints: [], isInConflict: false, isOrdered: false, isRepeated: false });
   }
   for (const between of closure?.conflict?.cycle ?? []) {
     const found = edges.get(edgeKey(...between, names));
     if (found !== undefined) found.isInConflict = true;
   }
-  return [...edges.values()];
+  return withRepeats([...edges.values()]);
+}
+
+function withRepeats(edges: GraphEdge[]): GraphEdge[] {
+  const seen = new Set<string>();
+  for (const edge of edges) {
+    const said = JSON.stringify([edge.constraints, edge.lines]);
+    edge.isRepeated = edge.constraints.length > 0 && !edge.isInConflict && seen.has(said);
+    seen.add(said);
+  }
+  return edges;
 }
 
 function isOrdered([low, high]: readonly [SignedSpan, SignedSpan]): boolean {

@@ -83,7 +83,7 @@ export class GraphView {
     );
     label.addEventListener("click", open);
     pressed(label, open);
-    return [line, edge.lines.length === 0 ? svgNode("g", {}) : label];
+    return [line, edge.lines.length === 0 || edge.isRepeated ? svgNode("g", {}) : label];
   }
 
   private node({ name, lines }: GraphNode): SVGElement {

@@ -1,7 +1,7 @@
 /** One step of the track: what it asks in one line, and its fields while it is the active one. */
 
 import { button, h, icon, iconButton, replace } from "../../../lib/dom";
-import { isReference } from "../../../lib/regions";
+import { bounds, isCircle, isReference } from "../../../lib/regions";
 import { SENSES, type MotionStep, type Point, type Sense } from "../../../data/motion_data";
 import { timeWords, titleWords } from "../../../data/motion_words";
 import { DurationField } from "../../query_form/duration_field";
@@ -46,15 +46,18 @@ export class StepCard {
     this.tell();
   }
 
-  /** On the map: an active one that is drawn has handles. */
-  shape(): MapShape | null {
+  /** On the map: an active one that is drawn has handles; another one has its number in its middle, however small it is. */
+  shapes(): MapShape[] {
     const { place } = this.step;
     const label = String(this.place + 1);
-    if (this.region !== null && !Array.isArray(place)) return this.region.shape(true, label);
-    if (place === null) return null;
-    if (Array.isArray(place)) return { id: this.id, geometry: { type: "Point", coordinates: place }, label, active: this.isActive };
+    if (this.region !== null) return [this.region.shape(true, label)].flatMap((shape) => shape ?? []);
+    if (place === null) return [];
+    if (Array.isArray(place)) return [{ id: this.id, geometry: { type: "Point", coordinates: place }, label, active: this.isActive }];
     const geometry = isReference(place) ? this.context.regions.find((row) => row.name === place.region)?.geometry : place;
-    return geometry === undefined ? null : { id: this.id, geometry, label, active: this.isActive };
+    const box = geometry === undefined ? null : bounds(geometry, this.context.feed.crs === "geographic");
+    if (geometry === undefined || box === null) return [];
+    const middle: [number, number] = isCircle(geometry) ? geometry.center : [(box[0] + box[2]) / 2, (box[1] + box[3]) / 2];
+    return [{ id: this.id, geometry, label: "", active: this.isActive }, { id: `${this.id}-number`, geometry: { type: "Point", coordinates: middle }, label, active: false }];
   }
 
   focus(what: "title" | "up" | "down" | "grip"): void {

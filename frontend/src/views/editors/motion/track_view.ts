@@ -39,7 +39,7 @@ export class TrackView {
   }
 
   shapes(): MapShape[] {
-    return this.cards.flatMap((card) => card.shape() ?? []);
+    return this.cards.flatMap((card) => card.shapes());
   }
 
   private render(): void {

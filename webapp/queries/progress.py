@@ -1,19 +1,17 @@
 """How far entities are with a motion pattern now: computed from the newest rows of the log, in a process of its own that can be killed.
 
-Run as a program (`python -m webapp.queries.progress`) it reads one JSON request on standard input and writes one JSON answer, within the limits of
-a preview; it loads neither Django nor a database.
+`run` is what that process does (`webapp/queries/spare.py`), within the limits of a preview; it loads neither Django nor a database.
 """
 
 from __future__ import annotations
 
 import json
-import resource
-import subprocess
-import sys
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from webapp.queries.preview import MEMORY_BYTES, ROWS, SECONDS, PreviewFailed
+from webapp.queries.spare import SPARES, TookTooLong
 
 if TYPE_CHECKING:
     from engine.model.batch import Batch
@@ -28,16 +26,14 @@ def progress(*, log_root: str, feed: dict[str, Any], specification: Any, entity:
 
     Raises PreviewFailed. The shape is that of `GET queries/{id}/progress` in docs/api.md.
     """
-    request = json.dumps({"log_root": log_root, "feed": feed, "specification": specification, "entity": entity})
+    request = {"log_root": log_root, "feed": feed, "specification": specification, "entity": entity}
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "webapp.queries.progress"], input=request.encode(), capture_output=True, timeout=SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired as error:
+        status, written = SPARES.ask(__name__, request, seconds=SECONDS, memory=MEMORY_BYTES)
+    except TookTooLong as error:
         raise PreviewFailed(f"It took more than {SECONDS:g} seconds to read what the windows reach: choose shorter ones.") from error
-    if done.returncode != 0:
+    if status != 0:
         raise PreviewFailed("What the windows reach needs too much memory: choose shorter ones.")
-    answer: dict[str, Any] = json.loads(done.stdout)
+    answer: dict[str, Any] = json.loads(written)
     return answer
 
 
@@ -63,7 +59,8 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
     rows = _rows(batch, steps_of(index, 0, batch, at))
     if request["entity"] is not None:
         rows = [row for row in rows if row["entity"] == request["entity"]]
-    told = sorted(rows, key=lambda row: (not row["matches"], -row["done"], row["entity"]))
+    sign = -1 if specification.theta is not None and (specification.theta.descending or specification.theta.op in ("max", ">=")) else 1
+    told = sorted(rows, key=lambda row: (not row["matches"], -row["done"], sign * (row["score"] or 0), row["entity"]))
     return {"at": at, "rows": len(batch), "total": len(told), "entities": told[:ENTITIES]}
 
 
@@ -86,8 +83,6 @@ def _accepted(log: Any, feed: Any, from_t: int, to_t: int) -> Batch:
 
 def _rows(batch: Batch, found: Progress) -> list[dict[str, Any]]:
     """One row for each entity that has done a step."""
-    import math
-
     t, x, y, names = batch.t, batch.x, batch.y, batch.entities.names
 
     def witness(code: int, step: int) -> dict[str, Any] | None:
@@ -110,14 +105,3 @@ def _rows(batch: Batch, found: Progress) -> list[dict[str, Any]]:
         }
         for code in found.done.any(axis=1).nonzero()[0].tolist()
     ]
-
-
-def main() -> None:
-    """One request, one answer, within limits of the operating system."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (int(SECONDS * 2), int(SECONDS * 2)))
-    json.dump(run(json.load(sys.stdin)), sys.stdout)
-
-
-if __name__ == "__main__":
-    main()

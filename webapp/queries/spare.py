@@ -22,11 +22,12 @@ IDLE_S = 120.0
 LOADING_S = 60.0
 """How long a process may load the engine, beside the time that a request may take."""
 READY = b"ready\n"
-PROGRAMS = ("webapp.queries.preview", "webapp.queries.progress")
+PROGRAMS = ("webapp.queries.preview", "webapp.queries.progress", "webapp.queries.sandbox")
 """Modules with a `run(request)` that a spare may be asked for."""
 ENGINE = (
     "engine.runtime.evaluator", "engine.sources.eventlog", "engine.specification", "engine.border_monitoring.operator",
-    "engine.constraint_queries.operator", "engine.motion_patterns.operator", "engine.event_calculus.operator", "webapp.detections.facts",
+    "engine.constraint_queries.operator", "engine.motion_patterns.operator", "engine.event_calculus.operator",
+    "engine.event_calculus.sandbox", "webapp.detections.facts",
 )  # fmt: skip
 
 

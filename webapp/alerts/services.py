@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from engine.model.faults import Fault, Refused
+from engine.model.faults import Fault, Refused, refuse
 from webapp.accounts.models import User
 from webapp.alerts.lifecycle import ENDED_BY, Change, Ledger, OpenKey, Rule, in_order
 from webapp.alerts.models import Alert, AlertComment, AlertState, Channel, Resolution
@@ -121,6 +121,15 @@ def query_channels_set(*, query: Query, user: User, channels: Sequence[Channel])
             channel.queries.add(query)
     if faults:
         raise Refused(faults)
+
+
+def channels_take(*, queries: Sequence[Query], user: User, channels: Sequence[Channel]) -> None:
+    """Has those of `channels` that are for chosen queries carry the alerts of these, too. Raises Refused for one that is not the user's to change."""
+    ids = [channel.pk for channel in channels]
+    for channel in choosing_channels(user=user).with_editable(user).filter(pk__in=ids):  # type: ignore[attr-defined]  # a queryset of owned things
+        if not channel.editable:
+            raise refuse("/channels", f"You may see the channel {channel.name!r} but not change what goes to it.")
+        channel.queries.add(*queries)
 
 
 def alert_comment(*, alert: Alert, user: User, text: str) -> AlertComment:

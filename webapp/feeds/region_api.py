@@ -18,36 +18,18 @@ from rest_framework.response import Response
 
 from engine.model.faults import Fault
 from webapp.accounts.authentication import person
-from webapp.accounts.owned import OwnedSerializer, OwnedView
+from webapp.accounts.owned import OwnedSerializer
 from webapp.config.errors import faults_body
 from webapp.feeds import services
 from webapp.feeds.api import parameter
 from webapp.feeds.exchange import FILE_BYTES, MEDIA, Exported, read_features, write_features
 from webapp.feeds.filters import RegionFilter
-from webapp.feeds.models import Feed, Region
+from webapp.feeds.models import Region
+from webapp.feeds.of_feed import FeedNameField, NamedSerializer, OfFeedView
 from webapp.feeds.selectors import feed_get, region_list
 
 EXPORTED = 10_000
 FORMATS = sorted(MEDIA)
-
-
-class FeedNameField(serializers.SlugRelatedField[Feed]):
-    """A feed by its name: one of those that the user may see."""
-
-    def __init__(self, **options: Any) -> None:
-        if not options.get("read_only"):
-            options.setdefault("queryset", Feed.objects.all())
-        super().__init__(slug_field="name", **options)
-
-    def get_queryset(self) -> QuerySet[Feed]:
-        return Feed.objects.visible_to(self.context["request"].user)
-
-
-class NamedSerializer(serializers.Serializer[Any]):
-    """Something by its id and name."""
-
-    id = serializers.IntegerField()
-    name = serializers.CharField()
 
 
 class RegionSerializer(OwnedSerializer):
@@ -94,7 +76,7 @@ class FormatIsOurs(DefaultContentNegotiation):
         return renderers
 
 
-class RegionView(OwnedView):
+class RegionView(OfFeedView):
     """Regions of feeds; specifications name them by `{"region": name}`."""
 
     queryset = Region.objects.all()
@@ -105,13 +87,6 @@ class RegionView(OwnedView):
 
     def get_queryset(self) -> QuerySet[Any]:
         return region_list(user=self.request.user)
-
-    def list(self, request: Request) -> Response:
-        page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
-        return self.get_paginated_response(self.get_serializer(page, many=True).data)
-
-    def retrieve(self, request: Request, pk: int) -> Response:
-        return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(
         examples=[
@@ -127,11 +102,7 @@ class RegionView(OwnedView):
 
     def partial_update(self, request: Request, pk: int) -> Response:
         region = self.get_editable()
-        serializer = self.get_serializer(region, data=request.data, partial=True)
-        serializer.is_valid(raise_exception=True)
-        given = serializer.validated_data
-        if given.pop("feed", region.feed) != region.feed:
-            raise ValidationError({"feed": "A region stays in its feed: make a new one there."})
+        given = self.changes(region, request, moved="A region stays in its feed: make a new one there.")
         return Response(self.represent(services.region_update(region=region, user=person(request), **given)))
 
     @extend_schema(responses={204: None})

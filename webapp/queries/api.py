@@ -9,18 +9,18 @@ from django.db.models import QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, extend_schema, inline_serializer
 from rest_framework import serializers
-from rest_framework.exceptions import APIException, ValidationError
+from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from engine.model.faults import Refused
 from webapp.accounts.authentication import person
-from webapp.accounts.owned import OwnedSerializer, OwnedView
+from webapp.accounts.owned import OwnedSerializer
 from webapp.alerts.models import Channel
 from webapp.config.errors import faults_body
 from webapp.feeds.models import Feed
-from webapp.feeds.region_api import FeedNameField, NamedSerializer
+from webapp.feeds.of_feed import FeedNameField, NamedSerializer, OfFeedView
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries import services
 from webapp.queries.families import kinds_of
@@ -51,13 +51,29 @@ class StopSerializer(serializers.ModelSerializer[QueryStop]):
         fields = ("reason", "at")
 
 
-class QuerySerializer(OwnedSerializer):
+class ChannelsOfUser(serializers.Serializer[Any]):
+    """For serializers with a field `channels`: those that the user may see."""
+
+    @staticmethod
+    def field() -> Any:
+        """The field itself, without a channel until the user is known."""
+        return serializers.PrimaryKeyRelatedField(many=True, required=False, queryset=Channel.objects.none())
+
+    def get_fields(self) -> dict[str, Any]:
+        fields = super().get_fields()
+        if request := self.context.get("request"):
+            channels: Any = fields["channels"]
+            channels.child_relation.queryset = Channel.objects.visible_to(request.user)
+        return fields
+
+
+class QuerySerializer(ChannelsOfUser, OwnedSerializer):
     """A registered query."""
 
     feed = FeedNameField()
     specification = serializers.JSONField()
     alert_kinds = serializers.ListField(child=serializers.CharField(max_length=100), required=False, max_length=100)
-    channels = serializers.PrimaryKeyRelatedField(many=True, required=False, queryset=Channel.objects.none())
+    channels = ChannelsOfUser.field()
     kinds = serializers.SerializerMethodField()
     sentence = serializers.SerializerMethodField()
     regions = NamedSerializer(many=True, read_only=True)
@@ -71,13 +87,6 @@ class QuerySerializer(OwnedSerializer):
         )  # fmt: skip
         read_only_fields = ("family", "version", "created_at")
         validators: tuple[Any, ...] = ()
-
-    def get_fields(self) -> dict[str, Any]:
-        fields = super().get_fields()
-        if request := self.context.get("request"):
-            channels: Any = fields["channels"]
-            channels.child_relation.queryset = Channel.objects.visible_to(request.user)
-        return fields
 
     def get_kinds(self, query: Query) -> list[str]:
         return kinds_of(query.specification)
@@ -99,7 +108,7 @@ class PreviewSerializer(SpecificationSerializer):
     minutes = serializers.FloatField(min_value=0.1, max_value=24 * 60, default=10)
 
 
-class QueryView(OwnedView):
+class QueryView(OfFeedView):
     """Continuous queries. The running job takes up each change within two seconds."""
 
     queryset = Query.objects.all()
@@ -108,13 +117,6 @@ class QueryView(OwnedView):
 
     def get_queryset(self) -> QuerySet[Any]:
         return query_list(user=self.request.user)
-
-    def list(self, request: Request) -> Response:
-        page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
-        return self.get_paginated_response(self.get_serializer(page, many=True).data)
-
-    def retrieve(self, request: Request, pk: int) -> Response:
-        return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(
         examples=[
@@ -132,11 +134,7 @@ class QueryView(OwnedView):
 
     def partial_update(self, request: Request, pk: int) -> Response:
         query = self.get_editable()
-        serializer = self.get_serializer(query, data=request.data, partial=True)
-        serializer.is_valid(raise_exception=True)
-        given = serializer.validated_data
-        if given.pop("feed", query.feed) != query.feed:
-            raise ValidationError({"feed": "A query stays on its feed: register a new one there."})
+        given = self.changes(query, request, moved="A query stays on its feed: register a new one there.")
         return Response(self.represent(services.query_edit(query=query, user=person(request), **given)))
 
     @extend_schema(responses={204: None})

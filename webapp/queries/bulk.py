@@ -16,6 +16,8 @@ from django.db import transaction
 from engine.model.faults import Fault, Refused, refuse
 from engine.specification import check
 from webapp.accounts.models import Team, User
+from webapp.alerts.models import Channel
+from webapp.alerts.services import channels_take
 from webapp.feeds.documents import checked_region
 from webapp.feeds.exchange import Feature
 from webapp.feeds.models import NO_CONTROLS, Feed
@@ -67,6 +69,7 @@ def queries_register(
     enabled: bool = True,
     team: Team | None = None,
     public: bool = False,
+    channels: Sequence[Channel] = (),
     partial: bool = False,
     dry_run: bool = False,
 ) -> Registered:
@@ -85,6 +88,7 @@ def queries_register(
         if found.made:
             common = {"severity": severity, "alert_kinds": list(alert_kinds), "enabled": enabled, "team": team, "public": public}
             found.queries = _store(found.made, owner, feed, **common)
+            channels_take(queries=found.queries, user=owner, channels=channels)
     return found
 
 

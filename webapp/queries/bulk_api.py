@@ -19,7 +19,8 @@ from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer
 from webapp.config.errors import faults_body
 from webapp.feeds.exchange import FILE_BYTES, Feature, read_features
-from webapp.feeds.region_api import FeedNameField
+from webapp.feeds.of_feed import FeedNameField
+from webapp.queries.api import ChannelsOfUser
 from webapp.queries.bulk import NAMING, Registered, queries_register
 from webapp.queries.models import Query
 from webapp.queries.sentences import sentence_of
@@ -39,7 +40,7 @@ class Document(serializers.JSONField):
             raise ValidationError(f"This is no JSON: {error}") from error
 
 
-class BulkSerializer(OwnedSerializer):
+class BulkSerializer(ChannelsOfUser, OwnedSerializer):
     """A file of regions (or GeoJSON in place) and the query that each of them is to get."""
 
     feed = FeedNameField()
@@ -49,6 +50,7 @@ class BulkSerializer(OwnedSerializer):
     naming = serializers.CharField(default=NAMING, max_length=200, help_text="`{name}`: the feature's name; `{row}`: its place in the file.")
     name_field = serializers.CharField(required=False, allow_blank=True, default="", help_text="The property that names a feature.")
     alert_kinds = Document(default=[])
+    channels = ChannelsOfUser.field()
     partial = serializers.BooleanField(  # type: ignore[assignment]  # hides an attribute of the instance that is not used
         default=False, help_text="Register the good ones though others are refused."
     )
@@ -57,8 +59,8 @@ class BulkSerializer(OwnedSerializer):
     class Meta:
         model = Query
         fields = (
-            "feed", "template", "file", "geojson", "naming", "name_field", "severity", "alert_kinds", "enabled", "team", "public", "partial",
-            "dry_run",
+            "feed", "template", "file", "geojson", "naming", "name_field", "severity", "alert_kinds", "enabled", "channels", "team", "public",
+            "partial", "dry_run",
         )  # fmt: skip
         validators: tuple[Any, ...] = ()
 

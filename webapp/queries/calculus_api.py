@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 from engine.model.faults import Fault, Refused
 from webapp.accounts.authentication import person
 from webapp.feeds.models import Region
-from webapp.feeds.region_api import FeedNameField
+from webapp.feeds.of_feed import FeedNameField
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.api import MINUTE, SpecificationSerializer, Unavailable, read
 from webapp.queries.gallery import fill, gallery

@@ -92,10 +92,11 @@ export class BulkView {
   }
 
   private send(file: File, isDry: boolean, signal?: AbortSignal): Promise<BulkAnswer> {
-    const { severity, alert_kinds, enabled } = this.handlers.settings();
+    const { severity, alert_kinds, enabled, channels } = this.handlers.settings();
     const form = new FormData();
     const fields = { feed: this.feed.name, template: JSON.stringify(this.handlers.template()), naming: this.naming.value, name_field: this.nameField.value, severity, alert_kinds: JSON.stringify(alert_kinds), enabled: String(enabled), partial: String(this.partial.checked), dry_run: String(isDry) };
     for (const [name, value] of Object.entries(fields)) form.append(name, value);
+    for (const channel of channels) form.append("channels", channel);
     form.append("file", file);
     return post("queries/bulk", form, bulkAnswer, signal);
   }

@@ -46,7 +46,11 @@ export class RegionChoice {
     this.table = new CoordinateTableView(isGeographic ? ["Longitude", "Latitude"] : ["x", "y"], isGeographic ? "metres" : "units of the plan", (geometry) => this.take(geometry));
     this.details = h("details", { class: "coordinates" }, h("summary", {}, "Corners as numbers"), this.table.element);
     this.input = h("input", { class: "input", id: `${id}-stored`, list: `${id}-names`, placeholder: context.regions.length === 0 ? "No stored regions yet" : `Stored region (${context.regions.length})`, "aria-label": "Stored region", autocomplete: "off" });
-    this.input.addEventListener("input", () => this.named(this.input.value));
+    this.input.addEventListener("input", (event) => {
+      // A name may begin with another: what is still being typed waits; a pick from the list counts at once.
+      if (!(event instanceof InputEvent) || event.inputType === "insertReplacementText") this.named(this.input.value);
+    });
+    this.input.addEventListener("change", () => this.named(this.input.value));
     this.input.addEventListener("focus", () => this.fillNames());
     this.element = h(
       "div",
@@ -98,7 +102,7 @@ export class RegionChoice {
 
   private named(name: string): void {
     const isKnown = this.options.context.regions.some((row) => row.name === name);
-    if (!isKnown && (name !== "" || this.reference === null)) return;
+    if (name === (this.reference ?? "") || (!isKnown && name !== "")) return;
     this.reference = isKnown ? name : null;
     if (isKnown) this.geometry = null;
     this.show();

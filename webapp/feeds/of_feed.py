@@ -1,0 +1,53 @@
+"""What the APIs of things inside a feed share: regions and queries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from webapp.accounts.owned import OwnedView
+from webapp.feeds.models import Feed
+
+
+class FeedNameField(serializers.SlugRelatedField[Feed]):
+    """A feed by its name: one of those that the user may see."""
+
+    def __init__(self, **options: Any) -> None:
+        if not options.get("read_only"):
+            options.setdefault("queryset", Feed.objects.all())
+        super().__init__(slug_field="name", **options)
+
+    def get_queryset(self) -> QuerySet[Feed]:
+        return Feed.objects.visible_to(self.context["request"].user)
+
+
+class NamedSerializer(serializers.Serializer[Any]):
+    """Something by its id and name."""
+
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+
+
+class OfFeedView(OwnedView):
+    """Lists and shows things of feeds; each stays on its feed."""
+
+    def list(self, request: Request) -> Response:
+        page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+
+    def retrieve(self, request: Request, pk: int) -> Response:
+        return Response(self.get_serializer(self.get_object()).data)
+
+    def changes(self, thing: Any, request: Request, *, moved: str) -> dict[str, Any]:
+        """What a valid request changes of `thing`. Raises ValidationError, with `moved` when it names another feed."""
+        serializer = self.get_serializer(thing, data=request.data, partial=True)
+        serializer.is_valid(raise_exception=True)
+        given = dict(serializer.validated_data)
+        if given.pop("feed", thing.feed) != thing.feed:
+            raise ValidationError({"feed": moved})
+        return given

@@ -1,24 +1,21 @@
 """A rule program tried on the newest stretch of a feed's history, in a process of its own that can be killed.
 
-Run as a program (`python -m webapp.queries.sandbox`) it reads one JSON request on standard input and writes one JSON answer, within the limits of
-a preview; it loads neither Django nor a database.
+`run` is what that process does (`webapp/queries/spare.py`); it loads neither Django nor a database.
 """
 
 from __future__ import annotations
 
 import json
-import resource
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from webapp.queries.preview import MEMORY_BYTES, ROWS, PreviewFailed
+from webapp.queries.spare import SPARES, TookTooLong
 
-SECONDS, CPU_SECONDS = 60.0, 30
-"""On the wall, and of work: a busy machine may take its time."""
+SECONDS = 60.0
+"""Twice a preview's: who tries rules on a busy machine would rather wait."""
 INTERVALS = 8_000
 """Told at most, over all lanes; of a stretch that holds more, those of a few entities are."""
 FEW = (60, 20, 6)
@@ -26,7 +23,7 @@ FEW = (60, 20, 6)
 REASONS = 8
 """Sentences told for one edge."""
 TOO_LONG, TOO_MUCH = 3, 4
-"""Exit statuses of the program: more rows, or more intervals, than it may take."""
+"""Exit statuses of the process: more rows, or more intervals, than it may take."""
 FAILURES = {
     TOO_LONG: f"The stretch holds more than {ROWS:,} events: choose a shorter one.",
     TOO_MUCH: "Even a few entities have too many intervals: choose a shorter stretch, or name the entities to look at.",
@@ -38,17 +35,15 @@ def sandbox(*, log_root: str, feed: dict[str, Any], specification: Any, span: in
 
     `entities`: only what speaks of one of them; empty for all. Raises PreviewFailed. The shape is that of `POST queries/sandbox` in docs/api.md.
     """
-    request = json.dumps({"log_root": log_root, "feed": feed, "specification": specification, "span": span, "entities": list(entities)})
+    request = {"log_root": log_root, "feed": feed, "specification": specification, "span": span, "entities": list(entities)}
     started = time.monotonic()
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "webapp.queries.sandbox"], input=request.encode(), capture_output=True, timeout=SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired as error:
+        status, written = SPARES.ask(__name__, request, seconds=SECONDS, memory=MEMORY_BYTES)
+    except TookTooLong as error:
         raise PreviewFailed(f"The rules took more than {SECONDS:g} seconds: choose a shorter stretch.") from error
-    if done.returncode != 0:
-        raise PreviewFailed(FAILURES.get(done.returncode, "The rules needed too much memory or broke off: choose a shorter stretch."))
-    answer: dict[str, Any] = json.loads(done.stdout)
+    if status != 0:
+        raise PreviewFailed(FAILURES.get(status, "The rules needed too much memory or broke off: choose a shorter stretch."))
+    answer: dict[str, Any] = json.loads(written)
     return {**answer, "seconds": round(time.monotonic() - started, 2)}
 
 
@@ -144,14 +139,3 @@ def _told(lanes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for lane in lanes
     ]
     return {"rules": [{"line": line, "text": text} for line, text in rules], "lanes": told}
-
-
-def main() -> None:
-    """One request, one answer, within limits of the operating system."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-    json.dump(run(json.load(sys.stdin)), sys.stdout)
-
-
-if __name__ == "__main__":
-    main()

@@ -11,6 +11,27 @@ import pytest
 
 if TYPE_CHECKING:
     from tests.crash.world import World
+    from webapp.platform.postgres import EmbeddedPostgres
+
+
+@pytest.fixture
+def own_server(transactional_db: None, tmp_path: Path) -> Iterator[EmbeddedPostgres]:
+    """A PostgreSQL of the test's own, migrated, in place of the run's: it may be killed."""
+    from django.core.management import call_command
+    from django.db import connection
+
+    from tests.crash.outage import pointed_at
+    from webapp.platform.postgres import EmbeddedPostgres, fresh_database
+
+    server = EmbeddedPostgres(tmp_path / "postgres")
+    server.start()
+    try:
+        with pointed_at(fresh_database(server.url, "crash")):
+            call_command("migrate", verbosity=0)
+            yield server
+            connection.close()
+    finally:
+        server.stop()
 
 
 @pytest.fixture

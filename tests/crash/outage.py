@@ -1,16 +1,48 @@
-"""PostgreSQL away and back."""
+"""PostgreSQL away and back, and another one in its place."""
 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from urllib.parse import unquote, urlsplit
 
+import psutil
 import psycopg2
 from django.db import connection
 from psycopg2 import sql
 
-from webapp.platform.postgres import with_database
+from webapp.platform.postgres import EmbeddedPostgres, with_database
+
+
+@contextmanager
+def pointed_at(url: str) -> Iterator[None]:
+    """This process, and those that it starts, use the database `url` inside."""
+    parts = urlsplit(url)
+    other = {"HOST": parts.hostname, "PORT": parts.port, "NAME": parts.path[1:], "USER": parts.username, "PASSWORD": unquote(parts.password or "")}
+    before = {name: connection.settings_dict[name] for name in other}
+    before_url = os.environ["DATABASE_URL"]
+    connection.close()
+    connection.settings_dict.update(other)
+    os.environ["DATABASE_URL"] = url
+    try:
+        yield
+    finally:
+        connection.close()
+        connection.settings_dict.update(before)
+        os.environ["DATABASE_URL"] = before_url
+
+
+def kill(server: EmbeddedPostgres) -> None:
+    """KILL to the server and all its children at once, in the middle of whatever they do."""
+    assert server.pid is not None
+    main = psutil.Process(server.pid)
+    for process in [main, *main.children(recursive=True)]:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(signal.SIGKILL)
+    main.wait(10)
+    connection.close()
 
 
 @contextmanager

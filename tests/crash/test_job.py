@@ -11,10 +11,11 @@ import psutil
 import pytest
 from django.db import connection
 
-from tests.crash.outage import outage
-from tests.crash.world import STAYS, World, busy, jvm_of
+from tests.crash.outage import kill, outage
+from tests.crash.world import ACTING_S, PLAIN_BATCH_S, PLAIN_START_S, RECOVERY_S, STAYS, World, assert_within, descendants, jvm_of
 from webapp.detections.models import Detection
 from webapp.jobs.models import FeedHead, JobEvent
+from webapp.platform.postgres import EmbeddedPostgres
 from webapp.queries.services import query_remove
 
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.slow]
@@ -23,8 +24,16 @@ DEADLY = ["batch.after_evaluate", "snapshot.before_rename", "sink.before_commit"
 
 
 def ended(world: World) -> None:
-    world.wait(lambda: world.children[-1].poll() is not None, 40, "the job ends")
-    world.wait(world.no_process_left, 10, "no process of the job left")
+    world.wait(lambda: world.children[-1].poll() is not None, 60, "the job ends")
+    world.wait(world.no_process_left, 30, "no process of the job left")
+
+
+def recovers(world: World, pace: float, what: str) -> None:
+    """Started again, the job processes again in time."""
+    began = time.monotonic()
+    world.start_job()
+    world.wait_caught_up()
+    assert_within(RECOVERY_S, time.monotonic() - began, pace=pace, plain=PLAIN_START_S, what=f"processing again after {what}")
 
 
 def test_killed_at_each_step_of_a_batch_everything_is_stored_once(world: World) -> None:
@@ -33,7 +42,7 @@ def test_killed_at_each_step_of_a_batch_everything_is_stored_once(world: World) 
     for place in DEADLY:
         # The first batch of a start may be the repetition of the one it died in.
         world.start_job(f"{place}=killgroup@2")
-        world.wait(lambda: _grows(world), 60, place)
+        world.wait(lambda: _grows(world), what=place)
         assert world.children[-1].returncode == -signal.SIGKILL
         ended(world)
     world.start_job()
@@ -41,16 +50,26 @@ def test_killed_at_each_step_of_a_batch_everything_is_stored_once(world: World) 
     world.check()
 
 
-def test_the_jvm_killed_ends_the_job_and_the_next_start_goes_on(world: World) -> None:
+def test_a_killed_jvm_and_damaged_files_cost_nothing_but_time(world: World) -> None:
+    """The JVM killed ends the job; then Spark's checkpoint and the state's snapshot are damaged. The next start goes on each time."""
     world.append()
-    job = world.start_job()
-    world.wait_caught_up(60)
+    pace = world.plain_start()
+    job = world.children[-1]
     jvm_of(job.pid).kill()
     world.append()
     ended(world)
     assert job.returncode == 1
-    world.start_job()
+    recovers(world, pace, "the JVM was killed")
+    world.append()
     world.wait_caught_up()
+    world.children[-1].send_signal(signal.SIGTERM)
+    ended(world)
+    _truncate_newest(world.folder / "checkpoints" / "yard" / "spark-1" / "offsets")
+    (world.folder / "checkpoints" / "yard" / "state" / FeedHead.objects.get().snapshot).write_bytes(b"nothing of use")
+    world.append()
+    recovers(world, pace, "checkpoint and snapshot were damaged")
+    assert FeedHead.objects.get().checkpoint == 2
+    assert JobEvent.objects.filter(kind="rebuilt").count() == 2
     world.check()
 
 
@@ -59,14 +78,14 @@ def test_a_stopped_job_that_wakes_up_after_another_took_over_writes_nothing(worl
     world.append()
     # The queries' join and the first batch are let through.
     zombie = world.start_job("sink.before_commit=stop@3")
-    world.wait(lambda: FeedHead.objects.get().last_seq >= 0, 60)
-    world.wait(lambda: _stopped(zombie.pid) or bool(world.append(20)), 20, "the job stands still")
+    world.wait(lambda: FeedHead.objects.get().last_seq >= 0)
+    world.wait(lambda: _stopped(zombie.pid) or _grows(world), what="the job stands still")
     world.append()
     world.start_job()
     world.wait_caught_up()
     before = FeedHead.objects.values().get()
     os.killpg(zombie.pid, signal.SIGCONT)
-    world.wait(lambda: zombie.poll() is not None, 30, "the zombie ends")
+    world.wait(lambda: zombie.poll() is not None, 60, "the zombie ends")
     assert zombie.returncode == 3
     assert FeedHead.objects.values("last_seq", "commits", "epoch").get() == {name: before[name] for name in ("last_seq", "commits", "epoch")}
     world.append()
@@ -74,47 +93,59 @@ def test_a_stopped_job_that_wakes_up_after_another_took_over_writes_nothing(worl
     world.check()
 
 
-def test_the_database_goes_away_and_comes_back(world: World) -> None:
+def test_workers_killed_in_the_middle_of_their_tasks_lose_nothing(world: World) -> None:
+    """The executors placement, in Python workers of Spark's: one dies before it has written its state, later all of them at once."""
     world.append()
-    job = world.start_job()
-    world.wait_caught_up(60)
-    with outage():
-        world.append()
-        time.sleep(4)
-        world.append()
-    world.wait_caught_up(15)
-    assert job.poll() is None
+    job = world.start_job("executor.before_state=kill@2", VEDETTE_PLACEMENT="executors", VEDETTE_PARTITIONS="2")
+    world.wait(lambda: (world.folder / "once" / "executor.before_state").exists() or _grows(world), what="a worker kills itself")
+    world.append()
+    world.wait_caught_up()
+    workers = [process for process in descendants(jvm_of(job.pid).pid) if "pyspark.daemon" in process.cmdline()]
+    assert workers, "there are workers"
+    for worker in workers:
+        worker.kill()
+    world.append()
+    pace = world.wait_caught_up()
+    assert job.poll() is None, "the job outlives its workers"
+    assert_within(RECOVERY_S, pace, pace=PLAIN_START_S, plain=PLAIN_START_S, what="processing again after all workers were killed")
     world.check()
 
 
-def test_a_damaged_checkpoint_is_replaced_and_a_damaged_snapshot_rebuilt(world: World) -> None:
+def test_the_database_goes_away_or_is_killed_and_comes_back(own_server: EmbeddedPostgres, world: World) -> None:
+    """The job goes on by itself, whatever it was doing at that moment."""
     world.append()
-    world.start_job()
-    world.wait_caught_up(60)
-    world.append()
+    pace = world.plain_start()
+    job = world.children[-1]
+    with outage():
+        world.append()
+        time.sleep(2)
+        world.append()
     world.wait_caught_up()
-    world.children[-1].send_signal(signal.SIGTERM)
-    ended(world)
-    _truncate_newest(world.folder / "checkpoints" / "yard" / "spark-1" / "offsets")
-    (world.folder / "checkpoints" / "yard" / "state" / FeedHead.objects.get().snapshot).write_bytes(b"nothing of use")
-    world.append()
-    world.start_job()
-    world.wait_caught_up()
-    assert FeedHead.objects.get().checkpoint == 2
-    assert JobEvent.objects.filter(kind="rebuilt").count() == 2
+    for wait in (0.0, 0.3, 0.6):
+        for _ in range(4):
+            world.append(100)
+            time.sleep(wait / 4)
+        kill(own_server)
+        world.append()
+        own_server.start()
+        began = time.monotonic()
+        world.append()
+        world.wait_caught_up()
+        assert_within(RECOVERY_S, time.monotonic() - began, pace=pace, plain=PLAIN_START_S, what="processing again after PostgreSQL was killed")
+    assert job.poll() is None, "the job outlives its database"
     world.check()
 
 
 def test_queries_come_and_go_while_the_job_runs_and_is_killed(world: World) -> None:
     world.append(2000)
-    world.start_job()
-    world.wait_caught_up(60)
+    world.plain_start()
+    pace = max(world.plain_batch() for _ in range(3))
     world.register("more stays", STAYS)
     # Nothing arrives: the change alone must be acted upon.
-    assert world.wait_caught_up(2) < 2 or busy()
+    assert_within(ACTING_S, world.wait_caught_up(), pace=pace, plain=PLAIN_BATCH_S, what="a new query acts")
     assert Detection.objects.filter(query__name="more stays", backfill=True).exists()
     query_remove(query=world.stays)
-    assert world.wait_caught_up(2) < 2 or busy()
+    assert_within(ACTING_S, world.wait_caught_up(), pace=pace, plain=PLAIN_BATCH_S, what="a removed query is gone")
     before = Detection.objects.filter(query=world.stays).count()
     world.append()
     world.wait_caught_up()
@@ -134,9 +165,9 @@ def test_queries_come_and_go_while_the_job_runs_and_is_killed(world: World) -> N
 
 
 def _grows(world: World) -> bool:
-    """Whether the job has ended; rows arrive as long as it lives."""
-    world.append(50)
-    time.sleep(0.5)
+    """Whether the job has ended; as long as it lives and has nothing to do, rows arrive."""
+    if world.caught_up():
+        world.append(50)
     return world.children[-1].poll() is not None
 
 

@@ -52,7 +52,8 @@ _ROWS, _ITEMS, _TIMERS = 4_096, 32_768, 1_024
 class CompositeState:
     """State of one partition of a program.
 
-    `since`, `since_seq`: the program's query i knows the events after this (t, seq). `reached`: (t, seq) of the last event given.
+    `since`, `since_seq`: the program's query i knows the events after this (t, seq). `reached`: (t, seq) of the last event given; all events and
+    timers still to come are at or after `watermark`.
     """
 
     history: History
@@ -60,6 +61,7 @@ class CompositeState:
     since: Ints
     since_seq: Ints
     reached: tuple[int, int] = (NONE, -1)
+    watermark: int = NONE
     counters: Ints = field(default_factory=lambda: np.zeros(5, np.int64))
     cells: Cells | None = None
     """Of the keyed stage, made when first needed: it holds nothing of the stream's."""
@@ -129,7 +131,8 @@ def _changes(program: Program, out: Found, dictionary: EntityDictionary) -> pa.R
     )
 
 
-def _reached(state: CompositeState, batch: Batch) -> None:
+def _reached(state: CompositeState, batch: Batch, watermark: int) -> None:
+    state.watermark = watermark
     if len(batch):
         state.reached = max(state.reached, (int(batch.t[-1]), int(batch.seq[-1])))
 
@@ -166,6 +169,7 @@ class _Searching(Stage[CompositeIndex, CompositeState]):
         program = self.program(index)
         state = _initial(program)
         state.reached = max((part.reached for _, part in parts), default=state.reached)
+        state.watermark = max((part.watermark for _, part in parts), default=NONE)
         state.since[:], state.since_seq[:] = state.reached
         numbers = {(program.instances[i][0], index.classes[program.instances[i][1]]): i for i in range(len(program.instances))}
         queries = {key: number for number, key in enumerate(program.keys)}
@@ -174,7 +178,7 @@ class _Searching(Stage[CompositeIndex, CompositeState]):
             old = self.program(old_index)
             state.counters += part.counters
             moved = np.array([numbers.get((group, old_index.classes[number]), -1) for group, number in old.instances], np.int64)
-            pieces.append(_renumbered(store.stored(part.history, old.tables.horizon, state.reached[0]), moved))
+            pieces.append(_renumbered(store.stored(part.history, old.tables.horizon, state.watermark), moved))
             # A query's own state comes from the first part that knows it.
             taken = np.array([queries.pop(key, -1) for key in old.keys], np.int64)
             own = np.flatnonzero(taken >= 0)
@@ -191,12 +195,12 @@ class _Searching(Stage[CompositeIndex, CompositeState]):
     def dump(self, index: CompositeIndex, state: CompositeState) -> bytes:
         n = int(state.timers.size[0])
         columns: dict[str, npt.NDArray[Any]] = {
-            **store.arrays(store.stored(state.history, self.program(index).tables.horizon, state.reached[0])),
+            **store.arrays(store.stored(state.history, self.program(index).tables.horizon, state.watermark)),
             "due": state.timers.due[:n],
             "who": state.timers.who[:n],
             "since": state.since,
             "since_seq": state.since_seq,
-            "reached": np.array(state.reached, np.int64),
+            "reached": np.array([*state.reached, state.watermark], np.int64),
             "counters": state.counters,
         }
         with io.BytesIO() as file:
@@ -205,10 +209,10 @@ class _Searching(Stage[CompositeIndex, CompositeState]):
 
     def load(self, index: CompositeIndex, data: bytes) -> CompositeState:
         with np.load(io.BytesIO(data), allow_pickle=False) as columns:
-            t, seq = columns["reached"].tolist()
+            t, seq, watermark = columns["reached"].tolist()
             return CompositeState(
                 store.filled(store.from_arrays(columns), 0, 0), timers(columns["due"], columns["who"], _TIMERS), columns["since"],
-                columns["since_seq"], (t, seq), columns["counters"],
+                columns["since_seq"], (t, seq), watermark, columns["counters"],
             )  # fmt: skip
 
     def check(self, index: CompositeIndex, state: CompositeState) -> None:
@@ -222,7 +226,7 @@ class _Searching(Stage[CompositeIndex, CompositeState]):
         assert ((state.history.keys[: state.history.used[0]] >> SHIFT) < len(program.instances)).all()
 
     def counters(self, index: CompositeIndex, state: CompositeState) -> Mapping[str, int]:
-        kept = store.stored(state.history, self.program(index).tables.horizon, state.reached[0])
+        kept = store.stored(state.history, self.program(index).tables.horizon, state.watermark)
         return {
             "accessed_queries": int(state.counters[ACCESSED]),
             "operations": int(state.counters[WORK]),
@@ -257,7 +261,7 @@ class EntityStage(_Searching):
         stated = concat([])
         if index.keyed.keys:
             stated = _detected(index.keyed, state, _events(batch, row[owner], instances), watermark, batch.entities)
-        _reached(state, batch)
+        _reached(state, batch, watermark)
         return Output(state, stated, _emitted(index, batch, row, classes))
 
 
@@ -294,7 +298,7 @@ class SharedStage(_Searching):
         fresh = np.append(True, batch.seq[1:] != batch.seq[:-1]) if len(batch) else np.zeros(0, np.bool_)
         owner = np.flatnonzero(fresh)[np.cumsum(fresh) - 1] if len(batch) else np.zeros(0, np.int64)
         stated = _detected(index.relational, state, _events(batch, owner, instances), watermark, batch.entities)
-        _reached(state, batch)
+        _reached(state, batch, watermark)
         return Output(state, stated)
 
 

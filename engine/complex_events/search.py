@@ -127,7 +127,7 @@ def latest(nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, earlies
             alone = nodes[first, OP] == PRIMITIVE
             if alone or after <= end:
                 one = latest(nodes, env, slots, pool, first, never if alone else after, end, most, no)
-                if one >= after:
+                if not alone or one >= after:
                     best = max(best, one)
                 if alone and (one == NONE or one >= after):
                     break  # Earlier starts have no first part, or none that is later.

@@ -24,7 +24,7 @@ def test_deep_patterns(world: list[Row], query: Any) -> None:
     compare([query], world)
 
 
-@settings(max_examples=60)
-@given(rows(most=14), documents(1), documents(2))
-def test_longer_streams(world: list[Row], one: Any, other: Any) -> None:
-    compare([one, other], world)
+@settings(max_examples=150)
+@given(rows(most=14), st.lists(documents(2), min_size=3, max_size=3))
+def test_longer_streams(world: list[Row], queries: list[Any]) -> None:
+    compare(queries, world)

@@ -58,6 +58,8 @@ def test_a_longer_way_is_found_where_the_latest_start_does_not_fit() -> None:
     seen = [("x", 0, "a"), ("x", 4, "b"), ("x", 7, "b"), ("x", 9, "c")]
     assert answers("A :[0,5] (B : C)", *seen) == [(None, 0, 9)]
     assert answers("A : !B : C", ("x", 1, "a"), ("x", 2, "c"), ("x", 3, "b"), ("x", 4, "c")) == [(None, 1, 2)]
+    assert answers("(A : B) :[1,1] C", ("x", 0, "a"), ("x", 5, "b"), ("x", 6, "c")) == [(None, 0, 6)]
+    assert answers("(A : B) : !A : C", ("x", 0, "a"), ("x", 1, "a"), ("x", 5, "b"), ("x", 6, "c")) == [(None, 1, 6)]
 
 
 def test_within_binds_timers_too() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ def document(pattern: Any, names: str = "ABC", **more: Any) -> dict[str, Any]:
 
 
 def pattern(text: str, feed: Feed = PLANE) -> Any:
-    names = [name for name in "ABCD" if name in text]
+    names = [name for name in "ABCD" if re.search(rf"\b{name}\b", text)]
     return check(document(text, "".join(names), within=10**7), feed).pattern
 
 

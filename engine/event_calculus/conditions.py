@@ -43,11 +43,20 @@ class World:
     events: dict[Indicator, Table] = field(default_factory=dict)
     facts: dict[Indicator, Table] = field(default_factory=dict)
     max_rows: int = 20_000_000
+    max_work: int = 300_000_000
+    work: int = 0
+
+    def spend(self, rows: int) -> None:
+        """Counts rows looked at. Raises LimitExceeded when the window has looked at too many: a bound on its time that is the same everywhere."""
+        self.work += rows
+        if self.work > self.max_work:
+            raise LimitExceeded(f"a window would look at more than {self.max_work:,} rows")
 
 
 def satisfy(world: World, rows: Rows, body: Iterable[Literal]) -> Rows:
     """`rows` extended by all ways to satisfy `body`, which is ordered; without columns when there is none."""
     for literal in body:
+        world.spend(rows.n)
         rows = _satisfy_one(world, rows, literal)
         if rows.n == 0:
             return _NO_ROWS
@@ -93,6 +102,7 @@ def match(world: World, rows: Rows, table: Table, terms: Sequence[Term], time: s
     """Natural join of `rows` with `table`, whose columns are named by `terms` and its times by `time`."""
     if rows.n == 0 or table.n == 0:
         return _NO_ROWS
+    world.spend(table.n)
     kept: Ints | None = None
     keys: list[tuple[Column, Column]] = []
     new: list[tuple[str, Column, str]] = []
@@ -119,6 +129,7 @@ def _joined(world: World, rows: Rows, n: int, kept: Ints | None, keys: list[tupl
     left, right = join(rows.n, n, kept, keys, world.max_rows)
     if not len(left):
         return _NO_ROWS
+    world.spend(len(left))
     columns = {name: column[left] for name, column in rows.columns.items()}
     kinds = dict(rows.kinds)
     for name, column, kind in new:

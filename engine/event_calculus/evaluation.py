@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.event_calculus.allen import allen
 from engine.event_calculus.candidates import REMEMBERED
-from engine.event_calculus.conditions import World, as_symbols, distance_m, match, number, satisfy
+from engine.event_calculus.conditions import LimitExceeded, World, as_symbols, distance_m, match, number, satisfy
 from engine.event_calculus.fused import MAX_ROWS, Lists
 from engine.event_calculus.intervals import (
     INF,
@@ -38,7 +38,9 @@ from engine.event_calculus.syntax import Construct, Fact, FluentPattern, Groundi
 from engine.event_calculus.tables import SYMBOL, TIME, FluentTable, Rows, Table, distinct_rows, no_fluent, one_row
 from engine.event_calculus.terms import Atom, Number, Place, Term, Variable
 
-MAX_ROUNDS = 100_000
+MAX_GROUNDINGS = 5_000_000
+ROWS_A_NODE = 5_000
+"""Rows that could be looked at in the time a node takes even when it has none."""
 MAX_ENUMERATED = 20_000
 """Rows of a declared grounding that are listed; larger ones are checked row by row."""
 _NOWHERE = Place(0, 0)
@@ -78,6 +80,7 @@ class Evaluation:
         return self.kept
 
     def _node(self, node: Node) -> None:
+        self.world.spend(ROWS_A_NODE)
         if node.kind == "event":
             self.world.events[node.name, node.arity] = self._event(node)
         elif node.kind == "simple":
@@ -85,6 +88,8 @@ class Evaluation:
             self.fluents[node] = self.joined(f"simple {node.name}/{node.arity}", table) if self._ends_at_edge else table
         else:
             self.fluents[node] = self.joined(f"fluent {node.name}/{node.arity}={node.value}", self._derived(node))
+        if node.kind != "event" and self.fluents[node].n > MAX_GROUNDINGS:
+            raise LimitExceeded(f"{node.name} has {self.fluents[node].n:,} groundings in a window; the limit is {MAX_GROUNDINGS:,}")
 
     def _cycle(self, component: Sequence[Node]) -> None:
         """Simple fluents (and events) that need each other: repeat until nothing changes.
@@ -99,7 +104,7 @@ class Evaluation:
             else:
                 self.fluents[node] = no_fluent(node.arity + 1)
         before: list[bytes] = []
-        for _ in range(MAX_ROUNDS):
+        while True:
             for node in component:
                 self._node(node)
             after = [self._print(node) for node in component]

@@ -44,6 +44,7 @@ class Settings:
     exact: bool = True
     geographic: bool = False
     max_rows: int = 20_000_000
+    max_work: int = 300_000_000
 
 
 @dataclass(frozen=True)
@@ -210,6 +211,7 @@ class Windows:
         if offset == 0:
             edge_after = bounds.low
         world = World(state.symbols, settings.tick, edge_after, offset, bounds.first, lambda pattern: [], max_rows=settings.max_rows)
+        world.max_work = settings.max_work
         evaluation = Evaluation(self.plan, world, bounds, state.memory, settings.exact, state.allowed)
         counted = self._counted(state, bounds, final)
         self._inputs(evaluation, counted, state)

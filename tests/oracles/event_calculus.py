@@ -294,6 +294,8 @@ def arithmetic(term: Term | None, binding: Binding) -> float:
         return float(term.name)
     assert isinstance(term, Compound)
     operands = [arithmetic(argument, binding) for argument in term.arguments]
+    if term.name == "abs":
+        return abs(operands[0])
     return {"+": sum(operands), "-": operands[0] - operands[-1], "*": operands[0] * operands[-1]}[term.name]
 
 

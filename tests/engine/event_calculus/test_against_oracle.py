@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.event_calculus import evaluation, fused
+from engine.event_calculus.conditions import LimitExceeded
 from engine.event_calculus.windows import Settings
 from tests.engine.event_calculus.worlds import INPUTS, LAST, ByEngine, Row, by_oracle, compiled, on_time, programs, rows
 
@@ -12,11 +17,13 @@ ONE_WINDOW = Settings(window=LAST + 30, step=LAST + 30, origin=LAST)
 
 
 @settings(max_examples=150, deadline=None)
-@given(programs(), rows(), st.sampled_from(["rtec", "rtec1"]), st.booleans())
-def test_one_window_is_the_oracle(text: str, stream: list[Row], dialect: str, exact: bool) -> None:
+@given(programs(), rows(), st.sampled_from(["rtec", "rtec1"]), st.booleans(), st.sampled_from([0, 2, fused.MAX_ROWS]))
+def test_one_window_is_the_oracle(text: str, stream: list[Row], dialect: str, exact: bool, few: int) -> None:
+    """Both ways of evaluating holdsFor rules, and the switch between them."""
     program = compiled(text)
     engine = ByEngine(program, Settings(ONE_WINDOW.window, ONE_WINDOW.step, ONE_WINDOW.origin, dialect=dialect, exact=exact))
-    engine.feed_at_once(stream, on_time(stream))
+    with patch.object(evaluation, "MAX_ROWS", few):
+        engine.feed_at_once(stream, on_time(stream))
     assert engine.facts == (by_oracle(program, stream, dialect) if stream else set()), text
 
 
@@ -49,3 +56,12 @@ def test_late_rows_revise_to_the_same_answer(text: str, stream: list[Row], data:
     late.state.first_time = min((row[2] for row in stream), default=late.state.first_time)
     late.feed(shuffled, on_time(shuffled))
     assert late.facts == in_order.facts, text
+
+
+def test_a_window_that_would_take_too_long_is_refused_with_the_figure() -> None:
+    """The bound counts rows looked at, so that it is the same on every machine."""
+    program = compiled("initiatedAt(all(X, Y, Z, W)=true, T) :- happensAt(ev(X), T), kind(Y, _), kind(Z, _), kind(W, _).")
+    engine = ByEngine(program, Settings(ONE_WINDOW.window, ONE_WINDOW.step, ONE_WINDOW.origin, max_work=5_100))
+    stream: list[Row] = [("ev", (name,), t, t + 1) for t in range(20) for name in "abc"]
+    with pytest.raises(LimitExceeded, match="5,100 rows"):
+        engine.feed_at_once(stream, on_time(stream))

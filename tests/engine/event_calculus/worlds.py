@@ -24,7 +24,7 @@ INPUTS = {"ev": ("event", 1), "go": ("event", 1), "tie": ("event", 2), "pt": ("p
 Row = tuple[str, tuple[str, ...], int, int]
 """Input, arguments, t, t_end."""
 Facts = set[tuple[str, tuple[str, ...], str, int, int | None]]
-"""Fluent, arguments, value, start, end (null: open)."""
+"""Fluent, arguments, value, start, end (null: open); an event has the value "" and its end is its start."""
 
 
 @st.composite
@@ -60,9 +60,10 @@ def programs(draw: st.DrawFn, *, timeless: bool = False) -> str:
         name = f"{kind}{number}"
         if kind == "simple":
             lines += _simple(draw, name, one, pair, events)
-            one += [f"{name}(X)=on", f"{name}(X)=off"]
+            one += [f"{name}(X)=on", f"{name}(X)=off", f"{name}(X)=1"]
         elif kind == "derived":
-            lines.append(_derived(draw, f"{name}(X)", [draw(st.sampled_from(one)) for _ in range(3)], timeless))
+            for _ in range(draw(st.integers(1, 2))):
+                lines.append(_derived(draw, f"{name}(X)", [draw(st.sampled_from(one)) for _ in range(3)], timeless))
             one.append(f"{name}(X)=true")
         elif kind == "pair":
             lines.append(_pair(draw, name, one, pair))
@@ -98,6 +99,8 @@ def _conditions(draw: st.DrawFn, one: list[str]) -> str:
                     ", \\+ happensAt(tie(X, _), T)",
                     f", \\+ (happensAt(ev(X), T), holdsAt({fluent}, T))",
                     ", kind(X, Z), Z > 1",
+                    ", kind(X, Z), W is Z * 2 - 1, W =< 3",
+                    ", kind(X, Z), abs(T - 10) > Z",
                     ", X \\= b",
                 ]
             )
@@ -108,8 +111,10 @@ def _conditions(draw: st.DrawFn, one: list[str]) -> str:
 def _simple(draw: st.DrawFn, name: str, one: list[str], pair: list[str], events: list[str]) -> list[str]:
     lines = [f"initiatedAt({name}(X)=on, T) :- {_trigger(draw, one, pair, events)}{_conditions(draw, one)}."]
     for _ in range(draw(st.integers(0, 2))):
-        value = draw(st.sampled_from(["on", "off"]))
-        lines.append(f"initiatedAt({name}(X)={value}, T) :- {_trigger(draw, one, pair, events)}{_conditions(draw, one)}.")
+        value, more = draw(st.sampled_from([("on", ""), ("off", ""), ("high", ""), ("V", ", kind(X, V)"), ("V", ", kind(Y, V), Y \\= X")]))
+        binds_y = "kind(Y" in more
+        trigger = draw(st.sampled_from(["happensAt(tie(X, Y), T)", "happensAt(tie(Y, X), T)"])) if binds_y else _trigger(draw, one, pair, events)
+        lines.append(f"initiatedAt({name}(X)={value}, T) :- {trigger}{_conditions(draw, one)}{more}.")
     for _ in range(draw(st.integers(0, 2))):
         head = draw(st.sampled_from([f"{name}(X)=on", f"{name}(X)=_", f"{name}(_)=on", f"{name}(X)=off"]))
         lines.append(f"terminatedAt({head}, T) :- {_trigger(draw, one, pair, events)}{_conditions(draw, one)}.")
@@ -186,7 +191,9 @@ def by_oracle(program: Program, stream: list[Row], dialect: str) -> Facts:
             world.points.setdefault((name, arguments, "true"), set()).add(t)
         else:
             world.intervals.setdefault((name, arguments, "true"), []).append((t, end))
-    return stated(world.answer(), program)
+    return stated(world.answer(), program) | {
+        (name, arguments, "", t, t) for (name, arguments), times in world.happens.items() if (name, len(arguments)) in program.events for t in times
+    }
 
 
 def stated(ticks: Mapping[Key, set[int]], program: Program) -> Facts:
@@ -209,7 +216,7 @@ class ByEngine:
     facts: Facts = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        outputs = tuple(sorted({name for name, _ in self.program.fluents}))
+        outputs = tuple(sorted({name for name, _ in self.program.fluents | self.program.events}))
         self.windows = Windows(Plan(self.program), self.settings, outputs)
         self.state: WindowState = self.windows.initial()
 
@@ -244,11 +251,12 @@ class ByEngine:
             table.check()
         names = self.state.symbols.names
         for change in decision.changes:
-            if change.e is None:
-                continue
+            ends = change.s if change.e is None else change.e
             for i in range(len(change.s)):
                 key = [names[column[i]] for column in change.keys]
-                fact = (change.name, tuple(key[:-1]), key[-1], int(change.s[i]), None if change.e[i] == INF else int(change.e[i]))
+                if change.e is None:
+                    key.append("")
+                fact = (change.name, tuple(key[:-1]), key[-1], int(change.s[i]), None if ends[i] == INF else int(ends[i]))
                 if change.weight[i] > 0:
                     assert fact not in self.facts, f"stated twice: {fact}"
                     self.facts.add(fact)

@@ -38,7 +38,7 @@ class World(Protocol):
         ...
 
     def everybody(self, t: int, *, rate: float = 1.0) -> pa.Table:
-        """One report of everything at `t`."""
+        """One report of everything at `t`; empty in a world where only what happens is reported."""
         ...
 
     def truth(self, start: int, end: int) -> list[Happening]:

@@ -8,9 +8,10 @@ from webapp.feeds.simulation.city import City
 from webapp.feeds.simulation.hall import Hall
 from webapp.feeds.simulation.ocean import Ocean
 from webapp.feeds.simulation.strait import Strait
+from webapp.feeds.simulation.warehouse import Warehouse
 from webapp.feeds.simulation.world import World
 
-WORLDS: dict[str, Callable[[int], World]] = {"city": City, "strait": Strait, "hall": Hall, "ocean": Ocean}
+WORLDS: dict[str, Callable[[int], World]] = {"city": City, "strait": Strait, "hall": Hall, "ocean": Ocean, "warehouse": Warehouse}
 
 
 def world(name: str, seed: int = 1) -> World:

@@ -38,7 +38,14 @@ def test_every_query_of_a_scenario_can_be_registered(name: str) -> None:
         check(query["specification"], feed, regions)
 
 
-@pytest.mark.parametrize(("name", "kind", "minutes"), [("city", "tour", 18), ("ocean", "front", 500), ("ocean", "spell", 400)])
+FOUND = [
+    ("city", "tour", 18), ("ocean", "front", 500), ("ocean", "spell", 400),
+    ("warehouse", "theft", 20), ("warehouse", "unescorted", 30), ("warehouse", "lost", 20), ("warehouse", "back-and-forth", 25),
+]  # fmt: skip
+"""World, kind of happening, minutes that hold at least two of it."""
+
+
+@pytest.mark.parametrize(("name", "kind", "minutes"), FOUND)
 def test_a_query_finds_what_its_world_says_and_nothing_else(name: str, kind: str, minutes: int) -> None:
     place, end = world(name), NOW + minutes * 60_000
     feed, queries, regions = scenario(name)

@@ -1,5 +1,6 @@
 """The demo worlds: pure functions of seed and time, whose truth their own reports bear out."""
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -10,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shapely.geometry import shape
 
-from webapp.feeds.simulation import hall
+from webapp.feeds.simulation import hall, warehouse
 from webapp.feeds.simulation.journeys import Journey, Journeys, Schedule
 from webapp.feeds.simulation.world import World
 from webapp.feeds.simulation.worlds import WORLDS, world
 
 NOW = 1_763_700_000_000
 SIZES = {"city": 2_000, "strait": 400, "hall": 14, "ocean": 70}
+"""Things in a world that says where everybody is. In the others only what happens is reported, and nobody is anywhere before."""
 SOON_MS = {"ocean": 120_000}
 """Within what time everything has reported, where that is not ten seconds."""
 
@@ -36,10 +38,16 @@ def test_reports_do_not_depend_on_how_they_are_asked_for(name: str) -> None:
     assert world(name, 2).rows(NOW, NOW + end).to_pylist() != whole.to_pylist()
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("name", SIZES)
 def test_everybody_is_there_at_once_and_reports_soon(name: str) -> None:
     assert len(set(of(name).everybody(NOW)["entity"].to_pylist())) == SIZES[name]
     assert len(set(of(name).rows(NOW, NOW + SOON_MS.get(name, 10_000))["entity"].to_pylist())) == SIZES[name]
+
+
+@pytest.mark.parametrize("name", sorted({*WORLDS} - {*SIZES}))
+def test_nobody_is_where_no_antenna_read_it(name: str) -> None:
+    assert of(name).everybody(NOW).num_rows == 0
+    assert of(name).everybody(NOW).schema == of(name).rows(NOW, NOW + 10_000).schema
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -100,10 +108,11 @@ def test_the_buoys_history_ends_where_it_is_asked_to() -> None:
     assert (t[0] >= NOW - 6 * 86_400_000, t[-1] < NOW, (np.diff(t) >= 0).all()) == (True, True, True)
 
 
-def test_the_plan_is_a_picture_of_the_hall() -> None:
-    data = hall.plan()
+@pytest.mark.parametrize(("plan", "size"), [(hall.plan, (960, 576)), (warehouse.plan, (1440, 864))])
+def test_a_plan_is_a_picture(plan: Callable[[], bytes], size: tuple[int, int]) -> None:
+    data = plan()
     assert data.startswith(b"\x89PNG\r\n\x1a\n")
-    assert (int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")) == (960, 576)
+    assert (int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")) == size
 
 
 @given(st.lists(st.tuples(st.integers(1, 7), st.integers(0, 9)), min_size=1, max_size=4), st.integers(-30, 30), st.integers(0, 40))

@@ -102,7 +102,9 @@ def run(place: World, client: IngestClient, *, feed: str, rate: float = 1.0, sec
     end = None if seconds is None else sent_to + round(1000 * seconds)
     if isinstance(place, WithHistory):
         send_history(place, client, feed=feed, end=sent_to)
-    client.send(feed, place.everybody(sent_to, rate=rate), key=f"simulate-{run_id}-{sent_to}")
+    everybody = place.everybody(sent_to, rate=rate)
+    if everybody.num_rows:
+        client.send(feed, everybody, key=f"simulate-{run_id}-{sent_to}")
     # A report at the very time of the first picture would repeat it.
     sent_to += 1
     while end is None or sent_to < end:

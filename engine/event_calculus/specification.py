@@ -140,7 +140,7 @@ def _outputs(document: Mapping[str, Any], program: Program, context: Context) ->
     for indicator in sorted(program.fluents | program.events | _input_fluents(program)):
         known[indicator[0]] = None
     if "outputs" not in document:
-        return tuple(program.outputs) or tuple({indicator[0]: None for indicator in sorted(program.fluents | program.events)})
+        return _default_outputs(program)
     wanted = []
     here = context.at("outputs")
     for place, name in enumerate(here.items(document["outputs"], least=1, most=1_000, what="fluents or events")):
@@ -185,15 +185,31 @@ def area_names(program: Program) -> set[str]:
 
 def areas_spoken_of(document: Mapping[str, Any]) -> set[str]:
     """The names of regions in the program of a document that may be faulty; empty where it cannot be read."""
+    program = _readable(document)
+    return set() if program is None else area_names(program)
+
+
+def outputs_spoken_of(document: Mapping[str, Any]) -> list[str]:
+    """The outputs of a document that may be faulty and leave them out; empty where its program cannot be read."""
+    program = _readable(document)
+    return [] if program is None else list(_default_outputs(program))
+
+
+def _default_outputs(program: Program) -> tuple[str, ...]:
+    return tuple(program.outputs) or tuple({indicator[0]: None for indicator in sorted(program.fluents | program.events)})
+
+
+def _readable(document: Mapping[str, Any]) -> Program | None:
+    """The program of a document that may be faulty; null where it cannot be read."""
     text, inputs = document.get("program"), document.get("inputs", {})
     if not isinstance(text, str) or not isinstance(inputs, Mapping):
-        return set()
+        return None
     known = {
         str(name): (KINDS.get(str(entry.get("fluent")), EVENT), len(entry["args"]))
         for name, entry in inputs.items()
         if isinstance(entry, Mapping) and isinstance(entry.get("args"), list)
     }
     try:
-        return area_names(compile_text(text, inputs=known))
+        return compile_text(text, inputs=known)
     except ProgramRefused:
-        return set()
+        return None

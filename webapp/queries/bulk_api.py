@@ -49,7 +49,7 @@ class BulkSerializer(ChannelsOfUser, OwnedSerializer):
     geojson = serializers.JSONField(required=False, help_text="Instead of a file.")
     naming = serializers.CharField(default=NAMING, max_length=200, help_text="`{name}`: the feature's name; `{row}`: its place in the file.")
     name_field = serializers.CharField(required=False, allow_blank=True, default="", help_text="The property that names a feature.")
-    alert_kinds = Document(default=[])
+    alert_kinds = Document(required=False)
     channels = ChannelsOfUser.field()
     partial = serializers.BooleanField(  # type: ignore[assignment]  # hides an attribute of the instance that is not used
         default=False, help_text="Register the good ones though others are refused."

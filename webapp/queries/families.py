@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 TITLES = {
@@ -35,5 +37,14 @@ def kinds_of(specification: Mapping[str, Any]) -> list[str]:
     if family == "transition":
         return [kind for kind in KINDS["transition"] if kind in specification.get("types", KINDS["transition"])]
     if family == "calculus":
-        return sorted({str(output).split("/")[0].split("(")[0] for output in specification.get("outputs", [])})
+        outputs = specification["outputs"] if "outputs" in specification else _outputs_of(json.dumps(specification))
+        return sorted({str(output).split("/")[0].split("(")[0] for output in outputs})
     return list(KINDS.get(family, ()))
+
+
+@lru_cache(maxsize=500)
+def _outputs_of(document: str) -> tuple[str, ...]:
+    """What a program that names no outputs gives; reading one takes milliseconds, and a list shows many."""
+    from engine.event_calculus.specification import outputs_spoken_of
+
+    return tuple(outputs_spoken_of(json.loads(document)))

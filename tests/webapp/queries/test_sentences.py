@@ -6,6 +6,7 @@ import pytest
 
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
 from engine.specification import check
+from webapp.queries.families import kinds_of
 from webapp.queries.sentences import sentence_of
 
 MS = Feed("f", Crs.PLANAR, TimeUnit.MS)
@@ -70,11 +71,9 @@ PORT = {"region": {"region": "port A"}}
                 "while": [["speed", "<", 2]],
             },
             EARTH,
-            "Tells when something enters port A or leaves port A. It has left only when it is more than 25 m away. "
-            "Positions are trusted to within "
-            "accuracy_m. What is inside at its first report has entered. It counts once it has stayed on its side for 30 "
-            "seconds. It is inside only "
-            "while speed is below 2.",
+            "Tells when something enters port A or leaves port A. It has left only when it is more than 25 m away. Positions are trusted "
+            "to within accuracy_m. What is inside at its first report has entered. A visit counts only when it lasts for more than 30 seconds. "
+            "It is inside only while speed is below 2.",
         ),
         ({"family": "unheard-of"}, MS, None),
         ("nothing", MS, None),
@@ -225,3 +224,12 @@ def test_a_program_of_rules_is_read_back() -> None:
     assert sentence_of(specification, feed=MS) == told
     many = {**specification, "outputs": [f"f{n}" for n in range(20)]}
     assert "f0, f1, f10, f11, f12 and 15 more" in (sentence_of(many, feed=MS) or "")
+
+
+def test_a_program_that_names_no_outputs_gives_all_that_it_defines() -> None:
+    rules = "initiatedAt(busy(X)=true, T) :- happensAt(begin(X), T). terminatedAt(busy(X)=true, T) :- happensAt(finish(X), T)."
+    inputs = {"begin": {"args": ["entity"]}, "finish": {"args": ["entity"]}}
+    specification = {"family": "calculus", "program": rules, "inputs": inputs, "window": 10, "step": 5}
+    assert kinds_of(specification) == ["busy"]
+    assert sentence_of(specification, feed=TICKS) == "Runs a program of rules: recognises busy over the last 10 ticks, every 5 ticks."
+    assert kinds_of({**specification, "program": "no rules :-"}) == []

@@ -33,7 +33,7 @@ def options(specification: Specification, feed: Feed) -> str:
     if specification.get("first") == "enter":
         told.append("What is inside at its first report has entered")
     if specification.get("dwell"):
-        told.append(f"It counts once it has stayed on its side for {duration(specification['dwell'], feed)}")
+        told.append(f"A visit counts only when it lasts for more than {duration(specification['dwell'], feed)}")
     if specification.get("while"):
         told.append(f"It is inside only while {conditions(specification['while'])}")
     return "".join(f" {text}." for text in told)

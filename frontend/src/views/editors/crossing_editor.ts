@@ -133,14 +133,14 @@ class CrossingEditor implements FamilyEditor {
     const unit = this.context.feed.crs === "geographic" ? "metres" : "units of the plan";
     const input = h("input", { class: "input num", id: "hysteresis", inputmode: "decimal", placeholder: "off", value: this.entries.hysteresis, autocomplete: "off" });
     input.addEventListener("input", () => this.set({ hysteresis: input.value }));
-    return field("/hysteresis", "hysteresis", "Buffer against jitter", h("div", { class: "within" }, input, h("span", { class: "unit" }, unit)), "Having entered, it has left only when it is farther than this from the region.");
+    return field("/hysteresis", "hysteresis", "Buffer against jitter", h("div", { class: "within" }, input, h("span", { class: "unit" }, unit)), "It enters at the region itself, and has left only when it is farther away than this.");
   }
 
   private accuracy(): HTMLElement {
     const numeric = numericColumns(this.context.feed).filter((name) => name !== "x" && name !== "y");
     const select = columnSelect("accuracy", ["", ...numeric], this.entries.accuracy, (accuracy) => this.set({ accuracy }));
     select.options[0]!.textContent = "not used";
-    return field("/accuracy", "accuracy", "Accuracy of a position", select, "A column in metres: never enter a region smaller than that, never leave while the circle of doubt overlaps it.");
+    return field("/accuracy", "accuracy", "Accuracy of a position", select, "A column: it never enters a region smaller than that, never leaves while the circle of doubt overlaps the region.");
   }
 
   private first(): HTMLElement {
@@ -158,7 +158,7 @@ class CrossingEditor implements FamilyEditor {
   private dwell(): HTMLElement {
     const dwell = new DurationField({
       id: "dwell", label: "Least stay", time: this.context.feed.time, value: this.entries.dwell, pointer: "/dwell", placeholder: "off",
-      hint: "It has entered or left only when it has stayed on that side for so long.", onChange: () => this.set({ dwell: dwell.value() }),
+      hint: "A visit counts only when it lasts longer than this, and is told when the time is up.", onChange: () => this.set({ dwell: dwell.value() }),
     });
     return dwell.element;
   }

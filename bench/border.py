@@ -17,7 +17,7 @@ import shapely
 
 from bench import Figure, Layer, Row, Size, compared
 from bench.border_baselines import CellLists, RegionSegments, heap_timers, naive, tree_bulk, tree_passes
-from bench.border_worlds import Moves, mixed_queries, moves, skewed, squares, stars, stream_batches
+from bench.border_worlds import ONE, Moves, many_ranges, mixed_queries, moves, skewed, squares, stars, stream_batches
 from engine.border_monitoring.borders import build_borders
 from engine.border_monitoring.bounds import bound_crossings, build_bounds
 from engine.border_monitoring.moves import PASS, border_meetings
@@ -26,7 +26,7 @@ from engine.border_monitoring.shapes import Polygon, Rectangle, edges_of
 from engine.border_monitoring.transitions import Waiting, decide
 from engine.border_monitoring.tuples import LastTuples, advance
 from engine.model.batch import Batch, EntityDictionary
-from engine.model.feed import Crs, Feed, TimeUnit
+from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
 
 BATCH = 20_000
 PLANE = Feed("plane", Crs.PLANAR, TimeUnit.MS)
@@ -59,6 +59,19 @@ def rows(size: Size) -> Iterator[Row]:
     yield from timers(quick)
     yield from transitions(quick)
     yield from engine(quick)
+    yield from registration(quick)
+
+
+def spark_rows(size: Size) -> Iterator[Row]:
+    """What the operator leaves of the rows that Spark delivers."""
+    from bench.spark_overhead import measured as delivered
+
+    rows = 1_500_000 if size is Size.QUICK else 5_000_000
+    nothing, evaluated, answers = delivered(rows, 1000, "driver", 1, 2, 1 if size is Size.QUICK else 3)
+    ours, theirs = float(np.median(evaluated)), float(np.median(nothing))
+    facts: dict[str, float | str] = {"answers": answers}
+    title = f"Spark, {rows:,} rows, 1,000 regions"
+    yield Row(title, Layer.SPARK, ours, "rows/s", {"operator that does nothing": theirs}, {"operator that does nothing": 0.75}, None, False, facts)
 
 
 def in_form(found: Answers) -> np.ndarray:
@@ -102,9 +115,6 @@ def sampled(
 
 
 # -- one dimension ------------------------------------------------------------------------------------------------------------------------
-
-ONE = 1e6
-"""The domain of [BMQ] 7.1."""
 
 
 def one_dimension(quick: bool) -> Iterator[Row]:
@@ -277,18 +287,23 @@ def _dimensions(d: int, width: float, quick: bool, figure: str | None) -> Row:
 
 
 def timers(quick: bool) -> Iterator[Row]:
-    """In events that nobody follows, 50 distinct bounds: rings against a compiled binary heap."""
+    """In events that nobody follows, 50 distinct bounds: rings against a compiled binary heap; spread over an hour, and all waiting at once."""
     m = 20_000 if quick else 1_000_000
+    yield _timers(m, 3_600_000, "an hour", promised=not quick)
+    yield _timers(m, 6000, "all waiting at once", promised=not quick)
+
+
+def _timers(m: int, span: int, words: str, *, promised: bool) -> Row:
     rng = np.random.default_rng(5)
     group = rng.integers(0, 50, m).astype(np.int32)
     within = (np.arange(50) + 1) * 6000
-    t = np.sort(rng.integers(0, 3_600_000, m))
+    t = np.sort(rng.integers(0, span, m))
     entity = np.arange(m, dtype=np.int32)
     inward, places = np.ones(m, np.int8), np.zeros(m)
     columns = (group, entity, inward, t, t, places, places)
 
     def rings() -> np.ndarray:
-        waiting, fired = Waiting.empty(50, m), []
+        waiting, fired = Waiting.empty(50), []
         for begin in range(0, m, BATCH):
             batch = tuple(column[begin : begin + BATCH] for column in columns)
             waiting.reserve(len(batch[0]))
@@ -298,8 +313,9 @@ def timers(quick: bool) -> Iterator[Row]:
 
     times = compared({"ours": rings, "heap": lambda: heap_timers(t, within[group], np.arange(m), BATCH)}, np.sort)
     each = {name: seconds / m * 1e9 for name, seconds in times.items()}
-    promise = {} if quick else {"heap": 6.0}
-    yield Row(f"timers: {m:,}, 50 bounds", Layer.KERNEL, each["ours"], "ns/timer", {"heap": each["heap"]}, promise, limit=None if quick else 50.0)
+    promise = {"heap": 6.0} if promised else {}
+    limit = 50.0 if promised else None
+    return Row(f"timers: {m:,}, 50 bounds, {words}", Layer.KERNEL, each["ours"], "ns/timer", {"heap": each["heap"]}, promise, limit=limit)
 
 
 def _decided(waiting: Waiting, events: tuple[np.ndarray, ...], watermark: int, within: np.ndarray) -> np.ndarray:
@@ -401,3 +417,25 @@ def _evaluator(batches: list[Any], queries: list[Any]) -> Row:
         told += running.finish().changes.num_rows
         rates.append(sum(batch.num_rows for batch in batches) / (time.thread_time() - begin))
     return Row(f"evaluator, {len(queries)} regions", Layer.ENGINE, sorted(rates)[1], "rows/s", less_is_better=False, facts={"answers": told})
+
+
+def registration(quick: bool) -> Iterator[Row]:
+    """Queries that come and go in a running evaluator: the whole list anew is the baseline; answers are those of the tests' state machine."""
+    from engine.runtime.evaluator import Evaluator
+
+    n = 2000 if quick else 100_000
+    queries = many_ranges(n + 202, np.random.default_rng(9))
+    feed = replace(PLANE, columns={"v": ColumnType.FLOAT})
+    begin = time.thread_time()
+    running = Evaluator.start(feed, queries[:n])
+    anew = 1000 * (time.thread_time() - begin)
+    running.register(queries[: n + 1], running.beside(queries[n : n + 1]))
+    lists = {"1 added": queries[: n + 2], "100 added": queries[: n + 102], "1 removed": queries[1 : n + 102], "100 removed": queries[101 : n + 102]}
+    have = n + 1
+    for words, wanted in lists.items():
+        side = running.beside(wanted[have:]) if len(wanted) > have else None
+        begin = time.thread_time()
+        running.register(wanted, side)
+        spent = 1000 * (time.thread_time() - begin)
+        have = len(wanted)
+        yield Row(f"registration, {words} at N={n}", Layer.ENGINE, spent, "ms", {"compiled anew": anew}, limit=None if quick else 200.0)

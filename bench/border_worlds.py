@@ -9,9 +9,14 @@ import numpy as np
 import pyarrow as pa
 import shapely
 
+from engine.border_monitoring.specification import BorderSpecification
+from engine.model.conditions import Conditions
 from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.specification import check
+
+ONE = 1e6
+"""The domain of [BMQ] 7.1."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,12 @@ def mixed_queries(n: int, rng: np.random.Generator, feed: Feed) -> list[Register
         own = {"family": "border"} if len(queries) % 2 else {"family": "transition", "within": "PT3M"}
         queries.append(RegisteredQuery(str(len(queries)), 1, check({**own, "region": region}, feed)))
     return queries
+
+
+def many_ranges(n: int, rng: np.random.Generator) -> list[RegisteredQuery]:
+    """Border queries on 0.1 % of the values of `v`."""
+    low = (rng.random(n) * ONE).tolist()
+    return [RegisteredQuery(str(i), 1, BorderSpecification("", Conditions(), None, (("v", v, v + 1e-3 * ONE),))) for i, v in enumerate(low)]
 
 
 def stream_batches(entities: int, m: int, rows_a_batch: int, rng: np.random.Generator) -> list[pa.RecordBatch]:

@@ -143,8 +143,12 @@ class Operator(ABC, Generic[Index]):
     def compile(self, queries: Sequence[RegisteredQuery], feed: Feed) -> Index:
         """An immutable index over all `queries`; position i of the result's answers is `queries[i]`.
 
-        `queries` are checked: compile does not find faults. Called again, with the whole list, when the list changes.
+        `queries` are checked: compile does not find faults.
         """
+
+    def recompile(self, old: Index, queries: Sequence[RegisteredQuery], feed: Feed) -> Index:
+        """As `compile`, when the list has changed since `old`, an index over the same feed that stays as it is: a family may keep what is equal."""
+        return self.compile(queries, feed)
 
     def horizon(self, query: RegisteredQuery) -> int | None:
         """How far back in event time a new query must read to answer as if it had always run; null: the whole log."""

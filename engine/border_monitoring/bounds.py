@@ -21,6 +21,9 @@ from numba import njit
 
 from engine.border_monitoring.moves import IN, OUT
 
+_BLOCK = 32
+_SHIFT = 5
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
 
@@ -29,11 +32,12 @@ Ints = npt.NDArray[np.int32]
 class Bounds:
     """Immutable index over n boxes in d dimensions.
 
-    Dimension j owns the entries `first[j]` to `first[j + 1]` of `bound` (ascending), `partner` (the other end) and `owner` (box k as k for
-    its lower end, ~k for its upper). `directory[j]` gives, for each of its equal-width slots from `origin[j]` on, the first entry at or
-    above the slot's start. For the cross-check `across` (entries, 2) has the ends in the dimension after j (cyclically) beside each bound,
-    which refutes most crossings without a jump in memory; in three dimensions and more the rest looks into `low`, `high` (n, d), and
-    `partner` is empty. Unbounded ends are infinite.
+    Dimension j owns the entries `first[j]` to `first[j + 1]` of `bound` (ascending), `partner` (the other end) and `owner` (box k as k for its
+    lower end, ~k for its upper). `directory[j]` gives, for each of its equal-width slots from `origin[j]` on, the first entry at or above the
+    slot's start. `narrowest[k >> 5]` is the least width, in the entry's dimension, of the boxes of 32 entries: a shorter move crosses no
+    partner of theirs, so they are told without looking at it. For the cross-check `across` (entries, 2) has the ends in the dimension after j
+    (cyclically) beside each bound, which refutes most crossings without a jump in memory; in three dimensions and more the rest looks into
+    `low`, `high` (n, d), and `partner` is empty. Unbounded ends are infinite.
     """
 
     low: Floats
@@ -43,6 +47,7 @@ class Bounds:
     bound: Floats
     partner: Floats
     owner: Ints
+    narrowest: Floats
     directory: npt.NDArray[np.int32]
     origin: Floats
     scale: Floats
@@ -78,7 +83,7 @@ def build_bounds(low: Floats, high: Floats) -> Bounds:
             scale[j] = slots / width if width > 0 and np.isfinite(slots / width) else 0.0
             places = _slot_of(bound, origin[j], scale[j], slots)
             directory[j] = np.searchsorted(places, np.arange(slots + 2), side="left")
-    owner = np.concatenate(owners).astype(np.int32)
+    owner, every, ends = np.concatenate(owners).astype(np.int32), np.concatenate(bounds), np.concatenate(partners)
     across = np.empty((0, 2))
     if d > 1:
         box = np.where(owner < 0, ~owner, owner)
@@ -89,9 +94,10 @@ def build_bounds(low: Floats, high: Floats) -> Bounds:
         high=np.ascontiguousarray(high if d > 2 else np.empty((0, d)), np.float64),
         across=across,
         first=np.array(first, np.int64),
-        bound=np.concatenate(bounds),
-        partner=np.concatenate(partners) if d < 3 else np.empty(0),
+        bound=every,
+        partner=ends if d < 3 else np.empty(0),
         owner=owner,
+        narrowest=np.minimum.reduceat(np.abs(ends - every), np.arange(0, len(every), _BLOCK)) if len(every) else np.empty(0),
         directory=directory,
         origin=origin,
         scale=scale,
@@ -130,10 +136,21 @@ def _held(low, high, box, values, row, first, last):  # type: ignore[no-untyped-
     return j >= last
 
 
+@njit(cache=True, nogil=True, inline="always")
+def _alone(narrowest, start, stop, length):  # type: ignore[no-untyped-def]
+    """Whether a move of this length is shorter than every box with an end among the entries from `start` up to `stop`."""
+    block = start >> _SHIFT
+    last = (stop - 1) >> _SHIFT
+    while block <= last and narrowest[block] > length:
+        block += 1
+    return block > last
+
+
 @njit(cache=True, nogil=True)
 def crossings(  # type: ignore[no-untyped-def]
-    begin, before, after, known, low, high, across, first, bound, partner, owner, directory, origin, scale, out_row, out_box, out_code, work
-):
+    begin, before, after, known, low, high, across, first, bound, partner, owner, narrowest, directory, origin, scale,
+    out_row, out_box, out_code, work,
+):  # fmt: skip
     """Boxes entered and left by the moves from row `begin` on, written to row, box and code; returns (next row, crossings).
 
     Move i goes from `before[i]` to `after[i]`, arrays (m, >= d); where `known[i]` is false there is none. When the output is full it stops
@@ -156,14 +173,24 @@ def crossings(  # type: ignore[no-untyped-def]
             lesser = min(v0, v1)
             greater = max(v0, v1)
             start = _after(lesser, bound, first[j], first[j + 1], directory, j, origin[j], scale[j])
-            stop = start
-            end = first[j + 1]
-            while stop < end and bound[stop] <= greater:
-                stop += 1
+            # Looked up, not walked to: what is between is read once, and without a branch at its end.
+            stop = _after(greater, bound, first[j], first[j + 1], directory, j, origin[j], scale[j])
+            if stop == start:
+                continue
             if n + stop - start > capacity:
                 work[1] += read
                 return i, at_row
             read += stop - start
+            # Both lengths are rounded, and rounding keeps their order.
+            alone = d < 3 and _alone(narrowest, start, stop, greater - lesser)
+            if d == 1 and alone:
+                for k in range(stop - start):
+                    end_of = owner[start + k]
+                    out_row[n + k] = i
+                    out_box[n + k] = end_of ^ (end_of >> 31)
+                    out_code[n + k] = (end_of >= 0) == upwards
+                n += stop - start
+                continue
             if d == 1:
                 for k in range(start, stop):
                     end_of = owner[k]
@@ -187,7 +214,7 @@ def crossings(  # type: ignore[no-untyped-def]
                     out_row[n] = i
                     out_box[n] = end_of ^ (end_of >> 31)
                     out_code[n] = entered
-                    n += counts & ((partner[k] <= lesser) | (partner[k] > greater))
+                    n += counts & (alone or (partner[k] <= lesser) | (partner[k] > greater))
                 continue
             other = (j + 1) % d
             was_other = before[i, other]
@@ -220,7 +247,7 @@ def bound_crossings(
     while row < len(after):
         out = np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.empty(capacity, np.int8)
         row, n = crossings(
-            row, before, after, known, index.low, index.high, index.across, index.first, index.bound, index.partner, index.owner,
+            row, before, after, known, index.low, index.high, index.across, index.first, index.bound, index.partner, index.owner, index.narrowest,
             index.directory, index.origin, index.scale, *out, work,
         )  # fmt: skip
         parts.append(tuple(column[:n] for column in out))

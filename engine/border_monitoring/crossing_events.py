@@ -15,6 +15,7 @@ from engine.border_monitoring.bounds import bound_crossings
 from engine.border_monitoring.moves import IN, PASS, UNSURE, border_meetings
 from engine.border_monitoring.passes import Moves, decide
 from engine.border_monitoring.plan import TupleClass
+from engine.border_monitoring.structures import Structure
 from engine.border_monitoring.tuples import LastTuples, advance
 from engine.border_monitoring.watching import Pairs, Tuples, WatchedEvents, watched
 from engine.model.batch import Batch, X, Y
@@ -113,12 +114,13 @@ def _moves_of(
         entity, t, seq = entity[rows], t[rows], seq[rows]
     before, before_t, before_seq, known = advance(entity, values, t, seq, last.values, last.t, last.seq)
     found: list[Found] = []
-    if tuples.bounds is not None:
-        values = _within_doubles(values)
-        row, box, code = bound_crossings(tuples.bounds, _within_doubles(before), values, known, work)
-        found.append((row, tuples.bounds_monitors[box], code == IN, np.zeros(len(row), np.bool_), t[row]))
-    if tuples.borders is not None:
-        found.append(_border_meetings(tuples, tuples.borders, before, values, before_t, t, known, geographic, work))
+    values, before = _within_doubles(values), _within_doubles(before)
+    for part in tuples.parts:
+        if part.bounds is not None:
+            row, box, code = bound_crossings(part.bounds, before, values, known, work)
+            found.append((row, part.bounds_monitors[box], code == IN, np.zeros(len(row), np.bool_), t[row]))
+        if part.borders is not None:
+            found.append(_border_meetings(part, part.borders, before, values, before_t, t, known, geographic, work))
     row, monitor, inward, passing, at = found[0] if len(found) == 1 else _merged(found)
     x, y = (0, 1) if tuples.of_regions else (values.shape[1] - 2, values.shape[1] - 1)
     seen = Tuples(batch, rows, entity, t, seq, values, before, before_t, before_seq, (x, y))
@@ -169,7 +171,7 @@ def _within_doubles(values: Floats) -> Floats:
 
 
 def _border_meetings(
-    tuples: TupleClass, index: Borders, before: Floats, after: Floats, before_t: Int64s, t: Int64s, known: Bools, geographic: bool, work: Int64s
+    part: Structure, index: Borders, before: Floats, after: Floats, before_t: Int64s, t: Int64s, known: Bools, geographic: bool, work: Int64s
 ) -> Found:
     """Meetings with borders as events, a pass as an in and an out."""
     row, region, code, span = border_meetings(index, before, after, known, work)
@@ -181,7 +183,7 @@ def _border_meetings(
     if len(exact):
         at = row[exact]
         wanted = index.passes_wanted[region[exact]] & (True if over is None else ~over[at])
-        shapes = [tuples.shapes[r] for r in region[exact].tolist()]
+        shapes = [part.shapes[r] for r in region[exact].tolist()]
         code[exact], first[exact], last[exact] = decide(
             Moves(before[at, :2], after[at, :2], before_t[at], t[at]), shapes, code[exact], span[exact], wanted
         )
@@ -189,13 +191,13 @@ def _border_meetings(
     row, region, code, first, last = row[keep], region[keep], code[keep], first[keep], last[keep]
     if over is not None and over.any():
         moves = np.flatnonzero(over)
-        found = passes_over(Moves(before[moves, :2], after[moves, :2], before_t[moves], t[moves]), tuples.shapes, index.passes_wanted)
+        found = passes_over(Moves(before[moves, :2], after[moves, :2], before_t[moves], t[moves]), part.shapes, index.passes_wanted)
         more = np.array(found, np.int64).reshape(-1, 4)
         row = np.concatenate([row, moves[more[:, 0]].astype(np.int32)])
         region = np.concatenate([region, more[:, 1].astype(np.int32)])
         code = np.concatenate([code, np.full(len(more), PASS, np.int8)])
         first, last = np.concatenate([first, more[:, 2]]), np.concatenate([last, more[:, 3]])
-    return _as_events(row, tuples.borders_monitors[region], code, first, last)
+    return _as_events(row, part.borders_monitors[region], code, first, last)
 
 
 def _as_events(row: Ints, monitor: Ints, code: Codes, first: Int64s, last: Int64s) -> Found:

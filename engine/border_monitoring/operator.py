@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engine.border_monitoring.crossing_events import CANDIDATES, CELLS, EVENTS, TUPLES, ClassState, CrossingEvents, class_events, concatenated
-from engine.border_monitoring.plan import BorderIndex, TupleClass, compile_index
+from engine.border_monitoring.plan import BorderIndex, TupleClass, compile_index, recompile_index
 from engine.border_monitoring.transitions import NAMES, Transition, Waiting, decide, refill
 from engine.border_monitoring.tuples import LastTuples
-from engine.border_monitoring.watching import Pairs, WatchedEvents, joined
+from engine.border_monitoring.watching import Pairs, WatchedEvents, Watches, joined
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.changes import Evidence, changes, concat
 from engine.model.feed import Crs, Feed
@@ -23,6 +23,7 @@ from engine.operator import Operator, Output, RegisteredQuery, Stage
 
 N = TypeVar("N", np.int64, np.float64)
 
+_FORMAT = 2
 _BORDER_KINDS = pa.array(["out", "in"])
 _TRANSITION_KINDS = pa.array(NAMES)
 
@@ -74,16 +75,19 @@ class BorderStage(Stage[BorderIndex, BorderState]):
     def migrate(self, index: BorderIndex, parts: Sequence[tuple[BorderIndex, BorderState]]) -> BorderState:
         state = self.initial(index)
         state.position = max((part.position for _, part in parts), default=-1)
-        known = {q.key: int(part.since[i]) for old, part in reversed(parts) for i, q in enumerate(old.queries)}
-        state.since = np.array([known.get(query.key, state.position) for query in index.queries], np.int64)
-        of_class = {tuples.key: own.last for tuples, own in zip(index.classes, state.classes, strict=True)}
+        state.since = _since(index, state.position, parts)
+        of_class = {tuples.key: own for tuples, own in zip(index.classes, state.classes, strict=True)}
         for old, part in parts:
             for tuples, own in zip(old.classes, part.classes, strict=True):
-                if tuples.key in of_class:
-                    of_class[tuples.key].take_later(own.last)
+                mine = of_class.get(tuples.key)
+                if mine is not None and len(mine.last.seq):
+                    mine.last.take_later(own.last)
+                elif mine is not None:
+                    # The tuples of a million entities stay where they are.
+                    mine.last = own.last
             state.work += part.work
         _take_pairs(index, state, parts)
-        _take_waiting(index, state, parts)
+        state.waiting = _waiting_of(index, parts)
         return state
 
     def dump(self, index: BorderIndex, state: BorderState) -> bytes:
@@ -91,19 +95,28 @@ class BorderStage(Stage[BorderIndex, BorderState]):
             "since": state.since,
             "position": np.array([state.position]),
             "work": state.work,
+            "format": np.array([_FORMAT]),
         }
-        for c, own in enumerate(state.classes):
+        for c, (tuples, own) in enumerate(zip(index.classes, state.classes, strict=True)):
             arrays |= {f"last{c}_{name}": array for name, array in vars(own.last).items()}
-            arrays |= {f"pairs{c}_{name}": array for name, array in vars(own.pairs).items()} if own.pairs is not None else {}
-        arrays |= {f"waiting_{name}": array for name, array in vars(state.waiting).items()}
+            if tuples.watches is not None and own.pairs is not None:
+                order = _watch_order(index, tuples.watches)
+                pairs = _renumbered(own.pairs, _ranks(order), own.pairs.begun[order])
+                arrays |= {f"pairs{c}_{name}": array for name, array in vars(pairs).items()}
+        arrays |= {f"waiting_{name}": array for name, array in _unmet(state.waiting, _ranks(index.group_order())).items()}
         with io.BytesIO() as file:
             np.savez(file, allow_pickle=False, **arrays)
             return file.getvalue()
 
     def load(self, index: BorderIndex, data: bytes) -> BorderState:
+        """Numbers of groups and monitors in the bytes are those of an index compiled anew. Raises ValueError for bytes of an older program."""
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            classes = [_loaded(arrays, c, tuples) for c, tuples in enumerate(index.classes)]
-            waiting = Waiting(**{name: arrays[f"waiting_{name}"] for name in Waiting.__dataclass_fields__})
+            if "format" not in arrays or int(arrays["format"][0]) != _FORMAT:
+                raise ValueError("the state of border queries was written by another version of this program")
+            classes = [_loaded(arrays, c, index, tuples) for c, tuples in enumerate(index.classes)]
+            columns = {name: arrays[f"waiting_{name}"] for name in _UNMET}
+            columns["key"] = _with_numbers(columns["key"], index.group_order())
+            waiting = _refilled(index, columns)
             return BorderState(classes, waiting, arrays["since"], int(arrays["position"][0]), arrays["work"])
 
     def check(self, index: BorderIndex, state: BorderState) -> None:
@@ -139,6 +152,9 @@ class BorderOperator(Operator[BorderIndex]):
     def compile(self, queries: Sequence[RegisteredQuery], feed: Feed) -> BorderIndex:
         return compile_index(queries, feed)
 
+    def recompile(self, old: BorderIndex, queries: Sequence[RegisteredQuery], feed: Feed) -> BorderIndex:
+        return recompile_index(old, queries)
+
 
 def _fresh(tuples: TupleClass) -> ClassState:
     """State of a class before any tuple."""
@@ -146,19 +162,39 @@ def _fresh(tuples: TupleClass) -> ClassState:
     return ClassState(last, None if tuples.watches is None else Pairs(np.full(len(tuples.watches.each), -1, np.int64)))
 
 
-def _loaded(arrays: Mapping[str, Any], c: int, tuples: TupleClass) -> ClassState:
+def _loaded(arrays: Mapping[str, Any], c: int, index: BorderIndex, tuples: TupleClass) -> ClassState:
     last = LastTuples(**{name: arrays[f"last{c}_{name}"] for name in LastTuples.__dataclass_fields__})
-    pairs = None if tuples.watches is None else Pairs(**{name: arrays[f"pairs{c}_{name}"] for name in Pairs.__dataclass_fields__})
-    return ClassState(last, pairs)
+    if tuples.watches is None:
+        return ClassState(last, None)
+    pairs = Pairs(**{name: arrays[f"pairs{c}_{name}"] for name in Pairs.__dataclass_fields__})
+    order = _watch_order(index, tuples.watches)
+    return ClassState(last, _renumbered(pairs, order, pairs.begun[_ranks(order)]))
+
+
+def _watch_order(index: BorderIndex, watches: Watches) -> npt.NDArray[np.int64]:
+    """The places of the watches in the order in which the queries name them first."""
+    order = watches.places(index.monitor_order().astype(np.int32))
+    return order[order >= 0]
+
+
+def _renumbered(pairs: Pairs, numbers: npt.NDArray[np.int64], begun: npt.NDArray[np.int64]) -> Pairs:
+    """The pairs with `numbers[w]` for watch w."""
+    key = _with_numbers(pairs.key, numbers)
+    ordered = pairs.take(np.argsort(key))
+    ordered.key, ordered.begun = np.sort(key), begun
+    return ordered
+
+
+def _with_numbers(key: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Keys (number << 32 | entity) with other numbers."""
+    changed: npt.NDArray[np.int64] = numbers[key >> 32] << 32 | key & 0xFFFFFFFF
+    return changed
 
 
 def _border_changes(index: BorderIndex, events: CrossingEvents, batch: Batch) -> pa.RecordBatch:
     """Answer rows of border queries, with the tuples on both sides as evidence."""
-    through, all_ = np.flatnonzero(events.passing), np.flatnonzero(~events.passing)
-    owner_all, entry_all = index.crossing_queries.spread(events.monitor[all_])
-    owner_through, entry_through = index.passing_queries.spread(events.monitor[through])
-    query = np.concatenate([index.crossing_queries.entries[entry_all], index.passing_queries.entries[entry_through]])
-    e = np.concatenate([all_[owner_all], through[owner_through]])
+    e, entry = index.crossing_queries.spread(events.monitor)
+    query = index.crossing_queries.entries[entry]
     row = events.row[e]
     entity = batch.entity[row]
     evidence = Evidence(
@@ -286,52 +322,115 @@ def _revealed(index: BorderIndex, group: npt.NDArray[Any], kind: npt.NDArray[Any
 def _take_pairs(index: BorderIndex, state: BorderState, parts: Sequence[tuple[BorderIndex, BorderState]]) -> None:
     """Fill each class's pairs: a monitor takes its own from the part that has known it longest; one that no part knows begins here."""
     for tuples, own in zip(index.classes, state.classes, strict=True):
-        if tuples.watches is None or own.pairs is None:
+        if tuples.watches is None:
             continue
-        own.pairs.begun[:] = state.position
-        known = [
-            (old_class.watches, old.pairs, {monitor_key: w for w, monitor_key in enumerate(old_index.watch_keys(old_class))})
-            for old_index, part in parts
-            for old_class, old in zip(old_index.classes, part.classes, strict=True)
-            if old_class.key == tuples.key and old_class.watches is not None and old.pairs is not None
-        ]
-        taken: list[tuple[Pairs, npt.NDArray[np.int64]]] = []
-        for w, key in enumerate(index.watch_keys(tuples)):
-            having = [(int(pairs.begun[places[key]]), n) for n, (_, pairs, places) in enumerate(known) if key in places]
-            if having:
-                begun, n = min(having)
-                _, pairs, places = known[n]
-                own.pairs.begun[w] = begun
-                low, high = np.searchsorted(pairs.key, [places[key] << 32, (places[key] + 1) << 32])
-                moved = pairs.take(slice(int(low), int(high)))
-                taken.append((moved, (moved.key & 0xFFFFFFFF) | w << 32))
+        begun = np.full(len(tuples.watches.monitors), np.iinfo(np.int64).max)
+        source = np.full(len(begun), -1)
+        known: list[tuple[Pairs, npt.NDArray[np.int64]]] = []
+        for old_index, part in parts:
+            for old_class, old in zip(old_index.classes, part.classes, strict=True):
+                if old_class.key == tuples.key and old_class.watches is not None and old.pairs is not None:
+                    place = tuples.watches.places(_monitor_numbers(index, old_index, old_class.watches.monitors))
+                    mine = np.flatnonzero(place >= 0)
+                    earlier = mine[old.pairs.begun[mine] < begun[place[mine]]]
+                    begun[place[earlier]], source[place[earlier]] = old.pairs.begun[earlier], len(known)
+                    known.append((old.pairs, place))
+        taken: list[Pairs] = []
+        for n, (pairs, place) in enumerate(known):
+            to = place[pairs.key >> 32]
+            chosen = np.flatnonzero((to >= 0) & (source[to] == n))
+            moved = pairs.take(chosen)
+            moved.key = to[chosen] << 32 | moved.key & 0xFFFFFFFF
+            taken.append(moved)
+        own.pairs = Pairs(np.where(source >= 0, begun, state.position))
         if taken:
-            columns = [np.concatenate([getattr(pairs, name) for pairs, _ in taken]) for name in ("inside", "pending", "t", "seq", "x", "y")]
-            own.pairs = Pairs(own.pairs.begun, np.concatenate([key for _, key in taken]), *columns)
+            columns = {name: np.concatenate([getattr(part, name) for part in taken]) for name in vars(taken[0]) if name != "begun"}
+            own.pairs = Pairs(own.pairs.begun, **columns).take(np.argsort(columns["key"]))
 
 
-def _take_waiting(index: BorderIndex, state: BorderState, parts: Sequence[tuple[BorderIndex, BorderState]]) -> None:
-    """Fill `state.waiting` with what the parts' groups that live on are waiting for, each event once."""
-    numbers = {key: group for group, key in enumerate(index.group_keys)}
-    names = ("key", "inward", "t", "seq", "x", "y")
-    taken: dict[str, list[npt.NDArray[np.generic]]] = {name: [] for name in names}
-    for old, part in parts:
-        slots = part.waiting.unmet()
-        renumbered = np.array([numbers.get(key, -1) for key in old.group_keys], np.int64)
-        group = renumbered[part.waiting.key[slots] >> 32] if len(slots) else np.empty(0, np.int64)
-        slots, group = slots[group >= 0], group[group >= 0]
-        for name in names[1:]:
-            taken[name].append(getattr(part.waiting, name)[slots])
-        taken["key"].append(group << 32 | part.waiting.key[slots] & 0xFFFFFFFF)
-    if not parts:
-        return
-    columns = {name: np.concatenate(arrays) for name, arrays in taken.items()}
-    order = np.lexsort((columns["seq"], columns["key"]))
-    keys = columns["key"][order]
-    latest = order[np.append(keys[1:] != keys[:-1], True)] if len(order) else order
-    latest = latest[np.lexsort((columns["seq"][latest], columns["t"][latest]))]
-    state.waiting = w = Waiting.empty(len(index.ring_within), len(latest))
+def _monitor_numbers(index: BorderIndex, old: BorderIndex, monitors: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """The numbers in `index` of monitors of `old`; -1 for those that it does not have."""
+    if index.before() is old or index is old:
+        return monitors
+    numbers = [index.registry.monitors.get(old.registry.keys[monitor], -1) for monitor in monitors.tolist()]
+    return np.array(numbers, np.int32)
+
+
+def _since(index: BorderIndex, position: int, parts: Sequence[tuple[BorderIndex, BorderState]]) -> npt.NDArray[np.int64]:
+    """From where on each query knows the stream: as in the first part that has it, else from here."""
+    since = np.full(len(index.queries), position, np.int64)
+    places: npt.NDArray[np.int64] | None = None
+    for old, part in reversed(parts):
+        if index.before() is old or index is old:
+            place = _places(index)[old.slots]
+        else:
+            places = _places(index) if places is None else places
+            slots = index.registry.slots
+            found = np.fromiter((slots.get(query.key, -1) for query in old.queries), np.int64, len(old.queries))
+            place = np.where(found >= 0, places[found], -1)
+        since[place[place >= 0]] = part.since[place >= 0]
+    return since
+
+
+def _places(index: BorderIndex) -> npt.NDArray[np.int64]:
+    """By slot, the position among the queries; -1 for slots that are gone, and one more -1."""
+    places = np.full(len(index.registry.monitor) + 1, -1, np.int64)
+    places[index.slots] = np.arange(len(index.slots))
+    return places
+
+
+_UNMET = ("key", "inward", "t", "seq", "x", "y")
+
+
+def _ranks(order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """By number its place in `order`, -1 for those that are not in it."""
+    ranks = np.full(int(order.max(initial=-1)) + 1, -1, np.int64)
+    ranks[order] = np.arange(len(order))
+    return ranks
+
+
+def _unmet(waiting: Waiting, numbers: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
+    """Columns of the waiting events by (t, seq), with the groups' new `numbers`; those of groups without one are left out."""
+    slots = waiting.unmet()
+    group = waiting.key[slots] >> 32
+    group = np.where(group < len(numbers), numbers[np.minimum(group, len(numbers) - 1)], -1) if len(numbers) else np.full(len(slots), -1)
+    slots, group = slots[group >= 0], group[group >= 0]
+    return {name: getattr(waiting, name)[slots] for name in _UNMET} | {"key": group << 32 | waiting.key[slots] & 0xFFFFFFFF}
+
+
+def _refilled(index: BorderIndex, columns: Mapping[str, npt.NDArray[Any]]) -> Waiting:
+    """What waits, from columns by (t, seq)."""
+    w = Waiting.empty(len(index.ring_within), len(columns["key"]))
     refill(  # type: ignore[call-arg]
-        *(columns[name][latest] for name in names), index.group_ring,
+        *(columns[name] for name in _UNMET), index.group_ring,
         w.key, w.inward, w.t, w.seq, w.x, w.y, w.next, w.table_key, w.table_slot, w.ring_head, w.ring_tail, w.meta,
     )  # fmt: skip
+    return w
+
+
+def _waiting_of(index: BorderIndex, parts: Sequence[tuple[BorderIndex, BorderState]]) -> Waiting:
+    """What the parts' groups that live on are waiting for, each event once."""
+    given = [_unmet(part.waiting, _group_numbers(index, old)) for old, part in parts]
+    if not given:
+        return Waiting.empty(len(index.ring_within))
+    columns = {name: np.concatenate([part[name] for part in given]) for name in _UNMET}
+    if len(given) > 1:
+        order = np.lexsort((columns["seq"], columns["key"]))
+        keys = columns["key"][order]
+        latest = order[np.append(keys[1:] != keys[:-1], True)] if len(order) else order
+        latest = latest[np.lexsort((columns["seq"][latest], columns["t"][latest]))]
+        columns = {name: column[latest] for name, column in columns.items()}
+    return _refilled(index, columns)
+
+
+def _group_numbers(index: BorderIndex, old: BorderIndex) -> npt.NDArray[np.int64]:
+    """By number of a group of `old`, the number of the same group in `index`, -1 for none."""
+    if index.before() is old or index is old:
+        kept = index.group_wanted[: len(old.group_wanted)] > 0
+        return np.where(kept & (old.group_wanted > 0), np.arange(len(kept)), -1)
+    numbers = np.full(len(old.group_wanted), -1, np.int64)
+    mine, theirs = index.registry, old.registry
+    for (monitor, within), group in theirs.groups.items():
+        same = mine.monitors.get(theirs.keys[monitor])
+        numbers[group] = -1 if same is None else mine.groups.get((same, within), -1)
+    return numbers

@@ -25,7 +25,7 @@ from engine.operator import ROUTE, RegisteredQuery
 from engine.runtime.container import pack, unpack
 from engine.runtime.partitions import KeyedPartition, Name, Plan, RelationalPartition, plan_of
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class Evaluator:
             if caught_up._keyed[0].dictionary is not self._keyed[0].dictionary or caught_up.position != self.position:
                 raise ValueError(f"the evaluator to be joined must be made by beside() and stand at row {self.position}, not {caught_up.position}")
             keyed, relational = caught_up._keyed, caught_up._relational
-        plan = plan_of(queries, self.feed)
+        plan = plan_of(queries, self.feed, self.plan)
         for own, other in zip(self._keyed, keyed, strict=True):
             own.migrate(plan, other)
         for mine, another in zip(self._relational, relational, strict=True):

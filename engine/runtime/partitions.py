@@ -53,18 +53,27 @@ def blamed(name: Name) -> Iterator[None]:
         raise OperatorFailed(name, f"{type(error).__name__}: {error}") from error
 
 
-def plan_of(queries: Sequence[RegisteredQuery], feed: Feed) -> dict[Name, Running]:
-    """The plan for `queries`; their order inside an operator is kept. Raises OperatorFailed."""
-    found: dict[Name, tuple[Operator[Any], list[RegisteredQuery]]] = {}
-    for query in queries:
-        operator = family_of(query.specification).operator()
-        found.setdefault(operator.families[0], (operator, []))[1].append(query)
-    return {name: _compiled(name, operator, own, feed) for name, (operator, own) in found.items()}
+def plan_of(queries: Sequence[RegisteredQuery], feed: Feed, before: Plan | None = None) -> dict[Name, Running]:
+    """The plan for `queries`, made from the one `before` where that has the operator; their order inside it is kept. Raises OperatorFailed."""
+    operators = {kind: _operator_of(one) for kind, one in {type(query.specification): query.specification for query in queries}.items()}
+    distinct = {operator.families[0]: operator for operator in operators.values()}
+    if len(distinct) < 2:
+        own = {name: list(queries) for name in distinct}
+    else:
+        own = {name: [] for name in distinct}
+        for query in queries:
+            own[operators[type(query.specification)].families[0]].append(query)
+    return {name: _compiled(name, operator, own[name], feed, (before or {}).get(name)) for name, operator in distinct.items()}
 
 
-def _compiled(name: Name, operator: Operator[Any], queries: Sequence[RegisteredQuery], feed: Feed) -> Running:
+def _operator_of(specification: Any) -> Operator[Any]:
+    return family_of(specification).operator()
+
+
+def _compiled(name: Name, operator: Operator[Any], queries: Sequence[RegisteredQuery], feed: Feed, before: Running | None) -> Running:
     with blamed(name):
-        return Running(operator, tuple(queries), operator.compile(queries, feed))
+        index = operator.compile(queries, feed) if before is None else operator.recompile(before.index, queries, feed)
+        return Running(operator, tuple(queries), index)
 
 
 @dataclass(frozen=True)

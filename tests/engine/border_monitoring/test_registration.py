@@ -8,18 +8,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from engine.border_monitoring import plan, structures
 from engine.model.batch import EntityDictionary
 from engine.operator import RegisteredQuery
 from engine.specification import check
 from tests.engine.border_monitoring.worlds import OPERATOR, PLANE, STAGE, answers_in, batch_of, documents, registered, streams
 from tests.oracles.border_monitoring import answers
 
+SIZES = structures._SMALL, structures._STEP, plan._MANY_GONE
+
 
 class Registry(RuleBasedStateMachine):
     """A running stage whose queries are added (caught up from the log), and removed, beside the oracle on the whole stream."""
 
-    @initialize()
-    def start(self):
+    @initialize(small=st.sampled_from([0, 3, 512]), gone=st.sampled_from([0, 1024]))
+    def start(self, small, gone):
+        # Merges and new beginnings at sizes that are reached here.
+        structures._SMALL, structures._STEP, plan._MANY_GONE = small, 8 if small else 2, gone
         self.rows, self.t, self.next = [], 0, 0
         self.documents: dict[int, dict] = {}
         self.told: Counter = Counter()
@@ -33,7 +38,8 @@ class Registry(RuleBasedStateMachine):
         return output.state
 
     def go_over(self, *parts):
-        self.index = OPERATOR.compile([RegisteredQuery(str(n), 1, check(document, PLANE)) for n, document in self.documents.items()], PLANE)
+        queries = [RegisteredQuery(str(n), 1, check(document, PLANE)) for n, document in self.documents.items()]
+        self.index = OPERATOR.recompile(self.index, queries, PLANE)
         self.state = STAGE.migrate(self.index, parts)
 
     @rule(rows=streams(most=8))
@@ -59,9 +65,22 @@ class Registry(RuleBasedStateMachine):
             self.go_over((self.index, self.state))
             self.told = Counter({answer: n for answer, n in self.told.items() if answer[0] != gone})
 
-    @rule()
-    def restart(self):
-        self.state = STAGE.load(self.index, STAGE.dump(self.index, self.state))
+    @rule(anew=st.booleans())
+    def restart(self, anew):
+        data = STAGE.dump(self.index, self.state)
+        if anew:
+            self.index = OPERATOR.compile(self.index.queries, PLANE)
+        self.state = STAGE.load(self.index, data)
+
+    def teardown(self):
+        structures._SMALL, structures._STEP, plan._MANY_GONE = SIZES
+
+    @invariant()
+    def structures_hold_each_monitor_once(self):
+        if hasattr(self, "index"):
+            monitors = [m for tuples in self.index.classes for part in tuples.parts for m in part.members.monitors.tolist()]
+            assert len(set(monitors)) == len(monitors)
+            assert set(self.index.registry.monitors.values()) <= set(monitors)
 
     @invariant()
     def answers_are_those_of_the_whole_stream(self):

@@ -13,6 +13,8 @@ from engine.border_monitoring.borders import build_borders
 from engine.border_monitoring.bounds import bound_crossings, build_bounds
 from engine.border_monitoring.moves import IN, OUT, border_meetings
 from engine.border_monitoring.shapes import Circle, Polygon, Rectangle, polygon_of, shape_of
+from engine.model.feed import Crs
+from engine.model.region import read_region
 
 
 def meetings_of(index, before, after):
@@ -100,6 +102,42 @@ def test_finer_cells_change_nothing(leaf, spread, monkeypatch):
     expected = changes_of(was, now)
     assert len(expected) > 300
     assert meetings_of(index, before, after) == expected
+
+
+ROUND_THE_EARTH = [
+    [[170, -10], [190, -10], [190, 10], [170, 10], [170, -10]],
+    [[179, 60], [-179, 60], [-179, 90], [179, 90], [179, 60]],
+    [[-180, 70], [-60, 72], [60, 68], [170, 70], [-180, 70]],
+    [[0, -80], [120, -78], [240, -82], [350, -80], [0, -80]],
+    [[175, 0], [-175, 3], [-178, 20], [178, 17], [175, 0]],
+    [[-180, -90], [-90, -90], [-90, -85], [-180, -85], [-180, -90]],
+    [[-180, 85], [0, 85], [0, 90], [-180, 90], [-180, 85]],
+    [[100, -10], [180, -10], [180, 10], [100, 10], [100, -10]],
+]
+
+
+@pytest.mark.parametrize("leaf", [2, 24])
+def test_a_hundred_thousand_moves_round_antimeridian_and_poles(leaf, monkeypatch):
+    """Places on a grid of half degrees, so that many lie on borders and corners; every structure against GEOS."""
+    monkeypatch.setattr(borders, "_LEAF_ITEMS", leaf)
+    regions = [read_region({"type": "Polygon", "coordinates": [ring]}, Crs.GEOGRAPHIC).geometry for ring in ROUND_THE_EARTH]
+    rng = np.random.default_rng(11)
+    m = 100_000
+    x = np.where(rng.random(m) < 0.7, rng.choice([-180.0, 180.0], m) + rng.integers(-20, 20, m) / 2, rng.integers(-360, 361, m) / 2)
+    y = np.where(rng.random(m) < 0.5, rng.choice([-90.0, 90.0], m) + rng.integers(-40, 40, m) / 2, rng.integers(-40, 41, m) / 2)
+    places = np.clip(np.stack([x, y], axis=1), (-180, -90), (180, 90))
+    before, after = places, np.roll(places, 1, axis=0)
+    held = np.array([shapely.intersects_xy(region, places[:, 0], places[:, 1]) for region in regions]).T
+    expected = changes_of(held, np.roll(held, 1, axis=0))
+    assert len(expected) > m // 2
+    assert meetings_of(build_borders([polygon_of(region) for region in regions], [False] * len(regions)), before, after) == expected
+    assert meetings_of(build_borders([shape_of(region) for region in regions], [False] * len(regions)), before, after) == expected
+    boxes = [i for i, region in enumerate(regions) if isinstance(shape_of(region), Rectangle)]
+    low, high = np.array([regions[i].bounds[:2] for i in boxes]), np.array([regions[i].bounds[2:] for i in boxes])
+    row, box, code = bound_crossings(build_bounds(low, np.nextafter(high, np.inf)), before, after, np.ones(m, np.bool_), np.zeros(4, np.int64))
+    found = sorted(zip(row.tolist(), np.array(boxes)[box].tolist(), code.tolist(), strict=True))
+    assert found == [meeting for meeting in expected if meeting[1] in boxes]
+    assert len(boxes) >= 3
 
 
 def test_memory_follows_the_borders_not_the_area():

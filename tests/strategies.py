@@ -55,15 +55,15 @@ def feeds(draw: st.DrawFn, *, columns: Mapping[str, ColumnType] = COLUMNS, crs: 
 
 @st.composite
 def arrivals(draw: st.DrawFn, feed: Feed, *, most: int = 30) -> list[Row]:
-    """Rows of three entities in order of arrival: in order for the most part, some late, some exact duplicates."""
+    """Rows of three entities in order of arrival: in order for the most part, some late, some exact duplicates; some from times before 0."""
     rows: list[Row] = []
-    now = 0
+    first = now = draw(st.sampled_from([0, 0, 0, -40]))
     for _ in range(draw(st.integers(0, most))):
         now += draw(st.sampled_from([0, 0, 1, 1, 2, 5]))
         behind = draw(st.sampled_from([0, 0, 0, 1, feed.lateness, feed.lateness + 1]))
         place = draw(st.sampled_from([None, (0, 0), (1, 1), (2, 2), (3, 1), (5, 5)]))
         x, y = place if place is not None else (None, None)
-        row: Row = {"entity": draw(st.sampled_from("abc")), "t": max(0, now - behind), "x": x, "y": y}
+        row: Row = {"entity": draw(st.sampled_from("abc")), "t": max(first, now - behind), "x": x, "y": y}
         for name, kind in feed.columns.items():
             row[name] = draw(VALUES[kind])
         rows.append(row)

@@ -21,6 +21,8 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 NEVER = np.iinfo(np.int64).max
+UNSOLVED = np.iinfo(np.int64).min
+"""Before all evaluation numbers, those of times before 0 too."""
 START, END, CANDIDATE, WITHDRAWN = 1, -1, 2, -2
 """What happens to (query, entity) at T: matches from T on, no more; for ranked queries: is among the partition's best with this score, no more."""
 
@@ -92,7 +94,7 @@ def _due(plan, points, p):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _solve(plan, points, q, e, pick):  # type: ignore[no-untyped-def]
-    """Latest index points of chain q at increasing times: into `pick` (by node); gives the evaluation number at which the first leaves, or -1.
+    """Latest index points of chain q at increasing times: into `pick` (by node); gives the evaluation number at which the first leaves, or UNSOLVED.
 
     From the last node backwards each takes its latest point before all that must follow it; if that fails nothing else succeeds.
     """
@@ -109,7 +111,7 @@ def _solve(plan, points, q, e, pick):  # type: ignore[no-untyped-def]
         while number >= 0 and points.t[place(points, p, number)] >= bound:
             number = before(points, p, number)
         if number < 0:
-            return -1
+            return UNSOLVED
         pick[n - first] = number
         until = min(until, _multiple(points.t[place(points, p, number)] + plan.start[p], plan.every[p]))
     return until
@@ -285,7 +287,7 @@ def advance(plan, points, standing, series, queries, every, last, forced, entiti
                     covered = covered and head[sums[i], e] >= 0
                 if covered and chain_first[q] < chain_first[q + 1] and chain_until[q, e] <= k:
                     chain_until[q, e] = _solve(plan, points, q, e, pick)
-                    covered = chain_until[q, e] >= 0
+                    covered = chain_until[q, e] != UNSOLVED
                 score = np.nan
                 if covered and sums_first[q] < sums_first[q + 1]:
                     score = 0.0

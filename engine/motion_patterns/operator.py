@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import Feed
 from engine.motion_patterns.arrays import pack_arrays, unpack_arrays
-from engine.motion_patterns.evaluation import CANDIDATE, NEVER, WITHDRAWN, Events, Standing, advance
+from engine.motion_patterns.evaluation import CANDIDATE, NEVER, UNSOLVED, WITHDRAWN, Events, Standing, advance
 from engine.motion_patterns.index_points import COLUMNS, Points, append, live, no_points, rebuilt, with_entities, with_room
 from engine.motion_patterns.intervals import OpenMatches, joined, none_of, state_changes, taken
 from engine.motion_patterns.plan import MotionIndex, SeriesKey, compile_index
@@ -157,7 +157,7 @@ def _nothing_stands(index: MotionIndex, entities: int) -> Standing:
     queries = len(index.queries)
     return Standing(
         holds=np.zeros((queries, entities), np.bool_),
-        chain_until=np.full((queries if len(index.plan.chain) else 0, entities), -1, np.int64),
+        chain_until=np.full((queries if len(index.plan.chain) else 0, entities), UNSOLVED, np.int64),
         score=np.full((len(index.rankings), entities), np.nan),
     )
 

@@ -1,0 +1,70 @@
+/** On a demo feed: how much of what truly happened in its world the queries found, and how many of their answers are right. */
+
+import { get, query } from "../lib/api";
+import { h, replace } from "../lib/dom";
+import { list, nullable, number, record, string } from "../lib/parse";
+
+const MINUTES = 30;
+const EVERY_MS = 15_000;
+
+const score = record({ kind: string, happened: number, found: number, told: number, right: number, precision: nullable(number), recall: nullable(number) });
+const scores = record({ scores: list(score) });
+type Score = ReturnType<typeof score>;
+
+export class TruthView {
+  /** Hidden while there is nothing to say: on every feed that is no demo. */
+  readonly element = h("section", { class: "truth", hidden: true, "aria-label": "Answers against what truly happened" });
+  private timer: ReturnType<typeof setInterval> | null = null;
+
+  constructor(private readonly feed: string) {}
+
+  /** Asks now and then until closed; may be called again. */
+  open(): void {
+    if (this.timer !== null) return;
+    this.timer = setInterval(() => void this.refresh(), EVERY_MS);
+    void this.refresh();
+  }
+
+  close(): void {
+    if (this.timer !== null) clearInterval(this.timer);
+    this.timer = null;
+  }
+
+  private async refresh(): Promise<void> {
+    if (document.hidden) return;
+    try {
+      this.show((await get(query("detections/scores", { feed: this.feed, minutes: MINUTES }), scores)).scores);
+    } catch {
+      // It is an extra of the demo: the page goes on without it.
+      this.element.hidden = true;
+    }
+  }
+
+  private show(rows: Score[]): void {
+    this.element.hidden = rows.length === 0;
+    replace(
+      this.element,
+      h("h3", {}, `Simulated truth, last ${MINUTES} minutes`),
+      h(
+        "table",
+        { class: "truth-table num" },
+        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "What happened"), h("th", { scope: "col" }, "Found"), h("th", { scope: "col" }, "Right"))),
+        h("tbody", {}, ...rows.map((row) => h("tr", { class: isPerfect(row) ? "" : "truth-off" }, h("th", { scope: "row" }, words(row.kind)), h("td", {}, share(row.found, row.happened)), h("td", {}, share(row.right, row.told))))),
+      ),
+    );
+  }
+}
+
+function isPerfect(row: Score): boolean {
+  return row.found === row.happened && row.right === row.told;
+}
+
+/** "5 of 5"; a dash where there was nothing. */
+function share(part: number, whole: number): string {
+  return whole === 0 ? "–" : `${part} of ${whole}`;
+}
+
+function words(kind: string): string {
+  const text = kind.replaceAll("-", " ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -85,7 +85,8 @@ describe("progress", () => {
   it("is said in words", () => {
     expect(stateOf({ ...row, done: 3, of: 5, steps: [at, at, at, null, null] })).toBe("Step 3 of 5");
     expect(stateOf({ ...row, done: 1, of: 3, steps: [null, at, null] })).toBe("1 of 3 steps");
-    expect(stateOf({ ...row, done: 2, of: 2, steps: [at, at] })).toBe("All 2 steps");
+    expect(stateOf({ ...row, matches: true, done: 2, of: 2, steps: [at, at] })).toBe("All 2 steps");
+    expect(stateOf({ ...row, done: 2, of: 2, steps: [at, at] })).toBe("Not among them");
   });
 
   it("takes a match's witnesses by the names of its steps", () => {

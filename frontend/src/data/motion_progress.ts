@@ -11,8 +11,9 @@ export type Witness = ReturnType<typeof witness>;
 export type EntityProgress = ReturnType<typeof entityProgress>;
 export type ProgressAnswer = ReturnType<typeof progressAnswer>;
 
-/** "All 5 steps", "Step 3 of 5 is next". A pattern without order has no next step, but some that are there. */
-export function stateOf({ done, of, steps }: EntityProgress): string {
+/** "All 5 steps", "Step 3 of 5"; "Not among them" for who did all steps with a score that does not count. A pattern without order has no next step, but some that are there. */
+export function stateOf({ done, of, steps, matches }: EntityProgress): string {
+  if (done === of && !matches) return "Not among them";
   if (done === of) return of === 1 ? "The step is done" : `All ${of} steps`;
   const isPrefix = steps.slice(0, done).every((step) => step !== null);
   return isPrefix ? `Step ${done} of ${of}` : `${done} of ${of} steps`;

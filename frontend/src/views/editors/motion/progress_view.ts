@@ -54,7 +54,7 @@ export class ProgressView {
       const answer = await post("queries/progress", { feed: feed.name, specification: this.handlers.specification() }, progressAnswer, request.signal);
       this.now.classList.remove("stale");
       const matching = answer.entities.filter((row) => row.matches).length;
-      const when = answer.at === null ? "The feed has no events yet." : `${formatMoment(answer.at, feed.time, timeZone)}: ${matching === 0 ? "nobody matches" : `${formatNumber(matching)} match${matching === 1 ? "es" : ""}`}, ${formatNumber(answer.total - matching)} on the way.`;
+      const when = answer.at === null ? "The feed has no events yet." : `${formatMoment(answer.at, feed.time, timeZone)}: ${matching === 0 ? "nobody matches" : `${formatNumber(matching)} match${matching === 1 ? "es" : ""}`}, ${formatNumber(answer.total - matching)} more have done some steps.`;
       replace(this.now, h("p", { class: "small" }, when), h("ul", { class: "progress-list" }, ...answer.entities.slice(0, SHOWN).map((row) => this.row(row, stateOf(row)))));
       if (answer.total > SHOWN) this.now.append(h("p", { class: "small faint" }, `and ${formatNumber(answer.total - SHOWN)} more`));
     } catch (error) {

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from engine.event_calculus.allen import allen
-from engine.event_calculus.candidates import REMEMBERED
+from engine.event_calculus.candidates import REMEMBERED, Needs
 from engine.event_calculus.conditions import LimitExceeded, World, as_symbols, distance_m, match, number, satisfy
 from engine.event_calculus.fused import MAX_ROWS, Lists
 from engine.event_calculus.intervals import (
@@ -346,9 +346,7 @@ class Evaluation:
         parts = []
         for needs in self.plan.alternatives[rule.number]:
             rows = one_row()
-            for position in sorted(needs, key=lambda place: self._size(rule, place)):
-                retrieve = rule.intervals[position]
-                assert isinstance(retrieve, Retrieve)
+            for retrieve in self._in_order(rule, needs):
                 rows = self._joined_keys(rows, retrieve, names)
                 if rows.n == 0:
                     break
@@ -369,9 +367,19 @@ class Evaluation:
         _, first, _ = distinct_rows(list(columns.values()), len(columns[names[0]]))
         return Rows(len(first), {name: column[first] for name, column in columns.items()}, dict.fromkeys(names, SYMBOL))
 
-    def _size(self, rule: IntervalRule, position: int) -> int:
-        retrieve = rule.intervals[position]
-        assert isinstance(retrieve, Retrieve)
+    def _in_order(self, rule: IntervalRule, needs: Needs) -> list[Retrieve]:
+        """The lists from the smallest on, each sharing a variable with those before it where there is one: else two lists give all pairs."""
+        left = [literal for position in sorted(needs) if isinstance(literal := rule.intervals[position], Retrieve)]
+        order: list[Retrieve] = []
+        bound: set[str] = set()
+        while left:
+            joined = [one for one in left if bound & _names(one)] or left
+            order.append(min(joined, key=self._size))
+            bound |= _names(order[-1])
+            left.remove(order[-1])
+        return order
+
+    def _size(self, retrieve: Retrieve) -> int:
         return sum(table.n for table in self.sources(retrieve.fluent))
 
     def _joined_keys(self, rows: Rows, retrieve: Retrieve, names: Sequence[str]) -> Rows:
@@ -528,6 +536,10 @@ class Evaluation:
         s = lists.s.copy()
         s[lists.ptr[at_edge[known]]] = held.start[found[known]]
         return Intervals(lists.ptr, s, lists.e)
+
+
+def _names(retrieve: Retrieve) -> set[str]:
+    return {term.name for term in retrieve.fluent.terms if isinstance(term, Variable)}
 
 
 def _folded(operation: Any, inputs: list[Intervals]) -> Intervals:

@@ -126,9 +126,9 @@ class SynopsisState:
         if more > 0:
             fresh = np.zeros((more, 5), np.int64)
             fresh[:, 0] = _NEVER
-            self.ints = np.concatenate((self.ints, fresh))
             self.floats = np.concatenate((self.floats, np.full((more, 12), np.nan)))
-            self.inside = np.concatenate((self.inside.reshape(-1, areas), np.zeros((more, areas), np.bool_)))
+            self.inside = np.concatenate((self.inside.reshape(len(self.ints), areas), np.zeros((more, areas), np.bool_)))
+            self.ints = np.concatenate((self.ints, fresh))
 
     def dump(self) -> bytes:
         with io.BytesIO() as file:

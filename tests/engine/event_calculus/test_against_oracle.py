@@ -65,3 +65,15 @@ def test_a_window_that_would_take_too_long_is_refused_with_the_figure() -> None:
     stream: list[Row] = [("ev", (name,), t, t + 1) for t in range(20) for name in "abc"]
     with pytest.raises(LimitExceeded, match="5,100 rows"):
         engine.feed_at_once(stream, on_time(stream))
+
+
+def test_pairs_come_from_what_joins_them_not_from_all_pairs() -> None:
+    """With many entities on either side and more contacts than entities: joining the small lists first would give 160,000 rows."""
+    lists = "holdsFor(iv(X)=true, I1), holdsFor(iv(Y)=true, I2), holdsFor(near(X, Y)=true, I3)"
+    text = f"holdsFor(both(X, Y)=true, I) :- {lists}, intersect_all([I1, I2, I3], I)."
+    engine = ByEngine(compiled(text), Settings(ONE_WINDOW.window, ONE_WINDOW.step, ONE_WINDOW.origin, max_work=50_000))
+    names = [f"n{number}" for number in range(400)]
+    stream: list[Row] = [("iv", (name,), 1, 5) for name in names]
+    stream += [("near", (name, names[(place + k) % 400]), 2, 6) for place, name in enumerate(names) for k in (1, 2)]
+    engine.feed_at_once(stream, on_time(stream))
+    assert len(engine.facts) == 800

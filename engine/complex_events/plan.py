@@ -183,12 +183,12 @@ class _Builder:
         self.keys.append(query.key)
         self.root.append(root)
         self.within.append(specification.within)
-        held = _held(specification.pattern)
+        needed = held(specification.pattern)
         marks: dict[str, int] = {}
         # Leaves with equal names have equal classes: one mark for each is enough.
         for leaf in self.leaves[-1]:
             marks.setdefault(self.names[leaf], leaf)
-        self.needed.append([int(self.names[leaf] in held and marks[self.names[leaf]] == leaf) for leaf in self.leaves[-1]])
+        self.needed.append([int(self.names[leaf] in needed and marks[self.names[leaf]] == leaf) for leaf in self.leaves[-1]])
 
     def node(self, pattern: Pattern) -> tuple[int, list[_Trigger]]:
         """Adds a node and those below; gives its number and its triggers."""
@@ -236,15 +236,19 @@ class _Builder:
         return Program(tuple(self.positions), tuple(self.keys), tuple(self.instances), tuple(self.names), tables, self.per_entity)
 
 
-def _held(pattern: Pattern) -> frozenset[str]:
-    """Primitives that every occurrence holds: the minimum condition."""
+def held(pattern: Pattern) -> frozenset[str]:
+    """Primitives that every occurrence holds: the minimum condition.
+
+    >>> sorted(held(tree.Sequence(tree.Either(tree.Primitive("A"), tree.Primitive("B")), tree.Primitive("C"))))
+    ['C']
+    """
     match pattern:
         case tree.Primitive(name):
             return frozenset([name])
         case tree.Either(first, second):
-            return _held(first) & _held(second)
+            return held(first) & held(second)
         case tree.Absence(first, _, _):
-            return _held(first)
+            return held(first)
         case tree.Both(first, second, _) | tree.Sequence(first, second, _, _, _):
-            return _held(first) | _held(second)
+            return held(first) | held(second)
     raise TypeError(f"{pattern!r} is no pattern")

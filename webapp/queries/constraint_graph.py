@@ -26,7 +26,7 @@ def constraint_graph(specification: Mapping[str, Any], feed: Feed, regions: Mapp
 
     context = Context(feed, regions)
     check(specification, context)
-    answer: dict[str, Any] = {"faults": [_told(fault) for fault in context.faults], "document": None, "text": None, "edges": [], "conflict": None}
+    answer: dict[str, Any] = {"faults": [placed(fault) for fault in context.faults], "document": None, "text": None, "edges": [], "conflict": None}
     document = {key: value for key, value in specification.items() if key != "trigger"}
     if isinstance(specification.get("trigger"), str):
         try:
@@ -48,7 +48,7 @@ def constraint_graph(specification: Mapping[str, Any], feed: Feed, regions: Mapp
     return answer
 
 
-def _told(fault: Fault) -> dict[str, Any]:
+def placed(fault: Fault) -> dict[str, Any]:
     """A fault; one of a text says its line and column by themselves."""
     place = _PLACE.match(fault.message)
     where = {} if place is None else {"line": int(place[1]), "column": int(place[2])}

@@ -6,12 +6,14 @@ from webapp.queries.api import CheckView, PreviewView, QueryView
 from webapp.queries.bulk_api import BulkView
 from webapp.queries.calculus_api import GalleryView, SandboxView
 from webapp.queries.pattern_api import ClosureView, ProgressView, QueryProgressView
+from webapp.queries.patterns import PatternView
 
 urlpatterns = [
     path("queries/", QueryView.as_view({"get": "list", "post": "create"}), name="api-queries"),
     path("queries/bulk", BulkView.as_view(throttle_action="import"), name="api-query-bulk"),
     path("queries/check", CheckView.as_view(), name="api-query-check"),
     path("queries/closure", ClosureView.as_view(), name="api-query-closure"),
+    path("queries/pattern", PatternView.as_view(), name="api-query-pattern"),
     path("queries/progress", ProgressView.as_view(), name="api-query-progress-of"),
     path("queries/preview", PreviewView.as_view(), name="api-query-preview"),
     path("queries/gallery", GalleryView.as_view(), name="api-query-gallery"),

@@ -211,6 +211,11 @@ MEANT = "A means reader is dock-1, B means any event and C means kind begins wit
         ("A ;[PT5S] B", "A and B within 5 seconds of each other"),
         ({"sequence": ["A", "B"], "bounds": [5000, None]}, "A, then at least 5 seconds later B"),
         ("B", "B"),
+        ("A : B : A", "A, then B, then A"),
+        ({"sequence": ["A", "B", "C"]}, "A, then B, then C"),
+        ({"and": [{"and": ["A", "B"]}, "C", "A"]}, "A, B, C and A in any order"),
+        ("A : (B : !C : A) OR B", "(A, then (B, then A with no C in between)) or B"),
+        ("A : !B : C : !B[5000]", "A, then C with no B in between, then no B for 5 seconds"),
     ],
 )
 def test_a_composite_event_is_read_back(pattern: Any, told: str) -> None:

@@ -16,7 +16,7 @@ def composite(specification: Specification, feed: Feed) -> str:
     tree = _tree(specification["pattern"])
     entity = "all of one entity and " if specification.get("per") == "entity" else ""
     meanings = listed([f"{name} means {_primitive(entry)}" for name, entry in specification["primitives"].items()], "and")
-    return f"Tells of {_told(tree, feed)}, {entity}within {duration(specification['within'], feed)}. {meanings}.{counting(specification)}"
+    return f"Tells of {pattern_words(tree, feed)}, {entity}within {duration(specification['within'], feed)}. {meanings}.{counting(specification)}"
 
 
 def _tree(pattern: Any) -> Any:
@@ -35,24 +35,40 @@ def _primitive(entry: Mapping[str, Any]) -> str:
     return listed([text for text in told if text], "and") or "any event"
 
 
-def _told(tree: Any, feed: Feed) -> str:
+def pattern_words(tree: Any, feed: Feed) -> str:
     """A pattern's JSON tree (engine.complex_events.pattern) in words."""
     if not isinstance(tree, dict):
         return str(tree)
     kind = next(key for key in OPERATORS if key in tree)
-    first, second = (_part(part, feed) for part in tree[kind])
+    if kind in ("and", "or"):
+        told = listed([_part(part, feed) for part in _operands(tree, kind)], kind)
+        return told if kind == "or" else f"{told} in any order"
+    first, *others = tree[kind]
+    # What comes first comes first: brackets about it say nothing.
+    before = pattern_words(first, feed) if _is_chain(first) else _part(first, feed)
+    parts = [_part(part, feed) for part in others]
     if kind == "absence":
-        return f"{first}, then no {second} for {duration(tree['span'], feed)}"
-    if kind == "sequence":
-        without = f" with no {_part(tree['without'], feed)} in between" if "without" in tree else ""
-        return f"{first}, then{_bounds(tree.get('bounds'), feed)} {second}{without}"
+        return f"{before}, then no {parts[0]} for {duration(tree['span'], feed)}"
     if kind == "interval":
-        return f"{first} and {second} within {duration(tree['span'], feed)} of each other"
-    return f"{first} {kind} {second}" if kind == "or" else f"{first} and {second} in any order"
+        return f"{_part(first, feed)} and {parts[0]} within {duration(tree['span'], feed)} of each other"
+    without = f" with no {_part(tree['without'], feed)} in between" if "without" in tree else ""
+    return "".join([before, *(f", then{_bounds(tree.get('bounds'), feed)} {part}" for part in parts), without])
+
+
+def _operands(tree: Any, kind: str) -> list[Any]:
+    """Those of AND or OR that are joined from the left are told as one list."""
+    if not isinstance(tree, dict) or kind not in tree:
+        return [tree]
+    first, *others = tree[kind]
+    return [*_operands(first, kind), *others]
+
+
+def _is_chain(tree: Any) -> bool:
+    return isinstance(tree, dict) and ("sequence" in tree or "absence" in tree)
 
 
 def _part(tree: Any, feed: Feed) -> str:
-    told = _told(tree, feed)
+    told = pattern_words(tree, feed)
     return f"({told})" if isinstance(tree, dict) else told
 
 

@@ -1,0 +1,97 @@
+"""The pattern of a composite event as its editor shows it: as a tree, in words, with what sets off its evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from engine.model.faults import refuse
+from webapp.accounts.authentication import person
+from webapp.feeds.selectors import regions_of_feed
+from webapp.queries.api import SpecificationSerializer, read
+from webapp.queries.constraint_graph import placed
+
+if TYPE_CHECKING:
+    from engine.complex_events.pattern import Described, Pattern
+    from engine.model.feed import Feed
+
+OPERANDS = ("and", "or", "sequence", "interval", "absence")
+
+
+class PatternView(APIView):
+    """A composite query's pattern as tree and in words."""
+
+    throttle_action = "check"
+
+    @extend_schema(request=SpecificationSerializer, responses=OpenApiTypes.OBJECT)
+    def post(self, request: Request) -> Response:
+        feed, specification, _ = read(SpecificationSerializer(data=request.data, context={"request": request}))
+        if not isinstance(specification, dict) or specification.get("family") != "composite":
+            raise refuse("/specification/family", "Only composite queries have a pattern.")
+        return Response(pattern_answer(specification, feed.engine_feed(), regions_of_feed(feed, user=person(request))))
+
+
+def pattern_answer(specification: Mapping[str, Any], feed: Feed, regions: Mapping[str, Any]) -> dict[str, Any]:
+    """The shape of `POST queries/pattern` in docs/api.md; nothing is raised for a specification with faults.
+
+    `tree` writes times as the text does. `leaves` are the pattern's primitives from left to right, also while other parts of the query are wrong.
+    """
+    from engine.complex_events.specification import check
+    from engine.complex_events.text import PatternRefused, translate
+    from engine.specification import Context
+    from webapp.queries.sentences.composite import pattern_words
+
+    context = Context(feed, regions)
+    check(specification, context)
+    answer: dict[str, Any] = {"faults": [placed(fault) for fault in context.faults], "tree": None, "words": None, "leaves": []}
+    written = specification.get("pattern")
+    if isinstance(written, str):
+        try:
+            written = translate(written).tree
+        except PatternRefused:
+            return answer
+    pattern = _alone(written, feed)
+    if pattern is not None:
+        answer |= {"tree": written, "words": pattern_words(written, feed), "leaves": _leaves(pattern)}
+    return answer
+
+
+def _alone(written: Any, feed: Feed) -> Pattern | None:
+    """The pattern of a JSON tree by itself, whatever its primitives mean; null when there is a fault in it."""
+    from engine.complex_events.specification import check
+    from engine.specification import Context
+
+    names = dict.fromkeys(_names(written))
+    found = check({"family": "composite", "pattern": written, "primitives": {name: {} for name in names}, "within": 1}, Context(feed, {}))
+    return None if found is None else found.pattern
+
+
+def _names(written: Any) -> Iterator[str]:
+    if isinstance(written, str):
+        yield written
+    elif isinstance(written, Mapping):
+        parts = [part for key in OPERANDS if isinstance(written.get(key), list) for part in written[key]]
+        for part in [*parts, written.get("without")]:
+            yield from _names(part)
+
+
+def _leaves(pattern: Pattern) -> list[dict[str, Any]]:
+    """`trigger`: an event of it may complete the pattern; `needed`: no occurrence is without it; `negative`: it must not come."""
+    from engine.complex_events.pattern import described
+    from engine.complex_events.plan import held
+
+    needed = held(pattern)
+
+    def walk(node: Described) -> Iterator[dict[str, Any]]:
+        if not node.parts:
+            yield {"name": node.label, "kind": node.kind, "needed": node.kind != "negative" and node.label in needed}
+        for part in node.parts:
+            yield from walk(part)
+
+    return list(walk(described(pattern)))

@@ -119,7 +119,7 @@ class CalculusEditor {
   private showOutputs(): void {
     const names = namesOf(this.entries.program);
     const chosen = outputsOf(this.entries, names);
-    const key = JSON.stringify([names.defined.map((one) => [one.name, one.kind]), chosen]);
+    const key = JSON.stringify([names.defined, chosen]);
     if (key === this.shownOutputs) return;
     this.shownOutputs = key;
     const boxes = names.defined.map(({ name, kind, args }) => {

@@ -104,7 +104,10 @@ export function completions(known: () => KnownNames): (context: CompletionContex
     if (word === null && !context.explicit) return null;
     const before = context.state.sliceDoc(Math.max(0, context.pos - 400), context.pos);
     if (/%[^\n]*$/.test(before)) return null;
-    return { from: word?.from ?? context.pos, options: options(context.state.doc.toString(), before, known()), validFor: /^'?[A-Za-z0-9_ ]*$/ };
+    const from = word?.from ?? context.pos;
+    // The word that is being typed is no known name yet.
+    const rest = context.state.sliceDoc(0, from) + context.state.sliceDoc(context.pos);
+    return { from, options: options(rest, before, known()), validFor: /^'?[A-Za-z0-9_ ]*$/ };
   };
 }
 

@@ -121,12 +121,14 @@ export class RuleEditor {
     this.view.dispatch(setDiagnostics(this.view.state, diagnostics));
   }
 
-  /** Marks lines; the first of them comes into view when `reveal`. */
+  /** Marks lines; with `reveal` the first of them comes into the editor's own view: the page stays where it is. */
   point(lines: readonly Lines[], reveal = false): void {
-    const effects: StateEffect<unknown>[] = [setPointed.of(lines)];
+    this.view.dispatch({ effects: setPointed.of(lines) });
     const first = lines[0]?.[0];
-    if (reveal && first !== undefined && first <= this.view.state.doc.lines) effects.push(EditorView.scrollIntoView(this.view.state.doc.line(first).from, { y: "center" }));
-    this.view.dispatch({ effects });
+    if (!reveal || first === undefined || first > this.view.state.doc.lines) return;
+    const { top, bottom } = this.view.lineBlockAt(this.view.state.doc.line(first).from);
+    const box = this.view.scrollDOM;
+    if (top < box.scrollTop || bottom > box.scrollTop + box.clientHeight) box.scrollTop = Math.max(0, top - box.clientHeight / 3);
   }
 
   close(): void {

@@ -121,7 +121,8 @@ def read(document: Mapping[str, Any], context: Context) -> tuple[ConstraintSpeci
     """What a document says, and its graph as it was written: whether anything can satisfy it is not yet asked. Null after a fault."""
     reader = _Reader(document, context)
     found = reader.specification()
-    return None if found is None else (found, ConstraintGraph(tuple(reader.names), *map(tuple, (reader.times, reader.greatest, reader.least))))
+    graph = ConstraintGraph(tuple(reader.names), tuple(reader.times), tuple(reader.greatest), tuple(reader.least))
+    return None if found is None else (found, graph)
 
 
 class _Reader:

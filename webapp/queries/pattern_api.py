@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -48,18 +49,24 @@ class QueryProgressView(QueryView):
         return _progress(query.feed, ready, request.query_params.get("entity"))
 
 
+class ProgressSerializer(SpecificationSerializer):
+    """A pattern, and whether one entity alone is asked for."""
+
+    entity = serializers.CharField(required=False, allow_null=True, default=None)
+
+
 class ProgressView(APIView):
     """Half-finished patterns of a specification that is being written."""
 
     throttle_action = "preview"
 
-    @extend_schema(request=SpecificationSerializer, responses=OpenApiTypes.OBJECT)
+    @extend_schema(request=ProgressSerializer, responses=OpenApiTypes.OBJECT)
     def post(self, request: Request) -> Response:
-        feed, specification, _ = read(SpecificationSerializer(data=request.data, context={"request": request}))
+        feed, specification, given = read(ProgressSerializer(data=request.data, context={"request": request}))
         faults = specification_faults(feed=feed, specification=specification, user=person(request))
         if faults:
             raise Refused(faults)
-        return _progress(feed, frozen(specification, regions_of_feed(feed, user=person(request))), request.data.get("entity"))
+        return _progress(feed, frozen(specification, regions_of_feed(feed, user=person(request))), given["entity"])
 
 
 class ClosureView(APIView):

@@ -83,6 +83,8 @@ def _accepted(log: Any, feed: Any, from_t: int, to_t: int) -> Batch:
 
 def _rows(batch: Batch, found: Progress) -> list[dict[str, Any]]:
     """One row for each entity that has done a step."""
+    import numpy as np
+
     t, x, y, names = batch.t, batch.x, batch.y, batch.entities.names
 
     def witness(code: int, step: int) -> dict[str, Any] | None:
@@ -103,5 +105,5 @@ def _rows(batch: Batch, found: Progress) -> list[dict[str, Any]]:
             "score": None if math.isnan(found.score[code]) else float(found.score[code]),
             "steps": [witness(code, step) for step in steps],
         }
-        for code in found.done.any(axis=1).nonzero()[0].tolist()
+        for code in np.flatnonzero(found.done.any(axis=1)).tolist()
     ]

@@ -61,7 +61,7 @@ def test_worlds_hold_what_they_should_test():
     seen: Counter = Counter()
 
     @given(st.lists(documents(), min_size=1, max_size=4), streams())
-    @settings(max_examples=300, deadline=None, database=None, derandomize=True)
+    @settings(max_examples=600, deadline=None, database=None, derandomize=True)
     def collect(queries, rows):
         for query, _, _, end, score, seqs in answers(rows, queries):
             document = queries[query]

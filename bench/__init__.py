@@ -72,8 +72,8 @@ class Row:
         >>> Row("w", Layer.KERNEL, 2.0, "ns", {"heap": 9.0}).ratio("heap")
         4.5
         """
-        theirs = self.baselines[baseline]
-        return theirs / self.ours if self.less_is_better else self.ours / theirs
+        better, worse = (self.baselines[baseline], self.ours) if self.less_is_better else (self.ours, self.baselines[baseline])
+        return better / worse if worse else float("inf")
 
     @property
     def missed(self) -> list[str]:

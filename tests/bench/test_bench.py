@@ -18,7 +18,7 @@ def test_a_smoke_run_of_each_family_writes_its_rows(family, tmp_path, capsys):
     assert document["rows"]
     told = capsys.readouterr().out
     for row in document["rows"]:
-        assert row["ours"] > 0
+        assert row["ours"] >= 0
         assert set(row["ratios"]) == set(row["baselines"])
         assert row["layer"] in {layer.value for layer in Layer}
         assert row["workload"] in told

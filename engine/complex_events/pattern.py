@@ -19,11 +19,6 @@ class Pattern:
         """The nodes directly below, in the order of the text."""
         return ()
 
-    @property
-    def least_span(self) -> int:
-        """No occurrence has a smaller e - s."""
-        return 0
-
 
 @dataclass(frozen=True)
 class Primitive(Pattern):
@@ -44,10 +39,6 @@ class Both(Pattern):
     def parts(self) -> tuple[Pattern, ...]:
         return self.first, self.second
 
-    @property
-    def least_span(self) -> int:
-        return max(self.first.least_span, self.second.least_span)
-
 
 @dataclass(frozen=True)
 class Either(Pattern):
@@ -59,10 +50,6 @@ class Either(Pattern):
     @property
     def parts(self) -> tuple[Pattern, ...]:
         return self.first, self.second
-
-    @property
-    def least_span(self) -> int:
-        return min(self.first.least_span, self.second.least_span)
 
 
 @dataclass(frozen=True)
@@ -79,10 +66,6 @@ class Sequence(Pattern):
     def parts(self) -> tuple[Pattern, ...]:
         return (self.first, self.second) if self.without is None else (self.first, self.without, self.second)
 
-    @property
-    def least_span(self) -> int:
-        return self.first.least_span + max(self.low, 1) + self.second.least_span
-
 
 @dataclass(frozen=True)
 class Absence(Pattern):
@@ -95,10 +78,6 @@ class Absence(Pattern):
     @property
     def parts(self) -> tuple[Pattern, ...]:
         return self.first, self.without
-
-    @property
-    def least_span(self) -> int:
-        return self.first.least_span + self.span
 
 
 def nodes(pattern: Pattern) -> Iterator[Pattern]:

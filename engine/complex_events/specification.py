@@ -44,7 +44,7 @@ class PrimitiveFilter:
 
 @dataclass(frozen=True)
 class CompositeSpecification:
-    """A pattern that can occur. `primitives` are those that it names, in the order of their first appearance."""
+    """`primitives` are those that the pattern names, in the order of their first appearance. A pattern that can never occur has no answers."""
 
     name: str
     where: Conditions
@@ -72,7 +72,6 @@ def check(document: Mapping[str, Any], context: Context) -> CompositeSpecificati
         context.at("per").fault('must be "entity" (all events of an occurrence share it) or null')
     if len(context.faults) > before or found is None or within is None:
         return None
-    _check_use(found, filters, within, context)
     used = tuple(filters[name] for name in tree.primitives(found))
     return CompositeSpecification(document.get("name", ""), where, found, used, per == "entity", within)
 
@@ -146,16 +145,6 @@ def _read_prefixes(value: Any, context: Context) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(found))
 
 
-def _check_use(pattern: Pattern, filters: Mapping[str, PrimitiveFilter], within: int, context: Context) -> None:
-    """Faults of the whole: primitives that nothing names, patterns that cannot occur."""
-    used = tree.primitives(pattern)
-    for name in filters:
-        if name not in used:
-            context.at("primitives", name).fault(f"the pattern does not name {name!r}; take the primitive out, or use it. Named: {', '.join(used)}")
-    if pattern.least_span > within:
-        context.at("within").fault(f"nothing can occur: the pattern takes at least {pattern.least_span}, more than {within}")
-
-
 # -- patterns ---------------------------------------------------------------------------------------------------------------------
 
 
@@ -206,10 +195,7 @@ class _PatternReader:
         without = self.node(given["without"], context.at("without"), depth + 1) if "without" in given else None
         if len(context.faults) > before or not parts or None in parts or ("span" in _REQUIRED[key] and span is None):
             return None
-        found = _folded(key, [part for part in parts if part is not None], low, high, span, without)
-        if key == "interval" and span is not None and found.least_span > span:
-            context.at("span").fault(f"nothing can occur: the operands take at least {found.least_span}, more than {span}")
-        return found
+        return _folded(key, [part for part in parts if part is not None], low, high, span, without)
 
     def primitive(self, name: str, context: Context) -> Pattern | None:
         self.count += 1
@@ -226,9 +212,7 @@ class _PatternReader:
         if not pair:
             return 0, None
         low, high = (None if one is None else context.at(i).duration(one) for i, one in enumerate(pair))
-        if high is not None and (low is None or low <= high) and high < 1:
-            context.fault("nothing can occur: what follows comes at least 1 later, so the second number must be at least 1")
-        elif low is not None and high is not None and low > high:
+        if low is not None and high is not None and low > high:
             context.fault(f"[{low}, {high}] holds nothing: the first number must not be greater than the second")
         return low or 0, high
 

@@ -68,6 +68,12 @@ def test_within_binds_timers_too() -> None:
     assert answers("(A : B) : !C[5]", ("x", 0, "a"), ("x", 4, "b"), ("x", 20, "b"), within=8) == []
 
 
+def test_what_cannot_occur_has_no_answers() -> None:
+    seen = [("x", t, reader) for t in range(12) for reader in "abc"]
+    for pattern in ("A :[0,0] B", "(A : B) ;[0] C", "A : !B[60] : !C[60]", "A : !B[200]", "(A : !B[6]) ;[5] C"):
+        assert answers(pattern, *seen) == []
+
+
 def test_what_is_over_is_not_kept() -> None:
     primitives = {name: {"where": [["reader", "=", name.lower()]]} for name in "AB"}
     queries = registered([{"family": "composite", "pattern": "A : B", "primitives": primitives, "within": 10, "per": "entity"}], PLANE)

@@ -76,7 +76,6 @@ def test_lists_in_trees_associate_to_the_left() -> None:
         ("A :\n  Bx", "line 2, column 3", "did you mean 'B'"),
         ("A ; B", "line 1, column 5", "expected '['"),
         ("A :[5,2] B", "line 1, column 4", "holds nothing"),
-        ("A :[0,0] B", "line 1, column 4", "nothing can occur"),
         ("A : !B[PT5M]", "line 1, column 8", "number of ticks"),
         ("A $ B", "line 1, column 3", "unexpected '$'"),
     ],
@@ -104,13 +103,14 @@ def test_primitives_are_checked() -> None:
     ]
 
 
-def test_what_the_pattern_does_not_name_is_refused() -> None:
-    assert faults(document("A : B")) == ["/primitives/C: the pattern does not name 'C'; take the primitive out, or use it. Named: A, B"]
+def test_primitives_that_the_pattern_does_not_name_are_unused() -> None:
+    assert [one.name for one in check(document("A : B"), PLANE).primitives] == ["A", "B"]
+    assert faults(document("A : B", primitives={"A": {}, "B": {}, "C": {"where": [["raeder", "=", "c"]]}}))[0].startswith("/primitives/C/where/0/0")
 
 
-def test_what_cannot_occur_within_the_time_is_refused() -> None:
-    assert faults(document("A : !B[60] : !C[60]")) == ["/within: nothing can occur: the pattern takes at least 120, more than 100"]
-    assert faults(document("(A : !B[6]) ;[5] C"))[0].startswith("/pattern: line 1, column 15: nothing can occur")
+@pytest.mark.parametrize("text", ["A : !B[60] : !C[60]", "A : !B[6] ;[5] C", "A :[0,0] B :[0,0] C"])
+def test_what_cannot_occur_is_accepted(text: str) -> None:
+    assert check(document(text), PLANE).text() == text
 
 
 def test_limits() -> None:

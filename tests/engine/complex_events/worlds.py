@@ -140,7 +140,7 @@ def patterns(draw: st.DrawFn, depth: int) -> Pattern:
     first, second = draw(patterns(depth - 1)), draw(patterns(depth - 1))
     what = draw(st.sampled_from(["and", "or", "interval", "sequence", "sequence", "bounded", "without", "without", "absence", "absence"]))
     if what in ("and", "interval"):
-        return tree.Both(first, second, None if what == "and" else max(draw(SPANS), first.least_span, second.least_span))
+        return tree.Both(first, second, None if what == "and" else draw(SPANS))
     if what == "or":
         return tree.Either(first, second)
     if what == "absence":
@@ -148,7 +148,7 @@ def patterns(draw: st.DrawFn, depth: int) -> Pattern:
     low, high = 0, None
     if what == "bounded" or (what == "without" and draw(st.booleans())):
         low = draw(st.sampled_from([0, 0, 1, 2]))
-        high = draw(st.sampled_from([None, max(low, 1), low + 2, low + 5]))
+        high = draw(st.sampled_from([None, low, low + 1, low + 2, low + 5]))
     return tree.Sequence(first, second, low, high, draw(patterns(depth - 1)) if what == "without" else None)
 
 
@@ -159,8 +159,8 @@ def documents(draw: st.DrawFn, depth: int | None = None) -> dict[str, Any]:
     found: dict[str, Any] = {
         "family": "composite",
         "pattern": pattern_text(pattern) if draw(st.booleans()) else pattern_tree(pattern),
-        "primitives": {name: draw(filters(name)) for name in primitives(pattern)},
-        "within": pattern.least_span + draw(st.sampled_from([0, 1, 3, 6, 20])),
+        "primitives": {name: draw(filters(name)) for name in draw(st.sampled_from([primitives(pattern), NAMES]))},
+        "within": draw(st.sampled_from([0, 1, 3, 6, 10, 20, 30])),
         "per": draw(st.sampled_from([None, "entity"])),
     }
     return found | ({"where": [["n", "!=", 2]]} if draw(st.integers(0, 7)) == 0 else {})

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.model.batch import TIME
+from engine.model.columns import TIME
 from engine.model.events import ARROW_TYPES, check_rows
 from engine.model.feed import ColumnType, Feed
 from engine.sources.values import column_of

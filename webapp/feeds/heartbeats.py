@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from engine.model.batch import ENTITY, EVENT, TIME
+from engine.model.columns import ENTITY, EVENT, TIME
 from engine.model.events import HEARTBEAT, row_schema
 from webapp.feeds.ingest import event_log
 from webapp.feeds.models import Feed

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.model.batch import TIME, TIME_END
+from engine.model.columns import TIME, TIME_END
 from engine.model.feed import Feed
 from engine.sources.files import Columns, find_files, read_files
 from webapp.feeds.client import IngestClient

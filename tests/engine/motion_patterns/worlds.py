@@ -96,6 +96,7 @@ def regions(draw: st.DrawFn, globe: bool = False) -> dict[str, Any]:
     return box(draw(grid), draw(grid), draw(st.integers(1, 3)), draw(st.integers(1, 3)))
 
 
+KINDS = ("windowed", "ordered", "ordered", "scored", "mixed")
 windows = st.tuples(st.integers(1, 9), st.integers(0, 4)).map(lambda pair: [pair[0] + pair[1], pair[1]])
 
 
@@ -129,7 +130,7 @@ def thetas(draw: st.DrawFn, globe: bool = False) -> dict[str, Any]:
 
 
 @st.composite
-def documents(draw: st.DrawFn, *, globe: bool = False, kinds: Sequence[str] = ("windowed", "ordered", "ordered", "scored", "mixed")) -> dict[str, Any]:
+def documents(draw: st.DrawFn, *, globe: bool = False, kinds: Sequence[str] = KINDS) -> dict[str, Any]:
     kind = draw(st.sampled_from(list(kinds)))
     predicates = []
     if kind in ("windowed", "mixed"):

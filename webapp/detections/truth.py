@@ -61,9 +61,14 @@ def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[dict[str, A
         return []
     happenings = [one for one in scenario.world.truth(begin, end) if one.start >= begin and one.end + SLACK_MS <= end]
     rows = []
-    for kind, names in scenario.kinds.items():
-        ids = [queries[name] for name in names]
-        told = detection_list(feed_id=feed.pk, query_ids=ids, from_t=begin, to_t=end)
+    for kind, tellers in scenario.kinds.items():
+        ids = [queries[name] for name, _ in tellers]
+        wanted = {(queries[name], answers) for name, answers in tellers}
+        told = [
+            answer
+            for answer in detection_list(feed_id=feed.pk, query_ids=ids, from_t=begin, to_t=end)
+            if not wanted.isdisjoint({(answer.query_id, answer.kind), (answer.query_id, None)})
+        ]
         everything = [one for one in scenario.world.truth(begin - span_ms, end + span_ms) if one.kind == kind]
         score = compare([one for one in happenings if one.kind == kind], everything, told)
         rows.append({"kind": kind, "queries": ids, "from": begin, "to": end, **score.as_row()})

@@ -16,7 +16,7 @@ from webapp.accounts.services import token_authenticate, token_create
 from webapp.feeds.credentials import token_keep, token_kept
 from webapp.feeds.models import Feed, Region
 from webapp.feeds.services import feed_create, feed_set_plan, region_create
-from webapp.feeds.simulation import hall, warehouse
+from webapp.feeds.simulation import plaza, warehouse
 from webapp.feeds.simulation.world import Place, World
 from webapp.feeds.simulation.worlds import WORLDS, world
 from webapp.platform.folders import ROOT
@@ -24,8 +24,9 @@ from webapp.queries.selectors import query_names
 from webapp.queries.services import query_register
 
 SCENARIOS = ROOT / "fixtures" / "scenarios"
+PROGRAMS = ROOT / "fixtures" / "programs"
 TEAM = "Demo"
-PLANS: dict[str, Callable[[], bytes]] = {"hall": hall.plan, "warehouse": warehouse.plan}
+PLANS: dict[str, Callable[[], bytes]] = {"plaza": plaza.plan, "warehouse": warehouse.plan}
 ANALYST, ADMIN = "analyst", "admin"
 TOKEN = "simulator"  # noqa: S105 - the name under which it is kept
 TOKEN_TITLE = "Demo simulators"  # noqa: S105
@@ -86,9 +87,14 @@ def _seed_queries(feed: Feed, analyst: User, team: Team, templates: list[dict[st
 
 
 def scenario_queries(templates: list[dict[str, Any]], places: list[Place]) -> Iterator[dict[str, Any]]:
-    """The queries that the templates stand for: one for each place with the tag `for_each`, or just the one."""
+    """The queries that the templates stand for: one for each place with the tag `for_each`, or just the one.
+
+    A template's `program` names one of the ready specifications of fixtures/programs, which stands in its place.
+    """
     for template in templates:
-        query = {key: value for key, value in template.items() if key != "for_each"}
+        query = {key: value for key, value in template.items() if key not in ("for_each", "program")}
+        if "program" in template:
+            query["specification"] = json.loads((PROGRAMS / template["program"]).read_text(encoding="utf-8"))
         if "for_each" not in template:
             yield query
         else:
@@ -108,20 +114,27 @@ def _filled(template: Any, place: str) -> Any:
 
 @dataclass(frozen=True)
 class Truth:
-    """A demo world and which of the queries on its feed tell of which kind of happening."""
+    """A demo world and who tells of which kind of its happenings: names of queries, with the kind of their answers that does (null: all)."""
 
     world: World
-    kinds: dict[str, list[str]]
+    kinds: dict[str, list[tuple[str, str | None]]]
 
 
 def truth_of(feed: str, queries: Iterable[str]) -> Truth:
     """What the scenario of `feed` says of these queries (names). Raises KeyError for a feed that is no demo's."""
     place, known = _world(feed), set(queries)
-    kinds: dict[str, list[str]] = {}
+    kinds: dict[str, list[tuple[str, str | None]]] = {}
     for query in scenario_queries(json.loads((SCENARIOS / f"{feed}.json").read_text())["queries"], place.places()):
-        if "truth" in query and query["name"] in known:
-            kinds.setdefault(query["truth"], []).append(query["name"])
+        for kind, answers in told_of(query):
+            if query["name"] in known:
+                kinds.setdefault(kind, []).append((query["name"], answers))
     return Truth(place, kinds)
+
+
+def told_of(query: dict[str, Any]) -> list[tuple[str, str | None]]:
+    """The kinds of happenings that a scenario's query tells of, each with the kind of answer that does; null: whatever it answers."""
+    truth = query.get("truth", {})
+    return [(truth, None)] if isinstance(truth, str) else [(kind, answers) for answers, kind in truth.items()]
 
 
 @cache

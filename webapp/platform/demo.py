@@ -21,7 +21,7 @@ from webapp.platform.processes import Process, ProcessManager, StartError
 from webapp.platform.redis import EmbeddedRedis, RedisError
 
 LOGIN = "analyst"
-PLAYERS = ("city", "strait", "hall", "ocean", "warehouse")
+PLAYERS = ("city", "strait", "plaza", "ocean", "warehouse")
 HEALTH_SECONDS = 90.0
 DELIVERIES = ("--queues=deliveries", "--pool=threads", "--concurrency=8", "--hostname=deliveries@%h", "--without-gossip", "--without-mingle")
 """Sending waits for others most of the time: threads of one process do, and the tasks of the other worker go on meanwhile."""

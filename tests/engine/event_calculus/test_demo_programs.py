@@ -15,7 +15,7 @@ from tests.engine.event_calculus.recordings import PROGRAMS, answers, feed_of
 from webapp.feeds.simulation.strait import Strait
 
 HOUR = 3_600_000
-FRAME = 40
+FRAME = 200
 
 
 def query(folder: str, name: str, regions: dict[str, Any] | None = None) -> RegisteredQuery:
@@ -109,5 +109,5 @@ def test_an_object_is_left_and_taken() -> None:
 
 
 def test_a_fight() -> None:
-    found = plaza(seen("a", "abrupt", 1, 20, 100.0), seen("b", "walking", 1, 40, 110.0), seen("a", "walking", 21, 40, 100.0))
-    assert found == {("fighting", "a", "b", 1, 21), ("moving", "a", "b", 21, 41)}
+    found = plaza(seen("a", "abrupt", 1, 20, 100.0), seen("b", "walking", 1, 42, 110.0), seen("a", "walking", 21, 42, 100.0))
+    assert found == {("fighting", "a", "b", 1, 21), ("moving", "a", "b", 21, 43)}

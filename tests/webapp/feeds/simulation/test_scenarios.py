@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from engine.model.events import Stamper, check_rows
 from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.runtime.evaluator import Evaluator
 from engine.specification import check
-from tests.strategies import stamped
-from webapp.feeds.demo import SCENARIOS, scenario_queries
+from webapp.feeds.demo import SCENARIOS, scenario_queries, told_of
 from webapp.feeds.simulation.world import Happening
 from webapp.feeds.simulation.worlds import WORLDS, world
 
@@ -43,21 +45,19 @@ FOUND = [
     ("warehouse", "theft", 20), ("warehouse", "unescorted", 30), ("warehouse", "lost", 20), ("warehouse", "back-and-forth", 25),
 ]  # fmt: skip
 """World, kind of happening, minutes that hold at least two of it."""
+PROGRAMS = [
+    ("plaza", "What people do", 11, 2_000),
+]
+"""World, query with a program, minutes that hold two of everything it tells of, and how many milliseconds off an answer may begin or end."""
 
 
 @pytest.mark.parametrize(("name", "kind", "minutes"), FOUND)
 def test_a_query_finds_what_its_world_says_and_nothing_else(name: str, kind: str, minutes: int) -> None:
     place, end = world(name), NOW + minutes * 60_000
-    feed, queries, regions = scenario(name)
-    wanted = [
-        RegisteredQuery(query["name"], 1, check(query["specification"], feed, regions)) for query in queries.values() if query.get("truth") == kind
-    ]
     rows = place.rows(NOW, end)
     # A hundred of the cars are enough, the one that makes the tour among them.
     rows = rows.filter(pc.greater(rows["entity"], "car-1900")) if name == "city" else rows
-    evaluator = Evaluator.start(feed, wanted)
-    outcomes = [evaluator.process(stamped(rows.to_pylist(), feed)), evaluator.finish()]
-    told = [row for outcome in outcomes for row in outcome.changes.to_pylist()]
+    told = answers(name, lambda query: query.get("truth") == kind, rows)
     happened = [one for one in place.truth(NOW, end) if one.kind == kind]
     settled = [one for one in happened if one.start >= NOW and one.end + SLACK_MS <= end]
     assert len(settled) >= 2
@@ -65,8 +65,46 @@ def test_a_query_finds_what_its_world_says_and_nothing_else(name: str, kind: str
     assert [row for row in told if not any(about(row, one) for one in happened)] == []
 
 
+@pytest.mark.parametrize(("name", "query", "minutes", "slack"), PROGRAMS)
+def test_a_program_finds_what_its_world_says_from_beginning_to_end(name: str, query: str, minutes: int, slack: int) -> None:
+    place, end = world(name), NOW + minutes * 60_000
+    told = answers(name, lambda one: one["name"] == query, place.rows(NOW, end))
+    document = scenario(name)[1][query]
+    for kind, answered in told_of(document):
+        mine = [row for row in told if row["kind"] == answered]
+        happened = [one for one in place.truth(NOW, end) if one.kind == kind]
+        settled = [one for one in happened if one.start >= NOW + SLACK_MS and one.end + SLACK_MS <= end]
+        assert len(settled) >= 2, kind
+        assert [one for one in settled if not any(tells(row, one, slack) for row in mine)] == []
+        inner = [row for row in mine if row["start"] >= NOW + SLACK_MS and (row["end"] or end) + SLACK_MS <= end]
+        assert [row for row in inner if not any(tells(row, one, slack) for one in happened)] == []
+
+
+def answers(name: str, wanted: Callable[[dict[str, Any]], bool], rows: pa.Table) -> list[dict[str, Any]]:
+    """What the wanted queries of a scenario answer in the end: withdrawn ones are left out."""
+    feed, queries, regions = scenario(name)
+    chosen = [RegisteredQuery(query["name"], 1, check(query["specification"], feed, regions)) for query in queries.values() if wanted(query)]
+    evaluator = Evaluator.start(feed, chosen)
+    good, dead = check_rows(rows, feed)
+    assert not dead
+    outcomes = [evaluator.process(Stamper().stamp(good)), evaluator.finish()]
+    total: dict[str, int] = {}
+    found = {}
+    for row in (row for outcome in outcomes for row in outcome.changes.to_pylist()):
+        fact = repr([row[key] for key in ("query", "kind", "entities", "value", "start", "end")])
+        total[fact] = total.get(fact, 0) + row["weight"]
+        found[fact] = row
+    return [found[fact] for fact, weight in total.items() if weight]
+
+
 def about(row: dict[str, Any], happening: Happening) -> bool:
     """Whether an answer is about one of the happening's things at its time."""
     named = {*row["entities"], *(item["entity"] for item in row["evidence"] or ())}
     open_end = row["end"] is None or row["end"] >= happening.start - SLACK_MS
     return bool(named & set(happening.entities)) and row["start"] <= happening.end + SLACK_MS and open_end
+
+
+def tells(row: dict[str, Any], happening: Happening, slack: int) -> bool:
+    """Whether an answer names all of the happening's things and its beginning and end, give or take `slack` milliseconds."""
+    same = set(happening.entities) <= set(row["entities"])
+    return same and abs(row["start"] - happening.start) <= slack and row["end"] is not None and abs(row["end"] - happening.end) <= slack

@@ -1,24 +1,26 @@
 """The demo worlds: pure functions of seed and time, whose truth their own reports bear out."""
 
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 from shapely.geometry import shape
 
-from webapp.feeds.simulation import hall, warehouse
+from webapp.feeds.simulation import plaza, warehouse
 from webapp.feeds.simulation.journeys import Journey, Journeys, Schedule
 from webapp.feeds.simulation.world import World
 from webapp.feeds.simulation.worlds import WORLDS, world
 
 NOW = 1_763_700_000_000
-SIZES = {"city": 2_000, "strait": 400, "hall": 14, "ocean": 70}
-"""Things in a world that says where everybody is. In the others only what happens is reported, and nobody is anywhere before."""
+SIZES = {"city": 2_000, "strait": 400, "ocean": 70}
+"""Things in a world that says where everybody is. The others show all in the next frame, or report only what happens."""
 SOON_MS = {"ocean": 120_000}
 """Within what time everything has reported, where that is not ten seconds."""
 
@@ -45,7 +47,7 @@ def test_everybody_is_there_at_once_and_reports_soon(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted({*WORLDS} - {*SIZES}))
-def test_nobody_is_where_no_antenna_read_it(name: str) -> None:
+def test_nobody_is_where_no_antenna_read_it_and_no_camera_saw_it(name: str) -> None:
     assert of(name).everybody(NOW).num_rows == 0
     assert of(name).everybody(NOW).schema == of(name).rows(NOW, NOW + 10_000).schema
 
@@ -57,10 +59,11 @@ def test_places_are_valid_and_have_names_of_their_own(name: str) -> None:
     assert all(shape(place.geometry).is_valid and shape(place.geometry).area > 0 for place in places)
 
 
-@pytest.mark.parametrize("name", ["city", "hall"])
+@pytest.mark.parametrize("name", ["city", "plaza"])
 def test_who_truly_calls_at_a_place_reports_from_it(name: str) -> None:
     places = {place.name: shape(place.geometry) for place in of(name).places()}
     reports = of(name).rows(NOW, NOW + 600_000)
+    reports = reports.filter(pc.is_valid(reports["x"]))
     entity, t = np.array(reports["entity"].to_pylist()), reports["t"].to_numpy()
     visits = [one for one in of(name).truth(NOW, NOW + 600_000) if one.kind == "visit" and one.start >= NOW and one.end <= NOW + 600_000]
     calls = [one for one in visits if one.end - one.start > 6_000]
@@ -108,11 +111,34 @@ def test_the_buoys_history_ends_where_it_is_asked_to() -> None:
     assert (t[0] >= NOW - 6 * 86_400_000, t[-1] < NOW, (np.diff(t) >= 0).all()) == (True, True, True)
 
 
-@pytest.mark.parametrize(("plan", "size"), [(hall.plan, (960, 576)), (warehouse.plan, (1440, 864))])
+@pytest.mark.parametrize(("plan", "size"), [(plaza.plan, (960, 576)), (warehouse.plan, (1440, 864))])
 def test_a_plan_is_a_picture(plan: Callable[[], bytes], size: tuple[int, int]) -> None:
     data = plan()
     assert data.startswith(b"\x89PNG\r\n\x1a\n")
     assert (int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")) == size
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_everything_happens_on_every_plaza(seed: int) -> None:
+    least = {"greeting": 4, "meeting": 4, "moving": 4, "left-object": 3, "fight": 1, "visit": 15}
+    happened = Counter(one.kind for one in world("plaza", seed).truth(0, plaza.CYCLE_MS))
+    assert happened.keys() == least.keys()
+    assert [kind for kind in least if happened[kind] < least[kind]] == []
+
+
+def test_the_camera_sees_everybody_in_each_frame_from_the_first_to_the_last() -> None:
+    begin, end = NOW, NOW + plaza.CYCLE_MS
+    frames: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for row in of("plaza").rows(begin, end).to_pylist():
+        assert (row["x"] is not None) == (row["event"] == "coord")
+        frames[row["entity"]][row["t"]].append(row["event"])
+    for seen in frames.values():
+        for t, (place, activity, *edges) in seen.items():
+            assert (t % plaza.FRAME_MS, place, activity in plaza.ACTIVITIES) == (0, "coord", True)
+            if t > begin:
+                assert ("appear" in edges) == (t - plaza.FRAME_MS not in seen)
+            if t < end - plaza.FRAME_MS:
+                assert ("disappear" in edges) == (t + plaza.FRAME_MS not in seen)
 
 
 @given(st.lists(st.tuples(st.integers(1, 7), st.integers(0, 9)), min_size=1, max_size=4), st.integers(-30, 30), st.integers(0, 40))

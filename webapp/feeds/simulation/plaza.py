@@ -1,0 +1,349 @@
+"""Feed `plaza`: people and what they leave behind on a plaza with stands, seen by a camera five times a second; pixels of its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from webapp.feeds.simulation.journeys import Floats, Ints, Journey, Journeys, Point, Wobble
+from webapp.feeds.simulation.plans import PIXELS_PER_M, Colour, Drawing
+from webapp.feeds.simulation.world import Happening, Place
+
+WIDTH, HEIGHT = 960.0, 576.0
+"""Pixels; PIXELS_PER_M of them are a metre."""
+FRAME_MS = 200
+CYCLE_MS = 300_000
+"""After so long everything on the plaza comes again."""
+VISITS, MEETINGS, COMPANIES, PARCELS, FIGHTS = 24, 4, 2, 3, 1
+"""Scenes in a cycle, of visits as many as there is room for; every other meeting ends with a walk together."""
+APART = 40.0
+"""Those who have nothing to do with each other keep further apart: more than any distance the rules on people speak of."""
+BESIDE = 18.0
+ERROR = 1.2
+"""Of the camera, on each axis."""
+DRAWS = 400
+"""How often a scene is drawn anew when somebody would come too close to those of the scenes before it; then it is left out."""
+
+STANDS: dict[str, tuple[float, float, float, float]] = {
+    "Stand A": (144, 372, 264, 492),
+    "Stand B": (360, 372, 480, 492),
+    "Stand C": (576, 372, 696, 492),
+    "Stand D": (192, 84, 336, 192),
+    "Cafe": (528, 72, 792, 204),
+}
+BENCHES: dict[str, tuple[float, float, float, float]] = {"West bench": (24, 120, 96, 216), "East bench": (852, 360, 924, 456)}
+"""x0, y0, x1, y1."""
+GATES: tuple[Point, ...] = ((30, 288), (930, 288), (72, 546), (840, 546), (432, 30))
+AISLE = (222.0, 354.0)
+"""From what y to what y everybody walks: between the stands; from each gate it is reached straight up or down."""
+ACTIVITIES = ("walking", "running", "active", "inactive", "abrupt")
+
+Box = tuple[float, float, float, float]
+
+
+class Role:
+    """One entity's part in a scene: its way, and what it is seen doing; milliseconds from the scene's beginning."""
+
+    def __init__(self, name: str, at: Point, start: int = 0) -> None:
+        self.name = name
+        self.journey = Journey(at)
+        if start:
+            self.journey.wait(start)
+        self.doings: list[tuple[int, int, str]] = []
+        """From, to, activity: one after the other, without a break."""
+
+    @property
+    def now(self) -> int:
+        return self.journey.now
+
+    @property
+    def at(self) -> Point:
+        return self.journey.knots[-1][1:]
+
+    def go(self, points: Sequence[Point], pace: float, activity: str = "walking") -> None:
+        """Straight from point to point at `pace` pixels a second."""
+        start = self.now
+        self.journey.follow(points, pace)
+        self.doings.append((start, self.now, activity))
+
+    def stay(self, milliseconds: int, activity: str = "active") -> None:
+        self.doings.append((self.now, self.now + milliseconds, activity))
+        self.journey.wait(milliseconds)
+
+    def leave(self, gate: Point, pace: float, activity: str = "walking") -> None:
+        """Along the aisle and out."""
+        self.go([(gate[0], self.at[1]), gate], pace, activity)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Roles that belong together, and what happens among them; `phase` is when the scene begins in each cycle."""
+
+    roles: tuple[Role, ...]
+    happenings: tuple[Happening, ...]
+    apart: tuple[tuple[int, int], ...] = ()
+    """Places in `roles` of those who keep apart though they are in one scene."""
+    phase: int = 0
+
+
+class Plaza:
+    """The world of one seed (see World)."""
+
+    feed = "plaza"
+
+    def __init__(self, seed: int = 1) -> None:
+        self.seed = seed
+        chance = np.random.default_rng([seed, 3])
+        self.scenes = _scenes(chance)
+        roles = [role for scene in self.scenes for role in scene.roles]
+        phase = np.array([scene.phase for scene in self.scenes for _ in scene.roles], np.int64)
+        self.names = pa.array([role.name for role in roles])
+        self.journeys = Journeys([_whole(role.journey) for role in roles], phase)
+        self.wobble = Wobble(chance, np.full(len(roles), ERROR))
+        doings = [(n * CYCLE_MS + a, n * CYCLE_MS + b, ACTIVITIES.index(what)) for n, role in enumerate(roles) for a, b, what in role.doings]
+        self._from, self._to, self._what = np.array(doings, np.int64).T
+
+    def rows(self, start: int, end: int, *, rate: float = 1.0) -> pa.Table:
+        t = np.arange(-(-start // FRAME_MS) * FRAME_MS, end, FRAME_MS, dtype=np.int64)
+        role = np.tile(np.arange(len(self.names), dtype=np.int64), len(t))
+        t = np.repeat(t, len(self.names))
+        doing = self._doing(role, _inner(t, rate))
+        seen = doing >= 0
+        first = seen & (self._doing(role, _inner(t - FRAME_MS, rate)) < 0)
+        last = seen & (self._doing(role, _inner(t + FRAME_MS, rate)) < 0)
+        x, y, speed = self._places(role[seen], t[seen], rate)
+        nothing = np.full(int(seen.sum()), np.nan)
+        parts = [
+            self._table("coord", role[seen], t[seen], x, y, speed),
+            self._table(pa.array(ACTIVITIES).take(pa.array(self._what[doing[seen]])), role[seen], t[seen], nothing, nothing, nothing),
+            *(self._table(event, role[some], t[some], *[nothing[: int(some.sum())]] * 3) for event, some in (("appear", first), ("disappear", last))),
+        ]
+        rows = pa.concat_tables(parts)
+        return rows.take(pa.array(np.argsort(rows["t"].to_numpy(), kind="stable")))
+
+    def everybody(self, t: int, *, rate: float = 1.0) -> pa.Table:
+        """Nobody: the next frame shows them all, and rows between two frames would be no part of what anybody does."""
+        return self.rows(t, t, rate=rate)
+
+    def _doing(self, role: Ints, t: Ints) -> Ints:
+        """Place in the list of all doings of what each role does at its `t`; -1 while it is not seen."""
+        since = (t - self.journeys.phase[role]) % CYCLE_MS + role * CYCLE_MS
+        found = np.searchsorted(self._from, since, side="right") - 1
+        return np.where((found >= 0) & (since < self._to[found]), found, -1)
+
+    def _places(self, role: Ints, t: Ints, rate: float) -> tuple[Floats, Floats, Floats]:
+        """Position in pixels and speed in metres a second."""
+        x, y, vx, vy = self.journeys.at(role, _inner(t, rate))
+        east, north = self.wobble.at(role, t)
+        return np.round(x + east, 1), np.round(y + north, 1), np.round(rate * np.hypot(vx, vy) / PIXELS_PER_M, 2)
+
+    def _table(self, event: str | pa.Array, role: Ints, t: Ints, x: Floats, y: Floats, speed: Floats) -> pa.Table:
+        numbers = {name: pa.array(values, pa.float64(), from_pandas=True) for name, values in (("x", x), ("y", y), ("speed", speed))}
+        events = pa.array([event] * len(t), pa.string()) if isinstance(event, str) else event
+        return pa.table({"event": events, "entity": self.names.take(pa.array(role)), "t": t, **numbers})
+
+    def truth(self, start: int, end: int) -> list[Happening]:
+        """Visits at stands; greetings, meetings, walks together, fights; objects left behind, until somebody takes them away."""
+        found = []
+        for scene in self.scenes:
+            for one in scene.happenings:
+                a, b = scene.phase + one.start, scene.phase + one.end
+                for shift in range(((start - b) // CYCLE_MS + 1) * CYCLE_MS, end - a, CYCLE_MS):
+                    found.append(replace(one, start=a + shift, end=b + shift))
+        return sorted(found, key=lambda one: (one.start, one.kind, one.entities))
+
+    def places(self) -> list[Place]:
+        stands = [Place(name, _rectangle(*box), ("stand",)) for name, box in STANDS.items()]
+        return [*stands, *(Place(name, _rectangle(*box), ("bench",)) for name, box in BENCHES.items())]
+
+
+def _inner(t: Ints, rate: float) -> Ints:
+    """The time in the world at time `t`."""
+    return t if rate == 1.0 else (t * rate).astype(np.int64)
+
+
+def _whole(journey: Journey) -> Journey:
+    """The journey and then nothing to the end of the cycle."""
+    journey.wait(CYCLE_MS - journey.now)
+    return journey
+
+
+def _rectangle(x0: float, y0: float, x1: float, y1: float) -> dict[str, object]:
+    return {"type": "Polygon", "coordinates": [[[x0, y0], [x1, y0], [x1, y1], [x0, y1], [x0, y0]]]}
+
+
+# -- scenes -------------------------------------------------------------------------------------------------------------------------
+
+
+def _scenes(chance: np.random.Generator) -> list[Scene]:
+    """All scenes of a cycle: those that there must be first, then visits until the plaza is full."""
+    people = VISITS + 2 * (MEETINGS + COMPANIES + PARCELS + FIGHTS)
+    name = (f"person-{n + 1:02d}" for n in chance.permutation(people))
+    draws: list[Callable[[], Scene]] = [
+        *(partial(_fight, chance, next(name), next(name)) for _ in range(FIGHTS)),
+        *(partial(_parcel, chance, next(name), next(name), f"bag-{n + 1}") for n in range(PARCELS)),
+        *(partial(_meeting, chance, next(name), next(name), n % 2 == 1) for n in range(MEETINGS)),
+        *(partial(_company, chance, next(name), next(name)) for _ in range(COMPANIES)),
+        *(partial(_visit, chance, next(name)) for _ in range(VISITS)),
+    ]
+    tracks: list[Floats] = []
+    return [scene for draw in draws if (scene := _placed(draw, chance, tracks)) is not None]
+
+
+def _placed(draw: Callable[[], Scene], chance: np.random.Generator, tracks: list[Floats]) -> Scene | None:
+    """A scene, drawn until nobody in it comes near anybody of `tracks`, to which its own are added; null when there is no room."""
+    for _ in range(DRAWS):
+        scene = replace(draw(), phase=FRAME_MS * int(chance.integers(CYCLE_MS // FRAME_MS)))
+        own = [_track(role, scene.phase) for role in scene.roles]
+        strange = [(one, other) for one in own for other in tracks] + [(own[i], own[j]) for i, j in scene.apart]
+        if not any((np.hypot(*(one - other)) < APART).any() for one, other in strange):
+            tracks += own
+            return scene
+    return None
+
+
+def _track(role: Role, phase: int) -> Floats:
+    """x and y at each frame of the cycle, of shape (2, frames); not a number while it is not seen."""
+    since = (np.arange(0, CYCLE_MS, FRAME_MS) - phase) % CYCLE_MS
+    t, x, y = np.array(role.journey.knots, np.float64).T
+    seen = (since >= role.doings[0][0]) & (since < role.doings[-1][1])
+    return np.where(seen, [np.interp(since, t, x), np.interp(since, t, y)], np.nan)
+
+
+def _gate(chance: np.random.Generator) -> Point:
+    return GATES[int(chance.integers(len(GATES)))]
+
+
+def _pace(chance: np.random.Generator) -> float:
+    """Of somebody who walks; pixels a second."""
+    return float(PIXELS_PER_M * chance.uniform(1.0, 1.5))
+
+
+def _spot(chance: np.random.Generator) -> Point:
+    return float(chance.uniform(130, 830)), float(chance.uniform(*AISLE))
+
+
+def _seconds(chance: np.random.Generator, least: float, most: float) -> int:
+    return int(1000 * chance.uniform(least, most))
+
+
+def _visit(chance: np.random.Generator, name: str) -> Scene:
+    """In by a gate, to some stands or a bench, out by a gate."""
+    gate, pace = _gate(chance), _pace(chance)
+    role = Role(name, gate)
+    visits = []
+    for place in chance.permutation([*STANDS, *BENCHES])[: int(chance.integers(2, 4))]:
+        x0, y0, x1, y1 = {**STANDS, **BENCHES}[place]
+        x, y, aisle = chance.uniform(x0 + 20, x1 - 20), chance.uniform(y0 + 20, y1 - 20), chance.uniform(*AISLE)
+        role.go([(role.at[0], aisle), (x, aisle), (x, y)], pace)
+        arrived = role.now
+        if place in STANDS:
+            role.stay(_seconds(chance, 8, 60))
+            visits.append(Happening("visit", (name,), str(place), arrived, role.now))
+        else:
+            role.stay(_seconds(chance, 20, 50), "inactive")
+    role.go([(role.at[0], float(chance.uniform(*AISLE)))], pace)
+    role.leave(_gate(chance), pace)
+    return Scene((role,), tuple(visits))
+
+
+def _meeting(chance: np.random.Generator, waiting: str, coming: str, together: bool) -> Scene:
+    """One waits, the other comes; after a talk they leave one after the other, or `together`."""
+    (x, y), gate, pace = _spot(chance), _gate(chance), _pace(chance)
+    one = Role(waiting, gate)
+    one.go([(gate[0], y), (x, y)], pace)
+    gate = _gate(chance)
+    other = Role(coming, gate, start=one.now)
+    # Each stays on the side from which they came: nobody walks through anybody.
+    beside = BESIDE if gate[0] >= x else -BESIDE
+    other.go([(gate[0], y), (x + beside, y)], pace)
+    met = other.now
+    other.stay(_seconds(chance, 12, 25))
+    parted, gate = other.now, _gate(chance)
+    one.stay(parted - one.now + (0 if together else _seconds(chance, 6, 10)))
+    if together:
+        other.go([(gate[0] + beside, y), (gate[0] + beside, gate[1])], pace)
+    else:
+        other.leave(gate, pace)
+    one.leave(gate if together else _gate(chance), pace)
+    pair = (waiting, coming)
+    end = min(one.now, other.now) if together else parted
+    walks = (Happening("moving", pair, None, parted, end),) if together else ()
+    return Scene((one, other), (Happening("greeting", pair, None, met, parted), Happening("meeting", pair, None, met, end), *walks))
+
+
+def _company(chance: np.random.Generator, left: str, right: str) -> Scene:
+    """Two who walk from one gate to another side by side."""
+    (x, y), start, pace, end = _spot(chance), _gate(chance), _pace(chance), _gate(chance)
+    roles = Role(left, start), Role(right, (start[0] + BESIDE, start[1]))
+    for role, aside in zip(roles, (0.0, BESIDE), strict=True):
+        role.go([(start[0] + aside, y), (x + aside, y), (end[0] + aside, y), (end[0] + aside, end[1])], pace)
+    return Scene(roles, (Happening("moving", (left, right), None, 0, roles[0].now),))
+
+
+def _parcel(chance: np.random.Generator, owner: str, porter: str, bag: str) -> Scene:
+    """Somebody puts a bag down and goes; much later somebody else takes it away."""
+    (x, y), gate, pace = _spot(chance), _gate(chance), _pace(chance)
+    one = Role(owner, gate)
+    one.go([(gate[0], y), (x, y)], pace)
+    one.stay(2_000)
+    left = one.now
+    one.stay(2_000)
+    one.leave(_gate(chance), pace)
+    gate = _gate(chance)
+    other = Role(porter, gate, start=left + _seconds(chance, 40, 60))
+    other.go([(gate[0], y), (x, y)], pace)
+    other.stay(2_000)
+    taken = other.now
+    other.stay(1_000)
+    other.leave(_gate(chance), pace)
+    thing = Role(bag, (x, y + 12), start=left)
+    thing.stay(taken - left, "inactive")
+    return Scene((one, other, thing), (Happening("left-object", (owner, bag), None, left, taken),), apart=((0, 1),))
+
+
+def _fight(chance: np.random.Generator, victim: str, attacker: str) -> Scene:
+    """One waits, another comes, runs the last metres, and after a struggle both run away."""
+    (x, y), gate, pace = _spot(chance), _gate(chance), _pace(chance)
+    one = Role(victim, gate)
+    one.go([(gate[0], y), (x, y)], pace)
+    gate = _gate(chance)
+    other = Role(attacker, gate, start=one.now)
+    beside, runs = (1.0 if gate[0] >= x else -1.0), 3 * PIXELS_PER_M
+    other.go([(gate[0], y), (x + 110 * beside, y)], pace)
+    other.go([(x + 14 * beside, y)], runs, "running")
+    began = other.now
+    one.stay(began - one.now)
+    for role in (one, other):
+        role.stay(7_000, "abrupt")
+    ended = one.now
+    one.leave(_gate(chance), runs, "running")
+    other.leave(_gate(chance), runs, "running")
+    return Scene((one, other), (Happening("fight", (victim, attacker), None, began, ended),))
+
+
+def plan() -> bytes:
+    """The plaza's plan as a PNG: walls, gates, stands and benches."""
+    drawing = Drawing(WIDTH / PIXELS_PER_M, HEIGHT / PIXELS_PER_M)
+    drawing.grid()
+    for box in (*STANDS.values(), *BENCHES.values()):
+        drawing.block(*(edge / PIXELS_PER_M for edge in box))
+    drawing.walls()
+    for gate in GATES:
+        x0, y0, x1, y1 = (edge / PIXELS_PER_M for edge in _opening(gate))
+        drawing.fill(x0, y0, x1, y1, Colour.DOOR)
+    return drawing.png()
+
+
+def _opening(gate: Point, thick: float = 0.3 * PIXELS_PER_M, half: float = 1.5 * PIXELS_PER_M) -> Box:
+    """The gap in the nearest wall."""
+    x, y = gate
+    if min(x, WIDTH - x) < min(y, HEIGHT - y):
+        x0 = 0.0 if x < WIDTH / 2 else WIDTH - thick
+        return x0, y - half, x0 + thick, y + half
+    y0 = 0.0 if y < HEIGHT / 2 else HEIGHT - thick
+    return x - half, y0, x + half, y0 + thick

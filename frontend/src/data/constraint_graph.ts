@@ -17,7 +17,7 @@ const edge = record({
   distance: nullable(record({ max: number, open: boolean })),
   stated: record({ dt: boolean, distance: boolean }),
 });
-const placedFault = record({ pointer: otherwise(string, ""), message: string, line: nullable(integer), column: nullable(integer) });
+export const placedFault = record({ pointer: otherwise(string, ""), message: string, line: nullable(integer), column: nullable(integer) });
 export const closureAnswer = record({
   faults: list(placedFault),
   document: nullable(object),

@@ -12,7 +12,7 @@ import { DrawerView } from "./drawer_view";
 import { EntityLayer } from "./entity_layer";
 import { Answers } from "./live/answers";
 import { ConnectionView } from "./live/connection";
-import { liveFrame, toggleSide } from "./live/frame";
+import { isSideOpen, liveFrame, toggleSide } from "./live/frame";
 import { liveActions, pressed } from "./live/keyboard";
 import { LiveModel } from "./live/model";
 import { Places } from "./live/places";
@@ -25,6 +25,7 @@ import { notifyAlert } from "./notifications";
 import { QueryPanelView } from "./query_panel_view";
 import { SearchView } from "./search_view";
 import { fail, refreshAlertCount, toast } from "./shell_view";
+import { TruthView } from "./truth_view";
 
 const [BEAT_MS, REFRESH_MS] = [100, 250];
 /** The list follows the moving window more slowly: rows that jump cannot be read. */
@@ -51,6 +52,7 @@ export class LiveView {
   private readonly entityLayer: EntityLayer;
   private readonly answers: Answers;
   private readonly panel: QueryPanelView;
+  private readonly truth: TruthView;
   private readonly drawer: DrawerView;
   private readonly timers: ReturnType<typeof setInterval>[] = [];
   private readonly abort = new AbortController();
@@ -74,6 +76,7 @@ export class LiveView {
       onAlert: (alert) => this.model.data.alerts.set(alert.id, alert),
     });
     const newQueryUrl = address("/queries/new", { feed: feed.name });
+    this.truth = new TruthView(feed.name);
     this.panel = this.makePanel(newQueryUrl);
     this.answers = new Answers(this.model, {
       onHover: (one) => this.selection.hover(one),
@@ -85,8 +88,9 @@ export class LiveView {
     const mapElement = h("div", { class: "map-canvas" });
     this.element = liveFrame({
       map: mapElement, tip: this.pointer.tip, boxButton: this.pointer.boxButton, panel: this.panel.element, drawer: this.drawer.element,
-      timeBar: this.time.element, answers: this.answers.element, newQueryUrl, onFitAll: () => this.places.fitAll(),
+      timeBar: this.time.element, answers: this.answers.element, newQueryUrl, onSide: () => this.toggleSide(), onFitAll: () => this.places.fitAll(),
     });
+    this.showTruth();
     document.getElementById("page")?.append(this.element);
     this.feedMap = openMap(mapElement, feed, { at: state.map });
     this.entities = new EntitiesData(this.feedMap.project);
@@ -124,9 +128,21 @@ export class LiveView {
       onHidden: (hidden) => this.setHidden([...hidden]),
       onFocus: (row) => this.places.goToQuery(row),
       onHover: (row) => this.selection.highlight(row?.id),
-      onClose: () => toggleSide(this.element),
+      onClose: () => this.toggleSide(),
       newQueryUrl: () => newQueryUrl,
+      below: this.truth.element,
     });
+  }
+
+  private toggleSide(): void {
+    toggleSide(this.element);
+    this.showTruth();
+  }
+
+  /** It is asked for only while it can be seen. */
+  private showTruth(): void {
+    if (isSideOpen(this.element)) this.truth.open();
+    else this.truth.close();
   }
 
   // ---- Loading and live news
@@ -242,6 +258,7 @@ export class LiveView {
   close(): void {
     this.abort.abort();
     for (const timer of this.timers) clearInterval(timer);
+    this.truth.close();
     this.tracks.close();
     this.session.close();
     this.feedMap.remove();

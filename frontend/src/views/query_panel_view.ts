@@ -12,6 +12,8 @@ export interface QueryPanelHandlers {
   onHover: (query: QueryRow | null) => void;
   onClose: () => void;
   newQueryUrl: () => string;
+  /** Stands below the list. */
+  below: HTMLElement;
 }
 
 interface Entry {
@@ -42,6 +44,7 @@ export class QueryPanelView {
       this.filterRow,
       this.chips,
       this.list,
+      handlers.below,
       h("div", { class: "drawer-foot" }, h("a", { class: "button button-primary grow", href: handlers.newQueryUrl() }, icon("plus"), "New query")),
     );
   }

@@ -13,7 +13,7 @@ import type { EditorContext, FamilyEditor, MapShape, OpenEditor } from "./editor
 import { GraphView } from "./constraint/graph_view";
 import { MOST_VARIABLES, mutualForm } from "./constraint/mutual_form";
 import { ConstraintForm, variableForm } from "./constraint/part_forms";
-import { TriggerTextView } from "./constraint/text_view";
+import { PlacedTextView } from "./constraint/text_view";
 import { tupleShapes, TuplesView } from "./constraint/tuples_view";
 
 const VIEWS = [["short", "So many events close together", "shapes"], ["graph", "Graph", "waypoints"], ["text", "Text", "list"]] as const;
@@ -43,7 +43,7 @@ class ConstraintEditor implements FamilyEditor {
   private readonly detail = h("div", { class: "constraint-detail" });
   private readonly note = h("div", { role: "status", "aria-live": "polite" });
   private readonly graph: GraphView;
-  private readonly text = new TriggerTextView((text) => this.textChanged(text));
+  private readonly text = new PlacedTextView({ id: "trigger-text", label: "The query as text", pointer: "/trigger", onChange: (text) => this.textChanged(text) });
   private readonly tuples: TuplesView;
   private readonly options = h("div", { class: "stack" });
 

@@ -15,14 +15,16 @@ export interface FrameParts {
   timeBar: HTMLElement;
   answers: HTMLElement;
   newQueryUrl: string;
+  /** Open or close the panel of queries. */
+  onSide: () => void;
   onFitAll: () => void;
 }
 
-export function liveFrame({ map, tip, boxButton, panel, drawer, timeBar, answers, newQueryUrl, onFitAll }: FrameParts): HTMLElement {
+export function liveFrame({ map, tip, boxButton, panel, drawer, timeBar, answers, newQueryUrl, onSide, onFitAll }: FrameParts): HTMLElement {
   const tools = h(
     "div",
     { class: "map-tools" },
-    h("div", { class: "button-group" }, iconButton("Queries", "layers", { onClick: () => toggleSide(body) }), boxButton, iconButton("Everything in view", "maximize", { onClick: onFitAll })),
+    h("div", { class: "button-group" }, iconButton("Queries", "layers", { onClick: onSide }), boxButton, iconButton("Everything in view", "maximize", { onClick: onFitAll })),
     h("a", { class: "button button-icon", href: newQueryUrl, "aria-label": "New query", title: "New query" }, icon("plus")),
   );
   const centre = h("div", { class: "live-centre" }, h("div", { class: "live-map" }, map, tools, tip));
@@ -33,5 +35,9 @@ export function liveFrame({ map, tip, boxButton, panel, drawer, timeBar, answers
 
 /** The panel of queries: beside the map on a wide page, over it on a narrow one. */
 export function toggleSide(body: HTMLElement): void {
-  body.dataset["side"] = body.dataset["side"] === "open" ? "closed" : "open";
+  body.dataset["side"] = isSideOpen(body) ? "closed" : "open";
+}
+
+export function isSideOpen(body: HTMLElement): boolean {
+  return body.dataset["side"] === "open";
 }

@@ -1,21 +1,30 @@
-/** The query as CREATE TRIGGER text, with its faults by line and column. */
+/** A query, or a part of one, as text with its faults by line and column. */
 
 import type { PlacedFault } from "../../../data/constraint_graph";
 import { h, replace } from "../../../lib/dom";
 
-export class TriggerTextView {
+export interface PlacedTextOptions {
+  id: string;
+  /** What it is, for those who do not see it. */
+  label: string;
+  pointer: string;
+  onChange: (text: string) => void;
+}
+
+export class PlacedTextView {
   readonly element: HTMLElement;
-  private readonly area = h("textarea", { class: "textarea mono trigger-text", id: "trigger-text", spellcheck: "false", wrap: "off", "aria-label": "The query as text" });
+  private readonly area: HTMLTextAreaElement;
   private readonly lines = h("div", { class: "trigger-lines mono num", "aria-hidden": "true" });
   private readonly faults = h("ul", { class: "trigger-faults", "aria-live": "polite" });
 
-  constructor(private readonly onChange: (text: string) => void) {
+  constructor({ id, label, pointer, onChange }: PlacedTextOptions) {
+    this.area = h("textarea", { class: "textarea mono trigger-text", id, spellcheck: "false", wrap: "off", "aria-label": label });
     this.area.addEventListener("input", () => {
       this.number(new Set());
-      this.onChange(this.area.value);
+      onChange(this.area.value);
     });
     this.area.addEventListener("scroll", () => (this.lines.scrollTop = this.area.scrollTop));
-    this.element = h("div", { class: "stack", "data-pointer": "/trigger" }, h("div", { class: "trigger" }, this.lines, this.area), this.faults);
+    this.element = h("div", { class: "stack", "data-pointer": pointer }, h("div", { class: "trigger" }, this.lines, this.area), this.faults);
   }
 
   get text(): string {

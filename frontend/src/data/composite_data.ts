@@ -1,0 +1,196 @@
+/** A composite query as its editor holds it, the document it means, both ways, and what the server says of its pattern. Pure. */
+
+import { anything, boolean, isObject, list, nullable, oneOf, record, string } from "../lib/parse";
+import { asGeometry, describe, isReference, type Geometry, type Reference } from "../lib/regions";
+import { formatSpan, parseDuration } from "../lib/time";
+import { fromTree, group, leaf, namesIn, outline, patternText, renamed, toTree, type Link, type PatternNode, type Span } from "./composite_tree";
+import { shownRight } from "./constraint_data";
+import { placedFault } from "./constraint_graph";
+import type { Feed } from "./shapes";
+
+export interface PrimitiveEntry {
+  where: unknown[];
+  /** The beginning of a column's text: a group of tags. */
+  prefix: [column: string, beginning: string][];
+  inside: Geometry | Reference | null;
+  outside: Geometry | Reference | null;
+  others: Record<string, unknown>;
+}
+
+export interface CompositeEntries {
+  /** Null until the server has read a text. */
+  root: PatternNode | null;
+  /** The document's `pattern`: a text, or a JSON tree if it was written as one. */
+  written: unknown;
+  /** Also those that the pattern does not name at present: a name that comes back means what it meant. */
+  primitives: ReadonlyMap<string, PrimitiveEntry>;
+  isPerEntity: boolean;
+  within: Span;
+  where: unknown[];
+  others: Record<string, unknown>;
+}
+
+export const patternAnswer = record({
+  faults: list(placedFault),
+  tree: anything,
+  words: nullable(string),
+  leaves: list(record({ name: string, kind: oneOf("normal", "trigger", "negative"), needed: boolean })),
+});
+export type PatternAnswer = ReturnType<typeof patternAnswer>;
+export type Leaf = PatternAnswer["leaves"][number];
+
+const OWN_KEYS = new Set(["family", "version", "pattern", "primitives", "per", "within", "where"]);
+const PRIMITIVE_KEYS = new Set(["where", "prefix", "inside", "outside"]);
+const NAME = /^[\p{L}_][\p{L}\p{N}_]{0,99}$/u;
+const WORDS = ["and", "or", "null"];
+
+export function isName(text: string): boolean {
+  return NAME.test(text) && !WORDS.includes(text.toLowerCase());
+}
+
+export function emptyPrimitive(): PrimitiveEntry {
+  return { where: [], prefix: [], inside: null, outside: null, others: {} };
+}
+
+export function defaultSpan(feed: Feed): Span {
+  return feed.time === "ms" ? "PT5M" : 100;
+}
+
+/** A new query is one event after another, of one entity. */
+export function fromDocument(document: Record<string, unknown>, feed: Feed): CompositeEntries {
+  const { pattern, primitives, per, within, where } = document;
+  const others = Object.fromEntries(Object.entries(document).filter(([key]) => !OWN_KEYS.has(key)));
+  if (pattern === undefined) {
+    const root = group("sequence", [leaf("A"), leaf("B")]);
+    const empty = new Map(namesIn(root).map((name) => [name, emptyPrimitive()]));
+    return { root, written: patternText(root), primitives: empty, isPerEntity: true, within: feed.time === "ms" ? "PT10M" : 1000, where: [], others };
+  }
+  const read = isObject(primitives) ? Object.entries(primitives).map(([name, value]): [string, PrimitiveEntry] => [name, readPrimitive(value)]) : [];
+  return {
+    root: typeof pattern === "string" ? null : fromTree(pattern),
+    written: pattern,
+    primitives: new Map(read),
+    isPerEntity: per === "entity",
+    within: typeof within === "string" || typeof within === "number" ? within : null,
+    where: Array.isArray(where) ? where : [],
+    others,
+  };
+}
+
+function readPrimitive(value: unknown): PrimitiveEntry {
+  const source = isObject(value) ? value : {};
+  const { where, prefix, inside, outside } = source;
+  return {
+    where: Array.isArray(where) ? where : [],
+    prefix: isObject(prefix) ? Object.entries(prefix).map(([column, text]) => [column, typeof text === "string" ? text : ""]) : [],
+    inside: readRegion(inside),
+    outside: readRegion(outside),
+    others: Object.fromEntries(Object.entries(source).filter(([key]) => !PRIMITIVE_KEYS.has(key))),
+  };
+}
+
+function readRegion(value: unknown): Geometry | Reference | null {
+  return isReference(value) ? { region: value.region } : asGeometry(value);
+}
+
+/** The document; what is missing is left out, so that the server names it. */
+export function toDocument(entries: CompositeEntries): Record<string, unknown> {
+  const { root, written, primitives, isPerEntity, within, where, others } = entries;
+  const names = root === null ? [...primitives.keys()] : namesIn(root);
+  const meanings = names.flatMap((name): [string, unknown][] => {
+    const entry = primitives.get(name);
+    return entry === undefined ? [] : [[name, writtenPrimitive(entry)]];
+  });
+  const document: Record<string, unknown> = { ...others, family: "composite", version: 1, pattern: written, primitives: Object.fromEntries(meanings), per: isPerEntity ? "entity" : null };
+  if (within !== null) document["within"] = within;
+  if (where.length > 0) document["where"] = where;
+  return document;
+}
+
+function writtenPrimitive({ where, prefix, inside, outside, others }: PrimitiveEntry): Record<string, unknown> {
+  const said: Record<string, unknown> = { ...others };
+  if (where.length > 0) said["where"] = where;
+  if (prefix.length > 0) said["prefix"] = Object.fromEntries(prefix);
+  if (inside !== null) said["inside"] = inside;
+  if (outside !== null) said["outside"] = outside;
+  return said;
+}
+
+// ---- Changes
+
+/** A changed tree is written in the form the document had. */
+export function withRoot(entries: CompositeEntries, root: PatternNode): CompositeEntries {
+  return root === entries.root ? entries : { ...entries, root, written: typeof entries.written === "string" ? patternText(root) : toTree(root) };
+}
+
+export function withPrimitive(entries: CompositeEntries, name: string, entry: PrimitiveEntry): CompositeEntries {
+  return { ...entries, primitives: new Map([...entries.primitives, [name, entry]]) };
+}
+
+/** A primitive of another name with the same meaning. */
+export function withRenamed(entries: CompositeEntries, from: string, to: string): CompositeEntries {
+  if (entries.root === null) return entries;
+  const primitives = new Map([...entries.primitives].flatMap(([name, entry]) => (name === to ? [] : [[name === from ? to : name, entry] as const])));
+  return { ...withRoot(entries, renamed(entries.root, from, to)), primitives };
+}
+
+export function freshName({ primitives }: CompositeEntries): string {
+  const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  for (let i = 0; ; i++) {
+    const name = i < letters.length ? letters[i]! : `P${i + 1}`;
+    if (!primitives.has(name)) return name;
+  }
+}
+
+/** Names in the pattern that mean nothing yet. */
+export function undefinedNames({ root, primitives }: CompositeEntries): string[] {
+  return root === null ? [] : namesIn(root).filter((name) => !primitives.has(name));
+}
+
+// ---- Words
+
+/** What an event must be, in short. */
+export function primitiveWords(entry: PrimitiveEntry, feed: Feed): string {
+  const said = entry.where.map((row) => (Array.isArray(row) ? `${String(row[0])} ${String(row[1])} ${shownRight(row[2])}` : ""));
+  said.push(...entry.prefix.map(([column, beginning]) => `${column} begins ${beginning}`));
+  for (const key of ["inside", "outside"] as const) {
+    const region = entry[key];
+    if (region !== null) said.push(`${key} ${isReference(region) ? region.region : describe(region, feed.crs === "geographic").toLowerCase()}`);
+  }
+  return said.join(", ") || "any event";
+}
+
+function spanWords(value: Span, feed: Feed): string {
+  const length = value === null ? null : parseDuration(value);
+  return length === null ? String(value ?? "…") : formatSpan(length, feed.time);
+}
+
+/** "within 5 min", "1 min to 5 min later"; empty when nothing is said. */
+export function boundsWords(link: Link | null, feed: Feed): string {
+  const [low, high] = link?.bounds ?? [null, null];
+  const [from, to] = [low === 0 ? null : low, high];
+  if (from !== null && to !== null) return `${spanWords(from, feed)} to ${spanWords(to, feed)} later`;
+  return to !== null ? `within ${spanWords(to, feed)}` : from !== null ? `at least ${spanWords(from, feed)} later` : "";
+}
+
+/** What an operator says of its parts. */
+export function operatorWords({ op, span }: PatternNode, feed: Feed): string {
+  if (op === "interval") return `within ${spanWords(span, feed)} of each other`;
+  if (op === "absence") return `then not for ${spanWords(span, feed)}`;
+  return { sequence: "in this order", and: "all, in any order", or: "one of them", primitive: "" }[op];
+}
+
+/** The server's leaf for each node that is one: both go from left to right. Empty while they do not fit. */
+export function leavesById(root: PatternNode, leaves: readonly Leaf[]): Map<number, Leaf> {
+  const nodes = outline(root).flatMap(({ node }) => (node.op === "primitive" ? [node] : []));
+  if (nodes.length !== leaves.length || nodes.some(({ name }, i) => name !== leaves[i]!.name)) return new Map();
+  return new Map(nodes.map((node, i) => [node.id, leaves[i]!]));
+}
+
+/** When the pattern is looked at: the names that set it off, and those that must have come before. */
+export function evaluation(leaves: readonly Leaf[]): { triggers: string[]; needed: string[] } {
+  const triggers = [...new Set(leaves.filter(({ kind }) => kind === "trigger").map(({ name }) => name))];
+  const [only] = triggers.length === 1 ? triggers : [];
+  const needed = [...new Set(leaves.filter((one) => one.needed && one.name !== only).map(({ name }) => name))];
+  return { triggers, needed };
+}

@@ -1,0 +1,269 @@
+/** The tree of a composite event's pattern: read from its JSON form, written as JSON and as text, changed part by part. Pure. */
+
+import { isObject } from "../lib/parse";
+
+export const OPERATORS = ["sequence", "and", "or", "interval", "absence"] as const;
+export type Operator = (typeof OPERATORS)[number];
+/** As it is written: a number in the feed's unit or an ISO 8601 duration; null while nothing is written, or for an open side. */
+export type Span = string | number | null;
+
+/** What is said between two neighbours of a sequence. */
+export interface Link {
+  readonly bounds: readonly [Span, Span] | null;
+  readonly without: PatternNode | null;
+}
+
+export interface PatternNode {
+  /** Of this page alone. */
+  readonly id: number;
+  readonly op: Operator | "primitive";
+  /** Of a primitive, else empty. */
+  readonly name: string;
+  /** Of an absence: what comes, then what must not. */
+  readonly parts: readonly PatternNode[];
+  /** Of a sequence: `links[i]` is between `parts[i]` and `parts[i + 1]`. */
+  readonly links: readonly Link[];
+  /** Of an interval or an absence. */
+  readonly span: Span;
+}
+
+const PLAIN: Link = { bounds: null, without: null };
+let lastId = 0;
+
+export function leaf(name: string): PatternNode {
+  return { id: ++lastId, op: "primitive", name, parts: [], links: [], span: null };
+}
+
+export function group(op: Operator, parts: readonly PatternNode[], span: Span = null, links: readonly Link[] = parts.slice(1).map(() => PLAIN)): PatternNode {
+  return flat({ id: ++lastId, op, name: "", parts, links: op === "sequence" ? links : [], span: isList(op) ? null : span });
+}
+
+/** Operators that take any number of parts, from the left. */
+export function isList(op: PatternNode["op"]): boolean {
+  return op === "sequence" || op === "and" || op === "or";
+}
+
+/** `(A : B) : C` is `A : B : C`. */
+function flat(node: PatternNode): PatternNode {
+  const [first, ...rest] = node.parts;
+  if (!isList(node.op) || first?.op !== node.op) return node;
+  return { ...node, parts: [...first.parts, ...rest], links: [...first.links, ...node.links] };
+}
+
+// ---- The JSON form
+
+/** Null when the value has not the form of a pattern. */
+export function fromTree(value: unknown): PatternNode | null {
+  if (typeof value === "string") return leaf(value);
+  const op = isObject(value) ? OPERATORS.find((one) => one in value) : undefined;
+  if (op === undefined || !isObject(value) || !Array.isArray(value[op])) return null;
+  const parts = value[op].map(fromTree);
+  if (parts.length < 2 || parts.includes(null)) return null;
+  const { bounds } = value;
+  const without = value["without"] === undefined ? null : fromTree(value["without"]);
+  const link: Link = { bounds: Array.isArray(bounds) ? [span(bounds[0]), span(bounds[1])] : null, without };
+  return (parts as PatternNode[]).reduce((before, part) => group(op, [before, part], span(value["span"]), [link]));
+}
+
+function span(value: unknown): Span {
+  return typeof value === "string" || typeof value === "number" ? value : null;
+}
+
+/** Operators with two operands each, as the engine writes them. */
+export function toTree(node: PatternNode): unknown {
+  const [first, ...rest] = node.parts;
+  if (node.op === "primitive" || first === undefined) return node.name;
+  const { op } = node;
+  const length = node.span === null ? {} : { span: node.span };
+  return rest.reduce((before: unknown, part, i) => ({ [op]: [before, toTree(part)], ...length, ...linkTree(node.links[i] ?? PLAIN) }), toTree(first));
+}
+
+function linkTree({ bounds, without }: Link): Record<string, unknown> {
+  return { ...(without === null ? {} : { without: toTree(without) }), ...(bounds === null ? {} : { bounds }) };
+}
+
+// ---- The text
+
+const [OR, AND, CHAIN, ATOM] = [0, 1, 2, 3];
+
+/** The text that is read back as the same tree, without brackets that say nothing. */
+export function patternText(node: PatternNode): string {
+  return operand(node, OR);
+}
+
+/** `node` as an operand whose operators must bind at least as tight as `least`. */
+function operand(node: PatternNode, least: number): string {
+  const [text, binding] = written(node);
+  return binding >= least ? text : `(${text})`;
+}
+
+function written({ op, name, parts, links, span: length }: PatternNode): [string, number] {
+  const [first, ...rest] = parts;
+  if (op === "primitive" || first === undefined) return [name, ATOM];
+  if (op === "or") return [[operand(first, OR), ...rest.map((part) => operand(part, AND))].join(" OR "), OR];
+  if (op === "and") return [[operand(first, AND), ...rest.map((part) => operand(part, CHAIN))].join(" AND "), AND];
+  const before = operand(first, CHAIN);
+  const atoms = rest.map((part) => operand(part, ATOM));
+  if (op === "interval") return [`${before} ;[${length ?? ""}] ${atoms[0] ?? ""}`, CHAIN];
+  if (op === "absence") return [`${before} : !${atoms[0] ?? ""}[${length ?? ""}]`, CHAIN];
+  return [atoms.reduce((text, atom, i) => `${text}${linkText(links[i] ?? PLAIN)} ${atom}`, before), CHAIN];
+}
+
+function linkText({ bounds, without }: Link): string {
+  const negated = without === null ? "" : ` : !${operand(without, ATOM)}`;
+  return `${negated} :${bounds === null ? "" : `[${bounds[0] ?? "null"},${bounds[1] ?? "null"}]`}`;
+}
+
+// ---- Walking
+
+/** What a node is to the one above. `then`: comes after the one before; `without`, `never`: must not come. */
+export type Role = "root" | "first" | "then" | "without" | "never" | "part";
+
+export interface Row {
+  node: PatternNode;
+  /** From 1. */
+  level: number;
+  role: Role;
+  /** The link before it, of a `then` and its `without`. */
+  link: Link | null;
+  parent: PatternNode | null;
+  /** Of the part in its parent; a `without` has that of the part after it. */
+  index: number;
+}
+
+/** All nodes from top to bottom as they are shown: what must not come between two parts stands between them. */
+export function outline(root: PatternNode): Row[] {
+  const rows: Row[] = [];
+  const walk = (row: Row): void => {
+    rows.push(row);
+    const { node, level } = row;
+    node.parts.forEach((part, index) => {
+      const link = node.op === "sequence" ? (node.links[index - 1] ?? null) : null;
+      if (link !== null && link.without !== null) walk({ node: link.without, level: level + 1, role: "without", link, parent: node, index });
+      walk({ node: part, level: level + 1, role: roleOf(node.op, index), link, parent: node, index });
+    });
+  };
+  walk({ node: root, level: 1, role: "root", link: null, parent: null, index: 0 });
+  return rows;
+}
+
+function roleOf(op: PatternNode["op"], index: number): Role {
+  if (op === "sequence") return index === 0 ? "first" : "then";
+  return op === "absence" ? (index === 0 ? "first" : "never") : "part";
+}
+
+export function rowOf(root: PatternNode, id: number): Row | null {
+  return outline(root).find((row) => row.node.id === id) ?? null;
+}
+
+/** Of the primitives, each once, from left to right. */
+export function namesIn(root: PatternNode): string[] {
+  return [...new Set(outline(root).flatMap(({ node }) => (node.op === "primitive" ? [node.name] : [])))];
+}
+
+// ---- Changes: each gives the new tree, or the same one where there is nothing to change
+
+function changed(node: PatternNode, id: number, change: (node: PatternNode) => PatternNode): PatternNode {
+  if (node.id === id) return flat(change(node));
+  return flat({
+    ...node,
+    parts: node.parts.map((part) => changed(part, id, change)),
+    links: node.links.map((link) => (link.without === null ? link : { ...link, without: changed(link.without, id, change) })),
+  });
+}
+
+/** `fresh` is joined to a node by an operator: as a further part where there is such a list already, else both become the operator's parts. */
+export function joined(root: PatternNode, id: number, op: Operator, fresh: PatternNode, length: Span = null): PatternNode {
+  const row = rowOf(root, id);
+  if (row === null) return root;
+  const { node, parent, role, index } = row;
+  if (isList(op) && node.op === op) return changed(root, id, (one) => withPart(one, one.parts.length, fresh));
+  if (isList(op) && parent?.op === op && role !== "without") return changed(root, parent.id, (one) => withPart(one, index + 1, fresh));
+  return changed(root, id, (one) => group(op, [one, fresh], length));
+}
+
+function withPart(node: PatternNode, at: number, fresh: PatternNode): PatternNode {
+  const links = node.op === "sequence" ? node.links.toSpliced(at - 1, 0, PLAIN) : [];
+  return { ...node, parts: node.parts.toSpliced(at, 0, fresh), links };
+}
+
+/** Without a node; an operator that is left with one part is that part. */
+export function removed(root: PatternNode, id: number): PatternNode {
+  const row = rowOf(root, id);
+  if (row === null || row.parent === null) return root;
+  const { parent, index, role } = row;
+  if (role === "without") return changed(root, parent.id, (one) => withLink(one, index, { without: null }));
+  return changed(root, parent.id, (one) => {
+    const parts = one.parts.toSpliced(index, 1);
+    return parts.length === 1 ? parts[0]! : { ...one, parts, links: one.links.toSpliced(Math.max(0, index - 1), 1) };
+  });
+}
+
+/** Whether a part can change places with its neighbour. */
+export function canMove(row: Row, by: -1 | 1): boolean {
+  const to = row.index + by;
+  return row.parent !== null && row.role !== "without" && row.parent.op !== "absence" && to >= 0 && to < row.parent.parts.length;
+}
+
+/** A part and its neighbour change places; what is said between them stays there. */
+export function moved(root: PatternNode, id: number, by: -1 | 1): PatternNode {
+  const row = rowOf(root, id);
+  if (row === null || row.parent === null || !canMove(row, by)) return root;
+  const [from, to] = [row.index, row.index + by];
+  return changed(root, row.parent.id, (one) => ({ ...one, parts: one.parts.with(from, one.parts[to]!).with(to, one.parts[from]!) }));
+}
+
+/** Whether brackets about a part and the next would say something. */
+export function canGroup({ parent, index, role }: Row): boolean {
+  return parent !== null && role !== "without" && isList(parent.op) && index > 0 && index < parent.parts.length - 1;
+}
+
+/** Brackets about a part and the next one. */
+export function grouped(root: PatternNode, id: number): PatternNode {
+  const row = rowOf(root, id);
+  if (row === null || row.parent === null || !canGroup(row)) return root;
+  const { index } = row;
+  return changed(root, row.parent.id, (one) => {
+    const inner = group(one.op as Operator, one.parts.slice(index, index + 2), null, one.links.slice(index, index + 1));
+    return { ...one, parts: one.parts.toSpliced(index, 2, inner), links: one.op === "sequence" ? one.links.toSpliced(index, 1) : [] };
+  });
+}
+
+/** Another operator over the same parts; what only the old one could say is gone. */
+export function turned(root: PatternNode, id: number, op: Operator, length: Span): PatternNode {
+  return changed(root, id, (one) => {
+    if (one.op === op || one.op === "primitive") return one;
+    const [first, ...rest] = one.parts;
+    const made = isList(op) ? group(op, one.parts) : rest.reduce((before, part) => group(op, [before, part], length), first!);
+    return { ...made, id: one.id };
+  });
+}
+
+export function withSpan(root: PatternNode, id: number, length: Span): PatternNode {
+  return changed(root, id, (one) => ({ ...one, span: length }));
+}
+
+/** What is said between a part of a sequence and the one before it. */
+export function linked(root: PatternNode, id: number, change: Partial<Link>): PatternNode {
+  const row = rowOf(root, id);
+  return row === null || row.role !== "then" || row.parent === null ? root : changed(root, row.parent.id, (one) => withLink(one, row.index, change));
+}
+
+function withLink(node: PatternNode, index: number, change: Partial<Link>): PatternNode {
+  return { ...node, links: node.links.map((link, i) => (i === index - 1 ? { ...link, ...change } : link)) };
+}
+
+/** One leaf of another primitive. */
+export function named(root: PatternNode, id: number, name: string): PatternNode {
+  return changed(root, id, (one) => ({ ...one, name }));
+}
+
+/** A primitive of another name, wherever it stands. */
+export function renamed(node: PatternNode, from: string, to: string): PatternNode {
+  return {
+    ...node,
+    name: node.op === "primitive" && node.name === from ? to : node.name,
+    parts: node.parts.map((part) => renamed(part, from, to)),
+    links: node.links.map((link) => ({ ...link, without: link.without === null ? null : renamed(link.without, from, to) })),
+  };
+}

@@ -1,0 +1,176 @@
+/** The forms beside the tree: what an event of a primitive is, what an operator asks, what is said between two parts of a sequence. */
+
+import { emptyPrimitive, isName, type CompositeEntries, type PrimitiveEntry } from "../../../data/composite_data";
+import { namesIn, outline, type Operator, type Row, type Span } from "../../../data/composite_tree";
+import { columnsOf } from "../../../data/query_form_data";
+import { button, h, iconButton, replace } from "../../../lib/dom";
+import { columnSelect, ConditionsField } from "../../query_form/conditions_field";
+import { DurationField } from "../../query_form/duration_field";
+import { RegionChoice } from "../../query_form/region_choice";
+import { more } from "../../query_form/section";
+import type { EditorContext } from "../editor";
+
+const OPERATOR_TEXTS: Record<Operator, string> = {
+  sequence: "SEQUENCE: in this order",
+  and: "AND: all of them, in any order",
+  or: "OR: one of them",
+  interval: "INTERVAL: within a time of each other",
+  absence: "NOT FOR A TIME: the first, then not the second",
+};
+
+export interface NodeFormHandlers {
+  onPrimitive: (name: string, entry: PrimitiveEntry) => void;
+  /** The leaf is to be called so: another primitive, or the same by another name. */
+  onName: (name: string) => void;
+  onOperator: (op: Operator) => void;
+  onSpan: (span: Span) => void;
+  onBounds: (bounds: readonly [Span, Span] | null) => void;
+  /** A region changed; `isElsewhere`: the map should go and show it. */
+  onRegion: (isElsewhere: boolean) => void;
+  /** Back to the tree. */
+  onDone: () => void;
+}
+
+export class NodeForm {
+  readonly element: HTMLElement;
+  /** Of the primitive: inside, outside. */
+  readonly regions: { key: "inside" | "outside"; choice: RegionChoice }[] = [];
+  private readonly name: HTMLInputElement | null = null;
+
+  constructor(
+    private readonly entries: CompositeEntries,
+    private readonly row: Row,
+    private readonly context: EditorContext,
+    private readonly handlers: NodeFormHandlers,
+  ) {
+    const { node } = row;
+    const parts: (HTMLElement | null)[] = [];
+    if (node.op === "primitive") {
+      this.name = this.nameInput();
+      parts.push(this.naming(this.name), ...this.meaning());
+    } else {
+      parts.push(this.operator(node.op), this.span());
+    }
+    this.element = h("div", { class: "stack pattern-form" }, ...parts, row.role === "then" ? this.bounds() : null);
+    this.element.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") handlers.onDone();
+    });
+  }
+
+  focus(): void {
+    if (this.name !== null) {
+      this.name.focus();
+      this.name.select();
+    } else {
+      this.element.querySelector<HTMLElement>("select, input")?.focus();
+    }
+  }
+
+  // ---- A primitive
+
+  private nameInput(): HTMLInputElement {
+    const { name } = this.row.node;
+    const input = h("input", { class: "input mono", id: "primitive-name", value: name, list: "primitive-names", autocomplete: "off", spellcheck: "false" });
+    const take = (): void => {
+      const to = input.value.trim();
+      if (to === name) return;
+      if (isName(to)) this.handlers.onName(to);
+      else input.value = name;
+    };
+    input.addEventListener("change", take);
+    input.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") input.value = name;
+      if (event.key !== "Enter") return;
+      event.preventDefault();
+      take();
+      this.handlers.onDone();
+    });
+    return input;
+  }
+
+  private naming(input: HTMLInputElement): HTMLElement {
+    const { root } = this.entries;
+    const { name } = this.row.node;
+    const count = root === null ? 0 : outline(root).filter(({ node }) => node.name === name).length;
+    const others = root === null ? [] : namesIn(root).filter((one) => one !== name);
+    const hint = count > 1 ? `It stands here ${count} times: a new name changes all of them.` : others.length > 0 ? "A new name, or that of another of the pattern." : null;
+    return h("div", { class: "field" }, h("label", { for: "primitive-name" }, "Name"), input, h("datalist", { id: "primitive-names" }, ...others.map((value) => h("option", { value }))), hint === null ? null : h("span", { class: "hint" }, hint));
+  }
+
+  private meaning(): HTMLElement[] {
+    const { context, handlers } = this;
+    const { name } = this.row.node;
+    const entry = this.entries.primitives.get(name);
+    if (entry === undefined) return [h("div", {}, button(`Define ${name}`, { icon: "plus", kind: "button-sm button-primary", onClick: () => handlers.onPrimitive(name, emptyPrimitive()) }))];
+    let now = entry;
+    const set = (change: Partial<PrimitiveEntry>): void => handlers.onPrimitive(name, (now = { ...now, ...change }));
+    const pointer = `/primitives/${name}`;
+    const where: ConditionsField = new ConditionsField({ feed: context.feed, value: now.where, pointer: `${pointer}/where`, id: "primitive-where", texts: { none: "Any event of the feed, unless something is said here.", some: "Events that meet all of these." }, onChange: () => set({ where: where.value() }) });
+    const regions = (["inside", "outside"] as const).map((key) => {
+      const choice: RegionChoice = new RegionChoice({
+        context, value: now[key], id: `primitive-${key}`, pointer: `${pointer}/${key}`,
+        onChange: (isElsewhere) => {
+          set({ [key]: choice.value() });
+          handlers.onRegion(isElsewhere);
+        },
+      });
+      this.regions.push({ key, choice });
+      return more(key === "inside" ? "Inside a region" : "Outside a region", now[key] !== null, choice.element);
+    });
+    return [where.element, this.prefixes(pointer, now.prefix, (prefix) => set({ prefix })), ...regions];
+  }
+
+  /** Groups of tags by the beginning of their code. */
+  private prefixes(pointer: string, from: PrimitiveEntry["prefix"], onChange: (prefix: PrimitiveEntry["prefix"]) => void): HTMLElement {
+    const columns = ["entity", ...Object.entries(columnsOf(this.context.feed)).flatMap(([name, type]) => (type === "string" ? [name] : []))];
+    let rows = from;
+    const list = h("div", { class: "stack" });
+    const set = (next: PrimitiveEntry["prefix"], isOther: boolean): void => {
+      onChange((rows = next));
+      if (isOther) show();
+    };
+    const item = ([column, beginning]: PrimitiveEntry["prefix"][number], i: number): HTMLElement => {
+      const text = h("input", { class: "input mono", value: beginning, placeholder: "urn:epc:id:sgtin:0614141.", "aria-label": "Beginning", autocomplete: "off" });
+      text.addEventListener("input", () => set(rows.with(i, [rows[i]![0], text.value]), false));
+      const choice = columnSelect(`prefix-column-${i}`, columns, column, (name) => set(rows.with(i, [name, rows[i]![1]]), false));
+      return h("div", { class: "entry-row prefix-row", "data-pointer": `${pointer}/prefix/${column}` }, choice, h("span", { class: "faint" }, "begins with"), text, iconButton("Remove this beginning", "trash-2", { kind: "button-quiet button-sm", onClick: () => set(rows.toSpliced(i, 1), true) }));
+    };
+    const show = (): void => {
+      const free = columns.find((name) => !rows.some(([column]) => column === name));
+      const add = free === undefined ? null : button("Add a group of tags", { icon: "plus", kind: "button-sm", onClick: () => set([...rows, [free, ""]], true) });
+      replace(list, ...rows.map(item), h("div", {}, add));
+    };
+    show();
+    return list;
+  }
+
+  // ---- Operators and links
+
+  private operator(op: Operator): HTMLElement {
+    const select = h("select", { class: "select", id: "pattern-operator" }, ...Object.entries(OPERATOR_TEXTS).map(([name, text]) => h("option", { value: name, selected: name === op }, text)));
+    select.addEventListener("change", () => this.handlers.onOperator(select.value as Operator));
+    return h("div", { class: "field" }, h("label", { for: "pattern-operator" }, "Operator"), select);
+  }
+
+  private span(): HTMLElement | null {
+    const { op, span } = this.row.node;
+    if (op !== "interval" && op !== "absence") return null;
+    const hint = op === "interval" ? "From the first event to the last one." : "It is told when this time has passed.";
+    const field: DurationField = new DurationField({ id: "pattern-span", label: op === "interval" ? "Within" : "Not for", time: this.context.feed.time, value: span, hint, onChange: () => this.handlers.onSpan(field.value()) });
+    return field.element;
+  }
+
+  private bounds(): HTMLElement {
+    const { link, parent, index } = this.row;
+    const before = parent?.parts[index - 1];
+    const [low, high] = link?.bounds ?? [null, null];
+    const tell = (): void => {
+      const [from, to] = [least.value(), most.value()];
+      this.handlers.onBounds(from === null && to === null ? null : [from ?? 0, to]);
+    };
+    const field = (id: string, label: string, value: Span): DurationField => new DurationField({ id, label, time: this.context.feed.time, value: value === 0 ? null : value, placeholder: "any", onChange: tell });
+    const [least, most] = [field("pattern-least", "At least", low), field("pattern-most", "At most", high)];
+    const title = before !== undefined && before.op === "primitive" ? `How long after ${before.name}?` : "How long after what is before it?";
+    return h("fieldset", { class: "pattern-bounds" }, h("legend", {}, title), h("div", { class: "pattern-pair" }, least.element, most.element));
+  }
+}

@@ -1,0 +1,154 @@
+/** The pattern as a tree: one item has the focus, arrow keys move it, letters and buttons change the tree about it. */
+
+import { boundsWords, operatorWords, primitiveWords, type CompositeEntries, type Leaf } from "../../../data/composite_data";
+import { canGroup, canMove, outline, type PatternNode, type Row } from "../../../data/composite_tree";
+import type { Feed } from "../../../data/shapes";
+import { button, h, icon, iconButton, replace } from "../../../lib/dom";
+
+const OPERATOR_NAMES: Record<PatternNode["op"], string> = { sequence: "SEQUENCE", and: "AND", or: "OR", interval: "INTERVAL", absence: "NOT FOR A TIME", primitive: "" };
+
+const COMMANDS = [
+  { name: "sequence", key: "t", text: "Then", title: "Another event after it" },
+  { name: "and", key: "a", text: "And", title: "Another event too, in any order" },
+  { name: "or", key: "o", text: "Or", title: "Another event instead" },
+  { name: "interval", key: "i", text: "Interval", title: "Another event within a time of it" },
+  { name: "absence", key: "n", text: "Not for a time", title: "No such event for a time after it" },
+  { name: "without", key: "b", text: "Not between", title: "No such event between the one before and this one" },
+  { name: "group", key: "g", text: "Group", title: "Brackets about this and the next" },
+] as const;
+const MOVES = [
+  { name: "up", key: "Alt+ArrowUp", text: "Move up", icon: "chevron-up" },
+  { name: "down", key: "Alt+ArrowDown", text: "Move down", icon: "chevron-down" },
+  { name: "remove", key: "Delete", text: "Remove", icon: "trash-2" },
+] as const;
+export type Command = (typeof COMMANDS)[number]["name"] | (typeof MOVES)[number]["name"];
+
+export interface TreeState {
+  entries: CompositeEntries;
+  leaves: ReadonlyMap<number, Leaf>;
+  /** Primitives that the server finds fault with. */
+  faulty: ReadonlySet<string>;
+  chosen: number;
+}
+
+export interface TreeHandlers {
+  onChoose: (id: number) => void;
+  onCommand: (command: Command) => void;
+  /** The reader wants to write about the chosen node. */
+  onOpen: () => void;
+}
+
+export class PatternTreeView {
+  readonly element: HTMLElement;
+  private readonly tree = h("div", { class: "pattern-tree", role: "tree", "aria-label": "Pattern" });
+  private readonly buttons = new Map<Command, HTMLButtonElement>();
+  private rows: Row[] = [];
+  private chosen = 0;
+
+  constructor(
+    private readonly feed: Feed,
+    private readonly handlers: TreeHandlers,
+  ) {
+    const run = (command: Command): (() => void) => () => handlers.onCommand(command);
+    for (const { name, key, text, title } of COMMANDS) this.buttons.set(name, button(text, { kind: "button-sm", title: `${title} (${key})`, "aria-keyshortcuts": key, "data-command": name, onClick: run(name) }));
+    for (const one of MOVES) this.buttons.set(one.name, iconButton(`${one.text} (${one.key})`, one.icon, { kind: "button-sm button-quiet", "aria-keyshortcuts": one.key, "data-command": one.name, onClick: run(one.name) }));
+    const tools = h("div", { class: "pattern-tools", role: "toolbar", "aria-label": "Change the pattern" }, ...this.buttons.values());
+    this.element = h("div", { class: "panel pattern-panel" }, tools, this.tree);
+    this.tree.addEventListener("keydown", (event) => this.pressed(event));
+  }
+
+  show(state: TreeState): void {
+    const { root } = state.entries;
+    const hadFocus = this.element.contains(document.activeElement);
+    this.chosen = state.chosen;
+    this.rows = root === null ? [] : outline(root);
+    replace(this.tree, ...this.rows.map((row) => this.item(row, state)));
+    this.enable();
+    if (hadFocus) this.focus();
+  }
+
+  focus(): void {
+    this.tree.querySelector<HTMLElement>('[tabindex="0"]')?.focus();
+  }
+
+  // ---- Items
+
+  private item(row: Row, state: TreeState): HTMLElement {
+    const { node, level, role } = row;
+    const isChosen = node.id === state.chosen;
+    const siblings = this.rows.filter((one) => one.parent === row.parent);
+    const item = h(
+      "div",
+      {
+        class: `pattern-item role-${role}`, role: "treeitem", tabindex: isChosen ? 0 : -1, "aria-level": level, "aria-selected": String(isChosen), "aria-setsize": siblings.length, "aria-posinset": siblings.indexOf(row) + 1,
+        "data-node": node.id, vars: { "--level": String(level - 1) },
+      },
+      this.lead(row),
+      ...(node.op === "primitive" ? this.primitive(node, state) : [h("strong", { class: "pattern-operator" }, OPERATOR_NAMES[node.op]), h("span", { class: "pattern-meaning" }, operatorWords(node, this.feed))]),
+    );
+    item.addEventListener("click", () => this.handlers.onChoose(node.id));
+    item.addEventListener("dblclick", () => this.handlers.onOpen());
+    return item;
+  }
+
+  /** How a node stands to the one above it. */
+  private lead({ role, link, parent, index }: Row): HTMLElement | null {
+    if (role === "without") return h("span", { class: "pattern-lead pattern-not" }, icon("ban"), "no");
+    if (role === "never") return h("span", { class: "pattern-lead pattern-not" }, icon("ban"), "never");
+    if (role === "then") return h("span", { class: "pattern-lead" }, `then ${boundsWords(link, this.feed)}`.trim());
+    if (role === "part" && index > 0) return h("span", { class: "pattern-lead" }, parent?.op === "or" ? "or" : "and");
+    return null;
+  }
+
+  private primitive({ id, name }: PatternNode, { entries, leaves, faulty }: TreeState): HTMLElement[] {
+    const entry = entries.primitives.get(name);
+    const leaf = leaves.get(id);
+    const badges: HTMLElement[] = [];
+    if (leaf?.kind === "trigger") badges.push(h("span", { class: "badge pattern-trigger", title: "An event of it may complete the pattern: only then is it looked at" }, icon("zap"), "trigger"));
+    if (leaf?.needed === true) badges.push(h("span", { class: "badge", title: "Minimum condition: nothing is searched before it has come" }, "needed"));
+    if (faulty.has(name)) badges.push(h("span", { class: "badge badge-critical" }, icon("circle-alert"), "to mend"));
+    const meaning = entry === undefined ? "not defined yet" : primitiveWords(entry, this.feed);
+    return [h("strong", { class: "pattern-name mono" }, name), h("span", { class: `pattern-meaning${entry === undefined ? " pattern-undefined" : ""}` }, meaning), h("span", { class: "pattern-badges" }, ...badges)];
+  }
+
+  // ---- What can be done
+
+  private can(command: Command): boolean {
+    const row = this.rows.find(({ node }) => node.id === this.chosen);
+    if (row === undefined) return false;
+    if (command === "up" || command === "down") return canMove(row, command === "up" ? -1 : 1);
+    if (command === "remove") return row.parent !== null;
+    if (command === "without") return row.role === "then" && row.link?.without === null;
+    return command === "group" ? canGroup(row) : true;
+  }
+
+  private enable(): void {
+    for (const [command, element] of this.buttons) element.disabled = !this.can(command);
+  }
+
+  private pressed(event: KeyboardEvent): void {
+    if (event.ctrlKey || event.metaKey) return;
+    const key = event.altKey ? `Alt+${event.key}` : event.key === "Backspace" ? "Delete" : event.key;
+    const command = [...COMMANDS, ...MOVES].find((one) => one.key === key)?.name;
+    const to = event.altKey ? null : this.goal(key);
+    if (to !== null) this.handlers.onChoose(to);
+    else if (command !== undefined && this.can(command)) this.handlers.onCommand(command);
+    else if (key === "Enter" || key === "F2") this.handlers.onOpen();
+    else if (command === undefined) return;
+    // What is done here is no shortcut of the page.
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** The node an arrow key goes to. */
+  private goal(key: string): number | null {
+    const { rows } = this;
+    const at = rows.findIndex(({ node }) => node.id === this.chosen);
+    const row = rows[at];
+    if (row === undefined) return null;
+    if (key === "ArrowLeft") return row.parent?.id ?? null;
+    if (key === "ArrowRight") return row.node.parts.length > 0 ? (rows[at + 1]?.node.id ?? null) : null;
+    const to = { ArrowUp: at - 1, ArrowDown: at + 1, Home: 0, End: rows.length - 1 }[key];
+    return to === undefined ? null : (rows[to]?.node.id ?? null);
+  }
+}

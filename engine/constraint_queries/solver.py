@@ -12,7 +12,7 @@ import numpy.typing as npt
 from numba import njit
 
 from engine.constraint_queries.expiration import DOMAINS, NEVER, TIGHT, awaited, expire, longest, push
-from engine.constraint_queries.pairs import Graph, Ints, Rows, before, consistent
+from engine.constraint_queries.pairs import NO, YES, Graph, Ints, Rows, before, consistent, limits_of, verdict
 
 DONE, FULL_OUTPUT, TOO_MANY_EVENTS, TOO_MANY_SOLUTIONS = range(4)
 
@@ -124,6 +124,8 @@ def _domains(graph: Graph, form: int, kept: Rows, book: Book, new: Rows, at: int
     m = len(graph.latest)
     filled = 0
     x, y, z = new.place[at, 0], new.place[at, 1], new.place[at, 2]
+    # Names for what the loop reads: taking an array out of a tuple each time costs more than reading it.
+    times, arrivals, places, gone = kept.t, kept.seq, kept.place, book.gone
     useful, complete = True, True
     starts[0] = 0
     for j in range(m):
@@ -132,16 +134,17 @@ def _domains(graph: Graph, form: int, kept: Rows, book: Book, new: Rows, at: int
             first = _first_since(kept, book, j, new.t[at] - graph.latest[j, i])
             while filled + book.tails[j] - first > len(pool):
                 pool, marks = _doubled(pool), np.zeros(2 * len(marks), np.int16)
-            last, reach = new.t[at] + graph.latest[i, j], graph.reach[i, j]
+            limits = limits_of(graph, i, j)
+            last, members = new.t[at] + graph.latest[i, j], book.members[j]
             for member in range(first, book.tails[j]):
-                event = book.members[j, member]
-                if kept.t[event] > last:
+                event = members[member]
+                if times[event] > last:
                     break
-                # Most candidates are too far away: seen here, without a call that carries all columns.
-                across, along, up = x - kept.place[event, 0], y - kept.place[event, 1], z - kept.place[event, 2]
-                if across * across + along * along + up * up > reach or book.gone[event]:
+                across, along, up = x - places[event, 0], y - places[event, 1], z - places[event, 2]
+                sure = verdict(limits, times[event] - new.t[at], arrivals[event] - new.seq[at], across * across + along * along + up * up)
+                if sure == NO or gone[event]:
                     continue
-                if consistent(graph, new, at, i, kept, event, j):
+                if sure == YES or consistent(graph, new, at, i, kept, event, j):
                     pool[filled] = event
                     filled += 1
         starts[j + 1] = filled
@@ -276,11 +279,19 @@ def _ruled_out(
     graph: Graph, kept: Rows, pool: Any, marks: Any, starts: Ints, sizes: Ints, taken: Any, event: int, i: int, level: int
 ) -> Any:  # fmt: skip
     """Rules out what does not go with V_i = `event`; false when a domain becomes empty."""
+    times, arrivals, places = kept.t, kept.seq, kept.place
+    t, seq, x, y, z = times[event], arrivals[event], places[event, 0], places[event, 1], places[event, 2]
     for j in range(len(taken)):
         if taken[j]:
             continue
+        limits = limits_of(graph, i, j)
         for k in range(starts[j], starts[j + 1]):
-            if marks[k] == 0 and not consistent(graph, kept, event, i, kept, pool[k], j):
+            if marks[k] != 0:
+                continue
+            other = pool[k]
+            across, along, up = x - places[other, 0], y - places[other, 1], z - places[other, 2]
+            sure = verdict(limits, times[other] - t, arrivals[other] - seq, across * across + along * along + up * up)
+            if sure == NO or (sure != YES and not consistent(graph, kept, event, i, kept, other, j)):
                 marks[k] = level
                 sizes[j] -= 1
         if sizes[j] == 0:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from webapp.feeds.simulation.journeys import Floats, Ints, Journey, Journeys, Point, Wobble
 from webapp.feeds.simulation.plans import PIXELS_PER_M, Colour, Drawing
-from webapp.feeds.simulation.world import Happening, Place
+from webapp.feeds.simulation.world import Happening, Place, again
 
 WIDTH, HEIGHT = 960.0, 576.0
 """Pixels; PIXELS_PER_M of them are a metre."""
@@ -151,9 +151,8 @@ class Plaza:
         found = []
         for scene in self.scenes:
             for one in scene.happenings:
-                a, b = scene.phase + one.start, scene.phase + one.end
-                for shift in range(((start - b) // CYCLE_MS + 1) * CYCLE_MS, end - a, CYCLE_MS):
-                    found.append(replace(one, start=a + shift, end=b + shift))
+                first = replace(one, start=scene.phase + one.start, end=scene.phase + one.end)
+                found += again(first, CYCLE_MS, start, end)
         return sorted(found, key=lambda one: (one.start, one.kind, one.entities))
 
     def places(self) -> list[Place]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -26,6 +27,13 @@ class Happening:
     place: str | None
     start: int
     end: int
+
+
+def again(one: Happening, period: int, start: int, end: int) -> Iterator[Happening]:
+    """Of a happening that comes again every `period` ms, before and after as well, the times that overlap `[start, end)`."""
+    first = (start - one.end) // period + 1
+    for shift in range(first * period, end - one.start, period):
+        yield replace(one, start=one.start + shift, end=one.end + shift)
 
 
 class World(Protocol):

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shapely.geometry import shape
 
-from webapp.feeds.simulation import plaza, warehouse
+from webapp.feeds.simulation import plaza, strait, warehouse
 from webapp.feeds.simulation.journeys import Journey, Journeys, Schedule
+from webapp.feeds.simulation.strait import Strait
 from webapp.feeds.simulation.world import World
 from webapp.feeds.simulation.worlds import WORLDS, world
 
@@ -78,13 +79,33 @@ def test_who_truly_calls_at_a_place_reports_from_it(name: str) -> None:
 
 
 def test_the_pursuer_keeps_behind_the_one_that_flees() -> None:
-    strait = of("strait")
-    (pursuit,) = [one for one in strait.truth(NOW, NOW + 1) if one.kind == "pursuit"]
-    later, now = strait.everybody(NOW + 25_000), strait.everybody(NOW)
+    place = of("strait")
+    pursuit = next(one for one in place.truth(NOW, NOW + 3_600_000) if one.kind == "pursuit")
+    later, now = place.everybody(pursuit.start + 25_000), place.everybody(pursuit.start)
     names = now["entity"].to_pylist()
     pursuer, fled = (names.index(name) for name in pursuit.entities)
     assert abs(later["x"][pursuer].as_py() - now["x"][fled].as_py()) < 0.001
     assert abs(later["y"][pursuer].as_py() - now["y"][fled].as_py()) < 0.001
+
+
+def test_nobody_but_smugglers_comes_near_the_closed_area() -> None:
+    sea = Strait(1)
+    closed = shapely.Polygon([strait.PLANE.to_metres(*corner) for corner in strait.CLOSED])
+    near = {one.name for one in sea.vessels if shapely.LineString([knot[1:] for knot in one.journey.knots]).distance(closed) < 500}
+    assert near == {one.name for one in sea.vessels if any(happening.kind == "passage" for happening in one.happenings)}
+    assert len(near) == strait.SMUGGLERS
+
+
+def test_who_is_silent_sends_nothing() -> None:
+    sea = Strait(1)
+    reports = sea.rows(NOW, NOW + 3_600_000)
+    entity, t = np.array(reports["entity"].to_pylist()), reports["t"].to_numpy()
+    silences = [one for one in sea.truth(NOW, NOW + 3_600_000) if one.kind == "gap" and one.end <= NOW + 3_500_000]
+    assert len(silences) > 3
+    for silence in silences:
+        mine = t[entity == silence.entities[0]]
+        assert not ((mine >= silence.start) & (mine < silence.end)).any()
+        assert ((mine >= silence.end) & (mine < silence.end + 9_000)).any()
 
 
 def test_spells_and_fronts_show_in_the_buoys_readings() -> None:

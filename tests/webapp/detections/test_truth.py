@@ -60,6 +60,18 @@ def test_the_page_is_told_how_good_the_demo_is(people: SimpleNamespace, client_o
     assert score["missed"][0]["start"] == settled[0].start
 
 
+def test_each_kind_of_answer_of_a_program_tells_of_its_own_kind_of_happening(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    feed, query = ocean(people)
+    Feed.objects.filter(pk=feed.pk).update(name="plaza")
+    Query.objects.filter(pk=query.pk).update(name="What people do")
+    query.refresh_from_db()
+    fight, bag = (next(one for one in world("plaza").truth(NOW - HOUR, NOW) if one.kind == kind) for kind in ("fight", "left-object"))
+    put(query, fight.entities[0], fight.start, fight.end, kind="fighting")
+    put(query, bag.entities[0], bag.start, bag.end, kind="fighting")
+    found = {score["kind"]: (score["found"], score["told"], score["right"]) for score in scores(client_of(people.viewer), "plaza")}
+    assert found == {"greeting": (0, 0, 0), "meeting": (0, 0, 0), "moving": (0, 0, 0), "fight": (1, 2, 1), "left-object": (0, 0, 0)}
+
+
 def test_only_demo_feeds_that_one_may_see_have_a_truth(feed: Feed, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     ocean(people)
     assert scores(client_of(people.viewer), "yard") == []

@@ -148,7 +148,7 @@ class Plaza:
 
     def truth(self, start: int, end: int) -> list[Happening]:
         """Visits at stands; greetings, meetings, walks together, fights; objects left behind, until somebody takes them away."""
-        found = []
+        found: list[Happening] = []
         for scene in self.scenes:
             for one in scene.happenings:
                 first = replace(one, start=scene.phase + one.start, end=scene.phase + one.end)

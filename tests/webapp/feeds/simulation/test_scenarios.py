@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -15,21 +14,18 @@ from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.runtime.evaluator import Evaluator
 from engine.specification import check
-from webapp.feeds.demo import SCENARIOS, scenario_queries, told_of
+from webapp.feeds.simulation.scenarios import read_scenario, told_of
 from webapp.feeds.simulation.world import Happening
 from webapp.feeds.simulation.worlds import WORLDS, world
 
 NOW = 1_763_700_000_000
 SLACK_MS = 60_000
-FEED_KEYS = ("name", "crs", "time", "tick", "lateness", "dedupe", "columns")
 
 
 def scenario(name: str) -> tuple[Feed, dict[str, dict[str, Any]], dict[str, Any]]:
     """The feed, its queries by name, and its regions."""
-    document = json.loads((SCENARIOS / f"{name}.json").read_text())
-    places = world(name).places()
-    feed = Feed.from_json({key: value for key, value in document["feed"].items() if key in FEED_KEYS})
-    return feed, {query["name"]: query for query in scenario_queries(document["queries"], places)}, {place.name: place.geometry for place in places}
+    found = read_scenario(name)
+    return found.engine_feed(), {query["name"]: query for query in found.queries}, {place.name: place.geometry for place in found.places}
 
 
 @pytest.mark.parametrize("name", WORLDS)

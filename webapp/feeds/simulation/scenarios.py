@@ -1,0 +1,94 @@
+"""The demo's scenarios: each feed as it is registered, its regions, and the queries on it, from fixtures/scenarios and the worlds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from engine.model.feed import Feed as EngineFeed
+from engine.operator import RegisteredQuery
+from engine.specification import check
+from webapp.feeds.simulation.world import Place, World
+from webapp.feeds.simulation.worlds import world
+from webapp.platform.folders import ROOT
+
+SCENARIOS = ROOT / "fixtures" / "scenarios"
+PROGRAMS = ROOT / "fixtures" / "programs"
+FEED_KEYS = ("name", "crs", "time", "tick", "lateness", "dedupe", "columns")
+"""What the engine wants to know of a feed; the rest is for pages."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One demo feed: `feed` as `feed_create` takes it, its world, its regions, and its queries as `query_register` takes them.
+
+    A query's `truth` says which happenings of the world it tells of (see `told_of`).
+    """
+
+    feed: dict[str, Any]
+    world: World
+    places: list[Place]
+    queries: list[dict[str, Any]]
+
+    def engine_feed(self) -> EngineFeed:
+        return EngineFeed.from_json({key: value for key, value in self.feed.items() if key in FEED_KEYS})
+
+    def registered(self) -> list[RegisteredQuery]:
+        """Its queries, checked, under their names."""
+        feed, regions = self.engine_feed(), {place.name: place.geometry for place in self.places}
+        return [RegisteredQuery(query["name"], 1, check(query["specification"], feed, regions)) for query in self.queries]
+
+
+@cache
+def read_scenario(name: str) -> Scenario:
+    """The scenario of the feed `name`. Raises KeyError for a feed that is no demo's."""
+    place = world(name)
+    places = place.places()
+    document = json.loads((SCENARIOS / f"{name}.json").read_text(encoding="utf-8"))
+    return Scenario(document["feed"], place, places, list(_queries(document["queries"], places)))
+
+
+def _queries(templates: list[dict[str, Any]], places: list[Place]) -> Iterator[dict[str, Any]]:
+    """The queries that the templates stand for: one for each place with the tag `for_each`, or just the one.
+
+    A template's `program` names one of the ready specifications of fixtures/programs, which stands in its place.
+    """
+    for template in templates:
+        query = {key: value for key, value in template.items() if key not in ("for_each", "program")}
+        if "program" in template:
+            query["specification"] = json.loads((PROGRAMS / template["program"]).read_text(encoding="utf-8"))
+        if "for_each" not in template:
+            yield query
+        else:
+            yield from (_filled(query, place.name) for place in places if template["for_each"] in place.tags)
+
+
+def _filled(template: Any, place: str) -> Any:
+    """The template with `{place}` replaced in all its texts."""
+    if isinstance(template, str):
+        return template.replace("{place}", place)
+    if isinstance(template, list):
+        return [_filled(item, place) for item in template]
+    if isinstance(template, dict):
+        return {key: _filled(value, place) for key, value in template.items()}
+    return template
+
+
+def truth_of(feed: str, queries: Iterable[str]) -> dict[str, list[tuple[str, str | None]]]:
+    """Which of these queries (names) tell of which kind of happening, each with the kind of its answers that does (null: all)."""
+    known = set(queries)
+    kinds: dict[str, list[tuple[str, str | None]]] = {}
+    for query in read_scenario(feed).queries:
+        for kind, answers in told_of(query):
+            if query["name"] in known:
+                kinds.setdefault(kind, []).append((query["name"], answers))
+    return kinds
+
+
+def told_of(query: dict[str, Any]) -> list[tuple[str, str | None]]:
+    """The kinds of happenings that a scenario's query tells of, each with the kind of answer that does; null: whatever it answers."""
+    truth = query.get("truth", {})
+    return [(truth, None)] if isinstance(truth, str) else [(kind, answers) for answers, kind in truth.items()]

@@ -25,7 +25,10 @@ from webapp.feeds.simulation.worlds import WORLDS, world
 
 TICK_MS = 200
 FALLEN_BEHIND_MS = 1_500
-"""A simulator that could not send for longer than this leaves the reports of that time out: nobody waits for old positions of a demo."""
+"""A simulator that could not send for longer than this leaves the reports of that time out: nobody waits for old positions of a demo.
+
+Not so where only what happens is reported: that something was not read there would be believed.
+"""
 TRUTH_AHEAD_MS = 3_600_000
 HISTORY_ROWS = 10_000
 """Rows of the past sent at once."""
@@ -110,7 +113,7 @@ def run(place: World, client: IngestClient, *, feed: str, rate: float = 1.0, sec
     while end is None or sent_to < end:
         time.sleep(max(0.0, (sent_to + TICK_MS - now_ms()) / 1000))
         now = now_ms()
-        if now - sent_to > FALLEN_BEHIND_MS:
+        if everybody.num_rows and now - sent_to > FALLEN_BEHIND_MS:
             sent_to = now - TICK_MS
         rows = place.rows(sent_to, now, rate=rate)
         if rows.num_rows:

@@ -55,11 +55,20 @@ export class PatternTreeView {
     const tools = h("div", { class: "pattern-tools", role: "toolbar", "aria-label": "Change the pattern" }, ...this.buttons.values());
     this.element = h("div", { class: "panel pattern-panel" }, tools, this.tree);
     this.tree.addEventListener("keydown", (event) => this.pressed(event));
+    this.tree.addEventListener("click", (event) => {
+      const id = nodeAt(event);
+      if (id === null) return;
+      handlers.onChoose(id);
+      this.focus();
+    });
+    this.tree.addEventListener("dblclick", (event) => {
+      if (nodeAt(event) !== null) handlers.onOpen();
+    });
   }
 
   show(state: TreeState): void {
     const { root } = state.entries;
-    const hadFocus = this.element.contains(document.activeElement);
+    const hadFocus = this.tree.contains(document.activeElement);
     this.chosen = state.chosen;
     this.rows = root === null ? [] : outline(root);
     replace(this.tree, ...this.rows.map((row) => this.item(row, state)));
@@ -77,7 +86,7 @@ export class PatternTreeView {
     const { node, level, role } = row;
     const isChosen = node.id === state.chosen;
     const siblings = this.rows.filter((one) => one.parent === row.parent);
-    const item = h(
+    return h(
       "div",
       {
         class: `pattern-item role-${role}`, role: "treeitem", tabindex: isChosen ? 0 : -1, "aria-level": level, "aria-selected": String(isChosen), "aria-setsize": siblings.length, "aria-posinset": siblings.indexOf(row) + 1,
@@ -86,9 +95,6 @@ export class PatternTreeView {
       this.lead(row),
       ...(node.op === "primitive" ? this.primitive(node, state) : [h("strong", { class: "pattern-operator" }, OPERATOR_NAMES[node.op]), h("span", { class: "pattern-meaning" }, operatorWords(node, this.feed))]),
     );
-    item.addEventListener("click", () => this.handlers.onChoose(node.id));
-    item.addEventListener("dblclick", () => this.handlers.onOpen());
-    return item;
   }
 
   /** How a node stands to the one above it. */
@@ -151,4 +157,10 @@ export class PatternTreeView {
     const to = { ArrowUp: at - 1, ArrowDown: at + 1, Home: 0, End: rows.length - 1 }[key];
     return to === undefined ? null : (rows[to]?.node.id ?? null);
   }
+}
+
+/** Of the item under the pointer. Leaving a field may have drawn the tree anew since the button went down: then the event is of no item. */
+function nodeAt({ clientX, clientY }: MouseEvent): number | null {
+  const id = document.elementFromPoint(clientX, clientY)?.closest<HTMLElement>("[data-node]")?.dataset["node"];
+  return id === undefined ? null : Number(id);
 }

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { EntitiesData, PointGrid, TRAIL } from "../src/data/entities_data";
 import { fromSearch, noChoice, toSearch, type ViewState } from "../src/data/view_state";
+import { worldCopy } from "../src/lib/globe";
 import { bounds, openRing, rings, withRing, type Ring } from "../src/lib/regions";
 import { axisLabel, axisStep, formatMoment, formatSpan, parseDuration, zoneOffset } from "../src/lib/time";
 
@@ -114,5 +115,18 @@ describe("entities", () => {
         });
       }),
     );
+  });
+});
+
+describe("the globe", () => {
+  it("draws a feed on the Pacific in one piece", () => {
+    const near = worldCopy({ crs: "geographic", view: { center: [180, 0], zoom: 3 } });
+    expect([137, 180, -180, -170, -95, 0].map(near)).toEqual([137, 180, 180, 190, 265, 0]);
+  });
+
+  it("leaves longitudes of other feeds as they are, and plans always", () => {
+    const near = worldCopy({ crs: "geographic", view: null });
+    expect([-180, -5, 0, 180].map(near)).toEqual([-180, -5, 0, 180]);
+    expect(worldCopy({ crs: "planar", view: { center: [500, 0], zoom: 1 } })(-400)).toBe(-400);
   });
 });

@@ -102,7 +102,8 @@ export class AlertDetailView {
     );
     const points = [...events.map((item) => [item.x, item.y]), ...detail.evidence.tracks.flatMap((track) => track.points.map(([, x, y]) => [x, y]))].filter((at): at is [number, number] => typeof at[0] === "number" && typeof at[1] === "number");
     if (points.length === 0) return;
-    this.feedMap.fit(points.reduce<[number, number, number, number]>(([w, s, e, n], [x, y]) => [Math.min(w, x), Math.min(s, y), Math.max(e, x), Math.max(n, y)], [Infinity, Infinity, -Infinity, -Infinity]));
+    const { near } = this.feedMap;
+    this.feedMap.fit(points.reduce<[number, number, number, number]>(([w, s, e, n], [x, y]) => [Math.min(w, near(x)), Math.min(s, y), Math.max(e, near(x)), Math.max(n, y)], [Infinity, Infinity, -Infinity, -Infinity]));
   }
 
   private comments(alert: Alert, detail: AlertDetail): HTMLElement {

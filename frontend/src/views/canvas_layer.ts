@@ -24,12 +24,12 @@ interface AnimatedMap extends L.Map {
 
 export type Project = (x: number, y: number) => [number, number];
 
-/** Base coordinates of a feed's place; geographic as Leaflet's EPSG:3857, planar as L.CRS.Simple. */
-export function projection(crs: "geographic" | "planar"): Project {
+/** Base coordinates of a feed's place; geographic as Leaflet's EPSG:3857, on the world copy that `near` chooses; planar as L.CRS.Simple. */
+export function projection(crs: "geographic" | "planar", near: (lng: number) => number): Project {
   if (crs === "planar") return (x, y) => [x, -y];
   return (lng, lat) => {
     const sin = Math.sin((Math.max(-85.0511, Math.min(85.0511, lat)) * Math.PI) / 180);
-    return [256 * (lng / 360 + 0.5), 256 * (0.5 - Math.log((1 + sin) / (1 - sin)) / (4 * Math.PI))];
+    return [256 * (near(lng) / 360 + 0.5), 256 * (0.5 - Math.log((1 + sin) / (1 - sin)) / (4 * Math.PI))];
   };
 }
 

@@ -20,7 +20,7 @@ import { MapPointer } from "./live/pointer";
 import { Selection } from "./live/selection";
 import { TimeControl } from "./live/time_control";
 import { LiveTracks } from "./live/tracks";
-import { openMap, type FeedMap } from "./map_view";
+import { openMap, type FeedMap, shownBox } from "./map_view";
 import { notifyAlert } from "./notifications";
 import { QueryPanelView } from "./query_panel_view";
 import { SearchView } from "./search_view";
@@ -245,7 +245,7 @@ export class LiveView {
     const { map } = this.feedMap;
     const centre = map.getCenter();
     this.state.map = { x: Number(centre.lng.toFixed(5)), y: Number(centre.lat.toFixed(5)), zoom: Number(map.getZoom().toFixed(2)) };
-    this.session.setView(map.getBounds().pad(0.15).toBBoxString().split(",").map(Number) as [number, number, number, number]);
+    this.session.setView(shownBox(map.getBounds().pad(0.15), this.model.feed.crs === "geographic"));
     this.handlers.onState();
   }
 

@@ -1,6 +1,7 @@
 /** A map for a feed: geographic over the bundled basemap or tiles, planar over the plan image. */
 
 import * as L from "leaflet";
+import { worldCopy } from "../lib/globe";
 import { asGeometry, bounds, type Geometry } from "../lib/regions";
 import { onThemeChange } from "../lib/colours";
 import type { Feed } from "../data/shapes";
@@ -13,6 +14,8 @@ import { mapSettings } from "./shell_view";
 export interface FeedMap {
   map: L.Map;
   project: Project;
+  /** An x of the feed on the world copy that is shown. */
+  near: (x: number) => number;
   regions: RegionLayer;
   tracks: TrackLayer;
   /** Of the feed's own coordinates; L.LatLng has them the other way round. */
@@ -27,6 +30,12 @@ export interface MapOptions {
 
 export function latLng(x: number, y: number): L.LatLng {
   return L.latLng(y, x);
+}
+
+/** What the map's window shows, as a box of the feed's own coordinates: all round the globe when it reaches over the antimeridian. */
+export function shownBox(bounds: L.LatLngBounds, isGeographic: boolean): [number, number, number, number] {
+  const [w, s, e, n] = [bounds.getWest(), bounds.getSouth(), bounds.getEast(), bounds.getNorth()];
+  return isGeographic && (w < -180 || e > 180) ? [-180, s, 180, n] : [w, s, e, n];
 }
 
 export function openMap(element: HTMLElement, feed: Feed, { isSmall = false, at = null }: MapOptions = {}): FeedMap {
@@ -58,11 +67,13 @@ export function openMap(element: HTMLElement, feed: Feed, { isSmall = false, at 
   pane(map, "entities", 420);
   pane(map, "evidence", 440);
   const base = isPlanar ? planBackground(map, feed) : geographicBackground(map);
-  const project = projection(feed.crs);
+  const near = worldCopy(feed);
+  const project = projection(feed.crs, near);
   const regions = new RegionLayer(project, !isPlanar).addTo(map);
   const tracks = new TrackLayer(project).addTo(map);
   const fit: FeedMap["fit"] = ([w, s, e, n], maxZoom = isPlanar ? 4 : 16) => {
-    map.fitBounds(L.latLngBounds(latLng(w, s), latLng(e, n)), { padding: [28, 28], maxZoom, animate: false });
+    const shift = near((w + e) / 2) - (w + e) / 2;
+    map.fitBounds(L.latLngBounds(latLng(w + shift, s), latLng(e + shift, n)), { padding: [28, 28], maxZoom, animate: false });
   };
   openingView(map, feed, at, fit);
   const stop = onThemeChangeWhile(element, () => {
@@ -75,6 +86,7 @@ export function openMap(element: HTMLElement, feed: Feed, { isSmall = false, at 
   return {
     map,
     project,
+    near,
     regions,
     tracks,
     fit,

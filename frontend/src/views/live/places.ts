@@ -47,11 +47,11 @@ export class Places {
 
   panTo(entity: string): void {
     const at = this.model.data.positions.get(entity);
-    if (at !== undefined) this.feedMap.map.panTo(latLng(at[1], at[2]));
+    if (at !== undefined) this.feedMap.map.panTo(latLng(this.feedMap.near(at[1]), at[2]));
   }
 
   fitAll(): void {
-    const rows = [...this.model.data.positions.values()];
+    const rows = [...this.model.data.positions.values()].map(([id, x, y]): [string, number, number] => [id, this.feedMap.near(x), y]);
     const box = rows.length > 0 ? rows.reduce<[number, number, number, number]>(([w, s, e, n], [, x, y]) => [Math.min(w, x), Math.min(s, y), Math.max(e, x), Math.max(n, y)], [Infinity, Infinity, -Infinity, -Infinity]) : boundsOf(this.model.regions.map((row) => row.geometry), this.isGeographic);
     if (box !== null) this.feedMap.fit(box);
     else toast("There is nothing on this feed yet.");

@@ -84,11 +84,11 @@ export class LiveTracks {
 
   /** Stays where all its events are in sight already; never goes nearer than the reader is. */
   private goTo(made: readonly Track[], evidence: readonly EvidencePoint[], [from, to]: [number, number]): void {
-    const events = evidence.flatMap(({ x, y }): [number, number][] => (x === null || y === null ? [] : [[x, y]]));
-    const ways = made.flatMap((track) => track.points.filter(([t]) => t >= from && t <= to).map(([, x, y]): [number, number] => [x, y]));
+    const { map, near } = this.feedMap;
+    const events = evidence.flatMap(({ x, y }): [number, number][] => (x === null || y === null ? [] : [[near(x), y]]));
+    const ways = made.flatMap((track) => track.points.filter(([t]) => t >= from && t <= to).map(([, x, y]): [number, number] => [near(x), y]));
     const points = events.length > 0 ? events : ways;
     if (points.length === 0) return;
-    const { map } = this.feedMap;
     if (!this.mustGo && points.every(([x, y]) => map.getBounds().contains(latLng(x, y)))) return;
     const box = points.reduce<Box>(([w, s, e, n], [x, y]) => [Math.min(w, x), Math.min(s, y), Math.max(e, x), Math.max(n, y)], [Infinity, Infinity, -Infinity, -Infinity]);
     if (this.mustGo) this.feedMap.fit(box);

@@ -29,6 +29,9 @@ import numpy as np
 MODULES: dict[str, str] = {
     "border": "bench.border",
     "calculus": "bench.calculus",
+    "composite": "bench.composite",
+    "constraint": "bench.constraint",
+    "motion": "bench.motion",
 }
 """Family -> module, imported when it is asked for."""
 

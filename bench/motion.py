@@ -1,28 +1,25 @@
 """Continuous motion patterns against a compiled rescan, after [CMP] 6: binary and numerical queries over objects on a road network.
 
-    python bench/motion.py [--only binary,numerical,growth,evaluator] [--share 1.0] [--json FILE]
-
 1,000 x 1,000 miles, an own position of every object at every instant, re-evaluation every two instants, predicates over windows of ten instants,
-60 instants of history. Times are processor times of one thread, medians over re-evaluations; all answers are compared before any time is printed.
+60 instants of history. Times are processor times of one thread, medians over re-evaluations; the answers of every re-evaluation are compared.
 `rescan` walks the ring buffer of all positions, object by object, and stops at the first predicate that fails; it is given its positions already
-in columns. `operator` is the whole way: Arrow rows in, changes out, upkeep of both instants included. "initial" is the first evaluation over all
-60 instants, "continuous" the ones after it.
+in columns. Ours is the whole way: Arrow rows in, changes out, upkeep of both instants included. "initial" is the whole of the first 60 instants,
+"continuous" one re-evaluation after them; index points are those that enter, positions those that a rescan may read. The paper counts pages
+of a disk index; we have none and count index points and positions instead.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from bench import Figure, Layer, Row, Size
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.motion_patterns.operator import MotionOperator
@@ -36,6 +33,56 @@ LENGTH = 10
 ROUNDS = 7
 FEED = Feed("roads", Crs.PLANAR, TimeUnit.TICKS)
 OPERATOR = MotionOperator()
+FIGURES = {
+    "8": Figure("[CMP] fig. 8: ours and the rescan, binary", "predicates"),
+    "8b": Figure("[CMP] fig. 8: ours and the rescan, numerical", "predicates"),
+    "9": Figure("[CMP] fig. 9: index points and predicates, binary", "predicates"),
+    "10": Figure("[CMP] fig. 10: index points and objects, binary", "objects", log_x=True),
+    "11": Figure("[CMP] fig. 11: index points and predicates, numerical", "predicates"),
+    "12": Figure("[CMP] fig. 12: index points and objects, numerical", "objects", log_x=True),
+    "objects": Figure("Time of a re-evaluation and objects, 10 binary queries", "objects", log_x=True),
+    "queries": Figure("Time of a re-evaluation and queries, binary", "queries", log_x=True),
+}
+
+
+def rows(size: Size) -> Iterator[Row]:
+    quick = size is Size.QUICK
+    most = 1_000 if quick else 150_000
+    numerical = 500 if quick else 50_000
+    measured(500, binary_queries(2, 2))
+    measured(500, numerical_queries(2, 2))
+    for queries in (1, 10) if quick else (1, 10, 100):
+        found = measured(most, binary_queries(queries, 5))
+        promised = {"compiled rescan": 50.0} if queries == 10 else {}
+        yield _time(f"binary, {most:,} objects, {queries} queries", found, "queries", queries, promised)
+    found = measured(numerical, numerical_queries(3, 5))
+    yield _time(f"numerical, {numerical:,} objects, 3 queries", found, None, 3, {"compiled rescan": 5.0})
+    for predicates in (1, 5) if quick else (1, 2, 3, 4, 5):
+        found = measured(most * 2 // 3, binary_queries(10, predicates))
+        yield _time(f"binary, {predicates} predicates", found, "8", predicates, {})
+        yield _points(f"binary, {predicates} predicates: index points", found, "9", predicates)
+        found = measured(numerical // 2, numerical_queries(2, predicates))
+        yield _time(f"numerical, {predicates} predicates", found, "8b", predicates, {})
+        yield _points(f"numerical, {predicates} predicates: index points", found, "11", predicates)
+    for objects in (most // 6, most // 3, most * 2 // 3, most):
+        found = measured(objects, binary_queries(10, 5))
+        yield _time(f"binary, {objects:,} objects", found, "objects", objects, {})
+        yield _points(f"binary, {objects:,} objects: index points", found, "10", objects)
+        found = measured(objects // 3, numerical_queries(2, 5))
+        yield _points(f"numerical, {objects // 3:,} objects: index points", found, "12", objects // 3)
+
+
+def _time(workload: str, found: dict[str, Any], figure: str | None, x: float, promised: dict[str, float]) -> Row:
+    """A re-evaluation of all queries, with its upkeep."""
+    facts = {name: found[name] for name in ("matches", "initial_ms", "index_points_kept")}
+    rescan = {"compiled rescan": found["rescan_ms"]}
+    return Row(workload, Layer.ENGINE, found["operator_ms"], "ms", rescan, promised, facts=facts, figure=figure, x=x)
+
+
+def _points(workload: str, found: dict[str, Any], figure: str, x: float) -> Row:
+    """Index points of one re-evaluation, beside those of the initial phase and the positions of a rescan."""
+    others = {"initial phase": found["index_points_initially"], "positions of a rescan": found["positions_rescanned"]}
+    return Row(workload, Layer.ENGINE, found["index_points_per_evaluation"], "points", others, figure=figure, x=x)
 
 
 class Roads:
@@ -202,14 +249,11 @@ class Ours:
         self.ranking = OPERATOR.relational.initial(self.index)
         self.names = EntityDictionary()
 
-    def take(self, batch: Batch, newest: int) -> int:
-        output = OPERATOR.keyed.step(self.index, self.state, batch, newest + 1)
-        self.state = output.state
-        rows = output.changes.num_rows
-        if output.emitted is not None:
-            output = OPERATOR.relational.step(self.index, self.ranking, Batch(output.emitted, self.names), newest + 1)
-            self.ranking, rows = output.state, rows + output.changes.num_rows
-        return rows
+    def take(self, batch: Batch, newest: int) -> None:
+        found = OPERATOR.keyed.step(self.index, self.state, batch, newest + 1)
+        self.state = found.state
+        if found.emitted is not None:
+            self.ranking = OPERATOR.relational.step(self.index, self.ranking, Batch(found.emitted, self.names), newest + 1).state
 
     def answer(self, queries: int) -> list[set[int]]:
         """The matches that are stated and not ended."""
@@ -224,7 +268,7 @@ def measured(objects: int, documents: list[dict[str, Any]]) -> dict[str, Any]:
     """Milliseconds of a re-evaluation of all queries, ours with upkeep, and of one rescan of all."""
     ours, ring = Ours(documents), Ring(objects, documents)
     times, rescans, moves = [], [], []
-    initial_ms = 0.0
+    initial_ms, initially = 0.0, 0
     for round_, (x, y, batch) in enumerate(batches(objects, HISTORY + EVERY * ROUNDS)):
         newest = (round_ + 1) * EVERY
         batch.t, batch.seq, batch.x, batch.y, batch.entity  # noqa: B018 - the columns are there before the clock runs, for both
@@ -235,6 +279,7 @@ def measured(objects: int, documents: list[dict[str, Any]]) -> dict[str, Any]:
         ring.take(x, y)
         if newest <= HISTORY:
             initial_ms += passed
+            initially = ours.state.work.index_points
             continue
         begin = time.thread_time()
         expected = ring.answer()
@@ -245,47 +290,12 @@ def measured(objects: int, documents: list[dict[str, Any]]) -> dict[str, Any]:
     counters = OPERATOR.keyed.counters(ours.index, ours.state)
     mine, theirs = statistics.median(times[1:]), statistics.median(rescans[1:])
     return {
-        "objects": objects,
-        "queries": len(documents),
-        "predicates": len(documents[0]["predicates"]),
         "matches": sum(len(one) for one in expected),
-        "operator_ms": round(mine, 2),
-        "rescan_ms": round(theirs, 2),
-        "times_faster": round(theirs / mine, 1),
-        "mega_object_queries_per_s": round(objects * len(documents) / mine / 1000, 1),
+        "operator_ms": round(mine, 3),
+        "rescan_ms": round(theirs, 3),
         "initial_ms": round(initial_ms, 1),
+        "index_points_initially": initially,
         "index_points_per_evaluation": int(statistics.median(moves)),
         "index_points_kept": counters["index_points_kept"],
         "positions_rescanned": objects * len(documents) * len(documents[0]["predicates"]) * LENGTH,
     }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="binary,numerical,growth")
-    parser.add_argument("--share", type=float, default=1.0, help="part of the objects")
-    parser.add_argument("--json", type=Path)
-    arguments = parser.parse_args()
-    objects = int(150_000 * arguments.share)
-    runs: list[tuple[str, int, list[dict[str, Any]]]] = []
-    for name in arguments.only.split(","):
-        if name == "binary":
-            runs += [(name, objects, binary_queries(queries, 5)) for queries in (1, 10, 100)]
-        elif name == "numerical":
-            runs += [(name, objects, numerical_queries(queries, 5)) for queries in (1, 3)]
-        elif name == "growth":
-            runs += [(name, objects * part // 6, binary_queries(10, 5)) for part in (1, 2, 4, 6)]
-            runs += [(name, objects, binary_queries(10, predicates)) for predicates in (1, 2, 3, 4)]
-    measured(1000, binary_queries(2, 2))
-    measured(1000, numerical_queries(2, 2))
-    found = []
-    for name, count, documents in runs:
-        row = {"what": name, **measured(count, documents)}
-        found.append(row)
-        print(json.dumps(row), flush=True)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(found, indent=1))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,112 @@
+"""Constraint queries after [CCQ] 5: throughput and stored events against verbosity, number of queries and length of the windows.
+
+Processor times of one thread, both stages, from Arrow rows to answers. The made stream (`constraint_worlds.py`) has 70 buoys; queries are graphs of
+three variables, half in order and half symmetric, tuned to the wanted verbosity: the share of events that complete a solution. Baselines
+(`constraint_baselines.py`) run over the first events of the stream, where their answers are compared with ours; their rates do not depend on how
+long the stream is. `peak` counts the events that are stored at most, summed over queries; the form `domains` counts one for each domain.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from bench import Figure, Layer, Row, Size
+from bench.constraint_baselines import by_loops, in_python, plan_of
+from bench.constraint_worlds import MEASURED, SEA, Search, Shape, calibrated, completions, measurements, shapes, with_length
+
+FORMS = ("tight", "loose", "domains")
+LENGTHS = (2, 25)
+REACHES = (500.0, 1_500.0)
+FIGURES = {
+    "5a": Figure("[CCQ] fig. 5a: throughput and verbosity (5 queries)", "alerts, % of events and queries", log_x=True),
+    "5b": Figure("[CCQ] fig. 5b: stored events and verbosity (5 queries)", "alerts, % of events and queries", log_x=True, log_y=False),
+    "6a": Figure("[CCQ] fig. 6a: throughput and number of queries (1 %)", "queries", log_x=True),
+    "6b": Figure("[CCQ] fig. 6b: stored events and number of queries (1 %)", "queries", log_x=True),
+    "7a": Figure("[CCQ] fig. 7a: throughput and length of windows (5 queries, 1 %)", "length, reports of a buoy"),
+    "7b": Figure("[CCQ] fig. 7b: stored events and length of windows (5 queries, 1 %)", "length, reports of a buoy", log_y=False),
+}
+
+
+def rows(size: Size) -> Iterator[Row]:
+    quick = size is Size.QUICK
+    stream = measurements(8_000 if quick else 900_000)
+    part = stream if quick else stream.slice(0, 300_000)
+    tuning = stream.slice(0, 2_000 if quick else 6_000)
+    made = shapes(5 if quick else 100, (3,), MEASURED, LENGTHS, 1, REACHES)
+
+    def tuned(some: Sequence[Shape], verbosity: float) -> list[dict[str, Any]]:
+        return calibrated(some, verbosity, tuning, SEA, MEASURED)
+
+    hundred = tuned(made, 0.01)
+    yield from _against_baselines(hundred, stream, quick)
+    for percent in (1.0,) if quick else (0.1, 1.0, 5.0):
+        yield from _forms(f"5 queries, verbosity {percent:g} %", tuned(made[:5], percent / 100), part, "5", percent, quick)
+    if quick:
+        return
+    for queries in (5, 25, 50, 100):
+        yield from _forms(f"{queries} queries, verbosity 1 %", hundred[:queries], part, "6", queries, quick)
+    for length in (5, 10, 20, 40):
+        yield from _forms(f"5 queries, windows of {length}", tuned(with_length(made[:5], length), 0.01), part, "7", length, quick)
+
+
+def _against_baselines(documents: list[dict[str, Any]], stream: pa.Table, quick: bool) -> Iterator[Row]:
+    """All queries over the whole stream, and both baselines over its beginning."""
+    plans = [plan_of(one) for one in documents]
+    compiled, plain = stream.slice(0, 2_000 if quick else 20_000), stream.slice(0, 500 if quick else 4_000)
+    expected = Search(documents, SEA).completions(compiled)
+    assert by_loops(compiled, plans) == expected, "compiled loops answer otherwise"
+    begins = [one for one in expected if one[1] < len(plain)]
+    assert in_python(plain, plans) == begins, "the solver in plain Python answers otherwise"
+    times: dict[str, list[float]] = {"ours": [], "loops": [], "python": []}
+    alerts = 0
+    for _ in range(1 if quick else 3):
+        search = Search(documents, SEA)
+        seconds, found = _timed(partial(search.take, stream))
+        alerts = sum(changes.num_rows for changes in found)
+        times["ours"].append(len(stream) / seconds)
+        times["loops"].append(len(compiled) / _timed(lambda: by_loops(compiled, plans))[0])
+        times["python"].append(len(plain) / _timed(lambda: in_python(plain, plans))[0])
+    rates = {name: statistics.median(values) for name, values in times.items()}
+    yield Row(
+        f"{len(documents)} queries, verbosity 1 %, {len(stream):,} events", Layer.ENGINE, rates["ours"], "events/s",
+        {"domain solver in Python": rates["python"], "compiled loops": rates["loops"]},
+        {"domain solver in Python": 30.0, "compiled loops": 12.0}, less_is_better=False,
+        facts={"alerts": alerts, "% of events and queries": 100 * alerts / len(stream) / len(documents)},
+    )  # fmt: skip
+
+
+def _forms(title: str, documents: list[dict[str, Any]], stream: pa.Table, figure: str, x: float, quick: bool) -> Iterator[Row]:
+    """Events a second and stored events of the three forms, whose answers are equal."""
+    forms = {form: [{**one, "expiration": form} for one in documents] for form in FORMS}
+    rates: dict[str, list[float]] = {form: [] for form in FORMS}
+    peaks: dict[str, float] = {}
+    expected: list[tuple[int, int]] | None = None
+    for _ in range(1 if quick else 2):
+        for form in FORMS:
+            search = Search(forms[form], SEA)
+            seconds, found = _timed(partial(search.take, stream))
+            rates[form].append(len(stream) / seconds)
+            peaks[form] = float(search.peak)
+            answers = completions(found)
+            assert expected in (None, answers), f"{form} answers otherwise"
+            expected = answers
+    assert expected is not None
+    middle = {form: statistics.median(values) for form, values in rates.items()}
+    facts = {"% of events and queries": 100 * len(expected) / len(stream) / len(documents)}
+    ours = middle.pop("tight")
+    yield Row(title, Layer.ENGINE, ours, "events/s", middle, less_is_better=False, facts=facts, figure=f"{figure}a", x=x)
+    tight, most = peaks.pop("tight"), {} if quick else {"loose": 1 / 0.95}
+    yield Row(f"{title}: stored at most", Layer.ENGINE, tight, "events", peaks, most, figure=f"{figure}b", x=x)
+
+
+def _timed(run: Callable[[], Any]) -> tuple[float, Any]:
+    """Processor seconds of one run, and what it gives."""
+    began = time.thread_time()
+    found = run()
+    return time.thread_time() - began, found

@@ -1,0 +1,173 @@
+"""What constraint queries are compared with: the paper's domain solver in plain Python, and compiled loops over all events of the window.
+
+Both stop at the first solution an event completes, as the paper's solver does, and give (query, seq of the completing event).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from numba import njit
+
+from engine.constraint_queries.graph import TimeBound, closed_times
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+class Plan(NamedTuple):
+    """A query as both baselines take it: ranges (column, low, high) of the variables, `latest[i][j]` the greatest V_j.t - V_i.t, squared reach."""
+
+    ranges: list[tuple[str, float, float]]
+    latest: list[list[int]]
+    reach: float
+
+
+def plan_of(document: Mapping[str, Any]) -> Plan:
+    names = list(document["variables"])
+    bounds, reach = [], np.inf
+    for number, constraint in enumerate(document["constraints"]):
+        between = [names.index(name) for name in constraint["between"]]
+        if "distance" in constraint:
+            reach = constraint["distance"]["max"] ** 2
+        low, high = constraint.get("dt", (None, None))
+        for at, i in enumerate(between):
+            for j in between[at + 1 :]:
+                bounds += [] if high is None else [TimeBound(i, j, high, number)]
+                bounds += [] if low is None else [TimeBound(j, i, -low, number)]
+    latest = [[2**40 if one is None else one for one in row] for row in closed_times(len(names), bounds)]
+    ranges = [(where[0][0], where[0][2], where[1][2]) for where in (variable["where"] for variable in document["variables"].values())]
+    return Plan(ranges, latest, reach)
+
+
+# -- plain Python ---------------------------------------------------------------------------------------------------------------------
+
+Event = tuple[int, float, float, int]
+
+
+def in_python(table: pa.Table, plans: Sequence[Plan]) -> list[tuple[int, int]]:
+    """[CCQ] 4.2: a domain of events for each variable, dropped when nothing that may come needs them; forward checking, smallest domain first."""
+    domains: list[list[deque[Event]]] = [[deque() for _ in plan.ranges] for plan in plans]
+    keep = [[max((late for j, late in enumerate(row) if j != i), default=0) for i, row in enumerate(plan.latest)] for plan in plans]
+    found = []
+    for row in table.to_pylist():
+        event = (row["t"], row["x"], row["y"], row["seq"])
+        for q, plan in enumerate(plans):
+            roles = [i for i, (column, low, high) in enumerate(plan.ranges) if low <= row[column] <= high]
+            if not roles:
+                continue
+            own = domains[q]
+            for i, domain in enumerate(own):
+                while domain and domain[0][0] + keep[q][i] < event[0]:
+                    domain.popleft()
+            if any(_completes(plan, own, event, i) for i in roles):
+                found.append((q, event[3]))
+            for i in roles:
+                if keep[q][i] >= 0:
+                    own[i].append(event)
+    return sorted(found)
+
+
+def _completes(plan: Plan, domains: Sequence[deque[Event]], event: Event, i: int) -> bool:
+    left = {}
+    for j, domain in enumerate(domains):
+        if j != i:
+            left[j] = [other for other in domain if _fits(plan, i, event, j, other)]
+            if not left[j]:
+                return False
+    return _solved(plan, left)
+
+
+def _solved(plan: Plan, left: Mapping[int, list[Event]]) -> bool:
+    if not left:
+        return True
+    j = min(left, key=lambda one: len(left[one]))
+    for event in left[j]:
+        rest = {k: [other for other in events if _fits(plan, j, event, k, other)] for k, events in left.items() if k != j}
+        if all(rest.values()) and _solved(plan, rest):
+            return True
+    return False
+
+
+def _fits(plan: Plan, i: int, event: Event, j: int, other: Event) -> bool:
+    apart = other[0] - event[0]
+    if apart > plan.latest[i][j] or -apart > plan.latest[j][i] or event[3] == other[3]:
+        return False
+    across, along = other[1] - event[1], other[2] - event[2]
+    return across * across + along * along <= plan.reach
+
+
+# -- compiled -------------------------------------------------------------------------------------------------------------------------
+
+
+def by_loops(table: pa.Table, plans: Sequence[Plan]) -> list[tuple[int, int]]:
+    """For each event that a variable takes all tuples of earlier events of the window, each constraint asked as soon as its two events are there."""
+    columns = {name: table.column(name).to_numpy() for name in {column for plan in plans for column, _, _ in plan.ranges}}
+    t, x, y, seq = (table.column(name).to_numpy() for name in ("t", "x", "y", "seq"))
+    found = []
+    for q, plan in enumerate(plans):
+        bits = np.zeros(len(t), np.int64)
+        for i, (column, low, high) in enumerate(plan.ranges):
+            bits |= ((columns[column] >= low) & (columns[column] <= high)).astype(np.int64) << i
+        latest = np.array(plan.latest, np.int64)
+        found += [(q, int(seq[row])) for row in _loops(t, x, y, bits, latest, plan.reach)]
+    return sorted(found)
+
+
+@njit(cache=True, nogil=True)
+def _loops(t: Ints, x: Floats, y: Floats, bits: Ints, latest: Ints, reach: float) -> Any:
+    """Rows that complete a solution."""
+    m = len(latest)
+    found = np.empty(len(t), np.int64)
+    count = 0
+    order, chosen, cursor = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m, np.int64)
+    for row in range(len(t)):
+        done = False
+        for role in range(m):
+            if done or not (bits[row] >> role) & 1:
+                continue
+            order[0], chosen[0] = role, row
+            n = 1
+            for j in range(m):
+                if j != role:
+                    order[n] = j
+                    n += 1
+            level = 1
+            cursor[1] = row - 1
+            while level > 0:
+                j, c = order[level], cursor[level]
+                placed = False
+                # V_j lies at most latest[j, role] before the completing event.
+                while c >= 0 and t[row] - t[c] <= latest[j, role]:
+                    fits = ((bits[c] >> j) & 1) == 1
+                    before = 0
+                    while fits and before < level:
+                        other, i = chosen[before], order[before]
+                        across, along = x[c] - x[other], y[c] - y[other]
+                        apart = t[c] - t[other]
+                        fits = other != c and apart <= latest[i, j] and -apart <= latest[j, i] and across * across + along * along <= reach
+                        before += 1
+                    if fits:
+                        placed = True
+                        break
+                    c -= 1
+                if not placed:
+                    level -= 1
+                    if level > 0:
+                        cursor[level] -= 1
+                    continue
+                chosen[level], cursor[level] = c, c
+                if level == m - 1:
+                    done = True
+                    break
+                level += 1
+                cursor[level] = row - 1
+        if done:
+            found[count] = row
+            count += 1
+    return found[:count]

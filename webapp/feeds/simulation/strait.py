@@ -271,7 +271,7 @@ def _smuggler(chance: np.random.Generator, name: str, number: int) -> Vessel:
     """From one coast to the other straight across the lanes and through the closed area, and back after a while; each has its own landings."""
     middle = np.mean([_metres(p) for p in CLOSED], axis=0)
     across = (float(middle[0] + chance.uniform(-800, 800)), float(middle[1] + chance.uniform(-800, 800)))
-    start, far = _metres((1.50 + 0.035 * number, 50.90)), _metres((1.40 + 0.035 * number, 51.16))
+    start, far = _metres((1.46 + 0.022 * number, 50.90)), _metres((1.42 + 0.03 * number, 51.16))
     speed = KNOT * chance.uniform(20, 24)
     journey = Journey(start)
     for target in (far, start):
@@ -323,14 +323,14 @@ def _pursuit(chance: np.random.Generator, fled: str, pursuer: str) -> Iterator[V
     x, y = _metres((1.62, 51.17))
     journey = Journey((x, y))
     chases = []
-    for _ in range(4):
+    for left in (3, 2, 1, 0):
         began = journey.now
         while journey.now < began + 400_000:
             journey.go((x + chance.normal(0, 2_500), y + chance.normal(0, 2_500)), KNOT * 32)
+        if not left:
+            journey.close(KNOT * 32)
         chases.append((began + PURSUIT_LAG_MS, journey.now))
-        turn = chance.uniform(0, 2 * np.pi)
         _, here_x, here_y = journey.knots[-1]
-        journey.go((here_x + 1_000 * float(np.cos(turn)), here_y + 1_000 * float(np.sin(turn))), KNOT * 10)
-    journey.close(KNOT * 10)
+        journey.follow([(here_x, here_y + 500), (here_x, here_y)], KNOT * 10)
     yield Vessel(fled, "other", journey, tuple(Happening("pursuit", (pursuer, fled), None, *chase) for chase in chases))
     yield Vessel(pursuer, "law enforcement", journey)

@@ -27,12 +27,14 @@ from engine.complex_events.detection import (
     GIVEN_UP_AT,
     HEAP_FULL,
     POOL_FULL,
+    SEARCHED,
     TOO_MUCH_WORK,
     WORK,
     Events,
     Found,
     advance,
     found,
+    note_all,
     scratch,
 )
 from engine.complex_events.history import SHIFT, History, Stored
@@ -53,16 +55,18 @@ class CompositeState:
     """State of one partition of a program.
 
     `since`, `since_seq`: the program's query i knows the events after this (t, seq). `reached`: (t, seq) of the last event given; all events and
-    timers still to come are at or after `watermark`.
+    timers still to come are at or after `watermark`. `last`, `bits`: of the kept events, see `detection.Scratch`.
     """
 
     history: History
     timers: Timers
     since: Ints
     since_seq: Ints
+    last: Ints
+    bits: Ints
     reached: tuple[int, int] = (NONE, -1)
     watermark: int = NONE
-    counters: Ints = field(default_factory=lambda: np.zeros(5, np.int64))
+    counters: Ints = field(default_factory=lambda: np.zeros(6, np.int64))
     cells: Cells | None = None
     """Of the keyed stage, made when first needed: it holds nothing of the stream's."""
 
@@ -70,7 +74,18 @@ class CompositeState:
 def _initial(program: Program) -> CompositeState:
     n = len(program.keys)
     none = np.zeros(0, np.int64)
-    return CompositeState(store.empty(), timers(none, none, _TIMERS), np.full(n, NONE, np.int64), np.full(n, -1, np.int64))
+    return CompositeState(
+        store.empty(), timers(none, none, _TIMERS), np.full(n, NONE, np.int64), np.full(n, -1, np.int64), *recent(program, store.nothing())
+    )
+
+
+def recent(program: Program, events: Stored) -> tuple[Ints, Ints]:
+    """The last time of each instance and the occurrence bitmaps, from the events that are kept."""
+    last = np.full(len(program.instances), NONE, np.int64)
+    bits = np.zeros((len(program.tables.bit_rows), 2), np.int64)
+    bits[:, 1] = NONE
+    note_all(program.tables, events.key, events.t, np.argsort(events.t, kind="stable"), last, bits)
+    return last, bits
 
 
 # -- a step -----------------------------------------------------------------------------------------------------------------------
@@ -83,7 +98,7 @@ def _detected(program: Program, state: CompositeState, events: Events, watermark
     asked = np.append(0, np.cumsum(np.diff(tables.trigger_ends)[events.instances]))
     most = int((asked[events.ends[1:]] - asked[events.ends[:-1]]).max(initial=1))
     out = found(max(_ROWS, most), max(_ITEMS, most * most_items))
-    work = scratch(tables, state.since, state.since_seq)
+    work = scratch(tables, state.since, state.since_seq, state.last, state.bits)
     stated: list[pa.RecordBatch] = []
     while True:
         reason = advance(tables, state.history, state.timers, events, work, out, watermark, most_items, state.counters)
@@ -188,7 +203,8 @@ class _Searching(Stage[CompositeIndex, CompositeState]):
             kept = np.flatnonzero(query >= 0)
             due.append(part.timers.due[kept])
             who.append(query[kept] << WHO_SHIFT | part.timers.who[kept] & ((1 << WHO_SHIFT) - 1))
-        state.history = store.filled(store.merged(pieces), 0, 0)
+        events = store.merged(pieces)
+        state.history, state.last, state.bits = store.filled(events, 0, 0), *recent(program, events)
         state.timers = timers(np.concatenate(due), np.concatenate(who), _TIMERS)
         return state
 
@@ -210,9 +226,10 @@ class _Searching(Stage[CompositeIndex, CompositeState]):
     def load(self, index: CompositeIndex, data: bytes) -> CompositeState:
         with np.load(io.BytesIO(data), allow_pickle=False) as columns:
             t, seq, watermark = columns["reached"].tolist()
+            kept = store.from_arrays(columns)
             return CompositeState(
-                store.filled(store.from_arrays(columns), 0, 0), timers(columns["due"], columns["who"], _TIMERS), columns["since"],
-                columns["since_seq"], (t, seq), watermark, columns["counters"],
+                store.filled(kept, 0, 0), timers(columns["due"], columns["who"], _TIMERS), columns["since"], columns["since_seq"],
+                *recent(self.program(index), kept), (t, seq), watermark, columns["counters"],
             )  # fmt: skip
 
     def check(self, index: CompositeIndex, state: CompositeState) -> None:
@@ -229,6 +246,7 @@ class _Searching(Stage[CompositeIndex, CompositeState]):
         kept = store.stored(state.history, self.program(index).tables.horizon, state.watermark)
         return {
             "accessed_queries": int(state.counters[ACCESSED]),
+            "searched_queries": int(state.counters[SEARCHED]),
             "operations": int(state.counters[WORK]),
             "minimum_condition_checks": int(state.counters[CHECKS]),
             "detections": int(state.counters[DETECTED]),
@@ -284,6 +302,14 @@ def _emitted(index: CompositeIndex, batch: Batch, row: Ints, classes: Ints) -> p
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
+def events_of_rows(batch: Batch) -> Events:
+    """The events of rows that the keyed stage emitted: an event's rows, one for each of its instances, stand together; the first stands for it."""
+    instances = np.array(batch.rows.column(INSTANCE)) if len(batch) else np.zeros(0, np.int64)
+    fresh = np.append(True, batch.seq[1:] != batch.seq[:-1]) if len(batch) else np.zeros(0, np.bool_)
+    owner = np.flatnonzero(fresh)[np.cumsum(fresh) - 1] if len(batch) else np.zeros(0, np.int64)
+    return _events(batch, owner, instances)
+
+
 class SharedStage(_Searching):
     """The relational stage: queries over all entities."""
 
@@ -293,11 +319,7 @@ class SharedStage(_Searching):
     def step(self, index: CompositeIndex, state: CompositeState, batch: Batch, watermark: int) -> Output[CompositeState]:
         if not index.relational.keys:
             return Output(state)
-        instances = np.array(batch.rows.column(INSTANCE)) if len(batch) else np.zeros(0, np.int64)
-        # Rows of one event stand together; the first of them stands for it.
-        fresh = np.append(True, batch.seq[1:] != batch.seq[:-1]) if len(batch) else np.zeros(0, np.bool_)
-        owner = np.flatnonzero(fresh)[np.cumsum(fresh) - 1] if len(batch) else np.zeros(0, np.int64)
-        stated = _detected(index.relational, state, _events(batch, owner, instances), watermark, batch.entities)
+        stated = _detected(index.relational, state, events_of_rows(batch), watermark, batch.entities)
         _reached(state, batch, watermark)
         return Output(state, stated)
 

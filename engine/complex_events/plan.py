@@ -8,15 +8,33 @@ GROUPS groups, each the work of one relational partition.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from engine.complex_events import bitmaps
 from engine.complex_events import pattern as tree
 from engine.complex_events.pattern import Pattern
-from engine.complex_events.search import ABSENCE, BOTH, EITHER, FAR, FIRST, HIGH, INSTANCE, LEAF, LOW, OP, PRIMITIVE, SECOND, SEQUENCE, WITHOUT, Ints
+from engine.complex_events.search import (
+    ABSENCE,
+    BOTH,
+    EITHER,
+    FAR,
+    FIRST,
+    HIGH,
+    INSTANCE,
+    LAST,
+    LEAF,
+    LOW,
+    OP,
+    PRIMITIVE,
+    SECOND,
+    SEQUENCE,
+    WITHOUT,
+    Ints,
+)  # fmt: skip
 from engine.complex_events.specification import CompositeSpecification, PrimitiveFilter
 from engine.model.conditions import Condition, Conditions
 from engine.model.feed import Feed
@@ -26,8 +44,14 @@ from engine.operator import RegisteredQuery
 GROUPS = 4
 """Groups of queries over all entities: an event is sent on once for each group that asks for it. At most so many partitions share the work."""
 
+SMALL = 2
+"""Leaves of patterns that are searched at once: bitmaps would cost as much."""
+
 AT_ONCE = -1
 """Offset of a trigger whose event itself completes the pattern."""
+
+QUERY, OFFSET, TRIGGER_NODE, LAST_NODE, GUARD, AGE, GUARDS, GUARDS_END = TRIGGER_COLUMNS = range(8)
+"""Columns of `Tables.triggers`: a row fills one line of a processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +73,20 @@ class Atom:
 
 
 Class = frozenset[Atom]
+Ages = Mapping[Any, int]
+"""The greatest age of events that an occurrence holds, by primitive or instance; FAR or more: unbounded."""
 
 
 class Tables(NamedTuple):
-    """Pattern trees and triggers of a program; queries, leaves and triggers in CSR form.
+    """Pattern trees and triggers of a program; queries, leaves, triggers and guards in CSR form.
 
-    `nodes`: see the columns in `search`. `root`, `within`: of each query. Leaves of query q are nodes `leaves[leaf_ends[q]:leaf_ends[q + 1]]`,
-    those that every occurrence holds are marked in `needed`. An event of instance i is a trigger of `trigger_query[trigger_ends[i]:...]`: completes
-    it itself (`trigger_offset` AT_ONCE), or starts, when it completes `trigger_node`, a timer that is due `trigger_offset` later.
+    `nodes`: see the columns in `search`. `root`, `within`: of each query. Leaves of query q are nodes `leaves[leaf_ends[q]:leaf_ends[q + 1]]`.
+    An event of instance i asks `triggers[trigger_ends[i]:trigger_ends[i + 1]]`, rows with the columns of `TRIGGER_COLUMNS`: it completes QUERY itself
+    (OFFSET AT_ONCE) as one of the leaves TRIGGER_NODE to LAST_NODE, or starts, when it completes TRIGGER_NODE, a timer that is due OFFSET later.
+    What it completes holds an event of GUARD that is at most AGE old (GUARD -1: of nothing else), and so of all `guards[GUARDS:GUARDS_END]`, rows
+    (instance, age), the lowest ages first. `timer_guards[timer_guard_ends[q]:...]`: the same for the timers of query q.
+    `steps[step_ends[q]:...]`: its pattern over bitmaps (none if it is too small to be worth it), with slots 2 ** `width[q]` long.
+    Rows of bitmaps of instance i: `bit_rows[bit_ends[i]:bit_ends[i + 1]]`, as (row, width). `kind`: the class of each instance.
     """
 
     nodes: Ints
@@ -64,11 +94,17 @@ class Tables(NamedTuple):
     within: Ints
     leaf_ends: Ints
     leaves: Ints
-    needed: Ints
     trigger_ends: Ints
-    trigger_query: Ints
-    trigger_offset: Ints
-    trigger_node: Ints
+    triggers: Ints
+    guards: Ints
+    timer_guard_ends: Ints
+    timer_guards: Ints
+    step_ends: Ints
+    steps: Ints
+    width: Ints
+    bit_ends: Ints
+    bit_rows: Ints
+    kind: Ints
     horizon: Ints
     shared: Ints
 
@@ -138,11 +174,15 @@ def atoms(where: Conditions, primitive: PrimitiveFilter, feed: Feed) -> Class:
 
 
 class _Trigger(NamedTuple):
-    """A leaf of class instance `instance` completes `node` itself, and the pattern `offset` later (AT_ONCE: itself)."""
+    """A leaf of class instance `instance` completes `node` itself, and the pattern `offset` later (AT_ONCE: itself).
+
+    `ages`: (instance, age) of what the completed part holds besides, ages counted from the event.
+    """
 
     instance: int
     offset: int
     node: int
+    ages: Ages
 
 
 class _Builder:
@@ -158,8 +198,12 @@ class _Builder:
         self.root: list[int] = []
         self.within: list[int] = []
         self.leaves: list[list[int]] = []
-        self.needed: list[list[int]] = []
-        self.triggers: list[list[tuple[int, int, int]]] = []
+        self.triggers: list[list[list[int]]] = []
+        self.guards: list[list[int]] = []
+        self.timer_guards: list[list[list[int]]] = []
+        self.steps: list[list[tuple[int, int, int]]] = []
+        self.width: list[int] = []
+        self.bit_rows: dict[tuple[int, int], int] = {}
         self.horizon: list[int] = []
         self.own: dict[str, int] = {}
 
@@ -176,24 +220,50 @@ class _Builder:
             self.horizon[instance] = max(self.horizon[instance], specification.within)
         self.leaves.append([])
         root, triggers = self.node(specification.pattern)
-        number = len(self.root)
-        for one in sorted(set(triggers)):
-            self.triggers[one.instance].append((number, one.offset, one.node))
+        self.enter(triggers, specification.within)
+        self.timer_guards.append([[self.own[name], specification.within] for name in sorted(held(specification.pattern))])
+        self.steps.append(self.bitmap_steps(specification) if len(self.leaves[-1]) > SMALL else [])
+        self.width.append(bitmaps.width_of(specification.within))
         self.positions.append(position)
         self.keys.append(query.key)
         self.root.append(root)
         self.within.append(specification.within)
-        needed = held(specification.pattern)
-        marks: dict[str, int] = {}
-        # Leaves with equal names have equal classes: one mark for each is enough.
-        for leaf in self.leaves[-1]:
-            marks.setdefault(self.names[leaf], leaf)
-        self.needed.append([int(self.names[leaf] in needed and marks[self.names[leaf]] == leaf) for leaf in self.leaves[-1]])
+
+    def bitmap_steps(self, specification: CompositeSpecification) -> list[tuple[int, int, int]]:
+        """The steps of a pattern, with rows for the bitmaps of its primitives."""
+        width = bitmaps.width_of(specification.within)
+        pairs = {name: (self.own[name], width) for name in present(specification.pattern)}
+        rows = {name: self.bit_rows.setdefault(pair, len(self.bit_rows)) for name, pair in pairs.items()}
+        spans = {node: min(longest(node), specification.within) for node in tree.nodes(specification.pattern)}
+        return list(bitmaps.steps(specification.pattern, rows, spans, width))
+
+    def enter(self, triggers: list[_Trigger], within: int) -> None:
+        """Enters the triggers of the next query: one for all leaves of an instance that complete it at once, one for each that starts a timer."""
+        number = len(self.root)
+        for one in sorted({(one.instance, one.offset, one.node) for one in triggers if one.offset != AT_ONCE}):
+            self.triggers[one[0]].append([number, one[1], one[2], one[2], -1, 0, 0, 0])
+        at_once: dict[int, list[_Trigger]] = {}
+        for trigger in triggers:
+            if trigger.offset == AT_ONCE:
+                at_once.setdefault(trigger.instance, []).append(trigger)
+        for instance, some in sorted(at_once.items()):
+            ages = _either(*(one.ages for one in some))
+            guards = sorted((min(age, within), one) for one, age in ages.items())
+            begin = len(self.guards)
+            self.guards += [[one, age] for age, one in guards]
+            age, guard = guards[0] if guards else (0, -1)
+            nodes = [one.node for one in some]
+            self.triggers[instance].append([number, AT_ONCE, min(nodes), max(nodes), guard, age, begin, len(self.guards)])
 
     def node(self, pattern: Pattern) -> tuple[int, list[_Trigger]]:
         """Adds a node and those below; gives its number and its triggers."""
+        number, triggers = self._node(pattern)
+        self.nodes[number][LAST] = len(self.nodes) - 1
+        return number, triggers
+
+    def _node(self, pattern: Pattern) -> tuple[int, list[_Trigger]]:
         number = len(self.nodes)
-        row = [-1] * 8
+        row = [-1] * 9
         self.nodes.append(row)
         self.names.append("")
         match pattern:
@@ -201,19 +271,22 @@ class _Builder:
                 self.names[number] = name
                 row[OP], row[LEAF], row[INSTANCE] = PRIMITIVE, len(self.leaves[-1]), self.own[name]
                 self.leaves[-1].append(number)
-                return number, [_Trigger(self.own[name], AT_ONCE, number)]
+                return number, [_Trigger(self.own[name], AT_ONCE, number, {})]
             case tree.Sequence(first, second, low, high, without):
                 row[OP], row[LOW], row[HIGH] = SEQUENCE, max(low, 1), FAR if high is None else high
                 row[FIRST], _ = self.node(first)
                 row[SECOND], triggers = self.node(second)
                 if without is not None:
                     row[WITHOUT], _ = self.node(without)
-                return number, triggers
+                before = {self.own[name]: _sum(age, high, longest(second)) for name, age in reach(first).items()}
+                return number, [one._replace(ages=_all(one.ages, before)) for one in triggers]
             case tree.Absence(first, without, span):
                 row[OP], row[HIGH] = ABSENCE, span
                 row[FIRST], triggers = self.node(first)
                 row[WITHOUT], _ = self.node(without)
-                return number, [_Trigger(one.instance, max(one.offset, 0) + span, one.node if one.offset >= 0 else row[FIRST]) for one in triggers]
+                return number, [
+                    _Trigger(one.instance, max(one.offset, 0) + span, one.node if one.offset >= 0 else row[FIRST], {}) for one in triggers
+                ]
             case tree.Both(first, second, length):
                 row[OP], row[HIGH] = BOTH, FAR if length is None else length
             case tree.Either(first, second):
@@ -222,18 +295,49 @@ class _Builder:
                 raise TypeError(f"{pattern!r} is no pattern")
         row[FIRST], triggers = self.node(first)
         row[SECOND], others = self.node(second)
+        if row[OP] == BOTH:
+            own = [{self.own[name]: row[HIGH] for name in held(part)} for part in (first, second)]
+            triggers = [one._replace(ages=_all(one.ages, own[1])) for one in triggers]
+            others = [one._replace(ages=_all(one.ages, own[0])) for one in others]
         return number, triggers + others
 
     def program(self) -> Program:
         leaf_ends, leaves = _csr(self.leaves)
-        trigger_ends, query = _csr([[one[0] for one in some] for some in self.triggers])
-        offset, node = (_csr([[one[i] for one in some] for some in self.triggers])[1] for i in (1, 2))
-        _, needed = _csr(self.needed)
+        trigger_ends, _ = _csr([range(len(some)) for some in self.triggers])
+        timer_guard_ends, _ = _csr([range(len(some)) for some in self.timer_guards])
+        triggers, guards, timer_guards = (
+            [one for some in self.triggers for one in some],
+            self.guards,
+            [one for some in self.timer_guards for one in some],
+        )
+        step_ends, _ = _csr([range(len(some)) for some in self.steps])
+        steps = [one for some in self.steps for one in some]
+        by_instance: list[list[tuple[int, int]]] = [[] for _ in self.instances]
+        for (instance, width), number in self.bit_rows.items():
+            by_instance[instance].append((number, width))
+        bit_ends, _ = _csr([range(len(some)) for some in by_instance])
+        bit_rows = [one for some in by_instance for one in some]
         tables = Tables(
-            np.array(self.nodes, np.int64).reshape(-1, 8), np.array(self.root, np.int64), np.array(self.within, np.int64), leaf_ends, leaves, needed,
-            trigger_ends, query, offset, node, np.array(self.horizon, np.int64), np.array([0 if self.per_entity else 1], np.int64),
+            np.array(self.nodes, np.int64).reshape(-1, 9), np.array(self.root, np.int64), np.array(self.within, np.int64), leaf_ends, leaves,
+            trigger_ends, np.array(triggers, np.int64).reshape(-1, len(TRIGGER_COLUMNS)), np.array(guards, np.int64).reshape(-1, 2), timer_guard_ends,
+            np.array(timer_guards, np.int64).reshape(-1, 2), step_ends, np.array(steps, np.int64).reshape(-1, len(bitmaps.STEP_COLUMNS)),
+            np.array(self.width, np.int64), bit_ends, np.array(bit_rows, np.int64).reshape(-1, 2),
+            np.array([number for _, number in self.instances], np.int64),
+            np.array(self.horizon, np.int64), np.array([0 if self.per_entity else 1], np.int64),
         )  # fmt: skip
         return Program(tuple(self.positions), tuple(self.keys), tuple(self.instances), tuple(self.names), tables, self.per_entity)
+
+
+def present(pattern: Pattern) -> list[str]:
+    """Primitives that some occurrence holds: all but those that only negations name."""
+    match pattern:
+        case tree.Primitive(name):
+            return [name]
+        case tree.Absence(first, _, _):
+            return present(first)
+        case tree.Either(first, second) | tree.Both(first, second, _) | tree.Sequence(first, second, _, _, _):
+            return list(dict.fromkeys(present(first) + present(second)))
+    raise TypeError(f"{pattern!r} is no pattern")
 
 
 def held(pattern: Pattern) -> frozenset[str]:
@@ -252,3 +356,61 @@ def held(pattern: Pattern) -> frozenset[str]:
         case tree.Both(first, second, _) | tree.Sequence(first, second, _, _, _):
             return held(first) | held(second)
     raise TypeError(f"{pattern!r} is no pattern")
+
+
+# -- how old what an occurrence holds can be: the spans of the operators, handed down as in [RFID] 2 on RCEDA --------------------------------------
+
+
+def longest(pattern: Pattern) -> int:
+    """No occurrence has a greater e - s; FAR or more where nothing bounds it.
+
+    >>> longest(tree.Sequence(tree.Primitive("A"), tree.Absence(tree.Primitive("B"), tree.Primitive("C"), 5), 0, 3))
+    8
+    """
+    match pattern:
+        case tree.Primitive():
+            return 0
+        case tree.Either(first, second):
+            return max(longest(first), longest(second))
+        case tree.Both(_, _, span):
+            return FAR if span is None else span
+        case tree.Sequence(first, second, _, high, _):
+            return _sum(longest(first), high, longest(second))
+        case tree.Absence(first, _, span):
+            return _sum(longest(first), span)
+    raise TypeError(f"{pattern!r} is no pattern")
+
+
+def reach(pattern: Pattern) -> Ages:
+    """For each primitive that every occurrence holds the greatest e - t of its event.
+
+    >>> reach(tree.Sequence(tree.Primitive("A"), tree.Primitive("B"), 0, 7))
+    {'A': 7, 'B': 0}
+    """
+    match pattern:
+        case tree.Primitive(name):
+            return {name: 0}
+        case tree.Either(first, second):
+            return _either(reach(first), reach(second))
+        case tree.Both(_, _, span):
+            return dict.fromkeys(sorted(held(pattern)), FAR if span is None else span)
+        case tree.Sequence(first, second, _, high, _):
+            before = {name: _sum(age, high, longest(second)) for name, age in reach(first).items()}
+            return _all(before, reach(second))
+        case tree.Absence(first, _, span):
+            return {name: _sum(age, span) for name, age in reach(first).items()}
+    raise TypeError(f"{pattern!r} is no pattern")
+
+
+def _sum(*spans: int | None) -> int:
+    return min(FAR, sum(FAR if one is None else one for one in spans))
+
+
+def _either(*ages: Ages) -> Ages:
+    """What holds whichever of them does."""
+    return {one: max(some[one] for some in ages) for one in ages[0] if all(one in some for some in ages)}
+
+
+def _all(*ages: Ages) -> Ages:
+    """What holds where all of them do."""
+    return {one: min(some[one] for some in ages if one in some) for one in dict.fromkeys(one for some in ages for one in some)}

@@ -16,7 +16,8 @@ References: CONTRACT 2.5; [RFID] 3.2 (from the trigger node to its siblings and 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,14 +28,18 @@ Whole = Any
 """A whole number inside kernels: int64 to numba, int to Python."""
 
 # Columns of `nodes`.
-OP, FIRST, SECOND, WITHOUT, LOW, HIGH, LEAF, INSTANCE = range(8)
+OP, FIRST, SECOND, WITHOUT, LOW, HIGH, LEAF, INSTANCE, LAST = range(9)
+"""LAST: of the nodes below, which are numbered from the node's own on."""
 PRIMITIVE, BOTH, EITHER, SEQUENCE, ABSENCE = range(5)
 # Columns of `slots`: a slot owns pool[BASE:LIMIT]; its events are pool[BEGIN:END] in (t, seq).
 BASE, BEGIN, END, LIMIT = range(4)
 # Columns of `pool`.
 T, SEQ = range(2)
-# Places in `env`; from LEAVES on the slot of each leaf of the query, -1 where nothing is stored.
-LEAST, SINCE, SINCE_SEQ, NOW, COMPLETER, DUE, OPERATIONS, PICKED, LEAVES = range(9)
+# Places in `env`; from LEAVES on the slot of each leaf of the query, -1 where nothing is stored; from MEMO on what this search has found.
+LEAST, SINCE, SINCE_SEQ, NOW, COMPLETER, DUE, OPERATIONS, PICKED, TRIGGER, LAST_TRIGGER, SEARCH = range(11)
+MEMO = 11
+_KEPT, _WIDTH = 256, 6
+LEAVES = MEMO + _KEPT * _WIDTH
 
 NONE = -(2**62)
 """No occurrence; also below every time."""
@@ -45,8 +50,16 @@ MOST_OPERATIONS = 10_000_000
 BY_TIMER = -1
 """`env[COMPLETER]` in the search of a timer; else the seq of the completing event."""
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 
-@njit(cache=True, nogil=True)
+
+def _kernel(*signature: str) -> Callable[[_F], _F]:
+    """Compiles a function that allocates nothing: references are not counted, which would take longer than its work."""
+    compiler: Any = njit
+    return cast(Callable[[_F], _F], compiler(*signature, cache=True, nogil=True, _nrt=False))
+
+
+@_kernel()
 def last_at(pool: Ints, begin: Whole, end: Whole, t: Whole) -> Whole:
     """The last position in [begin, end) with time <= t, else begin - 1. Recent events are tried first."""
     high = end - 1
@@ -67,7 +80,7 @@ def last_at(pool: Ints, begin: Whole, end: Whole, t: Whole) -> Whole:
     return low
 
 
-@njit(cache=True, nogil=True)
+@_kernel()
 def event_at(node: Whole, nodes: Ints, env: Ints, slots: Ints, pool: Ints, earliest: Whole, most: Whole, exact: Whole) -> Whole:
     """The pool's position of the last event of a leaf with earliest <= t <= most (exact: the one that completes now), else -1."""
     slot = env[LEAVES + nodes[node, LEAF]]
@@ -89,7 +102,7 @@ def event_at(node: Whole, nodes: Ints, env: Ints, slots: Ints, pool: Ints, earli
     return found
 
 
-@njit("int64(int64[:, ::1], int64[::1], int64[:, ::1], int64[:, ::1], int64, int64, int64, int64, int64)", cache=True, nogil=True)
+@_kernel("int64(int64[:, ::1], int64[::1], int64[:, ::1], int64[:, ::1], int64, int64, int64, int64, int64)")
 def latest(nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, earliest: Whole, last: Whole, most: Whole, exact: Whole) -> Whole:
     """The greatest s of the occurrences of `node` with earliest <= e <= last and env[LEAST] <= s <= most, else NONE.
 
@@ -99,18 +112,23 @@ def latest(nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, earlies
     least = env[LEAST]
     if most < least or last < least or env[OPERATIONS] > MOST_OPERATIONS:
         return NONE
+    if exact and (node > env[LAST_TRIGGER] or nodes[node, LAST] < env[TRIGGER]):
+        return NONE
     op = nodes[node, OP]
-    # Numba would compile the function again for every literal that it is called with.
-    never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
     if op == PRIMITIVE:
         at = event_at(node, nodes, env, slots, pool, earliest, min(last, most), exact)
         return pool[at, T] if at >= 0 else NONE
-    first, second = nodes[node, FIRST], nodes[node, SECOND]
     if op == EITHER:
         return max(
-            latest(nodes, env, slots, pool, first, earliest, last, most, exact),
-            latest(nodes, env, slots, pool, second, earliest, last, most, exact),
+            latest(nodes, env, slots, pool, nodes[node, FIRST], earliest, last, most, exact),
+            latest(nodes, env, slots, pool, nodes[node, SECOND], earliest, last, most, exact),
         )
+    at = MEMO + _WIDTH * (((node * 31 + earliest) * 131 + last * 17 + most * 7 + exact) & (_KEPT - 1))
+    if env[at] == env[SEARCH] and env[at + 1] == node << 1 | exact and env[at + 2] == earliest and env[at + 3] == last and env[at + 4] == most:
+        return env[at + 5]
+    # Numba would compile the function again for every literal that it is called with.
+    never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
+    first, second = nodes[node, FIRST], nodes[node, SECOND]
     best = never
     without = nodes[node, WITHOUT]
     if op == SEQUENCE:
@@ -138,14 +156,11 @@ def latest(nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, earlies
             start -= 1
             if without >= 0 and nodes[without, OP] == PRIMITIVE and excluded >= start + 1 - high:
                 start = min(start, excluded)  # Until then the same event excludes the same.
-        return best
-    if op == ABSENCE:
+    elif op == ABSENCE:
         span = nodes[node, HIGH]
-        if exact:
-            if env[COMPLETER] != BY_TIMER or env[NOW] > last:
-                return NONE
-            earliest = last = env[NOW]
-        end = min(last, env[DUE]) - span
+        from_, until = (env[NOW], env[NOW]) if exact else (earliest, last)
+        possible = not exact or (env[COMPLETER] == BY_TIMER and env[NOW] <= last)
+        end = min(until, env[DUE]) - span if possible else never
         while True:
             found = latest(nodes, env, slots, pool, first, never, end, far, no)
             if found == NONE:
@@ -159,38 +174,41 @@ def latest(nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, earlies
                     found = middle
                 else:
                     end = middle - 1
-            if end < earliest - span or end <= best:
+            if end < from_ - span or end <= best:
                 break
             if latest(nodes, env, slots, pool, without, never, end + span, far, no) <= end:
                 best = max(best, latest(nodes, env, slots, pool, first, end, end, most, no))
             end -= 1
-        return best
-    span = nodes[node, HIGH]
-    start = most
-    while True:
-        end = last if span == FAR or start == FAR else min(last, start + span)
-        if exact and env[NOW] > end:
-            return NONE
-        best = never
-        # Which part ends in the span (or now), and which part starts in time: both choices only where they are a condition.
-        for which in range(2 if exact or earliest > least else 1):
-            for limited in range(2 if start < end else 1):
-                one = far
-                for i in range(2):
-                    after, now = (earliest, exact) if i == which else (never, no)
-                    one = min(one, latest(nodes, env, slots, pool, nodes[node, FIRST + i], after, end, start if i == limited else far, now))
-                    if one <= best:
-                        break
-                best = max(best, one)
-        # Enough if even the greatest e is near the start, or if a lower limit left the start where it was.
-        if best in (NONE, start) or span == FAR or end - best <= span:
-            return best
-        if exact:
-            return NONE  # It ends now, and earlier starts are farther still.
-        start = best
+    else:
+        span = nodes[node, HIGH]
+        start = most
+        while True:
+            best = never
+            end = last if span == FAR or start == FAR else min(last, start + span)
+            if exact and env[NOW] > end:
+                break
+            # Which part ends in the span (or now), and which part starts in time: both choices only where they are a condition.
+            for which in range(2 if exact or earliest > least else 1):
+                for limited in range(2 if start < end else 1):
+                    one = far
+                    for i in range(2):
+                        after, now = (earliest, exact) if i == which else (never, no)
+                        one = min(one, latest(nodes, env, slots, pool, nodes[node, FIRST + i], after, end, start if i == limited else far, now))
+                        if one <= best:
+                            break
+                    best = max(best, one)
+            # Enough if even the greatest e is near the start, or if a lower limit left the start where it was.
+            if best in (NONE, start) or span == FAR or end - best <= span:
+                break
+            if exact:
+                best = never  # It ends now, and earlier starts are farther still.
+                break
+            start = best
+    env[at], env[at + 1], env[at + 2], env[at + 3], env[at + 4], env[at + 5] = env[SEARCH], node << 1 | exact, earliest, last, most, best
+    return best
 
 
-@njit("int64(int64[:, ::1], int64[::1], int64[:, ::1], int64[:, ::1], int64, int64, int64, int64, int64, int64, int64)", cache=True, nogil=True)
+@_kernel("int64(int64[:, ::1], int64[::1], int64[:, ::1], int64[:, ::1], int64, int64, int64, int64, int64, int64, int64)")
 def _together(
     nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, earliest: Whole, end: Whole, start: Whole, exact: Whole, which: Whole, limited:
     Whole
@@ -207,7 +225,7 @@ def _together(
     return found
 
 
-@njit("int64(int64[:, ::1], int64[::1], int64[:, ::1], int64[:, ::1], int64, int64)", cache=True, nogil=True)
+@_kernel("int64(int64[:, ::1], int64[::1], int64[:, ::1], int64[:, ::1], int64, int64)")
 def _last_end(nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, last: Whole) -> Whole:
     """The greatest e <= last at which `node` occurs, else NONE."""
     never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
@@ -224,7 +242,7 @@ def _last_end(nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, last
     return low
 
 
-@njit("int64(int64[:, ::1], int64[::1], int64[:, ::1], int64[:, ::1], int64[:, ::1], int64, int64, int64, int64, int64)", cache=True, nogil=True)
+@_kernel("int64(int64[:, ::1], int64[::1], int64[:, ::1], int64[:, ::1], int64[:, ::1], int64, int64, int64, int64, int64)")
 def pick(
     nodes: Ints, env: Ints, slots: Ints, pool: Ints, picked: Ints, node: Whole, earliest: Whole, last: Whole, most: Whole, exact: Whole
 ) -> Whole:  # fmt: skip

@@ -87,7 +87,7 @@ class _Translator:
         if tree.data in ("absence", "interval"):
             span = next(one for one in parts if one.data == "span")
             operands = [one for one in parts if one.data != "span"]
-            return self.operands(tree.data, operands, pointer) | {"span": self.bound(span, f"{pointer}/span")}
+            return self.operands(str(tree.data), operands, pointer) | {"span": self.bound(span, f"{pointer}/span")}
         bounds = [one for one in parts if one.data == "bounds"]
         operands = [one for one in parts if one.data != "bounds"]
         found: dict[str, Any] = self.operands("sequence", [operands[0], operands[-1]], pointer)

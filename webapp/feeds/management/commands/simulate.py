@@ -20,10 +20,11 @@ from django.core.management.base import BaseCommand, CommandError
 
 from webapp.feeds.client import IngestClient, Rejected
 from webapp.feeds.credentials import server_url, token_kept
+from webapp.feeds.simulation.scenarios import read_scenario
 from webapp.feeds.simulation.world import WithHistory, World
 from webapp.feeds.simulation.worlds import WORLDS, world
 
-TICK_MS = 200
+TICK_MS, SLOWEST_TICK_MS = 200, 1_000
 FALLEN_BEHIND_MS = 1_500
 """A simulator that could not send for longer than this leaves the reports of that time out: nobody waits for old positions of a demo.
 
@@ -99,7 +100,8 @@ def now_ms() -> int:
 
 
 def run(place: World, client: IngestClient, *, feed: str, rate: float = 1.0, seconds: float | None = None) -> None:
-    """Everybody at once, then each report within TICK_MS of its time; for `seconds`, else for ever."""
+    """Everybody at once, then each report within a tick of its time; for `seconds`, else for ever."""
+    tick = tick_ms(place)
     run_id = uuid.uuid4().hex[:12]
     sent_to = now_ms()
     end = None if seconds is None else sent_to + round(1000 * seconds)
@@ -111,14 +113,19 @@ def run(place: World, client: IngestClient, *, feed: str, rate: float = 1.0, sec
     # A report at the very time of the first picture would repeat it.
     sent_to += 1
     while end is None or sent_to < end:
-        time.sleep(max(0.0, (sent_to + TICK_MS - now_ms()) / 1000))
+        time.sleep(max(0.0, (sent_to + tick - now_ms()) / 1000))
         now = now_ms()
         if everybody.num_rows and now - sent_to > FALLEN_BEHIND_MS:
-            sent_to = now - TICK_MS
+            sent_to = now - tick
         rows = place.rows(sent_to, now, rate=rate)
         if rows.num_rows:
             client.send(feed, rows, key=f"simulate-{run_id}-{now}")
         sent_to = now
+
+
+def tick_ms(place: World) -> int:
+    """How often the world's reports are sent: four times within the feed's lateness, which is how often its job looks."""
+    return min(SLOWEST_TICK_MS, max(TICK_MS, int(read_scenario(place.feed).feed["lateness"]) // 4))
 
 
 def send_history(place: WithHistory, client: IngestClient, *, feed: str, end: int) -> None:

@@ -137,8 +137,6 @@ def _graph(specification: ConstraintSpecification, geodesic: bool, slots: dict[s
             if pair.least is not None:
                 least_near[i, j], least_far[i, j] = _chords(pair.least.value, geodesic)
                 least[i, j], least_open[i, j] = pair.least.value, pair.least.open
-    if not geodesic:  # hypot itself is cheap: it decides.
-        near[:], least_near[:], least_far[:] = -1.0, -1.0, np.inf
     first, op, left, right = _comparisons(specification, slots)
     return Graph(
         latest, order, _reach(specification, geodesic), near, far, greatest, open_ends, least_near, least_far, least, least_open,
@@ -151,7 +149,9 @@ def _chords(limit: float, geodesic: bool) -> tuple[float, float]:
     if geodesic:
         near, far = chord_limits(limit)
         return float(near), float(far)
-    return -1.0, (limit * (1.0 + _SLACK)) ** 2 if limit < 1e150 else np.inf
+    # Squares of numbers far from 1 lose digits or overflow: there hypot decides.
+    near = (limit * (1.0 - _SLACK)) ** 2 if 1e-100 < limit < 1e150 else -1.0
+    return near, (limit * (1.0 + _SLACK)) ** 2 if 1e-100 < limit < 1e150 else np.inf
 
 
 def _reach(specification: ConstraintSpecification, geodesic: bool) -> Floats:

@@ -130,7 +130,8 @@ def _domains(graph: Graph, form: int, kept: Rows, book: Book, new: Rows, at: int
     starts[0] = 0
     for j in range(m):
         # Where nothing is renewed, an incomplete tuple needs only the domains that decide whether the event is useful.
-        if j != i and useful and (complete or form == TIGHT or graph.latest[i, j] < 0):
+        # What is stored comes before the new event: where V_j must come after it, nothing fits.
+        if j != i and useful and graph.order[i, j] <= 0 and (complete or form == TIGHT or graph.latest[i, j] < 0):
             first = _first_since(kept, book, j, new.t[at] - graph.latest[j, i])
             while filled + book.tails[j] - first > len(pool):
                 pool, marks = _doubled(pool), np.zeros(2 * len(marks), np.int16)

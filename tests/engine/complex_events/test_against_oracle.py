@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.complex_events.worlds import compare, documents, rows
+from tests.engine.complex_events.worlds import as_tree, compare, documents, rows
 from tests.oracles.complex_events import Row
 
 
@@ -28,3 +28,21 @@ def test_deep_patterns(world: list[Row], query: Any) -> None:
 @given(rows(most=14), st.lists(documents(2), min_size=3, max_size=3))
 def test_longer_streams(world: list[Row], queries: list[Any]) -> None:
     compare(queries, world)
+
+
+@settings(max_examples=150)
+@given(rows(most=12), st.lists(documents(2), min_size=1, max_size=3), st.integers(2, 50), st.data())
+def test_slots_that_hold_many_times(world: list[Row], queries: list[Any], factor: int, data: st.DataObject) -> None:
+    """Times and spans are stretched, so that a slot of the bitmaps is longer than a tick and begins anywhere."""
+    moved = sorted(row["t"] * factor + data.draw(st.integers(0, factor)) for row in world)
+    stretched = [{**row, "t": t - 40} for row, t in zip(world, moved, strict=True)]
+    compare([{**query, "pattern": _longer(as_tree(query)["pattern"], factor), "within": query["within"] * factor} for query in queries], stretched)
+
+
+def _longer(pattern: Any, factor: int) -> Any:
+    """A pattern whose spans are `factor` times as long."""
+    if isinstance(pattern, dict):
+        return {key: _longer(value, factor) for key, value in pattern.items()}
+    if isinstance(pattern, list):
+        return [_longer(value, factor) for value in pattern]
+    return pattern * factor if isinstance(pattern, int) else pattern

@@ -1,0 +1,169 @@
+"""Composite events against a compiled engine that evaluates at every leaf: figures 9 to 12 of [RFID], and more queries than there.
+
+Binary trees of level C (2 ** C leaves), N queries, P primitive events a second over hot and sparse cells (`composite_worlds.py`). Kernel rows take
+events whose classes are known, engine rows Arrow rows through both stages to answer rows. Rates are events a second of processor time of one thread.
+Facts: detections an event; accessed queries (asked by a trigger, evaluated by the baseline) and searched ones an event, as in figure 10; word
+operations (steps) the baseline does an event.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from bench import Figure, Layer, Row, Size, compared
+from bench.composite_baseline import EVALUATED, advance_every_leaf, every_leaf
+from bench.composite_worlds import HOT, OPERATOR, SPARSE, Cells, Stream, events, prepared, trees
+from engine.complex_events import history as store
+from engine.complex_events.detection import ACCESSED, DETECTED, DONE, SEARCHED, advance, found, scratch
+from engine.complex_events.operator import events_of_rows, recent
+from engine.complex_events.search import NONE, Ints
+from engine.complex_events.timers import timers
+from engine.model.batch import Batch, EntityDictionary
+
+BATCH = 25_000
+_ROOM = 1_000_000
+FIGURES = {
+    "9": Figure("[RFID] fig. 9: complexity (N = 500, P = 100K)", "tree level C"),
+    "10": Figure("[RFID] fig. 10: queries accessed an event (N = 500)", "tree level C"),
+    "11": Figure("[RFID] fig. 11: number of queries (C = 3, P = 100K)", "queries", log_x=True),
+    "12": Figure("[RFID] fig. 12: events a second (N = 30,000, C = 3)", "events a second", log_x=True),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    queries: int
+    level: int
+    rate: int
+    cells: Cells
+    figure: str | None = None
+    x: float | None = None
+    promised: float | None = None
+
+    @property
+    def title(self) -> str:
+        return f"N={self.queries} C={self.level} P={self.rate // 1000}K {self.cells.name}"
+
+
+def cases(quick: bool) -> Iterator[Case]:
+    if quick:
+        yield from (Case(60, level, 100_000, HOT, "9", level) for level in (1, 3))
+        return
+    promised = {1: 0.9}
+    yield from (Case(500, level, 100_000, HOT, "9", level, promised.get(level)) for level in range(1, 6))
+    yield from (Case(n, 3, 100_000, HOT, "11", n) for n in (1000, 10_000))
+    yield Case(30_000, 1, 100_000, HOT, promised=0.9)
+    yield from (Case(30_000, 3, rate, HOT, "12", rate, 10.0 if rate == 100_000 else None) for rate in (10_000, 40_000, 100_000))
+    yield Case(30_000, 5, 100_000, HOT, promised=40.0)
+    yield from (Case(30_000, level, 100_000, SPARSE) for level in (3, 5))
+
+
+def rows(size: Size) -> Iterator[Row]:
+    for case in cases(size is Size.QUICK):
+        yield from measured(case, 20_000 if size is Size.QUICK else _ROOM // 5)
+
+
+def measured(case: Case, count: int) -> Iterator[Row]:
+    """The kernel's row of a case, with its accessed queries where the paper plots them, and the engine's."""
+    rng = np.random.default_rng(1)
+    queries = trees(rng, case.queries, case.level, case.cells)
+    given = events(rng, count, case.rate, case.cells)
+    stream = prepared(queries, given, BATCH)
+    ours, theirs = Ours(stream), EveryLeaves(stream)
+    times = compared({"ours": ours.run, "every leaf": theirs.run}, in_form)
+    rates = {name: count / seconds for name, seconds in times.items()}
+    facts: dict[str, float | str] = {
+        "detections": ours.counters[DETECTED] / count,
+        "accessed": ours.counters[ACCESSED] / count,
+        "searched": ours.counters[SEARCHED] / count,
+        "evaluated by every leaf": theirs.counters[EVALUATED] / count,
+        "operations of every leaf": theirs.counters[EVALUATED] / count * (2 ** (case.level + 1) - 1),
+    }
+    at_least = {} if case.promised is None else {"every leaf": case.promised}
+    baseline = {"every leaf": rates["every leaf"]}
+    yield Row(case.title, Layer.KERNEL, rates["ours"], "events/s", baseline, at_least, None, False, facts, case.figure, case.x)
+    if case.figure == "9":
+        accessed = {"every leaf": theirs.counters[EVALUATED] / count}
+        yield Row(f"{case.title} accessed", Layer.KERNEL, ours.counters[ACCESSED] / count, "queries", accessed, figure="10", x=case.x)
+    yield Row(case.title, Layer.ENGINE, count / engine_seconds(stream, given), "events/s", less_is_better=False)
+
+
+def in_form(stated: Ints) -> Ints:
+    """Detections (query, s, e) in one order."""
+    return stated[np.lexsort(stated.T[::-1])]
+
+
+def engine_seconds(stream: Stream, given: pa.RecordBatch) -> float:
+    """Arrow rows through both stages; the first batch, in which kernels and cells get warm, is left out and made up for."""
+    index, names = stream.index, EntityDictionary()
+    keyed, relational = OPERATOR.keyed.initial(index), OPERATOR.relational.initial(index)
+    took = []
+    for begin in range(0, given.num_rows, BATCH):
+        batch = Batch(given.slice(begin, BATCH), names)
+        watermark = int(batch.t[-1])
+        clock = time.thread_time()
+        output = OPERATOR.keyed.step(index, keyed, batch, watermark)
+        keyed = output.state
+        if output.emitted is not None:
+            relational = OPERATOR.relational.step(index, relational, Batch(output.emitted, names), watermark).state
+        took.append(time.thread_time() - clock)
+    return sum(took) if len(took) == 1 else sum(took[1:]) * len(took) / (len(took) - 1)
+
+
+class _Run:
+    """A kernel over all events, from an empty history each time."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.index, self.program = stream.index, stream.index.relational
+        self.batches = [(events_of_rows(batch), watermark) for batch, watermark in stream.batches]
+        tables = self.program.tables
+        self.leaves = int(np.diff(tables.leaf_ends).max(initial=1))
+        most = int(sum(len(one.t) for one, _ in self.batches))
+        self.room = (len(self.program.instances) + 8, most // 3 + len(self.program.instances))
+        self.counters = np.zeros(6, np.int64)
+        self.out = found(_ROOM, _ROOM * self.leaves)
+
+    def start(self) -> tuple[Any, Any]:
+        n = len(self.program.keys)
+        history = store.filled(store.nothing(), *self.room)
+        work = scratch(self.program.tables, np.full(n, NONE, np.int64), np.full(n, -1, np.int64), *recent(self.program, store.nothing()))
+        self.counters[:] = 0
+        self.out.size[:] = 0
+        return history, work
+
+    def stated(self) -> Ints:
+        return self.out.rows[: self.out.size[0]][:, [0, 2, 3]].copy()
+
+
+class Ours(_Run):
+    def run(self) -> Ints:
+        history, work = self.start()
+        heap = timers(np.zeros(0, np.int64), np.zeros(0, np.int64), 16)
+        for given, watermark in self.batches:
+            work.cursor[0] = 0
+            work.seen[:] = -1
+            reason = advance(self.program.tables, history, heap, given, work, self.out, watermark, self.leaves, self.counters)
+            assert reason == DONE, reason
+        return self.stated()
+
+
+class EveryLeaves(_Run):
+    def __init__(self, stream: Stream) -> None:
+        super().__init__(stream)
+        self.tables = every_leaf(stream.index)
+
+    def run(self) -> Ints:
+        history, work = self.start()
+        self.tables.bits[:, 0], self.tables.bits[:, 1] = 0, NONE
+        for given, _ in self.batches:
+            work.seen[:] = -1
+            done = advance_every_leaf(self.program.tables, history, given, work, self.tables, self.out, self.counters)
+            assert done >= 0, done
+        return self.stated()

@@ -1,0 +1,115 @@
+"""The workload of [RFID] 4: binary trees of level C over cells (reader, tag group), primitive events spread over all cells.
+
+`HOT` and `SPARSE` differ in how many cells there are: of a hot one some event has nearly always come within the window. A tree's bounds are between
+one slot and SPAN slots; operators are drawn alike from SEQUENCE, INTERVAL, AND and OR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from engine.complex_events.operator import CompositeOperator
+from engine.complex_events.plan import CompositeIndex
+from engine.model.batch import Batch, EntityDictionary
+from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
+from engine.operator import RegisteredQuery
+from engine.specification import check
+
+SLOT = 10
+"""Milliseconds: the unit in which bounds are drawn."""
+SLOTS = 64
+"""`within` of all queries, in slots."""
+SPAN = 2
+TAGS = 10
+"""Tags of a group."""
+FEED = Feed("warehouse", Crs.PLANAR, TimeUnit.MS, 1, 0, False, {"reader": ColumnType.STRING})
+OPERATOR = CompositeOperator()
+
+
+@dataclass(frozen=True)
+class Cells:
+    """`readers` times `groups` cells."""
+
+    name: str
+    readers: int
+    groups: int
+
+
+HOT, SPARSE = Cells("hot", 100, 100), Cells("sparse", 1000, 1000)
+
+
+def trees(rng: np.random.Generator, count: int, level: int, cells: Cells) -> list[RegisteredQuery]:
+    """Queries whose patterns are binary trees with 2 ** level leaves, each in a cell of its own."""
+    found = []
+    for number in range(count):
+        leaves = [(int(rng.integers(cells.readers)), int(rng.integers(cells.groups))) for _ in range(2**level)]
+        names = [f"L{i}" for i in range(len(leaves))]
+        primitives = {
+            name: {"where": [["reader", "=", f"r{reader}"]], "prefix": {"entity": f"g{group}."}}
+            for name, (reader, group) in zip(names, leaves, strict=True)
+        }
+        document = {"family": "composite", "pattern": _tree(rng, names), "primitives": primitives, "within": SLOT * SLOTS}
+        found.append(RegisteredQuery(f"q{number}", 1, check(document, FEED)))
+    return found
+
+
+def _tree(rng: np.random.Generator, names: Sequence[str]) -> Any:
+    if len(names) == 1:
+        return names[0]
+    half = len(names) // 2
+    parts = [_tree(rng, names[:half]), _tree(rng, names[half:])]
+    span = SLOT * int(rng.integers(1, SPAN + 1))
+    match int(rng.integers(8)):
+        case 0 | 1 | 2:
+            return {"sequence": parts, "bounds": [0, span]}
+        case 3 | 4:
+            return {"interval": parts, "span": span}
+        case 5 | 6:
+            return {"and": parts}
+        case _:
+            return {"or": parts}
+
+
+def events(rng: np.random.Generator, count: int, rate: int, cells: Cells) -> pa.RecordBatch:
+    """`count` primitive events at `rate` a second, in order, as rows of the feed."""
+    t = np.sort(rng.integers(0, max(1, count * 1000 // rate), count))
+    tag = rng.integers(0, cells.groups * TAGS, count)
+    names = pa.array([f"g{group}.{number}" for group in range(cells.groups) for number in range(TAGS)])
+    readers = pa.array([f"r{i}" for i in range(cells.readers)])
+    columns = {
+        "entity": names.take(pa.array(tag)),
+        "t": pa.array(t),
+        "x": pa.nulls(count, pa.float64()),
+        "y": pa.nulls(count, pa.float64()),
+        "reader": readers.take(pa.array(rng.integers(0, cells.readers, count))),
+        "seq": pa.array(np.arange(count)),
+    }
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+@dataclass
+class Stream:
+    """A compiled index and the rows of its relational stage, batch by batch: (batch, the watermark after it)."""
+
+    index: CompositeIndex
+    batches: list[tuple[Batch, int]]
+
+
+def prepared(queries: Sequence[RegisteredQuery], rows: pa.RecordBatch, batch_rows: int) -> Stream:
+    """Classes of all events found: what the relational stage takes."""
+    index = OPERATOR.compile(queries, FEED)
+    names = EntityDictionary()
+    state, batches = OPERATOR.keyed.initial(index), []
+    for begin in range(0, rows.num_rows, batch_rows):
+        batch = Batch(rows.slice(begin, batch_rows), names)
+        watermark = int(batch.t[-1])
+        output = OPERATOR.keyed.step(index, state, batch, watermark)
+        state = output.state
+        if output.emitted is not None:
+            batches.append((Batch(output.emitted, names), watermark))
+    return Stream(index, batches)

@@ -145,7 +145,7 @@ class _Run:
 class Ours(_Run):
     def run(self) -> Ints:
         history, work = self.start()
-        heap = timers(np.zeros(0, np.int64), np.zeros(0, np.int64), 16)
+        heap = timers(np.zeros(0, np.int64), np.zeros(0, np.int64), 100_000)
         for given, watermark in self.batches:
             work.cursor[0] = 0
             work.seen[:] = -1

@@ -61,6 +61,21 @@ def steps(pattern: Pattern, rows: Mapping[str, int], longest: Mapping[Pattern, i
             yield SEQUENCE, first_slot, max(0, last_slot - first_slot)
 
 
+def places(pattern: Pattern, begin: int) -> dict[Pattern, tuple[int, int]]:
+    """Of each node that has steps the first of them and the one after the last; equal nodes have equal steps."""
+    found: dict[Pattern, tuple[int, int]] = {}
+
+    def enter(node: Pattern, at: int) -> int:
+        end = at
+        for part in node.parts[:1] if isinstance(node, tree.Absence) else (node.parts if len(node.parts) < 3 else (node.parts[0], node.parts[2])):
+            end = enter(part, end)
+        found[node] = (at, end + 1)
+        return end + 1
+
+    enter(pattern, begin)
+    return found
+
+
 @njit(cache=True, nogil=True)
 def note(bits: Ints, row: Whole, slot: Whole) -> None:
     """An event of the row's instance in `slot`, which is not before the row's last."""
@@ -88,8 +103,8 @@ def _before(word: np.uint64, least: Whole, more: Whole) -> np.uint64:
 
 
 @njit(cache=True, nogil=True)
-def may_end(program: Ints, begin: Whole, end: Whole, bits: Ints, now: Whole, stack: Words) -> bool:
-    """Whether the pattern of the steps [begin, end) may be completed in slot `now`."""
+def ends(program: Ints, begin: Whole, end: Whole, bits: Ints, now: Whole, stack: Words) -> np.uint64:
+    """The slots before `now` in which the pattern of the steps [begin, end) may be completed."""
     top = 0
     for i in range(begin, end):
         op, least, more = program[i, STEP_OP], program[i, STEP_FROM], program[i, STEP_MORE]
@@ -108,4 +123,20 @@ def may_end(program: Ints, begin: Whole, end: Whole, bits: Ints, now: Whole, sta
                 stack[top - 1] = second & _before(first, least, more)
             else:
                 stack[top - 1] = (second & _before(first, 0, more)) | (first & _before(second, 0, more))
-    return bool(stack[0] & np.uint64(1))
+    return np.uint64(stack[0])
+
+
+@njit(cache=True, nogil=True)
+def may_end(program: Ints, begin: Whole, end: Whole, bits: Ints, now: Whole, stack: Words) -> bool:
+    """Whether the pattern of the steps [begin, end) may be completed in slot `now`."""
+    return bool(ends(program, begin, end, bits, now, stack) & np.uint64(1))
+
+
+@njit(cache=True, nogil=True)
+def beside(checks: Ints, begin: Whole, end: Whole, program: Ints, bits: Ints, now: Whole, stack: Words) -> bool:
+    """Whether each part of the checks [begin, end) may have been completed as much before slot `now` as it asks."""
+    for i in range(begin, end):
+        word = ends(program, checks[i, 0], checks[i, 1], bits, now, stack)
+        if not _before(word, checks[i, 2], checks[i, 3]) & np.uint64(1):
+            return False
+    return True

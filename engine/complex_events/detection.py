@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from engine.complex_events.bitmaps import Words, may_end, note
+from engine.complex_events.bitmaps import Words, beside, may_end, note
 from engine.complex_events.history import SHIFT, Floats, History, find, slot_with_room
-from engine.complex_events.plan import AGE, AT_ONCE, GUARD, GUARDS, GUARDS_END, LAST_NODE, OFFSET, QUERY, TRIGGER_NODE, Tables
+from engine.complex_events.plan import AGE, AT_ONCE, CHECKS, CHECKS_END, GUARD, GUARDS, GUARDS_END, LAST_NODE, OFFSET, QUERY, TRIGGER_NODE, Tables
 from engine.complex_events.search import (
     BEGIN,
     BY_TIMER,
@@ -47,7 +47,7 @@ from engine.complex_events.timers import WHO_SHIFT, Timers, pop, push
 
 DONE, POOL_FULL, HEAP_FULL, OUTPUT_FULL, TOO_MUCH_WORK = range(5)
 # Places in counters.
-ACCESSED, CHECKS, WORK, DETECTED, EVENTS, SEARCHED = range(6)
+ACCESSED, CONDITIONS, WORK, DETECTED, EVENTS, SEARCHED = range(6)
 # Places in cursor: next event; the timer that fired last; a query whose search was given up, and when.
 _NEXT, _LAST_DUE, _LAST_WHO, GIVEN_UP, GIVEN_UP_AT = range(5)
 
@@ -194,23 +194,26 @@ def advance(
 @njit(cache=True, nogil=True)
 def _may_complete(tables: Tables, history: History, work: Scratch, trigger: Ints, entity: Whole, now: Whole, counters: Ints) -> bool:
     """Whether the guards of a trigger have come recently enough, of whatever entity, then of this one, and the bitmaps of its query agree."""
-    counters[CHECKS] += 1
+    counters[CONDITIONS] += 1
     for i in range(trigger[GUARDS] + 1, trigger[GUARDS_END]):
-        counters[CHECKS] += 1
+        counters[CONDITIONS] += 1
         if work.last[tables.guards[i, 0]] < now - tables.guards[i, 1]:
             return False
     if not tables.shared[0] and not _guarded(history, tables.guards, trigger[GUARDS], trigger[GUARDS_END], entity, now, counters):
         return False
     query = trigger[QUERY]
     begin, end = tables.step_ends[query], tables.step_ends[query + 1]
-    return begin == end or may_end(tables.steps, begin, end, work.bits, now >> tables.width[query], work.stack)
+    slot = now >> tables.width[query]
+    if trigger[CHECKS] < trigger[CHECKS_END]:
+        return beside(tables.checks, trigger[CHECKS], trigger[CHECKS_END], tables.steps, work.bits, slot, work.stack)
+    return begin == end or may_end(tables.steps, begin, end, work.bits, slot, work.stack)
 
 
 @njit(cache=True, nogil=True)
 def _guarded(history: History, guards: Ints, begin: Whole, end: Whole, entity: Whole, now: Whole, counters: Ints) -> bool:
     """Whether the slots of guards [begin, end) hold recent enough events."""
     for i in range(begin, end):
-        counters[CHECKS] += 1
+        counters[CONDITIONS] += 1
         slot = find(history, guards[i, 0] << SHIFT | entity)
         if slot < 0 or history.slots[slot, BEGIN] == history.slots[slot, END] or history.pool[history.slots[slot, END] - 1, T] < now - guards[i, 1]:
             return False

@@ -19,7 +19,7 @@ from engine.complex_events import history as store
 from engine.complex_events.cells import Cells
 from engine.complex_events.detection import (
     ACCESSED,
-    CHECKS,
+    CONDITIONS,
     DETECTED,
     DONE,
     EVENTS,
@@ -248,7 +248,7 @@ class _Searching(Stage[CompositeIndex, CompositeState]):
             "accessed_queries": int(state.counters[ACCESSED]),
             "searched_queries": int(state.counters[SEARCHED]),
             "operations": int(state.counters[WORK]),
-            "minimum_condition_checks": int(state.counters[CHECKS]),
+            "minimum_condition_checks": int(state.counters[CONDITIONS]),
             "detections": int(state.counters[DETECTED]),
             "primitive_events": int(state.counters[EVENTS]),
             "timers_kept": int(state.timers.size[0]),

@@ -50,8 +50,8 @@ SMALL = 2
 AT_ONCE = -1
 """Offset of a trigger whose event itself completes the pattern."""
 
-QUERY, OFFSET, TRIGGER_NODE, LAST_NODE, GUARD, AGE, GUARDS, GUARDS_END = TRIGGER_COLUMNS = range(8)
-"""Columns of `Tables.triggers`: a row fills one line of a processor's cache."""
+QUERY, OFFSET, TRIGGER_NODE, LAST_NODE, GUARD, AGE, GUARDS, GUARDS_END, CHECKS, CHECKS_END = TRIGGER_COLUMNS = range(10)
+"""Columns of `Tables.triggers`."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,7 @@ class Tables(NamedTuple):
     (OFFSET AT_ONCE) as one of the leaves TRIGGER_NODE to LAST_NODE, or starts, when it completes TRIGGER_NODE, a timer that is due OFFSET later.
     What it completes holds an event of GUARD that is at most AGE old (GUARD -1: of nothing else), and so of all `guards[GUARDS:GUARDS_END]`, rows
     (instance, age), the lowest ages first. `timer_guards[timer_guard_ends[q]:...]`: the same for the timers of query q.
+    `checks[CHECKS:CHECKS_END]`: parts beside the trigger, as steps [begin, end) and slots that they end earlier (least, more), from the leaf up.
     `steps[step_ends[q]:...]`: its pattern over bitmaps (none if it is too small to be worth it), with slots 2 ** `width[q]` long.
     Rows of bitmaps of instance i: `bit_rows[bit_ends[i]:bit_ends[i + 1]]`, as (row, width). `kind`: the class of each instance.
     """
@@ -99,6 +100,7 @@ class Tables(NamedTuple):
     guards: Ints
     timer_guard_ends: Ints
     timer_guards: Ints
+    checks: Ints
     step_ends: Ints
     steps: Ints
     width: Ints
@@ -183,6 +185,8 @@ class _Trigger(NamedTuple):
     offset: int
     node: int
     ages: Ages
+    beside: tuple[tuple[Pattern, int, int | None], ...] = ()
+    """Parts that the completed one holds besides, from the leaf up: each with how much earlier it ends, at least and at most (null: unbounded)."""
 
 
 class _Builder:
@@ -203,6 +207,9 @@ class _Builder:
         self.timer_guards: list[list[list[int]]] = []
         self.steps: list[list[tuple[int, int, int]]] = []
         self.width: list[int] = []
+        self.checks: list[list[int]] = []
+        self.places: Mapping[Pattern, tuple[int, int]] = {}
+        self.step_count = 0
         self.bit_rows: dict[tuple[int, int], int] = {}
         self.horizon: list[int] = []
         self.own: dict[str, int] = {}
@@ -220,10 +227,12 @@ class _Builder:
             self.horizon[instance] = max(self.horizon[instance], specification.within)
         self.leaves.append([])
         root, triggers = self.node(specification.pattern)
-        self.enter(triggers, specification.within)
         self.timer_guards.append([[self.own[name], specification.within] for name in sorted(held(specification.pattern))])
         self.steps.append(self.bitmap_steps(specification) if len(self.leaves[-1]) > SMALL else [])
         self.width.append(bitmaps.width_of(specification.within))
+        self.places = bitmaps.places(specification.pattern, self.step_count)
+        self.step_count += len(self.steps[-1])
+        self.enter(triggers, specification.within)
         self.positions.append(position)
         self.keys.append(query.key)
         self.root.append(root)
@@ -241,7 +250,7 @@ class _Builder:
         """Enters the triggers of the next query: one for all leaves of an instance that complete it at once, one for each that starts a timer."""
         number = len(self.root)
         for one in sorted({(one.instance, one.offset, one.node) for one in triggers if one.offset != AT_ONCE}):
-            self.triggers[one[0]].append([number, one[1], one[2], one[2], -1, 0, 0, 0])
+            self.triggers[one[0]].append([number, one[1], one[2], one[2], -1, 0, 0, 0, 0, 0])
         at_once: dict[int, list[_Trigger]] = {}
         for trigger in triggers:
             if trigger.offset == AT_ONCE:
@@ -253,7 +262,17 @@ class _Builder:
             self.guards += [[one, age] for age, one in guards]
             age, guard = guards[0] if guards else (0, -1)
             nodes = [one.node for one in some]
-            self.triggers[instance].append([number, AT_ONCE, min(nodes), max(nodes), guard, age, begin, len(self.guards)])
+            self.triggers[instance].append([number, AT_ONCE, min(nodes), max(nodes), guard, age, begin, len(self.guards), *self.beside(some)])
+
+    def beside(self, triggers: list[_Trigger]) -> tuple[int, int]:
+        """Rows of `checks` for the parts beside a trigger; none where an event is a trigger in several places."""
+        begin, width = len(self.checks), self.width[-1]
+        if self.steps[-1] and len(triggers) == 1:
+            for part, least, most in triggers[0].beside:
+                from_slot = min(least >> width, 64)
+                to_slot = 64 if most is None else min((most >> width) + 1, 64)
+                self.checks.append([*self.places[part], from_slot, max(0, to_slot - from_slot)])
+        return begin, len(self.checks)
 
     def node(self, pattern: Pattern) -> tuple[int, list[_Trigger]]:
         """Adds a node and those below; gives its number and its triggers."""
@@ -279,7 +298,8 @@ class _Builder:
                 if without is not None:
                     row[WITHOUT], _ = self.node(without)
                 before = {self.own[name]: _sum(age, high, longest(second)) for name, age in reach(first).items()}
-                return number, [one._replace(ages=_all(one.ages, before)) for one in triggers]
+                part = (first, low, None if high is None else _sum(high, longest(second)))
+                return number, [one._replace(ages=_all(one.ages, before), beside=(*one.beside, part)) for one in triggers]
             case tree.Absence(first, without, span):
                 row[OP], row[HIGH] = ABSENCE, span
                 row[FIRST], triggers = self.node(first)
@@ -297,8 +317,9 @@ class _Builder:
         row[SECOND], others = self.node(second)
         if row[OP] == BOTH:
             own = [{self.own[name]: row[HIGH] for name in held(part)} for part in (first, second)]
-            triggers = [one._replace(ages=_all(one.ages, own[1])) for one in triggers]
-            others = [one._replace(ages=_all(one.ages, own[0])) for one in others]
+            within = pattern.span if isinstance(pattern, tree.Both) else None
+            triggers = [one._replace(ages=_all(one.ages, own[1]), beside=(*one.beside, (second, 0, within))) for one in triggers]
+            others = [one._replace(ages=_all(one.ages, own[0]), beside=(*one.beside, (first, 0, within))) for one in others]
         return number, triggers + others
 
     def program(self) -> Program:
@@ -320,7 +341,8 @@ class _Builder:
         tables = Tables(
             np.array(self.nodes, np.int64).reshape(-1, 9), np.array(self.root, np.int64), np.array(self.within, np.int64), leaf_ends, leaves,
             trigger_ends, np.array(triggers, np.int64).reshape(-1, len(TRIGGER_COLUMNS)), np.array(guards, np.int64).reshape(-1, 2), timer_guard_ends,
-            np.array(timer_guards, np.int64).reshape(-1, 2), step_ends, np.array(steps, np.int64).reshape(-1, len(bitmaps.STEP_COLUMNS)),
+            np.array(timer_guards, np.int64).reshape(-1, 2), np.array(self.checks, np.int64).reshape(-1, 4),
+            step_ends, np.array(steps, np.int64).reshape(-1, len(bitmaps.STEP_COLUMNS)),
             np.array(self.width, np.int64), bit_ends, np.array(bit_rows, np.int64).reshape(-1, 2),
             np.array([number for _, number in self.instances], np.int64),
             np.array(self.horizon, np.int64), np.array([0 if self.per_entity else 1], np.int64),

@@ -93,6 +93,14 @@ def test_a_stopped_job_that_wakes_up_after_another_took_over_writes_nothing(worl
     world.check()
 
 
+def is_worker(process: psutil.Process) -> bool:
+    """Whether it is a Python worker of Spark's that still lives: the one that killed itself may be a zombie until its daemon looks."""
+    try:
+        return "pyspark.daemon" in process.cmdline()
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return False
+
+
 def test_workers_killed_in_the_middle_of_their_tasks_lose_nothing(world: World) -> None:
     """The executors placement, in Python workers of Spark's: one dies before it has written its state, later all of them at once."""
     world.append()
@@ -100,7 +108,7 @@ def test_workers_killed_in_the_middle_of_their_tasks_lose_nothing(world: World) 
     world.wait(lambda: (world.folder / "once" / "executor.before_state").exists() or _grows(world), what="a worker kills itself")
     world.append()
     world.wait_caught_up()
-    workers = [process for process in descendants(jvm_of(job.pid).pid) if "pyspark.daemon" in process.cmdline()]
+    workers = [process for process in descendants(jvm_of(job.pid).pid) if is_worker(process)]
     assert workers, "there are workers"
     for worker in workers:
         worker.kill()

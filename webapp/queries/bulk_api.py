@@ -40,7 +40,7 @@ class Document(serializers.JSONField):
             raise ValidationError(f"This is no JSON: {error}") from error
 
 
-class BulkSerializer(ChannelsOfUser, OwnedSerializer):
+class BulkQueriesSerializer(ChannelsOfUser, OwnedSerializer):
     """A file of regions (or GeoJSON in place) and the query that each of them is to get."""
 
     feed = FeedNameField()
@@ -78,7 +78,7 @@ class BulkView(APIView):
     throttle_action: str | None = None
 
     @extend_schema(
-        request={"multipart/form-data": BulkSerializer, "application/json": BulkSerializer},
+        request={"multipart/form-data": BulkQueriesSerializer, "application/json": BulkQueriesSerializer},
         responses={201: OpenApiTypes.OBJECT},
         examples=[
             OpenApiExample(
@@ -89,7 +89,7 @@ class BulkView(APIView):
         ],
     )
     def post(self, request: Request) -> Response:
-        serializer = BulkSerializer(data=request.data, context={"request": request, "view": self})
+        serializer = BulkQueriesSerializer(data=request.data, context={"request": request, "view": self})
         serializer.is_valid(raise_exception=True)
         given = dict(serializer.validated_data)
         features = _features(given.pop("file", None), given.pop("geojson", None), given.pop("name_field"))

@@ -112,7 +112,7 @@ def test_a_folder_that_only_its_owner_may_enter_works_too(folder: Path) -> None:
     folder.chmod(0o700)
     with embedded_postgres(folder / "inside") as url:
         assert query(url, "SHOW fsync") == [("on",)]
-        assert query(url, "SHOW max_connections") == [("60",)]
+        assert query(url, "SHOW max_connections") == [("100",)]
 
 
 def test_nobody_enters_without_the_password(folder: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import random
 import time
@@ -193,8 +192,14 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         strangers = subscription.strangers(chunks)
         if strangers:
             await self._learn(subscription, strangers)
-        if subscription.feed in self.subscriptions:
-            await self._send(frames.changes(subscription.feed, **subscription.take(chunks)), subscription)
+        if subscription.feed not in self.subscriptions:
+            return
+        changes = frames.changes(subscription.feed, **subscription.take(chunks))
+        if len(frames.encoded(changes)) > frames.MESSAGE_BYTES:
+            # A snapshot holds what fits; of the rest the page knows to ask.
+            await self._resync(subscription)
+        else:
+            await self._send(changes, subscription)
 
     async def _learn(self, subscription: Subscription, asked: set[int] | None) -> bool:
         """Reads the permissions anew; closes the socket and says no when the feed is not the reader's to see any more."""
@@ -216,7 +221,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def _send(self, frame: dict[str, Any], subscription: Subscription | None = None) -> int:
         """Sends a frame; with a subscription it counts as something the reader has to acknowledge. Its size."""
-        text = json.dumps(frame, separators=(",", ":"), default=str)
+        text = frames.encoded(frame)
         if subscription is not None:
             subscription.sent(len(text))
         await self.send(text_data=text)

@@ -11,6 +11,8 @@ from typing import Any
 Box = tuple[float, float, float, float]
 FRAME_BYTES = 65_536
 """A client's frame may be this long."""
+MESSAGE_BYTES = 900_000
+"""Most that a message to a page holds: daphne refuses to send more than a mebibyte."""
 QUERIES_NAMED = 1_000
 
 NOT_PERMITTED = 4403
@@ -121,10 +123,38 @@ def _number(document: Mapping[str, Any], name: str) -> int | None:
 
 
 def snapshot(feed: str, *, seq: int, detections: Sequence[Any], alerts: Sequence[Any], positions: Sequence[Any], clock: int | None) -> dict[str, Any]:
-    """Everything a page starts with, true at outbox number `seq`."""
+    """What a page starts with, true at outbox number `seq`: all of it, or the newest alerts and answers that one message holds.
+
+    `detections` come oldest first, `alerts` newest first. What is left out the page asks the API for, as it does for older times.
+    """
+    room = MESSAGE_BYTES - sum(map(_bytes, positions))
+    told = fitting(alerts, room // 3)
+    room -= sum(map(_bytes, told))
+    kept = fitting(list(reversed(detections)), room)
     return {
-        "type": "snapshot", "feed": feed, "seq": seq, "detections": detections, "alerts": alerts, "positions": positions, "clock": clock
+        "type": "snapshot", "feed": feed, "seq": seq, "detections": list(reversed(kept)), "alerts": told, "positions": positions, "clock": clock
     }  # fmt: skip
+
+
+def fitting(rows: Sequence[Any], room: int) -> list[Any]:
+    """The first of `rows` that together take at most `room` bytes."""
+    kept = []
+    for row in rows:
+        room -= _bytes(row)
+        if room < 0:
+            break
+        kept.append(row)
+    return kept
+
+
+def _bytes(row: Any) -> int:
+    """Of the row's text in a message, with the comma after it."""
+    return len(encoded(row)) + 1
+
+
+def encoded(frame: Any) -> str:
+    """The text that is sent. It is ASCII: as many characters as bytes."""
+    return json.dumps(frame, separators=(",", ":"), default=str)
 
 
 def changes(feed: str, *, first: int, seq: int, detections: Sequence[Any], alerts: Sequence[Any]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from webapp.platform.processes import Process, tied_to_parent
 USER = "vedette"
 DATABASE = "vedette"
 SETTINGS = {
-    "max_connections": "60",
+    "max_connections": "100",
     "shared_buffers": "128MB",
     "work_mem": "8MB",
     "maintenance_work_mem": "64MB",

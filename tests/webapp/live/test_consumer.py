@@ -197,6 +197,16 @@ async def test_numbers_are_covered_even_when_nothing_in_them_is_for_the_reader(w
         assert [row["entities"] for row in (await owner.hear("snapshot"))["detections"]] == [["secret"]]
 
 
+async def test_changes_too_large_for_a_message_make_the_page_start_again(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with page(world.people.viewer) as reader:
+        await reader.say(type="subscribe")
+        await reader.hear("snapshot")
+        monkeypatch.setattr(consumers.frames, "MESSAGE_BYTES", 100)
+        await run(store)(world.feed, world.query, "a", 10)
+        await publish(world.feed, 0)
+        await reader.hear("resync")
+
+
 async def test_only_the_queries_asked_for_come(world: SimpleNamespace) -> None:
     await run(store)(world.feed, world.query, "a", 10)
     await run(store)(world.feed, world.private, "b", 10)

@@ -7,6 +7,7 @@ on, once for each group of queries, to the relational stage, which evaluates tho
 from __future__ import annotations
 
 import io
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -174,8 +175,9 @@ def _events(batch: Batch, owner: Ints, instances: Ints) -> Events:
 class _Searching(Stage[CompositeIndex, CompositeState]):
     """What both stages share: a program, its history and timers."""
 
+    @abstractmethod
     def program(self, index: CompositeIndex) -> Program:
-        raise NotImplementedError
+        """What this stage looks for."""
 
     def initial(self, index: CompositeIndex) -> CompositeState:
         return _initial(self.program(index))

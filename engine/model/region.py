@@ -8,6 +8,7 @@ pole of its hemisphere. Edges are straight in longitude and latitude.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,21 +28,21 @@ Place = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Region:
+class Region(ABC):
     """A closed region: `PolygonRegion` or `CircleRegion`. Equal regions are equal values."""
 
     @property
+    @abstractmethod
     def bounds(self) -> tuple[float, float, float, float]:
         """Least x, least y, greatest x, greatest y of a box that holds the region."""
-        raise NotImplementedError
 
+    @abstractmethod
     def contains(self, x: Floats, y: Floats) -> npt.NDArray[np.bool_]:
         """Which points lie inside or on the border; NaN lies nowhere."""
-        raise NotImplementedError
 
+    @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """The region's document in its brought-into-form shape."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

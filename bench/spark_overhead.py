@@ -26,9 +26,10 @@ from engine.model.feed import Crs, Feed, TimeUnit
 from engine.operator import RegisteredQuery
 from engine.runtime.evaluator import Outcome
 from engine.runtime.executors import ExecutorsProcessor
-from engine.runtime.processor import Commit, Delivered, FeedProcessor, Head, QueryKey
+from engine.runtime.processor import Delivered, FeedProcessor
 from engine.runtime.snapshots import Snapshots
 from engine.runtime.spark import FeedStream, session
+from engine.runtime.store import Commit, Head, QueryKey
 from engine.sources.eventlog import EventLog
 from engine.specification import check
 

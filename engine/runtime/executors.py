@@ -32,7 +32,8 @@ from engine.operator import OperatorFailed, QueryStopped, RegisteredQuery
 from engine.runtime.container import table_bytes, table_from
 from engine.runtime.evaluator import Evaluator, Outcome, route_partitions
 from engine.runtime.partitions import KeyedPartition, Plan, RelationalPartition, plan_of
-from engine.runtime.processor import FeedProcessor, bounded
+from engine.runtime.processor import FeedProcessor
+from engine.runtime.steps import bounded
 
 MESSAGES = pa.schema([("home", pa.int32()), ("kind", pa.string()), ("name", pa.string()), ("payload", pa.binary())])
 """What tasks send: tables as Arrow streams. `kind`: changes and emitted of the operator `name`, late, counts (JSON)."""

@@ -11,83 +11,34 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from engine.failpoints import failpoint
 from engine.families import family_of
-from engine.model.batch import SEQ
-from engine.model.changes import ANSWERS
 from engine.model.feed import Feed
 from engine.operator import OperatorFailed, QueryStopped, RegisteredQuery
+from engine.runtime import steps
+from engine.runtime.catch_up import CatchUp
+from engine.runtime.continuity import MissingRows, continued, rows_between
+from engine.runtime.culprits import culprits
 from engine.runtime.evaluator import Evaluator, Outcome
 from engine.runtime.snapshots import Snapshot, Snapshots, SnapshotUnusable
+from engine.runtime.store import NOTHING, Commit, Head, QueryKey, Stopped, Store
 from engine.sources.eventlog import EventLog
 
-QueryKey = tuple[str, int]
-"""A query's id and version."""
 SNAPSHOT_SHARE = 0.1
 """Snapshots take at most about this share of the time; more rows of the log are replayed after a crash instead."""
 JOIN_ROWS = 50_000
 """A new query joins when it is at most this far behind: the rest is caught up while the batches wait."""
-HISTORY_ROWS = 16_384
-"""Rows of history between two transactions of a query that catches up: a batch that waits for its turn waits for little."""
-STEP_ROWS = 65_536
-"""Rows that are evaluated at a time at most: what one step finds is in memory at once."""
-COMMIT_ANSWERS = 100_000
-"""A batch that finds more is stored in several transactions, of about so many answers each."""
-MOST_ANSWERS = 250_000
-"""A query that finds more in one step is stopped: its answers alone would take a quarter of a gigabyte before they are stored."""
 TRIES = 3
 """An operator's failure is looked into so often before the process gives up."""
 
 
-class MissingRows(RuntimeError):
-    """Rows beyond the last stored one are in no file of the log any more: going on would lose them silently."""
-
-
 class Paused(RuntimeError):
     """The batch was not taken because its streaming query is being ended; the next one brings its rows again."""
-
-
-@dataclass(frozen=True)
-class Head:
-    """How far the feed has been processed, as stored with the answers. `queries` are those that have joined."""
-
-    epoch: int
-    checkpoint: int = 0
-    last_batch: int = -1
-    last_seq: int = -1
-    query_version: int = 0
-    queries: tuple[QueryKey, ...] = ()
-    snapshot: str = ""
-    snapshot_seq: int = -1
-
-
-@dataclass(frozen=True)
-class Stopped:
-    """A query that the others go on without, and the reason in words for its owner. For this version of it that is for ever."""
-
-    key: QueryKey
-    reason: str
-
-
-@dataclass(frozen=True)
-class Commit:
-    """One transaction: what a batch found (`batch` is its number) or a part of it, or what happened between two batches (`batch` null)."""
-
-    head: Head
-    batch: int | None
-    changes: pa.Table
-    late: pa.Table | None = None
-    backfill: bool = False
-    measures: Mapping[str, Any] = field(default_factory=dict)
-    counted: Mapping[str, int] = field(default_factory=dict)
-    stopped: tuple[Stopped, ...] = ()
 
 
 class Delivered(Protocol):
@@ -95,37 +46,6 @@ class Delivered(Protocol):
 
     def toArrow(self) -> pa.Table:
         """All of them in this process."""
-
-
-class Store(Protocol):
-    """Where answers and heads are kept. Raises whatever makes going on impossible (a newer epoch, a database that stays away)."""
-
-    def open(self) -> Head:
-        """The feed's head, taken over for this epoch."""
-
-    def version(self) -> int:
-        """The feed's query version now."""
-
-    def queries(self, version: int) -> Sequence[RegisteredQuery]:
-        """The enabled queries of that version, checked; those that were stopped are left out."""
-
-    def recall(self, keys: Sequence[QueryKey]) -> Sequence[RegisteredQuery]:
-        """Queries that have joined, in the order of `keys`; one that exists no more is left out."""
-
-    def record(self, checkpoint: int, batch: int, version: int) -> None:
-        """Writes down, before the batch is evaluated, which query version it is evaluated under.
-
-        A repetition replaces the record: the attempt before left nothing behind, so queries that joined meanwhile take part.
-        """
-
-    def commit(self, commit: Commit) -> bool:
-        """Stores it with the new head, or nothing; False when the batch had been stored before."""
-
-    def catching_up(self, report: Mapping[str, Any]) -> None:
-        """How far new queries have read the history; empty when none is reading."""
-
-    def tell(self, kind: str, text: str) -> None:
-        """Something that users should know."""
 
 
 class FeedProcessor:
@@ -170,8 +90,7 @@ class FeedProcessor:
     def _recovered(self, queries: Sequence[RegisteredQuery]) -> Evaluator:
         """`queries`, some of those that had joined, after `head.last_seq`: from the snapshot and the rows after it, or from the log alone."""
         evaluator = self._from_snapshot(queries)
-        for rows in self.log.read(evaluator.position + 1, self.head.last_seq + 1):
-            self._after(evaluator.position, rows)
+        for rows in rows_between(self.log, evaluator.position + 1, self.head.last_seq + 1):
             evaluator.process(rows)
         if evaluator.position != self.head.last_seq:
             raise MissingRows(f"{self.feed.name}: the log ends at row {evaluator.position}, but answers up to {self.head.last_seq} are stored")
@@ -243,17 +162,17 @@ class FeedProcessor:
     def _evaluate(self, delivered: Delivered) -> list[Outcome]:
         """What is found in the rows of the batch that are not stored yet, and was not stored on the way."""
         outcomes: list[Outcome] = []
-        found, step_rows = 0, STEP_ROWS
-        for rows in self._in_order(delivered.toArrow(), self.evaluator):
+        found, step_rows = 0, steps.STEP_ROWS
+        for rows in continued(self.log, self.evaluator.position, delivered.toArrow()):
             at = 0
             while at < rows.num_rows:
                 piece = rows.slice(at, step_rows)
                 at += piece.num_rows
-                outcome = bounded(self.evaluator.process(piece), piece.num_rows)
+                outcome = steps.bounded(self.evaluator.process(piece), piece.num_rows)
                 outcomes.append(outcome)
                 found += outcome.changes.num_rows
-                step_rows = _next_step(step_rows, outcome.changes.num_rows)
-                if found > COMMIT_ANSWERS:
+                step_rows = steps.next_step(step_rows, outcome.changes.num_rows)
+                if found > steps.COMMIT_ANSWERS:
                     self._commit_part(outcomes)
                     outcomes, found = [], 0
         return outcomes
@@ -284,32 +203,17 @@ class FeedProcessor:
         """Gives up the queries that led to the failure; False when there are none: it did not come again."""
         suspects = [query for query in self.queries.values() if family_of(query.specification).operator().families[0] == failure.name]
         try:
-            found = self._culprits(suspects, rows)
+            found = culprits(suspects, lambda queries: self._failure(queries, rows))
         except QueryStopped as stop:
             found = [Stopped(stop.key, stop.reason)]
         self._give_up(*found)
         return bool(found)
 
-    def _culprits(self, suspects: Sequence[RegisteredQuery], rows: pa.Table | Sequence[pa.Table]) -> list[Stopped]:
-        """Those of `suspects` that make their operator fail on `rows`, without any other query; all of them when it takes several at once.
-
-        Empty when it does not fail again. Raises QueryStopped.
-        """
-        failure = self._failure(suspects, rows)
-        if failure is None:
-            return []
-        if len(suspects) > 1:
-            half = len(suspects) // 2
-            found = self._culprits(suspects[:half], rows) + self._culprits(suspects[half:], rows)
-            if found:
-                return found
-        return [Stopped(query.key, f"its evaluation failed ({failure})") for query in suspects]
-
     def _failure(self, queries: Sequence[RegisteredQuery], rows: pa.Table | Sequence[pa.Table]) -> str | None:
         """Why the operator fails with these queries alone before the end of `rows`; null when it does not. Raises QueryStopped."""
         try:
             evaluator = self._recovered(queries)
-            for piece in self._in_order(rows, evaluator) if isinstance(rows, pa.Table) else rows:
+            for piece in continued(self.log, evaluator.position, rows) if isinstance(rows, pa.Table) else rows:
                 evaluator.process(piece)
         except OperatorFailed as failure:
             return failure.reason
@@ -352,40 +256,6 @@ class FeedProcessor:
                 self.snapshots.keep_only({commit.head.snapshot, self.head.snapshot})
             self.head = commit.head
 
-    def _in_order(self, rows: pa.Table, evaluator: Evaluator) -> Iterator[pa.Table]:
-        """The log's rows from the evaluator's next one on up to the last of `rows`, without gap or repetition, in order of seq.
-
-        Rows that were stored before are left out (a new checkpoint reads all files again); rows that Spark did not deliver yet
-        (its listing of the folder is no snapshot) are read from the log.
-        """
-        rows = _sorted(rows)
-        seq = rows.column(SEQ).to_numpy()
-        begin = int(np.searchsorted(seq, evaluator.position, side="right"))
-        if begin == len(seq):
-            return
-        rows, seq = rows.slice(begin), seq[begin:]
-        breaks = np.flatnonzero(np.diff(seq) != 1) + 1
-        edges = [0, *breaks.tolist(), len(seq)]
-        for low, high in pairwise(edges):
-            yield from self._between(evaluator.position + 1, int(seq[low]))
-            yield rows.slice(low, high - low)
-
-    def _between(self, first: int, stop: int) -> Iterator[pa.Table]:
-        """Rows [first, stop) from the log. Raises MissingRows when it does not have them all."""
-        position = first - 1
-        if first < stop:
-            for rows in self.log.read(first, stop):
-                self._after(position, rows)
-                yield rows
-                position += rows.num_rows
-        if position < stop - 1:
-            raise MissingRows(f"{self.feed.name}: rows {position + 1} to {stop - 1} are in no file of the log")
-
-    def _after(self, position: int, rows: pa.Table) -> None:
-        first = rows.column(SEQ)[0].as_py() if rows.num_rows else position + 1
-        if first != position + 1:
-            raise MissingRows(f"{self.feed.name}: rows {position + 1} to {first - 1} are in no file of the log")
-
     def _maybe_snapshot(self, head: Head, *, force: bool = False) -> Head:
         """`head` with a new snapshot if one is due: each batch while that is cheap."""
         now = time.monotonic()
@@ -421,7 +291,7 @@ class FeedProcessor:
     def _catch_up(self, version: int, wanted: Mapping[QueryKey, RegisteredQuery], fresh: Sequence[RegisteredQuery]) -> None:
         """New queries join, together or, when that fails, one by one; one that cannot is stopped before it has begun."""
         try:
-            CatchUp(self, version, wanted, fresh).run()
+            self._read_history(version, wanted, fresh)
         except QueryStopped as stop:
             self._refuse(Stopped(stop.key, stop.reason))
         except OperatorFailed as failure:
@@ -433,6 +303,42 @@ class FeedProcessor:
                 return
             for query in fresh:
                 self._catch_up(version, wanted, [query])
+
+    def _read_history(self, version: int, wanted: Mapping[QueryKey, RegisteredQuery], fresh: Sequence[RegisteredQuery]) -> None:
+        """`fresh` answer for the history and join.
+
+        Given up, for `follow` to begin anew, when the queries change meanwhile or the process is to stop.
+        """
+        beside = self.evaluator
+        side = self._at_oldest(beside.beside(fresh))
+
+        def still_wanted() -> bool:
+            # When a query was stopped meanwhile, the others have begun anew from a snapshot.
+            return not self.stopping.is_set() and self.evaluator is beside and self.store.version() == version
+
+        reading = CatchUp(side, fresh, self.log, still_wanted, self._keep_history, self.store.catching_up)
+        try:
+            while self.evaluator.position - side.position > JOIN_ROWS:
+                if not reading.read(self.evaluator.position, self.stopping.wait):
+                    return
+            with self._batch_lock:
+                if reading.read(self.evaluator.position):
+                    failpoint("join.before_register")
+                    self._join_fresh(version, wanted, fresh, side)
+        finally:
+            self.store.catching_up({})
+
+    def _keep_history(self, changes: pa.Table) -> None:
+        with self._commit_lock:
+            self.store.commit(Commit(self.head, None, changes, backfill=True))
+
+    def _join_fresh(self, version: int, wanted: Mapping[QueryKey, RegisteredQuery], fresh: Sequence[RegisteredQuery], side: Evaluator) -> None:
+        """The feed's version is reached when no wanted query is left out."""
+        queries = {**self.queries, **{query.key: query for query in fresh}}
+        if wanted.keys() <= queries.keys():
+            self._join(wanted, version, side)
+        else:
+            self._join(queries, self.head.query_version, side)
 
     def _refuse(self, stopped: Stopped) -> None:
         with self._batch_lock:
@@ -450,88 +356,6 @@ class FeedProcessor:
             head = self._maybe_snapshot(head, force=True)
             failpoint("join.before_commit")
             self._commit(Commit(head, None, NOTHING))
-
-
-class CatchUp:
-    """New queries reading the history of a feed that goes on running, until they are where the feed is."""
-
-    def __init__(self, processor: FeedProcessor, version: int, wanted: Mapping[QueryKey, RegisteredQuery], fresh: Sequence[RegisteredQuery]) -> None:
-        """`wanted` are the queries of the feed's version, `fresh` some that do not run yet. Raises OperatorFailed."""
-        self.processor, self.version, self.wanted, self.fresh = processor, version, wanted, fresh
-        self.beside = processor.evaluator
-        self.side = processor._at_oldest(self.beside.beside(fresh))
-
-    def run(self) -> None:
-        """Reads and joins; gives up, for `follow` to begin anew, when the queries change meanwhile or the process is to stop.
-
-        Raises QueryStopped, OperatorFailed.
-        """
-        processor = self.processor
-        try:
-            while processor.evaluator.position - self.side.position > JOIN_ROWS:
-                if not self._read(processor.evaluator.position, patient=True):
-                    return
-            with processor._batch_lock:
-                if self._read(processor.evaluator.position, patient=False):
-                    failpoint("join.before_register")
-                    self._join()
-        finally:
-            processor.store.catching_up({})
-
-    def _join(self) -> None:
-        """The feed's version is reached when no wanted query is left out."""
-        processor = self.processor
-        queries = {**processor.queries, **{query.key: query for query in self.fresh}}
-        if self.wanted.keys() <= queries.keys():
-            processor._join(self.wanted, self.version, self.side)
-        else:
-            processor._join(queries, processor.head.query_version, self.side)
-
-    def _read(self, last: int, *, patient: bool) -> bool:
-        """Up to row `last`; False when there is no point in going on."""
-        processor = self.processor
-        for rows in _pieces(processor.log.read(self.side.position + 1, last + 1)):
-            if processor.stopping.is_set() or processor.store.version() != self.version:
-                return False
-            if processor.evaluator is not self.beside:
-                # A query was stopped meanwhile, and the others began anew from a snapshot.
-                return False
-            started = time.monotonic()
-            outcome = bounded(self.side.process(rows), rows.num_rows)
-            self._keep(outcome.changes)
-            processor.store.catching_up({"queries": [query.id for query in self.fresh], "done": self.side.position, "to": last})
-            if patient:
-                # Half of one core at most: the batches of the running queries go on at their pace.
-                processor.stopping.wait(min(1.0, time.monotonic() - started))
-        return True
-
-    def _keep(self, changes: pa.Table) -> None:
-        """Stores what was found. A repetition after a crash meets the same rows."""
-        processor = self.processor
-        if changes.num_rows:
-            with processor._commit_lock:
-                processor.store.commit(Commit(processor.head, None, changes, backfill=True))
-
-
-NOTHING: pa.Table = ANSWERS.empty_table()
-
-
-def bounded(outcome: Outcome, rows: int) -> Outcome:
-    """What a step of `rows` rows found. Raises QueryStopped when one query found more than MOST_ANSWERS."""
-    if outcome.changes.num_rows > MOST_ANSWERS:
-        counted = outcome.changes.group_by(["query", "version"]).aggregate([([], "count_all")]).sort_by([("count_all", "descending")])
-        most = counted.slice(0, 1).to_pylist()[0]
-        if most["count_all"] > MOST_ANSWERS:
-            reason = f"it found {most['count_all']:,} answers in {rows:,} rows; at most {MOST_ANSWERS:,} are stored at a time"
-            raise QueryStopped((most["query"], most["version"]), reason)
-    return outcome
-
-
-def _next_step(rows: int, found: int) -> int:
-    """How many rows to take next when `rows` of them gave `found` answers."""
-    if found <= COMMIT_ANSWERS:
-        return min(2 * rows, STEP_ROWS)
-    return max(rows * COMMIT_ANSWERS // found, 1)
 
 
 def _batch_commit(
@@ -568,22 +392,6 @@ def _newest(evaluator: Evaluator) -> int | None:
     return None if evaluator.watermark is None else evaluator.watermark + evaluator.feed.lateness
 
 
-def _pieces(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    for table in tables:
-        for offset in range(0, table.num_rows, HISTORY_ROWS):
-            yield table.slice(offset, HISTORY_ROWS)
-
-
 def _joined(tables: Iterable[pa.Table]) -> pa.Table | None:
     full = [table for table in tables if table.num_rows]
     return pa.concat_tables(full, promote_options="default") if full else None
-
-
-def _sorted(rows: pa.Table) -> pa.Table:
-    """By seq, each once. Spark delivers files of one batch in any order, mostly the right one."""
-    seq = rows.column(SEQ).to_numpy()
-    if len(seq) < 2 or bool((np.diff(seq) > 0).all()):
-        return rows
-    order = np.argsort(seq, kind="stable")
-    ordered = seq[order]
-    return rows.take(pa.array(order[np.append(True, np.diff(ordered) > 0)]))

@@ -9,7 +9,7 @@ from django.db import close_old_connections, transaction
 from django.utils import timezone
 
 from engine.operator import RegisteredQuery
-from engine.runtime.processor import Commit, Head, QueryKey
+from engine.runtime.store import Commit, Head, QueryKey
 from engine.specification import check
 from webapp.detections import sink
 from webapp.feeds.models import Feed
@@ -23,7 +23,7 @@ RECORDS_KEPT = 1000
 
 
 class FeedStore:
-    """Implements `engine.runtime.processor.Store`."""
+    """Implements `engine.runtime.store.Store`."""
 
     def __init__(self, feed: Feed, epoch: int) -> None:
         self.feed, self.epoch = feed, epoch

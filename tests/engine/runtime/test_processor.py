@@ -18,9 +18,11 @@ from engine.model.events import row_schema
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.operator import RegisteredQuery
 from engine.runtime import processor as processor_module
+from engine.runtime.continuity import MissingRows
 from engine.runtime.evaluator import Evaluator
-from engine.runtime.processor import Commit, FeedProcessor, Head, MissingRows, Paused, QueryKey
+from engine.runtime.processor import FeedProcessor, Paused
 from engine.runtime.snapshots import Snapshot, Snapshots, SnapshotUnusable
+from engine.runtime.store import Commit, Head, QueryKey
 from engine.sources.eventlog import EventLog
 from engine.specification import check
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from engine.families import FAMILIES, Family
 from engine.operator import OperatorFailed, RegisteredQuery
-from engine.runtime import processor as processor_module
-from engine.runtime.processor import Commit, FeedProcessor
+from engine.runtime import steps as step_sizes
+from engine.runtime.processor import FeedProcessor
+from engine.runtime.store import Commit
 from tests.engine.runtime.faulty.specification import Faulty
 from tests.engine.runtime.test_processor import PLACES, QUERIES, Life
 
@@ -58,8 +59,8 @@ def test_the_others_answer_as_without_it_whatever_crashes_where(
     world = life(seed, specifications)
     with pytest.MonkeyPatch.context() as patch:
         # Steps of a few rows, and transactions of a few answers.
-        patch.setattr(processor_module, "STEP_ROWS", most)
-        patch.setattr(processor_module, "COMMIT_ANSWERS", most)
+        patch.setattr(step_sizes, "STEP_ROWS", most)
+        patch.setattr(step_sizes, "COMMIT_ANSWERS", most)
         register(world, first)
         for step, place, count in steps:
             world.armed = {place: 1} if step != "crash" else {}
@@ -117,7 +118,7 @@ def test_a_stop_is_stored_with_the_batch_or_not_at_all(life: Worlds) -> None:
 
 
 def test_a_query_with_too_many_answers_at_a_time_is_stopped_with_the_figure(life: Worlds, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processor_module, "MOST_ANSWERS", 50)
+    monkeypatch.setattr(step_sizes, "MOST_ANSWERS", 50)
     world = life(3, [Faulty()])
     register(world, 4)
     settle(world)
@@ -132,8 +133,8 @@ def test_a_query_with_too_many_answers_at_a_time_is_stopped_with_the_figure(life
 
 
 def test_a_batch_with_many_answers_is_stored_in_parts(life: Worlds, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processor_module, "STEP_ROWS", 40)
-    monkeypatch.setattr(processor_module, "COMMIT_ANSWERS", 100)
+    monkeypatch.setattr(step_sizes, "STEP_ROWS", 40)
+    monkeypatch.setattr(step_sizes, "COMMIT_ANSWERS", 100)
     world = life(4, [Faulty(), Faulty(), Faulty(), Faulty()])
     register(world, 8)
     settle(world)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from engine.runtime.processor import NOTHING, Commit, Stopped
+from engine.runtime.store import NOTHING, Commit, Stopped
 from tests.webapp.conftest import BORDER
 from webapp.detections.sink import Fenced
 from webapp.feeds.models import Feed

@@ -1,0 +1,27 @@
+"""Which queries make an operator fail: found by halves, each tried without the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from engine.operator import RegisteredQuery
+from engine.runtime.store import Stopped
+
+Attempt = Callable[[Sequence[RegisteredQuery]], str | None]
+"""Evaluates some queries alone; why that fails, or null when it does not. May raise QueryStopped."""
+
+
+def culprits(suspects: Sequence[RegisteredQuery], attempt: Attempt) -> list[Stopped]:
+    """Those of `suspects` that fail without any other query; all of them when it takes several at once, none when it does not fail again.
+
+    Takes two attempts for each culprit and halving. Raises what `attempt` raises.
+    """
+    failure = attempt(suspects)
+    if failure is None:
+        return []
+    if len(suspects) > 1:
+        half = len(suspects) // 2
+        found = culprits(suspects[:half], attempt) + culprits(suspects[half:], attempt)
+        if found:
+            return found
+    return [Stopped(query.key, f"its evaluation failed ({failure})") for query in suspects]

@@ -1,0 +1,83 @@
+"""What a feed's processing keeps: its answers, and the head that says which rows are in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from engine.model.changes import ANSWERS
+from engine.operator import RegisteredQuery
+
+QueryKey = tuple[str, int]
+"""A query's id and version."""
+NOTHING: pa.Table = ANSWERS.empty_table()
+
+
+@dataclass(frozen=True)
+class Head:
+    """How far the feed has been processed, as stored with the answers. `queries` are those that have joined."""
+
+    epoch: int
+    checkpoint: int = 0
+    last_batch: int = -1
+    last_seq: int = -1
+    query_version: int = 0
+    queries: tuple[QueryKey, ...] = ()
+    snapshot: str = ""
+    snapshot_seq: int = -1
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A query that the others go on without, and the reason in words for its owner. For this version of it that is for ever."""
+
+    key: QueryKey
+    reason: str
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One transaction: what a batch found (`batch` is its number) or a part of it, or what happened between two batches (`batch` null)."""
+
+    head: Head
+    batch: int | None
+    changes: pa.Table
+    late: pa.Table | None = None
+    backfill: bool = False
+    measures: Mapping[str, Any] = field(default_factory=dict)
+    counted: Mapping[str, int] = field(default_factory=dict)
+    stopped: tuple[Stopped, ...] = ()
+
+
+class Store(Protocol):
+    """Where answers and heads are kept. Raises whatever makes going on impossible (a newer epoch, a database that stays away)."""
+
+    def open(self) -> Head:
+        """The feed's head, taken over for this epoch."""
+
+    def version(self) -> int:
+        """The feed's query version now."""
+
+    def queries(self, version: int) -> Sequence[RegisteredQuery]:
+        """The enabled queries of that version, checked; those that were stopped are left out."""
+
+    def recall(self, keys: Sequence[QueryKey]) -> Sequence[RegisteredQuery]:
+        """Queries that have joined, in the order of `keys`; one that exists no more is left out."""
+
+    def record(self, checkpoint: int, batch: int, version: int) -> None:
+        """Writes down, before the batch is evaluated, which query version it is evaluated under.
+
+        A repetition replaces the record: the attempt before left nothing behind, so queries that joined meanwhile take part.
+        """
+
+    def commit(self, commit: Commit) -> bool:
+        """Stores it with the new head, or nothing; False when the batch had been stored before."""
+
+    def catching_up(self, report: Mapping[str, Any]) -> None:
+        """How far new queries have read the history; empty when none is reading."""
+
+    def tell(self, kind: str, text: str) -> None:
+        """Something that users should know."""

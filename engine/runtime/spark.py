@@ -80,11 +80,25 @@ def settings(cores: int, *, memory: str = "1g") -> dict[str, str]:
     }
 
 
+def reached_at(host: str, secret: str) -> dict[str, str]:
+    """Settings of a driver that workers on other machines reach as `host`, if they know the secret. Raises ValueError without one."""
+    if not secret:
+        raise ValueError("a driver that other machines reach needs a secret (VEDETTE_SPARK_SECRET)")
+    return {
+        "spark.driver.host": host,
+        "spark.driver.bindAddress": "0.0.0.0",
+        "spark.authenticate": "true",
+        "spark.authenticate.secret": secret,
+        "spark.network.crypto.enabled": "true",
+    }
+
+
 def session(name: str, *, cores: int, master: str | None = None, memory: str = "1g", extra: Mapping[str, str] | None = None) -> SparkSession:
     """The process's session. `local[N,4]`: with a single try for each task one killed Python worker ended the whole query."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if "spark.driver.host" not in (extra or {}):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # Workers import this package too, from whatever folder the program was started in.
     paths = [str(PROJECT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))

@@ -9,6 +9,9 @@ VEDETTE_CORES = number("VEDETTE_CORES", min(os.cpu_count() or 1, 8))
 VEDETTE_PLACEMENT = text("VEDETTE_PLACEMENT", "driver")
 VEDETTE_PARTITIONS = number("VEDETTE_PARTITIONS", VEDETTE_CORES if VEDETTE_PLACEMENT == "executors" else 1)
 VEDETTE_SPARK_MASTER = text("VEDETTE_SPARK_MASTER", f"local[{VEDETTE_CORES},4]")
+# On several machines: the name by which Spark's workers reach the job's process (empty: it listens on loopback alone), and the secret they share.
+VEDETTE_SPARK_HOST = text("VEDETTE_SPARK_HOST", "")
+VEDETTE_SPARK_SECRET = text("VEDETTE_SPARK_SECRET", "")
 VEDETTE_SPARK_MEMORY = text("VEDETTE_SPARK_MEMORY", "1g")
 # Batches of a feed begin this far apart at the earliest. Back to back, a few feeds would keep every core busy with batches of a few rows.
 VEDETTE_TRIGGER_MS = number("VEDETTE_TRIGGER_MS", 200)

@@ -86,7 +86,7 @@ def reached_at(host: str, secret: str) -> dict[str, str]:
         raise ValueError("a driver that other machines reach needs a secret (VEDETTE_SPARK_SECRET)")
     return {
         "spark.driver.host": host,
-        "spark.driver.bindAddress": "0.0.0.0",
+        "spark.driver.bindAddress": host,
         "spark.authenticate": "true",
         "spark.authenticate.secret": secret,
         "spark.network.crypto.enabled": "true",

@@ -8,7 +8,7 @@ Rows are dictionaries in arrival order (`seq` is the position); specifications a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from math import isqrt, pi, sqrt
@@ -19,19 +19,12 @@ from pyproj import Geod
 from shapely import Point, orient_polygons
 from shapely.geometry import shape
 
+from tests.oracles.conditions import hold
+
 Row = Mapping[str, Any]
 Answer = tuple[int, str, str, int, int, tuple[int, ...]]
 
 GEOD = Geod(ellps="WGS84")
-COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "=": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "in": lambda a, b: a in b,
-}
 
 
 def answers(rows: Sequence[Row], documents: Sequence[Mapping[str, Any]], *, geographic: bool = False, until: int | None = None) -> Counter[Answer]:
@@ -52,11 +45,8 @@ def answers(rows: Sequence[Row], documents: Sequence[Mapping[str, Any]], *, geog
 
 def is_tuple(row: Row, document: Mapping[str, Any]) -> bool:
     """Whether the row counts for the query: its condition holds and all values it needs are there."""
-    for column, operator, constant in document.get("where", []):
-        if row.get(column) is None or not COMPARE[operator](row[column], constant):
-            return False
     needed = document.get("ranges", ("x", "y"))
-    return all(row.get(column) is not None for column in needed)
+    return hold(row, document.get("where", [])) and all(row.get(column) is not None for column in needed)
 
 
 def inside(row: Row, document: Mapping[str, Any], geographic: bool) -> bool:
@@ -107,7 +97,7 @@ def stays(row: Row, document: Mapping[str, Any], geographic: bool) -> bool:
 
 
 def condition_holds(row: Row, document: Mapping[str, Any]) -> bool:
-    return all(row.get(column) is not None and COMPARE[operator](row[column], constant) for column, operator, constant in document.get("while", []))
+    return hold(row, document.get("while", []))
 
 
 def accuracy(row: Row, document: Mapping[str, Any]) -> float:

@@ -14,18 +14,11 @@ from typing import Any, NamedTuple
 from shapely import Point
 from shapely.geometry import shape
 
+from tests.oracles.conditions import hold
+
 Row = Mapping[str, Any]
 TIMER = math.inf
 """Comes after the events of its time."""
-COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "=": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "in": lambda a, b: a in b,
-}
 
 
 class Occurrence(NamedTuple):
@@ -118,9 +111,8 @@ def absent(p: Occurrence, span: int) -> Occurrence:
 def matches(row: Row, name: str, document: Mapping[str, Any]) -> bool:
     """Whether an event matches a primitive."""
     primitive = document["primitives"][name]
-    for column, op, constant in [*document.get("where", []), *primitive.get("where", [])]:
-        if row.get(column) is None or not COMPARE[op](row[column], constant):
-            return False
+    if not hold(row, [*document.get("where", []), *primitive.get("where", [])]):
+        return False
     if not all((row.get(column) or "").startswith(text) for column, text in primitive.get("prefix", {}).items()):
         return False
     if ("inside" in primitive or "outside" in primitive) and row.get("x") is None:

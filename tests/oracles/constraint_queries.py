@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations, product
 from typing import Any
 
@@ -16,20 +16,13 @@ from pyproj import Geod
 from shapely import Point
 from shapely.geometry import shape
 
+from tests.oracles.conditions import compared, hold
+
 Row = Mapping[str, Any]
 Tuple = tuple[Row, ...]
 Answer = tuple[int, tuple[str, ...], int, int, tuple[int, ...]]
 
 GEOD = Geod(ellps="WGS84")
-COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "=": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "in": lambda a, b: a in b,
-}
 
 
 def answers(rows: Sequence[Row], documents: Sequence[Mapping[str, Any]], *, geographic: bool = False) -> Counter[Answer]:
@@ -81,7 +74,7 @@ def one_each(solutions: Sequence[Tuple]) -> Iterator[Tuple]:
 def satisfies(chosen: Mapping[str, Row], document: Mapping[str, Any], geographic: bool) -> bool:
     for name, variable in document["variables"].items():
         where = [*document.get("where", []), *variable.get("where", [])]
-        if not all(compare(chosen[name].get(column), op, constant) for column, op, constant in where):
+        if not hold(chosen[name], where):
             return False
     order = list(document["variables"])
     return all(constraint_holds(chosen, constraint, order, geographic) for constraint in document.get("constraints", []))
@@ -100,7 +93,7 @@ def constraint_holds(chosen: Mapping[str, Row], constraint: Mapping[str, Any], o
                 return False
     if "inside" in constraint and not all(inside(chosen[name], constraint["inside"], geographic) for name in between):
         return False
-    return all(compare(value(chosen, left), op, value(chosen, right)) for left, op, right in constraint.get("compare", []))
+    return all(compared(value(chosen, left), op, value(chosen, right)) for left, op, right in constraint.get("compare", []))
 
 
 def close(one: Row, other: Row, limits: Mapping[str, Any], geographic: bool) -> bool:
@@ -128,7 +121,3 @@ def inside(row: Row, region: Mapping[str, Any], geographic: bool) -> bool:
 def value(chosen: Mapping[str, Row], operand: Any) -> Any:
     name, dot, column = operand.partition(".") if isinstance(operand, str) else ("", "", "")
     return chosen[name].get(column) if dot and name in chosen else operand
-
-
-def compare(left: Any, op: str, right: Any) -> bool:
-    return left is not None and right is not None and COMPARE[op](left, right)

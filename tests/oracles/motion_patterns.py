@@ -7,7 +7,7 @@ score or None, seqs of the witnesses in order of the predicates).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, product
 from typing import Any
 
@@ -16,19 +16,12 @@ from pyproj import Geod
 from shapely import Point
 from shapely.geometry import shape
 
+from tests.oracles.conditions import COMPARE, hold
+
 Row = Mapping[str, Any]
 Answer = tuple[int, str, int, int | None, float | None, tuple[int, ...]]
 
 GEOD = Geod(ellps="WGS84")
-COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "=": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "in": lambda a, b: a in b,
-}
 
 
 def answers(rows: Sequence[Row], documents: Sequence[Mapping[str, Any]], *, geographic: bool = False, until: int | None = None) -> Counter[Answer]:
@@ -65,7 +58,7 @@ def matches(rows: Sequence[Row], document: Mapping[str, Any], geographic: bool, 
 def is_sample(row: Row, document: Mapping[str, Any]) -> bool:
     if row.get("x") is None or row.get("y") is None:
         return False
-    return all(row.get(column) is not None and COMPARE[op](row[column], constant) for column, op, constant in document.get("where", []))
+    return hold(row, document.get("where", []))
 
 
 def satisfying(trajectories: Mapping[str, list[Row]], document: Mapping[str, Any], now: int, geographic: bool) -> dict[str, Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from engine.event_calculus.compiled import jit
-from engine.event_calculus.intervals import Bools, Intervals, Ints, amalgamate, gather, keep, union
-from engine.event_calculus.keys import locate
-from engine.event_calculus.tables import FluentTable, distinct_rows
+from engine.event_calculus.intervals import Intervals, Ints, either, gather, subtract
+from engine.event_calculus.keys import find_rows, take_rows
+from engine.event_calculus.tables import FluentTable
 
 NEVER = -(1 << 62)
 """Earlier than every time."""
@@ -17,94 +18,135 @@ NEVER = -(1 << 62)
 
 @dataclass(frozen=True)
 class Change:
-    """Facts stated (+1) or withdrawn (-1) of one output at a query time; e is null for events (s is their time)."""
+    """Facts stated (+1) or withdrawn (-1) of one output at a query time; e is null for events (s is their time). `keys`: (columns, facts)."""
 
     name: str
-    keys: tuple[Ints, ...]
+    keys: Ints
     s: Ints
     e: Ints | None
     weight: Ints
 
 
-def without_empty(table: FluentTable) -> FluentTable:
-    filled = np.flatnonzero(table.lists.counts > 0)
-    return FluentTable(tuple(key[filled] for key in table.keys), gather(table.lists, filled, NEVER))
+def revised(name: str, before: FluentTable, now: FluentTable, first: int, withdrawn: FluentTable | None = None) -> tuple[FluentTable, list[Change]]:
+    """The answer after a window, and its change: what was decided before the window's first tick stays, from there on the window decides.
 
-
-def stacked(tables: list[FluentTable]) -> FluentTable:
-    """Several tables of one fluent as one; lists of equal keys are united."""
-    tables = [table for table in tables if table.n] or tables[:1]
-    if len(tables) == 1:
-        return tables[0]
-    keys = [np.concatenate(column) for column in zip(*(table.keys for table in tables), strict=True)]
-    owners = np.concatenate(
-        [table.lists.owners() + offset for table, offset in zip(tables, np.cumsum([0, *(t.n for t in tables[:-1])]), strict=True)]
-    )
-    groups, first, n = distinct_rows(keys, len(keys[0]))
-    s, e = (np.concatenate([getattr(table.lists, side) for table in tables]) for side in ("s", "e"))
-    return FluentTable(tuple(key[first] for key in keys), amalgamate(groups[owners], s, e, n))
-
-
-def revised(before: FluentTable, now: FluentTable, first: int) -> FluentTable:
-    """The answer after a window: what was decided before its first tick stays, from there on the window decides."""
+    `withdrawn`: what turned out to be wrong before the window.
+    """
     if before.n == 0:
-        return now
-    old = _cut(before, first)
-    if old.n == 0:
-        return now
-    if now.n == 0:
-        return old
-    at = locate(now.keys, old.keys)
-    new_rows = np.flatnonzero(at < 0)
-    keys = tuple(np.concatenate((key, extra[new_rows])) for key, extra in zip(now.keys, old.keys, strict=True))
-    picked_now = np.concatenate((np.arange(now.n), np.full(len(new_rows), -1)))
-    picked_old = np.full(len(picked_now), -1)
-    picked_old[at[at >= 0]] = np.flatnonzero(at >= 0)
-    picked_old[now.n :] = new_rows
-    return FluentTable(keys, union(gather(old.lists, picked_old, NEVER), gather(now.lists, picked_now, NEVER)))
-
-
-def _cut(table: FluentTable, first: int) -> FluentTable:
-    """Only what lies before `first`."""
-    kept = table.lists.s < first
-    lists = keep(table.lists, kept)
-    return without_empty(FluentTable(table.keys, Intervals(lists.ptr, lists.s, np.minimum(lists.e, first))))
+        if not len(now.lists.s):
+            return now, []
+        return now, [Change(name, take_rows(now.keys, now.lists.owners()), now.lists.s, now.lists.e, np.ones(len(now.lists.s), np.int64))]
+    stays = before.lists
+    if withdrawn is not None:
+        stays = subtract(stays, gather(withdrawn.lists, find_rows(withdrawn.keys, before.keys), NEVER))
+    keys, ptr, s, e, changed, cs, ce, weight = _revised(before.keys, *before.lists, *stays, now.keys, *now.lists, first)
+    return FluentTable(keys, Intervals(ptr, s, e)), [Change(name, changed, cs, ce, weight)] if len(cs) else []
 
 
 @jit
-def _changed(at: Ints, old_ptr: Ints, old_s: Ints, old_e: Ints, new_ptr: Ints, new_s: Ints, new_e: Ints) -> tuple[bool, Bools, Bools]:
-    """Which old intervals are not among the new ones, and the other way round; list i became list at[i] (-1: it is gone)."""
-    gone, come = np.ones(len(old_s), np.bool_), np.ones(len(new_s), np.bool_)
+def _revised(bk: Ints, bp: Ints, bs: Ints, be: Ints, sp: Ints, ss: Ints, se: Ints, nk: Ints, np_: Ints, ns: Ints, ne: Ints, first: int) -> Any:
+    width, old, new = bk.shape[0], bk.shape[1], nk.shape[1]
+    at = find_rows(nk, bk)
+    partner = np.full(new, -1, np.int64)
+    kept_s, kept_e = np.empty(len(ss), np.int64), np.empty(len(ss), np.int64)
+    kept_ptr = np.zeros(old + 1, np.int64)
+    k = extra = 0
+    for i in range(old):
+        for j in range(sp[i], sp[i + 1]):
+            if ss[j] < first:
+                kept_s[k], kept_e[k] = ss[j], min(se[j], first)
+                k += 1
+        kept_ptr[i + 1] = k
+        if at[i] >= 0:
+            partner[at[i]] = i
+        elif k > kept_ptr[i]:
+            at[i] = new + extra
+            extra += 1
+    keys, ptr = np.empty((width, new + extra), np.int64), np.zeros(new + extra + 1, np.int64)
+    s, e = np.empty(k + len(ns), np.int64), np.empty(k + len(ns), np.int64)
+    m = 0
+    for i in range(new):
+        for j in range(width):
+            keys[j, i] = nk[j, i]
+        low, high = (kept_ptr[partner[i]], kept_ptr[partner[i] + 1]) if partner[i] >= 0 else (0, 0)
+        m = either(kept_s, kept_e, low, high, ns, ne, np_[i], np_[i + 1], s, e, m)
+        ptr[i + 1] = m
+    for i in range(old):
+        if at[i] >= new:
+            for j in range(width):
+                keys[j, at[i]] = bk[j, i]
+            for j in range(kept_ptr[i], kept_ptr[i + 1]):
+                s[m], e[m] = kept_s[j], kept_e[j]
+                m += 1
+            ptr[at[i] + 1] = m
+    changed, cs, ce, weight = _difference(bk, bp, bs, be, at, keys, ptr, s, e)
+    return keys, ptr, s[:m].copy(), e[:m].copy(), changed, cs, ce, weight
+
+
+@jit
+def _difference(bk: Ints, bp: Ints, bs: Ints, be: Ints, at: Ints, keys: Ints, ptr: Ints, s: Ints, e: Ints) -> Any:
+    """Intervals withdrawn and stated; list i became list at[i] (-1: it is gone)."""
+    width = bk.shape[0]
+    total = ptr[-1]
+    come = np.ones(total, np.bool_)
+    stays = np.zeros(len(bs), np.bool_)
     same = 0
     for i in range(len(at)):
         if at[i] < 0:
             continue
-        a, b = old_ptr[i], new_ptr[at[i]]
-        while a < old_ptr[i + 1] and b < new_ptr[at[i] + 1]:
-            if old_s[a] < new_s[b]:
+        a, b = bp[i], ptr[at[i]]
+        while a < bp[i + 1] and b < ptr[at[i] + 1]:
+            if bs[a] < s[b]:
                 a += 1
-            elif old_s[a] > new_s[b]:
+            elif bs[a] > s[b]:
                 b += 1
             else:
-                if old_e[a] == new_e[b]:
-                    gone[a] = come[b] = False
+                if be[a] == e[b]:
+                    stays[a] = True
+                    come[b] = False
                     same += 1
                 a += 1
                 b += 1
-    return same < max(len(old_s), len(new_s)), gone, come
+    n = len(bs) + total - 2 * same
+    changed, cs, ce, weight = np.empty((width, n), np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    k = 0
+    for i in range(bk.shape[1]):
+        for a in range(bp[i], bp[i + 1]):
+            if not stays[a]:
+                for j in range(width):
+                    changed[j, k] = bk[j, i]
+                cs[k], ce[k], weight[k] = bs[a], be[a], -1
+                k += 1
+    for i in range(keys.shape[1]):
+        for b in range(ptr[i], ptr[i + 1]):
+            if come[b]:
+                for j in range(width):
+                    changed[j, k] = keys[j, i]
+                cs[k], ce[k], weight[k] = s[b], e[b], 1
+                k += 1
+    return changed, cs, ce, weight
 
 
-def difference(name: str, before: FluentTable, after: FluentTable) -> list[Change]:
-    """Intervals withdrawn and stated."""
-    if before.n == 0 and after.n == 0:
-        return []
-    without_arguments = np.full(before.n, 0 if after.n else -1)
-    at = locate(after.keys, before.keys) if before.keys else without_arguments
-    changed, gone, come = _changed(at, *before.lists, *after.lists)
-    if not changed:
-        return []
-    old_owner, new_owner = before.lists.owners(), after.lists.owners()
-    keys = tuple(np.concatenate((x[old_owner[gone]], y[new_owner[come]])) for x, y in zip(before.keys, after.keys, strict=True))
-    s = np.concatenate((before.lists.s[gone], after.lists.s[come]))
-    e = np.concatenate((before.lists.e[gone], after.lists.e[come]))
-    return [Change(name, keys, s, e, np.concatenate((np.full(int(gone.sum()), -1), np.full(int(come.sum()), 1))))]
+def remembered(table: FluentTable, low: int) -> FluentTable:
+    """Without the intervals that end at `low` or before, and without lists that had nothing else."""
+    if not len(table.lists.e):
+        return table
+    keys, *lists = _remembered(table.keys, *table.lists, low)
+    return FluentTable(keys, Intervals(*lists))
+
+
+@jit
+def _remembered(keys: Ints, ptr: Ints, s: Ints, e: Ints, low: int) -> Any:
+    filled = np.empty(keys.shape[1], np.int64)
+    out, out_s, out_e = np.zeros(keys.shape[1] + 1, np.int64), np.empty(len(s), np.int64), np.empty(len(s), np.int64)
+    n = k = 0
+    for i in range(keys.shape[1]):
+        for j in range(ptr[i], ptr[i + 1]):
+            if e[j] > low:
+                out_s[k], out_e[k] = s[j], e[j]
+                k += 1
+        if k > out[n]:
+            filled[n] = i
+            n += 1
+            out[n] = k
+    return take_rows(keys, filled[:n]), out[: n + 1].copy(), out_s[:k].copy(), out_e[:k].copy()

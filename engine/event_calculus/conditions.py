@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.event_calculus import builtins
+from engine.event_calculus.compiled import jit
 from engine.event_calculus.intervals import INF, Bools, Ints, holds
 from engine.event_calculus.keys import packed, pairs
 from engine.event_calculus.syntax import Assignment, Comparison, Edge, Fact, FluentPattern, Happens, HoldsAt, Indicator, Literal, Negation
@@ -196,23 +197,34 @@ def edge_points(world: World, table: FluentTable, kind: str) -> Table:
     """start or end events of a fluent: one for each maximal interval that begins (ends) inside the window."""
     cached = table.points.get(kind)
     if cached is None:
-        lists = table.lists
-        moments = (lists.s if kind == "start" else lists.e) - world.start_offset
-        kept = moments > world.edge_after
-        if kind == "end":
-            kept &= lists.e != INF
-        owners = lists.owners()[kept]
-        cached = Table(tuple(key[owners] for key in table.keys), (SYMBOL,) * len(table.keys), len(owners), moments[kept])
-        table.points[kind] = cached
+        keys, t = _edge_points(table.keys, *table.lists, kind == "start", world.start_offset, world.edge_after)
+        cached = table.points[kind] = Table(tuple(keys), (SYMBOL,) * len(keys), len(t), t)
     return cached
+
+
+@jit
+def _edge_points(keys: Ints, ptr: Ints, s: Ints, e: Ints, start: bool, offset: int, after: int) -> tuple[Ints, Ints]:
+    moments = s if start else e
+    n = 0
+    for k in range(len(s)):
+        n += moments[k] - offset > after and moments[k] != INF
+    out, t = np.empty((keys.shape[0], n), np.int64), np.empty(n, np.int64)
+    n = 0
+    for i in range(keys.shape[1]):
+        for k in range(ptr[i], ptr[i + 1]):
+            if moments[k] - offset > after and moments[k] != INF:
+                for j in range(keys.shape[0]):
+                    out[j, n] = keys[j, i]
+                t[n] = moments[k] - offset
+                n += 1
+    return out, t
 
 
 def _holding(world: World, rows: Rows, table: FluentTable, literal: HoldsAt) -> Rows:
     if table.n == 0:
         return _NO_ROWS
     row_number = "#list"
-    relation = Table((*table.keys, np.arange(table.n)), (SYMBOL,) * (len(table.keys) + 1), table.n)
-    found = match(world, rows, relation, (*literal.fluent.terms, Variable(row_number, literal.place)), None)
+    found = match(world, rows, table.numbered(), (*literal.fluent.terms, Variable(row_number, literal.place)), None)
     if found.n == 0:
         return found
     picked = found.columns.pop(row_number)

@@ -15,11 +15,11 @@ import numpy as np
 
 from engine.event_calculus.conditions import as_symbols
 from engine.event_calculus.evaluation import Evaluation
-from engine.event_calculus.intervals import INF, Intervals
-from engine.event_calculus.keys import locate
+from engine.event_calculus.intervals import INF
+from engine.event_calculus.keys import find_rows
 from engine.event_calculus.levels import Node
 from engine.event_calculus.syntax import Edge, Happens, HoldsAt, IntervalRule, Literal, Negation, PointRule, Retrieve
-from engine.event_calculus.tables import FluentTable, Rows, number_text
+from engine.event_calculus.tables import FluentTable, Rows, number_text, rows_of
 from engine.event_calculus.terms import Place, Term, Variable
 
 Key = tuple[int, ...]
@@ -59,7 +59,7 @@ class Explainer:
         self.evaluation = evaluation
         self.texts = texts
         self._points: dict[Node, dict[tuple[str, int], list[_Found]]] = {}
-        self._derived: dict[int, tuple[Sequence[Any], Intervals] | None] = {}
+        self._derived: dict[int, FluentTable | None] = {}
 
     def began(self, node: Node, key: Key, s: int) -> Cause | None:
         """Why F=V with this key (arguments, value) holds from `s` on; null when it came from before the window."""
@@ -180,16 +180,14 @@ class Explainer:
             given = self._given(rule)
             if given is None:
                 continue
-            keys, lists = given
-            rows = (
-                np.flatnonzero(np.all([column == code for column, code in zip(keys, key, strict=True)], axis=0)) if keys else np.arange(lists.lists)
-            )
+            lists = given.lists
+            rows = find_rows(given.keys, rows_of(key, 1))
             edges = lists.s if side == "s" else lists.e
-            if any((edges[lists.ptr[row] : lists.ptr[row + 1]] == edge).any() for row in rows):
+            if any((edges[lists.ptr[row] : lists.ptr[row + 1]] == edge).any() for row in rows[rows >= 0]):
                 return self._caused(rule.place, edge, self._states(rule, key, edge))
         return None
 
-    def _given(self, rule: IntervalRule) -> tuple[Sequence[Any], Intervals] | None:
+    def _given(self, rule: IntervalRule) -> FluentTable | None:
         if rule.number not in self._derived:
             self._derived[rule.number] = self.evaluation.interval_rule(rule)
         return self._derived[rule.number]
@@ -215,8 +213,8 @@ class Explainer:
     @staticmethod
     def _state(tables: Sequence[FluentTable], wanted: Sequence[int], edge: int) -> str:
         for table in tables:
-            row = int(locate(table.keys, [np.array([code]) for code in wanted])[0]) if table.keys else 0
-            if row < 0 or not table.n:
+            row = int(find_rows(table.keys, rows_of(wanted, 1))[0])
+            if row < 0:
                 continue
             part = slice(table.lists.ptr[row], table.lists.ptr[row + 1])
             s, e = table.lists.s[part], table.lists.e[part]

@@ -1,8 +1,8 @@
-"""holdsFor rules over few lists in two compiled calls: which groundings, and what the interval constructs make of their lists.
+"""holdsFor rules over few lists in one compiled call: which groundings, and what the interval constructs make of their lists.
 
 Most windows have some dozens of lists for a rule. Evaluated literal by literal they cost some 20 calls into numpy, which is where the time goes
-(measured on the CAVIAR windows: 185 us a rule, of which 10 us in arithmetic). Here the lists of a rule are laid one behind the other; one
-kernel joins them, one merges them. Joining compares all rows of two lists: rules with more than MAX_ROWS rows take the other way.
+(measured on the CAVIAR windows: 185 us a rule, of which 10 us in arithmetic). Here the lists of a rule are laid one behind the other and one
+kernel joins and merges them. Joining compares all rows of two lists: rules with more than MAX_ROWS rows take the other way.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import numpy as np
 
 from engine.event_calculus.candidates import Needs
 from engine.event_calculus.compiled import jit
-from engine.event_calculus.intervals import INF, Intervals, Ints
+from engine.event_calculus.intervals import INF, INTERSECTION, UNION, Intervals, Ints, both, either, less
+from engine.event_calculus.keys import find_indexed, number_rows, take_rows
+from engine.event_calculus.memory import Listed
 from engine.event_calculus.syntax import Construct, IntervalRule, Retrieve
 from engine.event_calculus.tables import FluentTable
 from engine.event_calculus.terms import Atom, Number, Term, Variable
@@ -22,6 +24,7 @@ from engine.event_calculus.terms import Atom, Number, Term, Variable
 MAX_ROWS = 128
 """Rows of one list's table up to which comparing all pairs beats sorting."""
 _OPERATORS = ("union_all", "intersect_all", "relative_complement_all", "complement_all")
+COMPLEMENT = 3
 
 
 @dataclass(frozen=True)
@@ -29,29 +32,32 @@ class FusedRule:
     """A rule in numbers.
 
     `names`: its variables, at most two. `retrieves`: its lists. `shape`: for each key column of each list the variable's place, or -1 - p for the
-    constant at place p of `constants`. `needs`: alternatives, each a row of list places ended by -1. `program`: operator, number of inputs,
-    inputs of each construct; null when the constructs have to be evaluated one by one. `out`: place of the answer.
+    constant at place p of `constants`. `head`: the same for the key columns of the answer. `needs`: alternatives, each a row of list places ended
+    by -1; none where the declared groundings of the head are the candidates. `program`: operator, number of inputs, inputs of each construct;
+    null when the constructs have to be evaluated one by one. `out`: place of the answer.
     """
 
     names: tuple[str, ...]
     retrieves: tuple[Retrieve, ...]
     shape: Ints
     widths: Ints
+    head: Ints
     constants: tuple[Atom | Number, ...]
     needs: Ints
     program: Ints | None
     out: int
 
 
-def fused_rule(rule: IntervalRule, names: Sequence[str], alternatives: Sequence[Needs]) -> FusedRule | None:
-    """The rule in numbers, or null where it has a form that this way of evaluation does not take."""
+def fused_rule(rule: IntervalRule, names: Sequence[str], alternatives: Sequence[Needs], *, grounded: bool) -> FusedRule | None:
+    """The rule in numbers, or null where it has a form that this way of evaluation does not take. `grounded`: its head has declared groundings."""
     lists = [literal for literal in rule.intervals if isinstance(literal, Retrieve)]
     place_of = {position: lists.index(literal) for position, literal in enumerate(rule.intervals) if isinstance(literal, Retrieve)}
     terms = [literal.fluent.terms for literal in lists]
     used = [{term.name for term in own if isinstance(term, Variable)} for own in terms]
     variables = sum(isinstance(term, Variable) for own in terms for term in own)
     head = {term.name for term in rule.head.terms if isinstance(term, Variable)}
-    covered = all(set(names) <= set().union(*(used[place_of[position]] for position in needs)) for needs in alternatives)
+    from_grounding = grounded and list(alternatives) == [frozenset()]
+    covered = from_grounding or all(set(names) <= set().union(*(used[place_of[position]] for position in needs)) for needs in alternatives)
     if (
         not 1 <= len(names) <= 2
         or not covered
@@ -62,11 +68,13 @@ def fused_rule(rule: IntervalRule, names: Sequence[str], alternatives: Sequence[
         return None
     constants: list[Atom | Number] = []
     shape = [_coded(term, names, constants) for own in terms for term in own]
+    head_ = [_coded(term, names, constants) for term in rule.head.terms]
     most = max(map(len, alternatives))
-    needs_ = [[*sorted(place_of[position] for position in needs), *[-1] * (most + 1 - len(needs))] for needs in alternatives]
+    needs_ = [[*sorted(place_of[position] for position in needs), *[-1] * (most + 1 - len(needs))] for needs in alternatives if needs]
     program, out = _program(rule, {literal.out: place for place, literal in enumerate(lists)})
     widths = np.array([len(own) for own in terms])
-    return FusedRule(tuple(names), tuple(lists), np.array(shape), widths, tuple(constants), np.array(needs_), program, out)
+    needed = np.array(needs_, np.int64).reshape(len(needs_), most + 1)
+    return FusedRule(tuple(names), tuple(lists), np.array(shape), widths, np.array(head_), tuple(constants), needed, program, out)
 
 
 def _coded(term: Term, names: Sequence[str], constants: list[Atom | Number]) -> int:
@@ -93,30 +101,37 @@ def _program(rule: IntervalRule, places: dict[str, int]) -> tuple[Ints | None, i
 class Lists:
     """The tables of a rule's lists, one behind the other."""
 
-    def __init__(self, rule: FusedRule, tables: Sequence[FluentTable], constants: Ints) -> None:
+    def __init__(self, rule: FusedRule, tables: Sequence[FluentTable], constants: Ints, declared: Listed | None) -> None:
+        """`declared`: the groundings of the head, where they are declared and listed."""
         self.rule = rule
         self.constants = constants
+        self.declared = declared
         self.rows = np.array([table.n for table in tables])
-        self.keys = np.concatenate([key for table in tables for key in table.keys])
+        self.keys = np.concatenate([table.keys.reshape(-1) for table in tables])
         self.ptr = np.concatenate([table.lists.ptr for table in tables])
         self.s = np.concatenate([table.lists.s for table in tables])
         self.e = np.concatenate([table.lists.e for table in tables])
 
-    def candidates(self) -> tuple[Ints, ...]:
-        """Values of the rule's variables for which it can have an answer, sorted, none twice."""
+    def candidates(self) -> Ints:
+        """Values of the rule's variables (one row each) for which it can have an answer, none twice."""
         rule = self.rule
-        first, second = _candidates(self.keys, self.rows, rule.widths, rule.shape, self.constants, rule.needs, len(rule.names))
-        return (first, second)[: len(rule.names)]
+        if not len(rule.needs):
+            assert self.declared is not None
+            return _declared(self.declared.keys, rule.head, self.constants, len(rule.names))
+        return _candidates(self.keys, self.rows, rule.widths, rule.shape, self.constants, rule.needs, len(rule.names))
 
-    def algebra(self, variables: Sequence[Ints], begin: int) -> tuple[Ints, Intervals]:
-        """Positions of the candidates that have an answer, and their lists."""
+    def algebra(self, variables: Ints, begin: int) -> FluentTable:
+        """The answers of the candidates that have one."""
         rule = self.rule
         assert rule.program is not None
-        first, second = np.ascontiguousarray(variables[0]), np.ascontiguousarray(variables[-1])
-        picked, ptr, s, e = _algebra(
-            self.keys, self.ptr, self.s, self.e, self.rows, rule.widths, rule.shape, self.constants, first, second, rule.program, rule.out, begin
-        )
-        return picked, Intervals(ptr, s, e)
+        keys, ptr, s, e = _algebra(
+            self.keys, self.ptr, self.s, self.e, self.rows, rule.widths, rule.shape, self.constants, variables, rule.program, rule.out, begin,
+            rule.head, *(self.declared or _ALL), self.declared is not None,
+        )  # fmt: skip
+        return FluentTable(keys, Intervals(ptr, s, e))
+
+
+_ALL = Listed(np.empty((0, 0), np.int64), np.empty(0, np.int64))
 
 
 @jit
@@ -141,7 +156,7 @@ def _fits(
 
 
 @jit
-def _candidates(keys: Ints, rows: Ints, widths: Ints, shape: Ints, constants: Ints, needs: Ints, variables: int) -> tuple[Ints, Ints]:
+def _candidates(keys: Ints, rows: Ints, widths: Ints, shape: Ints, constants: Ints, needs: Ints, variables: int) -> Ints:
     lists = len(rows)
     at, column = np.zeros(lists, np.int64), np.zeros(lists, np.int64)
     for i in range(1, lists):
@@ -173,16 +188,28 @@ def _candidates(keys: Ints, rows: Ints, widths: Ints, shape: Ints, constants: In
                 found[low + i - high] = found[i]
             begin, end = low, low + end - high
         n = end
-    packed = np.empty(n, np.int64)
+    rows_ = np.empty((variables, n), np.int64)
     for i in range(n):
-        packed[i] = (found[i, 0] << 31) + (found[i, 1] if variables == 2 else 0)
-    packed.sort()
-    k = 0
-    for i in range(n):
-        if i == 0 or packed[i] != packed[i - 1]:
-            packed[k] = packed[i]
-            k += 1
-    return packed[:k] >> 31, packed[:k] & ((1 << 31) - 1)
+        for j in range(variables):
+            rows_[j, i] = found[i, j]
+    return take_rows(rows_, number_rows(rows_)[1]) if len(needs) > 1 else rows_
+
+
+@jit
+def _declared(keys: Ints, head: Ints, constants: Ints, variables: int) -> Ints:
+    """The variables of the declared groundings that have the head's constants."""
+    found = np.empty((variables, keys.shape[1]), np.int64)
+    n = 0
+    for i in range(keys.shape[1]):
+        fits = True
+        for j in range(len(head)):
+            fits = fits and (head[j] >= 0 or keys[j, i] == constants[-1 - head[j]])
+        if fits:
+            for j in range(len(head)):
+                if head[j] >= 0:
+                    found[head[j], n] = keys[j, i]
+            n += 1
+    return np.ascontiguousarray(found[:, :n])
 
 
 @jit
@@ -194,10 +221,15 @@ def _more(found: Ints) -> Ints:
 
 @jit
 def _algebra(
-    keys: Ints, ptr: Ints, s: Ints, e: Ints, rows: Ints, widths: Ints, shape: Ints, constants: Ints, first: Ints, second: Ints, program: Ints,
-    out: int, begin: int,
+    keys: Ints, ptr: Ints, s: Ints, e: Ints, rows: Ints, widths: Ints, shape: Ints, constants: Ints, variables: Ints, program: Ints, out: int,
+    begin: int, head: Ints, declared: Ints, slots: Ints, only_declared: bool,
 ) -> tuple[Ints, Ints, Ints, Ints]:  # fmt: skip
-    n, lists = len(first), len(rows)
+    n, lists = variables.shape[1], len(rows)
+    answer = np.empty((len(head), n), np.int64)
+    for j in range(len(head)):
+        for i in range(n):
+            answer[j, i] = variables[head[j], i] if head[j] >= 0 else constants[-1 - head[j]]
+    allowed = find_indexed(declared, slots, answer) if only_declared else np.zeros(n, np.int64)
     # No construct gives more intervals than it reads, and one more for a complement; each candidate reads at most all there are.
     size = (len(s) + len(program) + 2) * (lists + len(program) + 1)
     ws, we = np.empty(size, np.int64), np.empty(size, np.int64)
@@ -207,12 +239,15 @@ def _algebra(
     out_s, out_e = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
     m = total = 0
     for i in range(n):
+        if allowed[i] < 0:
+            continue
+        first, second = variables[0, i], variables[-1, i]
         w = 0
         at = column = pointer = base = 0
         for one in range(lists):
             low[one] = w
             for row in range(rows[one]):
-                fits, _, _ = _fits(keys, at, rows[one], widths[one], row, shape, column, constants, first[i], second[i])
+                fits, _, _ = _fits(keys, at, rows[one], widths[one], row, shape, column, constants, first, second)
                 if fits:
                     for k in range(base + ptr[pointer + row], base + ptr[pointer + row + 1]):
                         if e[k] > begin:
@@ -224,31 +259,7 @@ def _algebra(
             at += rows[one] * widths[one]
             column += widths[one]
             pointer += rows[one] + 1
-        j, slot = 0, lists
-        while j < len(program):
-            operator, inputs = program[j], program[j + 1]
-            a = program[j + 2]
-            if operator == 3:
-                # A complement is what the union of its inputs leaves of the whole window.
-                ws[w], we[w] = begin, INF
-                part_low, part_high = w, w + 1
-                w += 1
-                start = 2
-            else:
-                part_low, part_high = low[a], high[a]
-                start = 3
-            for k in range(j + start, j + 2 + inputs):
-                b = program[k]
-                if operator == 0:
-                    end = _either(ws, we, part_low, part_high, low[b], high[b], w)
-                elif operator == 1:
-                    end = _both(ws, we, part_low, part_high, low[b], high[b], w)
-                else:
-                    end = _less(ws, we, part_low, part_high, low[b], high[b], w)
-                part_low, part_high, w = w, end, end
-            low[slot], high[slot] = part_low, part_high
-            slot += 1
-            j += 2 + inputs
+        _run(program, lists, ws, we, low, high, w, begin)
         if high[out] > low[out]:
             while total + high[out] - low[out] > len(out_s):
                 out_s, out_e = _longer(out_s), _longer(out_e)
@@ -258,7 +269,36 @@ def _algebra(
             picked[m] = i
             m += 1
             out_ptr[m] = total
-    return picked[:m], out_ptr[: m + 1], out_s[:total], out_e[:total]
+    return take_rows(answer, picked[:m]), out_ptr[: m + 1].copy(), out_s[:total].copy(), out_e[:total].copy()
+
+
+@jit
+def _run(program: Ints, lists: int, s: Ints, e: Ints, low: Ints, high: Ints, w: int, begin: int) -> None:
+    """The constructs of a rule, one after the other: list i is [s[k], e[k]) for low[i] <= k < high[i]; what they make is written from place w on."""
+    j, slot = 0, lists
+    while j < len(program):
+        operator, inputs, a = program[j], program[j + 1], program[j + 2]
+        if operator == COMPLEMENT:
+            # A complement is what the union of its inputs leaves of the whole window.
+            s[w], e[w] = begin, INF
+            part_low, part_high = w, w + 1
+            w += 1
+            start = 2
+        else:
+            part_low, part_high = low[a], high[a]
+            start = 3
+        for k in range(j + start, j + 2 + inputs):
+            b = program[k]
+            if operator == UNION:
+                end = either(s, e, part_low, part_high, s, e, low[b], high[b], s, e, w)
+            elif operator == INTERSECTION:
+                end = both(s, e, part_low, part_high, s, e, low[b], high[b], s, e, w)
+            else:
+                end = less(s, e, part_low, part_high, s, e, low[b], high[b], s, e, w)
+            part_low, part_high, w = w, end, end
+        low[slot], high[slot] = part_low, part_high
+        slot += 1
+        j += 2 + inputs
 
 
 @jit
@@ -266,57 +306,3 @@ def _longer(array: Ints) -> Ints:
     larger = np.empty(2 * len(array), np.int64)
     larger[: len(array)] = array
     return larger
-
-
-@jit
-def _either(s: Ints, e: Ints, a: int, a_end: int, b: int, b_end: int, k: int) -> int:
-    """Union of two lists in one array, written from place k on; the place after it."""
-    first = k
-    while a < a_end or b < b_end:
-        if b >= b_end or (a < a_end and s[a] <= s[b]):
-            low, high = s[a], e[a]
-            a += 1
-        else:
-            low, high = s[b], e[b]
-            b += 1
-        if k > first and low <= e[k - 1]:
-            e[k - 1] = max(e[k - 1], high)
-        else:
-            s[k], e[k] = low, high
-            k += 1
-    return k
-
-
-@jit
-def _both(s: Ints, e: Ints, a: int, a_end: int, b: int, b_end: int, k: int) -> int:
-    """Intersection, like `_either`."""
-    while a < a_end and b < b_end:
-        low, high = max(s[a], s[b]), min(e[a], e[b])
-        if low < high:
-            s[k], e[k] = low, high
-            k += 1
-        if e[a] < e[b]:
-            a += 1
-        else:
-            b += 1
-    return k
-
-
-@jit
-def _less(s: Ints, e: Ints, a: int, a_end: int, b: int, b_end: int, k: int) -> int:
-    """Relative complement, like `_either`."""
-    for i in range(a, a_end):
-        low = s[i]
-        while b < b_end and e[b] <= low:
-            b += 1
-        j = b
-        while j < b_end and s[j] < e[i]:
-            if s[j] > low:
-                s[k], e[k] = low, s[j]
-                k += 1
-            low = max(low, e[j])
-            j += 1
-        if low < e[i]:
-            s[k], e[k] = low, e[i]
-            k += 1
-    return k

@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from engine.event_calculus.compiled import jit
-from engine.event_calculus.intervals import INF, Ints
+from engine.event_calculus.intervals import INF, Ints, counting_order
+from engine.event_calculus.keys import find_rows, number_rows, take_rows
 
 ANY_VALUE = -(1 << 40)
 """Code of a point that terminates whatever value holds."""
-
-
-class Carry(NamedTuple):
-    """What a grounding takes over a window's edge.
-
-    `value` that runs (-1: none), its `start`, and `due` (groundings, deadlines): when each deadline fires (INF: not set).
-    """
-
-    value: Ints
-    start: Ints
-    due: Ints
-
-
-class Runs(NamedTuple):
-    """Intervals in the order in which they end, group by group, and the state of every group at the snapshot."""
-
-    group: Ints
-    value: Ints
-    s: Ints
-    e: Ints
-    carry: Carry
+ANY_ARGUMENT = -2
+"""Argument of a point that applies to every grounding."""
+INITIATE, OPEN_INITIATE, TERMINATE, TERMINATE_ANY = 0, 1, 2, 3
+"""What a point does: initiates the value of one grounding; of those that are open; terminates the value, or any value."""
 
 
 @jit
@@ -131,18 +115,170 @@ def _grown(array: Ints) -> Ints:
     return larger
 
 
-def inertia(ptr: Ints, t: Ints, code: Ints, carry: Carry, deadlines: Ints, *, tick: int, query_time: int, snapshot: int) -> Runs:
-    """Maximal intervals of one fluent's groundings up to `query_time`.
+@jit
+def _lay(points: Ints, low: int, high: int, keys: Ints, count: int, capacity: int, limit: int) -> Any:
+    """(group, point) pairs of a part whose points leave arguments open, or all of whose points are of one argument list; count < 0: too many."""
+    width = keys.shape[0]
+    bound = np.empty(width, np.int64)
+    b = 0
+    for j in range(width):
+        if points[3 + j, low] != ANY_ARGUMENT:
+            bound[b] = j
+            b += 1
+    n, m = keys.shape[1], high - low
+    # Groups and points are numbered together by the arguments that the part binds.
+    both = np.empty((b, n + m), np.int64)
+    for j in range(b):
+        for i in range(n):
+            both[j, i] = keys[bound[j], i]
+        for i in range(m):
+            both[j, n + i] = points[3 + bound[j], low + i]
+    number, first = number_rows(both)
+    order, ptr = counting_order(number[:n], len(first))
+    group, point = np.empty(m, np.int64), np.empty(m, np.int64)
+    k = 0
+    for i in range(m):
+        for j in range(ptr[number[n + i]], ptr[number[n + i] + 1]):
+            if k == len(group):
+                if k > limit:
+                    return group, point, -1
+                group, point = _grown(group), _grown(point)
+            group[k], point[k] = order[j], low + i
+            k += 1
+    return group, point, k
 
-    Group g has the points t[ptr[g]:ptr[g + 1]], sorted; code v >= 0 initiates value v, -1 - v terminates value v,
-    ANY_VALUE terminates all. An initiation at T holds from T + tick, a termination at T ends it at T + tick; values exclude
-    each other; initiation and termination at one T leave nothing new. `deadlines` is (4, rules): value before, value after,
-    delay, 1 if a new initiation extends. `carry` is the state after all earlier points; the result's is after all points
-    <= `snapshot`.
+
+@jit
+def _groups(points: Ints, carry: Ints) -> Ints:
+    """Arguments of all groundings with an initiation or a carried state."""
+    width, n = carry.shape[0], carry.shape[1]
+    for i in range(points.shape[1]):
+        n += points[1, i] == INITIATE
+    known = np.empty((width, n), np.int64)
+    n = carry.shape[1]
+    for j in range(width):
+        for i in range(n):
+            known[j, i] = carry[j, i]
+    for i in range(points.shape[1]):
+        if points[1, i] == INITIATE:
+            for j in range(width):
+                known[j, n] = points[3 + j, i]
+            n += 1
+    return take_rows(known, number_rows(known)[1])
+
+
+@jit
+def _coded(kind: int, value: int) -> int:
+    if kind == TERMINATE_ANY:
+        return ANY_VALUE
+    return -1 - value if kind == TERMINATE else value
+
+
+@jit
+def _applied(points: Ints, parts: Ints, keys: Ints, limit: int) -> Any:
+    """Group, time and code of every point, sorted by (group, time), and where each group begins; false: too many."""
+    capacity = points.shape[1]
+    owner, at = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+    k = 0
+    for p in range(len(parts) - 1):
+        if parts[p] == parts[p + 1]:
+            continue
+        group, point, n = _lay(points, parts[p], parts[p + 1], keys, k, capacity, limit)
+        if n < 0 or k + n > limit:
+            return False, owner, owner, owner
+        while k + n > len(owner):
+            owner, at = _grown(owner), _grown(at)
+        for i in range(n):
+            # A value that is no number states nothing.
+            if points[2, point[i]] >= 0:
+                owner[k], at[k] = group[i], point[i]
+                k += 1
+    order, ptr = counting_order(owner[:k], keys.shape[1])
+    t, code = np.empty(k, np.int64), np.empty(k, np.int64)
+    for g in range(keys.shape[1]):
+        low, high = ptr[g], ptr[g + 1]
+        ordered = True
+        for i in range(low, high):
+            t[i] = points[0, at[order[i]]]
+            ordered = ordered and (i == low or t[i - 1] <= t[i])
+        if not ordered:
+            rank = np.argsort(t[low:high], kind="mergesort")
+            order[low:high] = order[low:high][rank]
+            t[low:high] = t[low:high][rank]
+        for i in range(low, high):
+            one = at[order[i]]
+            code[i] = _coded(points[1, one], points[2, one])
+    return True, ptr, t, code
+
+
+@jit
+def _stated(keys: Ints, group: Ints, value: Ints, s: Ints, e: Ints) -> Any:
+    """Runs in order of group as lists by (group, value)."""
+    width, n = keys.shape[0], len(group)
+    out, ptr = np.empty((width + 1, n), np.int64), np.zeros(n + 1, np.int64)
+    out_s, out_e = np.empty(n, np.int64), np.empty(n, np.int64)
+    taken = np.zeros(n, np.bool_)
+    lists = k = 0
+    for i in range(n):
+        if taken[i]:
+            continue
+        # The first run of a value that is not in a list yet: all runs of that value, in order.
+        for j in range(width):
+            out[j, lists] = keys[j, group[i]]
+        out[width, lists] = value[i]
+        j = i
+        while j < n and group[j] == group[i]:
+            if value[j] == value[i]:
+                taken[j] = True
+                out_s[k], out_e[k] = s[j], e[j]
+                k += 1
+            j += 1
+        lists += 1
+        ptr[lists] = k
+    return np.ascontiguousarray(out[:, :lists]), ptr[: lists + 1].copy(), out_s, out_e
+
+
+@jit
+def simple_fluent(
+    points: Ints, parts: Ints, carry_keys: Ints, carry_value: Ints, carry_start: Ints, carry_due: Ints, deadlines: Ints, tick: int,
+    query_time: int, snapshot: int, limit: int,
+) -> Any:  # fmt: skip
+    """Lists of one fluent up to `query_time` and the state of its groundings after all points <= `snapshot`.
+
+    `points` (3 + arguments, points): time, kind, value, arguments (ANY_ARGUMENT: any grounding), in parts that leave the same arguments open.
+    INITIATE opens a grounding; the other kinds apply to groundings that are open. An initiation at T holds from T + tick, a termination at T
+    ends it at T + tick; values exclude each other; initiation and termination at one T leave nothing new. `deadlines` is (4, rules): value
+    before, value after, delay, 1 if a new initiation extends. The carry is the state after all earlier points: value that runs (-1: none),
+    its start, and when each deadline fires (INF: not set).
+
+    Returns false for more than `limit` pairs of point and grounding, else true, keys (arguments and value), ptr, s, e, and the new carry.
 
     References: CONTRACT 2.6; CAVIAR definitions 1, rules 4, 5, 12. An initiation whose value is broken at the same moment
     still sets its deadline (rule 12, read literally).
     """
-    before, after, delay, extends = deadlines
-    out = _inertia(ptr, t, code, carry.value, carry.start, carry.due, before, after, delay, extends, tick, query_time, snapshot)
-    return Runs(out[0], out[1], out[2], out[3], Carry(out[4], out[5], out[6]))
+    rules = deadlines.shape[1]
+    keys = _groups(points, carry_keys)
+    n = keys.shape[1]
+    fits, ptr, t, code = _applied(points, parts, keys, limit)
+    value, start, due = np.full(n, -1, np.int64), np.zeros(n, np.int64), np.full((n, rules), INF, np.int64)
+    at = find_rows(keys, carry_keys)
+    for i in range(len(at)):
+        value[at[i]], start[at[i]] = carry_value[i], carry_start[i]
+        due[at[i]] = carry_due[i]
+    if not fits:
+        return False, keys, ptr, value, value, keys, value, start, due
+    group, held, s, e, value, start, due = _inertia(
+        ptr, t, code, value, start, due, deadlines[0], deadlines[1], deadlines[2], deadlines[3], tick, query_time, snapshot
+    )
+    out, out_ptr, out_s, out_e = _stated(keys, group, held, s, e)
+    alive = np.empty(n, np.int64)
+    m = 0
+    for i in range(n):
+        goes_on = value[i] >= 0
+        for r in range(rules):
+            goes_on = goes_on or due[i, r] < INF
+        if goes_on:
+            alive[m] = i
+            m += 1
+    alive = alive[:m]
+    return True, out, out_ptr, out_s, out_e, take_rows(keys, alive), value[alive], start[alive], due[alive]

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.event_calculus.arrivals import InputRows
 from engine.event_calculus.intervals import Bools, Ints
 from engine.event_calculus.program import EVENT, INTERVALS
 from engine.event_calculus.syntax import Indicator
 from engine.event_calculus.tables import Column, Symbols
-from engine.event_calculus.windows import InputRows
 
 VALUE = "value"
 """Column of a fluent's value; `true` where it is null or absent."""

@@ -79,91 +79,94 @@ def gather(lists: Intervals, picked: Ints, begin: int) -> Intervals:
 
 
 @jit
-def _union(pa: Ints, sa: Ints, ea: Ints, pb: Ints, sb: Ints, eb: Ints) -> tuple[Ints, Ints, Ints]:
+def either(sa: Ints, ea: Ints, a: int, a_end: int, sb: Ints, eb: Ints, b: int, b_end: int, s: Ints, e: Ints, k: int) -> int:
+    """Union of the lists sa[a:a_end] and sb[b:b_end], written to s and e from place k on; the place after it."""
+    first = k
+    while a < a_end or b < b_end:
+        # The list whose next interval begins first gives it; the other waits.
+        if b >= b_end or (a < a_end and sa[a] <= sb[b]):
+            low, high = sa[a], ea[a]
+            a += 1
+        else:
+            low, high = sb[b], eb[b]
+            b += 1
+        if k > first and low <= e[k - 1]:
+            e[k - 1] = max(e[k - 1], high)
+        else:
+            s[k], e[k] = low, high
+            k += 1
+    return k
+
+
+@jit
+def both(sa: Ints, ea: Ints, a: int, a_end: int, sb: Ints, eb: Ints, b: int, b_end: int, s: Ints, e: Ints, k: int) -> int:
+    """Intersection, like `either`."""
+    while a < a_end and b < b_end:
+        low, high = max(sa[a], sb[b]), min(ea[a], eb[b])
+        if low < high:
+            s[k], e[k] = low, high
+            k += 1
+        if ea[a] < eb[b]:
+            a += 1
+        else:
+            b += 1
+    return k
+
+
+@jit
+def less(sa: Ints, ea: Ints, a: int, a_end: int, sb: Ints, eb: Ints, b: int, b_end: int, s: Ints, e: Ints, k: int) -> int:
+    """The first list without the second, like `either`."""
+    for i in range(a, a_end):
+        low = sa[i]
+        while b < b_end and eb[b] <= low:
+            b += 1
+        # `b` is not moved past an interval that may also cut the next one of the first list.
+        j = b
+        while j < b_end and sb[j] < ea[i]:
+            if sb[j] > low:
+                s[k], e[k] = low, sb[j]
+                k += 1
+            low = max(low, eb[j])
+            j += 1
+        if low < ea[i]:
+            s[k], e[k] = low, ea[i]
+            k += 1
+    return k
+
+
+UNION, INTERSECTION, DIFFERENCE = 0, 1, 2
+
+
+@jit
+def _merged(operation: int, pa: Ints, sa: Ints, ea: Ints, pb: Ints, sb: Ints, eb: Ints) -> tuple[Ints, Ints, Ints]:
     n = len(pa) - 1
     ptr, s, e = np.empty(n + 1, np.int64), np.empty(len(sa) + len(sb), np.int64), np.empty(len(sa) + len(sb), np.int64)
     ptr[0] = 0
     k = 0
     for i in range(n):
-        a, b, first = pa[i], pb[i], k
-        while a < pa[i + 1] or b < pb[i + 1]:
-            # The list whose next interval begins first gives it; the other waits.
-            if b >= pb[i + 1] or (a < pa[i + 1] and sa[a] <= sb[b]):
-                low, high = sa[a], ea[a]
-                a += 1
-            else:
-                low, high = sb[b], eb[b]
-                b += 1
-            if k > first and low <= e[k - 1]:
-                e[k - 1] = max(e[k - 1], high)
-            else:
-                s[k], e[k] = low, high
-                k += 1
+        if operation == UNION:
+            k = either(sa, ea, pa[i], pa[i + 1], sb, eb, pb[i], pb[i + 1], s, e, k)
+        elif operation == INTERSECTION:
+            k = both(sa, ea, pa[i], pa[i + 1], sb, eb, pb[i], pb[i + 1], s, e, k)
+        else:
+            k = less(sa, ea, pa[i], pa[i + 1], sb, eb, pb[i], pb[i + 1], s, e, k)
         ptr[i + 1] = k
     return ptr, s[:k], e[:k]
 
 
 def union(a: Intervals, b: Intervals) -> Intervals:
     """List by list the points of either; touching intervals become one."""
-    return Intervals(*_union(*a, *b))
-
-
-@jit
-def _intersect(pa: Ints, sa: Ints, ea: Ints, pb: Ints, sb: Ints, eb: Ints) -> tuple[Ints, Ints, Ints]:
-    n = len(pa) - 1
-    ptr, s, e = np.empty(n + 1, np.int64), np.empty(len(sa) + len(sb), np.int64), np.empty(len(sa) + len(sb), np.int64)
-    ptr[0] = 0
-    k = 0
-    for i in range(n):
-        a, b = pa[i], pb[i]
-        while a < pa[i + 1] and b < pb[i + 1]:
-            low, high = max(sa[a], sb[b]), min(ea[a], eb[b])
-            if low < high:
-                s[k], e[k] = low, high
-                k += 1
-            if ea[a] < eb[b]:
-                a += 1
-            else:
-                b += 1
-        ptr[i + 1] = k
-    return ptr, s[:k], e[:k]
+    return Intervals(*_merged(UNION, *a, *b))
 
 
 def intersect(a: Intervals, b: Intervals) -> Intervals:
     """List by list the points of both."""
-    return Intervals(*_intersect(*a, *b))
-
-
-@jit
-def _subtract(pa: Ints, sa: Ints, ea: Ints, pb: Ints, sb: Ints, eb: Ints) -> tuple[Ints, Ints, Ints]:
-    n = len(pa) - 1
-    ptr, s, e = np.empty(n + 1, np.int64), np.empty(len(sa) + len(sb), np.int64), np.empty(len(sa) + len(sb), np.int64)
-    ptr[0] = 0
-    k = 0
-    for i in range(n):
-        b = pb[i]
-        for a in range(pa[i], pa[i + 1]):
-            low = sa[a]
-            while b < pb[i + 1] and eb[b] <= low:
-                b += 1
-            # `b` is not moved past an interval that may also cut the next one of `a`.
-            j = b
-            while j < pb[i + 1] and sb[j] < ea[a]:
-                if sb[j] > low:
-                    s[k], e[k] = low, sb[j]
-                    k += 1
-                low = max(low, eb[j])
-                j += 1
-            if low < ea[a]:
-                s[k], e[k] = low, ea[a]
-                k += 1
-        ptr[i + 1] = k
-    return ptr, s[:k], e[:k]
+    return Intervals(*_merged(INTERSECTION, *a, *b))
 
 
 def subtract(a: Intervals, b: Intervals) -> Intervals:
     """List by list the points of `a` that are not in `b`."""
-    return Intervals(*_subtract(*a, *b))
+    return Intervals(*_merged(DIFFERENCE, *a, *b))
 
 
 def always(lists: int, begin: int) -> Intervals:
@@ -222,7 +225,8 @@ def counting_order(owner: Ints, lists: int) -> tuple[Ints, Ints]:
 
 
 @jit
-def _runs(ptr: Ints, t: Ints, tick: int, query_time: int) -> tuple[Ints, Ints, Ints]:
+def run_ends(ptr: Ints, t: Ints, tick: int, query_time: int) -> tuple[Ints, Ints, Ints]:
+    """`runs`, compiled."""
     n = len(ptr) - 1
     out_ptr, s, e = np.empty(n + 1, np.int64), np.empty(len(t), np.int64), np.empty(len(t), np.int64)
     out_ptr[0] = 0
@@ -244,7 +248,7 @@ def _runs(ptr: Ints, t: Ints, tick: int, query_time: int) -> tuple[Ints, Ints, I
 
 def runs(ptr: Ints, t: Ints, tick: int, query_time: int) -> Intervals:
     """Lists of sorted points cut into runs of points one tick apart; a run that reaches `query_time` is open."""
-    return Intervals(*_runs(ptr, t, tick, query_time))
+    return Intervals(*run_ends(ptr, t, tick, query_time))
 
 
 @jit

@@ -190,3 +190,99 @@ def picked_rows(when: Ints, arrived: Ints, low: int, high: int, latest: int, beg
         picked[i] = low < when[i] and when[i] <= high and arrived[i] <= latest and (when[i] > begin or arrived[i] <= known)
         n += picked[i]
     return n, picked
+
+
+# -- rows of several columns ---------------------------------------------------------------------------------------
+#
+# The keys of a fluent are one array (columns, rows), so that one compiled function serves every number of arguments. Rows are found by a
+# table of slots: linear, no sorting, and no limit on the size of the numbers.
+
+
+@jit
+def _slot(keys: Ints, row: int, mask: int) -> int:
+    h = 0
+    for j in range(keys.shape[0]):
+        h = (h ^ keys[j, row]) * -7046029254386353131
+        h ^= (h >> 29) & 0x7FFFFFFFF
+    return h & mask
+
+
+@jit
+def _equal(a: Ints, i: int, b: Ints, k: int) -> bool:
+    for j in range(a.shape[0]):  # noqa: SIM110 -- compiled: a generator would not be
+        if a[j, i] != b[j, k]:
+            return False
+    return True
+
+
+@jit
+def number_rows(keys: Ints) -> tuple[Ints, Ints]:
+    """For each row the number of its distinct value, in order of first appearance; and the first row of each."""
+    n = keys.shape[1]
+    size = 8
+    while size < 2 * n:
+        size *= 2
+    slots = np.full(size, -1, np.int64)
+    number, first = np.empty(n, np.int64), np.empty(n, np.int64)
+    groups = 0
+    for i in range(n):
+        # Neighbouring rows are often of one entity.
+        if i > 0 and _equal(keys, i, keys, i - 1):
+            number[i] = number[i - 1]
+            continue
+        at = _slot(keys, i, size - 1)
+        while slots[at] >= 0 and not _equal(keys, i, keys, first[slots[at]]):
+            at = (at + 1) & (size - 1)
+        if slots[at] < 0:
+            slots[at] = groups
+            first[groups] = i
+            groups += 1
+        number[i] = slots[at]
+    return number, first[:groups]
+
+
+@jit
+def index_rows(keys: Ints) -> Ints:
+    """The table of slots of unique rows, for `find_indexed`."""
+    n = keys.shape[1]
+    size = 8
+    while size < 2 * n:
+        size *= 2
+    slots = np.full(size, -1, np.int64)
+    for i in range(n):
+        at = _slot(keys, i, size - 1)
+        while slots[at] >= 0:
+            at = (at + 1) & (size - 1)
+        slots[at] = i
+    return slots
+
+
+@jit
+def find_indexed(keys: Ints, slots: Ints, wanted: Ints) -> Ints:
+    """For each row of `wanted` its position among the rows of `keys`, -1 where it is not there."""
+    found = np.full(wanted.shape[1], -1, np.int64)
+    mask = len(slots) - 1
+    for i in range(wanted.shape[1]):
+        at = _slot(wanted, i, mask)
+        while slots[at] >= 0:
+            if _equal(wanted, i, keys, slots[at]):
+                found[i] = slots[at]
+                break
+            at = (at + 1) & mask
+    return found
+
+
+@jit
+def find_rows(keys: Ints, wanted: Ints) -> Ints:
+    """For each row of `wanted` its position among the rows of `keys` (unique rows), -1 where it is not there."""
+    return find_indexed(keys, index_rows(keys), wanted)
+
+
+@jit
+def take_rows(keys: Ints, picked: Ints) -> Ints:
+    """The picked rows, as an array of their own."""
+    out = np.empty((keys.shape[0], len(picked)), np.int64)
+    for j in range(keys.shape[0]):
+        for i in range(len(picked)):
+            out[j, i] = keys[j, picked[i]]
+    return out

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from engine.event_calculus.intervals import Ints
 from engine.event_calculus.levels import Node
-from engine.event_calculus.tables import Table
 
-Groundings = dict[str, tuple[list[Table], tuple[Ints, ...]]]
-"""Rows of listed groundings by their canonical text, with the domains they were listed from."""
+Floats = npt.NDArray[np.float64]
+
+
+class Listed(NamedTuple):
+    """Rows (columns, rows) of groundings, none twice, and the table of slots by which they are found."""
+
+    keys: Ints
+    slots: Ints
+
+
+Groundings = dict[str, tuple[list[object], Listed]]
+"""Listed groundings by their canonical text or by fluent, with what they were listed from."""
 
 
 @dataclass(frozen=True)
 class SimpleCarry:
     """State of a simple fluent over a window's edge: for each grounding the value that runs (-1: none), its start, and the deadlines set."""
 
-    keys: tuple[Ints, ...]
+    keys: Ints
     value: Ints
     start: Ints
     due: Ints
@@ -24,10 +37,11 @@ class SimpleCarry:
 
 @dataclass(frozen=True)
 class Held:
-    """True starts of the intervals that hold at a window's edge."""
+    """True starts of the intervals that hold at a window's edge; `places` (2, intervals) where their entity was at the start, for lists of speeds."""
 
-    keys: tuple[Ints, ...]
+    keys: Ints
     start: Ints
+    places: Floats | None = None
 
 
 @dataclass

@@ -226,7 +226,7 @@ def changes_of(position: int, change: Change, symbols: Symbols) -> pa.RecordBatc
     n = len(change.s)
     names = pa.array(symbols.names, pa.string())
     keys = change.keys if change.e is None else change.keys[:-1]
-    flat = np.stack(keys, axis=1).reshape(-1) if keys else np.empty(0, np.int64)
+    flat = np.ascontiguousarray(keys.T).reshape(-1)
     end = change.s if change.e is None else change.e
     columns = [
         pa.array(np.full(n, position), pa.int32()),

@@ -40,12 +40,13 @@ class Plan:
         self.unique_candidates: dict[int, bool] = {}
         """Rules whose lists have no variables of their own: joining their keys gives no binding twice."""
         for rule in program.interval_rules:
-            self.alternatives[rule.number] = alternatives(rule, grounded="=" + rule.head.name in program.groundings)
+            grounded = "=" + rule.head.name in program.groundings
+            self.alternatives[rule.number] = alternatives(rule, grounded=grounded)
             bound = {term.name for part in rule.intervals if isinstance(part, Retrieve) for term in part.fluent.terms if isinstance(term, Variable)}
             bound |= {term.name for term in rule.head.terms if isinstance(term, Variable)}
             self.conditions[rule.number] = order_body(rule.conditions, bound)
             names = self.essential[rule.number] = essential(rule)
-            self.fused[rule.number] = fused_rule(rule, names, self.alternatives[rule.number])
+            self.fused[rule.number] = fused_rule(rule, names, self.alternatives[rule.number], grounded=grounded)
             retrieved = [
                 term.name for part in rule.intervals if isinstance(part, Retrieve) for term in part.fluent.terms if isinstance(term, Variable)
             ]

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from engine.event_calculus.intervals import Ints
 from engine.event_calculus.operator import CalculusIndex, CalculusOperator
+from engine.event_calculus.tables import rows_of
 from engine.event_calculus.windows import Decision, WindowState
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import Feed
@@ -71,18 +72,18 @@ class WindowReplay:
             s, e = np.maximum(table.lists.s, low), np.minimum(table.lists.e, high)
             kept = s < e
             owner = table.lists.owners()[kept]
-            keys = [key[owner] for key in table.keys]
+            keys = table.keys[:, owner]
             parts.append(self._rows(decision, name, keys[:-1], keys[-1], s[kept], e[kept]))
         for name, instants in decision.instants.items():
             assert instants.t is not None
             kept = (instants.t >= low) & (instants.t < high)
-            parts.append(self._rows(decision, name, [column[kept] for column in instants.columns], None, instants.t[kept], instants.t[kept]))
+            parts.append(self._rows(decision, name, rows_of(instants.columns, instants.n)[:, kept], None, instants.t[kept], instants.t[kept]))
         return pa.concat_tables(parts)
 
-    def _rows(self, decision: Decision, name: str, keys: list[Ints], value: Ints | None, start: Ints, end: Ints) -> pa.Table:
+    def _rows(self, decision: Decision, name: str, keys: Ints, value: Ints | None, start: Ints, end: Ints) -> pa.Table:
         n = len(start)
         names = pa.array(self._state.symbols.names, pa.string())
-        flat = np.stack(keys, axis=1).reshape(-1) if keys else np.empty(0, np.int64)
+        flat = np.ascontiguousarray(keys.T).reshape(-1)
         columns = [
             pa.array([self._index.queries[0].query.id] * n, pa.string()),
             pa.array(np.full(n, decision.query_time)),

@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from engine.event_calculus.compiled import jit
 from engine.event_calculus.conditions import distance_m
-from engine.event_calculus.intervals import INF, Bools, Intervals, Ints, amalgamate, counting_order, runs
-from engine.event_calculus.tables import FluentTable, distinct_rows
+from engine.event_calculus.intervals import INF, Bools, Intervals, Ints, counting_order
+from engine.event_calculus.keys import number_rows, take_rows
+from engine.event_calculus.tables import FluentTable, distinct_rows, grouped, rows_of
 
 if TYPE_CHECKING:
     from pyproj import Geod
@@ -39,12 +40,14 @@ class Positions(NamedTuple):
         return Positions(self.entity[picked], self.t[picked], self.x[picked], self.y[picked])
 
 
-@dataclass
+@dataclass(frozen=True)
 class Contacts:
-    """Pairs that were near in a slot: `a` < `b` are entity codes, `slot` the slot's first time; `examined` counts distance tests."""
+    """Pairs that were near in some slot: `pairs` (2, pairs) are entity codes, the lesser first; pair i met in the slots (their first times)
+    `slot[ptr[i]:ptr[i + 1]]`, ascending, at these distances. `examined` counts distance tests.
+    """
 
-    a: Ints
-    b: Ints
+    pairs: Ints
+    ptr: Ints
     slot: Ints
     distance: Floats
     examined: int
@@ -131,10 +134,26 @@ def contacts(samples: Positions, slot: Ints, reach: float, geographic: bool) -> 
     # hypot is exact where coordinates are whole numbers and the distance is one (3-4-5), so a border is hit.
     measure = partial(_geodesic_near, threshold=reach) if geographic else _plane
     distance = measure(x[left], y[left], x[right], y[right])
-    kept = distance <= reach
-    left, right = left[kept], right[kept]
-    a, b = np.minimum(entity[left], entity[right]), np.maximum(entity[left], entity[right])
-    return Contacts(a, b, slot[left], distance[kept], int(examined))
+    pairs, ptr, moments, metres = _by_pair(entity, slot, left, right, distance, reach)
+    return Contacts(pairs, ptr, moments, metres, int(examined))
+
+
+@jit
+def _by_pair(entity: Ints, slot: Ints, left: Ints, right: Ints, distance: Floats, reach: float) -> Any:
+    """Contacts within reach in order of their pair, those of a pair in order of time: they came slot by slot."""
+    n = 0
+    both, kept = np.empty((2, len(left)), np.int64), np.empty(len(left), np.int64)
+    for i in range(len(left)):
+        if distance[i] <= reach:
+            a, b = entity[left[i]], entity[right[i]]
+            both[0, n], both[1, n], kept[n] = min(a, b), max(a, b), i
+            n += 1
+    number, first = number_rows(both[:, :n].copy())
+    order, ptr = counting_order(number, len(first))
+    moments, metres = np.empty(n, np.int64), np.empty(n, np.float64)
+    for i in range(n):
+        moments[i], metres[i] = slot[left[kept[order[i]]]], distance[kept[order[i]]]
+    return take_rows(both, first), ptr, moments, metres
 
 
 def _plane(x1: Floats, y1: Floats, x2: Floats, y2: Floats) -> Floats:
@@ -166,17 +185,38 @@ def _geodesic_near(lon1: Floats, lat1: Floats, lon2: Floats, lat2: Floats, thres
 
 def near_pairs(found: Contacts, threshold: float, tick: int, query_time: int, value: int) -> FluentTable:
     """Both orders of every pair that is within `threshold`, with its intervals: runs of slots `tick` apart."""
-    near = found.distance <= threshold
-    a, b, slot = found.a[near], found.b[near], found.slot[near]
-    pair, first, n = distinct_rows([a, b], len(a))
-    order, ptr = counting_order(pair, n)
-    # Slots ascend inside each pair: contacts come slot by slot.
-    lists = runs(ptr, slot[order], tick, query_time)
-    a, b = a[first], b[first]
-    both = Intervals(
-        np.concatenate((lists.ptr, lists.ptr[1:] + len(lists.s))), np.concatenate((lists.s, lists.s)), np.concatenate((lists.e, lists.e))
-    )
-    return FluentTable((np.concatenate((a, b)), np.concatenate((b, a)), np.full(2 * n, value)), both)
+    keys, *lists = _near_pairs(found.pairs, found.ptr, found.slot, found.distance, threshold, tick, query_time, value)
+    return FluentTable(keys, Intervals(*lists))
+
+
+@jit
+def _near_pairs(pairs: Ints, ptr: Ints, slot: Ints, distance: Floats, threshold: float, tick: int, query_time: int, value: int) -> Any:
+    n = pairs.shape[1]
+    s, e, ends = np.empty(len(slot), np.int64), np.empty(len(slot), np.int64), np.zeros(n + 1, np.int64)
+    met = np.empty(n, np.int64)
+    m = k = 0
+    for i in range(n):
+        first = k
+        for j in range(ptr[i], ptr[i + 1]):
+            if distance[j] <= threshold:
+                if k > first and slot[j] <= e[k - 1]:
+                    e[k - 1] = max(e[k - 1], slot[j] + tick)
+                else:
+                    s[k], e[k] = slot[j], slot[j] + tick
+                    k += 1
+        if k > first:
+            if e[k - 1] == query_time + tick:
+                e[k - 1] = INF
+            met[m] = i
+            m += 1
+            ends[m] = k
+    keys, both = np.full((3, 2 * m), value, np.int64), np.empty(2 * m + 1, np.int64)
+    both[0] = 0
+    for i in range(m):
+        keys[0, i] = keys[1, m + i] = pairs[0, met[i]]
+        keys[1, i] = keys[0, m + i] = pairs[1, met[i]]
+        both[i + 1], both[m + i + 1] = ends[i + 1], k + ends[i + 1]
+    return keys, both, np.concatenate((s[:k], s[:k])), np.concatenate((e[:k], e[:k]))
 
 
 def last_in_slot(samples: Positions, slot: int) -> tuple[Positions, Ints]:
@@ -207,8 +247,7 @@ def stays(samples: Positions, areas: Sequence[tuple[int | None, Area]], longest:
         columns.append((entity[inside], *tag, np.full(len(inside), value), t[inside], ends[inside]))
     joined = [np.concatenate(column) for column in zip(*columns, strict=True)]
     *keys, s, e = joined
-    owner, first, n = distinct_rows(keys, len(s))
-    return FluentTable(tuple(key[first] for key in keys), amalgamate(owner, s, e, n))
+    return grouped(rows_of(keys, len(s)), Intervals(np.arange(len(s) + 1), s, e))
 
 
 __all__ = ["Area", "Contacts", "Positions", "contacts", "last_in_slot", "near_pairs", "stays"]

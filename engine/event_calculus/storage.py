@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from engine.event_calculus.arrivals import InputRows
 from engine.event_calculus.intervals import Intervals
 from engine.event_calculus.levels import Node
 from engine.event_calculus.memory import Held, Memory, SimpleCarry
 from engine.event_calculus.tables import SYMBOL, FluentTable, Symbols, Table
-from engine.event_calculus.windows import InputRows, WindowState
+from engine.event_calculus.windows import WindowState
 
+VERSION = 2
 _COUNTERS = ("last_query", "clock", "first_time", "idle", "windows", "pairs_examined", "groundings")
 
 Array = npt.NDArray[Any]
@@ -39,7 +41,7 @@ def dump_state(states: list[WindowState]) -> bytes:
     writer = _Writer()
     described = [_described(state, writer) for state in states]
     with io.BytesIO() as file:
-        text = np.frombuffer(json.dumps(described).encode(), np.uint8)
+        text = np.frombuffer(json.dumps({"version": VERSION, "states": described}).encode(), np.uint8)
         np.savez(file, allow_pickle=False, text=text, **{f"a{place}": array for place, array in enumerate(writer.arrays)})
         return file.getvalue()
 
@@ -50,13 +52,15 @@ def _described(state: WindowState, writer: _Writer) -> dict[str, Any]:
         "counters": [int(getattr(state, name)) for name in _COUNTERS],
         "rows": [[*indicator, _rows(parts, writer)] for indicator, parts in state.rows.items()],
         "waiting": [[*indicator, _rows(parts, writer)] for indicator, parts in state.waiting.items()],
-        "simple": [
-            [list(node), writer.all(carry.keys), writer.all((carry.value, carry.start, carry.due))] for node, carry in state.memory.simple.items()
-        ],
-        "held": [[name, writer.all(held.keys), writer.put(held.start)] for name, held in state.memory.held.items()],
-        "answers": [[name, writer.all(table.keys), writer.all(tuple(table.lists))] for name, table in state.answers.items()],
+        "simple": [[list(node), writer.all((carry.keys, carry.value, carry.start, carry.due))] for node, carry in state.memory.simple.items()],
+        "held": [[name, writer.all(_held(held))] for name, held in state.memory.held.items()],
+        "answers": [[name, writer.all((table.keys, *table.lists))] for name, table in state.answers.items()],
         "instants": [[name, writer.all(table.columns), writer.put(_times(table))] for name, table in state.instants.items()],
     }
+
+
+def _held(held: Held) -> tuple[Array, ...]:
+    return (held.keys, held.start) if held.places is None else (held.keys, held.start, held.places)
 
 
 def _times(table: Table) -> Array:
@@ -70,10 +74,12 @@ def _rows(parts: list[InputRows], writer: _Writer) -> list[Any]:
 
 
 def load_state(data: bytes) -> list[WindowState]:
-    """The states `dump_state` wrote."""
+    """The states `dump_state` wrote. Raises ValueError for those of another version of this program."""
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
         described = json.loads(arrays["text"].tobytes())
-        return [_loaded(entry, lambda place: arrays[f"a{place}"]) for entry in described]
+        if not isinstance(described, dict) or described["version"] != VERSION:
+            raise ValueError("the windows are those of another version of this program")
+        return [_loaded(entry, lambda place: arrays[f"a{place}"]) for entry in described["states"]]
 
 
 def _loaded(entry: dict[str, Any], get: Any) -> WindowState:
@@ -85,9 +91,10 @@ def _loaded(entry: dict[str, Any], get: Any) -> WindowState:
         setattr(state, name, value)
     for key in ("rows", "waiting"):
         getattr(state, key).update({(name, arity): [InputRows(many(columns), *many(rest))] for name, arity, (columns, rest) in entry[key]})
-    simple = {Node(*node): SimpleCarry(many(keys), *many(rest)) for node, keys, rest in entry["simple"]}
-    state.memory = Memory(simple, {name: Held(many(keys), get(start)) for name, keys, start in entry["held"]})
-    state.answers = {name: FluentTable(many(keys), Intervals(*many(lists))) for name, keys, lists in entry["answers"]}
+    simple = {Node(*node): SimpleCarry(*many(places)) for node, places in entry["simple"]}
+    state.memory = Memory(simple, {name: Held(*many(places)) for name, places in entry["held"]})
+    for name, (keys, *lists) in entry["answers"]:
+        state.answers[name] = FluentTable(get(keys), Intervals(*many(lists)))
     for name, columns, times in entry["instants"]:
         t = get(times)
         state.instants[name] = Table(many(columns), (SYMBOL,) * len(columns), len(t), t)

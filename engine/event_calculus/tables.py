@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.event_calculus.intervals import Bools, Intervals, Ints, empty
-from engine.event_calculus.keys import packed
+from engine.event_calculus.intervals import INF, Bools, Intervals, Ints, amalgamate, empty, gather
+from engine.event_calculus.keys import number_rows, packed, take_rows
 from engine.event_calculus.terms import Atom, Number, Term, Variable
 
 SYMBOL, NUMBER, TIME = "symbol", "number", "time"
@@ -105,12 +105,12 @@ class Table:
 
 @dataclass(frozen=True)
 class FluentTable:
-    """Lists of maximal intervals of a fluent: `keys` (arguments, then value) are symbol codes, one row for each list.
+    """Lists of maximal intervals of a fluent: `keys` (arguments, then value; lists) are symbol codes, one column for each list.
 
-    No two rows have the same key. `points` caches the tables of its start and end events.
+    No two lists have the same key. `points` caches the tables of its start and end events.
     """
 
-    keys: tuple[Ints, ...]
+    keys: Ints
     lists: Intervals
     points: dict[str, Table] = field(default_factory=dict, repr=False, compare=False)
 
@@ -118,15 +118,59 @@ class FluentTable:
     def n(self) -> int:
         return self.lists.lists
 
+    def relation(self) -> Table:
+        """The keys as a relation."""
+        return Table(tuple(self.keys), (SYMBOL,) * len(self.keys), self.n)
+
+    def numbered(self) -> Table:
+        """The keys, and the number of each list."""
+        return Table((*self.keys, np.arange(self.n)), (SYMBOL,) * (len(self.keys) + 1), self.n)
+
+    def picked(self, rows: Ints) -> FluentTable:
+        """Only these lists."""
+        if len(rows) == self.n:
+            return self
+        return FluentTable(take_rows(self.keys, rows), gather(self.lists, rows, -INF))
+
     def check(self) -> None:
         self.lists.check()
-        assert all(len(key) == self.n for key in self.keys)
-        if self.keys and self.n:
-            assert len(np.unique(np.stack(self.keys), axis=1).T) == self.n, "a key occurs twice"
+        assert self.lists.lists == self.n
+        assert len(number_rows(self.keys)[1]) == self.n, "a key occurs twice"
+
+
+def no_keys(width: int) -> Ints:
+    return np.empty((width, 0), np.int64)
+
+
+def rows_of(columns: Sequence[Ints | int], n: int) -> Ints:
+    """`n` rows of columns as one array (columns, rows)."""
+    out = np.empty((len(columns), n), np.int64)
+    for place, column in enumerate(columns):
+        out[place] = column
+    return out
 
 
 def no_fluent(width: int) -> FluentTable:
-    return FluentTable(tuple(np.empty(0, np.int64) for _ in range(width)), empty(0))
+    return FluentTable(no_keys(width), empty(0))
+
+
+def grouped(keys: Ints, lists: Intervals) -> FluentTable:
+    """The table of lists of which several may have one key: those are united, empty ones left out."""
+    owner = lists.owners()
+    rows = take_rows(keys, owner)
+    number, first = number_rows(rows)
+    return FluentTable(take_rows(rows, first), amalgamate(number, lists.s, lists.e, len(first)))
+
+
+def united(parts: Sequence[FluentTable], width: int) -> FluentTable:
+    """One table of several: lists of equal keys are united."""
+    filled = [part for part in parts if len(part.lists.s)]
+    if len(filled) < 2:
+        return filled[0] if filled else no_fluent(width)
+    offsets = np.cumsum([0, *(len(part.lists.s) for part in filled)])
+    ptr = np.concatenate([np.zeros(1, np.int64), *(part.lists.ptr[1:] + offset for part, offset in zip(filled, offsets, strict=False))])
+    s, e = np.concatenate([part.lists.s for part in filled]), np.concatenate([part.lists.e for part in filled])
+    return grouped(np.concatenate([part.keys for part in filled], axis=1), Intervals(ptr, s, e))
 
 
 class Rows:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.event_calculus import evaluation, fused
+from engine.event_calculus import derived, fused
 from engine.event_calculus.conditions import LimitExceeded
 from engine.event_calculus.windows import Settings
 from tests.engine.event_calculus.worlds import INPUTS, LAST, ByEngine, Row, by_oracle, compiled, on_time, programs, rows
@@ -22,7 +22,7 @@ def test_one_window_is_the_oracle(text: str, stream: list[Row], dialect: str, ex
     """Both ways of evaluating holdsFor rules, and the switch between them."""
     program = compiled(text)
     engine = ByEngine(program, Settings(ONE_WINDOW.window, ONE_WINDOW.step, ONE_WINDOW.origin, dialect=dialect, exact=exact))
-    with patch.object(evaluation, "MAX_ROWS", few):
+    with patch.object(derived, "MAX_ROWS", few):
         engine.feed_at_once(stream, on_time(stream))
     assert engine.facts == (by_oracle(program, stream, dialect) if stream else set()), text
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from hypothesis import strategies as st
 
+from engine.event_calculus.arrivals import InputRows
 from engine.event_calculus.compiler import compile_text
 from engine.event_calculus.intervals import INF
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import Program
 from engine.event_calculus.storage import dump_state, load_state
-from engine.event_calculus.windows import Decision, InputRows, Settings, Windows, WindowState
+from engine.event_calculus.windows import Decision, Settings, Windows, WindowState
 from tests.oracles.event_calculus import Key, PointByPoint, runs
 
 NAMES = ("a", "b", "c")

@@ -1,0 +1,84 @@
+"""Rows of a query's inputs: those that have arrived, those that count in a window, those no window will see again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.event_calculus.compiled import jit
+from engine.event_calculus.intervals import INF, Bools, Ints
+from engine.event_calculus.tables import Column
+
+
+@dataclass(frozen=True)
+class InputRows:
+    """Rows of one input. `arrived`: the feed's clock when the row had come, so the row counts at Q if arrived <= Q.
+
+    `columns` are the arguments (and for fluents the value last); positions have x and y beside them.
+    """
+
+    columns: tuple[Column, ...]
+    t: Ints
+    end: Ints
+    arrived: Ints
+    x: Column
+    y: Column
+
+    def take(self, picked: Ints | Bools | slice) -> InputRows:
+        return InputRows(
+            tuple(column[picked] for column in self.columns), self.t[picked], self.end[picked], self.arrived[picked], self.x[picked], self.y[picked]
+        )
+
+    @staticmethod
+    def together(parts: list[InputRows]) -> InputRows:
+        if len(parts) == 1:
+            return parts[0]
+        columns = tuple(np.concatenate(column) for column in zip(*(part.columns for part in parts), strict=True))
+        return InputRows(columns, *(np.concatenate([getattr(part, name) for part in parts]) for name in ("t", "end", "arrived", "x", "y")))
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def span(self, low: int, high: int) -> InputRows:
+        """Rows low to high; nothing is copied."""
+        return self if low == 0 and high == len(self.t) else self.take(slice(low, high))
+
+    def admitted(self, query_time: int) -> tuple[InputRows, InputRows]:
+        """What has arrived by `query_time`, and what is still to come, in order of arrival."""
+        ordered, split = _admitted(self.arrived, query_time)
+        rows = self if ordered else self.take(np.argsort(self.arrived, kind="stable"))
+        return rows.span(0, split), rows.span(split, len(rows))
+
+    def counted(self, when: Ints, low: int, high: int, latest: int, begin: int, known: int) -> InputRows:
+        """Rows with low < when <= high and arrived <= latest, and when > begin or arrived <= known."""
+        n, first, last, picked = _counted(when, self.arrived, low, high, latest, begin, known)
+        return self.span(first, last) if n == last - first else self.take(picked)
+
+    def remembered(self, when: Ints, low: int) -> InputRows:
+        """Without the rows that no window after `low` sees."""
+        return self.counted(when, low, INF, INF, low, INF)
+
+
+@jit
+def _admitted(arrived: Ints, query_time: int) -> tuple[bool, int]:
+    ordered, n = True, 0
+    for i in range(len(arrived)):
+        ordered = ordered and (i == 0 or arrived[i - 1] <= arrived[i])
+        n += arrived[i] <= query_time
+    return ordered, n
+
+
+@jit
+def _counted(when: Ints, arrived: Ints, low: int, high: int, latest: int, begin: int, known: int) -> tuple[int, int, int, Bools]:
+    """How many rows count, the first and the place after the last that do, and which."""
+    picked = np.empty(len(when), np.bool_)
+    n = first = last = 0
+    for i in range(len(when)):
+        picked[i] = low < when[i] and when[i] <= high and arrived[i] <= latest and (when[i] > begin or arrived[i] <= known)
+        if picked[i]:
+            if n == 0:
+                first = i
+            last = i + 1
+            n += 1
+    return n, first, last, picked

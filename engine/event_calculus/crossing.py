@@ -1,0 +1,89 @@
+"""Intervals that cross a window's edge: their true starts are carried in, and what crosses the next edge is carried on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.event_calculus.compiled import jit
+from engine.event_calculus.intervals import Intervals, Ints
+from engine.event_calculus.keys import find_rows, take_rows
+from engine.event_calculus.memory import Bounds, Floats, Held, Memory
+from engine.event_calculus.tables import FluentTable, united
+
+
+class Crossing:
+    """True starts by the name of a fluent, an input or a list of a rule.
+
+    `ends_at_edge`: an interval that ends with the tick before the window has its end event in the window.
+    """
+
+    def __init__(self, memory: Memory, bounds: Bounds, *, ends_at_edge: bool) -> None:
+        self.bounds = bounds
+        self.ends_at_edge = ends_at_edge
+        self.kept: dict[str, Held] = {}
+        self._held = memory.held
+
+    def joined(self, name: str, table: FluentTable) -> FluentTable:
+        """The table with the true starts of intervals that go on from before the window; remembers them for the next one."""
+        lists = self.true_starts(name, table.keys, table.lists)
+        if lists is not table.lists:
+            table = FluentTable(table.keys, lists)
+        return self.with_ended(name, table) if self.ends_at_edge else table
+
+    def with_ended(self, name: str, table: FluentTable) -> FluentTable:
+        """Adds intervals that held before the window's first tick and do not go on: their end falls on that tick."""
+        held = self._held.get(name)
+        if held is None or not len(held.start):
+            return table
+        low = self.bounds.low
+        going_on = np.unique(table.lists.owners()[(table.lists.s <= low) & (table.lists.e > low)])
+        ended = np.flatnonzero(find_rows(take_rows(table.keys, going_on), held.keys) < 0)
+        if not len(ended):
+            return table
+        before = Intervals(np.arange(len(ended) + 1), held.start[ended], np.full(len(ended), self.bounds.first))
+        return united([table, FluentTable(take_rows(held.keys, ended), before)], len(table.keys))
+
+    def true_starts(self, name: str, keys: Ints, lists: Intervals) -> Intervals:
+        """The lists with the true starts of what goes on from before the window; remembers those that cross the next edge."""
+        lists, _ = self.restored(name, keys, lists)
+        self.keep(name, keys, lists)
+        return lists
+
+    def restored(self, name: str, keys: Ints, lists: Intervals) -> tuple[Intervals, Held | None]:
+        """The lists with true starts; and, if any is carried, all that was held under this name."""
+        held = self._held.get(name)
+        if held is None or not len(held.start) or not len(lists.s):
+            return lists, None
+        return Intervals(lists.ptr, _restored(held.keys, held.start, keys, lists.ptr, lists.s, self.bounds.first), lists.e), held
+
+    def keep(self, name: str, keys: Ints, lists: Intervals, places: Floats | None = None, edge: int | None = None) -> None:
+        """Remembers the intervals that cross the next window's edge (or `edge`); `places` (2, intervals) go with them."""
+        self.kept.pop(name, None)
+        if len(lists.s):
+            owner, crossing = _crossing(lists.ptr, lists.s, lists.e, self.bounds.next_low if edge is None else edge)
+            if len(owner):
+                where = None if places is None else np.ascontiguousarray(places[:, crossing])
+                self.kept[name] = Held(take_rows(keys, owner), lists.s[crossing], where)
+
+
+@jit
+def _restored(held: Ints, start: Ints, keys: Ints, ptr: Ints, s: Ints, first: int) -> Ints:
+    found = find_rows(held, keys)
+    out = s.copy()
+    for i in range(len(found)):
+        if found[i] >= 0 and ptr[i + 1] > ptr[i] and s[ptr[i]] == first:
+            out[ptr[i]] = start[found[i]]
+    return out
+
+
+@jit
+def _crossing(ptr: Ints, s: Ints, e: Ints, edge: int) -> tuple[Ints, Ints]:
+    """Lists and numbers of the intervals with s <= edge < e: at most one in a list."""
+    owner, crossing = np.empty(len(ptr), np.int64), np.empty(len(ptr), np.int64)
+    n = 0
+    for i in range(len(ptr) - 1):
+        for k in range(ptr[i], ptr[i + 1]):
+            if s[k] <= edge and e[k] > edge:
+                owner[n], crossing[n] = i, k
+                n += 1
+    return owner[:n], crossing[:n]

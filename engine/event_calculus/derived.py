@@ -1,0 +1,231 @@
+"""Statically determined fluents of a window: holdsFor rules, over few lists in one compiled call, else literal by literal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.event_calculus.allen import allen
+from engine.event_calculus.candidates import REMEMBERED, Needs
+from engine.event_calculus.conditions import as_symbols, match, number, satisfy
+from engine.event_calculus.fused import MAX_ROWS, Lists
+from engine.event_calculus.intervals import Intervals, always, amalgamate, empty, gather, intersect, keep, longer_than, subtract, union
+from engine.event_calculus.keys import find_rows
+from engine.event_calculus.levels import Node
+from engine.event_calculus.speeds import Speeds
+from engine.event_calculus.syntax import Construct, FluentPattern, IntervalRule, NonEmpty, Retrieve
+from engine.event_calculus.tables import SYMBOL, TIME, FluentTable, Rows, distinct_rows, grouped, no_fluent, one_row, rows_of, united
+from engine.event_calculus.terms import Variable
+
+if TYPE_CHECKING:
+    from engine.event_calculus.evaluation import Evaluation
+
+
+class DerivedFluents:
+    """The holdsFor rules of one window."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self.evaluation = evaluation
+        self.plan, self.world, self.bounds = evaluation.plan, evaluation.world, evaluation.bounds
+        self.groundings, self.crossing = evaluation.groundings, evaluation.crossing
+        self.exact = evaluation.exact
+        self.speeds = Speeds(evaluation)
+        self._lists: dict[int, Lists | None] = {}
+
+    def table(self, node: Node) -> FluentTable:
+        """All lists the rules of one fluent-value give."""
+        parts = [part for rule in self.plan.interval_rules(node) if (part := self.rule(rule)) is not None]
+        return parts[0] if len(parts) == 1 else united(parts, node.arity + 1)
+
+    def rule(self, rule: IntervalRule) -> FluentTable | None:
+        """The lists one rule gives, none empty, none of its groundings twice; null when it gives none."""
+        found = self._fused(rule) if self._few(rule) is not None else self._by_literals(rule)
+        return found if found is not None and len(found.lists.s) else None
+
+    def _by_literals(self, rule: IntervalRule) -> FluentTable | None:
+        rows = self._candidates(rule)
+        if rows.n == 0:
+            return None
+        rows = satisfy(self.world, rows, self.plan.conditions[rule.number])
+        return self._united(rule, self.groundings.of_rows(rows, rule.head.terms, rule.head.name))
+
+    def _united(self, rule: IntervalRule, rows: Rows) -> FluentTable | None:
+        """The lists of candidates that satisfy all conditions; several may have one head."""
+        if rows.n == 0:
+            return None
+        keys = rows_of([self.groundings.column(rows, term) for term in rule.head.terms], rows.n)
+        return grouped(keys, self._algebra(rule, rows))
+
+    # -- few lists -----------------------------------------------------------------------------------------------
+
+    def _few(self, rule: IntervalRule) -> Lists | None:
+        """The lists of a rule that can be evaluated in one compiled call, where they are few enough."""
+        if rule.number not in self._lists:
+            self._lists[rule.number] = self._gathered(rule)
+        return self._lists[rule.number]
+
+    def _gathered(self, rule: IntervalRule) -> Lists | None:
+        fused = self.plan.fused[rule.number]
+        if fused is None or (self.exact and fused.program is None):
+            return None
+        tables = []
+        for retrieve in fused.retrieves:
+            filled = [table for table in self.evaluation.sources(retrieve.fluent) if table.n]
+            if len(filled) > 1 or (filled and filled[0].n > MAX_ROWS):
+                return None
+            tables.append(filled[0] if filled else no_fluent(len(retrieve.fluent.terms)))
+        declared = None
+        if "=" + rule.head.name in self.plan.program.groundings:
+            declared = self.groundings.listed(rule.head.name, len(rule.head.terms))
+            if declared is None:
+                return None
+        term = self.world.symbols.term
+        return Lists(fused, tables, np.array([term(constant) for constant in fused.constants], np.int64), declared)
+
+    def _fused(self, rule: IntervalRule) -> FluentTable | None:
+        lists = self._few(rule)
+        assert lists is not None
+        variables = lists.candidates()
+        if not variables.shape[1]:
+            return None
+        if not rule.conditions and lists.rule.program is not None:
+            return lists.algebra(variables, self.bounds.first)
+        names = lists.rule.names
+        rows = Rows(variables.shape[1], dict(zip(names, variables, strict=True)), dict.fromkeys(names, SYMBOL))
+        rows = satisfy(self.world, rows, self.plan.conditions[rule.number])
+        if rows.n == 0 or lists.rule.program is None:
+            return self._united(rule, self.groundings.of_rows(rows, rule.head.terms, rule.head.name))
+        return lists.algebra(rows_of([rows.columns[name] for name in names], rows.n), self.bounds.first)
+
+    # -- literal by literal --------------------------------------------------------------------------------------
+
+    def _candidates(self, rule: IntervalRule) -> Rows:
+        """Bindings of the essential variables for which the rule can give an interval."""
+        names = self.plan.essential[rule.number]
+        parts = []
+        for needs in self.plan.alternatives[rule.number]:
+            rows = one_row()
+            for retrieve in self._in_order(rule, needs):
+                rows = self._joined_keys(rows, retrieve, names)
+                if rows.n == 0:
+                    break
+            if rows.n == 0:
+                continue
+            if any(name not in rows.columns for name in names):
+                rows = satisfy(self.world, rows, self.plan.conditions[rule.number])
+                rows = self.groundings.of_rows(rows, rule.head.terms, rule.head.name)
+            if rows.n:
+                parts.append({name: as_symbols(self.world, rows.columns[name], rows.kinds[name]) for name in names})
+        if not parts:
+            return Rows(0, {}, {})
+        columns = {name: np.concatenate([part[name] for part in parts]) if len(parts) > 1 else parts[0][name] for name in names}
+        if not names:
+            return one_row()
+        if len(parts) == 1 and self.plan.unique_candidates[rule.number]:
+            return Rows(len(columns[names[0]]), columns, dict.fromkeys(names, SYMBOL))
+        _, first, _ = distinct_rows(list(columns.values()), len(columns[names[0]]))
+        return Rows(len(first), {name: column[first] for name, column in columns.items()}, dict.fromkeys(names, SYMBOL))
+
+    def _in_order(self, rule: IntervalRule, needs: Needs) -> list[Retrieve]:
+        """The lists from the smallest on, each sharing a variable with those before it where there is one: else two lists give all pairs."""
+        left = [literal for position in sorted(needs) if isinstance(literal := rule.intervals[position], Retrieve)]
+        order: list[Retrieve] = []
+        bound: set[str] = set()
+        while left:
+            joined = [one for one in left if bound & _names(one)] or left
+            order.append(min(joined, key=self._size))
+            bound |= _names(order[-1])
+            left.remove(order[-1])
+        return order
+
+    def _size(self, retrieve: Retrieve) -> int:
+        return sum(table.n for table in self.evaluation.sources(retrieve.fluent))
+
+    def _joined_keys(self, rows: Rows, retrieve: Retrieve, names: Sequence[str]) -> Rows:
+        """`rows` joined with the groundings of a list that is not empty, projected to `names`."""
+        parts = []
+        for table in self.evaluation.sources(retrieve.fluent):
+            found = match(self.world, rows, table.relation(), retrieve.fluent.terms, None)
+            if found.n:
+                parts.append(Rows(found.n, {name: found.columns[name] for name in names if name in found.columns}, found.kinds))
+        if not parts:
+            return Rows(0, {}, {})
+        if len(parts) == 1 and parts[0].columns and all(term.name in names for term in retrieve.fluent.terms if isinstance(term, Variable)):
+            # Keys of a table are unique, so nothing can have doubled.
+            return Rows(parts[0].n, parts[0].columns, dict.fromkeys(parts[0].columns, SYMBOL))
+        columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
+        n = sum(part.n for part in parts)
+        if not columns:
+            return one_row()
+        _, first, size = distinct_rows(list(columns.values()), n)
+        return Rows(size, {name: column[first] for name, column in columns.items()}, dict.fromkeys(columns, SYMBOL))
+
+    def _algebra(self, rule: IntervalRule, rows: Rows) -> Intervals:
+        """The answer list for each row."""
+        lists: dict[str, Intervals] = {}
+        failed = np.zeros(rows.n, np.bool_)
+        for literal in rule.intervals:
+            if isinstance(literal, Retrieve):
+                lists[literal.out] = self._retrieved(rows, literal.fluent)
+            elif isinstance(literal, NonEmpty):
+                filled = lists[literal.list].counts > 0
+                failed |= filled if literal.negated else ~filled
+            else:
+                lists[literal.out] = self._constructed(rule, rows, literal, [lists[name] for name in literal.inputs])
+        result = lists[rule.out]
+        return keep(result, ~failed[result.owners()]) if failed.any() else result
+
+    def _retrieved(self, rows: Rows, pattern: FluentPattern) -> Intervals:
+        first = self.bounds.first
+        tables = self.evaluation.sources(pattern)
+        if all(rows.bound(term) for term in pattern.terms):
+            result: Intervals | None = None
+            wanted = [self.groundings.column(rows, term) for term in pattern.terms]
+            for table in tables:
+                part = gather(table.lists, find_rows(table.keys, rows_of(wanted, rows.n)), first)
+                result = part if result is None else union(result, part)
+            return empty(rows.n) if result is None else result
+        owners, s, e = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        numbered = Rows(rows.n, {**rows.columns, "#row": np.arange(rows.n)}, {**rows.kinds, "#row": TIME})
+        for table in tables:
+            found = match(self.world, numbered, table.numbered(), (*pattern.terms, Variable("#list", pattern.place)), None)
+            if found.n == 0:
+                continue
+            part = gather(table.lists, found.columns["#list"], first)
+            owners.append(found.columns["#row"][part.owners()])
+            s.append(part.s)
+            e.append(part.e)
+        return amalgamate(np.concatenate(owners), np.concatenate(s), np.concatenate(e), rows.n)
+
+    def _constructed(self, rule: IntervalRule, rows: Rows, construct: Construct, inputs: list[Intervals]) -> Intervals:
+        if construct.operator == "slower_than":
+            return self.speeds.slower(rule, rows, construct, inputs[0])
+        if construct.operator in REMEMBERED and self.exact:
+            keys = rows_of([rows.columns[name] for name in self.plan.essential[rule.number]], rows.n)
+            inputs = [self.crossing.true_starts(f"rule {rule.number} {construct.out} {place}", keys, lists) for place, lists in enumerate(inputs)]
+        if construct.operator == "union_all":
+            return _folded(union, inputs)
+        if construct.operator == "intersect_all":
+            return _folded(intersect, inputs)
+        if construct.operator == "relative_complement_all":
+            return inputs[0] if len(inputs) == 1 else subtract(inputs[0], _folded(union, inputs[1:]))
+        if construct.operator == "complement_all":
+            return subtract(always(rows.n, self.bounds.first), _folded(union, inputs))
+        if construct.operator == "longer_than":
+            assert construct.amount is not None
+            duration = np.broadcast_to(np.asarray(number(self.world, rows, construct.amount), np.float64), (rows.n,))
+            return longer_than(inputs[0], duration, self.bounds.query_time)
+        return allen(construct.relation, construct.mode, inputs[0], inputs[1], self.world.tick)
+
+
+def _names(retrieve: Retrieve) -> set[str]:
+    return {term.name for term in retrieve.fluent.terms if isinstance(term, Variable)}
+
+
+def _folded(operation: Any, inputs: list[Intervals]) -> Intervals:
+    result = inputs[0]
+    for other in inputs[1:]:
+        result = operation(result, other)
+    return result

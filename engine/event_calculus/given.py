@@ -1,0 +1,216 @@
+"""What the rows of a window give to its rules: tables of input events and fluents, background knowledge, domains, spatial fluents.
+
+References: [dRTEC] 3 (indexing, dynamic grounding); CONTRACT 2.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.event_calculus import spatial
+from engine.event_calculus.answers import NEVER
+from engine.event_calculus.arrivals import InputRows
+from engine.event_calculus.compiled import jit
+from engine.event_calculus.conditions import as_symbols
+from engine.event_calculus.evaluation import Evaluation
+from engine.event_calculus.intervals import INF, Intervals, Ints, counting_order, run_ends
+from engine.event_calculus.keys import mark, mark_alive, number_rows, take_rows
+from engine.event_calculus.memory import Bounds
+from engine.event_calculus.plan import Plan
+from engine.event_calculus.program import EVENT, POINTS
+from engine.event_calculus.syntax import Indicator
+from engine.event_calculus.tables import NUMBER, SYMBOL, Column, FluentTable, Symbols, Table, distinct_rows, grouped, no_fluent, rows_of, united
+from engine.event_calculus.terms import Atom, Number
+
+if TYPE_CHECKING:
+    from engine.event_calculus.windows import Settings, WindowState
+
+
+class Given:
+    """The inputs of one query. Immutable but for a cache of its background knowledge."""
+
+    def __init__(self, plan: Plan, settings: Settings, areas: Mapping[str, spatial.Area]) -> None:
+        self.plan = plan
+        self.settings = settings
+        self.areas = areas
+        self._facts_cache: tuple[Symbols, dict[Indicator, Table]] | None = None
+
+    def fill(self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows], state: WindowState) -> None:
+        """Gives an evaluation everything its rules read; `counted` are the window's rows."""
+        self._inputs(evaluation, counted)
+        evaluation.world.facts = self._facts(state.symbols)
+        self._domains(evaluation, counted, state)
+        self._spatial(evaluation, counted, state)
+
+    def _inputs(self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows]) -> None:
+        for indicator, kind in self.plan.program.inputs.items():
+            if kind == POINTS and indicator not in counted:
+                evaluation.inputs[indicator] = self._continued(evaluation, indicator, no_fluent(indicator[1] + 1))
+        for indicator, rows in counted.items():
+            kind = self.plan.program.inputs.get(indicator, EVENT)
+            if kind == EVENT:
+                kinds = tuple(NUMBER if column.dtype == np.float64 else SYMBOL for column in rows.columns)
+                evaluation.world.events[indicator] = Table(rows.columns, kinds, len(rows), rows.t)
+            elif kind == POINTS:
+                evaluation.inputs[indicator] = self._from_points(evaluation, indicator, rows)
+            else:
+                evaluation.inputs[indicator] = self._from_intervals(rows, evaluation.bounds)
+
+    def _from_points(self, evaluation: Evaluation, indicator: Indicator, rows: InputRows) -> FluentTable:
+        if np.any(rows.t[1:] < rows.t[:-1]):
+            rows = rows.take(np.argsort(rows.t, kind="stable"))
+        keys, *lists = _point_fluent(rows_of(rows.columns, len(rows)), rows.t, self.settings.tick, evaluation.bounds.query_time)
+        return self._continued(evaluation, indicator, FluentTable(keys, Intervals(*lists)))
+
+    def _continued(self, evaluation: Evaluation, indicator: Indicator, table: FluentTable) -> FluentTable:
+        return evaluation.crossing.joined(f"input {indicator[0]}/{indicator[1]}", table) if self.settings.exact else table
+
+    def _from_intervals(self, rows: InputRows, bounds: Bounds) -> FluentTable:
+        s = np.maximum(rows.t, NEVER if self.settings.exact else bounds.first)
+        some = np.flatnonzero(s < rows.end)
+        return grouped(rows_of([column[some] for column in rows.columns], len(some)), Intervals(np.arange(len(some) + 1), s[some], rows.end[some]))
+
+    def _facts(self, symbols: Symbols) -> dict[Indicator, Table]:
+        """Background knowledge as tables; a column is numbers when all its entries are."""
+        if self._facts_cache is not None and self._facts_cache[0] is symbols:
+            return dict(self._facts_cache[1])
+        tables = {}
+        for indicator, rows in self.plan.program.facts.items():
+            columns: list[Column] = []
+            kinds = []
+            for column in zip(*rows, strict=True):
+                if all(isinstance(term, Number) for term in column):
+                    columns.append(np.array([term.value for term in column if isinstance(term, Number)]))
+                    kinds.append(NUMBER)
+                else:
+                    columns.append(np.array([symbols.term(term) for term in column if isinstance(term, Atom | Number)], np.int64))
+                    kinds.append(SYMBOL)
+            tables[indicator] = Table(tuple(columns), tuple(kinds), len(rows))
+        self._facts_cache = (symbols, tables)
+        return dict(tables)
+
+    # -- dynamic grounding ---------------------------------------------------------------------------------------
+
+    def _domains(self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows], state: WindowState) -> None:
+        """Domains of the window: what its rows name, and the arguments of answers that were open before it."""
+        for indicator, sources in self.plan.domain_sources.items():
+            if indicator[1] == 1:
+                members: tuple[Ints, ...] = (self._named(evaluation, sources, counted, state),)
+            else:
+                members = self._named_together(evaluation, indicator[1], sources, counted, state)
+            table = state.domains.get(indicator)
+            if table is None or not all(map(np.array_equal, table.columns, members)):
+                # The same table stands for the same members: what is listed from it is kept.
+                table = state.domains[indicator] = Table(members, (SYMBOL,) * indicator[1], len(members[0]))
+            evaluation.world.facts[indicator] = table
+
+    def _named(
+        self,
+        evaluation: Evaluation,
+        sources: list[tuple[str, int, bool, tuple[int, ...]]],
+        counted: Mapping[Indicator, InputRows],
+        state: WindowState,
+    ) -> Ints:
+        """Members of a domain of one argument."""
+        named = np.zeros(len(state.symbols) + 64, np.bool_)
+        limit = evaluation.bounds.low if self.settings.exact else INF - 1
+        for name, arity, fluent, (place,) in sources:
+            rows = counted.get((name, arity))
+            if rows is not None and len(rows.columns) == arity + fluent:
+                for column in self._as_symbols(evaluation, rows.columns[place : place + 1]):
+                    if len(state.symbols) > len(named):
+                        named = np.concatenate((named, np.zeros(len(state.symbols), np.bool_)))
+                    mark(named, np.ascontiguousarray(column))
+            answer = state.answers.get(f"{name}/{arity}") if fluent else None
+            if answer is not None and answer.n:
+                mark_alive(named, answer.keys[place], answer.lists.ptr, answer.lists.e, limit)
+        return np.flatnonzero(named)
+
+    def _named_together(
+        self, evaluation: Evaluation, width: int, sources: list[tuple[str, int, bool, tuple[int, ...]]], counted: Mapping[Indicator, InputRows],
+        state: WindowState,
+    ) -> tuple[Ints, ...]:  # fmt: skip
+        """Members of a domain of several arguments, which are named together."""
+        parts: list[tuple[Ints, ...]] = [(np.empty(0, np.int64),) * width]
+        limit = evaluation.bounds.low if self.settings.exact else INF - 1
+        for name, arity, fluent, places in sources:
+            rows = counted.get((name, arity))
+            if rows is not None and len(rows.columns) == arity + fluent:
+                parts.append(self._as_symbols(evaluation, tuple(rows.columns[place] for place in places)))
+            answer = state.answers.get(f"{name}/{arity}") if fluent else None
+            if answer is not None:
+                alive = np.unique(answer.lists.owners()[answer.lists.e > limit])
+                parts.append(tuple(answer.keys[place][alive] for place in places))
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        _, first, _ = distinct_rows(columns, len(columns[0]))
+        return tuple(column[first] for column in columns)
+
+    @staticmethod
+    def _as_symbols(evaluation: Evaluation, columns: tuple[Column, ...]) -> tuple[Ints, ...]:
+        return tuple(as_symbols(evaluation.world, column, NUMBER if column.dtype == np.float64 else SYMBOL) for column in columns)
+
+    # -- spatial fluents -----------------------------------------------------------------------------------------
+
+    def _spatial(self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows], state: WindowState) -> None:
+        groups: dict[tuple[str, str, int], list[int]] = {}
+        for place, declared in enumerate(self.plan.program.spatial):
+            groups.setdefault((declared.relation, declared.position, declared.slot), []).append(place)
+        tables: dict[Indicator, list[FluentTable]] = {}
+        for (relation, position, slot), places in groups.items():
+            samples = self._samples(counted, position)
+            if samples is None:
+                continue
+            found = None
+            if relation != "inside":
+                reach = max(self.plan.program.spatial[place].amount for place in places)
+                seen, slots = (samples, samples.t) if relation == "distance" else spatial.last_in_slot(samples, slot)
+                found = spatial.contacts(seen, slots, reach, self.settings.geographic)
+                state.pairs_examined += found.examined
+            for place in places:
+                declared = self.plan.program.spatial[place]
+                table = self._spatial_table(evaluation, place, samples, found)
+                tables.setdefault(declared.fluent.indicator, []).append(table)
+        for indicator, parts in tables.items():
+            evaluation.inputs[indicator] = united(parts, indicator[1] + 1)
+
+    def _samples(self, counted: Mapping[Indicator, InputRows], position: str) -> spatial.Positions | None:
+        for indicator, rows in counted.items():
+            if indicator[0] == position and len(rows):
+                known = ~(np.isnan(rows.x) | np.isnan(rows.y))
+                part = rows if known.all() else rows.take(known)
+                order = np.argsort(part.t, kind="stable") if np.any(part.t[1:] < part.t[:-1]) else slice(None)
+                return spatial.Positions(np.asarray(part.columns[0], np.int64)[order], part.t[order], part.x[order], part.y[order])
+        return None
+
+    def _spatial_table(self, evaluation: Evaluation, place: int, samples: spatial.Positions, found: spatial.Contacts | None) -> FluentTable:
+        declared = self.plan.program.spatial[place]
+        symbols = evaluation.world.symbols
+        assert isinstance(declared.fluent.value, Atom)
+        value = symbols.term(declared.fluent.value)
+        query_time = evaluation.bounds.query_time
+        if found is not None:
+            tick = declared.slot or self.settings.tick
+            last = query_time - query_time % tick if declared.slot else query_time
+            table = spatial.near_pairs(found, declared.amount, tick, last, value)
+        else:
+            table = spatial.stays(samples, self._areas_of(place, symbols), declared.slot, query_time, value)
+        return evaluation.crossing.joined(f"spatial {place}", evaluation.groundings.of_table(declared.fluent.name, table))
+
+    def _areas_of(self, place: int, symbols: Symbols) -> list[tuple[int | None, spatial.Area]]:
+        declared = self.plan.program.spatial[place]
+        if len(declared.fluent.arguments) == 1:
+            return [(None, self.areas[declared.region])]
+        rows = self.plan.program.facts[declared.region, 2]
+        return [(symbols.code(str(area)), self.areas[str(region)]) for area, region in rows]
+
+
+@jit
+def _point_fluent(keys: Ints, t: Ints, tick: int, query_time: int) -> Any:
+    """Keys and lists of a fluent stated at single ticks, rows in order of time."""
+    number, first = number_rows(keys)
+    order, ptr = counting_order(number, len(first))
+    out, s, e = run_ends(ptr, t[order], tick, query_time)
+    return take_rows(keys, first), out, s.copy(), e.copy()

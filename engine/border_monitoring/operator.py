@@ -253,32 +253,35 @@ def _transition_changes(
         columns = _in_order(columns, _grouped_watched(index, watched))
     waiting = state.waiting
     waiting.reserve(len(columns[0]))
-    group, kind, entity, times, seqs, places = decide(  # type: ignore[call-arg]
+    key, kind, first, second = decide(  # type: ignore[call-arg]
         *columns, watermark, index.group_within, index.group_ring, index.ring_within, index.group_wanted,
-        waiting.key, waiting.inward, waiting.t, waiting.seq, waiting.x, waiting.y, waiting.next,
-        waiting.table_key, waiting.table_slot, waiting.ring_head, waiting.ring_tail, waiting.meta,
+        waiting.records, waiting.chunk_next, waiting.table, waiting.ring_head, waiting.ring_tail, waiting.meta, waiting.facts,
     )  # fmt: skip
-    fact, entry = index.group_queries.spread(group)
+    fact, entry = index.group_queries.spread(key >> 32)
     query = index.group_queries.entries[entry]
-    asked = (index.group_masks[entry] >> kind[fact] & 1).astype(np.bool_) & (seqs[fact, 0] > state.since[query])
+    asked = (index.group_masks[entry] >> kind[fact] & 1).astype(np.bool_) & (waiting.records["seq"][first[fact]] > state.since[query])
     fact, query = fact[asked], query[asked]
-    items = np.where(seqs[fact, 1] >= 0, 2, 1)
-    shown = np.column_stack([np.ones(len(fact), np.bool_), items == 2]).reshape(-1)
+    group, entity, kind, second = key[fact] >> 32, key[fact] & 0xFFFFFFFF, kind[fact], second[fact]
+    began = waiting.records[first[fact]]
+    # A stay has no second event: the row taken for it is left out again.
+    met = second >= 0
+    _, _, _, event_t, event_seq, event_x, event_y = columns if len(columns[0]) else [np.zeros(1)] * len(columns)
+    shown = np.column_stack([np.ones(len(fact), np.bool_), met]).reshape(-1)
     evidence = Evidence(
-        offsets=np.concatenate([[0], np.cumsum(items)]),
-        entity=np.repeat(entity[fact], items),
-        t=_revealed(index, group[fact], kind[fact], times[fact, 2:]).reshape(-1)[shown],
-        x=places[fact, 0::2].reshape(-1)[shown],
-        y=places[fact, 1::2].reshape(-1)[shown],
-        seq=seqs[fact].reshape(-1)[shown],
+        offsets=np.concatenate([[0], np.cumsum(1 + met)]),
+        entity=np.repeat(entity, 1 + met),
+        t=_revealed(index, group, kind, np.column_stack([began["t"], event_t[second]])).reshape(-1)[shown],
+        x=np.column_stack([began["x"], event_x[second]]).reshape(-1)[shown],
+        y=np.column_stack([began["y"], event_y[second]]).reshape(-1)[shown],
+        seq=np.column_stack([began["seq"], event_seq[second]]).reshape(-1)[shown],
     )
     return changes(
         batch.entities,
         query=query,
-        kind=_TRANSITION_KINDS.take(pa.array(kind[fact])),
-        entities=entity[fact],
-        start=times[fact, 0],
-        end=times[fact, 1],
+        kind=_TRANSITION_KINDS.take(pa.array(kind)),
+        entities=entity,
+        start=began["t"],
+        end=np.where(met, event_t[second], began["t"] + index.group_within[group]),
         evidence=evidence,
     )
 
@@ -392,18 +395,20 @@ def _ranks(order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def _unmet(waiting: Waiting, numbers: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
     """Columns of the waiting events by (t, seq), with the groups' new `numbers`; those of groups without one are left out."""
     slots = waiting.unmet()
-    group = waiting.key[slots] >> 32
+    records = waiting.records[slots]
+    group = records["key"] >> 32
     group = np.where(group < len(numbers), numbers[np.minimum(group, len(numbers) - 1)], -1) if len(numbers) else np.full(len(slots), -1)
-    slots, group = slots[group >= 0], group[group >= 0]
-    return {name: getattr(waiting, name)[slots] for name in _UNMET} | {"key": group << 32 | waiting.key[slots] & 0xFFFFFFFF}
+    records, group = records[group >= 0], group[group >= 0]
+    return {name: np.ascontiguousarray(records[name]) for name in _UNMET} | {"key": group << 32 | records["key"] & 0xFFFFFFFF}
 
 
 def _refilled(index: BorderIndex, columns: Mapping[str, npt.NDArray[Any]]) -> Waiting:
     """What waits, from columns by (t, seq)."""
-    w = Waiting.empty(len(index.ring_within), len(columns["key"]))
+    w = Waiting.empty(len(index.ring_within))
+    w.reserve(len(columns["key"]))
     refill(  # type: ignore[call-arg]
         *(columns[name] for name in _UNMET), index.group_ring,
-        w.key, w.inward, w.t, w.seq, w.x, w.y, w.next, w.table_key, w.table_slot, w.ring_head, w.ring_tail, w.meta,
+        w.records, w.chunk_next, w.table, w.ring_head, w.ring_tail, w.meta,
     )  # fmt: skip
     return w
 

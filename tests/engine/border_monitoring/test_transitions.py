@@ -1,0 +1,73 @@
+"""What waits: the kernel against a dictionary, over enough events that chunks are used again and the table is built anew."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.border_monitoring.transitions import Waiting, decide
+
+WITHIN = np.array([0, 3, 3, 40])
+RINGS, RING_OF_GROUP = np.array([0, 3, 40]), np.array([0, 1, 1, 2], np.int32)
+
+Facts = set[tuple[int, int, int, int, int]]
+"""group, entity, type, seq of the first event, and of the second (-1: none)."""
+
+
+def events(rng: np.random.Generator, count: int, groups: int, entities: int, start: int, first_seq: int) -> tuple[np.ndarray, ...]:
+    t = start + np.sort(rng.integers(0, 4, count))
+    seq = np.arange(first_seq, first_seq + count)
+    group, entity = rng.integers(0, groups, count).astype(np.int32), rng.integers(0, entities, count).astype(np.int32)
+    return group, entity, rng.integers(0, 2, count).astype(np.int8), t, seq, seq * 0.5, seq * 0.25
+
+
+class Plain:
+    """The same by a dictionary that is searched whole."""
+
+    def __init__(self, wanted: np.ndarray) -> None:
+        self.wanted, self.waits = wanted, dict[tuple[int, int], tuple[int, int, int]]()
+
+    def step(self, columns: tuple[np.ndarray, ...], watermark: int) -> Facts:
+        found = []
+        for group, entity, inward, t, seq, *_ in zip(*(column.tolist() for column in columns), strict=True):
+            if (group, entity) in self.waits:
+                was, at, first = self.waits.pop((group, entity))
+                met = t - at <= WITHIN[group]
+                found.append((group, entity, (0 if was else 1) if met else (2 if was else 3), first, seq if met else -1))
+            if self.wanted[group] & (5 if inward else 10):
+                self.waits[group, entity] = (inward, t, seq)
+        for (group, entity), (was, at, first) in list(self.waits.items()):
+            if at + WITHIN[group] < watermark:
+                del self.waits[group, entity]
+                found.append((group, entity, 2 if was else 3, first, -1))
+        return {fact for fact in found if self.wanted[fact[0]] >> fact[2] & 1}
+
+
+@pytest.mark.parametrize(("seed", "entities"), [(1, 3), (2, 40), (3, 5000)])
+def test_facts_are_those_of_a_dictionary(seed: int, entities: int) -> None:
+    rng = np.random.default_rng(seed)
+    wanted = np.array([15, 15, 4, 11], np.int8)
+    waiting, plain, seq = Waiting.empty(len(RINGS)), Plain(wanted), 0
+    told = 0
+    for k in range(120):
+        columns = events(rng, int(rng.integers(0, 200)), len(WITHIN), entities, 4 * k, seq)
+        seq += len(columns[0])
+        watermark = 4 * k + int(rng.integers(-3, 4))
+        waiting.reserve(len(columns[0]))
+        key, kind, first, second = decide(  # type: ignore[call-arg]
+            *columns, watermark, WITHIN, RING_OF_GROUP, RINGS, wanted,
+            waiting.records, waiting.chunk_next, waiting.table, waiting.ring_head, waiting.ring_tail, waiting.meta, waiting.facts,
+        )  # fmt: skip
+        began = waiting.records[first]
+        ended = np.where(second >= 0, columns[4][second], -1) if len(columns[4]) else np.full(len(key), -1)
+        found = list(zip((key >> 32).tolist(), (key & 0xFFFFFFFF).tolist(), kind.tolist(), began["seq"].tolist(), ended.tolist(), strict=True))
+        assert (began["x"] == began["seq"] * 0.5).all()
+        assert (began["y"] == began["seq"] * 0.25).all()
+        assert len(set(found)) == len(found)
+        assert set(found) == plain.step(columns, watermark)
+        waiting.check(RING_OF_GROUP)
+        assert waiting.live == len(plain.waits)
+        told += len(found)
+    assert told > 1000
+    # Chunks and places of the table are used again: what was there at one time decides the size, not what has passed.
+    assert len(waiting.records) < 20_000

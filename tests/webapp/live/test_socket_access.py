@@ -1,0 +1,136 @@
+"""Who may open the live socket and stay: permissions, sessions, origins."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from types import SimpleNamespace
+
+import pytest
+from channels.layers import get_channel_layer
+from channels.testing import WebsocketCommunicator
+from django.conf import settings
+from django.test import Client
+
+from tests.webapp.live.pages import HOST, page, run, session_of, store
+from webapp.live import consumers
+from webapp.queries.models import Query
+from webapp.queries.services import query_edit
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_connection_left")]
+
+
+async def test_nobody_gets_no_socket(world: SimpleNamespace) -> None:
+    async with page(None) as reader:
+        assert await reader.closed() == 4401
+
+
+async def test_a_stranger_is_not_permitted_and_learns_nothing(world: SimpleNamespace) -> None:
+    for name in ("yard", "no-such-feed"):
+        async with page(world.people.stranger) as reader:
+            await reader.say(type="subscribe", feed=name)
+            frame = await reader.hear("error")
+            assert frame["code"] == "not-permitted" and name not in frame["message"]
+            assert await reader.closed() == 4403
+
+
+async def test_who_leaves_the_team_is_sent_away_within_a_recheck(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumers, "RECHECK_SECONDS", 0.2)
+    async with page(world.people.viewer) as reader:
+        await reader.say(type="subscribe")
+        await reader.hear("status")
+        await run(world.people.viewer.memberships.all().delete)()
+        assert await reader.closed() == 4403
+
+
+async def test_a_query_that_is_no_longer_shared_leaves_the_page(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumers, "RECHECK_SECONDS", 0.2)
+    await run(store)(world.feed, world.query, "a", 10)
+    async with page(world.people.viewer) as reader:
+        await reader.say(type="subscribe")
+        assert len((await reader.hear("snapshot"))["detections"]) == 1
+        await run(Query.objects.filter(pk=world.query.pk).update)(team=None)
+        await reader.hear("resync")
+        await reader.say(type="subscribe")
+        assert (await reader.hear("snapshot"))["detections"] == []
+
+
+async def test_logging_out_ends_the_socket(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    from django.contrib.sessions.models import Session
+
+    monkeypatch.setattr(consumers, "RECHECK_SECONDS", 0.2)
+    async with page(world.people.viewer) as reader:
+        await run(Session.objects.all().delete)()
+        assert await reader.closed() == 4401
+
+
+async def test_logging_out_ends_the_socket_within_a_second(world: SimpleNamespace, passing_on: None) -> None:
+    async with page(world.people.viewer) as reader, page(world.people.owner) as other:
+        for one in (reader, other):
+            await one.say(type="subscribe")
+            await one.hear("status")
+        client = Client()
+        client.cookies[settings.SESSION_COOKIE_NAME] = reader.session
+        await run(client.post)("/logout/")
+        started = time.monotonic()
+        assert await reader.closed() == 4401
+        assert time.monotonic() - started < 1.5
+        await other.silence()
+        await other.say(type="subscribe")
+        await other.hear("snapshot")
+
+
+async def test_who_leaves_the_team_is_sent_away_within_a_second(world: SimpleNamespace, passing_on: None) -> None:
+    async with page(world.people.viewer) as reader:
+        await reader.say(type="subscribe")
+        await reader.hear("status")
+        started = time.monotonic()
+        await run(world.people.viewer.memberships.all().delete)()
+        assert await reader.closed() == 4403
+        assert time.monotonic() - started < 1.5
+
+
+async def test_a_query_that_is_no_longer_shared_leaves_the_page_within_a_second(world: SimpleNamespace, passing_on: None) -> None:
+    await run(store)(world.feed, world.query, "a", 10)
+    async with page(world.people.viewer) as reader:
+        await reader.say(type="subscribe")
+        await reader.hear("snapshot")
+        started = time.monotonic()
+        await run(query_edit)(query=world.query, user=world.people.owner, team=None)
+        await reader.hear("resync")
+        assert time.monotonic() - started < 1.5
+
+
+async def test_a_socket_stays_in_its_groups_although_the_layer_forgets_members(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumers, "RECHECK_SECONDS", 0.2)
+    async with page(world.people.viewer) as reader:
+        await reader.say(type="subscribe")
+        await reader.hear("status")
+        get_channel_layer().groups.clear()
+        await asyncio.sleep(0.5)
+        await get_channel_layer().group_send("feed.yard", {"type": "feed.status", "feed": "yard", "rate": 1.0})
+        await reader.hear("status")
+
+
+async def test_a_new_subscription_after_logging_out_is_refused_at_once(world: SimpleNamespace) -> None:
+    from django.contrib.sessions.models import Session
+
+    async with page(world.people.viewer) as reader:
+        await run(Session.objects.all().delete)()
+        await reader.say(type="subscribe")
+        assert await reader.closed() == 4401
+
+
+@pytest.mark.parametrize(
+    "origin", [None, "null", "http://evil.example", "http://localhost.evil.example", "http://sub.localhost:8000", "https://127.0.0.2", "file://"]
+)
+async def test_only_our_own_pages_may_open_a_socket(origin: str | None, world: SimpleNamespace) -> None:
+    from webapp.config.asgi import application
+
+    cookie = await run(session_of)(world.people.viewer)
+    headers = [*HOST, (b"cookie", f"{settings.SESSION_COOKIE_NAME}={cookie}".encode())]
+    if origin is not None:
+        headers.append((b"origin", origin.encode()))
+    socket = WebsocketCommunicator(application, "/ws/live/", headers=headers)
+    connected, _ = await socket.connect(timeout=5)
+    assert not connected

@@ -1,7 +1,8 @@
-"""What the editors of motion patterns and constraint queries ask beyond a check and a preview."""
+"""What the editors of motion patterns, constraint and composite queries ask beyond a check and a preview."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,11 +15,13 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from engine.model.faults import Refused, refuse
+from engine.model.feed import Feed as EngineFeed
 from webapp.accounts.authentication import person
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.api import QueryView, SpecificationSerializer, Unavailable, read
 from webapp.queries.constraint_graph import constraint_graph
+from webapp.queries.patterns import pattern_answer
 from webapp.queries.preview import PreviewFailed
 from webapp.queries.progress import progress
 from webapp.queries.references import frozen
@@ -69,14 +72,39 @@ class ProgressView(APIView):
         return _progress(feed, frozen(specification, regions_of_feed(feed, user=person(request))), given["entity"])
 
 
-class ClosureView(APIView):
-    """A constraint query as document, text and closed graph."""
+class OfFamilyView(APIView, ABC):
+    """What one family's editor asks about a specification that is being written, faults and all."""
 
     throttle_action = "check"
+    family: str
+    refusal: str
+    """Said of a specification of another family."""
+
+    @abstractmethod
+    def answer(self, specification: Mapping[str, Any], feed: EngineFeed, regions: Mapping[str, Any]) -> dict[str, Any]:
+        """What the page is told; faults of the specification are part of it."""
 
     @extend_schema(request=SpecificationSerializer, responses=OpenApiTypes.OBJECT)
     def post(self, request: Request) -> Response:
         feed, specification, _ = read(SpecificationSerializer(data=request.data, context={"request": request}))
-        if not isinstance(specification, dict) or specification.get("family") != "constraint":
-            raise refuse("/specification/family", "Only constraint queries have a graph.")
-        return Response(constraint_graph(specification, feed.engine_feed(), regions_of_feed(feed, user=person(request))))
+        if not isinstance(specification, dict) or specification.get("family") != self.family:
+            raise refuse("/specification/family", self.refusal)
+        return Response(self.answer(specification, feed.engine_feed(), regions_of_feed(feed, user=person(request))))
+
+
+class ClosureView(OfFamilyView):
+    """A constraint query as document, text and closed graph."""
+
+    family, refusal = "constraint", "Only constraint queries have a graph."
+
+    def answer(self, specification: Mapping[str, Any], feed: EngineFeed, regions: Mapping[str, Any]) -> dict[str, Any]:
+        return constraint_graph(specification, feed, regions)
+
+
+class PatternView(OfFamilyView):
+    """A composite query's pattern as tree and in words."""
+
+    family, refusal = "composite", "Only composite queries have a pattern."
+
+    def answer(self, specification: Mapping[str, Any], feed: EngineFeed, regions: Mapping[str, Any]) -> dict[str, Any]:
+        return pattern_answer(specification, feed, regions)

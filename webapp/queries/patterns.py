@@ -5,16 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
-from rest_framework.request import Request
-from rest_framework.response import Response
-from rest_framework.views import APIView
-
-from engine.model.faults import refuse
-from webapp.accounts.authentication import person
-from webapp.feeds.selectors import regions_of_feed
-from webapp.queries.api import SpecificationSerializer, read
 from webapp.queries.constraint_graph import placed
 
 if TYPE_CHECKING:
@@ -22,19 +12,6 @@ if TYPE_CHECKING:
     from engine.model.feed import Feed
 
 OPERANDS = ("and", "or", "sequence", "interval", "absence")
-
-
-class PatternView(APIView):
-    """A composite query's pattern as tree and in words."""
-
-    throttle_action = "check"
-
-    @extend_schema(request=SpecificationSerializer, responses=OpenApiTypes.OBJECT)
-    def post(self, request: Request) -> Response:
-        feed, specification, _ = read(SpecificationSerializer(data=request.data, context={"request": request}))
-        if not isinstance(specification, dict) or specification.get("family") != "composite":
-            raise refuse("/specification/family", "Only composite queries have a pattern.")
-        return Response(pattern_answer(specification, feed.engine_feed(), regions_of_feed(feed, user=person(request))))
 
 
 def pattern_answer(specification: Mapping[str, Any], feed: Feed, regions: Mapping[str, Any]) -> dict[str, Any]:

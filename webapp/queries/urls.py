@@ -5,8 +5,7 @@ from django.urls import path
 from webapp.queries.api import CheckView, PreviewView, QueryView
 from webapp.queries.bulk_api import BulkView
 from webapp.queries.calculus_api import GalleryView, SandboxView
-from webapp.queries.pattern_api import ClosureView, ProgressView, QueryProgressView
-from webapp.queries.patterns import PatternView
+from webapp.queries.pattern_api import ClosureView, PatternView, ProgressView, QueryProgressView
 
 urlpatterns = [
     path("queries/", QueryView.as_view({"get": "list", "post": "create"}), name="api-queries"),

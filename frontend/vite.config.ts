@@ -1,16 +1,19 @@
 import { readdirSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { defineConfig } from "vitest/config";
+import { keepEarlierBuilds } from "./build_keeping.ts";
 
 const pages = resolve(import.meta.dirname, "src/pages");
+const OUT = resolve(import.meta.dirname, "../static/build");
 const entries = readdirSync(pages).filter((file) => file.endsWith(".ts"));
 
 /** One entry a page; the manifest names what each needs, and the `vite` template tag reads it. */
 export default defineConfig({
   base: "/static/build/",
+  plugins: [keepEarlierBuilds(OUT)],
   build: {
-    outDir: resolve(import.meta.dirname, "../static/build"),
-    emptyOutDir: true,
+    outDir: OUT,
+    emptyOutDir: false,
     manifest: true,
     target: "es2022",
     // Inlined assets would be data: URLs, which the content security policy allows for images alone.

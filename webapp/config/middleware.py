@@ -5,6 +5,7 @@ from collections.abc import Callable
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from whitenoise.middleware import WhiteNoiseMiddleware
 
 Next = Callable[[HttpRequest], HttpResponseBase]
 
@@ -29,6 +30,19 @@ class SecurityHeaders:
         response.headers.setdefault("Referrer-Policy", settings.SECURE_REFERRER_POLICY)
         response.headers.setdefault("Cross-Origin-Opener-Policy", settings.SECURE_CROSS_ORIGIN_OPENER_POLICY)
         response.headers.setdefault("X-Frame-Options", settings.X_FRAME_OPTIONS)
+        return response
+
+
+class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
+    """Serves static files, also those of a front end that was built anew after this process had looked which there are."""
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        path = request.path_info
+        if self.use_finders and path.startswith(self.static_prefix) and path not in self.files:
+            found = self.find_file(path)
+            if found is not None:
+                self.files[path] = found
+        response: HttpResponseBase = super().__call__(request)
         return response
 
 

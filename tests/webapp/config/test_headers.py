@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.contrib.staticfiles.finders import get_finder
 from django.test import Client
 from rest_framework.test import APIClient
 
@@ -49,6 +50,18 @@ def test_a_static_file_carries_them_too(db: None) -> None:
     answer = Client().get("/static/icons/favicon.svg")
     assert answer.status_code == 200
     check_headers(answer)
+
+
+def test_a_front_end_that_is_built_anew_is_served_without_a_restart(tmp_path: Path, settings: Any) -> None:
+    settings.STATICFILES_DIRS = [tmp_path]
+    get_finder.cache_clear()
+    (tmp_path / "before-12345678.js").write_text("1")
+    client = Client()
+    assert client.get("/static/before-12345678.js").status_code == 200
+    assert client.get("/static/after-12345678.js").status_code == 404
+    (tmp_path / "after-12345678.js").write_text("2")
+    assert b"".join(client.get("/static/after-12345678.js")) == b"2"
+    get_finder.cache_clear()
 
 
 def test_an_unforeseen_error_carries_them_and_tells_nothing(

@@ -38,7 +38,7 @@ MIDDLEWARE = [
     # First, so that its headers are on static files and on errors of the others too.
     "webapp.config.middleware.SecurityHeaders",
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "webapp.config.middleware.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

@@ -1,0 +1,20 @@
+/** What of the live map can be seen: panels may stand over it. Pure arithmetic in CSS pixels of the page. */
+
+import type { Edges } from "../map_view";
+
+/**
+ * How much of the map's window is covered from each edge. A panel covers it from the side to which it is attached: below,
+ * when it goes all across, else left or right.
+ */
+export function covered(map: Edges, panels: readonly Edges[]): Edges {
+  const found: Edges = { left: 0, top: 0, right: 0, bottom: 0 };
+  for (const panel of panels) {
+    const [left, right] = [Math.max(map.left, panel.left), Math.min(map.right, panel.right)];
+    const [top, bottom] = [Math.max(map.top, panel.top), Math.min(map.bottom, panel.bottom)];
+    if (left >= right || top >= bottom) continue;
+    if (right - left > (map.right - map.left) * 0.95) found.bottom = Math.max(found.bottom, map.bottom - top);
+    else if (left - map.left < map.right - right) found.left = Math.max(found.left, right - map.left);
+    else found.right = Math.max(found.right, map.right - left);
+  }
+  return found;
+}

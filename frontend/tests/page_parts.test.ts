@@ -1,0 +1,27 @@
+import { describe, expect, it } from "vitest";
+import { superseded } from "../build_keeping";
+import { covered } from "../src/views/live/in_sight";
+
+const edges = (left: number, top: number, right: number, bottom: number) => ({ left, top, right, bottom });
+
+describe("what panels cover of the map", () => {
+  const map = edges(64, 52, 1264, 552);
+
+  it("is nothing beside the map", () => {
+    expect(covered(map, [edges(1264, 52, 1600, 860), edges(0, 52, 64, 860)])).toEqual(edges(0, 0, 0, 0));
+  });
+
+  it("is what lies over it, from the side that the panel is attached to", () => {
+    expect(covered(map, [edges(64, 52, 364, 860), edges(916, 52, 1264, 860)])).toEqual(edges(300, 0, 348, 0));
+  });
+
+  it("is the lower part where the panel goes all across", () => {
+    expect(covered(edges(0, 52, 390, 480), [edges(0, 300, 390, 788)])).toEqual(edges(0, 0, 0, 180));
+  });
+});
+
+describe("files of earlier builds", () => {
+  it("go when no kept build has them", () => {
+    expect(superseded(["a-1.js", "a-2.js", "pages/live-1.js", "font.woff2"], [["a-2.js", "font.woff2"], ["a-1.js", "font.woff2"]])).toEqual(["pages/live-1.js"]);
+  });
+});

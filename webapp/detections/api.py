@@ -106,6 +106,7 @@ FILTERS = [
     OpenApiParameter("entity", OpenApiTypes.STR),
     OpenApiParameter("from", OpenApiTypes.INT64, description="Overlap with [from, to)."),
     OpenApiParameter("to", OpenApiTypes.INT64),
+    OpenApiParameter("withdrawn", OpenApiTypes.BOOL, description="true: those that later events took back, instead of those that hold."),
     OpenApiParameter("order", OpenApiTypes.STR, enum=list(ORDERS)),
 ]
 
@@ -128,6 +129,7 @@ def asked_for(request: Request) -> QuerySet[Detection]:
         to_t=whole(asked.get("to"), "to"),
         entity=asked.get("entity") or None,
         kinds=asked.getlist("kind") or None,
+        withdrawn=asked.get("withdrawn") == "true",
     )
 
 

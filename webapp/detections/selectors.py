@@ -31,8 +31,11 @@ def detection_list(
     kinds: Sequence[str] | None = None,
     withdrawn: bool = False,
 ) -> QuerySet[Detection]:
-    """Answers that touch the time span `[from_t, to_t)` (open intervals reach to the end of time), newest start first."""
-    found = Detection.objects.all() if withdrawn else Detection.objects.filter(weight=1)
+    """Answers that touch the time span `[from_t, to_t)` (open intervals reach to the end of time), newest start first.
+
+    `withdrawn`: those that later events took back, instead of those that hold.
+    """
+    found = Detection.objects.filter(weight=0 if withdrawn else 1)
     if feed_id is not None:
         found = found.filter(feed_id=feed_id)
     if query_ids is not None:

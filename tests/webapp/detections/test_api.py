@@ -50,6 +50,9 @@ def stored(query: Query) -> Query:
         ("from=25&to=30", [15]),
         ("from=50&to=51", [50, 15]),
         ("page_size=2", [50, 30, 15, 10]),
+        ("withdrawn=true", [60]),
+        ("withdrawn=true&to=60", []),
+        ("withdrawn=false", [50, 30, 15, 10]),
     ],
 )
 def test_answers_are_filtered_ordered_and_read_page_by_page(

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { applyChanges, applyPositions, applySnapshot, emptyLiveData, newAlertCount, type LiveData } from "../src/data/live_data";
-import type { Alert, Detection } from "../src/data/shapes";
+import { detection, type Alert, type Detection } from "../src/data/shapes";
 import type { ChangesFrame, SnapshotFrame } from "../src/live/frames";
 import { alerts, detections } from "./strategies";
 
@@ -84,6 +84,12 @@ describe("live data", () => {
         expect(seen).toEqual(data.detections);
       }),
     );
+  });
+
+  it("tells that an answer went which is older than its snapshot", () => {
+    const data = started(snapshotAt([], 0));
+    const row = detection({ id: "old", query: 1, kind: "passed", entities: ["a"], start: 0, end: 4, weight: 0 });
+    expect(applyChanges(data, { type: "changes", feed: "city", from: 1, seq: 1, detections: [row], alerts: [] })).toMatchObject({ removed: ["old"], changed: [] });
   });
 
   it("takes an empty answer to a resume as old news", () => {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { followsBefore, fromDocument, isOrdered, isScored, moved, newStep, toDocument } from "../src/data/motion_data";
-import { ofDetection, stateOf } from "../src/data/motion_progress";
+import { isHalfDone, missingSteps, ofDetection, stateOf } from "../src/data/motion_progress";
 import { detection, feed } from "../src/data/shapes";
 
 const CITY = feed({ name: "city", crs: "geographic", time: "ms", columns: { speed: "float" } });
@@ -87,6 +87,11 @@ describe("progress", () => {
     expect(stateOf({ ...row, done: 1, of: 3, steps: [null, at, null] })).toBe("1 of 3 steps");
     expect(stateOf({ ...row, matches: true, done: 2, of: 2, steps: [at, at] })).toBe("All 2 steps");
     expect(stateOf({ ...row, done: 2, of: 2, steps: [at, at] })).toBe("Not among them");
+  });
+
+  it("is half done from the first step to the one before the last, and says what is missing", () => {
+    expect([[null, null], [at, null], [null, at], [at, at]].map((steps) => isHalfDone({ ...row, done: steps.filter((one) => one !== null).length, of: 2, steps }))).toEqual([false, true, true, false]);
+    expect(missingSteps({ ...row, done: 2, of: 4, steps: [at, null, at, null] })).toEqual([1, 3]);
   });
 
   it("takes a match's witnesses by the names of its steps", () => {

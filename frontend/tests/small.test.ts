@@ -94,7 +94,7 @@ describe("entities", () => {
     data.eachTrailPoint(0, (x) => places.push(x));
     expect(places).toEqual(Array.from({ length: TRAIL }, (_, i) => i + 5));
     expect(data.heading[0]).toBe(0);
-    data.put(["a", TRAIL + 4, 1, 99]);
+    data.put(["a", TRAIL + 4, 1, TRAIL + 5]);
     expect(data.heading[0]).toBeCloseTo(-Math.PI / 2);
   });
 

@@ -1,11 +1,11 @@
 /** A composite query as its editor holds it, the document it means, both ways, and what the server says of its pattern. Pure. */
 
+import { placedFault } from "../lib/api";
 import { anything, boolean, isObject, list, nullable, oneOf, record, string } from "../lib/parse";
 import { asGeometry, describe, isReference, type Geometry, type Reference } from "../lib/regions";
 import { formatSpan, parseDuration } from "../lib/time";
 import { fromTree, group, leaf, namesIn, outline, patternText, renamed, toTree, type Link, type PatternNode, type Span } from "./composite_tree";
 import { shownRight } from "./constraint_data";
-import { placedFault } from "./constraint_graph";
 import type { Feed } from "./shapes";
 
 export interface PrimitiveEntry {

@@ -1,6 +1,7 @@
 /** The drawn graph of a constraint query: nodes and edges with what stands on them, and what the server adds to them. Pure. */
 
-import { boolean, integer, list, nullable, number, object, otherwise, record, string, type Parser } from "../lib/parse";
+import { placedFault } from "../lib/api";
+import { boolean, integer, list, nullable, number, object, record, string, type Parser } from "../lib/parse";
 import { describe, isReference } from "../lib/regions";
 import { formatNumber } from "../lib/time";
 import { shownRight, type ConstraintEntries, type ConstraintEntry, type DistanceEntry } from "./constraint_data";
@@ -17,7 +18,6 @@ const edge = record({
   distance: nullable(record({ max: number, open: boolean })),
   stated: record({ dt: boolean, distance: boolean }),
 });
-export const placedFault = record({ pointer: otherwise(string, ""), message: string, line: nullable(integer), column: nullable(integer) });
 export const closureAnswer = record({
   faults: list(placedFault),
   document: nullable(object),
@@ -26,7 +26,6 @@ export const closureAnswer = record({
   conflict: nullable(record({ constraints: list(integer), cycle: list(pair), reason: string })),
 });
 export type Closure = ReturnType<typeof closureAnswer>;
-export type PlacedFault = ReturnType<typeof placedFault>;
 
 export interface GraphEdge {
   /** "A|B", names in the order of the variables. */

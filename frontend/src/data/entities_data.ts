@@ -1,9 +1,19 @@
 /** Places of all entities in columns, with a short trail each: what the map's canvas reads at every frame. */
 
 import type { Position } from "./shapes";
+import { GONE_PERIODS, median, SILENT_PERIODS } from "./silence";
 
 /** Samples kept of an entity's way. */
 export const TRAIL = 16;
+/** Of each entity's gaps between reports so many are kept, and of all gaps of the feed. */
+const OWN_GAPS = 5;
+const FEED_GAPS = 64;
+/** As many must have been seen for a usual one: of an entity, and of the feed before anybody counts as silent. */
+const LEAST_OWN_GAPS = 3;
+const LEAST_GAPS = 20;
+
+/** `silent`: it should have reported long ago; `gone`: it will hardly come back. */
+export type Presence = "here" | "silent" | "gone";
 
 export class EntitiesData {
   ids: string[] = [];
@@ -18,6 +28,17 @@ export class EntitiesData {
   /** How many places of the ring are taken, and where the next goes. */
   trailLength = new Uint8Array(0);
   private trailNext = new Uint8Array(0);
+  /** What the feed's clock showed when it was last heard of: not its own time, for it may always be late. */
+  private heard = new Float64Array(0);
+  /** How far apart its last reports were, a ring of `OWN_GAPS` for each, with how many there were; and their median, NaN of too few. */
+  private ownGaps = new Float64Array(0);
+  private gapCount = new Uint32Array(0);
+  private period = new Float64Array(0);
+  /** The same of all entities together: for those that have hardly reported yet. */
+  private readonly gaps: number[] = [];
+  private gapsSeen = 0;
+  private usualPeriod = NaN;
+  private clock = -Infinity;
   private readonly index = new Map<string, number>();
 
   constructor(private readonly project: (x: number, y: number) => [number, number]) {}
@@ -33,12 +54,29 @@ export class EntitiesData {
   clear(): void {
     this.ids = [];
     this.index.clear();
+    this.clock = -Infinity;
+  }
+
+  /** The feed's clock has come to `t`: everybody grows older by it. */
+  tick(t: number): void {
+    if (t > this.clock) this.clock = t;
+  }
+
+  presence(i: number): Presence {
+    const age = (this.clock - this.heard[i]!) / this.periodOf(i);
+    return age > GONE_PERIODS ? "gone" : age > SILENT_PERIODS ? "silent" : "here";
+  }
+
+  /** NaN as long as too little is known of the feed. */
+  private periodOf(i: number): number {
+    return Number.isNaN(this.period[i]) ? this.usualPeriod : this.period[i]!;
   }
 
   put([id, x, y, t]: Position): void {
     let i = this.index.get(id);
-    if (i === undefined) i = this.append(id);
+    if (i === undefined) i = this.append(id, t);
     else if (t < this.t[i]!) return;
+    else if (t > this.t[i]!) this.heardAgain(i, t);
     const [px, py] = this.project(x, y);
     const isMoved = this.trailLength[i] === 0 || px !== this.px[i] || py !== this.py[i];
     if (isMoved) {
@@ -54,6 +92,26 @@ export class EntitiesData {
     this.t[i] = t;
   }
 
+  /** Nobody knows which way it took while it was silent: its trail begins anew. */
+  private heardAgain(i: number, t: number): void {
+    const gap = t - this.t[i]!;
+    if (gap > SILENT_PERIODS * this.periodOf(i)) {
+      this.trailLength[i] = 0;
+      this.heading[i] = NaN;
+    }
+    this.learn(i, gap);
+    this.heard[i] = Math.max(t, this.clock);
+  }
+
+  private learn(i: number, gap: number): void {
+    const own = i * OWN_GAPS;
+    this.ownGaps[own + (this.gapCount[i]! % OWN_GAPS)] = gap;
+    const count = ++this.gapCount[i]!;
+    if (count >= LEAST_OWN_GAPS) this.period[i] = median(this.ownGaps.subarray(own, own + Math.min(count, OWN_GAPS)));
+    this.gaps[this.gapsSeen++ % FEED_GAPS] = gap;
+    if (this.gapsSeen >= LEAST_GAPS && this.gapsSeen % LEAST_GAPS === 0) this.usualPeriod = median(this.gaps);
+  }
+
   /** Calls `point` for each place of the trail, oldest first. */
   eachTrailPoint(i: number, point: (x: number, y: number) => void): void {
     const length = this.trailLength[i]!;
@@ -63,7 +121,7 @@ export class EntitiesData {
     }
   }
 
-  private append(id: string): number {
+  private append(id: string, t: number): number {
     const i = this.ids.length;
     if (i >= this.px.length) this.grow(Math.max(256, this.px.length * 2));
     this.ids.push(id);
@@ -72,11 +130,14 @@ export class EntitiesData {
     this.trailLength[i] = 0;
     this.trailNext[i] = 0;
     this.t[i] = -Infinity;
+    this.heard[i] = t;
+    this.gapCount[i] = 0;
+    this.period[i] = NaN;
     return i;
   }
 
   private grow(size: number): void {
-    const bigger = <T extends Float64Array | Float32Array | Uint8Array>(made: T, from: T): T => {
+    const bigger = <T extends Float64Array | Float32Array | Uint32Array | Uint8Array>(made: T, from: T): T => {
       made.set(from);
       return made;
     };
@@ -87,6 +148,10 @@ export class EntitiesData {
     this.trail = bigger(new Float64Array(size * TRAIL * 2), this.trail);
     this.trailLength = bigger(new Uint8Array(size), this.trailLength);
     this.trailNext = bigger(new Uint8Array(size), this.trailNext);
+    this.heard = bigger(new Float64Array(size), this.heard);
+    this.ownGaps = bigger(new Float64Array(size * OWN_GAPS), this.ownGaps);
+    this.gapCount = bigger(new Uint32Array(size), this.gapCount);
+    this.period = bigger(new Float64Array(size), this.period);
   }
 }
 

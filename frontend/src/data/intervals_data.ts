@@ -85,18 +85,24 @@ export class IntervalsData {
     group.changed.add(lane);
   }
 
-  /** Later events took it back. A crossing leaves nothing behind, for its stay is made anew; an interval stays to be seen. */
-  withdraw(id: string): void {
-    const found = this.laneOf.get(id);
-    const row = found?.lane.detections.get(id);
-    if (found === undefined || row === undefined) return;
-    if (isCrossing(found.group, row)) {
-      this.remove(id);
-      return;
-    }
-    found.lane.detections.delete(id);
-    found.lane.withdrawn.set(id, row);
-    found.group.changed.add(found.lane);
+  /** Later events took it back at the moment `at`: it stays to be seen, one that was open as far as it had come. Null when it was not known. */
+  withdraw(id: string, at: number): Detection | null {
+    const row = this.laneOf.get(id)?.lane.detections.get(id);
+    if (row === undefined) return null;
+    this.remove(id);
+    const ended = row.end === null ? { ...row, end: Math.max(row.start, at) } : row;
+    this.putWithdrawn(ended);
+    return ended;
+  }
+
+  /** Was taken back before. A crossing leaves nothing behind, for its stay is made anew; what holds again stays as it is. */
+  putWithdrawn(row: Detection): void {
+    const group = this.group(row.query);
+    if (this.laneOf.has(row.id) || isCrossing(group, row)) return;
+    const lane = this.lane(group, laneKey(group, row), row);
+    lane.withdrawn.set(row.id, row);
+    this.laneOf.set(row.id, { group, lane });
+    group.changed.add(lane);
   }
 
   /** Queries that have any detection, in no particular order. */

@@ -60,7 +60,9 @@ export function applyChanges(data: LiveData, frame: ChangesFrame): Outcome {
     if (row.weight > 0) {
       keep(data, row);
       changed.push(row);
-    } else if (data.detections.delete(row.id)) {
+    } else {
+      // Also one that is older than the snapshot: the page may have asked for it since.
+      data.detections.delete(row.id);
       removed.push(row.id);
     }
   }

@@ -19,6 +19,16 @@ export function stateOf({ done, of, steps, matches }: EntityProgress): string {
   return isPrefix ? `Step ${done} of ${of}` : `${done} of ${of} steps`;
 }
 
+/** The steps that are not done, by place: of an ordered pattern the first is the next one. */
+export function missingSteps({ steps }: EntityProgress): number[] {
+  return steps.flatMap((step, i) => (step === null ? [i] : []));
+}
+
+/** Begun, and not yet an answer. */
+export function isHalfDone({ done, of }: EntityProgress): boolean {
+  return done > 0 && done < of;
+}
+
 /** A match of the preview in the same shape: its evidence items are named P1, P2, ... by step. */
 export function ofDetection({ entities, evidence, value }: Detection, of: number): EntityProgress {
   const steps: (Witness | null)[] = Array.from({ length: of }, () => null);

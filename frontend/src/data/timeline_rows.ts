@@ -145,6 +145,18 @@ export function firstReaching(row: TimelineRow, t: number): number {
   return low;
 }
 
+/** The items of the row that touch [t0, t1], by start, with where each stops: open ones at `now`. */
+function eachTouching(row: TimelineRow, columns: QueryIntervals, t0: number, t1: number, now: number, take: (item: number, start: number, stop: number) => void): void {
+  for (let n = firstReaching(row, t0); n < row.items.length; n++) {
+    const i = row.items[n]!;
+    const start = columns.start[i]!;
+    if (start > t1) break;
+    const end = columns.end[i]!;
+    const stop = end === Infinity ? Math.max(now, start) : end;
+    if (stop >= t0) take(i, start, stop);
+  }
+}
+
 /**
  * Rectangles of a row, in CSS pixels: what is closer than a pixel becomes one. `emit` gets the left and right edge, the
  * item (-1 for several) and how many it stands for. Open items end at `now`.
@@ -152,24 +164,18 @@ export function firstReaching(row: TimelineRow, t: number): number {
 export function merge(row: TimelineRow, columns: QueryIntervals, t0: number, t1: number, width: number, now: number, emit: (left: number, right: number, item: number, count: number) => void): void {
   const scale = width / (t1 - t0);
   let [left, right, item, count] = [0, -Infinity, -1, 0];
-  for (let n = firstReaching(row, t0); n < row.items.length; n++) {
-    const i = row.items[n]!;
-    const start = columns.start[i]!;
-    if (start > t1) break;
-    const end = columns.end[i]!;
-    const stop = end === Infinity ? Math.max(now, start) : end;
-    if (stop < t0) continue;
+  eachTouching(row, columns, t0, t1, now, (i, start, stop) => {
     const a = (start - t0) * scale;
     const b = Math.max((stop - t0) * scale, a + 2);
     if (count > 0 && a < right + 1 && (b - a < 4 || a < left + 1)) {
       right = Math.max(right, b);
       item = -1;
       count += 1;
-      continue;
+      return;
     }
     if (count > 0) emit(left, right, item, count);
     [left, right, item, count] = [a, b, i, 1];
-  }
+  });
   if (count > 0) emit(left, right, item, count);
 }
 
@@ -178,17 +184,11 @@ export function density(row: TimelineRow, columns: QueryIntervals, t0: number, t
   const width = counts.length - 1;
   const scale = width / (t1 - t0);
   counts.fill(0);
-  for (let n = firstReaching(row, t0); n < row.items.length; n++) {
-    const i = row.items[n]!;
-    const start = columns.start[i]!;
-    if (start > t1) break;
-    const end = columns.end[i]!;
-    const stop = end === Infinity ? Math.max(now, start) : end;
-    if (stop < t0) continue;
+  eachTouching(row, columns, t0, t1, now, (_, start, stop) => {
     counts[Math.max(0, Math.floor((start - t0) * scale))]! += 1;
     const after = Math.floor((stop - t0) * scale) + 1;
     if (after <= width) counts[after]! -= 1;
-  }
+  });
   let [sum, most] = [0, 0];
   for (let x = 0; x <= width; x++) {
     sum += counts[x]!;
@@ -201,15 +201,10 @@ export function density(row: TimelineRow, columns: QueryIntervals, t0: number, t
 /** The item of the row nearest to the moment `t`, within `slack` (in the feed's unit); the shortest of those that contain it. */
 export function itemAt(row: TimelineRow, columns: QueryIntervals, t: number, slack: number, now: number): number | null {
   let [best, bestScore] = [-1, Infinity];
-  for (let n = firstReaching(row, t - slack); n < row.items.length; n++) {
-    const i = row.items[n]!;
-    const start = columns.start[i]!;
-    if (start > t + slack) break;
-    const stop = columns.end[i] === Infinity ? Math.max(now, start) : columns.end[i]!;
-    if (stop < t - slack) continue;
+  eachTouching(row, columns, t - slack, t + slack, now, (i, start, stop) => {
     const distance = t < start ? start - t : t > stop ? t - stop : 0;
     const score = distance * 1e6 + (stop - start);
     if (score < bestScore) [best, bestScore] = [i, score];
-  }
+  });
   return best < 0 ? null : best;
 }

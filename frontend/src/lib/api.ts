@@ -1,6 +1,6 @@
 /** The REST API: JSON in and out, the CSRF token, faults by JSON pointer, pages of lists. */
 
-import { list, record, string, type Parser, isObject, otherwise } from "./parse";
+import { integer, isObject, list, nullable, otherwise, record, string, type Parser } from "./parse";
 
 export interface Fault {
   /** RFC 6901; "" is the whole document. */
@@ -19,6 +19,9 @@ export class ApiError extends Error {
 }
 
 export const faultList = list(record({ pointer: otherwise(string, ""), message: string }));
+/** A fault of a text, with its place from 1; null where it has none. */
+export const placedFault = record({ pointer: otherwise(string, ""), message: string, line: nullable(integer), column: nullable(integer) });
+export type PlacedFault = ReturnType<typeof placedFault>;
 const ROOT = "/api/v1/";
 
 async function faultsOf(response: Response): Promise<Fault[]> {

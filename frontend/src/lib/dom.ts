@@ -82,6 +82,11 @@ export function empty(name: string, title: string, text: string, ...actions: Chi
   return h("div", { class: "empty" }, icon(name), h("h3", {}, title), h("p", {}, text), ...actions);
 }
 
+/** What stands where an answer of the server will be. */
+export function awaiting(): HTMLElement {
+  return h("div", { class: "stack panel-body", "aria-busy": "true" }, h("div", { class: "skeleton" }), h("div", { class: "skeleton" }), h("div", { class: "skeleton" }));
+}
+
 /** True while the reader types, so that single-key shortcuts keep still. */
 export function isTyping(event: KeyboardEvent): boolean {
   const target = event.target;

@@ -54,18 +54,24 @@ function circleRing({ center: [x, y], radius }: CircleDocument, geographic: bool
   return ring;
 }
 
-/** West, south, east, north; null for a region without points. */
-export function bounds(geometry: Geometry, geographic: boolean): [number, number, number, number] | null {
+/** West, south, east, north. */
+export type Box = [number, number, number, number];
+
+/** The box around points; null without any. */
+export function around(points: Iterable<readonly [number, number]>): Box | null {
   let [w, s, e, n] = [Infinity, Infinity, -Infinity, -Infinity];
-  for (const ring of rings(geometry, geographic, 16)) {
-    for (const [x, y] of ring) {
-      if (x < w) w = x;
-      if (x > e) e = x;
-      if (y < s) s = y;
-      if (y > n) n = y;
-    }
+  for (const [x, y] of points) {
+    if (x < w) w = x;
+    if (x > e) e = x;
+    if (y < s) s = y;
+    if (y > n) n = y;
   }
   return w <= e ? [w, s, e, n] : null;
+}
+
+/** Null for a region without points. */
+export function bounds(geometry: Geometry, geographic: boolean): Box | null {
+  return around(rings(geometry, geographic, 16).flat());
 }
 
 export function rectangle(w: number, s: number, e: number, n: number): PolygonDocument {

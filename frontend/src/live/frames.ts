@@ -11,7 +11,8 @@ export interface SnapshotFrame {
   detections: Detection[];
   alerts: Alert[];
   positions: Position[];
-  clock: unknown;
+  /** The greatest event time of the feed. */
+  clock: number | null;
 }
 export interface ChangesFrame {
   type: "changes";
@@ -55,7 +56,7 @@ const is =
 
 const positions = otherwise(list(position), []);
 const PARSERS: { [T in Frame["type"]]: Parser<FrameOf<T>> } = {
-  snapshot: record({ type: is("snapshot"), feed: string, seq: integer, detections: list(detection), alerts: list(alert), positions, clock: anything }),
+  snapshot: record({ type: is("snapshot"), feed: string, seq: integer, detections: list(detection), alerts: list(alert), positions, clock: nullable(number) }),
   changes: record({ type: is("changes"), feed: string, from: integer, seq: integer, detections: list(detection), alerts: list(alert) }),
   positions: record({ type: is("positions"), feed: string, t: nullable(number), entities: positions }),
   status: record({ type: is("status"), feed: string, watermark: nullable(number), max_t: nullable(number), rate: nullable(number), job: anything }),

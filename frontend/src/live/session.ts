@@ -16,7 +16,8 @@ export interface News {
 
 export interface SessionHandlers {
   onNews: (news: News) => void;
-  onPositions: (positions: Position[]) => void;
+  /** `clock`: the greatest event time of the feed then. */
+  onPositions: (positions: Position[], clock: number | null) => void;
   onStatus: (status: StatusFrame) => void;
   onState: (state: ConnectionState) => void;
   onError: (message: string) => void;
@@ -69,10 +70,10 @@ export class LiveSession {
     snapshot: (frame) => {
       this.isWaiting = false;
       this.take(applySnapshot(this.data, frame));
-      if (frame.feed === this.data.feed) this.handlers.onPositions(frame.positions);
+      if (frame.feed === this.data.feed) this.handlers.onPositions(frame.positions, frame.clock);
     },
     changes: (frame) => this.take(applyChanges(this.data, frame)),
-    positions: (frame) => this.handlers.onPositions(applyPositions(this.data, frame)),
+    positions: (frame) => this.handlers.onPositions(applyPositions(this.data, frame), frame.t),
     status: (frame) => {
       if (frame.feed === this.data.feed) this.handlers.onStatus(frame);
     },

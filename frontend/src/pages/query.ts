@@ -1,5 +1,6 @@
 import { ApiError, call, get, getAll, post, query as address, faultList, reason, type Fault } from "../lib/api";
 import { button, h, icon, linkButton, replace } from "../lib/dom";
+import { Latest } from "../lib/latest";
 import { isObject, list, nullable, number, otherwise, record, string } from "../lib/parse";
 import { FEATURE } from "../data/bulk_data";
 import { isCrossing } from "../data/query_form_data";
@@ -49,8 +50,7 @@ class QueryPage {
   private faults: Fault[] = [];
   /** Faults are shown at their fields once the reader has tried to go on; before that only as what is still missing. */
   private isTried = stored !== null;
-  private timer: ReturnType<typeof setTimeout> | null = null;
-  private request: AbortController | null = null;
+  private readonly question = new Latest((signal) => this.check(signal), (error) => replace(this.sentence, h("p", { class: "muted" }, reason(error))));
 
   constructor(
     private readonly feed: Feed,
@@ -112,7 +112,7 @@ class QueryPage {
     this.alerts.setKinds(this.editor.kinds());
     this.preview.changed();
     void this.bulk?.check();
-    await this.check();
+    await this.question.now();
   }
 
   // ---- Frame
@@ -182,23 +182,14 @@ class QueryPage {
 
   private changed(): void {
     this.preview.changed();
-    if (this.timer !== null) clearTimeout(this.timer);
-    this.timer = setTimeout(() => void this.check(), CHECK_AFTER_MS);
+    this.question.after(CHECK_AFTER_MS);
   }
 
-  private async check(): Promise<void> {
-    this.request?.abort();
-    const request = new AbortController();
-    this.request = request;
-    try {
-      const answer = await post("queries/check", { feed: this.feed.name, specification: this.checkable() }, checked, request.signal);
-      const kinds = answer.kinds.length > 0 ? answer.kinds : (this.editor?.kinds() ?? []);
-      this.tell(answer.faults, answer.sentence);
-      if (kinds.length > 0 || answer.faults.length === 0) this.alerts.setKinds(kinds);
-    } catch (error) {
-      if (request.signal.aborted) return;
-      replace(this.sentence, h("p", { class: "muted" }, reason(error)));
-    }
+  private async check(signal: AbortSignal): Promise<void> {
+    const answer = await post("queries/check", { feed: this.feed.name, specification: this.checkable() }, checked, signal);
+    const kinds = answer.kinds.length > 0 ? answer.kinds : (this.editor?.kinds() ?? []);
+    this.tell(answer.faults, answer.sentence);
+    if (kinds.length > 0 || answer.faults.length === 0) this.alerts.setKinds(kinds);
   }
 
   private tell(faults: Fault[], sentence: string | null): void {

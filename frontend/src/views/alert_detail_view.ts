@@ -5,7 +5,7 @@ import { anything } from "../lib/parse";
 import { button, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { query as address } from "../lib/api";
 import { alert as alertParser, alertDetail, comment as commentParser, type Alert, type AlertDetail, type Feed } from "../data/shapes";
-import { asGeometry } from "../lib/regions";
+import { around, asGeometry } from "../lib/regions";
 import { list, record } from "../lib/parse";
 import { queryColour } from "../lib/colours";
 import { orderedEvidence, type EvidencePoint } from "../data/evidence";
@@ -103,7 +103,8 @@ export class AlertDetailView {
     const points = [...events.map((item) => [item.x, item.y]), ...detail.evidence.tracks.flatMap((track) => track.points.map(([, x, y]) => [x, y]))].filter((at): at is [number, number] => typeof at[0] === "number" && typeof at[1] === "number");
     if (points.length === 0) return;
     const { near } = this.feedMap;
-    this.feedMap.fit(points.reduce<[number, number, number, number]>(([w, s, e, n], [x, y]) => [Math.min(w, near(x)), Math.min(s, y), Math.max(e, near(x)), Math.max(n, y)], [Infinity, Infinity, -Infinity, -Infinity]));
+    const box = around(points.map(([x, y]): [number, number] => [near(x), y]));
+    if (box !== null) this.feedMap.fit(box);
   }
 
   private comments(alert: Alert, detail: AlertDetail): HTMLElement {

@@ -143,3 +143,19 @@ export abstract class CanvasLayer extends L.Layer {
     return { k, ox: min.x, oy: min.y };
   }
 }
+
+/** A layer with a second canvas before its own: for the few things that change while the many behind them do not. */
+export abstract class FrontedLayer extends CanvasLayer {
+  protected abstract readonly front: CanvasLayer;
+
+  override onAdd(map: L.Map): this {
+    super.onAdd(map);
+    this.front.addTo(map);
+    return this;
+  }
+
+  override onRemove(): this {
+    this.front.remove();
+    return super.onRemove();
+  }
+}

@@ -1,8 +1,9 @@
 /** All entities of a feed on one canvas: arrows along their heading, short trails, the chosen ones in front. */
 
-import { EntitiesData, PointGrid } from "../data/entities_data";
+import { EntitiesData, PointGrid, type Presence } from "../data/entities_data";
 import { token } from "../lib/colours";
 import { CanvasLayer, type CanvasFrame } from "./canvas_layer";
+import { FONT, haloText } from "./canvas_marks";
 
 /** Above so many entities in the window trails would hide more than they tell, and cost more than the rest together. */
 const MOST_TRAILS = 2500;
@@ -52,12 +53,14 @@ export class EntityLayer extends CanvasLayer {
     }
     const isDim = this.selected.size > 0 || this.within !== null || this.isAnswerChosen;
     frame.context.lineJoin = "round";
-    if (visible.length <= MOST_TRAILS) this.trails(frame, visible, isDim ? 0.16 : 0.42);
+    const heard = visible.filter((i) => this.data.presence(i) === "here");
+    if (heard.length <= MOST_TRAILS) this.trails(frame, heard, isDim ? 0.16 : 0.42);
+    if (heard.length < visible.length) this.silent(frame, visible.filter((i) => this.data.presence(i) === "silent"));
     frame.context.globalAlpha = isDim ? 0.45 : 1;
-    this.bodies(frame, visible, this.colours.body);
+    this.bodies(frame, heard, this.colours.body);
     frame.context.globalAlpha = 1;
     const { within } = this;
-    if (within !== null) this.bodies(frame, visible.filter((i) => within.has(this.data.ids[i]!)), this.colours.accent);
+    if (within !== null) this.bodies(frame, heard.filter((i) => within.has(this.data.ids[i]!)), this.colours.accent);
     for (const id of new Set([...this.selected, ...this.focused, ...(this.hovered === null ? [] : [this.hovered])])) this.chosen(frame, id);
   }
 
@@ -68,7 +71,7 @@ export class EntityLayer extends CanvasLayer {
     for (let i = 0; i < count; i++) {
       const x = px[i]! * k - ox;
       const y = py[i]! * k - oy;
-      if (x > -20 && y > -20 && x < width + 20 && y < height + 20) result[n++] = i;
+      if (x > -20 && y > -20 && x < width + 20 && y < height + 20 && this.data.presence(i) !== "gone") result[n++] = i;
     }
     return result.subarray(0, n);
   }
@@ -116,16 +119,36 @@ export class EntityLayer extends CanvasLayer {
     context.fill();
   }
 
+  /** Where they were last: hollow, for they may be elsewhere by now. */
+  private silent({ context, k, ox, oy }: CanvasFrame, visible: Int32Array): void {
+    context.beginPath();
+    for (const i of visible) {
+      const [x, y] = [this.data.px[i]! * k - ox, this.data.py[i]! * k - oy];
+      context.moveTo(x + 3, y);
+      context.arc(x, y, 3, 0, 2 * Math.PI);
+    }
+    context.globalAlpha = 0.5;
+    context.strokeStyle = this.colours.body;
+    context.lineWidth = 1.25;
+    context.stroke();
+    context.globalAlpha = 1;
+  }
+
   private chosen({ context, k, ox, oy }: CanvasFrame, id: string): void {
     const i = this.data.indexOf(id);
     if (i === null) return;
+    const isHere = this.data.presence(i) === "here";
+    // Who took part in an answer and left has its way drawn; who was chosen stays where it was last.
+    if (!isHere && !this.selected.has(id)) return;
     const x = this.data.px[i]! * k - ox;
     const y = this.data.py[i]! * k - oy;
-    context.beginPath();
-    this.data.eachTrailPoint(i, (px, py) => context.lineTo(px * k - ox, py * k - oy));
-    context.strokeStyle = this.colours.accent;
-    context.lineWidth = 2.5;
-    context.stroke();
+    if (isHere) {
+      context.beginPath();
+      this.data.eachTrailPoint(i, (px, py) => context.lineTo(px * k - ox, py * k - oy));
+      context.strokeStyle = this.colours.accent;
+      context.lineWidth = 2.5;
+      context.stroke();
+    }
     context.beginPath();
     context.arc(x, y, 11, 0, 2 * Math.PI);
     context.fillStyle = this.colours.halo;
@@ -134,7 +157,9 @@ export class EntityLayer extends CanvasLayer {
     context.globalAlpha = 1;
     context.strokeStyle = this.colours.accent;
     context.lineWidth = 2;
+    context.setLineDash(isHere ? [] : [3, 3]);
     context.stroke();
+    context.setLineDash([]);
     context.beginPath();
     arrow(context, x, y, this.data.heading[i]!, 6.4);
     context.fillStyle = this.colours.accent;
@@ -143,12 +168,8 @@ export class EntityLayer extends CanvasLayer {
   }
 
   private label(context: CanvasRenderingContext2D, id: string, x: number, y: number): void {
-    context.font = "600 11px 'Inter Variable', system-ui, sans-serif";
-    context.lineWidth = 3.5;
-    context.strokeStyle = this.colours.halo;
-    context.strokeText(id, x + 15, y + 4);
-    context.fillStyle = this.colours.text;
-    context.fillText(id, x + 15, y + 4);
+    context.font = `600 11px ${FONT}`;
+    haloText(context, id, x + 15, y + 4, this.colours);
   }
 
   /** The entity nearest to a point of the map's window (CSS pixels), at most 12 away. */
@@ -163,9 +184,15 @@ export class EntityLayer extends CanvasLayer {
     return best < 0 ? null : this.data.ids[best]!;
   }
 
+  presence(id: string): Presence {
+    const i = this.data.indexOf(id);
+    return i === null ? "gone" : this.data.presence(i);
+  }
+
   entitiesWithin(left: number, top: number, right: number, bottom: number): string[] {
     const { k, ox, oy } = this.frame();
     return this.data.ids.filter((_, i) => {
+      if (this.data.presence(i) === "gone") return false;
       const x = this.data.px[i]! * k - ox;
       const y = this.data.py[i]! * k - oy;
       return x >= left && x <= right && y >= top && y <= bottom;
@@ -178,6 +205,7 @@ export class EntityLayer extends CanvasLayer {
     this.grid.clear();
     const size = this._map.getSize();
     for (let i = 0; i < this.data.count; i++) {
+      if (this.data.presence(i) === "gone") continue;
       const x = this.data.px[i]! * frame.k - frame.ox;
       const y = this.data.py[i]! * frame.k - frame.oy;
       if (x > -HIT_PX && y > -HIT_PX && x < size.x + HIT_PX && y < size.y + HIT_PX) this.grid.add(i, x, y);

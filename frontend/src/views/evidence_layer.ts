@@ -3,6 +3,7 @@
 import { marksOf, numbersText, type EvidencePoint, type Mark } from "../data/evidence";
 import { token } from "../lib/colours";
 import { CanvasLayer, type CanvasFrame, type Project } from "./canvas_layer";
+import { FONT, haloText } from "./canvas_marks";
 
 /** A name where something ends, in the feed's coordinates. */
 export interface Named {
@@ -18,7 +19,6 @@ interface Box {
   h: number;
 }
 
-const FONT = "'Inter Variable', system-ui, sans-serif";
 /** CSS pixels: events nearer to each other share one mark. */
 const REACH_PX = 16;
 const MARK_PX = 9;
@@ -116,11 +116,7 @@ export class EvidenceLayer extends CanvasLayer {
       if (taken.some((other) => other !== own && overlap(box, other))) continue;
       taken.push(box);
       context.textBaseline = "middle";
-      context.lineWidth = 3.5;
-      context.strokeStyle = this.ink.halo;
-      context.strokeText(text, x + 2, top + 8);
-      context.fillStyle = this.ink.text;
-      context.fillText(text, x + 2, top + 8);
+      haloText(context, text, x + 2, top + 8, this.ink);
       return;
     }
   }

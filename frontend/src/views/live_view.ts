@@ -13,6 +13,8 @@ import { EntityLayer } from "./entity_layer";
 import { Answers } from "./live/answers";
 import { ConnectionView } from "./live/connection";
 import { isSideOpen, liveFrame, toggleSide } from "./live/frame";
+import { covered } from "./live/in_sight";
+import { HalfDone } from "./live/half_done";
 import { liveActions, pressed } from "./live/keyboard";
 import { LiveModel } from "./live/model";
 import { Places } from "./live/places";
@@ -53,6 +55,7 @@ export class LiveView {
   private readonly answers: Answers;
   private readonly panel: QueryPanelView;
   private readonly truth: TruthView;
+  private readonly halfDone: HalfDone;
   private readonly drawer: DrawerView;
   private readonly timers: ReturnType<typeof setInterval>[] = [];
   private readonly abort = new AbortController();
@@ -77,6 +80,7 @@ export class LiveView {
     });
     const newQueryUrl = address("/queries/new", { feed: feed.name });
     this.truth = new TruthView(feed.name);
+    this.halfDone = new HalfDone(this.model, (query) => this.places.goToQuery(query));
     this.panel = this.makePanel(newQueryUrl);
     this.answers = new Answers(this.model, {
       onHover: (one) => this.selection.hover(one),
@@ -87,16 +91,16 @@ export class LiveView {
     });
     const mapElement = h("div", { class: "map-canvas" });
     this.element = liveFrame({
-      map: mapElement, tip: this.pointer.tip, boxButton: this.pointer.boxButton, panel: this.panel.element, drawer: this.drawer.element,
+      map: mapElement, tip: this.pointer.tip, boxButton: this.pointer.boxButton, halfDone: this.halfDone.element, panel: this.panel.element, drawer: this.drawer.element,
       timeBar: this.time.element, answers: this.answers.element, newQueryUrl, onSide: () => this.toggleSide(), onFitAll: () => this.places.fitAll(),
     });
     this.showTruth();
     document.getElementById("page")?.append(this.element);
-    this.feedMap = openMap(mapElement, feed, { at: state.map });
+    this.feedMap = openMap(mapElement, feed, { at: state.map, covered: () => covered(mapElement.getBoundingClientRect(), this.panels()) });
     this.entities = new EntitiesData(this.feedMap.project);
     this.entityLayer = new EntityLayer(this.entities).addTo(this.feedMap.map);
     this.tracks = new LiveTracks(this.model, this.feedMap, () => this.selection.focus, (range) => [...this.answers.entitiesWithin(range)]);
-    this.places = new Places(this.model, this.feedMap, (entity) => this.pickEntity(entity));
+    this.places = new Places(this.model, this.feedMap, (entity) => this.pickEntity(entity), (entity) => this.entityLayer.presence(entity) !== "gone");
     this.search = new SearchView((text) => this.places.find(text), (found) => this.places.goTo(found));
     this.bar = { clock: this.time.clock, state: this.connection.element };
     this.listen();
@@ -106,12 +110,13 @@ export class LiveView {
   private openSession(feed: Feed): LiveSession {
     return new LiveSession(feed.name, {
       onNews: (news) => this.news(news),
-      onPositions: (rows) => {
+      onPositions: (rows, clock) => {
+        this.tick(clock);
         for (const row of rows) this.entities.put(row);
         this.model.noteNow(this.model.data.now);
-        this.entityLayer.changed();
       },
       onStatus: (status) => {
+        this.tick(status.max_t);
         this.model.noteNow(status.max_t);
         this.connection.setStatus(status);
       },
@@ -123,6 +128,12 @@ export class LiveView {
     });
   }
 
+  /** Everybody on the map grows older with the feed, also those who are not heard of. */
+  private tick(clock: number | null): void {
+    if (clock !== null) this.entities.tick(clock);
+    this.entityLayer.changed();
+  }
+
   private makePanel(newQueryUrl: string): QueryPanelView {
     return new QueryPanelView({
       onHidden: (hidden) => this.setHidden([...hidden]),
@@ -132,6 +143,12 @@ export class LiveView {
       newQueryUrl: () => newQueryUrl,
       below: this.truth.element,
     });
+  }
+
+  /** Where panels stand, those that are open; over the map or beside it. */
+  private panels(): DOMRect[] {
+    const side = isSideOpen(this.element) ? [this.panel.element] : [];
+    return [...side, ...(this.drawer.isOpen ? [this.drawer.element] : [])].map((panel) => panel.getBoundingClientRect());
   }
 
   private toggleSide(): void {
@@ -165,11 +182,20 @@ export class LiveView {
   private news(news: News): void {
     if (news.isSnapshot) this.entities.clear();
     this.model.take(news);
+    if (news.isSnapshot) this.model.loadWithdrawn(this.model.window()[0]).catch(fail);
+    if (this.model.hasStrangers) void this.meet();
     if (news.alerts.length > 0) refreshAlertCount();
     for (const alert of news.alerts) {
       this.drawer.alertChanged(alert);
       if (!news.isSnapshot && alert.state === "new") notifyAlert(alert);
     }
+  }
+
+  /** Queries registered since the page was opened get their names with their first answers. */
+  private async meet(): Promise<void> {
+    if (!(await this.model.meetQueries())) return;
+    this.panel.setQueries(this.model.queries, this.state.hidden);
+    this.feedMap.regions.set(this.model.drawnRegions());
   }
 
   private refresh(): void {
@@ -204,6 +230,7 @@ export class LiveView {
   private showEntities(): void {
     this.entityLayer.selected = new Set(this.state.entities);
     this.entityLayer.changed();
+    this.halfDone.open(this.state.entities.length === 1 ? this.state.entities[0]! : null);
     this.panel.setEntities(this.state.entities, (entity) => this.setEntities(this.state.entities.filter((one) => one !== entity)), () => this.setEntities([]));
   }
 
@@ -259,6 +286,7 @@ export class LiveView {
     this.abort.abort();
     for (const timer of this.timers) clearInterval(timer);
     this.truth.close();
+    this.halfDone.close();
     this.tracks.close();
     this.session.close();
     this.feedMap.remove();

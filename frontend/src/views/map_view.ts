@@ -2,7 +2,7 @@
 
 import * as L from "leaflet";
 import { worldCopy } from "../lib/globe";
-import { asGeometry, bounds, type Geometry } from "../lib/regions";
+import { asGeometry, bounds, type Box, type Geometry } from "../lib/regions";
 import { onThemeChange } from "../lib/colours";
 import type { Feed } from "../data/shapes";
 import { basemap } from "./basemap_view";
@@ -18,15 +18,32 @@ export interface FeedMap {
   near: (x: number) => number;
   regions: RegionLayer;
   tracks: TrackLayer;
-  /** Of the feed's own coordinates; L.LatLng has them the other way round. */
-  fit: (box: [number, number, number, number], maxZoom?: number) => void;
+  /** Of the feed's own coordinates; L.LatLng has them the other way round. Stays in sight when the window changes, until the reader moves the map. */
+  fit: (box: Box, maxZoom?: number) => void;
+  /** Brings a place into the middle of what nothing covers. */
+  panTo: (x: number, y: number) => void;
+  /** Whether a place lies where nothing covers the map. */
+  isInSight: (x: number, y: number) => boolean;
   remove: () => void;
 }
 
 export interface MapOptions {
   isSmall?: boolean;
   at?: { x: number; y: number; zoom: number } | null;
+  /** CSS pixels at each edge that something stands over. */
+  covered?: () => Edges;
 }
+
+export interface Edges {
+  left: number;
+  top: number;
+  right: number;
+  bottom: number;
+}
+
+/** CSS pixels between what is fitted and the edges. */
+const PADDING_PX = 28;
+const nothing = (): Edges => ({ left: 0, top: 0, right: 0, bottom: 0 });
 
 export function latLng(x: number, y: number): L.LatLng {
   return L.latLng(y, x);
@@ -38,7 +55,7 @@ export function shownBox(bounds: L.LatLngBounds, isGeographic: boolean): [number
   return isGeographic && (w < -180 || e > 180) ? [-180, s, 180, n] : [w, s, e, n];
 }
 
-export function openMap(element: HTMLElement, feed: Feed, { isSmall = false, at = null }: MapOptions = {}): FeedMap {
+export function openMap(element: HTMLElement, feed: Feed, { isSmall = false, at = null, covered = nothing }: MapOptions = {}): FeedMap {
   const isPlanar = feed.crs === "planar";
   const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   element.classList.toggle("planar", isPlanar);
@@ -71,17 +88,15 @@ export function openMap(element: HTMLElement, feed: Feed, { isSmall = false, at 
   const project = projection(feed.crs, near);
   const regions = new RegionLayer(project, !isPlanar).addTo(map);
   const tracks = new TrackLayer(project).addTo(map);
-  const fit: FeedMap["fit"] = ([w, s, e, n], maxZoom = isPlanar ? 4 : 16) => {
-    const shift = near((w + e) / 2) - (w + e) / 2;
-    map.fitBounds(L.latLngBounds(latLng(w + shift, s), latLng(e + shift, n)), { padding: [28, 28], maxZoom, animate: false });
-  };
+  const fitter = new Fitter(map, near, covered);
+  const fit: FeedMap["fit"] = (box, maxZoom = isPlanar ? 4 : 16) => fitter.fit(box, maxZoom);
   openingView(map, feed, at, fit);
   const stop = onThemeChangeWhile(element, () => {
     base?.();
     regions.themeChanged();
     tracks.themeChanged();
   });
-  const observer = new ResizeObserver(() => map.invalidateSize({ animate: false, pan: false }));
+  const observer = new ResizeObserver(() => fitter.resized());
   observer.observe(element);
   return {
     map,
@@ -90,12 +105,62 @@ export function openMap(element: HTMLElement, feed: Feed, { isSmall = false, at 
     regions,
     tracks,
     fit,
+    panTo: (x, y) => fitter.panTo(x, y),
+    isInSight: (x, y) => fitter.isInSight(x, y),
     remove: () => {
       stop();
       observer.disconnect();
       map.remove();
     },
   };
+}
+
+/** Keeps what was fitted in sight while panels open and close, until the reader moves the map; then the middle stays the middle. */
+class Fitter {
+  private fitted: { box: Box; maxZoom: number } | null = null;
+  private isFitting = false;
+
+  constructor(
+    private readonly map: L.Map,
+    private readonly near: (x: number) => number,
+    private readonly covered: () => Edges,
+  ) {
+    map.on("movestart zoomstart", () => {
+      if (!this.isFitting) this.fitted = null;
+    });
+  }
+
+  fit(box: Box, maxZoom: number): void {
+    const [w, s, e, n] = box;
+    const shift = this.near((w + e) / 2) - (w + e) / 2;
+    const { left, top, right, bottom } = this.covered();
+    this.isFitting = true;
+    this.map.fitBounds(L.latLngBounds(latLng(w + shift, s), latLng(e + shift, n)), { paddingTopLeft: [left + PADDING_PX, top + PADDING_PX], paddingBottomRight: [right + PADDING_PX, bottom + PADDING_PX], maxZoom, animate: false });
+    this.isFitting = false;
+    this.fitted = { box, maxZoom };
+  }
+
+  resized(): void {
+    const { fitted } = this;
+    this.isFitting = true;
+    this.map.invalidateSize({ animate: false, pan: fitted === null });
+    this.isFitting = false;
+    if (fitted !== null && this.map.getSize().x > 0) this.fit(fitted.box, fitted.maxZoom);
+  }
+
+  panTo(x: number, y: number): void {
+    const size = this.map.getSize();
+    const { left, top, right, bottom } = this.covered();
+    const middle = L.point((left + size.x - right) / 2, (top + size.y - bottom) / 2);
+    this.map.panBy(this.map.latLngToContainerPoint(latLng(this.near(x), y)).subtract(middle));
+  }
+
+  isInSight(x: number, y: number): boolean {
+    const size = this.map.getSize();
+    const { left, top, right, bottom } = this.covered();
+    const at = this.map.latLngToContainerPoint(latLng(this.near(x), y));
+    return at.x > left && at.y > top && at.x < size.x - right && at.y < size.y - bottom;
+  }
 }
 
 function pane(map: L.Map, name: string, zIndex: number): void {
@@ -140,8 +205,8 @@ function onThemeChangeWhile(element: HTMLElement, callback: () => void): () => v
 }
 
 /** The frame of several geometries together, for fitting. */
-export function boundsOf(geometries: readonly Geometry[], isGeographic: boolean): [number, number, number, number] | null {
-  let box: [number, number, number, number] | null = null;
+export function boundsOf(geometries: readonly Geometry[], isGeographic: boolean): Box | null {
+  let box: Box | null = null;
   for (const geometry of geometries) {
     const one = asGeometry(geometry) === null ? null : bounds(geometry, isGeographic);
     if (one === null) continue;

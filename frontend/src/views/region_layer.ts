@@ -1,9 +1,9 @@
 /** Regions on one canvas: thousands stay smooth because each is prepared once in base coordinates. */
 
-import type * as L from "leaflet";
 import { rings, type Geometry } from "../lib/regions";
 import { token } from "../lib/colours";
-import { CanvasLayer, type CanvasFrame, type Project } from "./canvas_layer";
+import { CanvasLayer, FrontedLayer, type CanvasFrame, type Project } from "./canvas_layer";
+import { FONT, haloText } from "./canvas_marks";
 
 export interface DrawnRegion {
   id: string;
@@ -39,14 +39,13 @@ class HighlightLayer extends CanvasLayer {
   }
 }
 
-export class RegionLayer extends CanvasLayer {
+export class RegionLayer extends FrontedLayer {
   private items: Prepared[] = [];
   private byId = new Map<string, Prepared>();
   private highlighted: ReadonlySet<string> = new Set();
-  private readonly front = new HighlightLayer((region) => region.colour ?? this.neutral);
+  protected override readonly front = new HighlightLayer((region) => region.colour ?? this.neutral);
   private neutral = token("--region");
-  private halo = token("--map-halo");
-  private text = token("--text-2");
+  private ink = readInk();
 
   constructor(
     private readonly project: Project,
@@ -55,21 +54,9 @@ export class RegionLayer extends CanvasLayer {
     super("regions", 0.25);
   }
 
-  override onAdd(map: L.Map): this {
-    super.onAdd(map);
-    this.front.addTo(map);
-    return this;
-  }
-
-  override onRemove(): this {
-    this.front.remove();
-    return super.onRemove();
-  }
-
   themeChanged(): void {
     this.neutral = token("--region");
-    this.halo = token("--map-halo");
-    this.text = token("--text-2");
+    this.ink = readInk();
     this.requestDraw();
   }
 
@@ -128,13 +115,9 @@ export class RegionLayer extends CanvasLayer {
   private label({ context, k, ox, oy }: CanvasFrame, { region, box }: Prepared): void {
     const x = ((box[0] + box[2]) / 2) * k - ox;
     const y = box[1] * k - oy - 6;
-    context.font = "550 11px 'Inter Variable', system-ui, sans-serif";
+    context.font = `550 11px ${FONT}`;
     context.textAlign = "center";
-    context.lineWidth = 3;
-    context.strokeStyle = this.halo;
-    context.strokeText(region.name, x, y);
-    context.fillStyle = this.text;
-    context.fillText(region.name, x, y);
+    haloText(context, region.name, x, y, this.ink);
     context.textAlign = "start";
   }
 
@@ -148,6 +131,10 @@ export class RegionLayer extends CanvasLayer {
     }
     return best;
   }
+}
+
+function readInk() {
+  return { halo: token("--map-halo"), text: token("--text-2") };
 }
 
 /** The longer side of its box, in CSS pixels. */

@@ -4,7 +4,8 @@ import type { Interval } from "../data/interval";
 import type { QueryIntervals } from "../data/intervals_data";
 import { density, merge, type TimelineRow } from "../data/timeline_rows";
 import { token } from "../lib/colours";
-import { axisLabel, axisStep, formatDate, formatNumber, zoneOffset, type TimeUnit, type Zone } from "../lib/time";
+import { formatDate, formatNumber, type TimeUnit, type Zone } from "../lib/time";
+import { axis, clippedText, closedBar, diamond, FONT, openBar } from "./canvas_marks";
 
 export const AXIS_PX = 28;
 
@@ -57,7 +58,6 @@ export function readInk(): Ink {
   };
 }
 
-const FONT = "'Inter Variable', system-ui, sans-serif";
 const coarse = new Int32Array(257);
 let counts = new Int32Array(0);
 
@@ -70,7 +70,7 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene, ink: Ink)
   context.clip();
   // Before the first event there is no time to show.
   const isInTime = scene.t1 - scene.t0 > 1;
-  if (isInTime) grid(context, scene, ink);
+  if (isInTime) axis(context, { ...scene, left: gutter, head: AXIS_PX }, ink);
   context.restore();
   context.save();
   context.beginPath();
@@ -93,25 +93,6 @@ export function* visibleRows({ rows, scroll, height }: Pick<Scene, "rows" | "scr
     else high = middle;
   }
   for (let i = low; i < rows.length && rows[i]!.top < scroll + height - AXIS_PX; i++) yield rows[i]!;
-}
-
-function grid(context: CanvasRenderingContext2D, scene: Scene, ink: Ink): void {
-  const { t0, t1, width, height, gutter, unit, zone } = scene;
-  const plot = width - gutter;
-  if (plot < 20) return;
-  const step = axisStep(((t1 - t0) / plot) * 92, unit);
-  const offset = zoneOffset(t1, unit, zone);
-  context.font = `500 11px ${FONT}`;
-  context.textBaseline = "middle";
-  for (let t = Math.ceil((t0 + offset) / step) * step - offset; t <= t1; t += step) {
-    const x = Math.round(gutter + ((t - t0) / (t1 - t0)) * plot);
-    context.fillStyle = ink.line;
-    context.globalAlpha = 0.7;
-    context.fillRect(x, AXIS_PX, 1, height);
-    context.globalAlpha = 1;
-    context.fillStyle = ink.faint;
-    context.fillText(axisLabel(t, step, unit, zone), x + 4, AXIS_PX / 2);
-  }
 }
 
 function paintRow(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, row: TimelineRow): void {
@@ -180,7 +161,7 @@ function bars(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, row: Ti
       return;
     }
     const interval = columns.intervals[item]!;
-    if (interval.isMark) mark(context, scene.gutter + left, y + row.height / 2, tall / 2 - 1, colour);
+    if (interval.isMark) diamond(context, scene.gutter + left, y + row.height / 2, tall / 2 - 1, tall / 2, colour);
     else if (interval.isWithdrawn) withdrawn(context, x, y + inset, wide, tall, colour);
     else bar(context, interval, x, y + inset, wide, tall, colour);
     if (interval.revisedFrom !== null && !interval.isWithdrawn) revision(context, scene, ink, interval.revisedFrom, x + wide, y + inset, tall, colour);
@@ -191,33 +172,12 @@ function bars(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, row: Ti
 }
 
 function bar(context: CanvasRenderingContext2D, interval: Interval, x: number, y: number, wide: number, tall: number, colour: string): void {
-  context.fillStyle = colour;
-  context.beginPath();
-  context.roundRect(x, y, wide, tall, Math.min(3, wide / 2));
-  if (interval.end !== null) {
-    context.globalAlpha = interval.kind === "returned" || interval.kind === "stayed_out" ? 0.55 : 0.9;
-    context.fill();
-    context.globalAlpha = 1;
-    if (interval.kind.startsWith("stayed") && wide > 6) context.fillRect(x + wide - 3, y - 1, 3, tall + 2);
+  if (interval.end === null) {
+    openBar(context, x, y, wide, tall, colour);
     return;
   }
-  // Open: hatched, for the end is not known.
-  context.globalAlpha = 0.3;
-  context.fill();
-  context.save();
-  context.clip();
-  context.globalAlpha = 0.9;
-  context.strokeStyle = colour;
-  context.lineWidth = 2;
-  context.beginPath();
-  const first = Math.floor(x / 7) * 7;
-  for (let at = first - tall; at < x + wide + tall; at += 7) {
-    context.moveTo(at, y + tall);
-    context.lineTo(at + tall, y);
-  }
-  context.stroke();
-  context.restore();
-  context.globalAlpha = 1;
+  closedBar(context, x, y, wide, tall, colour, interval.kind === "returned" || interval.kind === "stayed_out" ? 0.55 : 0.9);
+  if (interval.kind.startsWith("stayed") && wide > 6) context.fillRect(x + wide - 3, y - 1, 3, tall + 2);
 }
 
 /** Stated once and taken back: its outline, struck through. */
@@ -250,17 +210,6 @@ function revision(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, bef
   context.moveTo(end - 6, y);
   context.lineTo(end, y);
   context.lineTo(end, y + 6);
-  context.closePath();
-  context.fill();
-}
-
-function mark(context: CanvasRenderingContext2D, x: number, y: number, r: number, colour: string): void {
-  context.fillStyle = colour;
-  context.beginPath();
-  context.moveTo(x, y - r - 1);
-  context.lineTo(x + r, y);
-  context.lineTo(x, y + r + 1);
-  context.lineTo(x - r, y);
   context.closePath();
   context.fill();
 }
@@ -323,16 +272,6 @@ function laneLabel(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, ro
   context.textBaseline = "middle";
   context.fillStyle = ink.soft;
   clippedText(context, row.label, 41, y + row.height / 2 + 0.5, scene.gutter - 50);
-}
-
-function clippedText(context: CanvasRenderingContext2D, text: string, x: number, y: number, wide: number): void {
-  if (context.measureText(text).width <= wide) {
-    context.fillText(text, x, y);
-    return;
-  }
-  let end = Math.max(1, Math.floor((text.length * wide) / context.measureText(text).width));
-  while (end > 1 && context.measureText(`${text.slice(0, end)}…`).width > wide) end -= 1;
-  context.fillText(`${text.slice(0, end)}…`, x, y);
 }
 
 function overlay(context: CanvasRenderingContext2D, scene: Scene, ink: Ink): void {

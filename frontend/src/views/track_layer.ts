@@ -1,10 +1,10 @@
 /** Ways that entities took; with an answer's events over them when one is explained. */
 
-import type * as L from "leaflet";
 import type { EvidencePoint } from "../data/evidence";
-import type { EvidenceItem, Track } from "../data/shapes";
+import type { EvidenceItem, Track, TrackPoint } from "../data/shapes";
+import { unbroken } from "../data/silence";
 import { token } from "../lib/colours";
-import { CanvasLayer, type CanvasFrame, type Project } from "./canvas_layer";
+import { FrontedLayer, type CanvasFrame, type Project } from "./canvas_layer";
 import { EvidenceLayer, type Named } from "./evidence_layer";
 
 export interface DrawnTrack {
@@ -17,27 +17,21 @@ export interface DrawnTrack {
   label?: string;
 }
 
-export class TrackLayer extends CanvasLayer {
-  private tracks: DrawnTrack[] = [];
+interface PartedTrack extends DrawnTrack {
+  /** Between silences: nobody knows the way through one. */
+  parts: readonly (readonly TrackPoint[])[];
+}
+
+export class TrackLayer extends FrontedLayer {
+  private tracks: PartedTrack[] = [];
   private dots: EvidenceItem[] = [];
-  private readonly front: EvidenceLayer;
+  protected override readonly front: EvidenceLayer;
   private halo = token("--map-halo");
   private accent = token("--accent");
 
   constructor(private readonly project: Project) {
     super("tracks");
     this.front = new EvidenceLayer(project);
-  }
-
-  override onAdd(map: L.Map): this {
-    super.onAdd(map);
-    this.front.addTo(map);
-    return this;
-  }
-
-  override onRemove(): this {
-    this.front.remove();
-    return super.onRemove();
   }
 
   themeChanged(): void {
@@ -60,7 +54,7 @@ export class TrackLayer extends CanvasLayer {
   }
 
   private show(tracks: DrawnTrack[], dots: EvidenceItem[]): void {
-    this.tracks = tracks;
+    this.tracks = tracks.map((drawn) => ({ ...drawn, parts: unbroken(drawn.track.points) }));
     this.dots = dots;
     this.requestDraw();
   }
@@ -79,16 +73,18 @@ export class TrackLayer extends CanvasLayer {
     return [px * k - ox, py * k - oy];
   }
 
-  private line(frame: CanvasFrame, { track, colour }: DrawnTrack, from: number, to: number, width: number, alpha: number): void {
+  private line(frame: CanvasFrame, { parts, colour }: PartedTrack, from: number, to: number, width: number, alpha: number): void {
     const { context } = frame;
     context.beginPath();
-    let isFirst = true;
-    for (const [t, x, y] of track.points) {
-      if (t < from || t > to) continue;
-      const at = this.at(frame, x, y)!;
-      if (isFirst) context.moveTo(...at);
-      else context.lineTo(...at);
-      isFirst = false;
+    for (const part of parts) {
+      let isFirst = true;
+      for (const [t, x, y] of part) {
+        if (t < from || t > to) continue;
+        const at = this.at(frame, x, y)!;
+        if (isFirst) context.moveTo(...at);
+        else context.lineTo(...at);
+        isFirst = false;
+      }
     }
     context.lineJoin = "round";
     context.lineCap = "round";

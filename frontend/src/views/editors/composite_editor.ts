@@ -9,15 +9,16 @@ import { fromTree, grouped, joined, leaf, linked, moved, named, namesIn, outline
 import type { Detection } from "../../data/shapes";
 import { post, reason, type Fault } from "../../lib/api";
 import { button, h, icon, replace } from "../../lib/dom";
+import { Latest } from "../../lib/latest";
 import { isReference, type Geometry } from "../../lib/regions";
-import { formatMoment, formatSpan, parseDuration } from "../../lib/time";
+import { formatSpan, parseDuration } from "../../lib/time";
 import { ConditionsField } from "../query_form/conditions_field";
 import { DurationField } from "../query_form/duration_field";
 import { section } from "../query_form/section";
 import { NodeForm } from "./composite/node_form";
 import { PatternTreeView, type Command } from "./composite/tree_view";
-import { PlacedTextView } from "./constraint/text_view";
-import { TuplesView } from "./constraint/tuples_view";
+import { eventShapes, FoundView } from "./parts/found_view";
+import { PlacedTextView } from "./parts/placed_text_view";
 import type { EditorContext, FamilyEditor, MapShape, OpenEditor } from "./editor";
 
 const ASK_AFTER_MS = 250;
@@ -33,14 +34,13 @@ class CompositeEditor implements FamilyEditor {
   private faulty: ReadonlySet<string> = new Set();
   private form: NodeForm | null = null;
   private detection: Detection | null = null;
-  private timer: ReturnType<typeof setTimeout> | null = null;
-  private request: AbortController | null = null;
+  private readonly question = new Latest((signal) => this.asked(signal), (error) => replace(this.words, h("p", { class: "muted" }, reason(error))));
   private readonly tree: PatternTreeView;
   private readonly detail = h("div", { class: "panel pattern-detail" });
   private readonly text = new PlacedTextView({ id: "pattern-text", label: "The pattern as text", pointer: "/pattern", onChange: (text) => this.textChanged(text) });
   private readonly missing = h("div", { class: "row row-wrap" });
   private readonly words = h("div", { class: "pattern-words", role: "status", "aria-live": "polite" });
-  private readonly tuples: TuplesView;
+  private readonly found: FoundView;
 
   constructor(
     document: Record<string, unknown>,
@@ -49,7 +49,7 @@ class CompositeEditor implements FamilyEditor {
     this.entries = fromDocument(document, context.feed);
     this.chosen = this.entries.root?.id ?? 0;
     this.tree = new PatternTreeView(context.feed, { onChoose: (id) => this.choose(id), onCommand: (command) => this.run(command), onOpen: () => this.form?.focus() });
-    this.tuples = new TuplesView(context, (row) => {
+    this.found = new FoundView(context, (row) => {
       this.detection = row;
       this.showShapes(row !== null);
     });
@@ -59,7 +59,7 @@ class CompositeEditor implements FamilyEditor {
       h("div", { class: "composite-body" }, this.tree.element, this.detail),
       h("div", { class: "composite-written" }, h("div", { class: "stack" }, h("h3", {}, "As text"), this.text.element, this.missing), h("div", { class: "stack" }, h("h3", {}, "In words"), this.words)),
     );
-    replace(this.element, ...this.sections(), this.tuples.element);
+    replace(this.element, ...this.sections(), this.found.element);
     this.text.show(this.textNow());
     this.showTree();
     this.showDetail();
@@ -82,14 +82,11 @@ class CompositeEditor implements FamilyEditor {
   }
 
   answers(rows: readonly Detection[]): void {
-    this.tuples.show(rows);
+    this.found.show(rows);
   }
 
   close(): void {
-    this.request?.abort();
-    if (this.timer !== null) clearTimeout(this.timer);
-    this.context.map.stop();
-    this.context.map.show([]);
+    this.question.drop();
   }
 
   // ---- The form's column
@@ -182,21 +179,13 @@ class CompositeEditor implements FamilyEditor {
   // ---- What the server makes of it
 
   private ask(after = ASK_AFTER_MS): void {
-    if (this.timer !== null) clearTimeout(this.timer);
-    this.timer = setTimeout(() => void this.asked(), after);
+    this.question.after(after);
   }
 
-  private async asked(): Promise<void> {
-    this.request?.abort();
-    const request = new AbortController();
-    this.request = request;
+  private async asked(signal: AbortSignal): Promise<void> {
     const { written } = this.entries;
-    try {
-      const answer = await post("queries/pattern", { feed: this.context.feed.name, specification: this.specification() }, patternAnswer, request.signal);
-      if (written === this.entries.written) this.take(answer);
-    } catch (error) {
-      if (!request.signal.aborted) replace(this.words, h("p", { class: "muted" }, reason(error)));
-    }
+    const answer = await post("queries/pattern", { feed: this.context.feed.name, specification: this.specification() }, patternAnswer, signal);
+    if (written === this.entries.written) this.take(answer);
   }
 
   private take(answer: PatternAnswer): void {
@@ -291,7 +280,7 @@ class CompositeEditor implements FamilyEditor {
     const name = root === null ? null : rowOf(root, this.chosen)?.node.name;
     const own = (this.form?.regions ?? []).flatMap(({ key, choice }) => choice.shape(true, `${key} ${name ?? ""}`) ?? []);
     const others = (root === null ? [] : namesIn(root)).filter((one) => one !== name).flatMap((one) => this.shapesOf(one, primitives.get(one)?.inside ?? null));
-    this.context.map.show([...others, ...own, ...(this.detection === null ? [] : pathShapes(this.detection, this.context))], fit);
+    this.context.map.show([...others, ...own, ...(this.detection === null ? [] : eventShapes(this.detection, this.context, "in order"))], fit);
   }
 
   private shapesOf(name: string, region: Geometry | { region: string } | null): MapShape[] {
@@ -305,12 +294,4 @@ function neighbour(root: PatternNode, id: number): number {
   const row = rowOf(root, id);
   if (row === null || row.parent === null) return root.id;
   return row.parent.parts[row.index - 1]?.id ?? row.parent.parts[row.index + 1]?.id ?? row.parent.id;
-}
-
-/** The events of a detection as labelled points, and the way from each to the next. */
-function pathShapes({ evidence }: Detection, { feed, timeZone }: EditorContext): MapShape[] {
-  const placed = evidence.flatMap(({ variable, t, x, y }) => (x === null || y === null ? [] : [{ variable, t, at: [x, y] as [number, number] }]));
-  const lines = placed.slice(1).map((one, i) => [[placed[i]!.at, one.at, placed[i]!.at]]);
-  const points = placed.map(({ variable, t, at }, i): MapShape => ({ id: `event-${i}`, geometry: { type: "Point", coordinates: at }, label: `${variable} · ${formatMoment(t, feed.time, timeZone)}`, active: true }));
-  return lines.length === 0 ? points : [{ id: "path", geometry: { type: "MultiPolygon", coordinates: lines }, label: "", active: false }, ...points];
 }

@@ -5,6 +5,7 @@ import { closureAnswer, graphEdges, nodeLines, type Closure, type GraphEdge } fr
 import type { Detection } from "../../data/shapes";
 import { post, reason } from "../../lib/api";
 import { button, h, icon, replace } from "../../lib/dom";
+import { Latest } from "../../lib/latest";
 import { isReference } from "../../lib/regions";
 import { ConditionsField } from "../query_form/conditions_field";
 import { more, section } from "../query_form/section";
@@ -13,8 +14,8 @@ import type { EditorContext, FamilyEditor, MapShape, OpenEditor } from "./editor
 import { GraphView } from "./constraint/graph_view";
 import { MOST_VARIABLES, mutualForm } from "./constraint/mutual_form";
 import { ConstraintForm, variableForm } from "./constraint/part_forms";
-import { PlacedTextView } from "./constraint/text_view";
-import { tupleShapes, TuplesView } from "./constraint/tuples_view";
+import { eventShapes, FoundView } from "./parts/found_view";
+import { PlacedTextView } from "./parts/placed_text_view";
 
 const VIEWS = [["short", "So many events close together", "shapes"], ["graph", "Graph", "waypoints"], ["text", "Text", "list"]] as const;
 type View = (typeof VIEWS)[number][0];
@@ -33,9 +34,9 @@ class ConstraintEditor implements FamilyEditor {
   private chosen: Chosen = null;
   private closure: Closure | null = null;
   private form: ConstraintForm | null = null;
-  private tuple: Detection | null = null;
-  private timer: ReturnType<typeof setTimeout> | null = null;
-  private request: AbortController | null = null;
+  private detection: Detection | null = null;
+  /** Whether the question was set off by a change of the text, which must then stay as it is. */
+  private readonly question = new Latest<[isTyped: boolean]>((signal, isTyped) => this.closed(signal, isTyped), (error) => this.unknown(error));
   private readonly tabs = h("div", { class: "segmented", role: "group", "aria-label": "How to write it" });
   private readonly body = h("div", { class: "constraint-body" });
   private readonly side = h("div", { class: "constraint-side" });
@@ -43,8 +44,8 @@ class ConstraintEditor implements FamilyEditor {
   private readonly detail = h("div", { class: "constraint-detail" });
   private readonly note = h("div", { role: "status", "aria-live": "polite" });
   private readonly graph: GraphView;
-  private readonly text = new PlacedTextView({ id: "trigger-text", label: "The query as text", pointer: "/trigger", onChange: (text) => this.textChanged(text) });
-  private readonly tuples: TuplesView;
+  private readonly text = new PlacedTextView({ id: "trigger-text", label: "The query as text", pointer: "/trigger", onChange: () => this.textChanged() });
+  private readonly found: FoundView;
   private readonly options = h("div", { class: "stack" });
 
   constructor(
@@ -58,10 +59,13 @@ class ConstraintEditor implements FamilyEditor {
     if (typeof trigger === "string") this.text.show(trigger);
     delete this.entries.others["trigger"];
     this.graph = new GraphView({ onNode: (name) => this.choose({ kind: "variable", name }), onEdge: (edge) => this.chooseEdge(edge) });
-    this.tuples = new TuplesView(context, (row) => this.showTuple(row));
+    this.found = new FoundView(context, (row) => {
+      this.detection = row;
+      this.showMap(row !== null);
+    });
     replace(this.side, this.list, this.detail);
     replace(this.stage, h("div", { class: "row spread row-wrap" }, h("h2", {}, "Which events belong together?"), this.tabs), this.note, this.body);
-    replace(this.element, this.options, this.tuples.element);
+    replace(this.element, this.options, this.found.element);
     this.render();
     this.showMap(true);
     this.ask(0);
@@ -76,14 +80,11 @@ class ConstraintEditor implements FamilyEditor {
   }
 
   answers(rows: readonly Detection[]): void {
-    this.tuples.show(rows);
+    this.found.show(rows);
   }
 
   close(): void {
-    this.request?.abort();
-    if (this.timer !== null) clearTimeout(this.timer);
-    this.context.map.stop();
-    this.context.map.show([]);
+    this.question.drop();
   }
 
   // ---- Changes
@@ -95,34 +96,30 @@ class ConstraintEditor implements FamilyEditor {
     this.ask();
   }
 
-  private textChanged(text: string): void {
+  private textChanged(): void {
     this.context.onChange();
-    this.ask(CLOSURE_AFTER_MS, text);
+    this.question.after(CLOSURE_AFTER_MS, true);
   }
 
   /** What the server makes of it: the graph's closure, the other form, the cycle that nothing can satisfy. */
-  private ask(after = CLOSURE_AFTER_MS, text: string | null = null): void {
-    if (this.timer !== null) clearTimeout(this.timer);
-    this.timer = setTimeout(() => void this.closed(text), after);
+  private ask(after = CLOSURE_AFTER_MS): void {
+    this.question.after(after, false);
   }
 
-  private async closed(text: string | null): Promise<void> {
-    this.request?.abort();
-    const request = new AbortController();
-    this.request = request;
-    try {
-      const answer = await post("queries/closure", { feed: this.context.feed.name, specification: this.specification() }, closureAnswer, request.signal);
-      this.closure = answer;
-      if (this.view === "text") {
-        this.text.tell(answer.faults);
-        if (answer.document !== null) this.entries = { ...fromDocument(answer.document), others: this.entries.others };
-        if (text === null) this.showOptions();
-      }
-      this.drawGraph();
-      this.tell(answer);
-    } catch (error) {
-      if (!request.signal.aborted) replace(this.note, h("p", { class: "notice notice-high" }, icon("circle-alert"), h("span", {}, reason(error))));
+  private async closed(signal: AbortSignal, isTyped: boolean): Promise<void> {
+    const answer = await post("queries/closure", { feed: this.context.feed.name, specification: this.specification() }, closureAnswer, signal);
+    this.closure = answer;
+    if (this.view === "text") {
+      this.text.tell(answer.faults);
+      if (answer.document !== null) this.entries = { ...fromDocument(answer.document), others: this.entries.others };
+      if (!isTyped) this.showOptions();
     }
+    this.drawGraph();
+    this.tell(answer);
+  }
+
+  private unknown(error: unknown): void {
+    replace(this.note, h("p", { class: "notice notice-high" }, icon("circle-alert"), h("span", {}, reason(error))));
   }
 
   private tell({ conflict }: Closure): void {
@@ -341,11 +338,6 @@ class ConstraintEditor implements FamilyEditor {
       return geometry === undefined ? [] : [{ id: `inside-${id}`, geometry, label: between.join(", "), active: isActive }];
     });
     if (this.form?.region !== null) this.form?.region.draw(false);
-    map.show([...shapes, ...(this.tuple === null ? [] : tupleShapes(this.tuple, this.context))], fit);
-  }
-
-  private showTuple(row: Detection | null): void {
-    this.tuple = row;
-    this.showMap(row !== null);
+    map.show([...shapes, ...(this.detection === null ? [] : eventShapes(this.detection, this.context, "between all"))], fit);
   }
 }

@@ -50,11 +50,6 @@ class CrossingEditor implements FamilyEditor {
     return kindsOf(this.entries);
   }
 
-  close(): void {
-    this.context.map.stop();
-    this.context.map.show([]);
-  }
-
   private set(change: Partial<CrossingEntries>): void {
     Object.assign(this.entries, change);
     this.context.onChange();

@@ -56,6 +56,7 @@ export interface FamilyEditor {
   faults?(faults: readonly Fault[]): void;
   /** Answers of the preview. */
   answers?(rows: readonly Detection[]): void;
+  /** Ends what it began; the page clears the map itself. */
   close?(): void;
 }
 

@@ -68,11 +68,6 @@ class MotionEditor implements FamilyEditor {
     this.progress.answers(rows, this.entries.steps.length);
   }
 
-  close(): void {
-    this.context.map.stop();
-    this.context.map.show([]);
-  }
-
   private set(change: Partial<MotionEntries>): void {
     Object.assign(this.entries, change);
     this.changed();

@@ -10,6 +10,7 @@ export interface FrameParts {
   map: HTMLElement;
   tip: HTMLElement;
   boxButton: HTMLElement;
+  halfDone: HTMLElement;
   panel: HTMLElement;
   drawer: HTMLElement;
   timeBar: HTMLElement;
@@ -20,14 +21,14 @@ export interface FrameParts {
   onFitAll: () => void;
 }
 
-export function liveFrame({ map, tip, boxButton, panel, drawer, timeBar, answers, newQueryUrl, onSide, onFitAll }: FrameParts): HTMLElement {
+export function liveFrame({ map, tip, boxButton, halfDone, panel, drawer, timeBar, answers, newQueryUrl, onSide, onFitAll }: FrameParts): HTMLElement {
   const tools = h(
     "div",
     { class: "map-tools" },
     h("div", { class: "button-group" }, iconButton("Queries", "layers", { onClick: onSide }), boxButton, iconButton("Everything in view", "maximize", { onClick: onFitAll })),
     h("a", { class: "button button-icon", href: newQueryUrl, "aria-label": "New query", title: "New query" }, icon("plus")),
   );
-  const centre = h("div", { class: "live-centre" }, h("div", { class: "live-map" }, map, tools, tip));
+  const centre = h("div", { class: "live-centre" }, h("div", { class: "live-map" }, map, tools, halfDone, tip));
   centre.append(splitter(centre), h("section", { class: "live-timeline", "aria-label": "Answers over time" }, timeBar, answers));
   const body = h("div", { class: "live-body", "data-side": innerWidth > WIDE_PX ? "open" : "closed" }, panel, centre, drawer);
   return body;

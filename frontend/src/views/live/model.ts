@@ -1,18 +1,22 @@
 /** What the live page of one feed knows: queries, regions, answers, and the feed's present. No DOM. */
 
-import { detectionDetail, queryRow, region as regionParser, SEVERITIES, type Alert, type Detection, type Feed, type QueryRow, type RegionRow } from "../../data/shapes";
+import { detection, queryRow, region as regionParser, SEVERITIES, type Alert, type Detection, type Feed, type QueryRow, type RegionRow } from "../../data/shapes";
 import type { Interval } from "../../data/interval";
 import { IntervalsData } from "../../data/intervals_data";
 import type { LiveData } from "../../data/live_data";
 import { spokenRegions } from "../../data/query_shapes";
 import type { ViewState } from "../../data/view_state";
-import { getAll, query as address } from "../../lib/api";
+import { get, getAll, query as address } from "../../lib/api";
 import { queryColour } from "../../lib/colours";
 import type { Geometry } from "../../lib/regions";
 import type { Zone } from "../../lib/time";
 import type { News } from "../../live/session";
 import type { DrawnRegion } from "../region_layer";
 
+/** Share of the timeline's window kept free right of the present. */
+const AHEAD = 0.04;
+/** Queries asked for at once when their first answers come. */
+const MOST_STRANGERS = 20;
 const byName = new Intl.Collator("en", { numeric: true });
 
 /** Queries that open alerts above those that do not, by severity. */
@@ -27,11 +31,17 @@ export class LiveModel {
   readonly intervals = new IntervalsData((query) => this.queryById.get(query)?.family === "calculus");
   /** Answers from before the snapshot, fetched when the timeline went there. */
   readonly history = new Map<string, Detection>();
+  /** What was taken back, also before the page was opened. */
+  private readonly withdrawn = new Map<string, Detection>();
   /** Something changed that the timeline, the panel and the list have not shown yet. */
   isDirty = false;
   isConnected = false;
   private queryById = new Map<string, QueryRow>();
   private historyFrom = Infinity;
+  private withdrawnFrom = Infinity;
+  /** Queries of answers that none is known of, and those that were asked for. */
+  private readonly strangers = new Set<string>();
+  private readonly asked = new Set<string>();
   private atFrame = { t: 0, at: 0 };
   private chosen: ReadonlySet<string> | null = null;
 
@@ -45,14 +55,19 @@ export class LiveModel {
   }
 
   async load(): Promise<void> {
-    const [queries, regions] = await Promise.all([
-      getAll(address("queries/", { feed: this.feed.name, page_size: 1000 }), queryRow),
-      getAll(address("regions/", { feed: this.feed.name, page_size: 1000 }), regionParser, 20_000),
-    ]);
-    // What may call somebody stands first, then by name.
+    const [queries, regions] = await Promise.all([getAll(address("queries/", { feed: this.feed.name, page_size: 1000 }), queryRow), this.fetchRegions()]);
+    this.regions = regions;
+    this.takeQueries(queries);
+  }
+
+  private fetchRegions(): Promise<RegionRow[]> {
+    return getAll(address("regions/", { feed: this.feed.name, page_size: 1000 }), regionParser, 20_000);
+  }
+
+  /** What may call somebody stands first, then by name. */
+  private takeQueries(queries: QueryRow[]): void {
     this.queries = queries.sort((a, b) => rank(b) - rank(a) || byName.compare(a.name, b.name));
     this.queryById = new Map(queries.map((row) => [row.id, row]));
-    this.regions = regions;
     this.fillIntervals();
   }
 
@@ -60,7 +75,30 @@ export class LiveModel {
   private fillIntervals(): void {
     this.intervals.clear();
     for (const rows of [this.history, this.data.detections]) for (const row of rows.values()) this.intervals.put(row);
+    for (const row of this.withdrawn.values()) this.intervals.putWithdrawn(row);
     this.isDirty = true;
+  }
+
+  /** Asks for the queries that were met first in an answer, each once: registered since the page was opened. Whether there are new ones. */
+  async meetQueries(): Promise<boolean> {
+    const ids = [...this.strangers].slice(0, MOST_STRANGERS);
+    this.strangers.clear();
+    for (const id of ids) this.asked.add(id);
+    const found = await Promise.all(ids.map((id) => get(`queries/${id}/`, queryRow).catch(() => null)));
+    const rows = found.filter((row) => row !== null);
+    if (rows.length === 0) return false;
+    const known = new Set(this.regions.map((row) => row.id));
+    if (rows.some((row) => row.regions.some((region) => !known.has(region.id)))) this.regions = await this.fetchRegions();
+    this.takeQueries([...this.queries, ...rows]);
+    return true;
+  }
+
+  get hasStrangers(): boolean {
+    return this.strangers.size > 0;
+  }
+
+  private noteStrangers(rows: readonly Detection[]): void {
+    for (const { query } of rows) if (!this.queryById.has(query) && !this.asked.has(query)) this.strangers.add(query);
   }
 
   query(id: string): QueryRow | null {
@@ -72,14 +110,23 @@ export class LiveModel {
   }
 
   take(news: News): void {
-    if (news.isSnapshot) {
-      this.intervals.clear();
-      for (const row of this.history.values()) this.intervals.put(row);
-    }
-    for (const id of news.removed) this.intervals.withdraw(id);
-    for (const row of news.changed) this.intervals.put(row);
     this.noteNow(this.data.now);
     this.isDirty = true;
+    this.noteStrangers(news.changed);
+    if (news.isSnapshot) {
+      this.fillIntervals();
+      this.withdrawnFrom = Infinity;
+      return;
+    }
+    for (const id of news.removed) {
+      this.history.delete(id);
+      const row = this.intervals.withdraw(id, this.now());
+      if (row !== null) this.withdrawn.set(id, row);
+    }
+    for (const row of news.changed) {
+      this.withdrawn.delete(row.id);
+      this.intervals.put(row);
+    }
   }
 
   // ---- Choices
@@ -98,7 +145,7 @@ export class LiveModel {
   // ---- Answers
 
   detections(interval: Interval): Detection[] {
-    return interval.detections.flatMap((id) => this.data.detections.get(id) ?? this.history.get(id) ?? []);
+    return interval.detections.flatMap((id) => this.data.detections.get(id) ?? this.history.get(id) ?? this.withdrawn.get(id) ?? []);
   }
 
   alertOf(interval: Interval): Alert | null {
@@ -106,18 +153,47 @@ export class LiveModel {
   }
 
   remember(row: Detection): void {
+    if (row.weight <= 0) {
+      this.rememberWithdrawn(row);
+      return;
+    }
     this.history.set(row.id, row);
     if (!this.data.detections.has(row.id)) this.intervals.put(row);
     this.isDirty = true;
   }
 
-  /** Fetches what lies between `t0` and the oldest answer known, once. */
-  async loadHistory(t0: number): Promise<void> {
+  /** One that was open ends where it was taken back, as far as that is known. */
+  private rememberWithdrawn(row: Detection): void {
+    const at = this.feed.wall_clock && this.feed.time === "ms" && typeof row.detected_at === "number" ? row.detected_at : row.start;
+    const ended = { ...row, end: row.end ?? Math.max(row.start, at) };
+    this.withdrawn.set(row.id, ended);
+    this.intervals.putWithdrawn(ended);
+    this.isDirty = true;
+  }
+
+  /** Fetches what lies between the window and the oldest answer known, once, and half a window more: whoever drags goes on. */
+  async loadHistory([t0, t1]: readonly [number, number]): Promise<void> {
+    const from = t0 - (t1 - t0) / 2;
     const to = Math.min(this.earliest(), this.historyFrom);
-    if (t0 >= to) return;
-    this.historyFrom = t0;
-    const path = address("detections/", { feed: this.feed.name, from: Math.floor(t0), to: Math.ceil(to), page_size: 1000 });
-    for (const row of await getAll(path, detectionDetail, 10_000)) if (row.weight > 0) this.remember(row);
+    const wasTakenBack = t0 >= this.withdrawnFrom ? Promise.resolve() : this.loadWithdrawn(from);
+    if (t0 < to) {
+      this.historyFrom = from;
+      for (const row of await this.detectionsBetween(from, to, {})) this.remember(row);
+    }
+    await wasTakenBack;
+  }
+
+  /** What later events took back since `from`: a page that was open then would show it struck through. */
+  async loadWithdrawn(from: number): Promise<void> {
+    const to = this.withdrawnFrom;
+    if (from >= to) return;
+    this.withdrawnFrom = from;
+    for (const row of await this.detectionsBetween(from, to, { withdrawn: "true" })) this.rememberWithdrawn(row);
+  }
+
+  private detectionsBetween(from: number, to: number, more: Record<string, string>): Promise<Detection[]> {
+    const path = address("detections/", { feed: this.feed.name, from: Math.floor(from), to: to === Infinity ? null : Math.ceil(to), page_size: 1000, ...more });
+    return getAll(path, detection, 10_000);
   }
 
   private earliest(): number {
@@ -166,6 +242,12 @@ export class LiveModel {
   now(): number {
     if (this.feed.time !== "ms" || !this.isConnected || this.atFrame.at === 0) return this.atFrame.t;
     return this.atFrame.t + Math.min(1500, performance.now() - this.atFrame.at);
+  }
+
+  /** What the timeline shows: as chosen, else the last stretch of time up to the present. */
+  window(): [number, number] {
+    const span = this.state.span ?? this.inUnit(900_000, 4000);
+    return this.state.window ?? [this.now() - span * (1 - AHEAD), this.now() + span * AHEAD];
   }
 
   /** Milliseconds on a feed of milliseconds, else ticks. */

@@ -1,7 +1,8 @@
 /** Finding things on the live page, and going there. */
 
 import type { QueryRow } from "../../data/shapes";
-import { boundsOf, latLng, type FeedMap } from "../map_view";
+import { around } from "../../lib/regions";
+import { boundsOf, type FeedMap } from "../map_view";
 import type { Found } from "../search_view";
 import { toast } from "../shell_view";
 import type { LiveModel } from "./model";
@@ -11,6 +12,7 @@ export class Places {
     private readonly model: LiveModel,
     private readonly feedMap: FeedMap,
     private readonly onEntity: (entity: string) => void,
+    private readonly isThere: (entity: string) => boolean,
   ) {}
 
   private get isGeographic(): boolean {
@@ -47,12 +49,12 @@ export class Places {
 
   panTo(entity: string): void {
     const at = this.model.data.positions.get(entity);
-    if (at !== undefined) this.feedMap.map.panTo(latLng(this.feedMap.near(at[1]), at[2]));
+    if (at !== undefined) this.feedMap.panTo(at[1], at[2]);
   }
 
   fitAll(): void {
-    const rows = [...this.model.data.positions.values()].map(([id, x, y]): [string, number, number] => [id, this.feedMap.near(x), y]);
-    const box = rows.length > 0 ? rows.reduce<[number, number, number, number]>(([w, s, e, n], [, x, y]) => [Math.min(w, x), Math.min(s, y), Math.max(e, x), Math.max(n, y)], [Infinity, Infinity, -Infinity, -Infinity]) : boundsOf(this.model.regions.map((row) => row.geometry), this.isGeographic);
+    const places = [...this.model.data.positions.values()].filter(([id]) => this.isThere(id)).map(([, x, y]): [number, number] => [this.feedMap.near(x), y]);
+    const box = around(places) ?? boundsOf(this.model.regions.map((row) => row.geometry), this.isGeographic);
     if (box !== null) this.feedMap.fit(box);
     else toast("There is nothing on this feed yet.");
   }

@@ -2,6 +2,7 @@
 
 import type * as L from "leaflet";
 import { h, iconButton, replace } from "../../lib/dom";
+import { formatClock } from "../../lib/time";
 import { kindName } from "../../lib/words";
 import type { EntityLayer } from "../entity_layer";
 import type { FeedMap } from "../map_view";
@@ -46,7 +47,7 @@ export class MapPointer {
       layer.hovered = entity;
       layer.changed();
     }
-    if (entity !== null) this.showTip(feedMap.map, x, y, entity, this.currentAnswers(entity));
+    if (entity !== null) this.showTip(feedMap.map, x, y, entity, [...this.silence(layer, entity), ...this.currentAnswers(entity)]);
     else if (region !== null) this.showTip(feedMap.map, x, y, region.name, this.queriesOf(region.id));
     else this.hideTip();
     this.handlers.onRegion(region?.id ?? null);
@@ -61,6 +62,13 @@ export class MapPointer {
       if (lines.length >= 4) break;
     }
     return lines.length > 0 ? lines.slice(0, 4) : ["Click to follow it"];
+  }
+
+  /** When it was heard of last, if it should have been heard of since. */
+  private silence(layer: EntityLayer, entity: string): string[] {
+    const { feed, zone, data } = this.model;
+    const last = data.positions.get(entity);
+    return last === undefined || layer.presence(entity) === "here" ? [] : [`Silent since ${formatClock(last[3], feed.time, zone)}`];
   }
 
   private queriesOf(region: string): string[] {

@@ -7,9 +7,6 @@ import type { TimelineView } from "../timeline_view";
 import { showShortcuts } from "./keyboard";
 import type { LiveModel } from "./model";
 
-/** Share of the window kept free right of the present. */
-const AHEAD = 0.04;
-
 export interface TimeHandlers {
   /** Window, range or mode was chosen. */
   onState: () => void;
@@ -51,12 +48,11 @@ export class TimeControl {
 
   /** Ten times a second: the window follows the present, or stands still while the present moves on. */
   beat(): void {
-    const { state, feed, zone } = this.model;
+    const { feed, zone } = this.model;
     const timeline = this.timeline();
     const now = this.model.now();
     if (now > 0) {
-      const span = state.span ?? this.model.inUnit(900_000, 4000);
-      const [t0, t1] = state.window ?? [now - span * (1 - AHEAD), now + span * AHEAD];
+      const [t0, t1] = this.model.window();
       timeline.setWindow(t0, t1, now);
     }
     replace(this.clock, h("strong", {}, now > 0 ? formatClock(Math.floor(now), feed.time, zone) : "–"), feed.time === "ms" ? h("span", { class: "faint unit" }, zoneName(zone)) : null);
@@ -67,7 +63,7 @@ export class TimeControl {
     this.model.state.window = window;
     this.model.state.span = window[1] - window[0];
     this.showPause();
-    this.model.loadHistory(window[0]).catch(fail);
+    this.model.loadHistory(window).catch(fail);
     this.handlers.onWindow();
     this.handlers.onState();
   }

@@ -5,15 +5,16 @@ import type { Interval } from "../../data/interval";
 import { tracks as tracksParser, type Track } from "../../data/shapes";
 import { get } from "../../lib/api";
 import { queryColour, token } from "../../lib/colours";
+import { Latest } from "../../lib/latest";
 import { formatClock } from "../../lib/time";
-import { boundsOf, latLng, type FeedMap } from "../map_view";
+import { around } from "../../lib/regions";
+import { boundsOf, type FeedMap } from "../map_view";
 import { fail } from "../shell_view";
 import type { DrawnTrack } from "../track_layer";
 import type { LiveModel } from "./model";
 
 /** The server answers for so many entities at once. */
 const MOST_TRACKS = 30;
-type Box = [number, number, number, number];
 
 export interface Focus {
   interval: Interval;
@@ -22,8 +23,7 @@ export interface Focus {
 }
 
 export class LiveTracks {
-  private request: AbortController | null = null;
-  private timer: ReturnType<typeof setTimeout> | null = null;
+  private readonly question = new Latest((signal) => this.fetch(signal), fail);
   /** The chosen answer that the map has gone to already. */
   private shownFor: string | null = null;
   private mustGo = false;
@@ -37,26 +37,17 @@ export class LiveTracks {
 
   /** After `wait` milliseconds: passing over many answers fetches nothing. */
   draw(wait = 0): void {
-    if (this.timer !== null) clearTimeout(this.timer);
-    this.timer = setTimeout(() => void this.fetch(), wait);
+    this.question.after(wait);
   }
 
   close(): void {
-    if (this.timer !== null) clearTimeout(this.timer);
-    this.request?.abort();
+    this.question.drop();
   }
 
-  private async fetch(): Promise<void> {
-    this.request?.abort();
-    const request = new AbortController();
-    this.request = request;
+  private async fetch(signal: AbortSignal): Promise<void> {
     const focus = this.focus();
-    try {
-      if (focus !== null) await this.explain(focus, request.signal);
-      else await this.showChosen(request.signal);
-    } catch (error) {
-      if (!request.signal.aborted) fail(error);
-    }
+    if (focus !== null) await this.explain(focus, signal);
+    else await this.showChosen(signal);
   }
 
   /** Exactly the answer's span in full colour, thin around it; all its events in their order. */
@@ -88,9 +79,8 @@ export class LiveTracks {
     const events = evidence.flatMap(({ x, y }): [number, number][] => (x === null || y === null ? [] : [[near(x), y]]));
     const ways = made.flatMap((track) => track.points.filter(([t]) => t >= from && t <= to).map(([, x, y]): [number, number] => [near(x), y]));
     const points = events.length > 0 ? events : ways;
-    if (points.length === 0) return;
-    if (!this.mustGo && points.every(([x, y]) => map.getBounds().contains(latLng(x, y)))) return;
-    const box = points.reduce<Box>(([w, s, e, n], [x, y]) => [Math.min(w, x), Math.min(s, y), Math.max(e, x), Math.max(n, y)], [Infinity, Infinity, -Infinity, -Infinity]);
+    const box = around(points);
+    if (box === null || (!this.mustGo && points.every(([x, y]) => this.feedMap.isInSight(x, y)))) return;
     if (this.mustGo) this.feedMap.fit(box);
     else this.feedMap.fit(box, map.getZoom());
   }

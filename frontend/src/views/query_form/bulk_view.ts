@@ -4,6 +4,7 @@ import { ApiError, post, reason } from "../../lib/api";
 import { empty, h, icon, replace } from "../../lib/dom";
 import { bulkAnswer, bulkRows, bulkSummary, type BulkAnswer, type BulkRow } from "../../data/bulk_data";
 import type { Feed } from "../../data/shapes";
+import { Latest } from "../../lib/latest";
 import { formatNumber } from "../../lib/time";
 import type { MapShape } from "../editors/editor";
 import { fileButton } from "../region_editor_view";
@@ -37,7 +38,7 @@ export class BulkView {
   private readonly fileLine = h("p", { class: "row small muted" }, icon("file-up"), h("span", {}, "GeoJSON, KML, GPX, GeoPackage or CSV with WKT; at most 5,000 regions and 20 MB."));
   private readonly result = h("div", { class: "bulk-result" });
   private file: File | null = null;
-  private request: AbortController | null = null;
+  private readonly question = new Latest<[file: File]>(async (signal, file) => this.show(await this.send(file, true, signal)), (error) => this.failed(error));
 
   constructor(
     private readonly feed: Feed,
@@ -66,17 +67,9 @@ export class BulkView {
   /** A dry run: what the file comes to with the form as it is now. */
   async check(): Promise<void> {
     if (this.file === null) return;
-    this.request?.abort();
-    const request = new AbortController();
-    this.request = request;
     this.result.setAttribute("aria-busy", "true");
-    try {
-      this.show(await this.send(this.file, true, request.signal));
-    } catch (error) {
-      if (!request.signal.aborted) this.failed(error);
-    } finally {
-      this.result.removeAttribute("aria-busy");
-    }
+    await this.question.now(this.file);
+    this.result.removeAttribute("aria-busy");
   }
 
   /** Registers; the answer, or null when it was refused (and said so). */

@@ -3,7 +3,8 @@
 import { IntervalsData, type Interval } from "../../data/intervals_data";
 import { detection, type Detection, type Feed } from "../../data/shapes";
 import { ApiError, post, reason } from "../../lib/api";
-import { button, empty, h, icon, replace } from "../../lib/dom";
+import { awaiting, button, empty, h, icon, replace } from "../../lib/dom";
+import { Latest } from "../../lib/latest";
 import { boolean, list, number, object, otherwise, record, type Parser } from "../../lib/parse";
 import { formatNumber, formatSpan, type Zone } from "../../lib/time";
 import { kindName } from "../../lib/words";
@@ -29,7 +30,7 @@ export class PreviewView {
   private readonly result = h("div", { class: "preview-result" });
   private readonly run = button("Preview", { icon: "scan-search", kind: "button-primary", id: "run-preview", onClick: () => void this.ask() });
   private readonly minutes = h("select", { class: "select select-sm", "aria-label": "How far back" }, ...[10, 30, 60].map((value) => h("option", { value }, `last ${value} min`)));
-  private request: AbortController | null = null;
+  private readonly question = new Latest((signal) => this.asked(signal), (error) => this.failed(error));
   private isStale = false;
 
   constructor(
@@ -50,22 +51,22 @@ export class PreviewView {
   }
 
   private async ask(): Promise<void> {
-    this.request?.abort();
-    const request = new AbortController();
-    this.request = request;
     this.run.disabled = true;
     this.result.classList.remove("stale");
-    replace(this.result, h("div", { class: "stack panel-body", "aria-busy": "true" }, h("div", { class: "skeleton" }), h("div", { class: "skeleton" }), h("div", { class: "skeleton" })));
-    try {
-      this.show(await post("queries/preview", { feed: this.feed.name, specification: this.handlers.specification(), minutes: Number(this.minutes.value) }, preview, request.signal));
-    } catch (error) {
-      if (request.signal.aborted) return;
-      const isRefused = error instanceof ApiError && error.status === 400;
-      replace(this.result, empty("circle-alert", "No preview", isRefused ? "The query is not complete or not right yet: see the marked fields." : reason(error)));
-      if (isRefused) this.handlers.onFaults(error);
-    } finally {
-      this.run.disabled = false;
-    }
+    replace(this.result, awaiting());
+    await this.question.now();
+    this.run.disabled = false;
+  }
+
+  private async asked(signal: AbortSignal): Promise<void> {
+    const minutes = Number(this.minutes.value);
+    this.show(await post("queries/preview", { feed: this.feed.name, specification: this.handlers.specification(), minutes }, preview, signal));
+  }
+
+  private failed(error: unknown): void {
+    const isRefused = error instanceof ApiError && error.status === 400;
+    replace(this.result, empty("circle-alert", "No preview", isRefused ? "The query is not complete or not right yet: see the marked fields." : reason(error)));
+    if (isRefused) this.handlers.onFaults(error);
   }
 
   private show(answer: ReturnType<typeof preview>): void {

@@ -5,6 +5,7 @@ import { fromDuration, SPAN_UNITS, toDuration, type SpanUnit } from "../../../da
 import type { Feed, RegionRow } from "../../../data/shapes";
 import { ApiError, get, post, query as address, reason } from "../../../lib/api";
 import { button, h, icon, replace } from "../../../lib/dom";
+import { Latest } from "../../../lib/latest";
 import { object, record } from "../../../lib/parse";
 import { isReference } from "../../../lib/regions";
 
@@ -22,7 +23,11 @@ export class GalleryView {
   readonly element: HTMLDetailsElement;
   private readonly list = h("div", { class: "calculus-templates" }, h("div", { class: "skeleton" }));
   private readonly detail = h("div", { class: "calculus-template", hidden: true });
-  private request: AbortController | null = null;
+  private readonly question = new Latest<[template: Template, values: Record<string, unknown>]>(
+    (signal, template, values) => this.filled(signal, template, values),
+    (error) => this.refused(error),
+  );
+  private template: Template | null = null;
 
   constructor(
     private readonly options: GalleryOptions,
@@ -53,7 +58,8 @@ export class GalleryView {
 
   private choose(template: Template): void {
     const values = Object.fromEntries(template.parameters.map((one) => [one.name, one.value]));
-    const fill = (): void => void this.fill(template, values);
+    this.template = template;
+    const fill = (): void => void this.question.now(template, values);
     const parts = sentenceParts(template).map((part) => ("text" in part ? h("span", {}, part.text) : this.field(part.parameter, values, fill)));
     const note = template.events.length === 0 ? null : h("p", { class: "small muted row" }, icon("info"), `The feed's rows must bring the events ${template.events.join(", ")}.`);
     const done = button("Go on with these rules", { icon: "check", kind: "button-sm", onClick: () => (this.element.open = false) });
@@ -64,23 +70,19 @@ export class GalleryView {
 
   private readonly state = h("span", { class: "small grow", role: "status" });
 
-  private async fill(template: Template, values: Record<string, unknown>): Promise<void> {
-    this.request?.abort();
-    const request = new AbortController();
-    this.request = request;
-    try {
-      const { specification } = await post("queries/gallery", { feed: this.options.feed.name, template: template.name, values }, filledAnswer, request.signal);
-      if (request.signal.aborted) return;
-      this.mark([]);
-      replace(this.state, "The rules are written below.");
-      this.options.onFilled(specification, words(template, values, this.options.feed));
-    } catch (error) {
-      if (request.signal.aborted) return;
-      const faults = error instanceof ApiError ? error.faults : [];
-      this.mark(faults.map((fault) => fault.pointer.replace("/values/", "")));
-      const named = faults.map((fault) => `${template.parameters.find((one) => fault.pointer === `/values/${one.name}`)?.label ?? ""}: ${fault.message}`);
-      replace(this.state, h("span", { class: "fault" }, icon("circle-alert"), named.length > 0 ? named.join(" ") : reason(error)));
-    }
+  private async filled(signal: AbortSignal, template: Template, values: Record<string, unknown>): Promise<void> {
+    const { specification } = await post("queries/gallery", { feed: this.options.feed.name, template: template.name, values }, filledAnswer, signal);
+    this.mark([]);
+    replace(this.state, "The rules are written below.");
+    this.options.onFilled(specification, words(template, values, this.options.feed));
+  }
+
+  private refused(error: unknown): void {
+    const faults = error instanceof ApiError ? error.faults : [];
+    this.mark(faults.map((fault) => fault.pointer.replace("/values/", "")));
+    const labels = new Map(this.template?.parameters.map((one) => [`/values/${one.name}`, one.label]));
+    const named = faults.map((fault) => `${labels.get(fault.pointer) ?? ""}: ${fault.message}`);
+    replace(this.state, h("span", { class: "fault" }, icon("circle-alert"), named.length > 0 ? named.join(" ") : reason(error)));
   }
 
   private mark(faulty: readonly string[]): void {

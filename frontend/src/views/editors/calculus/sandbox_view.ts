@@ -4,7 +4,8 @@ import { groundings, intervalAt, laneName, ruleLines, sandboxAnswer, shownLanes,
 import type { Feed } from "../../../data/shapes";
 import { ApiError, post, reason } from "../../../lib/api";
 import { onThemeChange, queryColour } from "../../../lib/colours";
-import { button, empty, h, icon, replace } from "../../../lib/dom";
+import { awaiting, button, empty, h, icon, replace } from "../../../lib/dom";
+import { Latest } from "../../../lib/latest";
 import { formatClock, formatNumber, formatSpan, type Zone } from "../../../lib/time";
 import { readInk, type Ink } from "../../timeline_painter";
 import { HEAD_PX, LANE_PX, paintLanes, type LaneScene } from "./lane_painter";
@@ -43,7 +44,7 @@ export class SandboxView {
   private readonly scroller = h("div", { class: "sandbox-lanes", tabindex: 0, role: "application", "aria-label": "Lanes of fluents: arrow keys go from interval to interval" }, h("div", { class: "sandbox-canvas" }, this.canvas), this.spacer);
   private readonly detail = h("div", { class: "sandbox-detail", role: "status", "aria-live": "polite" });
   private readonly stop = new AbortController();
-  private request: AbortController | null = null;
+  private readonly question = new Latest((signal) => this.asked(signal), (error) => this.failed(error));
   private answer: SandboxAnswer | null = null;
   private lanes: Lane[] = [];
   private current: Current | null = null;
@@ -75,7 +76,7 @@ export class SandboxView {
   }
 
   close(): void {
-    this.request?.abort();
+    this.question.drop();
     this.stop.abort();
   }
 
@@ -89,25 +90,24 @@ export class SandboxView {
   }
 
   private async ask(): Promise<void> {
-    this.request?.abort();
-    const request = new AbortController();
-    this.request = request;
     this.run.disabled = true;
-    const { feed, specification } = this.options;
-    replace(this.body, h("div", { class: "stack panel-body", "aria-busy": "true" }, h("div", { class: "skeleton" }), h("div", { class: "skeleton" }), h("div", { class: "skeleton" })));
     this.body.classList.remove("stale");
-    try {
-      this.show(await post("queries/sandbox", { feed: feed.name, specification: specification(), minutes: Number(this.minutes.value) }, sandboxAnswer, request.signal));
-    } catch (error) {
-      if (request.signal.aborted) return;
-      this.answer = null;
-      this.tools.hidden = true;
-      const isRefused = error instanceof ApiError && error.status === 400;
-      replace(this.body, empty("circle-alert", "Not tried", isRefused ? "The rules are not right yet: see what is marked." : reason(error)));
-      if (isRefused) this.options.onFaults(error);
-    } finally {
-      this.run.disabled = false;
-    }
+    replace(this.body, awaiting());
+    await this.question.now();
+    this.run.disabled = false;
+  }
+
+  private async asked(signal: AbortSignal): Promise<void> {
+    const { feed, specification } = this.options;
+    this.show(await post("queries/sandbox", { feed: feed.name, specification: specification(), minutes: Number(this.minutes.value) }, sandboxAnswer, signal));
+  }
+
+  private failed(error: unknown): void {
+    this.answer = null;
+    this.tools.hidden = true;
+    const isRefused = error instanceof ApiError && error.status === 400;
+    replace(this.body, empty("circle-alert", "Not tried", isRefused ? "The rules are not right yet: see what is marked." : reason(error)));
+    if (isRefused) this.options.onFaults(error);
   }
 
   private show(answer: SandboxAnswer): void {

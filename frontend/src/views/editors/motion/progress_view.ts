@@ -4,6 +4,7 @@ import { ofDetection, progressAnswer, stateOf, type EntityProgress, type Witness
 import type { Detection } from "../../../data/shapes";
 import { post, reason } from "../../../lib/api";
 import { button, h, icon, replace } from "../../../lib/dom";
+import { Latest } from "../../../lib/latest";
 import { formatClock, formatMoment, formatNumber } from "../../../lib/time";
 import type { EditorContext } from "../editor";
 
@@ -20,7 +21,7 @@ export class ProgressView {
   private readonly now = h("div", { class: "stack", "aria-live": "polite" });
   private readonly before = h("div", { class: "stack" });
   private readonly look = button("Look now", { icon: "scan-search", kind: "button-sm", id: "look-now", onClick: () => void this.ask() });
-  private request: AbortController | null = null;
+  private readonly question = new Latest((signal) => this.asked(signal), (error) => replace(this.now, h("p", { class: "small muted" }, reason(error))));
   private chosen: HTMLElement | null = null;
 
   constructor(
@@ -45,23 +46,19 @@ export class ProgressView {
   }
 
   private async ask(): Promise<void> {
-    this.request?.abort();
-    const request = new AbortController();
-    this.request = request;
     this.look.disabled = true;
-    try {
-      const { feed, timeZone } = this.context;
-      const answer = await post("queries/progress", { feed: feed.name, specification: this.handlers.specification() }, progressAnswer, request.signal);
-      this.now.classList.remove("stale");
-      const matching = answer.entities.filter((row) => row.matches).length;
-      const when = answer.at === null ? "The feed has no events yet." : `${formatMoment(answer.at, feed.time, timeZone)}: ${matching === 0 ? "nobody matches" : `${formatNumber(matching)} match${matching === 1 ? "es" : ""}`}, ${formatNumber(answer.total - matching)} more have done some steps.`;
-      replace(this.now, h("p", { class: "small" }, when), h("ul", { class: "progress-list" }, ...answer.entities.slice(0, SHOWN).map((row) => this.row(row, stateOf(row)))));
-      if (answer.total > SHOWN) this.now.append(h("p", { class: "small faint" }, `and ${formatNumber(answer.total - SHOWN)} more`));
-    } catch (error) {
-      if (!request.signal.aborted) replace(this.now, h("p", { class: "small muted" }, reason(error)));
-    } finally {
-      this.look.disabled = false;
-    }
+    await this.question.now();
+    this.look.disabled = false;
+  }
+
+  private async asked(signal: AbortSignal): Promise<void> {
+    const { feed, timeZone } = this.context;
+    const answer = await post("queries/progress", { feed: feed.name, specification: this.handlers.specification() }, progressAnswer, signal);
+    this.now.classList.remove("stale");
+    const matching = answer.entities.filter((row) => row.matches).length;
+    const when = answer.at === null ? "The feed has no events yet." : `${formatMoment(answer.at, feed.time, timeZone)}: ${matching === 0 ? "nobody matches" : `${formatNumber(matching)} match${matching === 1 ? "es" : ""}`}, ${formatNumber(answer.total - matching)} more have done some steps.`;
+    replace(this.now, h("p", { class: "small" }, when), h("ul", { class: "progress-list" }, ...answer.entities.slice(0, SHOWN).map((row) => this.row(row, stateOf(row)))));
+    if (answer.total > SHOWN) this.now.append(h("p", { class: "small faint" }, `and ${formatNumber(answer.total - SHOWN)} more`));
   }
 
   private row(row: EntityProgress, text: string): HTMLElement {

@@ -1,6 +1,6 @@
 /** A query, or a part of one, as text with its faults by line and column. */
 
-import type { PlacedFault } from "../../../data/constraint_graph";
+import type { PlacedFault } from "../../../lib/api";
 import { h, replace } from "../../../lib/dom";
 
 export interface PlacedTextOptions {

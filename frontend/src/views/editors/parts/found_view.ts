@@ -1,4 +1,4 @@
-/** The preview's answers: each a tuple of events, shown on the map with its lines and times. */
+/** The preview's answers of several events each: a list, and what the map shows of the one that is chosen. */
 
 import type { Detection } from "../../../data/shapes";
 import { h, replace } from "../../../lib/dom";
@@ -7,7 +7,7 @@ import type { EditorContext, MapShape } from "../editor";
 
 const SHOWN = 30;
 
-export class TuplesView {
+export class FoundView {
   readonly element = h("section", { class: "form-section", hidden: true });
   private chosen: HTMLElement | null = null;
 
@@ -30,7 +30,7 @@ export class TuplesView {
     const { feed, timeZone } = this.context;
     const open = h(
       "button",
-      { type: "button", class: "progress-row tuple-row", "aria-pressed": "false" },
+      { type: "button", class: "progress-row found-row", "aria-pressed": "false" },
       h("strong", { class: "truncate" }, row.entities.join(", ")),
       h("span", { class: "small muted" }, `${formatMoment(row.end ?? row.start, feed.time, timeZone)}${row.end !== null && row.end > row.start ? `, over ${formatSpan(row.end - row.start, feed.time)}` : ""}`),
     );
@@ -44,10 +44,11 @@ export class TuplesView {
   }
 }
 
-/** Events of a tuple as labelled points, and a line between each two. */
-export function tupleShapes({ evidence }: Detection, { feed, timeZone }: EditorContext): MapShape[] {
+/** The events of a detection as labelled points, and lines: between each two of them, or from each to the next. */
+export function eventShapes({ evidence }: Detection, { feed, timeZone }: EditorContext, lines: "between all" | "in order"): MapShape[] {
   const placed = evidence.flatMap(({ variable, t, x, y }) => (x === null || y === null ? [] : [{ variable, t, at: [x, y] as [number, number] }]));
-  const lines = placed.flatMap((one, i) => placed.slice(i + 1).map((other) => [[one.at, other.at, one.at]]));
+  const ends = (i: number): typeof placed => (lines === "in order" ? placed.slice(i + 1, i + 2) : placed.slice(i + 1));
+  const drawn = placed.flatMap((one, i) => ends(i).map((other) => [[one.at, other.at, one.at]]));
   const points = placed.map(({ variable, t, at }, i): MapShape => ({ id: `event-${i}`, geometry: { type: "Point", coordinates: at }, label: `${variable} · ${formatMoment(t, feed.time, timeZone)}`, active: true }));
-  return lines.length === 0 ? points : [{ id: "tuple", geometry: { type: "MultiPolygon", coordinates: lines }, label: "", active: false }, ...points];
+  return drawn.length === 0 ? points : [{ id: "lines", geometry: { type: "MultiPolygon", coordinates: drawn }, label: "", active: false }, ...points];
 }

@@ -1,0 +1,103 @@
+/** Marks that more than one canvas draws: the axis of time, open intervals, moments, texts that must fit. */
+
+import { axisLabel, axisStep, zoneOffset, type TimeUnit, type Zone } from "../lib/time";
+
+export const FONT = "'Inter Variable', system-ui, sans-serif";
+
+/** A stretch of time from `left` to `width`, CSS pixels; labels stand in the top `head`, lines below it. */
+export interface Axis {
+  t0: number;
+  t1: number;
+  left: number;
+  width: number;
+  height: number;
+  head: number;
+  unit: TimeUnit;
+  zone: Zone;
+}
+
+/** CSS pixels between two labels at least. */
+const LABEL_PX = 92;
+
+export function axis(context: CanvasRenderingContext2D, { t0, t1, left, width, height, head, unit, zone }: Axis, ink: { line: string; faint: string }): void {
+  const plot = width - left;
+  if (plot < 20 || t1 <= t0) return;
+  const step = axisStep(((t1 - t0) / plot) * LABEL_PX, unit);
+  const offset = zoneOffset(t1, unit, zone);
+  context.font = `500 11px ${FONT}`;
+  context.textBaseline = "middle";
+  for (let t = Math.ceil((t0 + offset) / step) * step - offset; t <= t1; t += step) {
+    const x = Math.round(left + ((t - t0) / (t1 - t0)) * plot);
+    context.fillStyle = ink.line;
+    context.globalAlpha = 0.7;
+    context.fillRect(x, head, 1, height);
+    context.globalAlpha = 1;
+    context.fillStyle = ink.faint;
+    context.fillText(axisLabel(t, step, unit, zone), x + 4, head / 2);
+  }
+}
+
+/** An interval that has ended. */
+export function closedBar(context: CanvasRenderingContext2D, x: number, y: number, wide: number, tall: number, colour: string, alpha: number): void {
+  context.fillStyle = colour;
+  context.globalAlpha = alpha;
+  context.beginPath();
+  context.roundRect(x, y, wide, tall, Math.min(3, wide / 2));
+  context.fill();
+  context.globalAlpha = 1;
+}
+
+/** An interval whose end is not known: hatched. */
+export function openBar(context: CanvasRenderingContext2D, x: number, y: number, wide: number, tall: number, colour: string): void {
+  context.fillStyle = colour;
+  context.beginPath();
+  context.roundRect(x, y, wide, tall, Math.min(3, wide / 2));
+  context.globalAlpha = 0.3;
+  context.fill();
+  context.save();
+  context.clip();
+  context.globalAlpha = 0.9;
+  context.strokeStyle = colour;
+  context.lineWidth = 2;
+  context.beginPath();
+  for (let at = Math.floor(x / 7) * 7 - tall; at < x + wide + tall; at += 7) {
+    context.moveTo(at, y + tall);
+    context.lineTo(at + tall, y);
+  }
+  context.stroke();
+  context.restore();
+  context.globalAlpha = 1;
+}
+
+/** A moment. `wide` and `tall` are half of its size. */
+export function diamond(context: CanvasRenderingContext2D, x: number, y: number, wide: number, tall: number, colour: string): void {
+  context.fillStyle = colour;
+  context.beginPath();
+  context.moveTo(x, y - tall);
+  context.lineTo(x + wide, y);
+  context.lineTo(x, y + tall);
+  context.lineTo(x - wide, y);
+  context.closePath();
+  context.fill();
+}
+
+/** A text that can be read over anything: the font is the context's own. */
+export function haloText(context: CanvasRenderingContext2D, text: string, x: number, y: number, ink: { text: string; halo: string }): void {
+  context.lineWidth = 3.5;
+  context.strokeStyle = ink.halo;
+  context.strokeText(text, x, y);
+  context.fillStyle = ink.text;
+  context.fillText(text, x, y);
+}
+
+/** The text, or as much of its beginning as `wide` holds. */
+export function clippedText(context: CanvasRenderingContext2D, text: string, x: number, y: number, wide: number): void {
+  const whole = context.measureText(text).width;
+  if (whole <= wide) {
+    context.fillText(text, x, y);
+    return;
+  }
+  let end = Math.max(1, Math.floor((text.length * wide) / whole));
+  while (end > 1 && context.measureText(`${text.slice(0, end)}…`).width > wide) end -= 1;
+  context.fillText(`${text.slice(0, end)}…`, x, y);
+}

@@ -1,0 +1,106 @@
+/** Of the one entity that is chosen: the motion patterns that it has begun, with the step that is next. Nothing is shown when there is none. */
+
+import { fromDocument } from "../../data/motion_data";
+import { isHalfDone, missingSteps, progressAnswer, stateOf, type EntityProgress } from "../../data/motion_progress";
+import { timeWords, titleWords } from "../../data/motion_words";
+import type { QueryRow } from "../../data/shapes";
+import { get, query as address } from "../../lib/api";
+import { queryColour } from "../../lib/colours";
+import { h, replace } from "../../lib/dom";
+import { Latest } from "../../lib/latest";
+import { formatClock } from "../../lib/time";
+import type { LiveModel } from "./model";
+
+/** The server works for each answer and counts how often it is asked: a round of n patterns is followed by n times this pause. */
+const EACH_MS = 4000;
+/** After a round that failed. */
+const PATIENCE_MS = 30_000;
+const MOST_PATTERNS = 6;
+
+export class HalfDone {
+  readonly element = h("section", { class: "half-done", hidden: true, "aria-live": "polite" });
+  private readonly question = new Latest<[entity: string]>((signal, entity) => this.round(signal, entity), () => this.later(PATIENCE_MS));
+  private readonly found = new Map<string, EntityProgress>();
+  private entity: string | null = null;
+
+  constructor(
+    private readonly model: LiveModel,
+    private readonly onQuery: (query: QueryRow) => void,
+  ) {}
+
+  /** Asks about `entity` until told otherwise; null: about nobody. */
+  open(entity: string | null): void {
+    if (entity === this.entity) return;
+    this.close();
+    this.entity = entity;
+    this.later(0);
+  }
+
+  close(): void {
+    this.question.drop();
+    this.entity = null;
+    this.found.clear();
+    this.show();
+  }
+
+  private later(wait: number): void {
+    if (this.entity !== null) this.question.after(wait, this.entity);
+  }
+
+  private patterns(): QueryRow[] {
+    const hidden = new Set(this.model.state.hidden);
+    return this.model.queries.filter((row) => row.family === "motion" && row.enabled && row.stopped === null && !hidden.has(row.id)).slice(0, MOST_PATTERNS);
+  }
+
+  private async round(signal: AbortSignal, entity: string): Promise<void> {
+    const patterns = document.hidden ? [] : this.patterns();
+    for (const row of patterns) {
+      const answer = await get(address(`queries/${row.id}/progress`, { entity }), progressAnswer, signal);
+      const progress = answer.entities.find((one) => one.entity === entity);
+      if (progress === undefined || !isHalfDone(progress)) this.found.delete(row.id);
+      else this.found.set(row.id, progress);
+      this.show();
+    }
+    this.later(EACH_MS * Math.max(1, patterns.length));
+  }
+
+  private show(): void {
+    const rows = this.patterns().flatMap((row) => {
+      const progress = this.found.get(row.id);
+      return progress === undefined ? [] : [this.row(row, progress)];
+    });
+    this.element.hidden = rows.length === 0;
+    replace(this.element, h("h3", {}, `${this.entity ?? ""}: half way`), h("ul", {}, ...rows));
+  }
+
+  private row(row: QueryRow, progress: EntityProgress): HTMLElement {
+    const { feed, zone } = this.model;
+    const name = h("button", { type: "button", class: "query-name", title: row.sentence, onClick: () => this.onQuery(row) }, row.name);
+    const dots = progress.steps.map((step) => h("i", { class: step === null ? "" : "done" }));
+    const times = progress.steps.flatMap((step, i) => (step === null ? [] : [`${i + 1} at ${formatClock(step.t, feed.time, zone)}`]));
+    return h(
+      "li",
+      {},
+      h("div", { class: "row" }, h("span", { class: "swatch", vars: { "--swatch": queryColour(row.id) } }), name),
+      h("div", { class: "row small" }, h("span", { class: "progress-dots", "aria-hidden": "true" }, ...dots), h("strong", {}, stateOf(progress)), h("span", { class: "faint num truncate" }, times.join(", "))),
+      h("p", { class: "small muted" }, this.next(row, progress)),
+    );
+  }
+
+  /** "Next: inside Bank 3, after the step before." */
+  private next(row: QueryRow, progress: EntityProgress): string {
+    const { feed } = this.model;
+    const { steps } = fromDocument(row.specification, feed);
+    const missing = missingSteps(progress);
+    const isInOrder = missing[0] === progress.done;
+    const words = (isInOrder ? missing.slice(0, 1) : missing).flatMap((i) => {
+      const step = steps[i];
+      return step === undefined ? [] : [`${lowered(titleWords(step, feed))}, ${timeWords(steps, i, feed.time)}`];
+    });
+    return `${isInOrder ? "Next" : "Still missing"}: ${words.join("; ")}`;
+  }
+}
+
+function lowered(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1);
+}

@@ -1,0 +1,62 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Latest } from "../src/lib/latest";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** Asks that answer only when told to; what was shown, and what went wrong. */
+function questions() {
+  const answers = new Map<string, { resolve: () => void; reject: (error: Error) => void }>();
+  const shown: string[] = [];
+  const faults: string[] = [];
+  const latest = new Latest<[name: string]>(
+    async (signal, name) => {
+      await new Promise<void>((resolve, reject) => {
+        answers.set(name, { resolve, reject });
+        signal.addEventListener("abort", () => reject(new Error(`${name} was dropped`)));
+      });
+      shown.push(name);
+    },
+    (error) => faults.push((error as Error).message),
+  );
+  return { latest, answers, shown, faults };
+}
+
+describe("the latest question", () => {
+  it("is asked once, when its asker has paused", async () => {
+    const { latest, answers } = questions();
+    for (const name of ["a", "ab", "abc"]) {
+      latest.after(250, name);
+      await vi.advanceTimersByTimeAsync(200);
+    }
+    expect([...answers.keys()]).toEqual([]);
+    await vi.advanceTimersByTimeAsync(50);
+    expect([...answers.keys()]).toEqual(["abc"]);
+  });
+
+  it("drops the one before, whose answer then is neither shown nor told as a fault", async () => {
+    const { latest, answers, shown, faults } = questions();
+    void latest.now("first");
+    void latest.now("second");
+    answers.get("first")?.resolve();
+    answers.get("second")?.resolve();
+    await vi.runAllTimersAsync();
+    expect([shown, faults]).toEqual([["second"], []]);
+  });
+
+  it("tells a fault that is its own", async () => {
+    const { latest, answers, shown, faults } = questions();
+    const asked = latest.now("only");
+    answers.get("only")?.reject(new Error("refused"));
+    await asked;
+    expect([shown, faults]).toEqual([[], ["refused"]]);
+  });
+
+  it("asks nothing after it was dropped", async () => {
+    const { latest, answers } = questions();
+    latest.after(100, "late");
+    latest.drop();
+    await vi.runAllTimersAsync();
+    expect(answers.size).toBe(0);
+  });
+});

@@ -18,8 +18,8 @@ import shapely
 from bench import Figure, Layer, Row, Size, compared
 from bench.border_baselines import CellLists, RegionSegments, heap_timers, naive, tree_bulk, tree_passes
 from bench.border_worlds import ONE, Moves, many_ranges, mixed_queries, moves, skewed, squares, stars, stream_batches
-from engine.border_monitoring.borders import build_borders
-from engine.border_monitoring.bounds import bound_crossings, build_bounds
+from engine.border_monitoring.borders import Borders, build_borders
+from engine.border_monitoring.bounds import Bounds, Crossed, bound_crossings, build_bounds, rows_of
 from engine.border_monitoring.moves import PASS, border_meetings
 from engine.border_monitoring.operator import BorderOperator
 from engine.border_monitoring.shapes import Polygon, Rectangle, edges_of
@@ -31,7 +31,8 @@ from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
 BATCH = 20_000
 PLANE = Feed("plane", Crs.PLANAR, TimeUnit.MS)
 Answers = np.ndarray | list[tuple[int, tuple[np.ndarray, ...]]]
-"""Rows (row, query, code), or for each batch its first row and such columns: as the method gives them, put in form outside the clock."""
+"""Rows (row, query, code), or for each batch its first row and either such columns or how many answers there are up to each row and the answers,
+query k as k when it is entered and ~k when it is left: as the method gives them, put in form outside the clock."""
 
 FIGURES = {
     "10": Figure("[BMQ] fig. 10: number of queries (1-D, W = 0.1 %, FL = 0.01 %)", "queries", log_x=True),
@@ -77,23 +78,35 @@ def spark_rows(size: Size) -> Iterator[Row]:
 def in_form(found: Answers) -> np.ndarray:
     """Answers in one order, (n, 3)."""
     if isinstance(found, list):
-        found = np.concatenate([np.stack([row + begin, query, code], axis=1) for begin, (row, query, code, *_) in found])
+        found = np.concatenate([_rows(begin, columns) for begin, columns in found])
     table = found.astype(np.int64)
     return table[np.lexsort(table.T[::-1])]
 
 
-def by_bounds(index: Any, given: Moves) -> Callable[[], Answers]:
-    return _in_batches(lambda before, after, known, work: bound_crossings(index, before, after, known, work), given)
+def _rows(begin: int, columns: tuple[np.ndarray, ...]) -> np.ndarray:
+    if len(columns) == 2:
+        last, query = columns
+        return np.stack([rows_of(last) + begin, np.where(query < 0, ~query, query), query >= 0], axis=1)
+    return np.stack([columns[0] + begin, *columns[1:3]], axis=1)
 
 
-def by_borders(index: Any, given: Moves) -> Callable[[], Answers]:
-    return _in_batches(lambda before, after, known, work: border_meetings(index, before, after, known, work), given)
+def by_bounds(index: Bounds, given: Moves) -> Callable[[], Answers]:
+    """All methods that find many answers a tuple write them to memory that they have used before, as the product does."""
+    known, work, batches = np.ones(BATCH, np.bool_), np.zeros(4, np.int64), _batches(given)
+    places = [Crossed() for _ in batches]
+    return lambda: [
+        (s.start, bound_crossings(index, given.before[s], given.after[s], known[: s.stop - s.start], work, crossed))
+        for s, crossed in zip(batches, places, strict=True)
+    ]
 
 
-def _in_batches(kernel: Callable[..., tuple[np.ndarray, ...]], given: Moves) -> Callable[[], Answers]:
-    known, work = np.ones(BATCH, np.bool_), np.zeros(4, np.int64)
-    batches = [slice(begin, min(begin + BATCH, len(given.before))) for begin in range(0, len(given.before), BATCH)]
-    return lambda: [(s.start, kernel(given.before[s], given.after[s], known[: s.stop - s.start], work)) for s in batches]
+def by_borders(index: Borders, given: Moves) -> Callable[[], Answers]:
+    known, work, batches = np.ones(BATCH, np.bool_), np.zeros(4, np.int64), _batches(given)
+    return lambda: [(s.start, border_meetings(index, given.before[s], given.after[s], known[: s.stop - s.start], work)) for s in batches]
+
+
+def _batches(given: Moves) -> list[slice]:
+    return [slice(begin, min(begin + BATCH, len(given.before))) for begin in range(0, len(given.before), BATCH)]
 
 
 def measured(workload: str, given: Moves, ours: Callable[[], Answers], baselines: dict[str, Callable[[], Answers]], **more: Any) -> Row:
@@ -145,8 +158,8 @@ def _ranges(
     methods = {"DiffRMQ": lambda: cells.run(given.before, given.after), "RS walk": segments.prepared(given.before, given.after, given.stream)}
     row = measured(title, given, by_bounds(index, given), methods, figure=figure, x=x)
     work = np.zeros(4, np.int64)
-    found = bound_crossings(index, given.before, given.after, np.ones(len(given.before), np.bool_), work)
-    row = replace(row, facts={**row.facts, "processing efficiency %": round(100 * len(found[0]) / max(int(work[1]), 1), 1)})
+    _, found = bound_crossings(index, given.before, given.after, np.ones(len(given.before), np.bool_), work, Crossed())
+    row = replace(row, facts={**row.facts, "processing efficiency %": round(100 * len(found) / max(int(work[1]), 1), 1)})
     if promised:
         row = sampled(row, given, lambda some: by_bounds(index, some), {"all queries": lambda some: naive(some.before, some.after, low, high)}, 2000)
         row = replace(row, at_least={"DiffRMQ": 25.0, "RS walk": 2.5})
@@ -168,13 +181,13 @@ def _streams(n: int, streams: int) -> Row:
     high = low + 1e-3 * ONE
     index, cells = build_bounds(low, high), CellLists(low, high, ONE, 2000)
     given = moves(rng, streams, 4, ONE, np.full(streams, ONE * 1e-4), 1)
-    last, entity, seq = LastTuples.empty(1), given.stream.astype(np.int32), np.arange(len(given.before))
+    last, entity, seq, crossed = LastTuples.empty(1), given.stream.astype(np.int32), np.arange(len(given.before)), Crossed()
 
     def ours() -> Answers:
         last.reserve(streams)
         known, work = np.ones(len(given.before), np.bool_), np.zeros(4, np.int64)
         advance(entity, given.after, seq, seq, last.values, last.t, last.seq)
-        return [(0, bound_crossings(index, given.before, given.after, known, work))]
+        return [(0, bound_crossings(index, given.before, given.after, known, work, crossed))]
 
     row = measured(f"1-D S={streams} streams", given, ours, {"DiffRMQ": lambda: cells.run(given.before, given.after)}, figure="15", x=streams)
     state = last.values.nbytes + last.t.nbytes + last.seq.nbytes

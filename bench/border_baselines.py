@@ -1,4 +1,4 @@
-"""What BMQ-Processor is compared with, each compiled or vectorised as well as its idea allows. All give (row, query, code) rows."""
+"""What BMQ-Processor is compared with, each compiled or vectorised as well as its idea allows. All give `border.Answers`."""
 
 from __future__ import annotations
 
@@ -44,13 +44,25 @@ class CellLists:
         first = np.clip((low / self.width).astype(np.int64), 0, cells - 1)
         last = np.clip((high / self.width).astype(np.int64), 0, cells - 1)
         self.start, self.items = _lists(first, last, cells)
+        self.out = np.empty(0, np.int32)
 
     @property
     def nbytes(self) -> int:
         return self.start.nbytes + self.items.nbytes + self.low.nbytes + self.high.nbytes
 
-    def run(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
-        return _diff(before, after, self.low, self.high, self.start, self.items, self.width, self.cells)
+    def run(self, before: np.ndarray, after: np.ndarray) -> Answers:
+        if len(self.out) < _room(before):
+            self.out = np.empty(_room(before), np.int32)
+        last = np.empty(len(before), np.int32)
+        n = _diff(before, after, self.low, self.high, self.start, self.items, self.width, self.cells, last, self.out)
+        return [(0, (last, self.out[:n]))]
+
+
+Answers = list[tuple[int, tuple[np.ndarray, ...]]]
+
+
+def _room(moves: np.ndarray) -> int:
+    return 250 * len(moves) + 1024
 
 
 @njit(cache=True)
@@ -75,9 +87,8 @@ def _lists(first, last, cells):
 
 
 @njit(cache=True, nogil=True)
-def _diff(before, after, low, high, start, items, width, cells):
+def _diff(before, after, low, high, start, items, width, cells, last, out):
     """Both matching sets, then their difference by stamps: 2 i for the set before, 2 i + 1 once it is found again."""
-    out = np.empty((250 * len(before) + 1024, 3), np.int32)  # Untouched pages cost nothing.
     n = 0
     d = low.shape[1]
     stamp = np.full(len(low), -1, np.int64)
@@ -103,14 +114,15 @@ def _diff(before, after, low, high, start, items, width, cells):
                 elif stamp[k] == 2 * i:
                     stamp[k] = 2 * i + 1
                 else:
-                    out[n, 0], out[n, 1], out[n, 2] = i, k, 1
+                    out[n] = k
                     n += 1
         for c in range(count):
             k = matched[c]
             if stamp[k] == 2 * i:
-                out[n, 0], out[n, 1], out[n, 2] = i, k, 0
+                out[n] = ~k
                 n += 1
-    return out[:n]
+        last[i] = n
+    return n
 
 
 class RegionSegments:
@@ -127,18 +139,24 @@ class RegionSegments:
             self.owner.append(np.concatenate([np.arange(n), ~np.arange(n)])[order].astype(np.int32))
         self.bounds, self.owners = np.stack(self.bound), np.stack(self.owner)
 
-    def prepared(self, before: np.ndarray, after: np.ndarray, stream: np.ndarray) -> Callable[[], np.ndarray]:
+    def prepared(self, before: np.ndarray, after: np.ndarray, stream: np.ndarray) -> Callable[[], Answers]:
         """A run over the moves. The stream table keeps each stream's node; it is filled before the clock starts."""
         at = np.stack([np.searchsorted(self.bound[j], before[:, j], side="right") for j in range(self.d)], axis=1)
         nodes = np.zeros((int(stream.max()) + 1, self.d), np.int64)
         firsts = np.unique(stream, return_index=True)
         nodes[firsts[0]] = at[firsts[1]]
-        return lambda: _walk(before, after, stream, nodes.copy(), self.bounds, self.owners, self.low, self.high)
+        out = np.empty(_room(before), np.int32)
+
+        def run() -> Answers:
+            last = np.empty(len(before), np.int32)
+            n = _walk(before, after, stream, nodes.copy(), self.bounds, self.owners, self.low, self.high, last, out)
+            return [(0, (last, out[:n]))]
+
+        return run
 
 
 @njit(cache=True, nogil=True)
-def _walk(before, after, stream, nodes, bounds, owners, low, high):
-    out = np.empty((250 * len(before) + 1024, 3), np.int32)
+def _walk(before, after, stream, nodes, bounds, owners, low, high, last, out):
     n = 0
     d = low.shape[1]
     plus = np.full(len(low), -1, np.int64)
@@ -186,9 +204,10 @@ def _walk(before, after, stream, nodes, bounds, owners, low, high):
                         if e < j:
                             valid &= low[k, e] <= outer and outer < high[k, e]
                 if valid:
-                    out[n, 0], out[n, 1], out[n, 2] = i, k, entered
+                    out[n] = k if entered else ~k
                     n += 1
-    return out[:n]
+        last[i] = n
+    return n
 
 
 def tree_bulk(tree: shapely.STRtree, before: np.ndarray, after: np.ndarray) -> np.ndarray:

@@ -13,13 +13,11 @@ References: [BMQ] 4.1, 4.3 (RS list, Lemma 1), 5.3 (cross-check, Fig. 6). Depart
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
-
-from engine.border_monitoring.moves import IN, OUT
 
 _BLOCK = 32
 _SHIFT = 5
@@ -96,7 +94,7 @@ def build_bounds(low: Floats, high: Floats) -> Bounds:
         first=np.array(first, np.int64),
         bound=every,
         partner=ends if d < 3 else np.empty(0),
-        owner=owner,
+        owner=np.concatenate([owner, np.zeros(_SIDE, np.int32)]),
         narrowest=np.minimum.reduceat(np.abs(ends - every), np.arange(0, len(every), _BLOCK)) if len(every) else np.empty(0),
         directory=directory,
         origin=origin,
@@ -109,58 +107,50 @@ def _slot_of(values: Floats, origin: float, scale: float, slots: int) -> npt.NDA
     return np.minimum(np.maximum((values - origin) * scale, 0.0), slots).astype(np.int64)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _after(value, bound, first, last, directory, j, origin, scale):  # type: ignore[no-untyped-def]
-    """First entry in [first, last) whose bound is greater than `value`."""
-    slots = directory.shape[1] - 2
-    slot = int(min(max((value - origin) * scale, 0.0), float(slots)))
-    low = first + directory[j, slot]
-    high = first + directory[j, slot + 1]
-    while high - low > 8:
-        middle = (low + high) >> 1
-        if bound[middle] <= value:
-            low = middle + 1
-        else:
-            high = middle
-    while low < last and bound[low] <= value:
-        low += 1
-    return low
+_SIDE = 8
+"""Entries copied at once: `Bounds.owner` and `Crossed.boxes` have room for so many more at their ends."""
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _held(low, high, box, values, row, first, last):  # type: ignore[no-untyped-def]
-    """Whether `values[row]` lies in the box in the dimensions from `first` up to `last`, not including it."""
-    j = first
-    while j < last and low[box, j] <= values[row, j] and values[row, j] < high[box, j]:
-        j += 1
-    return j >= last
+@dataclass
+class Crossed:
+    """What `bound_crossings` writes to: the same memory for every call, because to touch new memory costs as much as the search.
 
+    Of the first m moves, move i has crossed `boxes[last[i - 1]:last[i]]` (from 0 for i = 0): box k as k when it is entered, as ~k when it is left.
+    """
 
-@njit(cache=True, nogil=True, inline="always")
-def _alone(narrowest, start, stop, length):  # type: ignore[no-untyped-def]
-    """Whether a move of this length is shorter than every box with an end among the entries from `start` up to `stop`."""
-    block = start >> _SHIFT
-    last = (stop - 1) >> _SHIFT
-    while block <= last and narrowest[block] > length:
-        block += 1
-    return block > last
+    last: Ints = field(default_factory=lambda: np.empty(0, np.int32))
+    boxes: Ints = field(default_factory=lambda: np.empty(_SIDE, np.int32))
+
+    def reserve(self, moves: int) -> None:
+        """Space for the counts of so many moves, and for some crossings of each."""
+        if moves > len(self.last):
+            self.last = np.empty(moves, np.int32)
+        if 32 * moves > len(self.boxes):
+            self.boxes = np.empty(32 * moves + 1024, np.int32)
+
+    def grow(self, used: int) -> None:
+        """Twice the space for crossings, of which `used` are kept."""
+        boxes = np.empty(2 * len(self.boxes), np.int32)
+        boxes[:used] = self.boxes[:used]
+        self.boxes = boxes
 
 
 @njit(cache=True, nogil=True)
 def crossings(  # type: ignore[no-untyped-def]
-    begin, before, after, known, low, high, across, first, bound, partner, owner, narrowest, directory, origin, scale,
-    out_row, out_box, out_code, work,
-):  # fmt: skip
-    """Boxes entered and left by the moves from row `begin` on, written to row, box and code; returns (next row, crossings).
+    begin, n, before, after, known, low, high, across, first, bound, partner, owner, narrowest, directory, origin, scale, last, boxes, work
+):
+    """Boxes entered and left by the moves from row `begin` on, written behind the first `n` of `boxes`; returns (next row, crossings).
 
-    Move i goes from `before[i]` to `after[i]`, arrays (m, >= d); where `known[i]` is false there is none. When the output is full it stops
+    Move i goes from `before[i]` to `after[i]`, arrays (m, >= d); where `known[i]` is false there is none. When `boxes` is full it stops
     before the row that did not fit. Adds to `work[1]` the bounds read.
     """
-    n = 0
-    capacity = len(out_row)
+    # All in one body: to call a function that takes arrays costs 45 ns in counted references (measured), as much as half of a move.
+    capacity = len(boxes) - _SIDE
     d = low.shape[1]
+    slots = directory.shape[1] - 2
     read = 0
     for i in range(begin, len(before)):
+        last[i] = n
         if not known[i]:
             continue
         at_row = n
@@ -169,87 +159,111 @@ def crossings(  # type: ignore[no-untyped-def]
             v1 = after[i, j]
             if v0 == v1:
                 continue
-            upwards = v1 > v0
             lesser = min(v0, v1)
             greater = max(v0, v1)
-            start = _after(lesser, bound, first[j], first[j + 1], directory, j, origin[j], scale[j])
-            # Looked up, not walked to: what is between is read once, and without a branch at its end.
-            stop = _after(greater, bound, first[j], first[j + 1], directory, j, origin[j], scale[j])
+            start = 0
+            stop = 0
+            # Both ends are looked up, not walked to: what is between is read once, and without a branch at its end.
+            for end in range(2):
+                value = greater if end else lesser
+                slot = int(min(max((value - origin[j]) * scale[j], 0.0), float(slots)))
+                place = first[j] + directory[j, slot]
+                above = first[j] + directory[j, slot + 1]
+                while above - place > 8:
+                    middle = (place + above) >> 1
+                    if bound[middle] <= value:
+                        place = middle + 1
+                    else:
+                        above = middle
+                while place < first[j + 1] and bound[place] <= value:
+                    place += 1
+                if end:
+                    stop = place
+                else:
+                    start = place
             if stop == start:
                 continue
             if n + stop - start > capacity:
                 work[1] += read
                 return i, at_row
             read += stop - start
-            # Both lengths are rounded, and rounding keeps their order.
-            alone = d < 3 and _alone(narrowest, start, stop, greater - lesser)
+            # Read upwards a lower end is entered, downwards left.
+            flip = np.int32(0) if v1 > v0 else np.int32(-1)
+            block = start >> _SHIFT
+            if d < 3:
+                # Both lengths are rounded, and rounding keeps their order.
+                while block <= (stop - 1) >> _SHIFT and narrowest[block] > greater - lesser:
+                    block += 1
+            alone = block > (stop - 1) >> _SHIFT
             if d == 1 and alone:
-                for k in range(stop - start):
-                    end_of = owner[start + k]
-                    out_row[n + k] = i
-                    out_box[n + k] = end_of ^ (end_of >> 31)
-                    out_code[n + k] = (end_of >= 0) == upwards
+                # Whole sides at a time: what is too much is written over. Unsigned places need no test for negative ones.
+                for k in range(0, stop - start, _SIDE):
+                    for side in range(_SIDE):
+                        boxes[np.uintp(n + k) + np.uintp(side)] = owner[np.uintp(start + k) + np.uintp(side)] ^ flip
                 n += stop - start
                 continue
             if d == 1:
                 for k in range(start, stop):
-                    end_of = owner[k]
                     # A lower end's partner is above its bound, an upper end's below it: either way the crossing counts iff the partner
                     # was not crossed too. Written always, counted when it holds: no branch to mispredict.
-                    out_row[n] = i
-                    out_box[n] = end_of ^ (end_of >> 31)
-                    out_code[n] = (end_of >= 0) == upwards
+                    boxes[n] = owner[k] ^ flip
                     n += 1 - ((partner[k] > lesser) & (partner[k] <= greater))
                 continue
             if d == 2:
                 was_other = before[i, 1 - j]
                 now_other = after[i, 1 - j]
                 for k in range(start, stop):
-                    end_of = owner[k]
-                    entered = (end_of >= 0) == upwards
+                    crossed = owner[k] ^ flip
                     was_in = (across[k, 0] <= was_other) & (was_other < across[k, 1])
                     now_in = (across[k, 0] <= now_other) & (now_other < across[k, 1])
                     # What crossed in both dimensions is told by the first: the second wants the other one held throughout.
-                    counts = (was_in & now_in) if j == 1 else (entered & now_in) | (was_in & (not entered))
-                    out_row[n] = i
-                    out_box[n] = end_of ^ (end_of >> 31)
-                    out_code[n] = entered
-                    n += counts & (alone or (partner[k] <= lesser) | (partner[k] > greater))
+                    counts = (was_in & now_in) if j == 1 else (now_in if crossed >= 0 else was_in)
+                    boxes[n] = crossed
+                    n += counts & (alone | (partner[k] <= lesser) | (partner[k] > greater))
                 continue
-            other = (j + 1) % d
+            other = j + 1 if j + 1 < d else 0
             was_other = before[i, other]
             now_other = after[i, other]
             for k in range(start, stop):
-                end_of = owner[k]
-                entered = (end_of >= 0) == upwards
-                value = now_other if entered else was_other
+                crossed = owner[k] ^ flip
+                value = now_other if crossed >= 0 else was_other
                 if not (across[k, 0] <= value and value < across[k, 1]):
                     continue
                 # Inside in every dimension; outside not already in an earlier one, where it has been reported.
-                box = end_of ^ (end_of >> 31)
-                inner = after if entered else before
-                outer = before if entered else after
-                if _held(low, high, box, inner, i, 0, d) and _held(low, high, box, outer, i, 0, j):
-                    out_row[n] = i
-                    out_box[n] = box
-                    out_code[n] = IN if entered else OUT
+                box = crossed ^ (crossed >> 31)
+                counts = True
+                for e in range(d):
+                    inner = after[i, e] if crossed >= 0 else before[i, e]
+                    outer = before[i, e] if crossed >= 0 else after[i, e]
+                    counts &= low[box, e] <= inner and inner < high[box, e]
+                    if e < j:
+                        counts &= low[box, e] <= outer and outer < high[box, e]
+                    if not counts:
+                        break
+                if counts:
+                    boxes[n] = crossed
                     n += 1
+        last[i] = n
     work[1] += read
     return len(before), n
 
 
 def bound_crossings(
-    index: Bounds, before: Floats, after: Floats, known: npt.NDArray[np.bool_], work: npt.NDArray[np.int64]
-) -> tuple[Ints, Ints, npt.NDArray[np.int8]]:
-    """(row, box, code) of all crossings of the moves; see `crossings`."""
-    parts = []
-    row, capacity = 0, 1024 + 32 * len(after)  # Untouched pages cost nothing.
-    while row < len(after):
-        out = np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.empty(capacity, np.int8)
+    index: Bounds, before: Floats, after: Floats, known: npt.NDArray[np.bool_], work: npt.NDArray[np.int64], crossed: Crossed
+) -> tuple[Ints, Ints]:
+    """(last, boxes) of all crossings of the moves, views of `crossed`, which says what they are; see `crossings`."""
+    crossed.reserve(len(after))
+    row, n = 0, 0
+    while True:
         row, n = crossings(
-            row, before, after, known, index.low, index.high, index.across, index.first, index.bound, index.partner, index.owner, index.narrowest,
-            index.directory, index.origin, index.scale, *out, work,
+            row, n, before, after, known, index.low, index.high, index.across, index.first, index.bound, index.partner, index.owner,
+            index.narrowest, index.directory, index.origin, index.scale, crossed.last, crossed.boxes, work,
         )  # fmt: skip
-        parts.append(tuple(column[:n] for column in out))
-        capacity *= 2
-    return parts[0] if len(parts) == 1 else tuple(np.concatenate(column) for column in zip(*parts, strict=True))  # type: ignore[return-value]
+        if row == len(after):
+            return crossed.last[:row], crossed.boxes[:n]
+        crossed.grow(n)
+
+
+def rows_of(last: Ints) -> Ints:
+    """The move of each crossing."""
+    return np.repeat(np.arange(len(last), dtype=np.int32), np.diff(last, prepend=np.int32(0)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from engine.border_monitoring.antimeridian import goes_over, passes_over
 from engine.border_monitoring.borders import Borders
-from engine.border_monitoring.bounds import bound_crossings
+from engine.border_monitoring.bounds import Crossed, bound_crossings, rows_of
 from engine.border_monitoring.moves import IN, PASS, UNSURE, border_meetings
 from engine.border_monitoring.passes import Moves, decide
 from engine.border_monitoring.plan import TupleClass
@@ -72,17 +72,18 @@ CELLS, CANDIDATES, TUPLES, EVENTS = range(4)
 
 @dataclass
 class ClassState:
-    """What one class remembers: the last tuples, and the pairs of its monitors with options."""
+    """What one class remembers: the last tuples, and the pairs of its monitors with options. `crossed` is memory to work in."""
 
     last: LastTuples
     pairs: Pairs | None
+    crossed: Crossed = field(default_factory=Crossed)
 
 
 def class_events(
     tuples: TupleClass, state: ClassState, batch: Batch, watermark: int, geographic: bool, work: Int64s
 ) -> tuple[CrossingEvents | None, WatchedEvents | None]:
     """Events of the class in this batch, of monitors without and with options; its state moves on. Null when there are none."""
-    crossings = _moves_of(tuples, state.last, batch, geographic, work) if len(batch) else None
+    crossings = _moves_of(tuples, state, batch, geographic, work) if len(batch) else None
     if tuples.watches is None or state.pairs is None:
         return (None if crossings is None else crossings[1]), None
     if crossings is None:
@@ -101,7 +102,7 @@ _NO_ROWS = np.empty(0, np.int32)
 
 
 def _moves_of(
-    tuples: TupleClass, last: LastTuples, batch: Batch, geographic: bool, work: Int64s
+    tuples: TupleClass, state: ClassState, batch: Batch, geographic: bool, work: Int64s
 ) -> tuple[Tuples, CrossingEvents | None, Ints] | None:
     """The batch's tuples with those before, the raw events, and their rows among the tuples; null when the batch has no tuple."""
     rows, values = _tuples_of(tuples, batch)
@@ -109,6 +110,7 @@ def _moves_of(
         return None
     work[TUPLES] += len(values)
     entity, t, seq = batch.entity, batch.t, batch.seq
+    last = state.last
     last.reserve(len(batch.entities))
     if rows is not None:
         entity, t, seq = entity[rows], t[rows], seq[rows]
@@ -117,8 +119,9 @@ def _moves_of(
     values, before = _within_doubles(values), _within_doubles(before)
     for part in tuples.parts:
         if part.bounds is not None:
-            row, box, code = bound_crossings(part.bounds, before, values, known, work)
-            found.append((row, part.bounds_monitors[box], code == IN, np.zeros(len(row), np.bool_), t[row]))
+            ends, crossed = bound_crossings(part.bounds, before, values, known, work, state.crossed)
+            row = rows_of(ends)
+            found.append((row, part.bounds_monitors[crossed ^ (crossed >> 31)], crossed >= 0, np.zeros(len(row), np.bool_), t[row]))
         if part.borders is not None:
             found.append(_border_meetings(part, part.borders, before, values, before_t, t, known, geographic, work))
     row, monitor, inward, passing, at = found[0] if len(found) == 1 else _merged(found)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.border_monitoring import borders
 from engine.border_monitoring.borders import build_borders
-from engine.border_monitoring.bounds import bound_crossings, build_bounds
+from engine.border_monitoring.bounds import Crossed, bound_crossings, build_bounds, rows_of
 from engine.border_monitoring.moves import IN, OUT, border_meetings
 from engine.border_monitoring.shapes import Circle, Polygon, Rectangle, polygon_of, shape_of
 from engine.model.feed import Crs
@@ -24,6 +24,14 @@ def meetings_of(index, before, after):
     assert len({pair[:2] for pair in found}) == len(found)
     assert (np.diff(row) >= 0).all()
     return found
+
+
+def crossings_of(low, high, before, after, known=None):
+    """(row, box, code) found by sorted bounds; a small memory to work in has to grow."""
+    known = np.ones(len(before), np.bool_) if known is None else known
+    last, boxes = bound_crossings(build_bounds(low, high), before, after, known, np.zeros(4, np.int64), Crossed(boxes=np.empty(9, np.int32)))
+    codes = np.where(boxes >= 0, IN, OUT)
+    return sorted(zip(rows_of(last).tolist(), np.where(boxes >= 0, boxes, ~boxes).tolist(), codes.tolist(), strict=True))
 
 
 def changes_of(was, now):
@@ -52,8 +60,7 @@ def test_cells_bounds_and_edges_agree_on_rectangles(corners, starts, ends):
     assert meetings_of(build_borders(polygons, [False] * len(boxes)), before, after) == expected
     low = np.array([[b.west, b.south] for b in boxes])
     high = np.nextafter(np.array([[b.east, b.north] for b in boxes]), np.inf)
-    row, box, code = bound_crossings(build_bounds(low, high), before, after, np.ones(n, np.bool_), np.zeros(4, np.int64))
-    assert sorted(zip(row.tolist(), box.tolist(), code.tolist(), strict=True)) == expected
+    assert crossings_of(low, high, before, after) == expected
 
 
 @given(st.integers(1, 9), st.integers(1, 30), st.integers(0, 10**6))
@@ -71,8 +78,7 @@ def test_bounds_in_any_dimension_agree_with_plain_tests(d, n, seed):
     def held(values):
         return ((low[None] <= values[:, None]) & (values[:, None] < high[None])).all(axis=2) & known[:, None]
 
-    row, box, code = bound_crossings(build_bounds(low, high), before, after, known, np.zeros(4, np.int64))
-    assert sorted(zip(row.tolist(), box.tolist(), code.tolist(), strict=True)) == changes_of(held(before), held(after))
+    assert crossings_of(low, high, before, after, known) == changes_of(held(before), held(after))
 
 
 @pytest.mark.parametrize("leaf", [2, 24, 10**9])
@@ -134,8 +140,7 @@ def test_a_hundred_thousand_moves_round_antimeridian_and_poles(leaf, monkeypatch
     assert meetings_of(build_borders([shape_of(region) for region in regions], [False] * len(regions)), before, after) == expected
     boxes = [i for i, region in enumerate(regions) if isinstance(shape_of(region), Rectangle)]
     low, high = np.array([regions[i].bounds[:2] for i in boxes]), np.array([regions[i].bounds[2:] for i in boxes])
-    row, box, code = bound_crossings(build_bounds(low, np.nextafter(high, np.inf)), before, after, np.ones(m, np.bool_), np.zeros(4, np.int64))
-    found = sorted(zip(row.tolist(), np.array(boxes)[box].tolist(), code.tolist(), strict=True))
+    found = [(row, boxes[box], code) for row, box, code in crossings_of(low, np.nextafter(high, np.inf), before, after)]
     assert found == [meeting for meeting in expected if meeting[1] in boxes]
     assert len(boxes) >= 3
 

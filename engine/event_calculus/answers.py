@@ -27,10 +27,12 @@ class Change:
     weight: Ints
 
 
-def revised(name: str, before: FluentTable, now: FluentTable, first: int, withdrawn: FluentTable | None = None) -> tuple[FluentTable, list[Change]]:
+def revised(
+    name: str, before: FluentTable, now: FluentTable, low: int, first: int, withdrawn: FluentTable | None = None
+) -> tuple[FluentTable, list[Change]]:
     """The answer after a window, and its change: what was decided before the window's first tick stays, from there on the window decides.
 
-    `withdrawn`: what turned out to be wrong before the window.
+    What ended at `low` or before no window can change: it is forgotten. `withdrawn`: what turned out to be wrong before the window.
     """
     if before.n == 0:
         if not len(now.lists.s):
@@ -39,12 +41,14 @@ def revised(name: str, before: FluentTable, now: FluentTable, first: int, withdr
     stays = before.lists
     if withdrawn is not None:
         stays = subtract(stays, gather(withdrawn.lists, find_rows(withdrawn.keys, before.keys), NEVER))
-    keys, ptr, s, e, changed, cs, ce, weight = _revised(before.keys, *before.lists, *stays, now.keys, *now.lists, first)
+    keys, ptr, s, e, changed, cs, ce, weight = _revised(before.keys, *before.lists, *stays, now.keys, *now.lists, low, first)
     return FluentTable(keys, Intervals(ptr, s, e)), [Change(name, changed, cs, ce, weight)] if len(cs) else []
 
 
 @jit
-def _revised(bk: Ints, bp: Ints, bs: Ints, be: Ints, sp: Ints, ss: Ints, se: Ints, nk: Ints, np_: Ints, ns: Ints, ne: Ints, first: int) -> Any:
+def _revised(
+    bk: Ints, bp: Ints, bs: Ints, be: Ints, sp: Ints, ss: Ints, se: Ints, nk: Ints, np_: Ints, ns: Ints, ne: Ints, low: int, first: int
+) -> Any:
     width, old, new = bk.shape[0], bk.shape[1], nk.shape[1]
     at = find_rows(nk, bk)
     partner = np.full(new, -1, np.int64)
@@ -53,7 +57,7 @@ def _revised(bk: Ints, bp: Ints, bs: Ints, be: Ints, sp: Ints, ss: Ints, se: Int
     k = extra = 0
     for i in range(old):
         for j in range(sp[i], sp[i + 1]):
-            if ss[j] < first:
+            if ss[j] < first and se[j] > low:
                 kept_s[k], kept_e[k] = ss[j], min(se[j], first)
                 k += 1
         kept_ptr[i + 1] = k
@@ -68,8 +72,8 @@ def _revised(bk: Ints, bp: Ints, bs: Ints, be: Ints, sp: Ints, ss: Ints, se: Int
     for i in range(new):
         for j in range(width):
             keys[j, i] = nk[j, i]
-        low, high = (kept_ptr[partner[i]], kept_ptr[partner[i] + 1]) if partner[i] >= 0 else (0, 0)
-        m = either(kept_s, kept_e, low, high, ns, ne, np_[i], np_[i + 1], s, e, m)
+        a, b = (kept_ptr[partner[i]], kept_ptr[partner[i] + 1]) if partner[i] >= 0 else (0, 0)
+        m = either(kept_s, kept_e, a, b, ns, ne, np_[i], np_[i + 1], s, e, m)
         ptr[i + 1] = m
     for i in range(old):
         if at[i] >= new:
@@ -79,24 +83,26 @@ def _revised(bk: Ints, bp: Ints, bs: Ints, be: Ints, sp: Ints, ss: Ints, se: Int
                 s[m], e[m] = kept_s[j], kept_e[j]
                 m += 1
             ptr[at[i] + 1] = m
-    changed, cs, ce, weight = _difference(bk, bp, bs, be, at, keys, ptr, s, e)
+    changed, cs, ce, weight = _difference(bk, bp, bs, be, at, keys, ptr, s, e, low)
     return keys, ptr, s[:m].copy(), e[:m].copy(), changed, cs, ce, weight
 
 
 @jit
-def _difference(bk: Ints, bp: Ints, bs: Ints, be: Ints, at: Ints, keys: Ints, ptr: Ints, s: Ints, e: Ints) -> Any:
-    """Intervals withdrawn and stated; list i became list at[i] (-1: it is gone)."""
+def _difference(bk: Ints, bp: Ints, bs: Ints, be: Ints, at: Ints, keys: Ints, ptr: Ints, s: Ints, e: Ints, low: int) -> Any:
+    """Intervals withdrawn and stated; list i became list at[i] (-1: it is gone). What ended at `low` or before is neither."""
     width = bk.shape[0]
     total = ptr[-1]
     come = np.ones(total, np.bool_)
-    stays = np.zeros(len(bs), np.bool_)
-    same = 0
+    stays = be <= low
+    same = gone = 0
+    for k in range(len(be)):
+        gone += be[k] > low
     for i in range(len(at)):
         if at[i] < 0:
             continue
         a, b = bp[i], ptr[at[i]]
         while a < bp[i + 1] and b < ptr[at[i] + 1]:
-            if bs[a] < s[b]:
+            if bs[a] < s[b] or be[a] <= low:
                 a += 1
             elif bs[a] > s[b]:
                 b += 1
@@ -107,7 +113,7 @@ def _difference(bk: Ints, bp: Ints, bs: Ints, be: Ints, at: Ints, keys: Ints, pt
                     same += 1
                 a += 1
                 b += 1
-    n = len(bs) + total - 2 * same
+    n = gone + total - 2 * same
     changed, cs, ce, weight = np.empty((width, n), np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     k = 0
     for i in range(bk.shape[1]):
@@ -125,28 +131,3 @@ def _difference(bk: Ints, bp: Ints, bs: Ints, be: Ints, at: Ints, keys: Ints, pt
                 cs[k], ce[k], weight[k] = s[b], e[b], 1
                 k += 1
     return changed, cs, ce, weight
-
-
-def remembered(table: FluentTable, low: int) -> FluentTable:
-    """Without the intervals that end at `low` or before, and without lists that had nothing else."""
-    if not len(table.lists.e):
-        return table
-    keys, *lists = _remembered(table.keys, *table.lists, low)
-    return FluentTable(keys, Intervals(*lists))
-
-
-@jit
-def _remembered(keys: Ints, ptr: Ints, s: Ints, e: Ints, low: int) -> Any:
-    filled = np.empty(keys.shape[1], np.int64)
-    out, out_s, out_e = np.zeros(keys.shape[1] + 1, np.int64), np.empty(len(s), np.int64), np.empty(len(s), np.int64)
-    n = k = 0
-    for i in range(keys.shape[1]):
-        for j in range(ptr[i], ptr[i + 1]):
-            if e[j] > low:
-                out_s[k], out_e[k] = s[j], e[j]
-                k += 1
-        if k > out[n]:
-            filled[n] = i
-            n += 1
-            out[n] = k
-    return take_rows(keys, filled[:n]), out[: n + 1].copy(), out_s[:k].copy(), out_e[:k].copy()

@@ -11,7 +11,7 @@ from engine.event_calculus.intervals import INF, Bools, Ints
 from engine.event_calculus.tables import Column
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class InputRows:
     """Rows of one input. `arrived`: the feed's clock when the row had come, so the row counts at Q if arrived <= Q.
 

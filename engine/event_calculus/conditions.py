@@ -72,11 +72,10 @@ def _satisfy_one(world: World, rows: Rows, literal: Literal) -> Rows:
         table = world.events.get(literal.indicator)
         return _NO_ROWS if table is None else match(world, rows, table, literal.arguments, literal.time)
     if isinstance(literal, Edge):
-        tables = [edge_points(world, table, literal.kind) for table in world.fluents(literal.fluent)]
+        tables = [edge_points(world, table, literal.kind) for table in world.fluents(literal.fluent) if table.n]
         return _stacked([match(world, rows, table, literal.fluent.terms, literal.time) for table in tables])
     if isinstance(literal, HoldsAt):
-        found = [_holding(world, rows, table, literal) for table in world.fluents(literal.fluent)]
-        return _stacked(found)
+        return _stacked([_holding(world, rows, table, literal) for table in world.fluents(literal.fluent) if table.n])
     if isinstance(literal, Fact):
         table = world.facts.get(literal.indicator)
         return _NO_ROWS if table is None else match(world, rows, table, literal.arguments, None)
@@ -104,6 +103,8 @@ def match(world: World, rows: Rows, table: Table, terms: Sequence[Term], time: s
     if rows.n == 0 or table.n == 0:
         return _NO_ROWS
     world.spend(table.n)
+    if not rows.columns and rows.n == 1:
+        return _listed(world, table, terms, time)
     kept: Ints | None = None
     keys: list[tuple[Column, Column]] = []
     new: list[tuple[str, Column, str]] = []
@@ -124,6 +125,25 @@ def match(world: World, rows: Rows, table: Table, terms: Sequence[Term], time: s
         else:
             new.append((time, table.t, TIME))
     return _joined(world, rows, table.n, kept, keys, new)
+
+
+def _listed(world: World, table: Table, terms: Sequence[Term], time: str | None) -> Rows:
+    """`match` for the first condition of a rule: the rows of the table that have its constants."""
+    kept: Bools | None = None
+    columns: dict[str, Column] = {}
+    kinds: dict[str, str] = {}
+    for term, column, kind in zip(terms, table.columns, table.kinds, strict=True):
+        if isinstance(term, Variable) and term.name not in columns:
+            columns[term.name], kinds[term.name] = column, kind
+            continue
+        same = column == (columns[term.name] if isinstance(term, Variable) else _constant(world, kind, term))
+        kept = same if kept is None else kept & same
+    if time is not None and table.t is not None:
+        columns[time], kinds[time] = table.t, TIME
+    rows = Rows(table.n, columns, kinds)
+    if kept is None or kept.all():
+        return rows
+    return rows.take(kept) if kept.any() else _NO_ROWS
 
 
 def _joined(world: World, rows: Rows, n: int, kept: Ints | None, keys: list[tuple[Column, Column]], new: list[tuple[str, Column, str]]) -> Rows:
@@ -164,13 +184,17 @@ def join(n: int, m: int, kept: Ints | None, keys: list[tuple[Column, Column]], l
 
 
 def _equals_constant(world: World, column: Column, kind: str, term: Term) -> Ints:
+    return np.flatnonzero(column == _constant(world, kind, term))
+
+
+def _constant(world: World, kind: str, term: Term) -> float:
+    """What the entries of a column of this kind are where they equal a constant."""
     assert isinstance(term, Atom | Number)
-    if kind == NUMBER:
-        value = term.value if isinstance(term, Number) else builtins.CONSTANTS.get(term.name, float("nan"))
-        return np.flatnonzero(column == value)
+    if kind == SYMBOL:
+        return world.symbols.term(term)
     if kind == TIME:
-        return np.flatnonzero(column == (term.value if isinstance(term, Number) else -1))
-    return np.flatnonzero(column == world.symbols.term(term))
+        return term.value if isinstance(term, Number) else -1
+    return term.value if isinstance(term, Number) else builtins.CONSTANTS.get(term.name, float("nan"))
 
 
 def _unified(world: World, a: Column, kind_a: str, b: Column, kind_b: str) -> tuple[Column, Column]:
@@ -221,8 +245,6 @@ def _edge_points(keys: Ints, ptr: Ints, s: Ints, e: Ints, start: bool, offset: i
 
 
 def _holding(world: World, rows: Rows, table: FluentTable, literal: HoldsAt) -> Rows:
-    if table.n == 0:
-        return _NO_ROWS
     row_number = "#list"
     found = match(world, rows, table.numbered(), (*literal.fluent.terms, Variable(row_number, literal.place)), None)
     if found.n == 0:
@@ -264,26 +286,13 @@ def _compared(world: World, rows: Rows, comparison: Comparison) -> Rows:
         return rows.take(a == b)
     if operator in ("\\=", "\\=="):
         return rows.take(a != b)
-    return rows.take(_NUMERIC[operator[1:]](*_ranks(world, a, b)))
+    ranks = world.symbols.ranks
+    return rows.take(_NUMERIC[operator[1:]](ranks[a], ranks[b]))
 
 
 _NUMERIC: Mapping[str, Callable[[Any, Any], Bools]] = {
     "<": np.less, ">": np.greater, "=<": np.less_equal, ">=": np.greater_equal, "=:=": np.equal, "=\\=": np.not_equal,
 }  # fmt: skip
-
-
-def _ranks(world: World, a: Ints, b: Ints) -> tuple[Ints, Ints]:
-    """Places in the standard order of terms: numbers by value before names by letters."""
-    distinct, inverse = np.unique(np.concatenate((a, b)), return_inverse=True)
-    names, numbers = world.symbols.names, world.symbols.numbers
-
-    def order(code: int) -> tuple[int, float, str]:
-        return (1, 0.0, names[code]) if code < 0 or np.isnan(numbers[code]) else (0, float(numbers[code]), names[code])
-
-    rank = np.empty(len(distinct), np.int64)
-    rank[sorted(range(len(distinct)), key=lambda position: order(int(distinct[position])))] = np.arange(len(distinct))
-    inverse = rank[inverse.reshape(-1)]
-    return inverse[: len(a)], inverse[len(a) :]
 
 
 def _value(world: World, rows: Rows, term: Term) -> tuple[Column, str]:

@@ -32,7 +32,6 @@ class DerivedFluents:
         self.groundings, self.crossing = evaluation.groundings, evaluation.crossing
         self.exact = evaluation.exact
         self.speeds = Speeds(evaluation)
-        self._lists: dict[int, Lists | None] = {}
 
     def table(self, node: Node) -> FluentTable:
         """All lists the rules of one fluent-value give."""
@@ -41,7 +40,8 @@ class DerivedFluents:
 
     def rule(self, rule: IntervalRule) -> FluentTable | None:
         """The lists one rule gives, none empty, none of its groundings twice; null when it gives none."""
-        found = self._fused(rule) if self._few(rule) is not None else self._by_literals(rule)
+        tables = self._few(rule)
+        found = self._by_literals(rule) if tables is None else self._fused(rule, tables)
         return found if found is not None and len(found.lists.s) else None
 
     def _by_literals(self, rule: IntervalRule) -> FluentTable | None:
@@ -60,13 +60,8 @@ class DerivedFluents:
 
     # -- few lists -----------------------------------------------------------------------------------------------
 
-    def _few(self, rule: IntervalRule) -> Lists | None:
-        """The lists of a rule that can be evaluated in one compiled call, where they are few enough."""
-        if rule.number not in self._lists:
-            self._lists[rule.number] = self._gathered(rule)
-        return self._lists[rule.number]
-
-    def _gathered(self, rule: IntervalRule) -> Lists | None:
+    def _few(self, rule: IntervalRule) -> list[FluentTable] | None:
+        """The tables of a rule's lists, where it can be evaluated in one compiled call and they are few enough."""
         fused = self.plan.fused[rule.number]
         if fused is None or (self.exact and fused.program is None):
             return None
@@ -76,23 +71,23 @@ class DerivedFluents:
             if len(filled) > 1 or (filled and filled[0].n > MAX_ROWS):
                 return None
             tables.append(filled[0] if filled else no_fluent(len(retrieve.fluent.terms)))
+        return tables
+
+    def _fused(self, rule: IntervalRule, tables: list[FluentTable]) -> FluentTable | None:
+        fused = self.plan.fused[rule.number]
+        assert fused is not None
+        if fused.hopeless(tables):
+            return None
         declared = None
         if "=" + rule.head.name in self.plan.program.groundings:
             declared = self.groundings.listed(rule.head.name, len(rule.head.terms))
             if declared is None:
-                return None
+                return self._by_literals(rule)
         term = self.world.symbols.term
-        return Lists(fused, tables, np.array([term(constant) for constant in fused.constants], np.int64), declared)
-
-    def _fused(self, rule: IntervalRule) -> FluentTable | None:
-        lists = self._few(rule)
-        assert lists is not None
-        variables = lists.candidates()
-        if not variables.shape[1]:
-            return None
+        lists = Lists(fused, tables, np.array([term(constant) for constant in fused.constants], np.int64), declared)
         if not rule.conditions and lists.rule.program is not None:
-            return lists.algebra(variables, self.bounds.first)
-        names = lists.rule.names
+            return lists.algebra(None, self.bounds.first)
+        names, variables = lists.rule.names, lists.candidates()
         rows = Rows(variables.shape[1], dict(zip(names, variables, strict=True)), dict.fromkeys(names, SYMBOL))
         rows = satisfy(self.world, rows, self.plan.conditions[rule.number])
         if rows.n == 0 or lists.rule.program is None:

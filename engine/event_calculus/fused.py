@@ -32,9 +32,9 @@ class FusedRule:
     """A rule in numbers.
 
     `names`: its variables, at most two. `retrieves`: its lists. `shape`: for each key column of each list the variable's place, or -1 - p for the
-    constant at place p of `constants`. `head`: the same for the key columns of the answer. `needs`: alternatives, each a row of list places ended
-    by -1; none where the declared groundings of the head are the candidates. `program`: operator, number of inputs, inputs of each construct;
-    null when the constructs have to be evaluated one by one. `out`: place of the answer.
+    constant at place p of `constants`. `head`: the same for the key columns of the answer. `needs`: alternatives, each a row of list places
+    ended by -1 (`alternatives` are the same as tuples); none where the declared groundings of the head are the candidates. `program`: operator,
+    number of inputs, inputs of each construct; null when the constructs have to be evaluated one by one. `out`: place of the answer.
     """
 
     names: tuple[str, ...]
@@ -44,8 +44,13 @@ class FusedRule:
     head: Ints
     constants: tuple[Atom | Number, ...]
     needs: Ints
+    alternatives: tuple[tuple[int, ...], ...]
     program: Ints | None
     out: int
+
+    def hopeless(self, tables: Sequence[FluentTable]) -> bool:
+        """Whether each alternative lacks a list that is not empty."""
+        return bool(self.alternatives) and not any(all(tables[place].n for place in needs) for needs in self.alternatives)
 
 
 def fused_rule(rule: IntervalRule, names: Sequence[str], alternatives: Sequence[Needs], *, grounded: bool) -> FusedRule | None:
@@ -70,11 +75,11 @@ def fused_rule(rule: IntervalRule, names: Sequence[str], alternatives: Sequence[
     shape = [_coded(term, names, constants) for own in terms for term in own]
     head_ = [_coded(term, names, constants) for term in rule.head.terms]
     most = max(map(len, alternatives))
-    needs_ = [[*sorted(place_of[position] for position in needs), *[-1] * (most + 1 - len(needs))] for needs in alternatives if needs]
+    places = tuple(tuple(sorted(place_of[position] for position in needs)) for needs in alternatives if needs)
+    needed = np.array([[*one, *[-1] * (most + 1 - len(one))] for one in places], np.int64).reshape(len(places), most + 1)
     program, out = _program(rule, {literal.out: place for place, literal in enumerate(lists)})
     widths = np.array([len(own) for own in terms])
-    needed = np.array(needs_, np.int64).reshape(len(needs_), most + 1)
-    return FusedRule(tuple(names), tuple(lists), np.array(shape), widths, np.array(head_), tuple(constants), needed, program, out)
+    return FusedRule(tuple(names), tuple(lists), np.array(shape), widths, np.array(head_), tuple(constants), needed, places, program, out)
 
 
 def _coded(term: Term, names: Sequence[str], constants: list[Atom | Number]) -> int:
@@ -120,17 +125,19 @@ class Lists:
             return _declared(self.declared.keys, rule.head, self.constants, len(rule.names))
         return _candidates(self.keys, self.rows, rule.widths, rule.shape, self.constants, rule.needs, len(rule.names))
 
-    def algebra(self, variables: Ints, begin: int) -> FluentTable:
-        """The answers of the candidates that have one."""
-        rule = self.rule
+    def algebra(self, variables: Ints | None, begin: int) -> FluentTable:
+        """The answers of the given candidates, or of all, that have one."""
+        rule, declared = self.rule, self.declared or _ALL
         assert rule.program is not None
-        keys, ptr, s, e = _algebra(
-            self.keys, self.ptr, self.s, self.e, self.rows, rule.widths, rule.shape, self.constants, variables, rule.program, rule.out, begin,
-            rule.head, *(self.declared or _ALL), self.declared is not None,
+        some = _NONE if variables is None else variables
+        keys, ptr, s, e = _evaluated(
+            self.keys, self.ptr, self.s, self.e, self.rows, rule.widths, rule.shape, self.constants, rule.needs, some, variables is None,
+            len(rule.names), rule.program, rule.out, begin, rule.head, *declared, self.declared is not None,
         )  # fmt: skip
         return FluentTable(keys, Intervals(ptr, s, e))
 
 
+_NONE = np.empty((0, 0), np.int64)
 _ALL = Listed(np.empty((0, 0), np.int64), np.empty(0, np.int64))
 
 
@@ -217,6 +224,18 @@ def _more(found: Ints) -> Ints:
     larger = np.empty((2 * len(found), 2), np.int64)
     larger[: len(found)] = found
     return larger
+
+
+@jit
+def _evaluated(
+    keys: Ints, ptr: Ints, s: Ints, e: Ints, rows: Ints, widths: Ints, shape: Ints, constants: Ints, needs: Ints, variables: Ints, every: bool,
+    names: int, program: Ints, out: int, begin: int, head: Ints, declared: Ints, slots: Ints, only_declared: bool,
+) -> tuple[Ints, Ints, Ints, Ints]:  # fmt: skip
+    if every and len(needs):
+        variables = _candidates(keys, rows, widths, shape, constants, needs, names)
+    elif every:
+        variables = _declared(declared, head, constants, names)
+    return _algebra(keys, ptr, s, e, rows, widths, shape, constants, variables, program, out, begin, head, declared, slots, only_declared)
 
 
 @jit

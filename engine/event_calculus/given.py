@@ -17,7 +17,7 @@ from engine.event_calculus.compiled import jit
 from engine.event_calculus.conditions import as_symbols
 from engine.event_calculus.evaluation import Evaluation
 from engine.event_calculus.intervals import INF, Intervals, Ints, counting_order, run_ends
-from engine.event_calculus.keys import mark, mark_alive, number_rows, take_rows
+from engine.event_calculus.keys import is_sorted, mark, mark_alive, number_rows, take_rows
 from engine.event_calculus.memory import Bounds
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import EVENT, POINTS
@@ -60,8 +60,6 @@ class Given:
                 evaluation.inputs[indicator] = self._from_intervals(rows, evaluation.bounds)
 
     def _from_points(self, evaluation: Evaluation, indicator: Indicator, rows: InputRows) -> FluentTable:
-        if np.any(rows.t[1:] < rows.t[:-1]):
-            rows = rows.take(np.argsort(rows.t, kind="stable"))
         keys, *lists = _point_fluent(rows_of(rows.columns, len(rows)), rows.t, self.settings.tick, evaluation.bounds.query_time)
         return self._continued(evaluation, indicator, FluentTable(keys, Intervals(*lists)))
 
@@ -179,9 +177,10 @@ class Given:
     def _samples(self, counted: Mapping[Indicator, InputRows], position: str) -> spatial.Positions | None:
         for indicator, rows in counted.items():
             if indicator[0] == position and len(rows):
-                known = ~(np.isnan(rows.x) | np.isnan(rows.y))
-                part = rows if known.all() else rows.take(known)
-                order = np.argsort(part.t, kind="stable") if np.any(part.t[1:] < part.t[:-1]) else slice(None)
+                # A sum is no number where one of its terms is not.
+                known = rows.x + rows.y
+                part = rows if not np.isnan(known).any() else rows.take(~np.isnan(known))
+                order = slice(None) if is_sorted(part.t) else np.argsort(part.t, kind="stable")
                 return spatial.Positions(np.asarray(part.columns[0], np.int64)[order], part.t[order], part.x[order], part.y[order])
         return None
 
@@ -209,8 +208,12 @@ class Given:
 
 @jit
 def _point_fluent(keys: Ints, t: Ints, tick: int, query_time: int) -> Any:
-    """Keys and lists of a fluent stated at single ticks, rows in order of time."""
+    """Keys and lists of a fluent stated at single ticks."""
     number, first = number_rows(keys)
     order, ptr = counting_order(number, len(first))
-    out, s, e = run_ends(ptr, t[order], tick, query_time)
+    moments = t[order]
+    for i in range(len(first)):
+        if not is_sorted(moments[ptr[i] : ptr[i + 1]]):
+            moments[ptr[i] : ptr[i + 1]].sort()
+    out, s, e = run_ends(ptr, moments, tick, query_time)
     return take_rows(keys, first), out, s.copy(), e.copy()

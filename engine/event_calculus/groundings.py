@@ -7,8 +7,9 @@ from operator import is_
 
 import numpy as np
 
+from engine.event_calculus.compiled import jit
 from engine.event_calculus.conditions import World, as_symbols, satisfy
-from engine.event_calculus.intervals import Ints
+from engine.event_calculus.intervals import Intervals, Ints
 from engine.event_calculus.keys import find_indexed, index_rows, number_rows, take_rows
 from engine.event_calculus.memory import Groundings, Listed
 from engine.event_calculus.plan import Plan
@@ -90,7 +91,8 @@ class DeclaredGroundings:
             return table
         listed = self.listed(name, len(table.keys))
         if listed is not None:
-            return table.picked(np.flatnonzero(find_indexed(*listed, table.keys) >= 0))
+            keys, *lists = _declared(table.keys, *table.lists, *listed)
+            return FluentTable(keys, Intervals(*lists))
         names = [f"#{place}" for place in range(len(table.keys))]
         columns = {**dict(zip(names, table.keys, strict=True)), "#list": np.arange(table.n)}
         rows = Rows(table.n, columns, {**dict.fromkeys(names, SYMBOL), "#list": TIME})
@@ -103,20 +105,19 @@ class DeclaredGroundings:
         if key not in self._listed:
             parts = [self._rule(rule) for rule in self.plan.program.groundings["=" + name] if len(rule.terms) == width]
             known = [part for part in parts if part is not None]
-            self._listed[key] = self._together(key, known, width) if len(known) == len(parts) else None
+            whole = len(known) == len(parts)
+            self._listed[key] = (known[0] if len(known) == 1 else self._together(key, known, width)) if whole else None
         return self._listed[key]
 
-    def _together(self, key: str, parts: list[Ints], width: int) -> Listed:
+    def _together(self, key: str, parts: list[Listed], width: int) -> Listed:
         known = self._kept.get(key)
         if known is not None and len(known[0]) == len(parts) and all(map(is_, known[0], parts)):
             return known[1]
-        rows = parts[0] if len(parts) == 1 else np.concatenate([no_keys(width), *parts], axis=1)
-        rows = take_rows(rows, number_rows(rows)[1])
-        listed = Listed(rows, index_rows(rows))
+        listed = _listed(np.concatenate([no_keys(width), *(part.keys for part in parts)], axis=1))
         self._kept[key] = (list(parts), listed)
         return listed
 
-    def _rule(self, rule: Grounding) -> Ints | None:
+    def _rule(self, rule: Grounding) -> Listed | None:
         """All rows one grounding declares; null where they are many or not listed by facts and domains."""
         body = self.plan.grounding_key(rule)
         if body is None:
@@ -134,11 +135,82 @@ class DeclaredGroundings:
             return None
         known = self._kept.get(body)
         if known is not None and len(known[0]) == len(domains) and all(map(is_, known[0], domains)):
-            return known[1].keys
+            return known[1]
+        listed = self._crossed(rule) or _listed(self._satisfied(rule))
+        self._kept[body] = (domains, listed)
+        return listed
+
+    def _crossed(self, rule: Grounding) -> Listed | None:
+        """The rows of a grounding that is a product of domains with comparisons, in one compiled call."""
+        product = self.plan.product(rule)
+        if product is None:
+            return None
+        tables = [self.world.facts.get(domain) for domain in product.domains]
+        if any(table is not None and table.kinds != (SYMBOL,) for table in tables):
+            return None
+        members = [np.empty(0, np.int64) if table is None else table.columns[0] for table in tables]
+        constants = np.array([self.world.symbols.term(constant) for constant in product.constants], np.int64)
+        sizes = np.array([len(part) for part in members])
+        ranks = self.world.symbols.ranks if len(product.tests) else sizes
+        return Listed(*_product(np.concatenate(members), sizes, product.head, constants, product.tests, ranks))
+
+    def _satisfied(self, rule: Grounding) -> Ints:
         rows = satisfy(self.world, one_row(), rule.body)
-        keys = no_keys(len(rule.terms))
-        if rows.n:
-            keys = rows_of([self.column(rows, term) for term in rule.terms], rows.n)
-            keys = take_rows(keys, number_rows(keys)[1])
-        self._kept[body] = (domains, Listed(keys, index_rows(keys)))
-        return keys
+        return rows_of([self.column(rows, term) for term in rule.terms], rows.n) if rows.n else no_keys(len(rule.terms))
+
+
+def _listed(rows: Ints) -> Listed:
+    keys = take_rows(rows, number_rows(rows)[1])
+    return Listed(keys, index_rows(keys))
+
+
+@jit
+def _declared(keys: Ints, ptr: Ints, s: Ints, e: Ints, declared: Ints, slots: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """The lists of declared keys."""
+    found = find_indexed(declared, slots, keys)
+    picked, out = np.empty(len(found), np.int64), np.zeros(len(found) + 1, np.int64)
+    out_s, out_e = np.empty(len(s), np.int64), np.empty(len(s), np.int64)
+    n = k = 0
+    for i in range(len(found)):
+        if found[i] >= 0:
+            for j in range(ptr[i], ptr[i + 1]):
+                out_s[k], out_e[k] = s[j], e[j]
+                k += 1
+            picked[n] = i
+            n += 1
+            out[n] = k
+    return take_rows(keys, picked[:n]), out[: n + 1].copy(), out_s[:k].copy(), out_e[:k].copy()
+
+
+@jit
+def _product(members: Ints, sizes: Ints, head: Ints, constants: Ints, tests: Ints, ranks: Ints) -> tuple[Ints, Ints]:
+    """All rows of the product of domains that pass the tests, and their table of slots; `members` lie one domain behind the other."""
+    total = 1
+    for size in sizes:
+        total *= size
+    keys = np.empty((len(head), total), np.int64)
+    at, value, first = np.zeros(len(sizes), np.int64), np.empty(len(sizes), np.int64), np.cumsum(sizes) - sizes
+    n = 0
+    for _ in range(total):
+        for j in range(len(sizes)):
+            value[j] = members[first[j] + at[j]]
+        passed = True
+        for k in range(tests.shape[0]):
+            a, b = value[tests[k, 1]], value[tests[k, 2]]
+            relation = 2 if a == b else (1 if ranks[a] < ranks[b] else 4)
+            passed = passed and tests[k, 0] & relation != 0
+        if passed:
+            for j in range(len(head)):
+                keys[j, n] = value[head[j]] if head[j] >= 0 else constants[-1 - head[j]]
+            n += 1
+        # The next combination, the last domain fastest.
+        j = len(sizes) - 1
+        while j >= 0:
+            at[j] += 1
+            if at[j] < sizes[j]:
+                break
+            at[j] = 0
+            j -= 1
+    rows = take_rows(keys, np.arange(n))
+    rows = take_rows(rows, number_rows(rows)[1])
+    return rows, index_rows(rows)

@@ -44,7 +44,7 @@ def _combine(a: Ints, b: Ints, a2: Ints, b2: Ints) -> tuple[bool, Ints, Ints]:
 
 
 @jit
-def _sorted(keys: Ints) -> bool:
+def is_sorted(keys: Ints) -> bool:
     for i in range(1, len(keys)):  # noqa: SIM110 -- compiled: a generator would not be
         if keys[i] < keys[i - 1]:
             return False
@@ -65,7 +65,7 @@ def _lower(keys: Ints, order: Ints, wanted: int) -> int:
 
 @jit
 def _ordered(keys: Ints) -> Ints:
-    return np.arange(len(keys)) if _sorted(keys) else np.argsort(keys, kind="mergesort")
+    return np.arange(len(keys)) if is_sorted(keys) else np.argsort(keys, kind="mergesort")
 
 
 @jit

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
+
+import numpy as np
 
 from engine.event_calculus.candidates import Needs, alternatives, essential
 from engine.event_calculus.fused import FusedRule, fused_rule
+from engine.event_calculus.intervals import Ints
 from engine.event_calculus.levels import Hierarchy, Node
 from engine.event_calculus.ordering import order_body
 from engine.event_calculus.program import Program
@@ -24,7 +28,7 @@ from engine.event_calculus.syntax import (
     Retrieve,
     literal_variables,
 )  # fmt: skip
-from engine.event_calculus.terms import Term, Variable
+from engine.event_calculus.terms import Atom, Number, Term, Variable
 
 
 class Plan:
@@ -56,6 +60,7 @@ class Plan:
         self._interval_rules = {node: [rule for rule in own if isinstance(rule, IntervalRule)] for node, own in rules.items()}
         self._sources: dict[int, tuple[FluentPattern, list[Node]]] = {}
         self._grounding_keys: dict[int, str | None] = {}
+        self._products: dict[int, Product | None] = {}
         self._matching: dict[tuple[str, tuple[str | None, ...]], tuple[Grounding, ...] | None] = {}
 
     @cached_property
@@ -119,6 +124,12 @@ class Plan:
             self._grounding_keys[id(rule)] = _canonical(rule, order) if whole else None
         return self._grounding_keys[id(rule)]
 
+    def product(self, rule: Grounding) -> Product | None:
+        """A grounding as a product of domains, or null where it is something else."""
+        if id(rule) not in self._products:
+            self._products[id(rule)] = _product(rule)
+        return self._products[id(rule)]
+
     @cached_property
     def domain_sources(self) -> dict[Indicator, list[tuple[str, int, bool, tuple[int, ...]]]]:
         """Where the members of each dynamic domain are named: event or fluent, its number of arguments, whether a fluent, columns of the members."""
@@ -135,6 +146,42 @@ class Plan:
                         columns = tuple(places[name] for name in wanted)
                         found[literal.indicator][rule.name.lstrip("="), len(rule.terms) - fluent, fluent, columns] = None
         return {domain: list(sources) for domain, sources in found.items()}
+
+
+@dataclass(frozen=True)
+class Product:
+    """A grounding whose every variable is a member of one domain (or of a fact with one argument), with comparisons between them.
+
+    `head`: for each column the variable's place, or -1 - p for the constant at place p. `tests`: rows (relations that pass, place, place), the
+    relations being 1 less, 2 equal, 4 greater in the standard order.
+    """
+
+    domains: tuple[Indicator, ...]
+    head: Ints
+    constants: tuple[Atom | Number, ...]
+    tests: Ints
+
+
+_PASSING = {"@<": 1, "@=<": 3, "@>": 4, "@>=": 6, "\\=": 5, "\\==": 5, "==": 2}
+
+
+def _product(rule: Grounding) -> Product | None:
+    facts = [literal for literal in rule.body if isinstance(literal, Fact)]
+    comparisons = [literal for literal in rule.body if isinstance(literal, Comparison)]
+    names = [term.name for literal in facts for term in literal.arguments if isinstance(term, Variable)]
+    single = all(len(literal.arguments) == 1 for literal in facts)
+    variables = {term.name for term in rule.terms if isinstance(term, Variable)}
+    if not facts or len(facts) + len(comparisons) < len(rule.body) or not single or len(set(names)) < len(facts) or not variables <= set(names):
+        return None
+    constants = tuple(term for term in rule.terms if isinstance(term, Atom | Number))
+    head = [names.index(term.name) if isinstance(term, Variable) else -1 - constants.index(term) for term in rule.terms]
+    tests = []
+    for one in comparisons:
+        sides = [names.index(term.name) for term in (one.left, one.right) if isinstance(term, Variable) and term.name in names]
+        if one.operator not in _PASSING or len(sides) < 2:
+            return None
+        tests.append([_PASSING[one.operator], *sides])
+    return Product(tuple(literal.indicator for literal in facts), np.array(head), constants, np.array(tests, np.int64).reshape(len(tests), 3))
 
 
 def _may_match(terms: Sequence[Term], declared: Sequence[Term]) -> bool:

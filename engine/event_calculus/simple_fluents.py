@@ -19,7 +19,7 @@ from engine.event_calculus.levels import Node
 from engine.event_calculus.memory import SimpleCarry
 from engine.event_calculus.syntax import Deadline, PointRule
 from engine.event_calculus.tables import FluentTable, Rows, no_fluent, no_keys, one_row
-from engine.event_calculus.terms import Atom, Number, Term
+from engine.event_calculus.terms import Atom, Number, Term, Variable
 
 if TYPE_CHECKING:
     from engine.event_calculus.evaluation import Evaluation
@@ -31,8 +31,8 @@ MAX_PAIRS = 20_000_000
 class _Part:
     """Points of one rule: arguments and value (null: the rule leaves it open), times, what they do."""
 
-    columns: list[Ints | None]
-    value: Ints | None
+    columns: list[Ints | int | None]
+    value: Ints | int | None
     t: Ints
     kind: int
 
@@ -48,7 +48,7 @@ class Points:
     def add(self, rule: PointRule, rows: Rows) -> None:
         """Rows of one rule: initiations of declared groundings open groups, everything else applies to groups that exist."""
         evaluation = self.evaluation
-        *columns, value = (evaluation.column(rows, term) if rows.bound(term) else None for term in rule.terms)
+        *columns, value = [self._column(rows, term) for term in rule.terms]
         t = rows.columns[rule.time]
         if rule.kind != "initiate":
             self.parts.append(_Part(columns, value, t, TERMINATE_ANY if value is None else TERMINATE))
@@ -62,6 +62,12 @@ class Points:
             self.parts.append(_Part(list(bound), wide_value, wider.columns[rule.time], INITIATE))
         if value is not None:
             self.parts.append(_Part(columns, value, t, OPEN_INITIATE))
+
+    def _column(self, rows: Rows, term: Term) -> Ints | int | None:
+        """Symbols of a term, one for all rows where it is a constant, null where it is not bound."""
+        if not isinstance(term, Variable):
+            return self._code(term)
+        return self.evaluation.column(rows, term) if term.name in rows.columns else None
 
     def _initially(self) -> None:
         """What holds at 0 was initiated one tick before."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from engine.event_calculus.compiled import jit
 from engine.event_calculus.conditions import distance_m
 from engine.event_calculus.intervals import INF, Bools, Intervals, Ints, counting_order
-from engine.event_calculus.keys import number_rows, take_rows
+from engine.event_calculus.keys import is_sorted, number_rows, take_rows
 from engine.event_calculus.tables import FluentTable, distinct_rows, grouped, rows_of
 
 if TYPE_CHECKING:
@@ -125,15 +126,14 @@ def _doubled(array: Ints) -> Ints:
 
 def contacts(samples: Positions, slot: Ints, reach: float, geographic: bool) -> Contacts:
     """Pairs at most `reach` apart within a slot (metres on a geographic feed, else the feed's unit), border included."""
-    order = np.argsort(slot, kind="stable") if np.any(slot[1:] < slot[:-1]) else None
+    order = None if is_sorted(slot) else np.argsort(slot, kind="stable")
     entity, x, y = samples.entity, samples.x, samples.y
     if order is not None:
         entity, slot, x, y = entity[order], slot[order], x[order], y[order]
     reach_x, reach_y = _reach(y, reach) if geographic else (reach, reach)
     left, right, examined = _contacts(entity, slot, x, y, reach_x * 1.000001, reach_y * 1.000001, reach_x, reach_y)
     # hypot is exact where coordinates are whole numbers and the distance is one (3-4-5), so a border is hit.
-    measure = partial(_geodesic_near, threshold=reach) if geographic else _plane
-    distance = measure(x[left], y[left], x[right], y[right])
+    distance = _geodesic_near(x[left], y[left], x[right], y[right], reach) if geographic else _plane(x, y, left, right)
     pairs, ptr, moments, metres = _by_pair(entity, slot, left, right, distance, reach)
     return Contacts(pairs, ptr, moments, metres, int(examined))
 
@@ -156,8 +156,12 @@ def _by_pair(entity: Ints, slot: Ints, left: Ints, right: Ints, distance: Floats
     return take_rows(both, first), ptr, moments, metres
 
 
-def _plane(x1: Floats, y1: Floats, x2: Floats, y2: Floats) -> Floats:
-    return np.hypot(x1 - x2, y1 - y2)
+@jit
+def _plane(x: Floats, y: Floats, left: Ints, right: Ints) -> Floats:
+    out = np.empty(len(left), np.float64)
+    for i in range(len(left)):
+        out[i] = math.hypot(x[left[i]] - x[right[i]], y[left[i]] - y[right[i]])
+    return out
 
 
 def _reach(latitude: Floats, reach: float) -> tuple[float, float]:

@@ -34,6 +34,8 @@ class Symbols:
         self.names: list[str] = []
         self.codes: dict[str, int] = {}
         self._numbers = np.empty(64)
+        self._order: list[int] = []
+        self._ranks = np.empty(0, np.int64)
         for name in names:
             self.code(name)
 
@@ -43,6 +45,21 @@ class Symbols:
     @property
     def numbers(self) -> npt.NDArray[np.float64]:
         return self._numbers[: len(self.names)]
+
+    @property
+    def ranks(self) -> Ints:
+        """Each code's place in the standard order of terms: numbers by value before names by letters."""
+        if len(self._ranks) < len(self.names):
+            # New names are few: sorting what is nearly sorted takes linear time.
+            self._order.extend(range(len(self._order), len(self.names)))
+            self._order.sort(key=self._place)
+            self._ranks = np.empty(len(self.names), np.int64)
+            self._ranks[self._order] = np.arange(len(self.names))
+        return self._ranks
+
+    def _place(self, code: int) -> tuple[int, float, str]:
+        value = float(self._numbers[code])
+        return (1, 0.0, self.names[code]) if value != value else (0, value, self.names[code])
 
     def code(self, name: str) -> int:
         code = self.codes.get(name)

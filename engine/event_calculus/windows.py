@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from engine.event_calculus import spatial
-from engine.event_calculus.answers import NEVER, Change, remembered, revised
+from engine.event_calculus.answers import NEVER, Change, revised
 from engine.event_calculus.arrivals import InputRows
 from engine.event_calculus.conditions import World, as_symbols
 from engine.event_calculus.evaluation import Evaluation
@@ -248,7 +248,9 @@ class Windows:
             else:
                 before = state.answers.get(output.key) or no_fluent(output.arity + 1)
                 withdrawn = evaluation.derived.speeds.withdrawn.get((output.name, output.arity))
-                state.answers[output.key], changed = revised(output.name, before, self._current(evaluation, output), bounds.first, withdrawn)
+                state.answers[output.key], changed = revised(
+                    output.name, before, self._current(evaluation, output), bounds.low, bounds.first, withdrawn
+                )
                 changes += changed
         decision = Decision(query_time, changes, dict(state.answers), dict(state.instants))
         if commit:
@@ -263,6 +265,8 @@ class Windows:
     def _current(self, evaluation: Evaluation, output: _Stated) -> FluentTable:
         tables = [evaluation.fluents[node] for node in output.nodes]
         given = evaluation.inputs.get((output.name, output.arity))
+        if given is None and len(tables) == 1:
+            return tables[0]
         return united(tables if given is None else [*tables, given], output.arity + 1)
 
     def _event_changes(self, state: WindowState, output: _Stated, table: Table, bounds: Bounds) -> list[Change]:
@@ -289,9 +293,7 @@ class Windows:
         return [Change(output.name, rows_of(keys, len(times)), times, None, weight)]
 
     def _forget(self, state: WindowState, bounds: Bounds) -> None:
-        """Drops rows no later window can see and answers that no later window can change."""
+        """Drops rows no later window can see."""
         for indicator, parts in state.rows.items():
             rows = InputRows.together(parts)
             state.rows[indicator] = [rows.remembered(self._when(indicator, rows), bounds.next_low)]
-        for key, table in state.answers.items():
-            state.answers[key] = remembered(table, bounds.next_low)

@@ -49,9 +49,6 @@ PROGRAMS = [
 ]
 """World, query with a program, minutes that hold two of everything it tells of, and how many milliseconds off an answer may begin or end."""
 
-CUT_SHORT = {"suspicious-delay"}
-"""Told in full, but cut short once the window has left the place of its beginning behind: what is known of speed needs both places."""
-
 
 @pytest.mark.parametrize(("name", "kind", "minutes"), FOUND)
 def test_a_query_finds_what_its_world_says_and_nothing_else(name: str, kind: str, minutes: int) -> None:
@@ -75,12 +72,11 @@ def test_a_program_finds_what_its_world_says_from_beginning_to_end(name: str, qu
     for kind, answered in told_of(document):
         mine = [row for row in told if row["kind"] == answered]
         happened = [one for one in place.truth(NOW, end) if one.kind == kind]
-        compare = begins if kind in CUT_SHORT else tells
         settled = [one for one in happened if one.start >= NOW + SLACK_MS and one.end + SLACK_MS <= end]
         assert len(settled) >= 2, kind
-        assert [one for one in settled if not any(compare(row, one, slack) for row in mine)] == []
+        assert [one for one in settled if not any(tells(row, one, slack) for row in mine)] == []
         inner = [row for row in mine if row["start"] >= NOW + SLACK_MS and (row["end"] or end) + SLACK_MS <= end]
-        assert [row for row in inner if not any(compare(row, one, slack) for one in happened)] == []
+        assert [row for row in inner if not any(tells(row, one, slack) for one in happened)] == []
 
 
 def answers(name: str, wanted: Callable[[dict[str, Any]], bool], rows: pa.Table) -> list[dict[str, Any]]:
@@ -109,8 +105,5 @@ def about(row: dict[str, Any], happening: Happening) -> bool:
 
 def tells(row: dict[str, Any], happening: Happening, slack: int) -> bool:
     """Whether an answer names all of the happening's things and its beginning and end, give or take `slack` milliseconds."""
-    return begins(row, happening, slack) and row["end"] is not None and abs(row["end"] - happening.end) <= slack
-
-
-def begins(row: dict[str, Any], happening: Happening, slack: int) -> bool:
-    return set(happening.entities) <= set(row["entities"]) and abs(row["start"] - happening.start) <= slack
+    begins = set(happening.entities) <= set(row["entities"]) and abs(row["start"] - happening.start) <= slack
+    return begins and row["end"] is not None and abs(row["end"] - happening.end) <= slack

@@ -96,7 +96,7 @@ function show(): void {
 }
 
 function tableRow(row: Alert): HTMLElement {
-  const box = h("input", { type: "checkbox", checked: chosen.has(row.id), "aria-label": `Choose ${row.entities.join(", ")}` });
+  const box = h("input", { type: "checkbox", checked: chosen.has(row.id), "aria-label": `Choose ${row.entities.join(", ") || kindName(row.kind)}` });
   box.addEventListener("change", () => {
     if (box.checked) chosen.add(row.id);
     else chosen.delete(row.id);
@@ -108,7 +108,7 @@ function tableRow(row: Alert): HTMLElement {
     { class: "clickable", "data-alert": row.id, "aria-selected": String(row.id === open), onClick: (event) => { if (!(event.target instanceof HTMLInputElement)) select(row.id); } },
     h("td", { class: "tick" }, box),
     h("td", {}, h("span", { class: `badge badge-dot badge-${row.severity}` }, SEVERITY_NAMES[row.severity])),
-    h("td", {}, h("button", { type: "button", class: "query-name", onClick: () => select(row.id) }, row.entities.join(", ") || "–"), h("div", { class: "small muted" }, kindName(row.kind))),
+    h("td", {}, h("button", { type: "button", class: "query-name", onClick: () => select(row.id) }, row.entities.join(", ") || kindName(row.kind)), row.entities.length === 0 ? null : h("div", { class: "small muted" }, kindName(row.kind))),
     h("td", {}, h("div", { class: "truncate alert-query" }, row.query_name)),
     h("td", { class: "nowrap num" }, h("div", {}, formatAgo(row.opened_at, Date.now())), h("div", { class: "small faint" }, formatMoment(row.start, unit, shell.me.time_zone))),
     h("td", { class: "nowrap" }, h("span", { class: `badge ${row.state === "new" ? "badge-accent" : row.state === "resolved" ? "badge-good" : ""}` }, STATE_NAMES[row.state]), row.acknowledged_by !== null && row.state === "acknowledged" ? h("div", { class: "small faint" }, row.acknowledged_by) : null),

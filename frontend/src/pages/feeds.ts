@@ -58,6 +58,9 @@ interface Series {
   batch: (number | null)[];
 }
 
+/** "100K": what stands beside an axis has little room. */
+const COMPACT = new Intl.NumberFormat("en-GB", { notation: "compact", maximumFractionDigits: 1 });
+
 interface FeedCard {
   element: HTMLElement;
   show: (row: FeedStatus) => void;
@@ -91,7 +94,7 @@ function chart(place: HTMLElement, title: string, unit: string, colour: string):
         cursor: { y: false, points: { size: 6 } },
         padding: [6, 4, 0, 0],
         scales: { x: { time: true }, y: { range: (_plot, _least, most) => [0, Math.max(1, most * 1.15)] } },
-        axes: [{ ...axis, size: 22, space: 84, values: (_plot, marks) => marks.map((t) => formatClock(t * 1000, "ms", shell.me.time_zone)) }, { ...axis, size: 44, space: 30 }],
+        axes: [{ ...axis, size: 22, space: 84, values: (_plot, marks) => marks.map((t) => formatClock(t * 1000, "ms", shell.me.time_zone)) }, { ...axis, size: 44, space: 30, values: (_plot, marks) => marks.map((mark) => COMPACT.format(mark)) }],
         series: [{}, { stroke: token(colour), width: 1.75, fill: token("--accent-soft"), spanGaps: true, points: { show: false } }],
       },
       data,
@@ -103,7 +106,7 @@ function chart(place: HTMLElement, title: string, unit: string, colour: string):
     set: (t, values) => {
       data = [t, values];
       const last = values[values.length - 1];
-      value.textContent = last === null || last === undefined ? "–" : formatNumber(Math.round(last * 10) / 10);
+      value.textContent = last === null || last === undefined ? "–" : formatNumber(last < 100 ? Math.round(last * 10) / 10 : Math.round(last));
       if (plot === null) make();
       else plot.setData(data);
     },
@@ -185,7 +188,7 @@ async function refresh(): Promise<void> {
   replace(jobsPlace, ...(jobs.length === 0 ? [h("div", { class: "panel" }, empty("activity", "No job yet", "The job that evaluates the queries is made with the first feed."))] : jobs.map(jobCard)));
   // Whoever stands on Start or Stop stays there.
   if (focused !== undefined) jobsPlace.querySelector<HTMLElement>(`[data-job="${CSS.escape(focused)}"]`)?.focus();
-  if (feeds.length === 0) replace(feedsPlace, h("div", { class: "panel" }, empty("radio", "No feed yet", "A feed is a stream of moving things. An operator makes one through the API or the administration page; “make demo” brings two.", h("a", { class: "button", href: "/admin/" }, "Administration"))));
+  if (feeds.length === 0) replace(feedsPlace, h("div", { class: "panel" }, empty("radio", "No feed yet", "A feed is a stream of moving things. An operator makes one through the API or the administration page; “make demo” brings five.", h("a", { class: "button", href: "/admin/" }, "Administration"))));
   for (const row of feeds) {
     let card = cards.get(row.name);
     if (card === undefined) {

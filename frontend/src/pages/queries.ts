@@ -47,7 +47,7 @@ function tableRow(row: QueryRow): HTMLElement {
     h("td", {}, h("div", { class: "row" }, h("span", { class: "swatch", vars: { "--swatch": queryColour(row.id) } }), h("div", { class: "grow" }, h("a", { href, class: "title-link" }, row.name), h("div", { class: "small muted query-sentence" }, row.sentence), stoppedNote(row)))),
     h("td", { class: "nowrap" }, familyName(row.family)),
     h("td", { class: "nowrap" }, h("a", { href: address("/", { feed: row.feed }), class: "quiet-link" }, shell.feeds.find((feed) => feed.name === row.feed)?.title ?? row.feed)),
-    h("td", {}, row.alert_kinds.length === 0 ? h("span", { class: "faint" }, "none") : h("div", { class: "row row-wrap" }, h("span", { class: `badge badge-${row.severity}` }, SEVERITY_NAMES[row.severity]), h("span", { class: "small muted" }, row.alert_kinds.map((kind) => kindName(kind).toLowerCase()).join(", ")))),
+    h("td", {}, row.alert_kinds.length === 0 ? h("span", { class: "faint" }, h("span", { class: "narrow-only" }, "Alerts: "), "none") : h("div", { class: "row row-wrap" }, h("span", { class: `badge badge-${row.severity}` }, SEVERITY_NAMES[row.severity]), h("span", { class: "small muted" }, row.alert_kinds.map((kind) => kindName(kind).toLowerCase()).join(", ")))),
     h("td", { class: "num faint nowrap" }, `v${row.version}`, row.updated_at > 0 ? ` · ${formatAgo(row.updated_at, Date.now())}` : ""),
     h("td", {}, h("label", { class: "switch" }, box, h("span", {}))),
   );

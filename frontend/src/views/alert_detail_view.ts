@@ -100,10 +100,9 @@ export class AlertDetailView {
       events,
       ({ variable, t }) => [variable, formatClock(t, feed.time, this.zone)].filter((text) => text !== "").join(" · "),
     );
-    const points = [...events.map((item) => [item.x, item.y]), ...detail.evidence.tracks.flatMap((track) => track.points.map(([, x, y]) => [x, y]))].filter((at): at is [number, number] => typeof at[0] === "number" && typeof at[1] === "number");
-    if (points.length === 0) return;
     const { near } = this.feedMap;
-    const box = around(points.map(([x, y]): [number, number] => [near(x), y]));
+    const within = detail.evidence.tracks.flatMap((track) => track.points.filter(([t]) => t >= alert.start && t <= (alert.end ?? Infinity)).map(([, x, y]): [number, number] => [near(x), y]));
+    const box = around([...events.flatMap(({ x, y }): [number, number][] => (x === null || y === null ? [] : [[near(x), y]])), ...within]);
     if (box !== null) this.feedMap.fit(box);
   }
 

@@ -33,7 +33,9 @@ export function axis(context: CanvasRenderingContext2D, { t0, t1, left, width, h
     context.fillRect(x, head, 1, height);
     context.globalAlpha = 1;
     context.fillStyle = ink.faint;
-    context.fillText(axisLabel(t, step, unit, zone), x + 4, head / 2);
+    const label = axisLabel(t, step, unit, zone);
+    // Half a number is a wrong number.
+    if (x + 4 + context.measureText(label).width < width) context.fillText(label, x + 4, head / 2);
   }
 }
 
@@ -88,6 +90,18 @@ export function haloText(context: CanvasRenderingContext2D, text: string, x: num
   context.strokeText(text, x, y);
   context.fillStyle = ink.text;
   context.fillText(text, x, y);
+}
+
+/** The text, or its beginning and more of its end: names often differ in their ends alone. */
+export function shortenedText(context: CanvasRenderingContext2D, text: string, x: number, y: number, wide: number): void {
+  let kept = text.length;
+  let shown = text;
+  while (kept > 2 && context.measureText(shown).width > wide) {
+    kept = Math.min(kept - 1, Math.floor((kept * wide) / context.measureText(shown).width));
+    const head = Math.max(1, Math.floor(kept / 3));
+    shown = `${text.slice(0, head)}…${text.slice(text.length - Math.max(1, kept - head))}`;
+  }
+  context.fillText(shown, x, y);
 }
 
 /** The text, or as much of its beginning as `wide` holds. */

@@ -43,6 +43,8 @@ export interface Edges {
 
 /** CSS pixels between what is fitted and the edges. */
 const PADDING_PX = 28;
+/** What is nearer to an edge may lie below the map's tools. */
+const EDGE_PX = 44;
 const nothing = (): Edges => ({ left: 0, top: 0, right: 0, bottom: 0 });
 
 export function latLng(x: number, y: number): L.LatLng {
@@ -159,7 +161,7 @@ class Fitter {
     const size = this.map.getSize();
     const { left, top, right, bottom } = this.covered();
     const at = this.map.latLngToContainerPoint(latLng(this.near(x), y));
-    return at.x > left && at.y > top && at.x < size.x - right && at.y < size.y - bottom;
+    return at.x > left + EDGE_PX && at.y > top + EDGE_PX && at.x < size.x - right - EDGE_PX && at.y < size.y - bottom - EDGE_PX;
   }
 }
 
@@ -183,15 +185,31 @@ function geographicBackground(map: L.Map): () => void {
 function planBackground(map: L.Map, feed: Feed): null {
   if (feed.plan_image !== null && feed.plan_bounds !== null) {
     const [x0, y0, x1, y1] = feed.plan_bounds;
-    L.imageOverlay(feed.plan_image, L.latLngBounds(latLng(x0, y0), latLng(x1, y1)), { className: "plan", pane: "tilePane", alt: `Plan of ${feed.title}` }).addTo(map);
+    const plan = L.imageOverlay(feed.plan_image, L.latLngBounds(latLng(x0, y0), latLng(x1, y1)), { className: "plan", pane: "tilePane", alt: `Plan of ${feed.title}` });
+    plan.on("load", () => plan.getElement()?.classList.toggle("plan-drawing", isBright(plan.getElement()!)));
+    plan.addTo(map);
   }
   return null;
 }
 
+/** A drawing on white rather than a photograph: in the dark its lines are what should be light. */
+function isBright(image: HTMLImageElement): boolean {
+  const [width, height] = [16, 16];
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [width, height];
+  const context = canvas.getContext("2d");
+  if (context === null) return false;
+  context.drawImage(image, 0, 0, width, height);
+  const { data } = context.getImageData(0, 0, width, height);
+  let sum = 0;
+  for (let i = 0; i < data.length; i += 4) sum += data[i]! + data[i + 1]! + data[i + 2]!;
+  return sum / (width * height * 3) > 190;
+}
+
 function openingView(map: L.Map, feed: Feed, at: MapOptions["at"], fit: FeedMap["fit"]): void {
   if (at) map.setView(latLng(at.x, at.y), at.zoom, { animate: false });
-  else if (feed.view !== null) map.setView(latLng(...feed.view.center), feed.view.zoom, { animate: false });
   else if (feed.plan_bounds !== null) fit(feed.plan_bounds, 6);
+  else if (feed.view !== null) map.setView(latLng(...feed.view.center), feed.view.zoom, { animate: false });
   else if (feed.crs === "planar") map.setView([0, 0], 0);
   else map.setView([30, 10], 2.5);
 }

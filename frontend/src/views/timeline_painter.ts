@@ -5,7 +5,7 @@ import type { QueryIntervals } from "../data/intervals_data";
 import { density, merge, type TimelineRow } from "../data/timeline_rows";
 import { token } from "../lib/colours";
 import { formatDate, formatNumber, type TimeUnit, type Zone } from "../lib/time";
-import { axis, clippedText, closedBar, diamond, FONT, openBar } from "./canvas_marks";
+import { axis, clippedText, closedBar, diamond, FONT, openBar, shortenedText } from "./canvas_marks";
 
 export const AXIS_PX = 28;
 
@@ -271,7 +271,7 @@ function laneLabel(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, ro
   context.font = `450 11px ${FONT}`;
   context.textBaseline = "middle";
   context.fillStyle = ink.soft;
-  clippedText(context, row.label, 41, y + row.height / 2 + 0.5, scene.gutter - 50);
+  shortenedText(context, row.label, 41, y + row.height / 2 + 0.5, scene.gutter - 50);
 }
 
 function overlay(context: CanvasRenderingContext2D, scene: Scene, ink: Ink): void {

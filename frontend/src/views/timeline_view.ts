@@ -119,6 +119,11 @@ export class TimelineView {
     return all.reduce<Interval | null>((best, one) => (best === null || Math.abs(one.start - middle) < Math.abs(best.start - middle) ? one : best), null);
   }
 
+  /** Whether any interval passes the filters, in sight or not. */
+  get isEmpty(): boolean {
+    return this.rows.every((row) => row.items.length === 0);
+  }
+
   /** Zooms by `factor` (below 1: closer) about a moment, by default the middle. */
   zoom(factor: number, about = (this.t0 + this.t1) / 2): void {
     const least = this.unit === "ms" ? 200 : 4;
@@ -174,7 +179,7 @@ export class TimelineView {
 
   /** CSS pixels of the column of names. */
   private get gutter(): number {
-    return this.wrap.clientWidth < 620 ? 128 : 216;
+    return Math.max(128, Math.min(216, Math.round(this.wrap.clientWidth * 0.3)));
   }
 
   drawNow(): void {

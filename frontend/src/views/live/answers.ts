@@ -43,22 +43,32 @@ export class Answers {
     const all = model.queries.map((row) => model.intervals.of(row.id));
     const shown = all.filter((columns) => !hidden.has(columns.query));
     this.timeline.setRows(shown.filter((columns) => columns.intervals.length > 0 || all.length <= MOST_EMPTY_ROWS), (id) => model.queryName(id), model.entities);
-    this.showNothing(shown.some((columns) => columns.intervals.length > 0));
+    this.showNothing();
     this.showList();
     return new Map(all.map((columns) => [columns.query, { total: columns.count, open: columns.openCount }]));
   }
 
-  private showNothing(isSomething: boolean): void {
-    this.nothing.hidden = isSomething || this.model.data.seq === null;
-    if (this.nothing.hidden || this.nothing.childElementCount > 0) return;
-    const text = this.model.queries.length === 0 ? "Register a query and its answers appear here as they are found." : "No answers yet. They appear here as they are found.";
+  private showNothing(): void {
+    this.nothing.hidden = !this.timeline.isEmpty || this.model.data.seq === null || this.model.state.mode === "list";
+    const text = this.nothingText();
+    if (this.nothing.hidden || this.nothing.textContent === text) return;
     replace(this.nothing, icon("history"), h("span", {}, text));
+  }
+
+  private nothingText(): string {
+    const { queries, state } = this.model;
+    if (queries.length === 0) return "Register a query and its answers appear here as they are found.";
+    if (state.hidden.length >= queries.length) return "All queries are hidden.";
+    const [first, ...others] = state.entities;
+    if (first !== undefined) return `No answers about ${others.length === 0 ? first : "the chosen entities"} yet.`;
+    return "No answers yet. They appear here as they are found.";
   }
 
   showMode(): void {
     const isList = this.model.state.mode === "list";
     this.list.element.hidden = !isList;
     this.wrap.hidden = isList;
+    this.showNothing();
     if (isList) this.showList();
     else this.timeline.requestDraw();
   }

@@ -56,7 +56,7 @@ def measurements(count: int, seed: int = 8) -> pa.Table:
 @dataclass(frozen=True)
 class Shape:
     """A query but for how much its filters let through: variable i takes the `share` of values of `columns[i]` that begins at quantile `starts[i]` of
-    what is left. All variables lie within `reach` of each other and `length` of time, in order or, `symmetric`, in any."""
+    what is left. All variables lie within `reach` of each other and `length` of time, one after the other or, `symmetric`, in any order."""
 
     columns: tuple[str, ...]
     starts: tuple[float, ...]
@@ -76,8 +76,9 @@ class Shape:
         if self.symmetric:
             constraints.append({"between": names, "dt": [-self.length, self.length]})
         else:
-            constraints += [{"between": [one, other], "dt": [self.step, self.length]} for one, other in pairwise(names)]
-            constraints.append({"between": [names[0], names[-1]], "dt": [None, self.length]})
+            # As in the paper's figure 1b: one after the other; what that means for the first and the last is inferred.
+            each = self.length // (len(names) - 1)
+            constraints += [{"between": [one, other], "dt": [self.step, each]} for one, other in pairwise(names)]
         groups = [names] if self.symmetric else []
         return {"family": "constraint", "variables": variables, "constraints": constraints, "symmetric": groups, **more}
 

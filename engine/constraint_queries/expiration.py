@@ -1,10 +1,12 @@
-"""How long an event is useful, and the table that says whose time is over.
+"""How long an event is useful, and how many are stored at most.
 
 An event e as V_i can matter to an event that comes at e.t + latest[i][j] for some V_j that may come after it (`latest[i][j] >= 0`: equal times count,
 because arrival decides between them). `loose` and `domains` keep it until the greatest of these; `tight` until the least one over those
-variables for which no consistent event is stored, and renews it when one comes. Keeping less or more never changes an answer.
+variables for which no consistent event is stored, and renews it when one comes. Keeping less or more never changes an answer. What an event is kept
+for is known for each variable apart: the event itself is over when all its variables let it go.
 
-References: [CCQ] Algorithm 1 and 2, corrected (docs/papers/ccq.md); 3.3, Expiration Time Array: here a binary heap with lazy renewal.
+References: [CCQ] Algorithm 1 and 2, corrected (docs/papers/ccq.md); 3.3, Expiration Time Array: here the domains are in order of time, so what is
+over by its own variable's span stands at their front.
 """
 
 from __future__ import annotations
@@ -12,80 +14,49 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
-from engine.constraint_queries.pairs import Graph, Ints
+from engine.constraint_queries.compiled import bare
 
+Ints = npt.NDArray[np.int64]
 FORMS = {"loose": 0, "tight": 1, "domains": 2}
 LOOSE, TIGHT, DOMAINS = range(3)
 NEVER = np.int64(-(2**63))
 
 
-@njit(cache=True, nogil=True)
-def longest(graph: Graph, i: int) -> Any:
-    """How long after an event as V_i another variable's event can come; NEVER if none can."""
+def spans(latest: Ints) -> Ints:
+    """For each variable how long after its event another variable's can come at most; NEVER if none can."""
+    m = len(latest)
+    return np.array([max([int(latest[i, j]) for j in range(m) if j != i and latest[i, j] >= 0], default=int(NEVER)) for i in range(m)], np.int64)
+
+
+def renewed(latest: Ints) -> npt.NDArray[np.bool_]:
+    """The variables whose events may be let go before their span is over: some other variable must come earlier than the last one."""
+    m, span = len(latest), spans(latest)
+    return np.array([any(j != i and 0 <= latest[i, j] < span[i] for j in range(m)) for i in range(m)], np.bool_)
+
+
+@bare
+def awaited(times: Ints, first: int, m: int, known: Any, i: int, span: int) -> Any:
+    """How long an event as V_i is useful at least: until what is missing can no more come. `times[first + j, 0]`: the latest of each of m
+    variables after V_i, `known[0, j]`: whether nothing is stored for it."""
     found = NEVER
-    for j in range(len(graph.latest)):
-        if j != i and graph.latest[i, j] >= 0:
-            found = max(found, graph.latest[i, j])
-    return found
+    for j in range(m):
+        if j != i and known[0, j] and times[first + j, 0] >= 0 and (found == NEVER or times[first + j, 0] < found):
+            found = times[first + j, 0]
+    return span if found == NEVER else found
 
 
 @njit(cache=True, nogil=True)
-def awaited(graph: Graph, i: int, sizes: Ints) -> Any:
-    """How long an event as V_i is useful at least, given the sizes of the other variables' domains: until what is missing can no more come."""
-    found = NEVER
-    for j in range(len(graph.latest)):
-        if j != i and graph.latest[i, j] >= 0 and sizes[j] == 0 and (found == NEVER or graph.latest[i, j] < found):
-            found = graph.latest[i, j]
-    return longest(graph, i) if found == NEVER else found
-
-
-@njit(cache=True, nogil=True)
-def push(times: Ints, events: Ints, size: Any, time: Any, event: int) -> None:
-    """Puts an entry into the heap of `size` entries, which has room."""
-    at = size
-    while at > 0:
-        above = (at - 1) >> 1
-        if times[above] <= time:
-            break
-        times[at], events[at] = times[above], events[above]
-        at = above
-    times[at], events[at] = time, event
-
-
-@njit(cache=True, nogil=True)
-def drop_first(times: Ints, events: Ints, size: int) -> None:
-    """Takes the entry with the least time out of the heap of `size` entries."""
-    last = size - 1
-    time, event = times[last], events[last]
-    at = 0
-    while True:
-        below = 2 * at + 1
-        if below >= last:
-            break
-        if below + 1 < last and times[below + 1] < times[below]:
-            below += 1
-        if time <= times[below]:
-            break
-        times[at], events[at] = times[below], events[below]
-        at = below
-    times[at], events[at] = time, event
-
-
-@njit(cache=True, nogil=True)
-def expire(expires: Ints, gone: Any, times: Ints, events: Ints, size: Any, now: int) -> Any:
-    """Marks the events whose time is over at `now` as gone. Gives the heap's new size and how many went."""
-    went = 0
-    while size > 0 and times[0] < now:
-        event = events[0]
-        drop_first(times, events, size)
-        size -= 1
-        if expires[event] >= now:
-            # Renewed since it was entered: it comes back with its new time.
-            push(times, events, size, expires[event], event)
-            size += 1
-        else:
-            gone[event] = True
-            went += 1
-    return size, went
+def most_alive(times: Ints, begun: Ints, ends: Ints) -> Any:
+    """The greatest number of intervals at the begin of one: `begun[k]` begin with event k of `times`; `ends` are sorted, each the last time of
+    one."""
+    alive, over, most = 0, 0, 0
+    for k in range(len(times)):
+        alive += begun[k]
+        while over < len(ends) and ends[over] < times[k]:
+            over += 1
+        if begun[k]:
+            most = max(most, alive - over)
+    return most

@@ -1,23 +1,24 @@
 """Continuous constraint queries: a filter over all events, then for each query its own domains and search.
 
-The keyed stage keeps nothing. Its rows go to the relational partition of their query, which sees them in (t, arrival) and answers at the event that
-completes a solution.
+The keyed stage keeps nothing. Its rows go to the relational partition of their query, which answers at the event that completes a solution. It
+takes the rows query by query, in (t, arrival) each: so a query's domains stay in the nearest cache.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from engine.constraint_queries.expiration import DOMAINS
-from engine.constraint_queries.pairs import Ints, Rows
-from engine.constraint_queries.plan import ConstraintIndex, QueryPlan, compile_index
-from engine.constraint_queries.solver import TOO_MANY_EVENTS, TOO_MANY_SOLUTIONS, Work, advance
-from engine.constraint_queries.store import Store, pack, unpack
+from engine.constraint_queries.pairs import Events, Ints
+from engine.constraint_queries.plan import ConstraintIndex, compile_index
+from engine.constraint_queries.ranges import grouped
+from engine.constraint_queries.solver import NO_ROOM, TOO_MANY_EVENTS, TOO_MANY_SOLUTIONS, Taken, advance
+from engine.constraint_queries.store import Store, joined
 from engine.constraint_queries.unary import QUERY, UNARY, carried, double, emitted_rows, whole
 from engine.index.geodesic import earth_centred
 from engine.model.batch import Batch, EntityDictionary
@@ -29,7 +30,7 @@ MOST_EVENTS = 1_000_000
 """Events that one query may keep at a time."""
 MOST_SOLUTIONS = 1_000_000
 """Solutions that one event may complete in one query."""
-_CHUNK, _ROOM = 8_192, 100_000
+_CHUNK, _ROOM = 65_536, 100_000
 
 
 @dataclass
@@ -67,60 +68,42 @@ class FilterStage(Stage[ConstraintIndex, FilterState]):
         return {"events_filtered": state.events, "rows_searched": state.rows, "events_kept": 0}
 
 
-@dataclass
-class SearchState:
-    """A store for each query, in the index's order; those of other partitions' queries stay empty."""
+class SearchStage(Stage[ConstraintIndex, Store]):
+    """The relational stage: domains, forward checking and expiration of all queries of a partition; those of others stay empty."""
 
-    stores: list[Store] = field(default_factory=list)
+    def initial(self, index: ConstraintIndex) -> Store:
+        return Store(index.graphs, index.slots)
 
-
-class SearchStage(Stage[ConstraintIndex, SearchState]):
-    """The relational stage: domains, forward checking and expiration, query by query."""
-
-    def initial(self, index: ConstraintIndex) -> SearchState:
-        return SearchState([_store(plan) for plan in index.plans])
-
-    def step(self, index: ConstraintIndex, state: SearchState, batch: Batch, watermark: int) -> Output[SearchState]:
-        stated: list[pa.RecordBatch] = []
-        if len(batch):
-            query = batch.rows.column(QUERY).to_numpy(zero_copy_only=False)
-            order = np.argsort(query, kind="stable")
-            ends = np.searchsorted(query[order], np.arange(len(index.plans) + 1))
-            for number in np.unique(query).tolist():
-                rows = order[ends[number] : ends[number + 1]]
-                for at in range(0, len(rows), _CHUNK):
-                    share = batch.take(rows[at : at + _CHUNK])
-                    stated += _taken(index, number, state.stores[number], share)
-        for store in state.stores:
-            store.settle(watermark, 0)
+    def step(self, index: ConstraintIndex, state: Store, batch: Batch, watermark: int) -> Output[Store]:
+        stated = [changes for share in _portions(batch) for changes in _taken(index, state, share)]
+        state.settle(watermark)
         return Output(state, concat(stated))
 
-    def migrate(self, index: ConstraintIndex, parts: Sequence[tuple[ConstraintIndex, SearchState]]) -> SearchState:
-        known = {plan.query.key: store for old, part in reversed(parts) for plan, store in zip(old.plans, part.stores, strict=True)}
-        return SearchState([known.get(plan.query.key) or _store(plan) for plan in index.plans])
+    def migrate(self, index: ConstraintIndex, parts: Sequence[tuple[ConstraintIndex, Store]]) -> Store:
+        homes = {plan.query.key: (p, q) for p, (old, _) in reversed(list(enumerate(parts))) for q, plan in enumerate(old.plans)}
+        sources = []
+        for p, (old, store) in enumerate(parts):
+            own = [(homes[plan.query.key][1], q) for q, plan in enumerate(index.plans) if homes.get(plan.query.key, (-1, 0))[0] == p]
+            theirs = _variables(old, [one for one, _ in own])
+            sources.append((store, theirs, _variables(index, [q for _, q in own])))
+        return joined(index.graphs, index.slots, sources)
 
-    def dump(self, index: ConstraintIndex, state: SearchState) -> bytes:
-        return pack({str(number): store for number, store in enumerate(state.stores)})
+    def dump(self, index: ConstraintIndex, state: Store) -> bytes:
+        return state.dump()
 
-    def load(self, index: ConstraintIndex, data: bytes) -> SearchState:
+    def load(self, index: ConstraintIndex, data: bytes) -> Store:
         state = self.initial(index)
-        unpack(data, {str(number): store for number, store in enumerate(state.stores)})
+        state.load(data)
         return state
 
-    def check(self, index: ConstraintIndex, state: SearchState) -> None:
-        assert len(state.stores) == len(index.plans)
-        for store in state.stores:
-            store.check()
+    def check(self, index: ConstraintIndex, state: Store) -> None:
+        assert state.variables == sum(len(plan.filters) for plan in index.plans)
+        state.check()
 
-    def counters(self, index: ConstraintIndex, state: SearchState) -> Mapping[str, int]:
-        stores = state.stores
-        return {
-            "events_kept": sum(store.kept for store in stores),
-            "peak_events": sum(store.peak for store in stores),
-            "candidates": sum(int(store.candidates[0]) for store in stores),
-            "searches": sum(int(store.searches[0]) for store in stores),
-            "solutions": sum(int(store.solutions[0]) for store in stores),
-        }
+    def counters(self, index: ConstraintIndex, state: Store) -> Mapping[str, int]:
+        candidates, searches, solutions = state.work.tolist()
+        kept = {"events_kept": state.kept, "peak_events": state.peak}
+        return kept | {"candidates": candidates, "searches": searches, "solutions": solutions}
 
 
 class ConstraintOperator(Operator[ConstraintIndex]):
@@ -134,72 +117,93 @@ class ConstraintOperator(Operator[ConstraintIndex]):
         return compile_index(queries, feed)
 
 
-def _store(plan: QueryPlan) -> Store:
-    texts, wholes = len(plan.texts), len(plan.wholes)
-    return Store(len(plan.filters), texts, texts + wholes, len(plan.doubles))
+def _variables(index: ConstraintIndex, queries: Sequence[int]) -> Ints:
+    """The variables of some queries, in their order."""
+    first = index.graphs.variables
+    return np.concatenate([np.empty(0, np.int64), *(np.arange(first[q], first[q + 1]) for q in queries)])
 
 
-def _taken(index: ConstraintIndex, number: int, store: Store, batch: Batch) -> Iterator[pa.RecordBatch]:
-    """Changes of one query after the rows of `batch`."""
-    plan = index.plans[number]
-    roles = len(plan.filters) if plan.form == DOMAINS else 1
-    store.settle(int(batch.t[0]), len(batch) * roles)
-    new = _events(plan, store, batch, index.feed.crs)
-    work = Work(store.candidates, store.searches, store.solutions)
+def _portions(batch: Batch) -> Iterator[Batch]:
+    """The rows in portions of about _CHUNK that do not part an event."""
+    begin = 0
+    while begin < len(batch):
+        end = min(begin + _CHUNK, len(batch))
+        if end < len(batch):
+            end = int(np.searchsorted(batch.seq[end - 1 :] != batch.seq[end - 1], True)) + end - 1
+        yield Batch(batch.rows.slice(begin, end - begin), batch.entities)
+        begin = end
+
+
+def _taken(index: ConstraintIndex, store: Store, batch: Batch) -> Iterator[pa.RecordBatch]:
+    """Changes of all queries after the rows of `batch`, query by query."""
+    first = np.concatenate([[True], batch.seq[1:] != batch.seq[:-1]])
+    queries, bits = batch.rows.column(QUERY).to_numpy(zero_copy_only=False), batch.rows.column(UNARY).to_numpy(zero_copy_only=False)
+    new = _events(index, store, batch.take(np.flatnonzero(first)))
+    for found, members in searched(index, store, new, np.cumsum(first) - 1, queries, bits):
+        yield _changes(index, store, found, members, batch.entities)
+
+
+def searched(index: ConstraintIndex, store: Store, new: Events, row: Ints, queries: npt.NDArray[np.int32], bits: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Takes events that follow those before: number `row[k]` of `new` may be taken by the variables `bits[k]` of query `queries[k]`.
+
+    `row` ascends for each query. Gives solutions, query by query, as (query of each, numbers in the store of the events of one behind the other).
+    """
+    order, starts = grouped(queries, len(index.plans))
+    store.reserve(int(new.t[0]), len(new.t), np.repeat(np.diff(starts), np.diff(index.graphs.variables)))
+    taken = Taken(row[order] + store.enter(new), bits[order], starts)
+    heads, tails = store.rings.heads.copy(), store.rings.tails.copy()
     at = 0
-    while at < len(batch):
-        at, found, reason = advance(
-            plan.graph, plan.form, plan.only_first, store.rows, store.book, new, at, MOST_EVENTS, MOST_SOLUTIONS, _ROOM, work
+    while at < len(order):
+        at, count, filled, reason, query, figure = advance(
+            index.graphs, store.events, store.rings, taken, store.pool, store.found, at, MOST_EVENTS, MOST_SOLUTIONS, _ROOM, store.work
         )  # fmt: skip
+        time = store.events.t[taken.event[at - 1]]
         if reason == TOO_MANY_EVENTS:
-            raise QueryStopped(plan.query.key, f"it would keep {store.kept:,} events at t = {new.t[at - 1]}; at most {MOST_EVENTS:,} are kept")
+            raise QueryStopped(index.plans[query].query.key, f"it would keep {figure:,} events at t = {time}; at most {MOST_EVENTS:,} are kept")
         if reason == TOO_MANY_SOLUTIONS:
-            raise QueryStopped(plan.query.key, f"one event at t = {new.t[at - 1]} completes more than {MOST_SOLUTIONS:,} solutions")
-        if len(found):
-            yield _changes(number, plan, store.rows, new, found, batch.entities)
+            raise QueryStopped(index.plans[query].query.key, f"one event at t = {time} completes more than {MOST_SOLUTIONS:,} solutions")
+        if count:
+            yield store.found.query[:count], store.found.event[:filled]
+        if reason == NO_ROOM:
+            store.more_found()
+    store.now = max(store.now, int(new.t[-1]))
+    store.counted(heads, tails)
 
 
-def _events(plan: QueryPlan, store: Store, batch: Batch, crs: Crs) -> Rows:
-    """Emitted rows of one query as events, their texts as the store's ranks."""
+def _events(index: ConstraintIndex, store: Store, batch: Batch) -> Events:
+    """Emitted rows as events, their texts as the store's ranks."""
     n = len(batch)
-    unary = whole(batch.rows.column(UNARY))
-    place = np.zeros((n, 3))
-    if crs is Crs.GEOGRAPHIC:
-        place[:, 0], place[:, 1], place[:, 2] = earth_centred(batch.x, batch.y)
+    place = np.zeros((3, n))
+    if index.feed.crs is Crs.GEOGRAPHIC:
+        place[0], place[1], place[2] = earth_centred(batch.x, batch.y)
     else:
-        place[:, 0], place[:, 1] = batch.x, batch.y
-    texts = [carried(batch, name).to_pylist() for name in plan.texts]
-    columns = [*(store.ranks(texts) if texts else ()), *(whole(carried(batch, name)) for name in plan.wholes)]
-    ints = np.column_stack(columns) if columns else np.zeros((n, 0), np.int64)
-    doubles = [double(carried(batch, name)) for name in plan.doubles]
-    floats = np.column_stack(doubles) if doubles else np.zeros((n, 0))
-    copies = np.array(batch.t), np.array(batch.seq), np.array(batch.entity), np.array(batch.x), np.array(batch.y)
-    return Rows(*copies, unary.copy(), unary.copy(), place, np.ascontiguousarray(ints), np.ascontiguousarray(floats))
+        place[0], place[1] = batch.x, batch.y
+    # Events without a place are taken by variables only that ask for none; a number keeps their chords comparable.
+    place = np.nan_to_num(place, copy=False, nan=0.0)
+    texts = store.ranks([carried(batch, name) for name in index.slots.texts]) if index.slots.texts else []
+    columns = [*texts, *(whole(carried(batch, name)) for name in index.slots.wholes)]
+    doubles = [double(carried(batch, name)) for name in index.slots.doubles]
+    ints = np.stack(columns) if columns else np.zeros((0, n), np.int64)
+    floats = np.stack(doubles) if doubles else np.zeros((0, n))
+    return Events(batch.t, batch.seq, batch.entity, batch.x, batch.y, place, ints, floats)
 
 
-def _changes(number: int, plan: QueryPlan, kept: Rows, new: Rows, found: Ints, dictionary: EntityDictionary) -> pa.RecordBatch:
+def _changes(index: ConstraintIndex, store: Store, queries: Ints, members: Ints, dictionary: EntityDictionary) -> pa.RecordBatch:
     """Solutions as answers: entities and evidence in the order of the variables."""
-    n, m = found.shape
-    flat = found.reshape(-1)
-    fresh = flat < 0
-    old_at, new_at = np.where(fresh, 0, flat), np.where(fresh, ~flat, 0)
-
-    def gathered(name: str) -> Ints:
-        both: Ints = np.where(fresh, getattr(new, name)[new_at], getattr(kept, name)[old_at])
-        return both
-
-    t, entity = gathered("t"), gathered("entity")
-    names = pa.array([variable.name for variable in plan.specification.variables]).take(pa.array(np.tile(np.arange(m), n)))
-    offsets = np.arange(n + 1) * m
-    evidence = Evidence(offsets, entity, t, gathered("x").astype(np.float64), gathered("y").astype(np.float64), gathered("seq"), names)
-    times = t.reshape(n, m)
+    first = index.graphs.variables
+    sizes = np.diff(first)[queries]
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    variable = np.repeat(first[queries] - offsets[:-1], sizes) + np.arange(len(members))
+    events = store.events
+    t, entity = events.t[members], events.entity[members]
+    evidence = Evidence(offsets, entity, t, events.x[members], events.y[members], events.seq[members], index.names.take(pa.array(variable)))
     return changes(
         dictionary,
-        query=np.full(n, number, np.int32),
-        kind=pa.array(["match"] * n, pa.string()),
+        query=queries.astype(np.int32),
+        kind=pa.array(["match"], pa.string()).take(pa.array(np.zeros(len(queries), np.int64))),
         entities=entity,
         entity_offsets=offsets,
-        start=times.min(axis=1),
-        end=times.max(axis=1),
+        start=np.minimum.reduceat(t, offsets[:-1]),
+        end=np.maximum.reduceat(t, offsets[:-1]),
         evidence=evidence,
     )

@@ -1,4 +1,4 @@
-"""The index over all constraint queries of a feed: filters that are asked once for all of them, and each query's closed graph as arrays."""
+"""The index over all constraint queries of a feed: filters that are asked for all of them together, and the closed graphs as arrays."""
 
 from __future__ import annotations
 
@@ -6,15 +6,31 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.constraint_queries.expiration import FORMS
+from engine.constraint_queries.expiration import FORMS, renewed, spans
 from engine.constraint_queries.graph import DistanceBound, closed_distances
-from engine.constraint_queries.pairs import OPS, Floats, Graph, Ints
+from engine.constraint_queries.pairs import (
+    GREATEST,
+    LEAST,
+    LEAST_FAR,
+    LEAST_NEAR,
+    LEAST_OPEN,
+    OPEN,
+    OPS,
+    SURELY_FAR,
+    SURELY_NEAR,
+    Floats,
+    Graphs,
+    Ints,
+)  # fmt: skip
+from engine.constraint_queries.ranges import Ranges, ranges_of
 from engine.constraint_queries.specification import Comparison, ConstraintSpecification, interchangeable
+from engine.constraint_queries.store import Slots
 from engine.index.geodesic import chord_limits
 from engine.model.conditions import Condition
 from engine.model.feed import ColumnType, Crs, Feed
@@ -39,16 +55,10 @@ class Filter:
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """One query. Columns that are compared: `texts` and `wholes` (int, bool) together are the slots of `ints`, `doubles` those of `floats`."""
+    """One query: filters by variable, and the route of its rows."""
 
     query: RegisteredQuery
-    graph: Graph
-    form: int
-    only_first: bool
     filters: tuple[Filter, ...]
-    texts: tuple[str, ...]
-    wholes: tuple[str, ...]
-    doubles: tuple[str, ...]
     route: int
 
     @property
@@ -59,7 +69,8 @@ class QueryPlan:
 
 @dataclass(frozen=True)
 class ConstraintIndex:
-    """All queries; `conditions`, `comparisons` and `regions` are different ones, `columns` what emitted rows carry for comparisons."""
+    """All queries. `conditions`, `comparisons` and `regions` are different ones; `ranges` asks them; `columns` is what emitted rows carry for
+    comparisons, in the `slots` of events. `names`: of all variables, in the order of `graphs`."""
 
     feed: Feed
     plans: tuple[QueryPlan, ...]
@@ -67,6 +78,10 @@ class ConstraintIndex:
     comparisons: tuple[Comparison, ...]
     regions: tuple[Region, ...]
     columns: tuple[str, ...]
+    slots: Slots
+    graphs: Graphs
+    ranges: Ranges
+    names: pa.Array
 
 
 class _Distinct(dict[object, int]):
@@ -95,13 +110,16 @@ def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> ConstraintI
                     any(pair.least or pair.greatest for pair in own),
                 )
             )
-        used = sorted({column for one in filters for column in one.columns})
-        for column in used:
+        for column in sorted({column for one in filters for column in one.columns}):
             columns.number(column)
-        plans.append(_plan(query, feed, tuple(filters), used))
-    return ConstraintIndex(
-        feed, tuple(plans), tuple(one[0] for one in conditions), tuple(comparisons), tuple(regions), tuple(columns)  # type: ignore[index, arg-type]
-    )  # fmt: skip
+        plans.append(QueryPlan(query, tuple(filters), zlib.crc32(f"{query.id} {query.version}".encode())))
+    used: tuple[str, ...] = tuple(columns)  # type: ignore[arg-type]
+    slots = _slots(used, feed)
+    asked: tuple[Condition, ...] = tuple(one[0] for one in conditions)  # type: ignore[index]
+    ranges = ranges_of([plan.filters for plan in plans], asked, feed)
+    names = pa.array([variable.name for plan in plans for variable in plan.specification.variables], pa.string())
+    others: tuple[Any, Any] = tuple(comparisons), tuple(regions)
+    return ConstraintIndex(feed, tuple(plans), asked, *others, used, slots, _graphs(plans, feed, slots), ranges, names)
 
 
 def _key(condition: Condition, feed: Feed) -> tuple[Condition, str]:
@@ -109,39 +127,77 @@ def _key(condition: Condition, feed: Feed) -> tuple[Condition, str]:
     return condition, f"{type(condition.constant).__name__} {feed.types[condition.column]}"
 
 
-def _plan(query: RegisteredQuery, feed: Feed, filters: tuple[Filter, ...], used: Sequence[str]) -> QueryPlan:
-    specification: ConstraintSpecification = query.specification
-    texts = tuple(column for column in used if feed.types[column] is ColumnType.STRING)
-    doubles = tuple(column for column in used if feed.types[column] is ColumnType.FLOAT)
-    wholes = tuple(column for column in used if column not in texts and column not in doubles)
-    slots = {column: slot for slot, column in enumerate((*texts, *wholes))} | {column: ~slot for slot, column in enumerate(doubles)}
-    graph = _graph(specification, feed.crs is Crs.GEOGRAPHIC, slots)
-    route = zlib.crc32(f"{query.id} {query.version}".encode())
-    form, only_first = FORMS[specification.expiration], specification.report == "first"
-    return QueryPlan(query, graph, form, only_first, filters, texts, wholes, doubles, route)
+def _slots(columns: Sequence[str], feed: Feed) -> Slots:
+    texts = tuple(column for column in columns if feed.types[column] is ColumnType.STRING)
+    doubles = tuple(column for column in columns if feed.types[column] is ColumnType.FLOAT)
+    return Slots(texts, tuple(column for column in columns if column not in texts and column not in doubles), doubles)
 
 
-def _graph(specification: ConstraintSpecification, geodesic: bool, slots: dict[str, int]) -> Graph:
+def _graphs(plans: Sequence[QueryPlan], feed: Feed, slots: Slots) -> Graphs:
+    """The graphs of all queries, one behind the other."""
+    numbers, geodesic = slots.numbers, feed.crs is Crs.GEOGRAPHIC
+    parts = [_graph(plan.specification, geodesic, numbers) for plan in plans]
+    sizes = np.array([len(plan.filters) for plan in plans], np.int64)
+
+    def joined(name: str, columns: int = 0) -> npt.NDArray[Any]:
+        rows = [part[name] for part in parts]
+        kind = rows[0].dtype if rows else np.int64
+        return np.concatenate([np.empty((0, columns) if columns else 0, kind), *rows])
+
+    return Graphs(
+        variables=_offsets(sizes), pairs=_offsets(sizes * sizes), times=joined("times", 3), limits=joined("limits", 3), exact=joined("exact", 8),
+        compared=_offsets(joined("compared")), comparisons=joined("comparisons", 3), roles=joined("roles", 3), side=joined("side"),
+        form=np.array([FORMS[plan.specification.expiration] for plan in plans], np.int64),
+        only_first=np.array([plan.specification.report == "first" for plan in plans], np.bool_),
+        arrangements=joined("arrangements"), arranged=_offsets([len(part["arrangements"]) for part in parts]), geodesic=geodesic,
+    )  # fmt: skip
+
+
+def _offsets(lengths: Sequence[int] | Ints) -> Ints:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def _graph(specification: ConstraintSpecification, geodesic: bool, slots: dict[str, int]) -> dict[str, npt.NDArray[Any]]:
+    """The fields of `Graphs` for one query; `compared` as lengths."""
     m = len(specification.variables)
     shape = (m, m)
     latest = np.array([[0 if one is None else one for one in row] for row in specification.latest()], np.int64).reshape(shape)
-    order, blocked, arrangements = _symmetry(specification)
-    near, far, greatest = np.full(shape, -1.0), np.full(shape, np.inf), np.full(shape, np.inf)
-    least_near, least_far, least = np.full(shape, -1.0), np.full(shape, np.inf), np.full(shape, -1.0)
-    open_ends, least_open = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
+    order, arrangements = _symmetry(specification)
+    exact = np.empty((m, m, 8))
+    exact[:] = (-1.0, np.inf, np.inf, 0.0, -1.0, np.inf, -1.0, 0.0)
     for pair in specification.pairs:
-        for i, j in ((pair.first, pair.second), (pair.second, pair.first)):
+        for at in ((pair.first, pair.second), (pair.second, pair.first)):
             if pair.greatest is not None:
-                near[i, j], far[i, j] = _chords(pair.greatest.value, geodesic)
-                greatest[i, j], open_ends[i, j] = pair.greatest.value, pair.greatest.open
+                exact[at][[SURELY_NEAR, SURELY_FAR]] = _chords(pair.greatest.value, geodesic)
+                exact[at][[GREATEST, OPEN]] = pair.greatest.value, pair.greatest.open
             if pair.least is not None:
-                least_near[i, j], least_far[i, j] = _chords(pair.least.value, geodesic)
-                least[i, j], least_open[i, j] = pair.least.value, pair.least.open
-    first, op, left, right = _comparisons(specification, slots)
-    return Graph(
-        latest, order, _reach(specification, geodesic), near, far, greatest, open_ends, least_near, least_far, least, least_open,
-        first, op, left, right, arrangements, blocked, geodesic,
-    )  # fmt: skip
+                exact[at][[LEAST_NEAR, LEAST_FAR]] = _chords(pair.least.value, geodesic)
+                exact[at][[LEAST, LEAST_OPEN]] = pair.least.value, pair.least.open
+    reach = _reach(specification, geodesic)
+    compared, comparisons = _comparisons(specification, slots)
+    near = np.where(exact[..., GREATEST] < np.inf, exact[..., SURELY_NEAR], np.inf)
+    near = np.where(compared.reshape(shape) == 0, np.minimum(near, reach), -1.0)
+    apart = np.where(exact[..., LEAST] >= 0.0, exact[..., LEAST_FAR], -1.0)
+    may_renew = renewed(latest)
+    renews = [bool(np.delete(may_renew, i).any()) for i in range(m)]
+    return {
+        "times": np.stack([latest, -latest.T, order], axis=-1).reshape(-1, 3).astype(np.int64),
+        "limits": np.stack([reach, near, apart], axis=-1).reshape(-1, 3),
+        "exact": exact.reshape(-1, 8),
+        "compared": compared,
+        "comparisons": comparisons,
+        "roles": np.column_stack([spans(latest), may_renew, renews]).astype(np.int64),
+        "side": _sides(reach),
+        "arrangements": arrangements.reshape(-1),
+    }
+
+
+def _sides(reach: Floats) -> Floats:
+    """The side of each variable's cells: the farthest that any other variable looks for its events; -1 where none is limited."""
+    between = np.where(np.isfinite(reach) & (reach > 0.0), reach, -1.0)
+    np.fill_diagonal(between, -1.0)
+    most = between.max(axis=0, initial=-1.0)
+    return np.where(most > 0.0, np.sqrt(np.maximum(most, 0.0)), -1.0)
 
 
 def _chords(limit: float, geodesic: bool) -> tuple[float, float]:
@@ -166,27 +222,26 @@ def _reach(specification: ConstraintSpecification, geodesic: bool) -> Floats:
     return reach
 
 
-def _comparisons(specification: ConstraintSpecification, slots: dict[str, int]) -> tuple[Ints, Ints, Ints, Ints]:
-    """Comparisons of all ordered pairs of variables, in CSR form."""
+def _comparisons(specification: ConstraintSpecification, slots: dict[str, int]) -> tuple[Ints, Ints]:
+    """How many comparisons each ordered pair of variables has, and all of them."""
     m = len(specification.variables)
     given: dict[tuple[int, int], list[Comparison]] = {}
     for pair in specification.pairs:
         given[pair.first, pair.second] = list(pair.comparisons)
         given[pair.second, pair.first] = [one.flipped for one in pair.comparisons]
     lists = [given.get((i, j), []) for i in range(m) for j in range(m)]
-    first = np.cumsum([0, *(len(one) for one in lists)], dtype=np.int64)
+    counts = np.array([len(one) for one in lists], np.int64)
     flat = [one for some in lists for one in some]
-    op, left, right = [OPS[one.op] for one in flat], [slots[one.left] for one in flat], [slots[one.right] for one in flat]
-    return first, np.array(op, np.int64), np.array(left, np.int64), np.array(right, np.int64)
+    rows = [(OPS[one.op], slots[one.left], slots[one.right]) for one in flat]
+    return counts, np.array(rows, np.int64).reshape(-1, 3)
 
 
-def _symmetry(specification: ConstraintSpecification) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.bool_], Ints]:
+def _symmetry(specification: ConstraintSpecification) -> tuple[npt.NDArray[np.int8], Ints]:
     """How sets are told from orders: interchangeable variables take their events in order; for others all arrangements are compared."""
     m = len(specification.variables)
-    order, blocked, arrangements = np.zeros((m, m), np.int8), np.zeros(m, np.bool_), np.empty((0, m), np.int64)
+    order, arrangements = np.zeros((m, m), np.int8), np.empty((0, m), np.int64)
     if interchangeable(specification):
         for group in specification.symmetric:
-            blocked[list(group[:-1])] = True
             for a, one in enumerate(group):
                 for other in group[a + 1 :]:
                     order[one, other], order[other, one] = 1, -1
@@ -199,4 +254,4 @@ def _symmetry(specification: ConstraintSpecification) -> tuple[npt.NDArray[np.in
                     arrangement[place] = member
             found.append(arrangement)
         arrangements = np.array(found[1:], np.int64).reshape(-1, m)  # The first one changes nothing.
-    return order, blocked, arrangements
+    return order, arrangements

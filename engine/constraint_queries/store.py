@@ -1,160 +1,272 @@
-"""The stored events of one query: columns with room, which grow, shrink and travel as bytes."""
+"""The stored events of all queries of a partition: each once, with the domains that refer to it; they grow, shrink and travel as bytes."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from engine.constraint_queries.expiration import NEVER
-from engine.constraint_queries.pairs import Ints, Rows
-from engine.constraint_queries.solver import ENTRIES, KEPT, PEAK, STORED, Book
+from engine.constraint_queries.expiration import DOMAINS, NEVER, most_alive
+from engine.constraint_queries.pairs import SPAN, Events, Graphs, Ints
+from engine.constraint_queries.rings import BITS, EVENT, UNTIL, Rings, alive, corners_of, empty_rings, latest_ends, moved
+from engine.constraint_queries.solver import Pool, found_of, pool_of
 
 LEAST_ROOM = 64
+_DOMAIN = ("member", "until", "bits")
+STATE_VERSION = 2
+"""Of the bytes: 1 held a store for each query."""
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Columns that are compared: `texts` and `wholes` (int, bool) together are the rows of `Events.ints`, `doubles` those of `floats`."""
+
+    texts: tuple[str, ...] = ()
+    wholes: tuple[str, ...] = ()
+    doubles: tuple[str, ...] = ()
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """Slot of each column; ~slot of a double."""
+        return {column: slot for slot, column in enumerate((*self.texts, *self.wholes))} | {column: ~slot for slot, column in enumerate(self.doubles)}
 
 
 class Store:
-    """Events that queries still need, in (t, arrival), with what is known of each.
+    """Events that queries still need, in (t, arrival), and for each variable the events that it may take.
 
-    `texts` are the texts that occur in compared columns, sorted; `rows.ints[:, :text_slots]` hold their positions. Counters are totals of the query.
+    `texts` are the texts that occur in compared columns, sorted; `events.ints[: len(slots.texts)]` hold their positions. `count`: events in the
+    table, of which some may be over. `peak`: the greatest number stored at a time; an event counts once for all queries that share it, and once for
+    each domain of a query of the form `domains`. `kept_at_most` bounds the number now. `work`: totals of candidates, searches and solutions.
     """
 
-    def __init__(self, variables: int, text_slots: int, ints: int, floats: int) -> None:
-        self.variables, self.text_slots = variables, text_slots
+    def __init__(self, graphs: Graphs, slots: Slots) -> None:
+        self.graphs, self.slots = graphs, slots
+        self.variables = len(graphs.side)
         self.texts: list[str] = []
-        self.rows = _rows(LEAST_ROOM, ints, floats)
-        self.book = _book(LEAST_ROOM, variables)
-        self.candidates, self.searches, self.solutions = (np.zeros(1, np.int64) for _ in range(3))
+        self.count, self.now = 0, int(NEVER)
+        self.peak = self.kept_at_most = 0
+        self.work = np.zeros(3, np.int64)
+        self.events = self._table(LEAST_ROOM)
+        self.rings = empty_rings(np.zeros(self.variables, np.int64), np.zeros(self.variables + 1, np.int64))
+        self._widest = int(np.diff(graphs.variables).max(initial=0))
+        self._pool = pool_of(0, self._widest)
+        self.found = found_of(LEAST_ROOM, self._widest)
+        self._least_settled = LEAST_ROOM
+        self.single = np.repeat(graphs.form != DOMAINS, np.diff(graphs.variables))
+
+    # -- room ---------------------------------------------------------------------------------------------------------------------
+
+    def reserve(self, now: int, events: int, rows: Ints) -> None:
+        """Makes room for `events` more from time `now` on, of which each variable takes at most `rows`."""
+        self.now = max(self.now, now)
+        if self.count + events > len(self.events.t) or bool((self.rings.tails + rows > self.rings.ends).any()):
+            self._rebuild(events, rows)
+
+    def settle(self, now: int) -> None:
+        """Drops what is over before `now`, when that is likely much."""
+        self.now = max(self.now, now)
+        if self.count > 2 * self._least_settled:
+            self._rebuild(0, np.zeros(self.variables, np.int64))
+
+    def _rebuild(self, events: int, rows: Ints) -> None:
+        old, used = self.rings, np.zeros(self.count, np.bool_)
+        counts = alive(old.whole, old.heads, old.tails, self.now, used)
+        rooms = counts + rows + np.maximum(counts, rows) // 2
+        new = empty_rings(rooms, corners_of(old, rooms, counts, self.graphs.side))
+        moved(old, self.now, np.cumsum(used) - 1, new, self.graphs.side)
+        keep = np.flatnonzero(used)
+        table = self._table(max(LEAST_ROOM, len(keep) + events + max(len(keep), events) // 2))
+        for name, source in self.events._asdict().items():
+            getattr(table, name)[..., : len(keep)] = source[..., keep]
+        self.events, self.rings, self.count = table, new, len(keep)
+        self._least_settled = max(LEAST_ROOM, self.count)
+
+    def _table(self, room: int) -> Events:
+        ints, floats = len(self.slots.texts) + len(self.slots.wholes), len(self.slots.doubles)
+        t, seq, x, y = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room), np.empty(room)
+        return Events(t, seq, np.empty(room, np.int32), x, y, np.empty((3, room)), np.empty((ints, room), np.int64), np.empty((floats, room)))
+
+    def enter(self, events: Events) -> int:
+        """Puts new events behind the others, which come before them in (t, arrival). Gives the first one's number."""
+        first, self.count = self.count, self.count + len(events.t)
+        for name, values in events._asdict().items():
+            getattr(self.events, name)[..., first : self.count] = values
+        return first
 
     @property
-    def stored(self) -> int:
-        return int(self.book.size[STORED])
+    def pool(self) -> Pool:
+        """Room for all events of any query."""
+        rooms = np.concatenate([[0], np.cumsum(self.rings.ends - self.rings.begins)])
+        wanted = int(np.diff(rooms[self.graphs.variables]).max(initial=0)) + 1
+        if wanted > self._pool.whole.shape[1]:
+            self._pool = pool_of(wanted + wanted // 2, self._widest)
+        return self._pool
+
+    def more_found(self) -> None:
+        """Twice the room for solutions."""
+        self.found = found_of(2 * len(self.found.query), self._widest)
+
+    # -- counting -----------------------------------------------------------------------------------------------------------------
+
+    def counted(self, since: Ints, before: Ints) -> None:
+        """Brings `peak` up to date after rows were taken. `since`: the domains' heads, `before`: their tails, before that."""
+        self.kept_at_most += int((self.rings.tails - before).sum())
+        if self.kept_at_most > self.peak:
+            begun, ends = self._intervals(since)
+            self.peak = max(self.peak, most_alive(self.events.t[: self.count], begun, ends))
+            self.kept_at_most = int((ends >= self.now).sum())
+
+    def _intervals(self, since: Ints) -> tuple[Ints, Ints]:
+        """How many intervals of being stored begin with each event, and the sorted last times of all."""
+        until, begun = np.full(self.count, NEVER, np.int64), np.zeros(self.count, np.int64)
+        ends = np.empty(self.count + int((self.rings.tails - since).sum()), np.int64)
+        total = latest_ends(self.rings.whole, since, self.rings.tails, self.single, until, begun, ends)
+        return begun, np.sort(ends[:total])
 
     @property
     def kept(self) -> int:
-        """Events whose time is not over (in the form `domains` one for each domain that holds it)."""
-        return int(self.book.size[KEPT])
+        """Events whose time is not over; for a query of the form `domains` one for each domain that holds it."""
+        _, ends = self._intervals(self.rings.heads)
+        return int((ends >= self.now).sum())
 
-    @property
-    def peak(self) -> int:
-        return int(self.book.size[PEAK])
+    # -- texts --------------------------------------------------------------------------------------------------------------------
 
-    @property
-    def untouched(self) -> bool:
-        """Whether nothing ever came here, as in all partitions but one."""
-        return not (self.stored or self.peak or self.candidates[0] or self.solutions[0])
-
-    def settle(self, now: int, room: int) -> None:
-        """Makes room for `room` more; drops what is over before `now` when that is much or the room is needed."""
-        keep = np.flatnonzero(self.book.expires[: self.stored] >= now)
-        over, have = self.stored - len(keep), len(self.rows.t)
-        if self.stored + room <= have and over <= len(keep) // 4:
-            return
-        wanted = max(LEAST_ROOM, len(keep) + room)
-        size = have if have // 4 <= wanted <= have else wanted + wanted // 2
-        peak = self.book.size[PEAK]
-        self._rebuild(Rows._make(column[keep] for column in self.rows), self.book.expires[keep], size)
-        self.book.size[PEAK] = max(peak, self.kept)
-
-    def _rebuild(self, rows: Rows, expires: Ints, room: int) -> None:
-        """The state that holds exactly `rows`. Members, counts and heap follow from them."""
-        n = len(expires)
-        self.rows, self.book = _rows(room, rows.ints.shape[1], rows.floats.shape[1]), _book(room, self.variables)
-        for name, values in rows._asdict().items():
-            getattr(self.rows, name)[:n] = values
-        self.book.expires[:n] = expires
-        for i in range(self.variables):
-            own = np.flatnonzero((rows.roles >> i) & 1)
-            self.book.members[i, : len(own)] = own
-            self.book.tails[i] = len(own)
-        order = np.argsort(expires, kind="stable")  # A sorted list is a heap.
-        self.book.times[:n], self.book.events[:n] = expires[order], order
-        self.book.size[[STORED, KEPT, ENTRIES]] = n
-
-    def ranks(self, columns: Sequence[Sequence[str | None]]) -> npt.NDArray[np.int64]:
-        """Texts as (columns, rows) positions in `texts`, which takes up new ones and forgets those no longer stored; null becomes -1."""
-        used = self.rows.ints[: self.stored, : self.text_slots]
+    def ranks(self, columns: Sequence[pa.Array]) -> list[Ints]:
+        """Texts as positions in `texts`, which takes up new ones and forgets those no longer stored; null becomes -1."""
+        used = self.events.ints[: len(self.slots.texts), : self.count]
         live = {self.texts[rank] for rank in np.unique(used[used >= 0]).tolist()}
-        texts = sorted(live | {text for column in columns for text in column if text is not None})
+        encoded = [column.dictionary_encode() for column in columns]
+        names = [one.dictionary.to_pylist() for one in encoded]
+        texts = sorted(live.union(*names))
         position = {text: rank for rank, text in enumerate(texts)}
-        moved = np.array([position.get(text, -1) for text in self.texts] + [-1], np.int64)
-        self.rows.ints[: self.stored, : self.text_slots] = moved[used]
+        moved_to = np.array([position.get(text, -1) for text in self.texts] + [-1], np.int64)
+        self.events.ints[: len(self.slots.texts), : self.count] = moved_to[used]
         self.texts = texts
-        return np.array([[-1 if text is None else position[text] for text in column] for column in columns], np.int64)
+        ranked = [np.array([position[text] for text in own] + [-1], np.int64) for own in names]
+        return [rank[pc.fill_null(one.indices, -1).to_numpy(zero_copy_only=False)] for rank, one in zip(ranked, encoded, strict=True)]
 
     # -- bytes --------------------------------------------------------------------------------------------------------------------
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Everything as plain arrays."""
-        rows = {name: column[: self.stored] for name, column in self.rows._asdict().items()}
-        counted = [self.peak, *self.candidates, *self.searches, *self.solutions]
+    def dump(self) -> bytes:
+        self._rebuild(0, np.zeros(self.variables, np.int64))
         encoded = [text.encode() for text in self.texts]
-        return {
-            **rows,
-            "expires": self.book.expires[: self.stored],
-            "counted": np.array(counted, np.int64),
+        arrays = {
+            **{name: column[..., : self.count] for name, column in self.events._asdict().items()},
+            **self.domains(),
+            "version": np.array([STATE_VERSION], np.int64),
+            "counted": np.array([self.now, self.peak, self.kept_at_most, *self.work], np.int64),
             "text_ends": np.cumsum([0, *map(len, encoded)], dtype=np.int64),
             "texts": np.frombuffer(b"".join(encoded), np.uint8),
         }
+        with io.BytesIO() as file:
+            np.savez(file, allow_pickle=False, **arrays)
+            return file.getvalue()
 
-    def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Inverse of `arrays`, for a store of the same query."""
-        expires = arrays["expires"]
-        self._rebuild(Rows._make(arrays[name] for name in Rows._fields), expires, len(expires) + LEAST_ROOM)
-        self.book.size[PEAK], self.candidates[0], self.searches[0], self.solutions[0] = arrays["counted"]
-        texts, ends = arrays["texts"].tobytes(), arrays["text_ends"].tolist()
+    def domains(self) -> dict[str, Ints]:
+        """What is in the domains, by variable: `lengths`, and one behind the other numbers of events, last times and filters."""
+        lengths = self.rings.tails - self.rings.heads
+        at = np.repeat(self.rings.heads - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+        return {"lengths": lengths, **dict(zip(_DOMAIN, self.rings.whole[:, at][[EVENT, UNTIL, BITS]], strict=True))}
+
+    def load(self, data: bytes) -> None:
+        """Inverse of `dump`, for a new store of the same queries. Raises ValueError when the bytes are of another version."""
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            if "version" not in arrays.files or arrays["version"][0] != STATE_VERSION:
+                raise ValueError(f"the stored events are not of version {STATE_VERSION}")
+            columns = {name: arrays[name] for name in arrays.files}
+        self.restore(Events._make(columns[name] for name in Events._fields), columns)
+        self.now, self.peak, self.kept_at_most = int(columns["counted"][0]), int(columns["counted"][1]), int(columns["counted"][2])
+        self.work[:] = columns["counted"][3:]
+        texts, ends = columns["texts"].tobytes(), columns["text_ends"].tolist()
         self.texts = [texts[start:end].decode() for start, end in pairwise(ends)]
 
+    def restore(self, events: Events, domains: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Takes up events and domains as `domains` gives them."""
+        self.events, self.count = Events._make(np.ascontiguousarray(column) for column in events), len(events.t)
+        member = domains["member"]
+        tails = np.cumsum(domains["lengths"])
+        heads = tails - domains["lengths"]
+        whole = np.stack([member, self.events.t[member], domains["until"], domains["bits"]])
+        none = np.zeros(self.variables + 1, np.int64)
+        place = np.ascontiguousarray(self.events.place[:, member])
+        self.rings = Rings(whole, place, heads.copy(), heads, tails.copy(), tails, np.empty(0, np.int64), np.empty(0, np.int64), none)
+        self._rebuild(0, none[1:])
+
     def check(self) -> None:
-        rows, book, n = self.rows, self.book, self.stored
-        assert self.kept == n - int(book.gone[:n].sum())
-        order = list(zip(rows.t[:n].tolist(), rows.seq[:n].tolist(), strict=True))
-        assert order == sorted(order)
-        assert (rows.roles[:n] & ~rows.unary[:n] == 0).all() and (rows.roles[:n] != 0).all()
-        assert (book.expires[:n] >= rows.t[:n]).all()
+        rings, n = self.rings, self.count
+        order = list(zip(self.events.t[:n].tolist(), self.events.seq[:n].tolist(), strict=True))
+        assert order == sorted(set(order))
         assert self.texts == sorted(set(self.texts))
-        for i in range(self.variables):
-            members = book.members[i, book.heads[i] : book.tails[i]]
-            assert (np.diff(members) > 0).all()
-            present = np.flatnonzero(((rows.roles[:n] >> i) & 1).astype(bool) & ~book.gone[:n])
-            assert np.isin(present, members).all()
+        for v in range(self.variables):
+            own = slice(rings.heads[v], rings.tails[v])
+            assert rings.begins[v] <= rings.heads[v] <= rings.tails[v] <= rings.ends[v]
+            member, t, until, _ = rings.whole[:, own]
+            assert (np.diff(member) > 0).all() and (member < n).all()
+            assert (t == self.events.t[member]).all() and (rings.place[:, own] == self.events.place[:, member]).all()
+            assert (until >= t).all() and (until <= t + self.graphs.roles[v, SPAN]).all()
+        assert self.kept <= self.kept_at_most
+        assert self.kept <= self.peak
 
 
-def pack(stores: Mapping[str, Store]) -> bytes:
-    """Stores by name as bytes; untouched ones take no room."""
-    used = {name: store.arrays() for name, store in stores.items() if not store.untouched}
-    with io.BytesIO() as file:
-        np.savez(file, allow_pickle=False, **{f"{name} {key}": value for name, arrays in used.items() for key, value in arrays.items()})
-        return file.getvalue()
+def joined(graphs: Graphs, slots: Slots, parts: Sequence[tuple[Store, Ints, Ints]]) -> Store:
+    """A store of other queries from those that know them: of each store the variables `theirs` become `ours` of the new one.
+
+    An event that several stores hold is one event; a compared column comes from those that have it.
+    """
+    found = Store(graphs, slots)
+    found.now = max([found.now, *(store.now for store, _, _ in parts)])
+    found.work = np.sum([found.work, *(store.work for store, _, _ in parts)], axis=0)
+    found.texts = sorted({text for store, _, _ in parts for text in store.texts})
+    tables, seqs, domains = [], [], []
+    for store, theirs, ours in parts:
+        own = store.domains()
+        variable = np.repeat(np.arange(store.variables), own["lengths"])
+        to = np.full(store.variables, -1, np.int64)
+        to[theirs] = ours
+        live = (to[variable] >= 0) & (own["until"] >= found.now)
+        member = own["member"][live]
+        used, place = np.unique(member, return_inverse=True)
+        domains.append((to[variable[live]], place, own["until"][live], own["bits"][live]))
+        tables.append((store, used))
+        seqs.append(store.events.seq[used])
+    seq = np.concatenate([*seqs, np.empty(0, np.int64)])
+    t = np.concatenate([*(store.events.t[used] for store, used in tables), np.empty(0, np.int64)])
+    unique, first = np.unique(seq, return_index=True)
+    order = np.lexsort((unique, t[first]))
+    number = np.empty(len(unique), np.int64)
+    number[order] = np.arange(len(unique))
+    table = found._table(len(unique))
+    for (store, used), own_seq in zip(tables, seqs, strict=True):
+        _fill(found, table, store, used, number[np.searchsorted(unique, own_seq)])
+    columns = [np.concatenate([np.empty(0, np.int64), *(one[k] for one in domains)]) for k in range(4)]
+    members = [number[np.searchsorted(unique, own_seq)][one[1]] for one, own_seq in zip(domains, seqs, strict=True)]
+    columns[1] = np.concatenate([np.empty(0, np.int64), *members])
+    by = np.lexsort((columns[1], columns[0]))
+    lengths = np.bincount(columns[0], minlength=found.variables).astype(np.int64)
+    found.restore(table, {"lengths": lengths, "member": columns[1][by], "until": columns[2][by], "bits": columns[3][by]})
+    found.kept_at_most = found.kept
+    found.peak = max([found.kept_at_most, *(store.peak for store, _, _ in parts)])
+    return found
 
 
-def unpack(data: bytes, stores: Mapping[str, Store]) -> None:
-    """Fills empty stores with what `pack` made of their like."""
-    found: dict[str, dict[str, npt.NDArray[Any]]] = {}
-    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        for name in arrays.files:
-            store, _, key = name.partition(" ")
-            found.setdefault(store, {})[key] = arrays[name]
-    for name, columns in found.items():
-        stores[name].restore(columns)
-
-
-def _rows(room: int, ints: int, floats: int) -> Rows:
-    def whole() -> Ints:
-        return np.zeros(room, np.int64)
-
-    return Rows(
-        whole(), whole(), np.zeros(room, np.int32), np.zeros(room), np.zeros(room), whole(), whole(),
-        np.zeros((room, 3)), np.zeros((room, ints), np.int64), np.zeros((room, floats)),
-    )  # fmt: skip
-
-
-def _book(room: int, variables: int) -> Book:
-    return Book(
-        np.full(room, NEVER, np.int64), np.zeros(room, np.bool_), np.zeros((variables, room), np.int64), np.zeros(variables, np.int64),
-        np.zeros(variables, np.int64), np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(4, np.int64),
-    )  # fmt: skip
+def _fill(found: Store, table: Events, store: Store, used: Ints, at: Ints) -> None:
+    """Writes the events `used` of one store to the rows `at`, with the compared columns that both know."""
+    for name, column in table._asdict().items():
+        if name not in ("ints", "floats"):
+            column[..., at] = getattr(store.events, name)[..., used]
+    rank = {text: position for position, text in enumerate(found.texts)}
+    ranks = np.array([rank[text] for text in store.texts] + [-1], np.int64)
+    theirs = store.slots.numbers
+    for name, slot in found.slots.numbers.items():
+        if name in theirs and slot < 0:
+            table.floats[~slot, at] = store.events.floats[~theirs[name], used]
+        elif name in theirs:
+            values = store.events.ints[theirs[name], used]
+            table.ints[slot, at] = ranks[values] if name in found.slots.texts else values

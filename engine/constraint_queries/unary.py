@@ -1,9 +1,9 @@
-"""The query index: which events each variable of each query may take. Every different condition, comparison and region is asked once a batch."""
+"""The query index: which events each variable of each query may take. Every different question that is no range of numbers is asked once a batch."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from numba import njit
 
 from engine.constraint_queries.pairs import OPS, Floats, Ints, holds, sign_of, sign_of_mixed
-from engine.constraint_queries.plan import ARROW_TYPES, ConstraintIndex, Filter
+from engine.constraint_queries.plan import ARROW_TYPES, ConstraintIndex
+from engine.constraint_queries.ranges import grouped, passing
 from engine.constraint_queries.specification import Comparison
 from engine.model.batch import ENTITY, SEQ, TIME, Batch, X, Y
 from engine.operator import ROUTE
@@ -31,29 +32,22 @@ _ARROW: Mapping[str, Callable[..., pa.Array]] = {
 
 
 def emitted_rows(index: ConstraintIndex, batch: Batch) -> pa.RecordBatch | None:
-    """The events that some variable may take, once for each query: `query` is the position in the index, bit i of `unary` says V_i may."""
-    asked = _Answers(index, batch)
-    rows: list[Ints] = []
-    unary: list[Ints] = []
-    for plan in index.plans:
-        bits = np.zeros(len(batch), np.int64)
-        for i, one in enumerate(plan.filters):
-            bits |= asked.all(one).astype(np.int64) << i
-        rows.append(np.flatnonzero(bits))
-        unary.append(bits[rows[-1]])
-    lengths = [len(one) for one in rows]
-    if not sum(lengths):
+    """The events that some variable may take, once for each query, in (t, seq): `query` is its position, bit i of `unary` says V_i may."""
+    rows, queries, bits = passing_rows(index, batch)
+    if not len(rows):
         return None
-    query = np.repeat(np.arange(len(rows)), lengths)
-    at = pa.array(np.concatenate(rows))
+    order, _ = grouped(rows, len(batch))
+    query = queries[order]
+    at = pa.array(rows[order])
     routes = np.array([plan.route for plan in index.plans], np.int64)
     columns = {
         TIME: batch.rows.column(TIME).take(at),
         SEQ: batch.rows.column(SEQ).take(at),
         ROUTE: pa.array(routes[query]),
         QUERY: pa.array(query),
-        UNARY: pa.array(np.concatenate(unary)),
-        ENTITY: batch.rows.column(ENTITY).take(at),
+        UNARY: pa.array(bits[order]),
+        # Names once, codes for each row.
+        ENTITY: batch.rows.column(ENTITY).dictionary_encode().take(at),
         X: batch.column(X).cast(pa.float64()).take(at),
         Y: batch.column(Y).cast(pa.float64()).take(at),
     }
@@ -62,46 +56,38 @@ def emitted_rows(index: ConstraintIndex, batch: Batch) -> pa.RecordBatch | None:
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
+def passing_rows(index: ConstraintIndex, batch: Batch) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Ints]:
+    """Row, query and variables (bits) of the events that some variable of a query may take."""
+    ranges = index.ranges
+    values = np.empty((len(ranges.names), len(batch)))
+    for k, name in enumerate(ranges.names):
+        values[k] = batch.numbers(name)
+    ready = np.empty((len(ranges.ready), len(batch)), np.bool_)
+    for k, (kind, which) in enumerate(ranges.ready):
+        ready[k] = _mask(index, batch, kind, which)
+    found: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Ints] = passing(*ranges[2:], values, ready, len(batch))
+    return found
+
+
 def carried(batch: Batch, name: str) -> pa.Array:
     """The values of a compared column in emitted rows."""
     return batch.rows.column(_PREFIX + name)
 
 
-class _Answers:
-    """Masks over one batch, each computed when first asked for."""
-
-    def __init__(self, index: ConstraintIndex, batch: Batch) -> None:
-        self.index, self.batch = index, batch
-        self.conditions: dict[int, Mask] = {}
-        self.comparisons: dict[int, Mask] = {}
-        self.regions: dict[int, Mask] = {}
-        self.columns: dict[str, Mask] = {}
-
-    def all(self, one: Filter) -> Mask:
-        mask = np.ones(len(self.batch), np.bool_)
-        for number in one.conditions:
-            if number not in self.conditions:
-                self.conditions[number] = self.index.conditions[number].mask(self.batch)
-            mask &= self.conditions[number]
-        for number in one.comparisons:
-            if number not in self.comparisons:
-                self.comparisons[number] = _compare(self.batch, self.index.comparisons[number])
-            mask &= self.comparisons[number]
-        for column in one.columns:
-            if column not in self.columns:
-                self.columns[column] = _present(self.batch, column)
-            mask &= self.columns[column]
-        if one.located or one.regions:
-            mask &= self.located
-        for number in one.regions:
-            if number not in self.regions:
-                self.regions[number] = self.index.regions[number].contains(self.batch.x, self.batch.y)
-            mask &= self.regions[number]
-        return mask
-
-    @cached_property
-    def located(self) -> Mask:
-        return ~(np.isnan(self.batch.x) | np.isnan(self.batch.y))
+def _mask(index: ConstraintIndex, batch: Batch, kind: str, which: Any) -> Mask:
+    """What one question says of each event."""
+    if kind == "condition":
+        return index.conditions[which].mask(batch)
+    if kind == "comparison":
+        return _compare(batch, index.comparisons[which])
+    if kind == "present":
+        return _present(batch, which)
+    located: Mask = ~(np.isnan(batch.x) | np.isnan(batch.y))
+    # Places that are not there are in no region.
+    if kind == "located":
+        return located
+    inside: Mask = index.regions[which].contains(batch.x, batch.y)
+    return located & inside
 
 
 def _present(batch: Batch, name: str) -> Mask:

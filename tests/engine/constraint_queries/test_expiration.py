@@ -46,9 +46,12 @@ def test_the_papers_example_event_by_event(form: str) -> None:
         emitted = stages.keyed.step(index, stages.keyed.initial(index), Batch(row.to_batches()[0], dictionary), t).emitted
         output = stages.relational.step(index, state, Batch(emitted, dictionary), t)
         alerts += [(name, change["entities"], change["start"], change["end"]) for change in output.changes.to_pylist()]
-        store = output.state.stores[0]
-        kept = {dictionary.names[store.rows.entity[i]]: int(store.book.expires[i]) for i in range(store.stored) if not store.book.gone[i]}
+        store = output.state
+        domains = store.domains()
+        names = [dictionary.names[code] for code in store.events.entity[domains["member"]]]
+        kept = {event: until for event, until in zip(names, domains["until"].tolist(), strict=True) if until >= t}
         assert kept == KEPT[form][seq]
+        assert store.kept == len(kept)
     assert alerts == [("c2", ["a1", "b2", "c2"], 1, 6)]
 
 

@@ -20,7 +20,7 @@ from bench import Figure, Layer, Row, Size, compared
 from bench.composite_baseline import EVALUATED, advance_every_leaf, every_leaf
 from bench.composite_worlds import HOT, OPERATOR, SPARSE, Cells, Stream, events, prepared, trees
 from engine.complex_events import history as store
-from engine.complex_events.detection import ACCESSED, DETECTED, DONE, SEARCHED, advance, found, scratch
+from engine.complex_events.detection import ACCESSED, COUNTERS, DETECTED, DONE, SEARCHED, advance, begin, found, scratch
 from engine.complex_events.operator import events_of_rows, recent
 from engine.complex_events.search import NONE, Ints
 from engine.complex_events.timers import timers
@@ -104,8 +104,8 @@ def engine_seconds(stream: Stream, given: pa.RecordBatch) -> float:
     index, names = stream.index, EntityDictionary()
     keyed, relational = OPERATOR.keyed.initial(index), OPERATOR.relational.initial(index)
     took = []
-    for begin in range(0, given.num_rows, BATCH):
-        batch = Batch(given.slice(begin, BATCH), names)
+    for first in range(0, given.num_rows, BATCH):
+        batch = Batch(given.slice(first, BATCH), names)
         watermark = int(batch.t[-1])
         clock = time.thread_time()
         output = OPERATOR.keyed.step(index, keyed, batch, watermark)
@@ -126,13 +126,13 @@ class _Run:
         tables = self.program.tables
         self.leaves = int(np.diff(tables.leaf_ends).max(initial=1))
         most = int(sum(len(one.t) for one, _ in self.batches))
-        self.room = (len(self.program.instances) + 8, most // 3 + len(self.program.instances))
-        self.counters = np.zeros(6, np.int64)
+        self.room = most // 3 + len(self.program.tables.horizon)
+        self.counters = np.zeros(COUNTERS, np.int64)
         self.out = found(_ROOM, _ROOM * self.leaves)
 
     def start(self) -> tuple[Any, Any]:
         n = len(self.program.keys)
-        history = store.filled(store.nothing(), *self.room)
+        history = store.filled(store.nothing(), len(self.program.tables.horizon), 0, self.room)
         work = scratch(self.program.tables, np.full(n, NONE, np.int64), np.full(n, -1, np.int64), *recent(self.program, store.nothing()))
         self.counters[:] = 0
         self.out.size[:] = 0
@@ -147,8 +147,7 @@ class Ours(_Run):
         history, work = self.start()
         heap = timers(np.zeros(0, np.int64), np.zeros(0, np.int64), 100_000)
         for given, watermark in self.batches:
-            work.cursor[0] = 0
-            work.seen[:] = -1
+            begin(work)
             reason = advance(self.program.tables, history, heap, given, work, self.out, watermark, self.leaves, self.counters)
             assert reason == DONE, reason
         return self.stated()
@@ -163,7 +162,7 @@ class EveryLeaves(_Run):
         history, work = self.start()
         self.tables.bits[:, 0], self.tables.bits[:, 1] = 0, NONE
         for given, _ in self.batches:
-            work.seen[:] = -1
+            begin(work)
             done = advance_every_leaf(self.program.tables, history, given, work, self.tables, self.out, self.counters)
             assert done >= 0, done
         return self.stated()

@@ -1,6 +1,6 @@
 """Occurrence bitmaps: in which of the last 64 slots of time a primitive, a node, the whole pattern may have been completed.
 
-Each (instance, width of slots) that a query looks at has a row: a word whose bit k stands for the slot k before its last one. Words are aligned by a
+Each (class, width of slots) that a query looks at has a row: a word whose bit k stands for the slot k before its last one. Words are aligned by a
 shift when they are looked at; each operator is a few operations on whole words ([RFID] 3.2). What they give is never too little: times are known to
 the slot, negations and entities are not looked at, a node is known by its ends alone. So a pattern whose bit is not set is not completed now, and one
 whose bit is set is searched exactly.
@@ -12,11 +12,10 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from engine.complex_events import pattern as tree
 from engine.complex_events.pattern import Pattern
-from engine.complex_events.search import ABSENCE, BOTH, EITHER, PRIMITIVE, SEQUENCE, Ints, Whole
+from engine.complex_events.search import ABSENCE, BOTH, EITHER, PRIMITIVE, SEQUENCE, Ints, Whole, kernel
 
 Words = npt.NDArray[np.uint64]
 MOST_SLOTS = 62
@@ -76,9 +75,9 @@ def places(pattern: Pattern, begin: int) -> dict[Pattern, tuple[int, int]]:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def note(bits: Ints, row: Whole, slot: Whole) -> None:
-    """An event of the row's instance in `slot`, which is not before the row's last."""
+    """An event of the row's class in `slot`, which is not before the row's last."""
     apart = slot - bits[row, 1]
     if apart:
         word = np.uint64(bits[row, 0]) << np.uint64(apart) if 0 < apart < 64 else np.uint64(0)
@@ -86,7 +85,7 @@ def note(bits: Ints, row: Whole, slot: Whole) -> None:
     bits[row, 0] |= 1
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _before(word: np.uint64, least: Whole, more: Whole) -> np.uint64:
     """Slots with one of the word's `least` to `least + more` slots before them."""
     if least > 63:
@@ -102,7 +101,7 @@ def _before(word: np.uint64, least: Whole, more: Whole) -> np.uint64:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def ends(program: Ints, begin: Whole, end: Whole, bits: Ints, now: Whole, stack: Words) -> np.uint64:
     """The slots before `now` in which the pattern of the steps [begin, end) may be completed."""
     top = 0
@@ -126,13 +125,13 @@ def ends(program: Ints, begin: Whole, end: Whole, bits: Ints, now: Whole, stack:
     return np.uint64(stack[0])
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def may_end(program: Ints, begin: Whole, end: Whole, bits: Ints, now: Whole, stack: Words) -> bool:
     """Whether the pattern of the steps [begin, end) may be completed in slot `now`."""
     return bool(ends(program, begin, end, bits, now, stack) & np.uint64(1))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def beside(checks: Ints, begin: Whole, end: Whole, program: Ints, bits: Ints, now: Whole, stack: Words) -> bool:
     """Whether each part of the checks [begin, end) may have been completed as much before slot `now` as it asks."""
     for i in range(begin, end):

@@ -1,8 +1,10 @@
 """Events and timers in their order, and what they complete.
 
-An event is stored in the slots of all its instances, then asks only the queries of which it is a trigger; a query is searched only if each
-primitive that the occurrence needs has come recently enough ([RFID] 3.2, the minimum condition). How recently follows from the spans of the operators
-between it and the trigger; the last times of all instances, side by side, answer most questions, for queries of single entities the slots the rest.
+Events are taken a slot of time at a time: first the occurrence bitmaps get all events of the slot, then each event in its order is stored once for
+each of its classes and asks only the queries of which it is a trigger. A query is searched only if each primitive that the occurrence needs has come
+recently enough ([RFID] 3.2, the minimum condition) and its bitmaps agree. How recently follows from the spans of the operators between it and the
+trigger; the last times of all classes, side by side, answer most questions, for queries of single entities the slots the rest. Words are evaluated
+at most once a trigger and slot: since they hold all events of the slot, what they refute is refuted for every event of it.
 """
 
 from __future__ import annotations
@@ -11,19 +13,20 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from engine.complex_events.bitmaps import Words, beside, may_end, note
+from engine.complex_events.history import DIRECT as BY_CLASS
 from engine.complex_events.history import SHIFT, Floats, History, find, slot_with_room
-from engine.complex_events.plan import AGE, AT_ONCE, CHECKS, CHECKS_END, GUARD, GUARDS, GUARDS_END, LAST_NODE, OFFSET, QUERY, TRIGGER_NODE, Tables
+from engine.complex_events.plan import AT_ONCE, CHECKS, CHECKS_END, FIRST_GUARDS, GUARDS, GUARDS_END, LAST_NODE, OFFSET, QUERY, TRIGGER_NODE, Tables
 from engine.complex_events.search import (
     BEGIN,
     BY_TIMER,
     COMPLETER,
+    DIRECT,
     DUE,
     END,
     FAR,
-    INSTANCE,
+    KIND,
     LAST_TRIGGER,
     LEAST,
     LEAVES,
@@ -40,16 +43,20 @@ from engine.complex_events.search import (
     Ints,
     T,
     Whole,
+    kernel,
     latest,
+    memory,
     pick,
 )  # fmt: skip
 from engine.complex_events.timers import WHO_SHIFT, Timers, pop, push
 
 DONE, POOL_FULL, HEAP_FULL, OUTPUT_FULL, TOO_MUCH_WORK = range(5)
 # Places in counters.
-ACCESSED, CONDITIONS, WORK, DETECTED, EVENTS, SEARCHED = range(6)
-# Places in cursor: next event; the timer that fired last; a query whose search was given up, and when.
-_NEXT, _LAST_DUE, _LAST_WHO, GIVEN_UP, GIVEN_UP_AT = range(5)
+ACCESSED, CONDITIONS, WORK, DETECTED, EVENTS, SEARCHED, EVALUATED = range(7)
+COUNTERS = 7
+# Places in cursor: next event; the timer that fired last; a query whose search was given up, and when; the first event that the bitmaps do not hold
+# yet; running numbers of slots and of events.
+NEXT, _LAST_DUE, _LAST_WHO, GIVEN_UP, GIVEN_UP_AT, _AHEAD, _SLOT, EVENT = range(8)
 
 
 class Events(NamedTuple):
@@ -65,14 +72,16 @@ class Events(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """`env`: see `search`. `seen[q]`: the event that asked query q last. `since`, `since_seq`: a query knows the events after this one.
+    """`env`: see `search`. `seen[q]`: the event that asked query q last. `refuted[i]`: the slot in which the bitmaps refuted trigger i last.
 
-    `last[i]`: the time of the last event of instance i, of whatever entity. `bits`: occurrence bitmaps, `stack`: room for words.
+    `since`, `since_seq`: a query knows the events after this one. `last[c]`: the time of the last event of class c, of whatever entity; one more
+    place counts as now. `bits`: occurrence bitmaps, `stack`: room for words.
     """
 
     env: Ints
     picked: Ints
     seen: Ints
+    refuted: Ints
     since: Ints
     since_seq: Ints
     last: Ints
@@ -93,22 +102,26 @@ class Found(NamedTuple):
 
 
 def scratch(tables: Tables, since: Ints, since_seq: Ints, last: Ints, bits: Ints) -> Scratch:
-    """Room to work in, for one step."""
+    """Room to work in; `begin` before each step."""
     leaves = int(np.diff(tables.leaf_ends).max(initial=0))
-    cursor = np.array([0, NONE, -1, -1, 0], np.int64)
     return Scratch(
-        np.zeros(LEAVES + leaves, np.int64), np.zeros((leaves, 2), np.int64), np.full(len(tables.root), -1, np.int64), since, since_seq, last,
-        bits, np.zeros(leaves + 1, np.uint64), cursor,
+        np.zeros(LEAVES + leaves, np.int64), np.zeros((leaves, 2), np.int64), np.full(len(tables.root), -1, np.int64),
+        np.full(len(tables.triggers), -1, np.int64), since, since_seq, last, bits, np.zeros(leaves + 1, np.uint64), np.zeros(8, np.int64),
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+def begin(work: Scratch) -> None:
+    """Before the first event of a step."""
+    work.cursor[[NEXT, _LAST_DUE, _LAST_WHO, GIVEN_UP, _AHEAD]] = 0, NONE, -1, -1, 0
+
+
+@kernel()
 def note_all(tables: Tables, key: Ints, t: Ints, order: Ints, last: Ints, bits: Ints) -> None:
     """Enters stored events, in the order of their times, in last times and bitmaps."""
     for at in order:
-        instance = key[at] >> SHIFT
-        last[instance] = t[at]
-        for i in range(tables.bit_ends[instance], tables.bit_ends[instance + 1]):
+        kind = key[at] >> SHIFT
+        last[kind] = t[at]
+        for i in range(tables.bit_ends[kind], tables.bit_ends[kind + 1]):
             note(bits, tables.bit_rows[i, 0], t[at] >> tables.bit_rows[i, 1])
 
 
@@ -119,7 +132,7 @@ def found(rows: int, items: int) -> Found:
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def advance(
     tables: Tables, history: History, heap: Timers, events: Events, work: Scratch, out: Found, watermark: Whole, most_items: Whole, counters: Ints
 ) -> Whole:  # fmt: skip
@@ -128,88 +141,137 @@ def advance(
     while True:
         if cursor[GIVEN_UP] >= 0:
             return TOO_MUCH_WORK
-        at = cursor[_NEXT]
+        at = cursor[NEXT]
         more = at < len(events.t)
         until = events.t[at] if more else watermark
         while heap.size[0] > 0 and heap.due[0] < until:
             if out.size[0] == len(out.rows) or out.size[1] + most_items > len(out.events):
                 return OUTPUT_FULL
-            due, who = heap.due[0], heap.who[0]
-            pop(heap)
-            if due != cursor[_LAST_DUE] or who != cursor[_LAST_WHO]:
-                cursor[_LAST_DUE], cursor[_LAST_WHO] = due, who
-                query, of = who >> WHO_SHIFT, who & ((1 << WHO_SHIFT) - 1)
-                first, last = tables.timer_guard_ends[query], tables.timer_guard_ends[query + 1]
-                counters[ACCESSED] += 1
-                if _guarded(history, tables.timer_guards, first, last, of, due, counters):
-                    work.env[TRIGGER], work.env[LAST_TRIGGER] = 0, FAR
-                    search_query(tables, history, work, out, query, of, due, np.int64(BY_TIMER), counters)
+            _fire(tables, history, heap, work, out, counters)
         if not more:
             return DONE
-        asked = 0
-        t, seq, entity = events.t[at], events.seq[at], np.int64(events.entity[at])
+        if at == cursor[_AHEAD]:
+            note_slot(tables, events, work)
+        t, entity = events.t[at], np.int64(events.entity[at])
         slot_entity = entity if tables.shared[0] == 0 else np.int64(0)
-        for k in range(events.ends[at], events.ends[at + 1]):
+        asked, alone = 0, True
+        first, end = events.ends[at], events.ends[at + 1]
+        kind = tables.kind[events.instances[first]]
+        for k in range(first, end):
             instance = events.instances[k]
             asked += tables.trigger_ends[instance + 1] - tables.trigger_ends[instance]
-            if slot_with_room(history, instance << SHIFT | slot_entity, t - tables.horizon[instance]) < 0:
-                return POOL_FULL
+            if k == first or tables.kind[instance] != kind:
+                alone &= k == first
+                if slot_with_room(history, tables.kind[instance] << SHIFT | slot_entity, t - tables.horizon[tables.kind[instance]]) < 0:
+                    return POOL_FULL
         if out.size[0] + asked > len(out.rows) or out.size[1] + asked * most_items > len(out.events):
             return OUTPUT_FULL
         if heap.size[0] + asked > len(heap.due):
             return HEAP_FULL
-        for k in range(events.ends[at], events.ends[at + 1]):
-            instance = events.instances[k]
-            work.last[instance] = t
-            for i in range(tables.bit_ends[instance], tables.bit_ends[instance + 1]):
-                note(work.bits, tables.bit_rows[i, 0], t >> tables.bit_rows[i, 1])
-            slot = find(history, instance << SHIFT | slot_entity)
-            end = history.slots[slot, END]
-            history.pool[end, T], history.pool[end, SEQ], history.entity[end] = t, seq, entity
-            history.x[end], history.y[end] = events.x[at], events.y[at]
-            history.slots[slot, END] = end + 1
-        alone = True
-        for k in range(events.ends[at] + 1, events.ends[at + 1]):
-            alone &= tables.kind[events.instances[k]] == tables.kind[events.instances[events.ends[at]]]
-        for k in range(events.ends[at], events.ends[at + 1]):
+        for k in range(first, end):
+            if k == first or tables.kind[events.instances[k]] != kind:
+                _store(history, events, at, find(history, tables.kind[events.instances[k]] << SHIFT | slot_entity))
+                work.last[tables.kind[events.instances[k]]] = t
+        cursor[EVENT] += 1
+        counters[ACCESSED] += asked
+        for k in range(first, end):
             instance = events.instances[k]
             for i in range(tables.trigger_ends[instance], tables.trigger_ends[instance + 1]):
-                counters[ACCESSED] += 1
-                trigger = tables.triggers[i]
-                if trigger[GUARD] >= 0 and work.last[trigger[GUARD]] < t - trigger[AGE]:
-                    continue
-                query = trigger[QUERY]
-                if trigger[OFFSET] != AT_ONCE:
-                    if _starts(tables, history, work, query, slot_entity, t, seq, trigger[OFFSET], trigger[TRIGGER_NODE], counters):
-                        push(heap, t + trigger[OFFSET], query << WHO_SHIFT | slot_entity)
-                elif work.seen[query] != at and _may_complete(tables, history, work, trigger, slot_entity, t, counters):
-                    work.seen[query] = at
-                    # Events of several classes may be triggers in several places.
-                    work.env[TRIGGER], work.env[LAST_TRIGGER] = (trigger[TRIGGER_NODE], trigger[LAST_NODE]) if alone else (0, FAR)
-                    search_query(tables, history, work, out, query, slot_entity, t, seq, counters)
+                if work.last[tables.nearest[i, 0]] >= t - tables.nearest[i, 1] and work.last[tables.nearest[i, 2]] >= t - tables.nearest[i, 3]:
+                    counters[CONDITIONS] += 1
+                    if work.refuted[i] != cursor[_SLOT]:
+                        _ask(tables, history, heap, work, out, i, slot_entity, t, events.seq[at], alone, counters)
         counters[EVENTS] += 1
-        cursor[_NEXT] += 1
+        cursor[NEXT] += 1
 
 
-@njit(cache=True, nogil=True)
-def _may_complete(tables: Tables, history: History, work: Scratch, trigger: Ints, entity: Whole, now: Whole, counters: Ints) -> bool:
-    """Whether the guards of a trigger have come recently enough, of whatever entity, then of this one, and the bitmaps of its query agree."""
-    counters[CONDITIONS] += 1
-    for i in range(trigger[GUARDS] + 1, trigger[GUARDS_END]):
+@kernel()
+def note_slot(tables: Tables, events: Events, work: Scratch) -> None:
+    """Enters all events from the next one on that lie in its slot, the narrowest there is, in the bitmaps."""
+    at = work.cursor[_AHEAD]
+    slot = events.t[at] >> tables.narrowest[0]
+    while at < len(events.t) and events.t[at] >> tables.narrowest[0] == slot:
+        before = np.int64(-1)
+        for k in range(events.ends[at], events.ends[at + 1]):
+            kind = tables.kind[events.instances[k]]
+            if kind != before:
+                for i in range(tables.bit_ends[kind], tables.bit_ends[kind + 1]):
+                    note(work.bits, tables.bit_rows[i, 0], events.t[at] >> tables.bit_rows[i, 1])
+            before = kind
+        at += 1
+    work.cursor[_AHEAD] = at
+    work.cursor[_SLOT] += 1
+
+
+@kernel()
+def _store(history: History, events: Events, at: Whole, slot: Whole) -> None:
+    """Appends an event to a slot with room, unless it is there already."""
+    end = history.slots[slot, END]
+    if end > history.slots[slot, BEGIN] and history.pool[end - 1, SEQ] == events.seq[at]:
+        return
+    history.pool[end, T], history.pool[end, SEQ], history.entity[end] = events.t[at], events.seq[at], events.entity[at]
+    history.x[end], history.y[end] = events.x[at], events.y[at]
+    history.slots[slot, END] = end + 1
+
+
+@kernel()
+def _fire(tables: Tables, history: History, heap: Timers, work: Scratch, out: Found, counters: Ints) -> None:
+    """Takes the first timer and searches its query; one of several equal timers."""
+    cursor, due, who = work.cursor, heap.due[0], heap.who[0]
+    pop(heap)
+    if due == cursor[_LAST_DUE] and who == cursor[_LAST_WHO]:
+        return
+    cursor[_LAST_DUE], cursor[_LAST_WHO] = due, who
+    query, of = who >> WHO_SHIFT, who & ((1 << WHO_SHIFT) - 1)
+    counters[ACCESSED] += 1
+    if _guarded(history, tables.timer_guards, tables.timer_guard_ends[query], tables.timer_guard_ends[query + 1], of, due, counters):
+        work.env[TRIGGER], work.env[LAST_TRIGGER] = 0, FAR
+        search_query(tables, history, work, out, query, of, due, np.int64(BY_TIMER), counters)
+
+
+@kernel()
+def _ask(
+    tables: Tables, history: History, heap: Timers, work: Scratch, out: Found, trigger: Whole, entity: Whole, t: Whole, seq: Whole, alone: bool,
+    counters: Ints
+) -> None:  # fmt: skip
+    """An event asks the query of a trigger whose nearest guards have come: a search, or a timer. `alone`: it belongs to a single class."""
+    query, offset = tables.triggers[trigger, QUERY], tables.triggers[trigger, OFFSET]
+    if offset != AT_ONCE:
+        if _starts(tables, history, work, query, entity, t, seq, offset, tables.triggers[trigger, TRIGGER_NODE], counters):
+            push(heap, t + offset, query << WHO_SHIFT | entity)
+    elif work.seen[query] != work.cursor[EVENT] and _may_complete(tables, history, work, trigger, entity, t, counters):
+        work.seen[query] = work.cursor[EVENT]
+        # Events of several classes may be triggers in several places.
+        work.env[TRIGGER] = tables.triggers[trigger, TRIGGER_NODE] if alone else 0
+        work.env[LAST_TRIGGER] = tables.triggers[trigger, LAST_NODE] if alone else FAR
+        search_query(tables, history, work, out, query, entity, t, seq, counters)
+
+
+@kernel()
+def _may_complete(tables: Tables, history: History, work: Scratch, trigger: Whole, entity: Whole, now: Whole, counters: Ints) -> bool:
+    """Whether the other guards of a trigger have come recently enough, of whatever entity, then all of this one, and the bitmaps agree."""
+    first, last = tables.triggers[trigger, GUARDS], tables.triggers[trigger, GUARDS_END]
+    for i in range(first + FIRST_GUARDS, last):
         counters[CONDITIONS] += 1
         if work.last[tables.guards[i, 0]] < now - tables.guards[i, 1]:
             return False
-    if not tables.shared[0] and not _guarded(history, tables.guards, trigger[GUARDS], trigger[GUARDS_END], entity, now, counters):
-        return False
-    query = trigger[QUERY]
+    query = tables.triggers[trigger, QUERY]
     begin, end = tables.step_ends[query], tables.step_ends[query + 1]
-    slot = now >> tables.width[query]
-    if trigger[CHECKS] < trigger[CHECKS_END]:
-        return beside(tables.checks, trigger[CHECKS], trigger[CHECKS_END], tables.steps, work.bits, slot, work.stack)
-    return begin == end or may_end(tables.steps, begin, end, work.bits, slot, work.stack)
+    if begin < end:
+        counters[EVALUATED] += 1
+        slot = now >> tables.width[query]
+        check, checks_end = tables.triggers[trigger, CHECKS], tables.triggers[trigger, CHECKS_END]
+        if check < checks_end:
+            agree = beside(tables.checks, check, checks_end, tables.steps, work.bits, slot, work.stack)
+        else:
+            agree = may_end(tables.steps, begin, end, work.bits, slot, work.stack)
+        if not agree:
+            work.refuted[trigger] = work.cursor[_SLOT]
+            return False
+    return tables.shared[0] == 1 or _guarded(history, tables.guards, first, last, entity, now, counters)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _guarded(history: History, guards: Ints, begin: Whole, end: Whole, entity: Whole, now: Whole, counters: Ints) -> bool:
     """Whether the slots of guards [begin, end) hold recent enough events."""
     for i in range(begin, end):
@@ -220,7 +282,7 @@ def _guarded(history: History, guards: Ints, begin: Whole, end: Whole, entity: W
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _prepare(
     tables: Tables, history: History, work: Scratch, query: Whole, entity: Whole, now: Whole, completer: Whole, least: Whole
 ) -> None:  # fmt: skip
@@ -229,12 +291,15 @@ def _prepare(
     env[LEAST], env[SINCE], env[SINCE_SEQ] = max(least, work.since[query]), work.since[query], work.since_seq[query]
     env[NOW], env[COMPLETER], env[DUE] = now, completer, now if completer == BY_TIMER else now - 1
     env[OPERATIONS], env[SEARCH] = 0, env[SEARCH] + 1
+    env[DIRECT] = history.used[BY_CLASS]
+    if env[DIRECT]:
+        return
     first = tables.leaf_ends[query]
     for i in range(first, tables.leaf_ends[query + 1]):
-        env[LEAVES + i - first] = find(history, tables.nodes[tables.leaves[i], INSTANCE] << SHIFT | entity)
+        env[LEAVES + i - first] = find(history, tables.nodes[tables.leaves[i], KIND] << SHIFT | entity)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _account(work: Scratch, query: Whole, now: Whole, counters: Ints) -> None:
     """Counts the work of a search; remembers a query that needed too much."""
     counters[WORK] += work.env[OPERATIONS]
@@ -242,7 +307,7 @@ def _account(work: Scratch, query: Whole, now: Whole, counters: Ints) -> None:
         work.cursor[GIVEN_UP], work.cursor[GIVEN_UP_AT] = query, now
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _starts(
     tables: Tables, history: History, work: Scratch, query: Whole, entity: Whole, now: Whole, seq: Whole, offset: Whole, node: Whole, counters: Ints
 ) -> bool:  # fmt: skip
@@ -250,12 +315,13 @@ def _starts(
     env = work.env
     _prepare(tables, history, work, query, entity, now, seq, now + offset - tables.within[query])
     env[TRIGGER], env[LAST_TRIGGER] = 0, FAR
-    completes = latest(tables.nodes, env, history.slots, history.pool, node, np.int64(NONE), now, np.int64(FAR), np.int64(1)) != NONE
+    nodes, own, slots, pool = memory(tables.nodes), memory(env), memory(history.slots), memory(history.pool)
+    completes = latest(nodes, own, slots, pool, node, np.int64(NONE), now, np.int64(FAR), np.int64(1)) != NONE
     _account(work, query, now, counters)
     return bool(completes)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def search_query(
     tables: Tables, history: History, work: Scratch, out: Found, query: Whole, entity: Whole, now: Whole, completer: Whole, counters: Ints
 ) -> None:  # fmt: skip
@@ -263,12 +329,14 @@ def search_query(
     env, root = work.env, tables.root[query]
     counters[SEARCHED] += 1
     _prepare(tables, history, work, query, entity, now, completer, now - tables.within[query])
-    start = latest(tables.nodes, env, history.slots, history.pool, root, np.int64(NONE), now, np.int64(FAR), np.int64(1))
+    never, far, yes = np.int64(NONE), np.int64(FAR), np.int64(1)
+    nodes, own, slots, pool = memory(tables.nodes), memory(env), memory(history.slots), memory(history.pool)
+    start = latest(nodes, own, slots, pool, root, never, now, far, yes)
     _account(work, query, now, counters)
     if start == NONE or work.cursor[GIVEN_UP] >= 0:
         return
     env[PICKED], env[OPERATIONS] = 0, -FAR  # What has been found once is found again, without counting.
-    pick(tables.nodes, env, history.slots, history.pool, work.picked, root, np.int64(NONE), now, np.int64(FAR), np.int64(1))
+    pick(nodes, own, slots, pool, memory(work.picked), root, never, now, far, yes)
     row, item = out.size[0], out.size[1]
     for i in range(env[PICKED]):
         at = work.picked[i, 1]

@@ -1,4 +1,4 @@
-"""The events that patterns may still need: one slot for each (primitive, entity), in one pool.
+"""The events that patterns may still need: one slot for each (class, entity), in one pool.
 
 A slot's events stand side by side in (t, seq), so that a search needs no more than a bisection. Slots are found by an open-addressing table. A full
 slot first gives up what is older than any query needs, then moves to twice the room at the pool's end; a full pool is made anew from what is still
@@ -12,20 +12,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from engine.complex_events.search import BASE, BEGIN, END, LIMIT, SEQ, Ints, T, Whole
+from engine.complex_events.search import BASE, BEGIN, END, LIMIT, SEQ, Ints, T, Whole, kernel
 
 Floats = npt.NDArray[np.float64]
 SHIFT = 32
-"""A slot's key is instance << SHIFT | entity."""
-USED_SLOTS, USED_POOL = 0, 1
+"""A slot's key is class << SHIFT | entity."""
+USED_SLOTS, USED_POOL, DIRECT = range(3)
 _LEAST_ROOM, _SLACK = 64, 4
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class History(NamedTuple):
-    """`table` holds slots (-1 free), at most half full; `keys[s]` and `slots[s]` belong to slot s; `pool`, `entity`, `x`, `y` to events."""
+    """`table` holds slots (-1 free), at most half full; `keys[s]` and `slots[s]` belong to slot s; `pool`, `entity`, `x`, `y` to events.
+
+    `used`: slots, room of the pool, and whether the slots are those of classes 0, 1, ... (no event is kept by its entity): then no table is asked.
+    """
 
     table: npt.NDArray[np.int32]
     keys: Ints
@@ -48,26 +50,27 @@ class Stored(NamedTuple):
     y: Floats
 
 
-def empty() -> History:
-    """No events."""
-    return filled(nothing(), 0, 0)
-
-
 def nothing() -> Stored:
     whole = np.zeros(0, np.int64)
     return Stored(whole, whole, whole, np.zeros(0, np.int32), np.zeros(0), np.zeros(0))
 
 
-def filled(events: Stored, more_slots: int, more_events: int) -> History:
-    """A history of `events` with room for so many new slots and, at least, events."""
-    keys, starts = np.unique(events.key, return_index=True)
-    lengths = np.diff(np.append(starts, len(events.key)))
+def filled(events: Stored, kinds: int, more_slots: int, more_events: int) -> History:
+    """A history of `events` with room for so many new slots and, at least, events; one slot for each of `kinds` classes, or (0) as they come."""
+    if kinds:
+        keys, more_slots = np.arange(kinds, dtype=np.int64) << SHIFT, 0
+        starts, ends = (np.searchsorted(events.key, keys, side) for side in ("left", "right"))
+        lengths = ends - starts
+    else:
+        keys, starts = np.unique(events.key, return_index=True)
+        lengths = np.diff(np.append(starts, len(events.key)))
     room = lengths + lengths // 2 + _SLACK
     slots = max(_LEAST_ROOM, len(keys) + len(keys) // 2 + more_slots)
     size = int(room.sum()) + max(_LEAST_ROOM, len(events.key) + (2 * _SLACK + 2) * more_events)
     history = History(
         np.full(1 << int(2 * slots - 1).bit_length(), -1, np.int32), np.zeros(slots, np.int64), np.zeros((slots, 4), np.int64),
-        np.zeros((size, 2), np.int64), np.zeros(size, np.int32), np.zeros(size), np.zeros(size), np.array([len(keys), int(room.sum())], np.int64),
+        np.zeros((size, 2), np.int64), np.zeros(size, np.int32), np.zeros(size), np.zeros(size),
+        np.array([len(keys), int(room.sum()), kinds > 0], np.int64),
     )  # fmt: skip
     bases = np.cumsum(room) - room
     history.keys[: len(keys)] = keys
@@ -80,7 +83,7 @@ def filled(events: Stored, more_slots: int, more_events: int) -> History:
 
 
 def stored(history: History, horizon: Ints, now: int) -> Stored:
-    """The events that are at most `horizon[instance]` older than `now`."""
+    """The events that are at most `horizon[class]` older than `now`."""
     n = int(history.used[USED_SLOTS])
     slots = history.slots[:n]
     lengths = slots[:, END] - slots[:, BEGIN]
@@ -126,14 +129,16 @@ def check(history: History) -> None:
         assert own == sorted(own)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _place(table: npt.NDArray[np.int32], key: Whole) -> Whole:
-    return np.int64((np.uint64(key) * _MIX) >> np.uint64(20)) & (len(table) - 1)
+    return np.int64((np.uint64(key) * _MIX) >> np.uint64(32)) & (len(table) - 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def find(history: History, key: Whole) -> Whole:
     """The slot of `key`, or -1."""
+    if history.used[DIRECT]:
+        return key >> SHIFT
     at = _place(history.table, key)
     while True:
         slot = np.int64(history.table[at])
@@ -142,7 +147,7 @@ def find(history: History, key: Whole) -> Whole:
         at = (at + 1) & (len(history.table) - 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _enter(history: History, slot: Whole) -> None:
     at = _place(history.table, history.keys[slot])
     while history.table[at] >= 0:
@@ -150,13 +155,13 @@ def _enter(history: History, slot: Whole) -> None:
     history.table[at] = slot
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _enter_all(history: History) -> None:
     for slot in range(history.used[USED_SLOTS]):
         _enter(history, slot)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def slot_with_room(history: History, key: Whole, needed_from: Whole) -> Whole:
     """The slot of `key`, made if there is none, with room for one more event; -1 when slots or pool are full.
 

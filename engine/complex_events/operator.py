@@ -21,26 +21,31 @@ from engine.complex_events.cells import Cells
 from engine.complex_events.detection import (
     ACCESSED,
     CONDITIONS,
+    COUNTERS,
     DETECTED,
     DONE,
+    EVALUATED,
     EVENTS,
     GIVEN_UP,
     GIVEN_UP_AT,
     HEAP_FULL,
+    NEXT,
     POOL_FULL,
     SEARCHED,
     TOO_MUCH_WORK,
     WORK,
     Events,
     Found,
+    Scratch,
     advance,
+    begin,
     found,
     note_all,
     scratch,
 )
 from engine.complex_events.history import SHIFT, History, Stored
 from engine.complex_events.plan import CompositeIndex, Program, compile_index
-from engine.complex_events.search import MOST_OPERATIONS, NONE, Ints
+from engine.complex_events.search import FAR, MOST_OPERATIONS, NONE, Ints
 from engine.complex_events.timers import WHO_SHIFT, Timers, timers
 from engine.model.batch import ENTITY, SEQ, TIME, Batch, EntityDictionary, X, Y
 from engine.model.changes import Evidence, changes, concat
@@ -49,6 +54,8 @@ from engine.operator import ROUTE, Operator, Output, QueryStopped, RegisteredQue
 
 INSTANCE = "instance"
 _ROWS, _ITEMS, _TIMERS = 4_096, 32_768, 1_024
+_LAYOUT = 2
+"""Of the arrays in a snapshot: 2 keeps events once a class."""
 
 
 @dataclass
@@ -67,25 +74,38 @@ class CompositeState:
     bits: Ints
     reached: tuple[int, int] = (NONE, -1)
     watermark: int = NONE
-    counters: Ints = field(default_factory=lambda: np.zeros(6, np.int64))
+    counters: Ints = field(default_factory=lambda: np.zeros(COUNTERS, np.int64))
     cells: Cells | None = None
     """Of the keyed stage, made when first needed: it holds nothing of the stream's."""
+    work: Scratch | None = None
+    """Made when first needed: room for the kernels, over the arrays above."""
 
 
 def _initial(program: Program) -> CompositeState:
     n = len(program.keys)
     none = np.zeros(0, np.int64)
     return CompositeState(
-        store.empty(), timers(none, none, _TIMERS), np.full(n, NONE, np.int64), np.full(n, -1, np.int64), *recent(program, store.nothing())
+        _kept(program, store.nothing(), 0, 0),
+        timers(none, none, _TIMERS),
+        np.full(n, NONE, np.int64),
+        np.full(n, -1, np.int64),
+        *recent(program, store.nothing()),
     )
 
 
+def _kept(program: Program, events: Stored, more_slots: int, more_events: int) -> History:
+    """A program's history: of the class alone, or of each entity."""
+    return store.filled(events, 0 if program.per_entity else len(program.tables.horizon), more_slots, more_events)
+
+
 def recent(program: Program, events: Stored) -> tuple[Ints, Ints]:
-    """The last time of each instance and the occurrence bitmaps, from the events that are kept."""
-    last = np.full(len(program.instances), NONE, np.int64)
-    bits = np.zeros((len(program.tables.bit_rows), 2), np.int64)
+    """The last time of each class (and one that is always now) and the occurrence bitmaps, from the events that are kept."""
+    tables = program.tables
+    last = np.full(len(tables.horizon) + 1, NONE, np.int64)
+    last[-1] = FAR
+    bits = np.zeros((len(tables.bit_rows), 2), np.int64)
     bits[:, 1] = NONE
-    note_all(program.tables, events.key, events.t, np.argsort(events.t, kind="stable"), last, bits)
+    note_all(tables, events.key, events.t, np.argsort(events.t, kind="stable"), last, bits)
     return last, bits
 
 
@@ -99,7 +119,10 @@ def _detected(program: Program, state: CompositeState, events: Events, watermark
     asked = np.append(0, np.cumsum(np.diff(tables.trigger_ends)[events.instances]))
     most = int((asked[events.ends[1:]] - asked[events.ends[:-1]]).max(initial=1))
     out = found(max(_ROWS, most), max(_ITEMS, most * most_items))
-    work = scratch(tables, state.since, state.since_seq, state.last, state.bits)
+    if state.work is None:
+        state.work = scratch(tables, state.since, state.since_seq, state.last, state.bits)
+    work = state.work
+    begin(work)
     stated: list[pa.RecordBatch] = []
     while True:
         reason = advance(tables, state.history, state.timers, events, work, out, watermark, most_items, state.counters)
@@ -109,7 +132,7 @@ def _detected(program: Program, state: CompositeState, events: Events, watermark
         if reason == DONE:
             return concat(stated)
         if reason == POOL_FULL:
-            at = int(work.cursor[0])
+            at = int(work.cursor[NEXT])
             state.history = _renewed(program, state.history, int(events.t[at]), len(events.t) - at)
         elif reason == TOO_MUCH_WORK:
             query, at = int(work.cursor[GIVEN_UP]), int(work.cursor[GIVEN_UP_AT])
@@ -121,8 +144,8 @@ def _detected(program: Program, state: CompositeState, events: Events, watermark
 
 def _renewed(program: Program, old: History, now: int, events: int) -> History:
     """What is still needed, with room for some more events."""
-    more = min(events, 10_000) * (1 + len(program.instances) // 100)
-    return store.filled(store.stored(old, program.tables.horizon, now), more, min(more, 100_000))
+    more = min(events, 10_000) * (1 + len(program.tables.horizon) // 100)
+    return _kept(program, store.stored(old, program.tables.horizon, now), more, min(more, 100_000))
 
 
 def _changes(program: Program, out: Found, dictionary: EntityDictionary) -> pa.RecordBatch:
@@ -188,13 +211,13 @@ class _Searching(Stage[CompositeIndex, CompositeState]):
         state.reached = max((part.reached for _, part in parts), default=state.reached)
         state.watermark = max((part.watermark for _, part in parts), default=NONE)
         state.since[:], state.since_seq[:] = state.reached
-        numbers = {(program.instances[i][0], index.classes[program.instances[i][1]]): i for i in range(len(program.instances))}
+        numbers = {one: number for number, one in enumerate(index.classes) if program.tables.horizon[number] >= 0}
         queries = {key: number for number, key in enumerate(program.keys)}
         pieces, due, who = [store.nothing()], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for old_index, part in parts:
             old = self.program(old_index)
             state.counters += part.counters
-            moved = np.array([numbers.get((group, old_index.classes[number]), -1) for group, number in old.instances], np.int64)
+            moved = np.array([numbers.get(one, -1) for one in old_index.classes], np.int64)
             pieces.append(_renumbered(store.stored(part.history, old.tables.horizon, state.watermark), moved))
             # A query's own state comes from the first part that knows it.
             taken = np.array([queries.pop(key, -1) for key in old.keys], np.int64)
@@ -206,7 +229,7 @@ class _Searching(Stage[CompositeIndex, CompositeState]):
             due.append(part.timers.due[kept])
             who.append(query[kept] << WHO_SHIFT | part.timers.who[kept] & ((1 << WHO_SHIFT) - 1))
         events = store.merged(pieces)
-        state.history, state.last, state.bits = store.filled(events, 0, 0), *recent(program, events)
+        state.history, state.last, state.bits = _kept(program, events, 0, 0), *recent(program, events)
         state.timers = timers(np.concatenate(due), np.concatenate(who), _TIMERS)
         return state
 
@@ -220,6 +243,7 @@ class _Searching(Stage[CompositeIndex, CompositeState]):
             "since_seq": state.since_seq,
             "reached": np.array([*state.reached, state.watermark], np.int64),
             "counters": state.counters,
+            "layout": np.array([_LAYOUT]),
         }
         with io.BytesIO() as file:
             np.savez(file, allow_pickle=False, **columns)
@@ -227,10 +251,12 @@ class _Searching(Stage[CompositeIndex, CompositeState]):
 
     def load(self, index: CompositeIndex, data: bytes) -> CompositeState:
         with np.load(io.BytesIO(data), allow_pickle=False) as columns:
+            if "layout" not in columns or columns["layout"][0] != _LAYOUT:
+                raise ValueError("the state of composite patterns was written by another version of the program")
             t, seq, watermark = columns["reached"].tolist()
             kept = store.from_arrays(columns)
             return CompositeState(
-                store.filled(kept, 0, 0), timers(columns["due"], columns["who"], _TIMERS), columns["since"], columns["since_seq"],
+                _kept(self.program(index), kept, 0, 0), timers(columns["due"], columns["who"], _TIMERS), columns["since"], columns["since_seq"],
                 *recent(self.program(index), kept), (t, seq), watermark, columns["counters"],
             )  # fmt: skip
 
@@ -242,13 +268,14 @@ class _Searching(Stage[CompositeIndex, CompositeState]):
         due = state.timers.due[:n]
         assert (due[(np.arange(1, n) - 1) // 2] <= due[1:]).all()
         assert ((state.timers.who[:n] >> WHO_SHIFT) < len(program.keys)).all()
-        assert ((state.history.keys[: state.history.used[0]] >> SHIFT) < len(program.instances)).all()
+        assert ((state.history.keys[: state.history.used[0]] >> SHIFT) < len(index.classes)).all()
 
     def counters(self, index: CompositeIndex, state: CompositeState) -> Mapping[str, int]:
         kept = store.stored(state.history, self.program(index).tables.horizon, state.watermark)
         return {
             "accessed_queries": int(state.counters[ACCESSED]),
             "searched_queries": int(state.counters[SEARCHED]),
+            "evaluated_triggers": int(state.counters[EVALUATED]),
             "operations": int(state.counters[WORK]),
             "minimum_condition_checks": int(state.counters[CONDITIONS]),
             "detections": int(state.counters[DETECTED]),
@@ -259,10 +286,10 @@ class _Searching(Stage[CompositeIndex, CompositeState]):
 
 
 def _renumbered(events: Stored, moved: Ints) -> Stored:
-    """Events under the instances `moved[old]`; those of instances that are gone (-1) are dropped."""
-    instance = moved[events.key >> SHIFT] if len(moved) else np.zeros(0, np.int64)
-    kept = np.flatnonzero(instance >= 0)
-    key = instance[kept] << SHIFT | events.key[kept] & ((1 << SHIFT) - 1)
+    """Events under the classes `moved[old]`; those of classes that are gone (-1) are dropped."""
+    kind = moved[events.key >> SHIFT] if len(moved) else np.zeros(0, np.int64)
+    kept = np.flatnonzero(kind >= 0)
+    key = kind[kept] << SHIFT | events.key[kept] & ((1 << SHIFT) - 1)
     return Stored(key, events.t[kept], events.seq[kept], events.entity[kept], events.x[kept], events.y[kept])
 
 

@@ -1,8 +1,8 @@
 """The index over all composite queries of a feed: kinds of events asked for once for all queries, pattern trees and triggers as arrays.
 
-A **class** is a set of conditions that some primitive has; primitives with equal conditions share it. A program's **instance** is a class as one
-group of queries keeps it: queries that look at single entities are evaluated in the keyed stage and share all instances; the others are spread over
-GROUPS groups, each the work of one relational partition.
+A **class** is a set of conditions that some primitive has; primitives with equal conditions share it, and its events are kept once. A program's
+**instance** is a class as one group of queries asks for it: queries that look at single entities are evaluated in the keyed stage and are one group;
+the others are spread over GROUPS groups, each the work of one relational partition.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from engine.complex_events.search import (
     FAR,
     FIRST,
     HIGH,
-    INSTANCE,
+    KIND,
     LAST,
     LEAF,
     LOW,
+    NODE,
     OP,
     PRIMITIVE,
     SECOND,
@@ -50,8 +51,11 @@ SMALL = 2
 AT_ONCE = -1
 """Offset of a trigger whose event itself completes the pattern."""
 
-QUERY, OFFSET, TRIGGER_NODE, LAST_NODE, GUARD, AGE, GUARDS, GUARDS_END, CHECKS, CHECKS_END = TRIGGER_COLUMNS = range(10)
+QUERY, OFFSET, TRIGGER_NODE, LAST_NODE, GUARDS, GUARDS_END, CHECKS, CHECKS_END = TRIGGER_COLUMNS = range(8)
 """Columns of `Tables.triggers`."""
+
+FIRST_GUARDS = 2
+"""Guards of a trigger that stand beside it, where all triggers of an instance are asked in turn."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ class Atom:
 
 Class = frozenset[Atom]
 Ages = Mapping[Any, int]
-"""The greatest age of events that an occurrence holds, by primitive or instance; FAR or more: unbounded."""
+"""The greatest age of events that an occurrence holds, by primitive or class; FAR or more: unbounded."""
 
 
 class Tables(NamedTuple):
@@ -83,11 +87,13 @@ class Tables(NamedTuple):
     `nodes`: see the columns in `search`. `root`, `within`: of each query. Leaves of query q are nodes `leaves[leaf_ends[q]:leaf_ends[q + 1]]`.
     An event of instance i asks `triggers[trigger_ends[i]:trigger_ends[i + 1]]`, rows with the columns of `TRIGGER_COLUMNS`: it completes QUERY itself
     (OFFSET AT_ONCE) as one of the leaves TRIGGER_NODE to LAST_NODE, or starts, when it completes TRIGGER_NODE, a timer that is due OFFSET later.
-    What it completes holds an event of GUARD that is at most AGE old (GUARD -1: of nothing else), and so of all `guards[GUARDS:GUARDS_END]`, rows
-    (instance, age), the lowest ages first. `timer_guards[timer_guard_ends[q]:...]`: the same for the timers of query q.
+    What it completes holds an event of each of `guards[GUARDS:GUARDS_END]`, rows (class, age), that is at most so old, the lowest ages first.
+    `nearest`: the first FIRST_GUARDS of them for each trigger, as class, age, class, age; where there are fewer, the class after the last, which
+    counts as always there. `timer_guards[timer_guard_ends[q]:...]`: the same for the timers of query q.
     `checks[CHECKS:CHECKS_END]`: parts beside the trigger, as steps [begin, end) and slots that they end earlier (least, more), from the leaf up.
     `steps[step_ends[q]:...]`: its pattern over bitmaps (none if it is too small to be worth it), with slots 2 ** `width[q]` long.
-    Rows of bitmaps of instance i: `bit_rows[bit_ends[i]:bit_ends[i + 1]]`, as (row, width). `kind`: the class of each instance.
+    Rows of bitmaps of class c: `bit_rows[bit_ends[c]:bit_ends[c + 1]]`, as (row, width); `narrowest` of these widths. `kind`: the class of each
+    instance. `horizon`: how long events of each class are kept, -1 where no query of the program asks for it.
     """
 
     nodes: Ints
@@ -97,6 +103,7 @@ class Tables(NamedTuple):
     leaves: Ints
     trigger_ends: Ints
     triggers: Ints
+    nearest: Ints
     guards: Ints
     timer_guard_ends: Ints
     timer_guards: Ints
@@ -106,6 +113,7 @@ class Tables(NamedTuple):
     width: Ints
     bit_ends: Ints
     bit_rows: Ints
+    narrowest: Ints
     kind: Ints
     horizon: Ints
     shared: Ints
@@ -176,12 +184,12 @@ def atoms(where: Conditions, primitive: PrimitiveFilter, feed: Feed) -> Class:
 
 
 class _Trigger(NamedTuple):
-    """A leaf of class instance `instance` completes `node` itself, and the pattern `offset` later (AT_ONCE: itself).
+    """A leaf of class `kind` completes `node` itself, and the pattern `offset` later (AT_ONCE: itself).
 
-    `ages`: (instance, age) of what the completed part holds besides, ages counted from the event.
+    `ages`: (class, age) of what the completed part holds besides, ages counted from the event.
     """
 
-    instance: int
+    kind: int
     offset: int
     node: int
     ages: Ages
@@ -211,20 +219,20 @@ class _Builder:
         self.places: Mapping[Pattern, tuple[int, int]] = {}
         self.step_count = 0
         self.bit_rows: dict[tuple[int, int], int] = {}
-        self.horizon: list[int] = []
+        self.horizon: dict[int, int] = {}
         self.own: dict[str, int] = {}
+        self.here: dict[int, int] = {}
 
     def add(self, position: int, query: RegisteredQuery, specification: CompositeSpecification) -> None:
         group = 0 if self.per_entity else zlib.crc32(f"{query.id} {query.version}".encode()) % GROUPS
-        self.own = {}
+        self.own, self.here = {}, {}
         for primitive in specification.primitives:
             number = self.classes.setdefault(atoms(specification.where, primitive, self.feed), len(self.classes))
             instance = self.instances.setdefault((group, number), len(self.instances))
-            self.own[primitive.name] = instance
-            if instance == len(self.horizon):
-                self.horizon.append(0)
+            self.own[primitive.name], self.here[number] = number, instance
+            if instance == len(self.triggers):
                 self.triggers.append([])
-            self.horizon[instance] = max(self.horizon[instance], specification.within)
+            self.horizon[number] = max(self.horizon.get(number, 0), specification.within)
         self.leaves.append([])
         root, triggers = self.node(specification.pattern)
         self.timer_guards.append([[self.own[name], specification.within] for name in sorted(held(specification.pattern))])
@@ -247,22 +255,20 @@ class _Builder:
         return list(bitmaps.steps(specification.pattern, rows, spans, width))
 
     def enter(self, triggers: list[_Trigger], within: int) -> None:
-        """Enters the triggers of the next query: one for all leaves of an instance that complete it at once, one for each that starts a timer."""
+        """Enters the triggers of the next query: one for all leaves of a class that complete it at once, one for each that starts a timer."""
         number = len(self.root)
-        for one in sorted({(one.instance, one.offset, one.node) for one in triggers if one.offset != AT_ONCE}):
-            self.triggers[one[0]].append([number, one[1], one[2], one[2], -1, 0, 0, 0, 0, 0])
+        for kind, offset, node in sorted({(one.kind, one.offset, one.node) for one in triggers if one.offset != AT_ONCE}):
+            self.triggers[self.here[kind]].append([number, offset, node, node, 0, 0, 0, 0])
         at_once: dict[int, list[_Trigger]] = {}
         for trigger in triggers:
             if trigger.offset == AT_ONCE:
-                at_once.setdefault(trigger.instance, []).append(trigger)
-        for instance, some in sorted(at_once.items()):
+                at_once.setdefault(trigger.kind, []).append(trigger)
+        for kind, some in sorted(at_once.items()):
             ages = _either(*(one.ages for one in some))
-            guards = sorted((min(age, within), one) for one, age in ages.items())
             begin = len(self.guards)
-            self.guards += [[one, age] for age, one in guards]
-            age, guard = guards[0] if guards else (0, -1)
+            self.guards += [[one, age] for age, one in sorted((min(age, within), one) for one, age in ages.items())]
             nodes = [one.node for one in some]
-            self.triggers[instance].append([number, AT_ONCE, min(nodes), max(nodes), guard, age, begin, len(self.guards), *self.beside(some)])
+            self.triggers[self.here[kind]].append([number, AT_ONCE, min(nodes), max(nodes), begin, len(self.guards), *self.beside(some)])
 
     def beside(self, triggers: list[_Trigger]) -> tuple[int, int]:
         """Rows of `checks` for the parts beside a trigger; none where an event is a trigger in several places."""
@@ -282,13 +288,13 @@ class _Builder:
 
     def _node(self, pattern: Pattern) -> tuple[int, list[_Trigger]]:
         number = len(self.nodes)
-        row = [-1] * 9
+        row = [-1] * NODE
         self.nodes.append(row)
         self.names.append("")
         match pattern:
             case tree.Primitive(name):
                 self.names[number] = name
-                row[OP], row[LEAF], row[INSTANCE] = PRIMITIVE, len(self.leaves[-1]), self.own[name]
+                row[OP], row[LEAF], row[KIND] = PRIMITIVE, len(self.leaves[-1]), self.own[name]
                 self.leaves[-1].append(number)
                 return number, [_Trigger(self.own[name], AT_ONCE, number, {})]
             case tree.Sequence(first, second, low, high, without):
@@ -304,9 +310,7 @@ class _Builder:
                 row[OP], row[HIGH] = ABSENCE, span
                 row[FIRST], triggers = self.node(first)
                 row[WITHOUT], _ = self.node(without)
-                return number, [
-                    _Trigger(one.instance, max(one.offset, 0) + span, one.node if one.offset >= 0 else row[FIRST], {}) for one in triggers
-                ]
+                return number, [_Trigger(one.kind, max(one.offset, 0) + span, one.node if one.offset >= 0 else row[FIRST], {}) for one in triggers]
             case tree.Both(first, second, length):
                 row[OP], row[HIGH] = BOTH, FAR if length is None else length
             case tree.Either(first, second):
@@ -323,6 +327,9 @@ class _Builder:
         return number, triggers + others
 
     def program(self) -> Program:
+        # The instances of a class stand side by side, and so do their triggers.
+        instances = sorted(self.instances, key=lambda one: (one[1], one[0]))
+        self.triggers = [self.triggers[self.instances[one]] for one in instances]
         leaf_ends, leaves = _csr(self.leaves)
         trigger_ends, _ = _csr([range(len(some)) for some in self.triggers])
         timer_guard_ends, _ = _csr([range(len(some)) for some in self.timer_guards])
@@ -333,21 +340,34 @@ class _Builder:
         )
         step_ends, _ = _csr([range(len(some)) for some in self.steps])
         steps = [one for some in self.steps for one in some]
-        by_instance: list[list[tuple[int, int]]] = [[] for _ in self.instances]
-        for (instance, width), number in self.bit_rows.items():
-            by_instance[instance].append((number, width))
-        bit_ends, _ = _csr([range(len(some)) for some in by_instance])
-        bit_rows = [one for some in by_instance for one in some]
+        by_class: list[list[tuple[int, int]]] = [[] for _ in self.classes]
+        for (kind, width), number in self.bit_rows.items():
+            by_class[kind].append((number, width))
+        bit_ends, _ = _csr([range(len(some)) for some in by_class])
+        bit_rows = [one for some in by_class for one in some]
+        rows, guard_rows = np.array(triggers, np.int64).reshape(-1, len(TRIGGER_COLUMNS)), np.array(guards, np.int64).reshape(-1, 2)
         tables = Tables(
-            np.array(self.nodes, np.int64).reshape(-1, 9), np.array(self.root, np.int64), np.array(self.within, np.int64), leaf_ends, leaves,
-            trigger_ends, np.array(triggers, np.int64).reshape(-1, len(TRIGGER_COLUMNS)), np.array(guards, np.int64).reshape(-1, 2), timer_guard_ends,
+            np.array(self.nodes, np.int64).reshape(-1, NODE), np.array(self.root, np.int64), np.array(self.within, np.int64), leaf_ends, leaves,
+            trigger_ends, rows, _nearest(rows, guard_rows, len(self.classes)), guard_rows, timer_guard_ends,
             np.array(timer_guards, np.int64).reshape(-1, 2), np.array(self.checks, np.int64).reshape(-1, 4),
-            step_ends, np.array(steps, np.int64).reshape(-1, len(bitmaps.STEP_COLUMNS)),
-            np.array(self.width, np.int64), bit_ends, np.array(bit_rows, np.int64).reshape(-1, 2),
-            np.array([number for _, number in self.instances], np.int64),
-            np.array(self.horizon, np.int64), np.array([0 if self.per_entity else 1], np.int64),
+            step_ends, np.array(steps, np.int64).reshape(-1, len(bitmaps.STEP_COLUMNS)), np.array(self.width, np.int64), bit_ends,
+            np.array(bit_rows, np.int64).reshape(-1, 2), np.array([min((width for _, width in bit_rows), default=62)], np.int64),
+            np.array([number for _, number in instances], np.int64),
+            np.array([self.horizon.get(number, -1) for number in range(len(self.classes))], np.int64),
+            np.array([0 if self.per_entity else 1], np.int64),
         )  # fmt: skip
-        return Program(tuple(self.positions), tuple(self.keys), tuple(self.instances), tuple(self.names), tables, self.per_entity)
+        return Program(tuple(self.positions), tuple(self.keys), tuple(instances), tuple(self.names), tables, self.per_entity)
+
+
+def _nearest(triggers: Ints, guards: Ints, always: int) -> Ints:
+    """The first guards of each trigger, side by side; `always` stands for none."""
+    found = np.zeros((len(triggers), 2 * FIRST_GUARDS), np.int64)
+    for i in range(FIRST_GUARDS):
+        at = triggers[:, GUARDS] + i
+        there = at < triggers[:, GUARDS_END]
+        found[:, 2 * i] = always
+        found[there, 2 * i : 2 * i + 2] = guards[at[there]]
+    return found
 
 
 def present(pattern: Pattern) -> list[str]:

@@ -21,23 +21,32 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+from numba import njit, types
+from numba.extending import intrinsic
+from numba.np import arrayobj
 
 Ints = npt.NDArray[np.int64]
 Whole = Any
 """A whole number inside kernels: int64 to numba, int to Python."""
 
+Memory = Any
+"""The beginning of an array of whole numbers inside kernels."""
+
 # Columns of `nodes`.
-OP, FIRST, SECOND, WITHOUT, LOW, HIGH, LEAF, INSTANCE, LAST = range(9)
-"""LAST: of the nodes below, which are numbered from the node's own on."""
+OP, FIRST, SECOND, WITHOUT, LOW, HIGH, LAST = range(7)
+NODE = 8
+"""Numbers of a row: one line of the cache. LAST: of the nodes below, which are numbered from the node's own on."""
+LEAF, KIND = FIRST, SECOND
+"""Of a primitive: which leaf of its query it is, and its class."""
 PRIMITIVE, BOTH, EITHER, SEQUENCE, ABSENCE = range(5)
 # Columns of `slots`: a slot owns pool[BASE:LIMIT]; its events are pool[BEGIN:END] in (t, seq).
 BASE, BEGIN, END, LIMIT = range(4)
 # Columns of `pool`.
 T, SEQ = range(2)
 # Places in `env`; from LEAVES on the slot of each leaf of the query, -1 where nothing is stored; from MEMO on what this search has found.
-LEAST, SINCE, SINCE_SEQ, NOW, COMPLETER, DUE, OPERATIONS, PICKED, TRIGGER, LAST_TRIGGER, SEARCH = range(11)
-MEMO = 11
+LEAST, SINCE, SINCE_SEQ, NOW, COMPLETER, DUE, OPERATIONS, PICKED, TRIGGER, LAST_TRIGGER, SEARCH, DIRECT = range(12)
+MEMO = 12
+"""DIRECT: slots have the numbers of classes, and those from LEAVES on are not used."""
 _KEPT, _WIDTH = 256, 6
 LEAVES = MEMO + _KEPT * _WIDTH
 
@@ -51,20 +60,36 @@ BY_TIMER = -1
 """`env[COMPLETER]` in the search of a timer; else the seq of the completing event."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_intrinsic = cast(Callable[[Any], Callable[[Any], Any]], intrinsic)
 
 
-def _kernel(*signature: str) -> Callable[[_F], _F]:
+_WHOLE: Any = types.int64
+_MEMORY: Any = cast(Any, types.CPointer)(_WHOLE)
+
+
+def kernel(*signature: Any) -> Callable[[_F], _F]:
     """Compiles a function that allocates nothing: references are not counted, which would take longer than its work."""
     compiler: Any = njit
     return cast(Callable[[_F], _F], compiler(*signature, cache=True, nogil=True, _nrt=False))
 
 
-@_kernel()
-def last_at(pool: Ints, begin: Whole, end: Whole, t: Whole) -> Whole:
+@_intrinsic
+def memory(context: Any, array: Any) -> Any:
+    """Where the whole numbers of a contiguous array begin. The search hands these on, since arrays, described by seven or nine numbers each, would
+    cost it more than its work; rows are as wide as their columns here say. The array must outlive the call."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return cast(Any, arrayobj).make_array(signature.args[0])(context, builder, arguments[0]).data
+
+    return _MEMORY(array), generate
+
+
+@kernel()
+def last_at(pool: Memory, begin: Whole, end: Whole, t: Whole) -> Whole:
     """The last position in [begin, end) with time <= t, else begin - 1. Recent events are tried first."""
     high = end - 1
     step = 1
-    while high >= begin and pool[high, T] > t:
+    while high >= begin and pool[high * 2 + T] > t:
         high -= step
         step *= 2
     if high < begin:
@@ -73,37 +98,37 @@ def last_at(pool: Ints, begin: Whole, end: Whole, t: Whole) -> Whole:
     # pool[low] <= t (or low is begin - 1) and pool[above] > t (or above is end).
     while above - low > 1:
         middle = (low + above) // 2
-        if pool[middle, T] <= t:
+        if pool[middle * 2 + T] <= t:
             low = middle
         else:
             above = middle
     return low
 
 
-@_kernel()
-def event_at(node: Whole, nodes: Ints, env: Ints, slots: Ints, pool: Ints, earliest: Whole, most: Whole, exact: Whole) -> Whole:
+@kernel()
+def event_at(node: Whole, nodes: Memory, env: Memory, slots: Memory, pool: Memory, earliest: Whole, most: Whole, exact: Whole) -> Whole:
     """The pool's position of the last event of a leaf with earliest <= t <= most (exact: the one that completes now), else -1."""
-    slot = env[LEAVES + nodes[node, LEAF]]
+    slot = nodes[node * NODE + KIND] if env[DIRECT] else env[LEAVES + nodes[node * NODE + LEAF]]
     if slot < 0:
         return -1
-    begin, end = slots[slot, BEGIN], slots[slot, END]
+    begin, end = slots[slot * 4 + BEGIN], slots[slot * 4 + END]
     if begin == end:
         return -1
     if exact:
         last = end - 1
-        if env[COMPLETER] == BY_TIMER or pool[last, SEQ] != env[COMPLETER] or pool[last, T] > most:
+        if env[COMPLETER] == BY_TIMER or pool[last * 2 + SEQ] != env[COMPLETER] or pool[last * 2 + T] > most:
             return -1
         return last
     found = last_at(pool, begin, end, most)
-    if found < begin or pool[found, T] < max(earliest, env[LEAST]):
+    if found < begin or pool[found * 2 + T] < max(earliest, env[LEAST]):
         return -1
-    if pool[found, T] == env[SINCE] and pool[found, SEQ] <= env[SINCE_SEQ]:
+    if pool[found * 2 + T] == env[SINCE] and pool[found * 2 + SEQ] <= env[SINCE_SEQ]:
         return -1  # Older than the query.
     return found
 
 
-@_kernel("int64(int64[:, ::1], int64[::1], int64[:, ::1], int64[:, ::1], int64, int64, int64, int64, int64)")
-def latest(nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, earliest: Whole, last: Whole, most: Whole, exact: Whole) -> Whole:
+@kernel(_WHOLE(_MEMORY, _MEMORY, _MEMORY, _MEMORY, _WHOLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE))
+def latest(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Whole, earliest: Whole, last: Whole, most: Whole, exact: Whole) -> Whole:
     """The greatest s of the occurrences of `node` with earliest <= e <= last and env[LEAST] <= s <= most, else NONE.
 
     `exact`: those that are completed by the event or the timers of now.
@@ -112,27 +137,27 @@ def latest(nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, earlies
     least = env[LEAST]
     if most < least or last < least or env[OPERATIONS] > MOST_OPERATIONS:
         return NONE
-    if exact and (node > env[LAST_TRIGGER] or nodes[node, LAST] < env[TRIGGER]):
+    if exact and (node > env[LAST_TRIGGER] or nodes[node * NODE + LAST] < env[TRIGGER]):
         return NONE
-    op = nodes[node, OP]
+    op = nodes[node * NODE + OP]
     if op == PRIMITIVE:
         at = event_at(node, nodes, env, slots, pool, earliest, min(last, most), exact)
-        return pool[at, T] if at >= 0 else NONE
+        return pool[at * 2 + T] if at >= 0 else NONE
     if op == EITHER:
         return max(
-            latest(nodes, env, slots, pool, nodes[node, FIRST], earliest, last, most, exact),
-            latest(nodes, env, slots, pool, nodes[node, SECOND], earliest, last, most, exact),
+            latest(nodes, env, slots, pool, nodes[node * NODE + FIRST], earliest, last, most, exact),
+            latest(nodes, env, slots, pool, nodes[node * NODE + SECOND], earliest, last, most, exact),
         )
     at = MEMO + _WIDTH * (((node * 31 + earliest) * 131 + last * 17 + most * 7 + exact) & (_KEPT - 1))
     if env[at] == env[SEARCH] and env[at + 1] == node << 1 | exact and env[at + 2] == earliest and env[at + 3] == last and env[at + 4] == most:
         return env[at + 5]
     # Numba would compile the function again for every literal that it is called with.
     never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
-    first, second = nodes[node, FIRST], nodes[node, SECOND]
+    first, second = nodes[node * NODE + FIRST], nodes[node * NODE + SECOND]
     best = never
-    without = nodes[node, WITHOUT]
+    without = nodes[node * NODE + WITHOUT]
     if op == SEQUENCE:
-        low, high = nodes[node, LOW], nodes[node, HIGH]
+        low, high = nodes[node * NODE + LOW], nodes[node * NODE + HIGH]
         start = far
         while True:
             start = latest(nodes, env, slots, pool, second, earliest, last, start, exact)
@@ -142,7 +167,7 @@ def latest(nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, earlies
             excluded = latest(nodes, env, slots, pool, without, never, start - 1, far, no) if without >= 0 else never
             after = max(start - high, excluded)
             # The latest first part before, if it is a primitive, says more than whether one lies in the span.
-            alone = nodes[first, OP] == PRIMITIVE
+            alone = nodes[first * NODE + OP] == PRIMITIVE
             if alone or after <= end:
                 one = latest(nodes, env, slots, pool, first, never if alone else after, end, most, no)
                 if not alone or one >= after:
@@ -154,10 +179,10 @@ def latest(nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, earlies
             if high == FAR and excluded == NONE:
                 break  # Earlier starts leave less room.
             start -= 1
-            if without >= 0 and nodes[without, OP] == PRIMITIVE and excluded >= start + 1 - high:
+            if without >= 0 and nodes[without * NODE + OP] == PRIMITIVE and excluded >= start + 1 - high:
                 start = min(start, excluded)  # Until then the same event excludes the same.
     elif op == ABSENCE:
-        span = nodes[node, HIGH]
+        span = nodes[node * NODE + HIGH]
         from_, until = (env[NOW], env[NOW]) if exact else (earliest, last)
         possible = not exact or (env[COMPLETER] == BY_TIMER and env[NOW] <= last)
         end = min(until, env[DUE]) - span if possible else never
@@ -166,7 +191,7 @@ def latest(nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, earlies
             if found == NONE:
                 break
             # The greatest e of the first part lies in [found, end]; of a primitive it is its s.
-            if nodes[first, OP] == PRIMITIVE:
+            if nodes[first * NODE + OP] == PRIMITIVE:
                 end = found
             while found < end:
                 middle = (found + end + 1) // 2
@@ -180,7 +205,7 @@ def latest(nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, earlies
                 best = max(best, latest(nodes, env, slots, pool, first, end, end, most, no))
             end -= 1
     else:
-        span = nodes[node, HIGH]
+        span = nodes[node * NODE + HIGH]
         start = most
         while True:
             best = never
@@ -193,7 +218,8 @@ def latest(nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, earlies
                     one = far
                     for i in range(2):
                         after, now = (earliest, exact) if i == which else (never, no)
-                        one = min(one, latest(nodes, env, slots, pool, nodes[node, FIRST + i], after, end, start if i == limited else far, now))
+                        part, upper = nodes[node * NODE + FIRST + i], start if i == limited else far
+                        one = min(one, latest(nodes, env, slots, pool, part, after, end, upper, now))
                         if one <= best:
                             break
                     best = max(best, one)
@@ -208,29 +234,29 @@ def latest(nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, earlies
     return best
 
 
-@_kernel("int64(int64[:, ::1], int64[::1], int64[:, ::1], int64[:, ::1], int64, int64, int64, int64, int64, int64, int64)")
+@kernel(_WHOLE(_MEMORY, _MEMORY, _MEMORY, _MEMORY, _WHOLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE))
 def _together(
-    nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, earliest: Whole, end: Whole, start: Whole, exact: Whole, which: Whole, limited:
-    Whole
+    nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Whole, earliest: Whole, end: Whole, start: Whole, exact: Whole, which: Whole,
+    limited: Whole
 ) -> Whole:  # fmt: skip
     """The latest start of two parts together: part `which` ends in the span (or now), part `limited` starts at most at `start`."""
     never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
     found = far
     for i in range(2):
         after, now = (earliest, exact) if i == which else (never, no)
-        one = latest(nodes, env, slots, pool, nodes[node, FIRST + i], after, end, start if i == limited else far, now)
+        one = latest(nodes, env, slots, pool, nodes[node * NODE + FIRST + i], after, end, start if i == limited else far, now)
         if one == NONE:
             return NONE
         found = min(found, one)
     return found
 
 
-@_kernel("int64(int64[:, ::1], int64[::1], int64[:, ::1], int64[:, ::1], int64, int64)")
-def _last_end(nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, last: Whole) -> Whole:
+@kernel(_WHOLE(_MEMORY, _MEMORY, _MEMORY, _MEMORY, _WHOLE, _WHOLE))
+def _last_end(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Whole, last: Whole) -> Whole:
     """The greatest e <= last at which `node` occurs, else NONE."""
     never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
     found = latest(nodes, env, slots, pool, node, never, last, far, no)
-    if found == NONE or nodes[node, OP] == PRIMITIVE:
+    if found == NONE or nodes[node * NODE + OP] == PRIMITIVE:
         return found
     low, high = found, last  # It occurs with an e in [low, last], and with none above high.
     while low < high:
@@ -242,29 +268,29 @@ def _last_end(nodes: Ints, env: Ints, slots: Ints, pool: Ints, node: Whole, last
     return low
 
 
-@_kernel("int64(int64[:, ::1], int64[::1], int64[:, ::1], int64[:, ::1], int64[:, ::1], int64, int64, int64, int64, int64)")
+@kernel(_WHOLE(_MEMORY, _MEMORY, _MEMORY, _MEMORY, _MEMORY, _WHOLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE))
 def pick(
-    nodes: Ints, env: Ints, slots: Ints, pool: Ints, picked: Ints, node: Whole, earliest: Whole, last: Whole, most: Whole, exact: Whole
+    nodes: Memory, env: Memory, slots: Memory, pool: Memory, picked: Memory, node: Whole, earliest: Whole, last: Whole, most: Whole, exact: Whole
 ) -> Whole:  # fmt: skip
     """Writes the events of one occurrence that `latest` finds with the same arguments: rows (leaf's node, pool's position) of `picked`.
 
     Gives its s. Every choice is that of `latest`, so the witness depends on nothing but the events of the window.
     """
-    op = nodes[node, OP]
+    op = nodes[node * NODE + OP]
     if op == PRIMITIVE:
         at = event_at(node, nodes, env, slots, pool, earliest, min(last, most), exact)
-        picked[env[PICKED], 0], picked[env[PICKED], 1] = node, at
+        picked[env[PICKED] * 2], picked[env[PICKED] * 2 + 1] = node, at
         env[PICKED] += 1
-        return pool[at, T]
+        return pool[at * 2 + T]
     never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
     best = latest(nodes, env, slots, pool, node, earliest, last, most, exact)
-    first, second = nodes[node, FIRST], nodes[node, SECOND]
-    without = nodes[node, WITHOUT]
+    first, second = nodes[node * NODE + FIRST], nodes[node * NODE + SECOND]
+    without = nodes[node * NODE + WITHOUT]
     if op == EITHER:
         chosen = first if latest(nodes, env, slots, pool, first, earliest, last, most, exact) == best else second
         return pick(nodes, env, slots, pool, picked, chosen, earliest, last, most, exact)
     if op == SEQUENCE:
-        low, high = nodes[node, LOW], nodes[node, HIGH]
+        low, high = nodes[node * NODE + LOW], nodes[node * NODE + HIGH]
         start = far
         while True:
             start = latest(nodes, env, slots, pool, second, earliest, last, start, exact)
@@ -278,7 +304,7 @@ def pick(
         pick(nodes, env, slots, pool, picked, second, earliest, last, start, exact)
         return best
     if op == ABSENCE:
-        span = nodes[node, HIGH]
+        span = nodes[node * NODE + HIGH]
         end = (env[NOW] if exact else min(last, env[DUE])) - span
         while True:
             end = _last_end(nodes, env, slots, pool, first, end)
@@ -287,12 +313,12 @@ def pick(
                 break
             end -= 1
         return pick(nodes, env, slots, pool, picked, first, end, end, most, no)
-    end = last if nodes[node, HIGH] == FAR else min(last, best + nodes[node, HIGH])
+    end = last if nodes[node * NODE + HIGH] == FAR else min(last, best + nodes[node * NODE + HIGH])
     for choice in range(4):
         which, limited = np.int64(choice // 2), np.int64(choice % 2)
         if _together(nodes, env, slots, pool, node, earliest, end, best, exact, which, limited) == best:
             for i in range(2):
                 after, now = (earliest, exact) if i == which else (never, no)
-                pick(nodes, env, slots, pool, picked, nodes[node, FIRST + i], after, end, best if i == limited else far, now)
+                pick(nodes, env, slots, pool, picked, nodes[node * NODE + FIRST + i], after, end, best if i == limited else far, now)
             return best
     return best

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from engine.complex_events.search import Ints, Whole
+from engine.complex_events.search import Ints, Whole, kernel
 
 WHO_SHIFT = 32
 """`who` is the program's query << WHO_SHIFT | entity."""
@@ -28,7 +27,7 @@ def timers(due: Ints, who: Ints, room: int) -> Timers:
     return Timers(np.append(due[order], more), np.append(who[order], more), np.array([len(due)], np.int64))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def push(heap: Timers, due: Whole, who: Whole) -> None:
     at = heap.size[0]
     heap.size[0] += 1
@@ -41,7 +40,7 @@ def push(heap: Timers, due: Whole, who: Whole) -> None:
     heap.due[at], heap.who[at] = due, who
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def pop(heap: Timers) -> None:
     """Takes the first one out."""
     heap.size[0] -= 1

@@ -21,7 +21,11 @@ LONGEST_PAUSE_S = 10.0
 
 
 class Rejected(RuntimeError):
-    """The server understood and said no: repeating will not help."""
+    """The server understood and said no, with `status`: repeating will not help."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 @dataclass
@@ -64,7 +68,7 @@ class IngestClient:
                     return receipt
                 fault = f"{status} {answer[:500].decode(errors='replace')}"
                 if status not in AGAIN:
-                    raise Rejected(fault)
+                    raise Rejected(status, fault)
             if time.monotonic() + pause > give_up:
                 raise ConnectionError(fault)
             self.told(fault)

@@ -14,7 +14,7 @@ from engine.event_calculus.keys import find_indexed, index_rows, number_rows, ta
 from engine.event_calculus.memory import Groundings, Listed
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.syntax import Fact, Grounding
-from engine.event_calculus.tables import SYMBOL, TIME, FluentTable, Rows, Table, distinct_rows, no_keys, one_row, rows_of
+from engine.event_calculus.tables import SYMBOL, TIME, FluentTable, Rows, Table, no_keys, one_row, rows_of
 from engine.event_calculus.terms import Atom, Number, Place, Term, Variable
 
 MAX_ENUMERATED = 20_000
@@ -57,9 +57,7 @@ class DeclaredGroundings:
         if len(parts) == 1:
             return parts[0]
         columns = {column: np.concatenate([part.columns[column] for part in parts]) for column in parts[0].columns}
-        whole = Rows(len(next(iter(columns.values()))), columns, parts[0].kinds)
-        _, first, _ = distinct_rows([as_symbols(self.world, whole.columns[c], whole.kinds[c]) for c in columns], whole.n)
-        return whole.take(np.sort(first))
+        return Rows(sum(part.n for part in parts), columns, parts[0].kinds).distinct()
 
     def _ground(self, rows: Rows, terms: Sequence[Term], rule: Grounding) -> Rows:
         inner = Rows(rows.n, {"#row": np.arange(rows.n)}, {"#row": TIME})
@@ -79,11 +77,7 @@ class DeclaredGroundings:
             if isinstance(given, Variable) and given.name not in found.columns:
                 found.columns[given.name] = self.column(inner, declared)
                 found.kinds = {**found.kinds, given.name: SYMBOL}
-        if found.n > 1:
-            _, first, n = distinct_rows([as_symbols(self.world, column, found.kinds[name]) for name, column in found.columns.items()], found.n)
-            if n < found.n:
-                found = found.take(np.sort(first))
-        return found
+        return found.distinct()
 
     def of_table(self, name: str, table: FluentTable) -> FluentTable:
         """Only the lists whose arguments and value have a declared grounding, where any is declared."""

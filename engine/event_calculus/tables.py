@@ -205,6 +205,12 @@ class Rows:
         n = int(np.count_nonzero(picked)) if picked.dtype == np.bool_ else len(picked)
         return Rows(n, columns, self.kinds)
 
+    def distinct(self) -> Rows:
+        """Each row once; numbers are equal where their bits are."""
+        columns = [column.view(np.int64) if column.dtype == np.float64 else column for column in self.columns.values()]
+        first = number_rows(rows_of(columns, self.n))[1]
+        return self if len(first) == self.n else self.take(first)
+
     def bound(self, term: Term) -> bool:
         return not isinstance(term, Variable) or term.name in self.columns
 

@@ -59,6 +59,7 @@ function api(method, path, search, body) {
     if (!key && method === "POST") { const row = { id: queries.length + 1, version: 1, description: "", enabled: true, kinds: families[body.specification.family].kinds, family: body.specification.family, sentence: "Tells when something enters or leaves.", regions: [], ...world.owner, ...body }; queries.push(row); return row; }
     if (!key) return page(queries.filter((q) => !search.get("feed") || q.feed === search.get("feed")));
     const row = queries.find((q) => String(q.id) === key);
+    if (action === "progress") { const [entity, t] = [search.get("entity"), world.clock(row.feed)]; const steps = row.specification.predicates.map((_, i) => (i < 3 ? { t: t - (3 - i) * 70_000, x: 0, y: 0 } : null)); return { at: t, rows: 900, total: 1, entities: [{ entity, done: 3, of: steps.length, matches: false, score: null, steps }] }; }
     if (action === "versions") return [{ version: 1, specification: row.specification, sentence: row.sentence, created_at: "2026-11-21T08:00:00Z", created_by: "analyst", current: true }];
     if (action === "shapes") { const name = JSON.stringify(row.specification).match(/"region":"([^"]+)"/); return { shapes: regions.filter((r) => r.feed === row.feed && name && r.name === name[1]).map((r) => r.geometry) }; }
     if (method === "PATCH") Object.assign(row, body, { version: row.version + (body.specification ? 1 : 0) });
@@ -67,7 +68,8 @@ function api(method, path, search, body) {
   }
   if (kind === "detections") {
     if (key) { const d = Object.values(history).flat().find((item) => item.id === key); const q = queries.find((item) => item.id === d.query); return { ...d, query_name: q.name, sentence: q.sentence, feed: q.feed, tracks: tracksOf(d.entities, d.start - 60000, (d.end ?? d.start) + 60000).tracks }; }
-    return { next: null, previous: null, results: history[search.get("feed") ?? "city"].slice(-200).reverse() };
+    const isWanted = (d) => (search.get("withdrawn") === "true") === d.weight <= 0;
+    return { next: null, previous: null, results: history[search.get("feed") ?? "city"].filter(isWanted).slice(-200).reverse() };
   }
   if (kind === "alerts") {
     if (key === "summary") { const out = { new: {}, acknowledged: {} }; for (const s of ["info", "low", "high", "critical"]) for (const state of ["new", "acknowledged"]) out[state][s] = alerts.filter((a) => a.state === state && a.severity === s).length; return out; }
@@ -103,6 +105,7 @@ const server = createServer(async (request, response) => {
   const theme = /theme=(\w+)/.exec(request.headers.cookie ?? "")?.[1] ?? "";
   try {
     if (url.pathname === "/mock/plan.svg") return response.writeHead(200, { "Content-Type": "image/svg+xml" }).end(PLAN);
+    if (url.pathname === "/mock/register") { world.addStranger(); const made = queries.at(-1); const d = world.makeDetection(made.id, "in", [world.anyone("city").id], Date.now(), Date.now()); history.city.push(d); publish("city", [d], []); return response.writeHead(204).end(); }
     if (url.pathname === "/mock/drop") { for (const socket of wss.clients) socket.terminate(); return response.writeHead(204).end(); }
     if (url.pathname.startsWith("/static/")) {
       const file = join(ROOT, url.pathname.replace(/\.\./g, ""));

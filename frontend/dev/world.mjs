@@ -44,11 +44,15 @@ for (let i = 0; i < 8; i++) addQuery("city", `Parked in garage ${i + 1}`, "trans
 addQuery("city", "Old town border", "border", { region: { region: "old town" } }, "info", [], "Tells when something enters or leaves old town.", ["in", "out"]);
 addQuery("city", "Station visits", "border", { region: { region: "station" } }, "info", ["in"], "Tells when something enters or leaves station.", ["in", "out"]);
 addQuery("city", "Speeding", "border", { ranges: { speed: [22, null] } }, "critical", ["in"], "Tells when speed rises to 22 or more, or falls below it.", ["in", "out"]);
+addQuery("city", "Round of five garages", "motion", { predicates: [1, 2, 3, 4, 5].map((n) => ({ inside: { region: `garage ${n}` } })), horizon: "PT30M", every: "PT10S" }, "high", ["match"], "Tells who is in garages 1 to 5 one after the other within 30 minutes.", ["match"]);
 addQuery("strait", "Reserve entered", "border", { region: { region: "Great Belt reserve" } }, "critical", ["in"], "Tells when something enters or leaves Great Belt reserve.", ["in", "out"]);
 addQuery("strait", "Long stay at the approach", "transition", { region: { region: "Kalundborg approach" }, within: "PT30M", types: ["stayed_in"] }, "high", ["stayed_in"], stay, ["stayed_in"]);
 addQuery("plaza", "At the fountain", "border", { region: { region: "fountain" } }, "low", ["in"], "Tells when something enters or leaves fountain.", ["in", "out"]);
 addQuery("city", "Convoy", "constraint", { variables: { V1: {}, V2: {}, V3: {} }, constraints: [] }, "info", [], "Tells when three cars pass one place within a minute.", ["match"]);
 addQuery("plaza", "Who moves with whom", "calculus", { program: "", outputs: ["moving", "activity"], window: 1000, step: 250 }, "info", [], "Tells who moves together and what each does.", ["moving", "activity"]);
+
+/** As if somebody else registered a query now. */
+export const addStranger = () => addQuery("city", `Registered at ${new Date().toLocaleTimeString("en-GB")}`, "border", { region: { region: "old town" } }, "info", [], "Tells when something enters or leaves old town.", ["in", "out"]);
 
 const movers = { city: [], strait: [], plaza: [] };
 const many = Number(process.env.CARS ?? 1200);
@@ -84,7 +88,9 @@ export function step(feed) {
 }
 export function positions(feed) {
   const t = clock(feed);
-  return movers[feed].map((m) => (feed === "city" ? [m.id, ...at(m), t] : [m.id, m.x, m.y, t]));
+  // Every fourth person is away for half of each minute, and comes back somewhere else.
+  const isHere = (m, i) => feed !== "plaza" || i % 4 > 0 || (Date.now() / 1000 + i * 7) % 60 < 30;
+  return movers[feed].filter(isHere).map((m) => (feed === "city" ? [m.id, ...at(m), t] : [m.id, m.x, m.y, t]));
 }
 export const anyone = (feed) => movers[feed][Math.floor(random() * Math.min(90, movers[feed].length))];
 const hex = (n) => n.toString(16).padStart(32, "0");

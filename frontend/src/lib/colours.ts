@@ -1,10 +1,13 @@
 /** Colours for canvases: the design tokens as the page resolves them, and a hue for each query. */
 
-const probe = document.createElement("span");
-probe.hidden = true;
+let probe: HTMLElement | null = null;
 
 /** The token as the browser computes it under the theme in force. */
 export function token(name: string): string {
+  if (probe === null) {
+    probe = document.createElement("span");
+    probe.hidden = true;
+  }
   if (!probe.isConnected) document.body.appendChild(probe);
   probe.style.color = `var(${name})`;
   return getComputedStyle(probe).color;

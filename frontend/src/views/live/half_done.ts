@@ -70,7 +70,7 @@ export class HalfDone {
       return progress === undefined ? [] : [this.row(row, progress)];
     });
     this.element.hidden = rows.length === 0;
-    replace(this.element, h("h3", {}, `${this.entity ?? ""}: half way`), h("ul", {}, ...rows));
+    replace(this.element, h("h3", {}, `Half-finished: ${this.entity ?? ""}`), h("ul", {}, ...rows));
   }
 
   private row(row: QueryRow, progress: EntityProgress): HTMLElement {
@@ -82,7 +82,8 @@ export class HalfDone {
       "li",
       {},
       h("div", { class: "row" }, h("span", { class: "swatch", vars: { "--swatch": queryColour(row.id) } }), name),
-      h("div", { class: "row small" }, h("span", { class: "progress-dots", "aria-hidden": "true" }, ...dots), h("strong", {}, stateOf(progress)), h("span", { class: "faint num truncate" }, times.join(", "))),
+      h("div", { class: "row small" }, h("span", { class: "progress-dots", "aria-hidden": "true" }, ...dots), h("strong", {}, stateOf(progress))),
+      h("p", { class: "small faint num" }, `Done: ${times.join(", ")}`),
       h("p", { class: "small muted" }, this.next(row, progress)),
     );
   }

@@ -1,0 +1,98 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { emptyLiveData } from "../src/data/live_data";
+import { detection, feed, type Detection } from "../src/data/shapes";
+import { noChoice } from "../src/data/view_state";
+import type { News } from "../src/live/session";
+import { LiveModel } from "../src/views/live/model";
+
+const NOW = 10_000_000;
+const FEED = feed({ name: "yard", crs: "planar", time: "ms", wall_clock: true });
+const BORDER = { id: 1, feed: "yard", name: "Gate", family: "border", specification: {} };
+const RULES = { id: 2, feed: "yard", name: "Who moves", family: "calculus", specification: {} };
+
+/** A server that answers by the beginning of the path; what it was asked stands in `asked`. */
+function server(answers: Record<string, unknown>): string[] {
+  const asked: string[] = [];
+  vi.stubGlobal("location", new URL("http://localhost/"));
+  vi.stubGlobal("fetch", (path: string) => {
+    asked.push(path.replace("/api/v1/", ""));
+    const found = Object.entries(answers).find(([beginning]) => path.startsWith(`/api/v1/${beginning}`));
+    return Promise.resolve(found === undefined ? new Response("{}", { status: 404 }) : new Response(JSON.stringify(found[1]), { status: 200 }));
+  });
+  return asked;
+}
+
+afterEach(() => vi.unstubAllGlobals());
+
+const row = (id: string, query: number, start: number, end: number | null, weight = 1): Detection => detection({ id, query, kind: "moving", entities: ["a"], value: "true", start, end, weight, detected_at: NOW });
+const news = (change: Partial<News>): News => ({ isSnapshot: false, changed: [], removed: [], alerts: [], ...change });
+
+/** As a session does: the rows are among the data when the model is told. */
+function told(model: LiveModel, rows: Detection[]): void {
+  for (const one of rows) model.data.detections.set(one.id, one);
+  model.take(news({ changed: rows }));
+}
+
+async function loaded(answers: Record<string, unknown>): Promise<{ model: LiveModel; asked: string[] }> {
+  const asked = server({ "queries/?": { results: [BORDER], next: null }, "regions/": { results: [], next: null }, ...answers });
+  const data = emptyLiveData("yard");
+  data.now = NOW;
+  const model = new LiveModel(FEED, "UTC", noChoice("yard"), data);
+  await model.load();
+  model.take(news({ isSnapshot: true }));
+  asked.length = 0;
+  return { model, asked };
+}
+
+describe("queries that were registered since the page was opened", () => {
+  it("are asked for once, when their first answer comes, and their answers are drawn as theirs", async () => {
+    const { model, asked } = await loaded({ "queries/2/": RULES });
+    told(model, [row("x", 2, 5, 9), row("y", 1, 5, 9)]);
+    expect([model.hasStrangers, model.queryName("2")]).toEqual([true, "Query 2"]);
+    expect(await model.meetQueries()).toBe(true);
+    expect([model.queryName("2"), model.hasStrangers, asked]).toEqual(["Who moves", false, ["queries/2/"]]);
+    expect(model.intervals.of("2").lanes).toEqual(["moving(a)"]);
+  });
+
+  it("are left alone when they may not be seen", async () => {
+    const { model, asked } = await loaded({});
+    for (const id of ["x", "y"]) {
+      told(model, [row(id, 3, 5, 9)]);
+      if (model.hasStrangers) expect(await model.meetQueries()).toBe(false);
+    }
+    expect(asked).toEqual(["queries/3/"]);
+  });
+});
+
+describe("what later events took back", () => {
+  it("is shown after a reload, as far as it had come, unless it holds again", async () => {
+    const answers = { "detections/": { results: [row("gone", 1, 100, 200, 0), row("open", 1, 300, null, 0), row("back", 1, 400, 500, 0)], next: null } };
+    const { model, asked } = await loaded(answers);
+    told(model, [row("back", 1, 400, 500)]);
+    await model.loadWithdrawn(model.window()[0]);
+    const shown = model.intervals.of("1").intervals.map((one) => [one.key, one.end, one.isWithdrawn]);
+    expect(shown).toEqual([["gone", 200, true], ["open", NOW, true], ["back", 500, false]]);
+    expect(asked[0]).toContain("withdrawn=true");
+  });
+
+  it("is asked for once for each stretch of time, and again after the connection was lost", async () => {
+    const { model, asked } = await loaded({ "detections/": { results: [], next: null } });
+    await model.loadWithdrawn(5000);
+    await model.loadWithdrawn(6000);
+    await model.loadWithdrawn(1000);
+    expect(asked.map((path) => new URLSearchParams(path.split("?")[1])).map((at) => [at.get("from"), at.get("to")])).toEqual([["5000", null], ["1000", "5000"]]);
+    model.take(news({ isSnapshot: true }));
+    await model.loadWithdrawn(5000);
+    expect(asked.length).toBe(3);
+  });
+
+  it("stays in sight through a new snapshot and tells what it was", async () => {
+    const { model } = await loaded({});
+    told(model, [row("x", 1, 100, 200)]);
+    model.data.detections.delete("x");
+    model.take(news({ removed: ["x"] }));
+    model.take(news({ isSnapshot: true }));
+    const found = model.intervals.find("x");
+    expect([found?.isWithdrawn, found === null ? [] : model.detections(found).map((one) => one.id)]).toEqual([true, ["x"]]);
+  });
+});

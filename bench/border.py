@@ -7,17 +7,21 @@ STRtree in bulk. Those that are too slow for all the moves run on a sample of th
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import shapely
 
 from bench import Figure, Layer, Row, Size, compared
 from bench.border_baselines import CellLists, RegionSegments, heap_timers, naive, tree_bulk, tree_passes
-from bench.border_worlds import ONE, Moves, many_ranges, mixed_queries, moves, skewed, squares, stars, stream_batches
+from bench.border_worlds import FEED, ONE, WORLDS, Moves, many_ranges, mixed_queries, moves, skewed, squares, stars, stream_batches, write_log
 from engine.border_monitoring.borders import Borders, build_borders
 from engine.border_monitoring.bounds import Bounds, Crossed, bound_crossings, build_bounds, rows_of
 from engine.border_monitoring.moves import PASS, border_meetings
@@ -27,6 +31,7 @@ from engine.border_monitoring.transitions import Waiting, decide
 from engine.border_monitoring.tuples import LastTuples, advance
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
+from engine.sources.eventlog import EventLog
 
 BATCH = 20_000
 PLANE = Feed("plane", Crs.PLANAR, TimeUnit.MS)
@@ -60,19 +65,23 @@ def rows(size: Size) -> Iterator[Row]:
     yield from timers(quick)
     yield from transitions(quick)
     yield from engine(quick)
+    yield from streams(quick)
     yield from registration(quick)
 
 
 def spark_rows(size: Size) -> Iterator[Row]:
-    """What the operator leaves of the rows that Spark delivers."""
+    """The same in a streaming job of Spark's without its store: against real time and what Spark delivers to an operator that does nothing."""
     from bench.spark_overhead import measured as delivered
 
-    rows = 1_500_000 if size is Size.QUICK else 5_000_000
-    nothing, evaluated, answers = delivered(rows, 1000, "driver", 1, 2, 1 if size is Size.QUICK else 3)
-    ours, theirs = float(np.median(evaluated)), float(np.median(nothing))
-    facts: dict[str, float | str] = {"answers": answers}
-    title = f"Spark, {rows:,} rows, 1,000 regions"
-    yield Row(title, Layer.SPARK, ours, "rows/s", {"operator that does nothing": theirs}, {"operator that does nothing": 0.75}, None, False, facts)
+    quick = size is Size.QUICK
+    rows = 1_500_000 if quick else 5_000_000
+    promises = {"rectangles": {"operator that does nothing": 0.75}, "garages": {"real time": 20.0}}
+    titles = {"rectangles": "border, 10,000 entities, 1,000 rectangles", "garages": "RTMQ 1000000 vehicles, 1000 garages"}
+    for name, world in WORLDS.items():
+        nothing, evaluated, answers = delivered(world, rows, "driver", 1, 2, 1 if quick else 3)
+        baselines = {"operator that does nothing": float(np.median(nothing))} | ({"real time": REAL_TIME} if name == "garages" else {})
+        ours = float(np.median(evaluated))
+        yield Row(titles[name], Layer.SPARK, ours, "rows/s", baselines, promises[name], None, False, {"answers": answers})
 
 
 def in_form(found: Answers) -> np.ndarray:
@@ -405,6 +414,35 @@ def engine(quick: bool) -> Iterator[Row]:
         yield _evaluator(batches, queries)
 
 
+def streams(quick: bool) -> Iterator[Row]:
+    """RTMQ from Arrow rows to answers, the state of every vehicle included: its id, its last tuple, and what the gate keeps."""
+    from engine.runtime.evaluator import Evaluator
+
+    world = replace(WORLDS["garages"], entities=20_000) if quick else WORLDS["garages"]
+    with TemporaryDirectory() as folder:
+        log = EventLog(Path(folder), FEED.name)
+        write_log(log, max(5 * world.entities, 200_000), world)
+        Evaluator.start(FEED, world.queries()).process(next(log.read(0, 1000)))
+        running, seconds, rows, told = Evaluator.start(FEED, world.queries()), 0.0, 0, 0
+        for table in log.read():
+            begin = time.thread_time()
+            told += running.process(table).changes.num_rows
+            # The first round makes the dictionary and the state; what comes after it is the running of the feed.
+            seconds, rows = (seconds + time.thread_time() - begin, rows + table.num_rows) if running.position >= world.entities else (0.0, 0)
+    facts: dict[str, float | str] = {"answers": told, "state bytes a stream": round(_state_bytes(running) / world.entities, 1)}
+    title = f"RTMQ {world.entities} vehicles, 1000 garages (evaluator)"
+    yield Row(title, Layer.ENGINE, rows / seconds, "rows/s", {"real time": REAL_TIME}, less_is_better=False, facts=facts)
+
+
+def _state_bytes(running: Any) -> int:
+    """Bytes of an evaluator's dictionary and of what it keeps of streams, room for more of them included."""
+    (part,) = running._keyed
+    state = part.states["border"]
+    kept = [part.dictionary, *(own.last for own in state.classes), state.waiting]
+    arrays = sum(value.nbytes for one in kept for value in vars(one).values() if isinstance(value, np.ndarray))
+    return arrays + sum(sys.getsizeof(name) + 8 for name in part.dictionary.names)
+
+
 def _operator(batches: list[Any], queries: list[Any]) -> Row:
     stage, index = BorderOperator.keyed, BorderOperator().compile(queries, PLANE)
     rates, told = [], 0
@@ -419,8 +457,6 @@ def _operator(batches: list[Any], queries: list[Any]) -> Row:
 
 
 def _evaluator(batches: list[Any], queries: list[Any]) -> Row:
-    import pyarrow as pa
-
     from engine.runtime.evaluator import Evaluator
 
     rates, told = [], 0

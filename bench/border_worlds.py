@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,10 @@ import shapely
 
 from engine.border_monitoring.specification import BorderSpecification
 from engine.model.conditions import Conditions
-from engine.model.feed import Feed
+from engine.model.events import row_schema
+from engine.model.feed import Crs, Feed, TimeUnit
 from engine.operator import RegisteredQuery
+from engine.sources.eventlog import EventLog
 from engine.specification import check
 
 ONE = 1e6
@@ -109,3 +112,70 @@ def stream_batches(entities: int, m: int, rows_a_batch: int, rng: np.random.Gene
         batches.append(pa.RecordBatch.from_pydict(columns))
         seq += rows_a_batch
     return batches
+
+
+# -- feeds in a log of their own, for the engine as a whole ---------------------------------------------------------------------------------
+
+FEED = Feed("bench", Crs.PLANAR, TimeUnit.MS, lateness=0, dedupe=False)
+FILE_ROWS = 100_000
+
+
+@dataclass(frozen=True)
+class World:
+    """`entities` on a plane of `side` by `side` that report every `period` ms: of them `moving` (a part) go on by `step` in each dimension."""
+
+    entities: int
+    side: float
+    step: float
+    moving: float
+    period: int
+    queries: Callable[[], list[RegisteredQuery]]
+
+
+def write_log(log: EventLog, rows: int, world: World) -> None:
+    """The world's entities in turn, round after round."""
+    random = np.random.default_rng(7)
+    places = random.uniform(0, world.side, (world.entities, 2))
+    names = pa.array([f"e{i}" for i in range(world.entities)])
+    for first in range(0, rows, FILE_ROWS):
+        number = np.arange(first, first + FILE_ROWS)
+        found = []
+        for begin in range(first, first + FILE_ROWS, world.entities):
+            own = number[begin - first : begin - first + world.entities] % world.entities
+            moved = random.normal(0, world.step, (len(own), 2)) * (random.random((len(own), 1)) < world.moving)
+            places[own] = np.clip(places[own] + moved, 0, world.side)
+            found.append(places[own])
+        x, y = np.concatenate(found).T
+        columns = {
+            "event": pa.array(["position"]).take(pa.array(np.zeros(FILE_ROWS, np.int64))),
+            "entity": names.take(pa.array(number % world.entities)),
+            "t": pa.array(number // world.entities * world.period),
+            "t_end": pa.nulls(FILE_ROWS, pa.int64()),
+            "x": pa.array(x),
+            "y": pa.array(y),
+        }
+        log.append(pa.table(columns, schema=row_schema(FEED)))
+
+
+def _query(number: int, x: float, y: float, width: float, height: float, **more: Any) -> RegisteredQuery:
+    ring = [[x, y], [x + width, y], [x + width, y + height], [x, y + height], [x, y]]
+    document = {"family": "border", "version": 1, "region": {"type": "Polygon", "coordinates": [ring]}, **more}
+    return RegisteredQuery(str(number), 1, check(document, FEED))
+
+
+def rectangles() -> list[RegisteredQuery]:
+    """1,000 border queries on rectangles spread over the plane."""
+    random = np.random.default_rng(11)
+    return [_query(i, *random.uniform(0, 970, 2), *random.uniform(5, 30, 2)) for i in range(1000)]
+
+
+def garages() -> list[RegisteredQuery]:
+    """1,000 garages of 30 m ([BMQ] 6.4): who comes or goes, and returns within 3 minutes or not."""
+    random = np.random.default_rng(6)
+    return [_query(i, *random.uniform(0, 30_000, 2), 30.0, 30.0, family="transition", within="PT3M") for i in range(1000)]
+
+
+WORLDS = {
+    "rectangles": World(10_000, 1000.0, 1.0, 1.0, 1000, rectangles),
+    "garages": World(1_000_000, 30_000.0, 100.0, 0.7, 30_000, garages),
+}

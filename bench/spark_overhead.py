@@ -1,7 +1,7 @@
-"""How much of what Spark can deliver the operators leave: `python -m bench.spark_overhead [--rows 5000000] [--regions 1000] [--placement driver]`.
+"""How much of what Spark can deliver the operators leave: `python -m bench.spark_overhead [--world garages] [--placement driver]`.
 
-The same stream over the same files in turns: with an operator that does nothing, and with border queries on REGIONS rectangles. Prints
-rows/s of both (the first batch of each run left out) and the ratio of the medians.
+The same stream over the same files in turns: with an operator that does nothing, and with the queries of a world. Prints rows/s of both (the
+first batch of each run left out) and the ratio of the medians.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
+from bench.border_worlds import FEED, WORLDS, World, write_log
 from engine.model.changes import ANSWERS
-from engine.model.events import row_schema, stamped_schema
-from engine.model.feed import Crs, Feed, TimeUnit
+from engine.model.events import stamped_schema
 from engine.operator import RegisteredQuery
 from engine.runtime.evaluator import Outcome
 from engine.runtime.executors import ExecutorsProcessor
@@ -31,15 +30,9 @@ from engine.runtime.snapshots import Snapshots
 from engine.runtime.spark import FeedStream, session
 from engine.runtime.store import Commit, Head, QueryKey
 from engine.sources.eventlog import EventLog
-from engine.specification import check
 
-FEED = Feed("bench", Crs.PLANAR, TimeUnit.MS, lateness=0, dedupe=False)
-ENTITIES = 10_000
-FILE_ROWS = 100_000
 BATCH_BYTES = 32_000_000
 """About a million rows."""
-SIDE = 1000.0
-"""The plane is SIDE by SIDE."""
 
 
 class Memory:
@@ -91,42 +84,6 @@ class NothingDone(FeedProcessor):
         return [Outcome(ANSWERS.empty_table(), pa.Table.from_batches([], stamped_schema(FEED)), rows.num_rows, 0, 0)]
 
 
-def write_log(log: EventLog, rows: int) -> None:
-    """A random walk of ENTITIES over the plane."""
-    random = np.random.default_rng(7)
-    x, y = random.uniform(0, SIDE, ENTITIES), random.uniform(0, SIDE, ENTITIES)
-    names = pa.array([f"e{i}" for i in range(ENTITIES)])
-    for first in range(0, rows, FILE_ROWS):
-        steps = FILE_ROWS // ENTITIES
-        xs, ys = [], []
-        for _ in range(steps):
-            x, y = np.clip(x + random.normal(0, 1, ENTITIES), 0, SIDE), np.clip(y + random.normal(0, 1, ENTITIES), 0, SIDE)
-            xs.append(x)
-            ys.append(y)
-        count = steps * ENTITIES
-        columns = {
-            "event": pa.array(["position"]).take(pa.array(np.zeros(count, np.int64))),
-            "entity": names.take(pa.array(np.tile(np.arange(ENTITIES), steps))),
-            "t": pa.array(np.repeat((first // ENTITIES + np.arange(steps)) * 1000, ENTITIES)),
-            "t_end": pa.nulls(count, pa.int64()),
-            "x": pa.array(np.concatenate(xs)),
-            "y": pa.array(np.concatenate(ys)),
-        }
-        log.append(pa.table(columns, schema=row_schema(FEED)))
-
-
-def rectangles(count: int) -> list[RegisteredQuery]:
-    """`count` border queries on rectangles spread over the plane."""
-    random = np.random.default_rng(11)
-    queries = []
-    for i in range(count):
-        x, y, width, height = *random.uniform(0, SIDE - 30, 2), *random.uniform(5, 30, 2)
-        ring = [[x, y], [x + width, y], [x + width, y + height], [x, y + height], [x, y]]
-        document = {"family": "border", "version": 1, "region": {"type": "Polygon", "coordinates": [ring]}}
-        queries.append(RegisteredQuery(str(i), 1, check(document, FEED)))
-    return queries
-
-
 def run(spark: Any, kind: type[FeedProcessor], log: EventLog, queries: Sequence[RegisteredQuery], partitions: int) -> Memory:
     """All of the log through a stream."""
     folder = Path(tempfile.mkdtemp(prefix="vedette-bench-"))
@@ -145,13 +102,13 @@ def run(spark: Any, kind: type[FeedProcessor], log: EventLog, queries: Sequence[
     return store
 
 
-def measured(rows: int, regions: int, placement: str, partitions: int, cores: int, rounds: int) -> tuple[list[float], list[float], int]:
+def measured(world: World, rows: int, placement: str, partitions: int, cores: int, rounds: int) -> tuple[list[float], list[float], int]:
     """Rows/s without and with the operator, runs that take turns, and the answers of one run."""
     folder = Path(tempfile.mkdtemp(prefix="vedette-bench-"))
     log = EventLog(folder, FEED.name)
-    write_log(log, rows)
+    write_log(log, rows, world)
     spark = session("bench", cores=cores)
-    queries = rectangles(regions)
+    queries = world.queries()
     kind = ExecutorsProcessor if placement == "executors" else FeedProcessor
     try:
         run(spark, kind, log, queries, partitions)  # Kernels compiled, JVM warm.
@@ -170,17 +127,18 @@ def measured(rows: int, regions: int, placement: str, partitions: int, cores: in
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rows", type=int, default=5_000_000)
-    options.add_argument("--regions", type=int, default=1000)
+    options.add_argument("--world", choices=list(WORLDS), default="rectangles")
     options.add_argument("--placement", choices=["driver", "executors"], default="driver")
     options.add_argument("--partitions", type=int, help="as the product: 1 on the driver, one a core on executors")
     options.add_argument("--cores", type=int, default=2)
     options.add_argument("--rounds", type=int, default=3)
     chosen = options.parse_args()
     partitions = chosen.partitions or (1 if chosen.placement == "driver" else chosen.cores)
-    nothing, evaluated, answers = measured(chosen.rows, chosen.regions, chosen.placement, partitions, chosen.cores, chosen.rounds)
+    world = WORLDS[chosen.world]
+    nothing, evaluated, answers = measured(world, chosen.rows, chosen.placement, partitions, chosen.cores, chosen.rounds)
     answer = {
         "rows": chosen.rows,
-        "regions": chosen.regions,
+        "world": chosen.world,
         "placement": chosen.placement,
         "changes": answers,
         "nothing_rows_per_s": [round(rate) for rate in nothing],

@@ -47,11 +47,12 @@ def crossings(document: dict[str, Any], frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"entity": entity[at], "t": frame["t"].to_numpy()[at], "kind": np.where(held[at], "in", "out")})
 
 
-def answers(name: str, document: dict[str, Any], frame: pd.DataFrame) -> list[Fact]:
+def answers(name: str, document: dict[str, Any], frame: pd.DataFrame, last: int | None = None) -> list[Fact]:
+    """Facts of one query over the frame; time goes on to `last`, else to the frame's last event."""
     found = crossings(document, frame)
     if document["family"] == "border":
         return [(name, kind, entity, t, t) for entity, t, kind in found.itertuples(index=False)]
-    last = int(frame["t"].max())
+    last = int(frame["t"].max()) if last is None else last
     stated: list[Fact] = []
     for entity, events in found.groupby("entity"):
         times, kinds = events["t"].tolist(), events["kind"].tolist()

@@ -1,0 +1,85 @@
+"""Very many regions over a real recording: a week of Beijing's taxis against 20,000 random squares and 5,000 polygons."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from engine import backtest
+from tests.recordings.oracle import Fact, accepted, answers
+from tests.recordings.sources import RECORDINGS
+
+pytestmark = pytest.mark.data
+
+BEIJING = RECORDINGS["beijing"]
+SQUARES, POLYGONS = 20_000, 5_000
+ALIKE = 50
+"""The oracle takes every query of so many, over all taxis, and every taxi of so many, over all queries."""
+
+
+def documents(data: Path) -> Iterator[dict[str, Any]]:
+    """Squares of 40 to 400 m and stars of 12 to 60 vertices about places where taxis were; borders and transitions in turn."""
+    rng = np.random.default_rng(20)
+    rows = BEIJING.rows(data)
+    inside = np.flatnonzero((rows["x"] > 115) & (rows["x"] < 118) & (rows["y"] > 39) & (rows["y"] < 41.5))
+    for n, pick in enumerate(rng.choice(inside, SQUARES + POLYGONS)):
+        x, y = (float(rows[name][pick] + rng.normal(0, 0.005)) for name in ("x", "y"))
+        size = float(0.0002 * 10 ** rng.uniform(0, 1))
+        if n < SQUARES:
+            ring = [[x - size, y - size], [x + size, y - size], [x + size, y + size], [x - size, y + size]]
+        else:
+            vertices = int(rng.integers(12, 61))
+            turns = (np.arange(vertices) + rng.uniform(0, 0.9, vertices)) / vertices * 2 * np.pi
+            reach = size * rng.uniform(0.5, 1.0, len(turns))
+            ring = np.column_stack([x + reach * np.cos(turns), y + reach * np.sin(turns)]).tolist()
+        region = {"type": "Polygon", "coordinates": [[*ring, ring[0]]]}
+        family = {"family": "transition", "within": "PT10M"} if n % 2 else {"family": "border"}
+        yield {"version": 1, "name": f"q{n:05d}", **family, "region": region}
+
+
+def write_command(folder: Path, data: Path) -> list[str]:
+    """Files of the feed and of all queries in the folder, and the options of `backtest` that name them."""
+    (folder / "feed.json").write_text(json.dumps(BEIJING.feed()))
+    command = ["--feed", str(folder / "feed.json"), "--events", str(BEIJING.path(data)), "--map", BEIJING.map_option]
+    for document in documents(data):
+        path = folder / f"{document['name']}.json"
+        path.write_text(json.dumps(document))
+        command += ["--query", str(path)]
+    return command
+
+
+def facts(path: Path) -> set[Fact]:
+    """The answers in a file; each is there once."""
+    table = pq.read_table(path, columns=["query", "kind", "entities", "start", "end"])
+    first = table.column("entities").combine_chunks().flatten().to_pylist()
+    columns = [table.column(name).to_pylist() for name in ("query", "kind", "start", "end")]
+    found = {(query, kind, entity, start, end) for entity, query, kind, start, end in zip(first, *columns, strict=True)}
+    assert len(found) == table.num_rows
+    return found
+
+
+def test_twenty_five_thousand_regions_over_a_week_of_taxis(data_folder: Path, tmp_path: Path) -> None:
+    command = [*write_command(tmp_path, data_folder), "--out", str(tmp_path / "out.parquet"), "--stats", str(tmp_path / "stats.json")]
+
+    assert backtest.main(command) == 0
+
+    found = facts(tmp_path / "out.parquet")
+    assert len(found) > 100_000
+    frame = accepted(BEIJING.rows(data_folder))
+    assert json.loads((tmp_path / "stats.json").read_text())["rows_accepted"] == len(frame)
+    every = list(documents(data_folder))
+    some_queries = every[::ALIKE]
+    names = {document["name"] for document in some_queries}
+    expected = {fact for document in some_queries for fact in answers(document["name"], document, frame)}
+    assert {fact for fact in found if fact[0] in names} == expected
+    taxis = set(sorted(set(frame["entity"]))[::ALIKE])
+    end = int(frame["t"].max())
+    part = frame[frame["entity"].isin(taxis)].reset_index(drop=True)
+    expected = {fact for document in every for fact in answers(document["name"], document, part, end)}
+    assert {fact for fact in found if fact[2] in taxis} == expected

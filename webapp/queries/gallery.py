@@ -124,6 +124,7 @@ def fill(name: str, values: Mapping[str, Any], feed: Feed) -> dict[str, Any]:
         "program": "\n".join(_filled(line, read) for line in template["program"]) + "\n",
         "inputs": _filled(template["inputs"], read),
         **({"areas": _filled(template["areas"], read)} if template["areas"] else {}),
+        **({"synopsis": _filled(template["synopsis"], read)} if "synopsis" in template else {}),
         "outputs": list(template["outputs"]),
         "window": _unit_span(template["window"], feed),
         "step": _unit_span(template["step"], feed),

@@ -75,7 +75,7 @@ def test_a_template_passes_the_checker_on_a_feed_that_it_suits(name: str) -> Non
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_a_sentence_speaks_of_every_parameter_and_a_program_of_no_other(name: str) -> None:
     template = gallery.templates()[name]
-    used = set(gallery.holes([template["program"], template["inputs"], template["areas"]]))
+    used = set(gallery.holes([template["program"], template["inputs"], template["areas"], template.get("synopsis", {})]))
     assert used == set(template["parameters"]) == set(gallery.holes(template["sentence"]))
     assert all(parameter["kind"] in gallery.KINDS for parameter in template["parameters"].values())
 

@@ -2,7 +2,7 @@
 
 Rows over recordings need them: `VEDETTE_DATA` names their folder (default: `shared/data` beside the project); without them only the made fleet
 is measured. RTEC's times are those recorded with the recordings (SWI-Prolog 9.0.4, one thread, processor time of recognition without loading):
-another machine's.
+another machine's. Where `RTEC_HOME` names a copy of RTEC (2025) and `swipl` is on the path, its own CAVIAR example runs beside ours, too.
 
 References: [dRTEC] 4, figures 3 and 4.
 """
@@ -12,12 +12,14 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,10 +32,11 @@ import pyarrow.csv as pacsv
 
 from bench import Figure, Layer, Row, Size
 from engine.event_calculus.operator import CalculusOperator
-from engine.model.batch import Batch, EntityDictionary
+from engine.model.batch import CLOCK, SEQ, Batch, EntityDictionary
 from engine.model.events import Stamper, check_rows
 from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
+from engine.sources.eventlog import EventLog
 from engine.specification import check
 
 ROOT = Path(__file__).parents[1]
@@ -54,6 +57,63 @@ def rows(size: Size) -> Iterator[Row]:
         yield _command(size)
         yield from _enlarged(size)
     yield from _maritime(size)
+
+
+def spark_rows(size: Size) -> Iterator[Row]:
+    """CAVIAR enlarged, 20 entities, through a streaming job of Spark's without its store: one query on one core, two on one and on two.
+
+    One query's windows stay in one partition (decision 9), so a second core is for a second query.
+    """
+    if not (DATA / "caviar" / "sde.csv.gz").exists():
+        return
+    from engine.runtime.spark import session
+
+    feed = Feed.from_json(_feed("caviar") | {"tick": 1})
+    variants = ("rtec_2025_allpairs", "rtec_v1_allpairs")
+    checked = [check(_document("caviar", one, window=10_000, step=10_000), feed) for one in variants]
+    queries = [RegisteredQuery(name, 1, one) for name, one in zip(variants, checked, strict=True)]
+    with tempfile.TemporaryDirectory(prefix="vedette-bench-") as folder:
+        log = EventLog(Path(folder), feed.name)
+        table = _frames(20, 120_000 if size is Size.QUICK else 340_000).drop_columns([SEQ, CLOCK])
+        for first in range(0, len(table), SEGMENT_ROWS):
+            log.append(table.slice(first, SEGMENT_ROWS))
+        for cores in (1, 2):
+            spark = session("bench", cores=cores)
+            try:
+                for asked in (queries[:1], queries):
+                    rates = [_delivered(spark, feed, log, asked, cores) for _ in range(2 if size is Size.QUICK else 4)][1:]
+                    title = f"CAVIAR enlarged, 20 entities, {len(asked)} quer{'y' if len(asked) == 1 else 'ies'}, {cores} core{'s' * (cores > 1)}"
+                    yield Row(title, Layer.SPARK, statistics.median(rates), "rows/s", less_is_better=False)
+            finally:
+                spark.stop()
+
+
+SEGMENT_ROWS = 200_000
+
+
+def _delivered(spark: Any, feed: Feed, log: EventLog, queries: Sequence[RegisteredQuery], cores: int) -> float:
+    """Rows/s of a job over the whole log; a partition a core, on executors where there are two."""
+    from bench.spark_overhead import Memory
+    from engine.runtime.executors import ExecutorsProcessor
+    from engine.runtime.processor import FeedProcessor
+    from engine.runtime.snapshots import Snapshots
+    from engine.runtime.spark import FeedStream
+
+    with tempfile.TemporaryDirectory(prefix="vedette-bench-") as place:
+        folder, store = Path(place), Memory(queries)
+        snapshots = Snapshots(folder / "state")
+        processor: FeedProcessor = FeedProcessor(feed, log, store, snapshots)
+        if cores > 1:
+            processor = ExecutorsProcessor(spark, feed, log, store, snapshots, partitions=cores)
+        processor.follow()
+        stream = FeedStream(spark, processor, folder, max_bytes=8_000_000)
+        stream.start()
+        while processor.head.last_seq < log.end[0] - 1:
+            if not stream.alive:
+                raise RuntimeError(stream.failure())
+            time.sleep(0.02)
+        stream.stop()
+        return store.rows_per_s()
 
 
 # -- measuring -----------------------------------------------------------------------------------------------------------
@@ -134,14 +194,26 @@ def _caviar(size: Size) -> Iterator[Row]:
     for window, step in ((100_000, 100_000), (10_000, 10_000), (110_000, 10_000)):
         run = Recognition(_document("caviar", "rtec_2025", window=window, step=step), Feed.from_json(_feed("caviar")), _activities())
         times = run.window_ms(2 if size is Size.QUICK else 7)
-        theirs = _recorded("caviar")["caviar_original_40ms", window, step]
+        theirs = {"RTEC (recorded)": _recorded("caviar")["caviar_original_40ms", window, step]}
+        beside = None if size is Size.QUICK else rtec_ms(window, step)
         yield Row(
             f"CAVIAR, window {window // 1000} s, step {step // 1000} s", Layer.ENGINE, statistics.mean(times), "ms/window",
-            {"RTEC (recorded)": theirs}, {"RTEC (recorded)": 40.0} if window == step == 100_000 else {},
+            theirs if beside is None else theirs | {"RTEC": beside}, {"RTEC (recorded)": 40.0} if window == step == 100_000 else {},
             facts={"windows": len(times), "worst ms": max(times), "changes": run.answers},
         )  # fmt: skip
         if size is Size.QUICK:
             return
+
+
+def rtec_ms(window: int, step: int) -> float | None:
+    """Mean milliseconds a window of RTEC's own CAVIAR example; null where RTEC or SWI-Prolog is not here, or it did not say."""
+    home = os.environ.get("RTEC_HOME")
+    if not home or shutil.which("swipl") is None:
+        return None
+    command = ["./run_rtec.sh", "--app=caviar", f"--window-size={window}", f"--step={step}"]
+    run = subprocess.run(command, cwd=Path(home) / "execution scripts", capture_output=True, text=True, check=False)
+    said = re.findall(r"Recognition Time average \(ms\)\s*:\s*([\d.]+)", run.stdout)
+    return float(said[-1]) if said else None
 
 
 def _command(size: Size) -> Row:

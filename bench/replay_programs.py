@@ -130,8 +130,8 @@ def edited(client: Client, number: int, query: dict[str, Any]) -> float:
 
 
 def processes(client: Client) -> dict[str, Any]:
-    """Process and starts of every job."""
-    return {job["name"]: (job["pid"], job["restarts"]) for job in client.call("GET", "jobs/")["results"]}
+    """When every job was started, and how often again."""
+    return {job["name"]: (job["started_at"], job["restarts"]) for job in client.call("GET", "jobs/")["results"]}
 
 
 def replay(client: Client, name: str, data: Path) -> dict[str, Any]:

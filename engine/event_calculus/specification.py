@@ -204,7 +204,8 @@ def _readable(document: Mapping[str, Any]) -> Program | None:
     text, inputs = document.get("program"), document.get("inputs", {})
     if not isinstance(text, str) or not isinstance(inputs, Mapping):
         return None
-    known = {
+    made = {name: (spec.kind, len(spec.columns)) for name, spec in INPUTS.items()} if "synopsis" in document else {}
+    known = made | {
         str(name): (KINDS.get(str(entry.get("fluent")), EVENT), len(entry["args"]))
         for name, entry in inputs.items()
         if isinstance(entry, Mapping) and isinstance(entry.get("args"), list)

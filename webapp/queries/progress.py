@@ -55,7 +55,9 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
     if newest is None:
         return {"at": None, "rows": 0, "total": 0, "entities": []}
     at = newest // specification.every * specification.every
-    batch = _accepted(log, feed, at - reach(index, 0) + 1, at + 1)
+    # Scores are compared with those of all others; without them one entity's rows are enough.
+    alone = request["entity"] if specification.theta is None else None
+    batch = _accepted(log, feed, at - reach(index, 0) + 1, at + 1, alone)
     rows = _rows(batch, steps_of(index, 0, batch, at))
     if request["entity"] is not None:
         rows = [row for row in rows if row["entity"] == request["entity"]]
@@ -64,15 +66,18 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
     return {"at": at, "rows": len(batch), "total": len(told), "entities": told[:ENTITIES]}
 
 
-def _accepted(log: Any, feed: Any, from_t: int, to_t: int) -> Batch:
-    """The accepted rows with from_t <= t < to_t, sorted by (t, seq). A duplicate has its original's t, so it is known by these rows alone."""
+def _accepted(log: Any, feed: Any, from_t: int, to_t: int, entity: str | None) -> Batch:
+    """The accepted rows (of one entity) with from_t <= t < to_t, sorted by (t, seq). A duplicate has its original's entity and t: they tell it."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     from engine.model.batch import Batch, EntityDictionary
     from engine.model.events import stamped_schema
     from engine.runtime.gate import Gate
 
     table = log.tail(from_t, to_t)
+    if entity is not None:
+        table = table.filter(pc.equal(table.column("entity"), entity))
     if table.num_rows > ROWS:
         raise MemoryError(f"{table.num_rows} rows")
     columns = [table.column(f.name).cast(f.type) if f.name in table.column_names else pa.nulls(len(table), f.type) for f in stamped_schema(feed)]

@@ -53,7 +53,7 @@ describe("the address", () => {
   });
 
   it("leaves out what is malformed and keeps the rest", () => {
-    expect(fromSearch("?feed=city&range=9~3&window=a~b&at=1~2&span=-4&view=pie")).toEqual(noChoice("city"));
+    expect(fromSearch("?feed=city&range=9~3&window=a~b&at=1~2&span=-4&view=pie&entity=&hide=")).toEqual(noChoice("city"));
   });
 });
 

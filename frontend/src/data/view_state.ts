@@ -43,8 +43,8 @@ export function fromSearch(search: string): ViewState {
   const span = Number(at.get("span"));
   return {
     feed: at.get("feed"),
-    hidden: at.getAll("hide"),
-    entities: at.getAll("entity"),
+    hidden: at.getAll("hide").filter((id) => id !== ""),
+    entities: at.getAll("entity").filter((id) => id !== ""),
     detection: at.get("detection"),
     range: pairOf(at.get("range")),
     window: pairOf(at.get("window")),

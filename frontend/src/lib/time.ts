@@ -65,11 +65,16 @@ export function formatSpan(span: number, unit: TimeUnit): string {
   return (span < 0 ? "−" : "") + parts.join(" ");
 }
 
+/** Milliseconds in their largest unit: "15 min". */
+export function formatRough(ms: number): string {
+  return formatSpan(Math.round(ms / 1000) * 1000, "ms").split(" ").slice(0, 2).join(" ");
+}
+
 /** How long ago on the wall clock, for processing times in milliseconds. */
 export function formatAgo(t: number, now: number): string {
   const span = now - t;
   if (span < 5000) return "just now";
-  return `${formatSpan(Math.floor(span / 1000) * 1000, "ms").split(" ").slice(0, 2).join(" ")} ago`;
+  return `${formatRough(Math.floor(span / 1000) * 1000)} ago`;
 }
 
 const DURATION = /^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$/;

@@ -1,7 +1,7 @@
 /** How the live connection stands, in the page's bar. */
 
 import { h } from "../../lib/dom";
-import { formatSpan } from "../../lib/time";
+import { formatRough } from "../../lib/time";
 import type { StatusFrame } from "../../live/frames";
 import type { ConnectionState } from "../../live/socket";
 import type { Feed } from "../../data/shapes";
@@ -44,7 +44,7 @@ export class ConnectionView {
   private show(): void {
     const isBehind = this.connection === "open" && this.lag !== null && this.lag > this.feed.lateness + BEHIND_MS;
     const kind = isBehind ? "behind" : this.connection === "open" ? "live" : this.connection;
-    const texts = { live: "Live", behind: `Behind ${formatSpan(Math.round((this.lag ?? 0) / 1000) * 1000, "ms")}`, connecting: "Connecting", reconnecting: "Reconnecting", refused: "Logged out", forbidden: "Not shared" };
+    const texts = { live: "Live", behind: `Behind ${formatRough(this.lag ?? 0)}`, connecting: "Connecting", reconnecting: "Reconnecting", refused: "Logged out", forbidden: "Not shared" };
     this.element.className = `state state-${kind}`;
     this.element.textContent = texts[kind];
     this.element.title = TITLES[kind];

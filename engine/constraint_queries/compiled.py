@@ -15,6 +15,15 @@ def bare(function: Compiled) -> Compiled:
 
     Counting took nine tenths of the time of functions that take many arrays and call each other for every event.
     """
-    options: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
+    return _compiled(function, forceinline=False)
+
+
+def inlined(function: Compiled) -> Compiled:
+    """The same, put into the place where it is called: handing over ten arrays takes as long as looking at fifty events."""
+    return _compiled(function, forceinline=True)
+
+
+def _compiled(function: Compiled, **more: bool) -> Compiled:
+    options: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False, **more}
     compiled: Compiled = njit(**options)(function)
     return compiled

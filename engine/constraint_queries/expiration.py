@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from engine.constraint_queries.compiled import bare
+from engine.constraint_queries.compiled import inlined
 
 Ints = npt.NDArray[np.int64]
 FORMS = {"loose": 0, "tight": 1, "domains": 2}
@@ -37,7 +37,23 @@ def renewed(latest: Ints) -> npt.NDArray[np.bool_]:
     return np.array([any(j != i and 0 <= latest[i, j] < span[i] for j in range(m)) for i in range(m)], np.bool_)
 
 
-@bare
+def idle(latest: Ints, order: npt.NDArray[np.int8], tight: bool) -> Ints:
+    """For each variable 1 if nothing that is stored matters to its event, and how long that is kept then.
+
+    So it is when some other variable's event can only come later, as nothing is complete yet, and no variable must have come before; where others'
+    events could be renewed, or its own time depends on what is there, all others must come later.
+    """
+    found, span, renewable = [], spans(latest), renewed(latest)
+    for i in range(len(latest)):
+        others = [j for j in range(len(latest)) if j != i]
+        later = [j for j in others if order[i, j] > 0 or latest[j, i] < 0]
+        asked = tight and (bool(renewable[i]) or any(renewable[j] for j in others))
+        still = bool(later) and all(latest[i, j] >= 0 for j in others) and (not asked or len(later) == len(others))
+        found.append((still, min(int(latest[i, j]) for j in others) if still and tight else int(span[i])))
+    return np.array(found, np.int64).reshape(-1, 2)
+
+
+@inlined
 def awaited(times: Ints, first: int, m: int, known: Any, i: int, span: int) -> Any:
     """How long an event as V_i is useful at least: until what is missing can no more come. `times[first + j, 0]`: the latest of each of m
     variables after V_i, `known[0, j]`: whether nothing is stored for it."""

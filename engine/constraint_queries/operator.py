@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from engine.constraint_queries.pairs import Events, Ints
 from engine.constraint_queries.plan import ConstraintIndex, compile_index
-from engine.constraint_queries.ranges import grouped
+from engine.constraint_queries.ranges import grouped, wanted
 from engine.constraint_queries.solver import NO_ROOM, TOO_MANY_EVENTS, TOO_MANY_SOLUTIONS, Taken, advance
 from engine.constraint_queries.store import Store, joined
 from engine.constraint_queries.unary import QUERY, UNARY, carried, double, emitted_rows, whole
@@ -149,8 +149,9 @@ def searched(index: ConstraintIndex, store: Store, new: Events, row: Ints, queri
     `row` ascends for each query. Gives solutions, query by query, as (query of each, numbers in the store of the events of one behind the other).
     """
     order, starts = grouped(queries, len(index.plans))
-    store.reserve(int(new.t[0]), len(new.t), np.repeat(np.diff(starts), np.diff(index.graphs.variables)))
-    taken = Taken(row[order] + store.enter(new), bits[order], starts)
+    own_bits = bits[order]
+    store.reserve(int(new.t[0]), len(new.t), wanted(own_bits, starts, index.graphs.variables))
+    taken = Taken(row[order] + store.enter(new), own_bits, starts)
     heads, tails = store.rings.heads.copy(), store.rings.tails.copy()
     at = 0
     while at < len(order):

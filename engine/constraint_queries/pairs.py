@@ -26,7 +26,7 @@ LATEST, EARLIEST, ORDER = range(3)
 REACH, NEAR, APART = range(3)
 SURELY_NEAR, SURELY_FAR, GREATEST, OPEN, LEAST_NEAR, LEAST_FAR, LEAST, LEAST_OPEN = range(8)
 OP, LEFT, RIGHT = range(3)
-SPAN, RENEWED, RENEWING = range(3)
+SPAN, RENEWED, RENEWING, IDLE, KEPT = range(5)
 
 
 class Graphs(NamedTuple):
@@ -42,7 +42,8 @@ class Graphs(NamedTuple):
     `compared[pair]` to `compared[pair + 1]` of `comparisons`: `OP`, and `LEFT`, `RIGHT`: a row of `Events.ints` or, below 0, ~row of `floats`.
 
     By variable. `roles[:, SPAN]`: how long after its event another variable's can come at most, NEVER if none can. `RENEWED` and `RENEWING`: 1
-    where its events may be kept for less and renewed, where it may renew others' (expiration.py). `side`: of the cells in which its events are
+    where its events may be kept for less and renewed, where it may renew others' (expiration.py). `IDLE`: 1 where nothing that is stored matters
+    to its event, which is just stored for the time `KEPT`. `side`: of the cells in which its events are
     looked up.
 
     By query. `form`, `only_first`; `arrangements[arranged[q] : arranged[q + 1]]`, m numbers each: which variable's event each variable takes instead.

@@ -180,3 +180,14 @@ def grouped(keys: npt.NDArray[np.int32], groups: int) -> Any:
         order[at[keys[k]]] = k
         at[keys[k]] += 1
     return order, starts
+
+
+@njit(cache=True, nogil=True)
+def wanted(bits: Ints, starts: Ints, variables: Ints) -> Any:
+    """How many of the rows each variable may take: rows `starts[q]` to `starts[q + 1]` are those of query q."""
+    counts = np.zeros(variables[-1], np.int64)
+    for q in range(len(starts) - 1):
+        for k in range(starts[q], starts[q + 1]):
+            for i in range(variables[q + 1] - variables[q]):
+                counts[variables[q] + i] += (bits[k] >> i) & 1
+    return counts

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from engine.constraint_queries.compiled import bare
+from engine.constraint_queries.compiled import inlined
 from engine.constraint_queries.expiration import NEVER
 from engine.constraint_queries.pairs import Floats, Ints
 
@@ -54,20 +54,20 @@ def empty_rings(rooms: Ints, corners: Ints) -> Rings:
     return Rings(np.empty((4, total), np.int64), np.empty((3, total)), begins, begins.copy(), begins.copy(), ends, previous, buckets, corners)
 
 
-@bare
+@inlined
 def cell(place: float, side: float) -> Any:
     """The cell of a coordinate; never less for a greater one."""
     return min(max(math.floor(place / side), -_FARTHEST), _FARTHEST)
 
 
-@bare
+@inlined
 def bucket(x: float, y: float, z: float, size: int) -> Any:
     """Where the cell is looked up among `size` buckets, a power of two."""
     mixed = np.int64(x) * 73_856_093 ^ np.int64(y) * 19_349_663 ^ np.int64(z) * 83_492_791
     return (mixed ^ (mixed >> 17)) & (size - 1)
 
 
-@bare
+@inlined
 def chain(place: Floats, previous: Ints, buckets: Ints, first: int, size: int, k: int, side: float) -> None:
     """Enters event k, its variable's newest, into its cell, one of `size` buckets from `first` on."""
     at = first + bucket(cell(place[0, k], side), cell(place[1, k], side), cell(place[2, k], side), size)

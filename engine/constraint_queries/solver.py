@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from engine.constraint_queries.compiled import bare
+from engine.constraint_queries.compiled import bare, inlined
 from engine.constraint_queries.expiration import DOMAINS, NEVER, TIGHT, awaited
 from engine.constraint_queries.pairs import (
     APART,
     EARLIEST,
+    IDLE,
+    KEPT,
     LATEST,
     NEAR,
     ORDER,
@@ -32,7 +34,7 @@ from engine.constraint_queries.pairs import (
 from engine.constraint_queries.rings import BITS, EVENT, LEAST_LONG, UNTIL, Rings, T, bucket, cell, chain
 
 DONE, FULL_OUTPUT, NO_ROOM, TOO_MANY_EVENTS, TOO_MANY_SOLUTIONS = range(5)
-_STEPS, _STRETCH = 8, 256
+_STEPS, _STRETCH, _FEW = 8, 256, 63
 
 
 class Taken(NamedTuple):
@@ -46,7 +48,7 @@ class Taken(NamedTuple):
 
 RING, MARK = 2, 4
 BEGIN, END, LEFT, CHOSEN, NEXT, CURSOR, LAST, OWN, TAKES = range(9)
-EMPTY, LOOKED, COLLECTED = range(3)
+EMPTY, LOOKED, COLLECTED, MASKED = range(4)
 
 
 class Pool(NamedTuple):
@@ -55,15 +57,16 @@ class Pool(NamedTuple):
     Candidates of the other variables while an event completes a tuple: `whole` (5, n) with EVENT, T and BITS as in the rings, RING, the place
     there, and MARK, the level at which forward checking ruled it out, 0 while it has not; `place` (3, n). While it searches, `seats` (9, m) hold
     for each variable BEGIN and END of its candidates, how many are LEFT and which is CHOSEN (-1: none), for each level the variable that is NEXT
-    and its CURSOR, and the LAST time at which the new event is useful; while a solution is compared with its rearrangements, its OWN events and
-    what TAKES them. `windows` (2, m, m): for V_i and V_j what of V_j's domain V_i's event reaches. `known` (3, m): EMPTY domains, those that were
-    LOOKED at and those that are COLLECTED.
+    and its CURSOR, the LAST time at which the new event is useful, and of a solution its OWN events and what TAKES them.
+    `windows` (2, m, m): for V_i and V_j what of V_j's domain V_i's event reaches. Where that is little, candidates are the bits of `masks` (m, m):
+    row l holds what is left of each domain at level l. `known` (4, m): EMPTY domains, those that were LOOKED at, those that are COLLECTED or MASKED.
     """
 
     whole: Ints
     place: Floats
     seats: Ints
     windows: Ints
+    masks: Ints
     known: npt.NDArray[np.bool_]
 
 
@@ -84,7 +87,7 @@ def found_of(room: int, variables: int) -> Found:
 def pool_of(room: int, variables: int) -> Pool:
     m = max(variables, 2)
     numbers = np.empty((5, room), np.int64), np.empty((3, room)), np.empty((9, m), np.int64)
-    return Pool(*numbers, np.empty((2, m, m), np.int64), np.empty((3, m), np.bool_))
+    return Pool(*numbers, np.empty((2, m, m), np.int64), np.empty((m, m), np.int64), np.empty((4, m), np.bool_))
 
 
 @bare
@@ -105,7 +108,7 @@ def advance(
     event_t, event_x, event_y, event_place, ints, floats = events.t, events.x, events.y, events.place, events.ints, events.floats
     ring, ring_place, heads, tails = rings.whole, rings.place, rings.heads, rings.tails
     previous, buckets, corners = rings.previous, rings.buckets, rings.corners
-    pooled, pool_place, seats, windows, known = pool.whole, pool.place, pool.seats, pool.windows, pool.known
+    pooled, pool_place, seats, windows, masks, known = pool.whole, pool.place, pool.seats, pool.windows, pool.masks, pool.known
     found_query, found_event = found.query, found.event
     rows, row_bits, starts = taken.event, taken.bits, taken.starts
     count, filled, reason, figure = 0, 0, DONE, 0
@@ -131,6 +134,11 @@ def advance(
             for i in range(m):
                 if not (bits >> i) & 1:
                     continue
+                if roles[v0 + i, IDLE] == 1:
+                    keep |= np.int64(1) << i
+                    entries += 1
+                    seats[LAST, i] = now + roles[v0 + i, KEPT]
+                    continue
                 p = p0 + i * m
                 useful, complete = True, True
                 for j in range(m):
@@ -146,7 +154,7 @@ def advance(
                         else:
                             windows[1, i, j] = _passed(ring, max(windows[0, i, j], windows[1, i, j]), tails[v0 + j], now + times[p + j, LATEST] + 1)
                     known[EMPTY, j] = windows[0, i, j] >= windows[1, i, j]
-                    known[LOOKED, j], known[COLLECTED, j] = known[EMPTY, j], False
+                    known[LOOKED, j], known[COLLECTED, j], known[MASKED, j] = known[EMPTY, j], False, False
                     if known[EMPTY, j]:
                         complete = False
                         useful = useful and times[p + j, LATEST] >= 0
@@ -154,7 +162,7 @@ def advance(
                     continue
                 span = roles[v0 + i, SPAN]
                 renewed, renewing = tight and roles[v0 + i, RENEWED] == 1, tight and span != NEVER and roles[v0 + i, RENEWING] == 1
-                top = 0
+                top, few = 0, True
                 # First those whose emptiness makes the event useless, then the others, as long as anything depends on them.
                 for turn in range(2):
                     for j in range(m):
@@ -167,8 +175,18 @@ def advance(
                         a, b, reach = windows[0, i, j], windows[1, i, j], limits[p + j, REACH]
                         cells = b - a >= LEAST_LONG and corners[v0 + j] < corners[v0 + j + 1] and reach < np.inf
                         some, sure = True, False
-                        if not cells:
+                        if b - a <= _FEW:
+                            mask, open_ones = _mask(ring, ring_place, a, b, x, y, z, reach, limits[p + j, NEAR], limits[p + j, APART], mortal, now)
+                            for k in range(b - a if open_ones != 0 else 0):
+                                if (open_ones >> k) & 1 and not consistent(
+                                    exact, reach, compared, comparisons, geodesic, event_x, event_y, event_place, ints, floats,
+                                    p + j, i < j, e, ring[EVENT, a + k],
+                                ):  # fmt: skip
+                                    mask ^= np.int64(1) << k
+                            masks[0, j], known[MASKED, j], some, sure = mask, True, mask != 0, True
+                        elif not cells:
                             some, sure = _near(ring, ring_place, a, b, x, y, z, reach, limits[p + j, NEAR], limits[p + j, APART], mortal, now)
+                        few = few and known[MASKED, j]
                         if some and not sure:
                             # Long domains with cells, and pairs that numbers alone do not decide.
                             if cells:
@@ -199,7 +217,7 @@ def advance(
                     if j == i or known[EMPTY, j] or known[COLLECTED, j]:
                         continue
                     mortal = tight and roles[v0 + j, RENEWED] == 1
-                    if search or (renewing and mortal):
+                    if (search and not few) or (renewing and mortal and not known[MASKED, j]):
                         end = _within(ring_place, windows[0, i, j], windows[1, i, j], x, y, z, limits[p + j, REACH], pooled, top)
                         end = _fitting(
                             limits, exact, compared, comparisons, geodesic, event_x, event_y, event_place, ints, floats, ring, ring_place,
@@ -211,17 +229,30 @@ def advance(
                 if renewing:
                     # The stored events that may take part with the new one stay as long as it, but never longer than their own role allows.
                     for j in range(m):
-                        if j != i and known[COLLECTED, j] and roles[v0 + j, RENEWED] == 1:
+                        if j == i or known[EMPTY, j] or roles[v0 + j, RENEWED] == 0:
+                            continue
+                        if known[MASKED, j]:
+                            for r in range(windows[0, i, j], windows[1, i, j]):
+                                if (masks[0, j] >> (r - windows[0, i, j])) & 1:
+                                    ring[UNTIL, r] = max(ring[UNTIL, r], min(seats[LAST, i], ring[T, r] + roles[v0 + j, SPAN]))
+                        else:
                             for k in range(seats[BEGIN, j], seats[END, j]):
                                 r = pooled[RING, k]
                                 ring[UNTIL, r] = max(ring[UNTIL, r], min(seats[LAST, i], ring[T, r] + roles[v0 + j, SPAN]))
                 if search:
                     searched += 1
-                    count, filled = _solve(
-                        times, limits, exact, compared, comparisons, geodesic, event_t, event_x, event_y, event_place, ints, floats,
-                        pooled, pool_place, seats, arrangements, arranged[q], arranged[q + 1], q, p0, m, e, bits, i, only_first,
-                        found_query, found_event, count, filled, before + most_solutions,
-                    )  # fmt: skip
+                    if few and m > 1:
+                        count, filled = _solve_masks(
+                            times, limits, exact, compared, comparisons, geodesic, event_t, event_x, event_y, event_place, ints, floats,
+                            ring, ring_place, windows, masks, seats, arrangements, arranged[q], arranged[q + 1], q, p0, m, e, bits, i, only_first,
+                            found_query, found_event, count, filled, before + most_solutions,
+                        )  # fmt: skip
+                    else:
+                        count, filled = _solve(
+                            times, limits, exact, compared, comparisons, geodesic, event_t, event_x, event_y, event_place, ints, floats,
+                            pooled, pool_place, seats, arrangements, arranged[q], arranged[q + 1], q, p0, m, e, bits, i, only_first,
+                            found_query, found_event, count, filled, before + most_solutions,
+                        )  # fmt: skip
                     if count < 0:
                         break
             if count < 0:
@@ -257,7 +288,7 @@ def advance(
     return at, count, filled, reason, q, figure
 
 
-@bare
+@inlined
 def _passed(ring: Ints, low: int, high: int, time: int) -> Any:
     """The first place from `low` up to `high` with a time of at least `time`; mostly a few steps away."""
     for _ in range(_STEPS):
@@ -273,7 +304,25 @@ def _passed(ring: Ints, low: int, high: int, time: int) -> Any:
     return low
 
 
-@bare
+@inlined
+def _mask(
+    ring: Ints, place: Floats, low: int, high: int, x: float, y: float, z: float, reach: float, near: float, apart: float, mortal: bool, now: int
+) -> Any:  # fmt: skip
+    """Bit by bit which events of a short stretch are within reach, and which of them numbers alone do not decide."""
+    mask, sure = np.int64(0), np.int64(0)
+    for k in range(np.uint64(high - low)):
+        n = np.uint64(low) + k
+        across, along, up = place[0, n] - x, place[1, n] - y, place[2, n] - z
+        chord = across * across + along * along + up * up
+        mask |= np.int64(chord <= reach) << np.int64(k)
+        sure |= np.int64((chord <= near) & (chord > apart)) << np.int64(k)
+    if mortal:
+        for k in range(high - low):
+            mask &= ~(np.int64(ring[UNTIL, low + k] < now) << k)
+    return mask, mask & ~sure
+
+
+@inlined
 def _near(
     ring: Ints, place: Floats, low: int, high: int, x: float, y: float, z: float, reach: float, near: float, apart: float, mortal: bool, now: int
 ) -> Any:  # fmt: skip
@@ -304,7 +353,7 @@ def _near(
     return some > 0, False
 
 
-@bare
+@inlined
 def _within(place: Floats, low: int, high: int, x: float, y: float, z: float, reach: float, pooled: Ints, top: int) -> Any:
     """Places of the events of a stretch that are within reach, put into the pool from `top` on. Gives its new top."""
     for k in range(low, high):
@@ -359,7 +408,7 @@ def _sort(pooled: Ints, begin: int, end: int) -> None:
         gap = gap * 5 // 11 if gap != 2 else 1
 
 
-@bare
+@inlined
 def _fitting(
     limits: Floats, exact: Floats, compared: Ints, comparisons: Ints, geodesic: bool, event_x: Floats, event_y: Floats, event_place: Floats,
     ints: Ints, floats: Floats, ring: Ints, place: Floats, pair: int, named_first: bool, e: int, pooled: Ints, pool_place: Floats, begin: int, end:
@@ -409,7 +458,7 @@ def _kept(ring: Ints, heads: Ints, tails: Ints, first: int, last: int, now: int,
                 count += 0 if shared else 1
 
 
-@bare
+@inlined
 def _solve(
     times: Ints, limits: Floats, exact: Floats, compared: Ints, comparisons: Ints, geodesic: bool,
     event_t: Ints, event_x: Floats, event_y: Floats, event_place: Floats, ints: Ints, floats: Floats,
@@ -449,15 +498,19 @@ def _solve(
             seats[CHOSEN, j] = end - 1 - k if only_first else begin + k
             whole = level == m - 1
         if whole:
+            for one in range(m):
+                seats[OWN, one], seats[TAKES, one] = e, bits
+                if one != i:
+                    seats[OWN, one], seats[TAKES, one] = pooled[EVENT, seats[CHOSEN, one]], pooled[BITS, seats[CHOSEN, one]]
             if first_arranged == last_arranged or _is_least(
                 times, exact, limits, compared, comparisons, geodesic, event_t, event_x, event_y, event_place, ints, floats,
-                pooled, seats, arrangements, first_arranged, last_arranged, p0, m, e, bits, i,
+                seats, arrangements, first_arranged, last_arranged, p0, m,
             ):  # fmt: skip
                 if len(found_query) == count or len(found_event) < filled + m:
                     return -1, -1
                 found_query[count] = q
                 for one in range(m):
-                    found_event[filled + one] = e if one == i else pooled[EVENT, seats[CHOSEN, one]]
+                    found_event[filled + one] = seats[OWN, one]
                 count += 1
                 filled += m
                 if only_first or count > most or m == 1:
@@ -471,7 +524,104 @@ def _solve(
     return count, filled
 
 
-@bare
+@inlined
+def _solve_masks(
+    times: Ints, limits: Floats, exact: Floats, compared: Ints, comparisons: Ints, geodesic: bool,
+    event_t: Ints, event_x: Floats, event_y: Floats, event_place: Floats, ints: Ints, floats: Floats,
+    ring: Ints, place: Floats, windows: Ints, masks: Ints, seats: Ints, arrangements: Ints, first_arranged: int, last_arranged: int,
+    q: int, p0: int, m: int, e: int, bits: int, i: int, only_first: bool, found_query: Any, found_event: Any, count: int, filled: int, most: int,
+) -> Any:  # fmt: skip
+    """The same as `_solve` for at least two variables whose candidates are bits of `masks`: in the same order, so with the same solutions."""
+    for j in range(m):
+        seats[CHOSEN, j] = -1
+    level = 1
+    seats[NEXT, 1], seats[CURSOR, 1] = _next_masked(windows, masks, seats, 0, i, m, only_first), 0
+    while level > 0:
+        j = seats[NEXT, level]
+        low, length, mask = windows[0, i, j], windows[1, i, j] - windows[0, i, j], masks[level - 1, j]
+        k = seats[CURSOR, level]
+        while k < length and not (mask >> (length - 1 - k if only_first else k)) & 1:
+            k += 1
+        seats[CURSOR, level] = k + 1
+        if k == length:
+            seats[CHOSEN, j] = -1
+            level -= 1
+            continue
+        chosen = low + (length - 1 - k if only_first else k)
+        seats[CHOSEN, j] = chosen
+        if level == m - 1:
+            for one in range(m):
+                seats[OWN, one], seats[TAKES, one] = e, bits
+                if one != i:
+                    seats[OWN, one], seats[TAKES, one] = ring[EVENT, seats[CHOSEN, one]], ring[BITS, seats[CHOSEN, one]]
+            if first_arranged == last_arranged or _is_least(
+                times, exact, limits, compared, comparisons, geodesic, event_t, event_x, event_y, event_place, ints, floats,
+                seats, arrangements, first_arranged, last_arranged, p0, m,
+            ):  # fmt: skip
+                if len(found_query) == count or len(found_event) < filled + m:
+                    return -1, -1
+                found_query[count] = q
+                for one in range(m):
+                    found_event[filled + one] = seats[OWN, one]
+                count += 1
+                filled += m
+                if only_first or count > most:
+                    break
+            continue
+        event, t, x, y, z = ring[EVENT, chosen], ring[T, chosen], place[0, chosen], place[1, chosen], place[2, chosen]
+        possible = True
+        for other in range(m):
+            if other == i or seats[CHOSEN, other] >= 0:
+                continue
+            pair = p0 + j * m + other
+            first, last, order = t + times[pair, EARLIEST], t + times[pair, LATEST], times[pair, ORDER]
+            reach, near, apart = limits[pair, REACH], limits[pair, NEAR], limits[pair, APART]
+            rest, base, left = masks[level - 1, other], windows[0, i, other], np.int64(0)
+            for bit in range(windows[1, i, other] - base):
+                # From the end that is taken first: where one is enough, the rest need not be looked at.
+                at = windows[1, i, other] - base - 1 - bit if only_first else bit
+                if not (rest >> at) & 1:
+                    continue
+                n = base + at
+                across, along, up = place[0, n] - x, place[1, n] - y, place[2, n] - z
+                chord = across * across + along * along + up * up
+                fits = chord <= reach and ring[T, n] >= first and ring[T, n] <= last and ring[EVENT, n] != event
+                fits = fits and (order == 0 or (order > 0) == (ring[EVENT, n] > event))
+                if fits and not (chord <= near and chord > apart):
+                    fits = consistent(
+                        exact, reach, compared, comparisons, geodesic, event_x, event_y, event_place, ints, floats,
+                        pair, j < other, event, ring[EVENT, n],
+                    )  # fmt: skip
+                if fits:
+                    left |= np.int64(1) << at
+                    if only_first and level == m - 2 and first_arranged == last_arranged:
+                        break
+            masks[level, other] = left
+            if left == 0:
+                possible = False
+                break
+        if possible:
+            level += 1
+            seats[NEXT, level], seats[CURSOR, level] = _next_masked(windows, masks, seats, level - 1, i, m, only_first), 0
+    return count, filled
+
+
+@inlined
+def _next_masked(windows: Ints, masks: Ints, seats: Ints, level: int, i: int, m: int, in_order: bool) -> Any:
+    best, least = -1, 0
+    for j in range(m):
+        if j == i or seats[CHOSEN, j] >= 0:
+            continue
+        size = 0
+        if not in_order:
+            for k in range(windows[1, i, j] - windows[0, i, j]):
+                size += (masks[level, j] >> k) & 1
+        if best < 0 or (not in_order and size < least):
+            best, least = j, size
+    return best
+
+
+@inlined
 def _next_variable(seats: Ints, i: int, m: int, in_order: bool) -> Any:
     best = -1
     for j in range(m):
@@ -480,7 +630,7 @@ def _next_variable(seats: Ints, i: int, m: int, in_order: bool) -> Any:
     return best
 
 
-@bare
+@inlined
 def _ruled_out(
     times: Ints, limits: Floats, exact: Floats, compared: Ints, comparisons: Ints, geodesic: bool,
     event_x: Floats, event_y: Floats, event_place: Floats, ints: Ints, floats: Floats,
@@ -516,7 +666,7 @@ def _ruled_out(
     return True
 
 
-@bare
+@inlined
 def _restore(pooled: Ints, seats: Ints, i: int, m: int, level: int) -> None:
     """Takes back what was ruled out at `level`."""
     for j in range(m):
@@ -532,13 +682,9 @@ def _restore(pooled: Ints, seats: Ints, i: int, m: int, level: int) -> None:
 def _is_least(
     times: Ints, exact: Floats, limits: Floats, compared: Ints, comparisons: Ints, geodesic: bool,
     event_t: Ints, event_x: Floats, event_y: Floats, event_place: Floats, ints: Ints, floats: Floats,
-    pooled: Ints, seats: Ints, arrangements: Ints, first: int, last: int, p0: int, m: int, e: int, bits: int, i: int,
+    seats: Ints, arrangements: Ints, first: int, last: int, p0: int, m: int,
 ) -> Any:  # fmt: skip
     """Whether no other arrangement of the symmetric variables' events is a solution that comes first in (t, arrival), variable by variable."""
-    for j in range(m):
-        seats[OWN, j], seats[TAKES, j] = e, bits
-        if j != i:
-            seats[OWN, j], seats[TAKES, j] = pooled[EVENT, seats[CHOSEN, j]], pooled[BITS, seats[CHOSEN, j]]
     for at in range(first, last, m):
         earlier = False
         for j in range(m):

@@ -78,7 +78,7 @@ class Store:
     def _rebuild(self, events: int, rows: Ints) -> None:
         old, used = self.rings, np.zeros(self.count, np.bool_)
         counts = alive(old.whole, old.heads, old.tails, self.now, used)
-        rooms = counts + rows + np.maximum(counts, rows) // 2
+        rooms = counts + rows + counts // 2
         new = empty_rings(rooms, corners_of(old, rooms, counts, self.graphs.side))
         moved(old, self.now, np.cumsum(used) - 1, new, self.graphs.side)
         keep = np.flatnonzero(used)

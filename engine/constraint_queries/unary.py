@@ -16,6 +16,7 @@ from engine.constraint_queries.plan import ARROW_TYPES, ConstraintIndex
 from engine.constraint_queries.ranges import grouped, passing
 from engine.constraint_queries.specification import Comparison
 from engine.model.batch import ENTITY, SEQ, TIME, Batch, X, Y
+from engine.model.conditions import Condition
 from engine.operator import ROUTE
 
 Mask = npt.NDArray[np.bool_]
@@ -77,12 +78,13 @@ def carried(batch: Batch, name: str) -> pa.Array:
 def _mask(index: ConstraintIndex, batch: Batch, kind: str, which: Any) -> Mask:
     """What one question says of each event."""
     if kind == "condition":
-        return index.conditions[which].mask(batch)
+        condition: Condition = index.conditions[which]
+        return condition.mask(batch)
     if kind == "comparison":
         return _compare(batch, index.comparisons[which])
     if kind == "present":
-        return _present(batch, which)
-    located: Mask = ~(np.isnan(batch.x) | np.isnan(batch.y))
+        return _present(batch, str(which))
+    located = np.asarray(~(np.isnan(batch.x) | np.isnan(batch.y)), np.bool_)
     # Places that are not there are in no region.
     if kind == "located":
         return located

@@ -21,18 +21,29 @@ PAGES = {
     "/account/": "Account",
 }
 
+CUT = """(width) => [...document.querySelectorAll(".bar button, .bar a")]
+  .filter((one) => one.getClientRects().length > 0 && (one.getBoundingClientRect().right > width || one.getBoundingClientRect().left < 0))
+  .map((one) => one.textContent)"""
+"""Controls of the header that a window so wide does not show whole."""
+
 
 def test_every_page_is_whole_in_light_and_dark_wide_and_narrow(site: Site) -> None:
+    from webapp.queries.models import Query
+
+    query = Query.objects.order_by("pk")[0]
+    pages = {**PAGES, f"/queries/{query.pk}": query.name}
     site.log_in()
     page = site.page
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
         for width in (1280, 390):
             page.set_viewport_size({"width": width, "height": 844})
-            for path, title in PAGES.items():
+            for path, title in pages.items():
                 page.goto(site.address + path)
                 page.get_by_role("heading", name=title, exact=True).first.wait_for(state="attached")
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{path} at {width} pixels scrolls sideways"
+                cut = page.evaluate(CUT, width)
+                assert cut == [], f"{path} at {width} pixels cuts off {cut}"
     assert site.faults == []
 
 

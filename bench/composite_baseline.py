@@ -17,7 +17,7 @@ from engine.complex_events.pattern import nodes
 from engine.complex_events.plan import CompositeIndex, longest
 from engine.complex_events.search import END, FAR, KIND, LAST_TRIGGER, NONE, SEQ, TRIGGER, Ints, T, kernel
 
-EVALUATED = 0
+EVALUATED_LEAVES = 0
 
 
 class EveryLeaf(NamedTuple):
@@ -84,7 +84,7 @@ def advance_every_leaf(tables, history: History, events: Events, work: Scratch, 
                 if work.seen[query] == work.cursor[EVENT]:
                     continue
                 work.seen[query] = work.cursor[EVENT]
-                counters[EVALUATED] += 1
+                counters[EVALUATED_LEAVES] += 1
                 if may_end(leaves.steps, leaves.step_ends[query], leaves.step_ends[query + 1], leaves.bits, t >> width, leaves.stack):
                     work.env[TRIGGER], work.env[LAST_TRIGGER] = 0, FAR
                     search_query(tables, history, work, out, query, np.int64(0), t, seq, counters)

@@ -1,7 +1,8 @@
 """The workload of [RFID] 4: binary trees of level C over cells (reader, tag group), primitive events spread over all cells.
 
 `HOT` and `SPARSE` differ in how many cells there are: of a hot one some event has nearly always come within the window. A tree's bounds are between
-one slot and SPAN slots; operators are drawn alike from SEQUENCE, INTERVAL, AND and OR.
+one slot and SPAN slots. The paper's table of parameters is lost, so how often its patterns are completed is not known. `MIXED` trees have all binary
+operators; at 100,000 events a second nearly every event completes one of 30,000 patterns. `ORDERED` trees have a bound at every operator: few are.
 """
 
 from __future__ import annotations
@@ -43,7 +44,29 @@ class Cells:
 HOT, SPARSE = Cells("hot", 100, 100), Cells("sparse", 1000, 1000)
 
 
-def trees(rng: np.random.Generator, count: int, level: int, cells: Cells) -> list[RegisteredQuery]:
+@dataclass(frozen=True)
+class Shape:
+    """How often each operator stands in a tree, in eighths."""
+
+    name: str
+    sequence: int
+    interval: int
+    both: int
+    either: int
+
+    def operator(self, rng: np.random.Generator, parts: Sequence[Any]) -> Any:
+        span, drawn = SLOT * int(rng.integers(1, SPAN + 1)), int(rng.integers(8))
+        if drawn < self.sequence:
+            return {"sequence": parts, "bounds": [0, span]}
+        if drawn < self.sequence + self.interval:
+            return {"interval": parts, "span": span}
+        return {"and": parts} if drawn < self.sequence + self.interval + self.both else {"or": parts}
+
+
+MIXED, ORDERED = Shape("mixed", 3, 2, 2, 1), Shape("ordered", 4, 4, 0, 0)
+
+
+def trees(rng: np.random.Generator, count: int, level: int, cells: Cells, shape: Shape) -> list[RegisteredQuery]:
     """Queries whose patterns are binary trees with 2 ** level leaves, each in a cell of its own."""
     found = []
     for number in range(count):
@@ -53,26 +76,16 @@ def trees(rng: np.random.Generator, count: int, level: int, cells: Cells) -> lis
             name: {"where": [["reader", "=", f"r{reader}"]], "prefix": {"entity": f"g{group}."}}
             for name, (reader, group) in zip(names, leaves, strict=True)
         }
-        document = {"family": "composite", "pattern": _tree(rng, names), "primitives": primitives, "within": SLOT * SLOTS}
+        document = {"family": "composite", "pattern": _tree(rng, names, shape), "primitives": primitives, "within": SLOT * SLOTS}
         found.append(RegisteredQuery(f"q{number}", 1, check(document, FEED)))
     return found
 
 
-def _tree(rng: np.random.Generator, names: Sequence[str]) -> Any:
+def _tree(rng: np.random.Generator, names: Sequence[str], shape: Shape) -> Any:
     if len(names) == 1:
         return names[0]
     half = len(names) // 2
-    parts = [_tree(rng, names[:half]), _tree(rng, names[half:])]
-    span = SLOT * int(rng.integers(1, SPAN + 1))
-    match int(rng.integers(8)):
-        case 0 | 1 | 2:
-            return {"sequence": parts, "bounds": [0, span]}
-        case 3 | 4:
-            return {"interval": parts, "span": span}
-        case 5 | 6:
-            return {"and": parts}
-        case _:
-            return {"or": parts}
+    return shape.operator(rng, [_tree(rng, names[:half], shape), _tree(rng, names[half:], shape)])
 
 
 def events(rng: np.random.Generator, count: int, rate: int, cells: Cells) -> pa.RecordBatch:

@@ -132,10 +132,12 @@ def may_end(program: Ints, begin: Whole, end: Whole, bits: Ints, now: Whole, sta
 
 
 @kernel()
-def beside(checks: Ints, begin: Whole, end: Whole, program: Ints, bits: Ints, now: Whole, stack: Words) -> bool:
-    """Whether each part of the checks [begin, end) may have been completed as much before slot `now` as it asks."""
+def beside(checks: Ints, begin: Whole, end: Whole, program: Ints, bits: Ints, now: Whole, stack: Words) -> Whole:
+    """Whether each part of the checks [begin, end) may have been completed as much before slot `now` as it asks: the steps done, negative if not."""
+    done = np.int64(0)
     for i in range(begin, end):
+        done += checks[i, 1] - checks[i, 0]
         word = ends(program, checks[i, 0], checks[i, 1], bits, now, stack)
         if not _before(word, checks[i, 2], checks[i, 3]) & np.uint64(1):
-            return False
-    return True
+            return -done
+    return done

@@ -52,8 +52,8 @@ from engine.complex_events.timers import WHO_SHIFT, Timers, pop, push
 
 DONE, POOL_FULL, HEAP_FULL, OUTPUT_FULL, TOO_MUCH_WORK = range(5)
 # Places in counters.
-ACCESSED, CONDITIONS, WORK, DETECTED, EVENTS, SEARCHED, EVALUATED = range(7)
-COUNTERS = 7
+ACCESSED, CONDITIONS, WORK, DETECTED, EVENTS, SEARCHED, EVALUATED, STEPS = range(8)
+COUNTERS = 8
 # Places in cursor: next event; the timer that fired last; a query whose search was given up, and when; the first event that the bitmaps do not hold
 # yet; running numbers of slots and of events.
 NEXT, _LAST_DUE, _LAST_WHO, GIVEN_UP, GIVEN_UP_AT, _AHEAD, _SLOT, EVENT = range(8)
@@ -262,8 +262,11 @@ def _may_complete(tables: Tables, history: History, work: Scratch, trigger: Whol
         slot = now >> tables.width[query]
         check, checks_end = tables.triggers[trigger, CHECKS], tables.triggers[trigger, CHECKS_END]
         if check < checks_end:
-            agree = beside(tables.checks, check, checks_end, tables.steps, work.bits, slot, work.stack)
+            done = beside(tables.checks, check, checks_end, tables.steps, work.bits, slot, work.stack)
+            counters[STEPS] += abs(done)
+            agree = done > 0
         else:
+            counters[STEPS] += end - begin
             agree = may_end(tables.steps, begin, end, work.bits, slot, work.stack)
         if not agree:
             work.refuted[trigger] = work.cursor[_SLOT]

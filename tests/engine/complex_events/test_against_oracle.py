@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.complex_events.worlds import as_tree, compare, documents, rows
+from tests.engine.complex_events.worlds import compare, documents, longer, rows
 from tests.oracles.complex_events import Row
 
 
@@ -36,13 +36,4 @@ def test_slots_that_hold_many_times(world: list[Row], queries: list[Any], factor
     """Times and spans are stretched, so that a slot of the bitmaps is longer than a tick and begins anywhere."""
     moved = sorted(row["t"] * factor + data.draw(st.integers(0, factor)) for row in world)
     stretched = [{**row, "t": t - 40} for row, t in zip(world, moved, strict=True)]
-    compare([{**query, "pattern": _longer(as_tree(query)["pattern"], factor), "within": query["within"] * factor} for query in queries], stretched)
-
-
-def _longer(pattern: Any, factor: int) -> Any:
-    """A pattern whose spans are `factor` times as long."""
-    if isinstance(pattern, dict):
-        return {key: _longer(value, factor) for key, value in pattern.items()}
-    if isinstance(pattern, list):
-        return [_longer(value, factor) for value in pattern]
-    return pattern * factor if isinstance(pattern, int) else pattern
+    compare([longer(query, factor) for query in queries], stretched)

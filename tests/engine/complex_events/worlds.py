@@ -72,6 +72,19 @@ def as_tree(document: Mapping[str, Any]) -> dict[str, Any]:
     return {**document, "pattern": pattern_tree(check(document, PLANE).pattern)}
 
 
+def longer(document: Mapping[str, Any], factor: int) -> dict[str, Any]:
+    """The document with spans `factor` times as long."""
+
+    def of(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {key: of(value) for key, value in part.items()}
+        if isinstance(part, list):
+            return [of(value) for value in part]
+        return part * factor if isinstance(part, int) else part
+
+    return {**document, "pattern": of(as_tree(document)["pattern"]), "within": document["within"] * factor}
+
+
 def compare(
     documents: Sequence[Mapping[str, Any]], rows: Sequence[Row], chance: random.Random | None = None, partitions: int = 1, feed: Feed = PLANE
 ) -> Checked:

@@ -1,0 +1,87 @@
+"""What refutes a query before it is searched never refutes a detection: minimum conditions and occurrence bitmaps, each alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from engine.complex_events.bitmaps import beside, may_end
+from engine.complex_events.detection import note_all
+from engine.complex_events.history import SHIFT, nothing
+from engine.complex_events.operator import CompositeOperator, recent
+from engine.complex_events.plan import AT_ONCE, CHECKS, CHECKS_END, GUARDS, GUARDS_END, OFFSET, Program
+from engine.complex_events.search import KIND, Ints
+from tests.engine.complex_events.worlds import PLANE, documents, longer, registered, rows
+from tests.oracles.complex_events import TIMER, Row, detections, matches
+
+Kinds = Mapping[int, set[int]]
+"""The classes of each row, by seq."""
+
+
+def program_of(document: Mapping[str, Any]) -> Program:
+    index = CompositeOperator().compile(registered([document], PLANE), PLANE)
+    return index.keyed if document["per"] else index.relational
+
+
+def classes(program: Program, world: Sequence[Row], document: Mapping[str, Any]) -> Kinds:
+    leaves = program.tables.leaves.tolist()
+    named = {program.names[leaf]: int(program.tables.nodes[leaf, KIND]) for leaf in leaves}
+    return {row["seq"]: {kind for name, kind in named.items() if matches(row, name, document)} for row in world}
+
+
+def noted(program: Program, seen: Sequence[Row], kinds: Kinds) -> tuple[Ints, Ints]:
+    """Last times and bitmaps after these rows."""
+    last, bits = recent(program, nothing())
+    events = [(kind << SHIFT, row["t"]) for row in seen for kind in sorted(kinds[row["seq"]])]
+    key, t = np.array([one for one, _ in events], np.int64), np.array([one for _, one in events], np.int64)
+    note_all(program.tables, key, t, np.argsort(t, kind="stable"), last, bits)
+    return last, bits
+
+
+def asked(program: Program, kinds: set[int]) -> list[Ints]:
+    """The triggers of an event of these classes that complete the pattern at once."""
+    tables = program.tables
+    instances = [i for i, kind in enumerate(tables.kind.tolist()) if kind in kinds]
+    found = [row for i in instances for row in tables.triggers[tables.trigger_ends[i] : tables.trigger_ends[i + 1]]]
+    return [row for row in found if row[OFFSET] == AT_ONCE]
+
+
+@settings(max_examples=200)
+@given(
+    rows(most=10),
+    st.sampled_from([2, 3, 3]).flatmap(documents),
+    st.integers(1, 9),
+    st.sampled_from([1, 10, 100]),
+    st.integers(-70, 70),
+    st.booleans(),
+)
+def test_no_detection_is_refuted(world: list[Row], drawn: Any, factor: int, wider: int, shift: int, ahead: bool) -> None:
+    """`wider`: a longer `within` makes longer slots. `ahead`: the bitmaps hold the rest of the slot too, as in a batch."""
+    document = longer(drawn, factor)
+    document["within"] *= wider
+    program = program_of(document)
+    tables, stack = program.tables, np.zeros(300, np.uint64)
+    assume(len(tables.steps) > 0)
+    world = [{**row, "t": row["t"] * factor + shift} for row in world]
+    kinds, width = classes(program, world, document), int(tables.width[0])
+    for completed in detections(world, document).values():
+        for end, seq in completed:
+            before = [row for row in world if (row["t"], row["seq"]) <= (end, seq)]
+            slot = [row for row in world if row["t"] >> width <= end >> width]
+            last, bits = noted(program, slot if ahead else before, kinds)
+            assert may_end(tables.steps, 0, len(tables.steps), bits, end >> width, stack)
+            if seq == TIMER:
+                continue
+            last, _ = noted(program, before, kinds)
+            passed = [
+                all(last[kind] >= end - age for kind, age in tables.guards[row[GUARDS] : row[GUARDS_END]])
+                and (
+                    row[CHECKS] == row[CHECKS_END] or beside(tables.checks, row[CHECKS], row[CHECKS_END], tables.steps, bits, end >> width, stack) > 0
+                )
+                for row in asked(program, kinds[int(seq)])
+            ]
+            assert any(passed)

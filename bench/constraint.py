@@ -1,9 +1,10 @@
 """Constraint queries after [CCQ] 5: throughput and stored events against verbosity, number of queries and length of the windows.
 
-Processor times of one thread, both stages, from Arrow rows to answers. The made stream (`constraint_worlds.py`) has 70 buoys; queries are graphs of
-three variables, half in order and half symmetric, tuned to the wanted verbosity: the share of events that complete a solution. Baselines
-(`constraint_baselines.py`) run over the first events of the stream, where their answers are compared with ours; their rates do not depend on how
-long the stream is. `peak` counts the events that are stored at most, summed over queries; the form `domains` counts one for each domain.
+Processor times of one thread; kernel rows from columns in memory to solutions, engine rows through both stages, from Arrow rows to answers. The
+made stream (`constraint_worlds.py`) has 900,000 measurements of 70 buoys; queries are graphs of three variables, half in order and half symmetric,
+tuned to the wanted verbosity: the share of events that complete a solution. Baselines (`constraint_baselines.py`) run over the first events of the
+stream, where their answers are compared with ours; their rates do not depend on how long the stream is. An event is stored once for all queries, in
+the form `domains` once for each domain.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import pyarrow as pa
 
 from bench import Figure, Layer, Row, Size
 from bench.constraint_baselines import by_loops, in_python, plan_of
-from bench.constraint_worlds import MEASURED, SEA, Search, Shape, calibrated, completions, measurements, shapes, with_length
+from bench.constraint_worlds import MEASURED, SEA, Kernel, Search, Shape, calibrated, completions, measurements, shapes, with_length
 
 FORMS = ("tight", "loose", "domains")
 LENGTHS = (2, 25)
@@ -36,7 +37,6 @@ FIGURES = {
 def rows(size: Size) -> Iterator[Row]:
     quick = size is Size.QUICK
     stream = measurements(8_000 if quick else 900_000)
-    part = stream if quick else stream.slice(0, 300_000)
     tuning = stream.slice(0, 2_000 if quick else 6_000)
     made = shapes(5 if quick else 100, (3,), MEASURED, LENGTHS, 1, REACHES)
 
@@ -46,39 +46,42 @@ def rows(size: Size) -> Iterator[Row]:
     hundred = tuned(made, 0.01)
     yield from _against_baselines(hundred, stream, quick)
     for percent in (1.0,) if quick else (0.1, 1.0, 5.0):
-        yield from _forms(f"5 queries, verbosity {percent:g} %", tuned(made[:5], percent / 100), part, "5", percent, quick)
+        yield from _forms(f"5 queries, verbosity {percent:g} %", tuned(made[:5], percent / 100), stream, "5", percent, quick)
     if quick:
         return
-    for queries in (5, 25, 50, 100):
-        yield from _forms(f"{queries} queries, verbosity 1 %", hundred[:queries], part, "6", queries, quick)
-    for length in (5, 10, 20, 40):
-        yield from _forms(f"5 queries, windows of {length}", tuned(with_length(made[:5], length), 0.01), part, "7", length, quick)
+    for queries in (5, 25, 100):
+        yield from _forms(f"{queries} queries, verbosity 1 %", hundred[:queries], stream, "6", queries, quick)
+    for length in (5, 10, 25):
+        yield from _forms(f"5 queries, windows of {length}", tuned(with_length(made[:5], length), 0.01), stream, "7", length, quick)
 
 
 def _against_baselines(documents: list[dict[str, Any]], stream: pa.Table, quick: bool) -> Iterator[Row]:
-    """All queries over the whole stream, and both baselines over its beginning."""
+    """Columns in, completing events out: ours over the whole stream, both baselines over its beginning."""
     plans = [plan_of(one) for one in documents]
-    compiled, plain = stream.slice(0, 2_000 if quick else 20_000), stream.slice(0, 500 if quick else 4_000)
-    expected = Search(documents, SEA).completions(compiled)
-    assert by_loops(compiled, plans) == expected, "compiled loops answer otherwise"
-    begins = [one for one in expected if one[1] < len(plain)]
-    assert in_python(plain, plans) == begins, "the solver in plain Python answers otherwise"
-    times: dict[str, list[float]] = {"ours": [], "loops": [], "python": []}
-    alerts = 0
-    for _ in range(1 if quick else 3):
-        search = Search(documents, SEA)
-        seconds, found = _timed(partial(search.take, stream))
-        alerts = sum(changes.num_rows for changes in found)
-        times["ours"].append(len(stream) / seconds)
-        times["loops"].append(len(compiled) / _timed(lambda: by_loops(compiled, plans))[0])
-        times["python"].append(len(plain) / _timed(lambda: in_python(plain, plans))[0])
-    rates = {name: statistics.median(values) for name, values in times.items()}
-    yield Row(
-        f"{len(documents)} queries, verbosity 1 %, {len(stream):,} events", Layer.ENGINE, rates["ours"], "events/s",
-        {"domain solver in Python": rates["python"], "compiled loops": rates["loops"]},
-        {"domain solver in Python": 30.0, "compiled loops": 12.0}, less_is_better=False,
-        facts={"alerts": alerts, "% of events and queries": 100 * alerts / len(stream) / len(documents)},
-    )  # fmt: skip
+    kernel = Kernel(documents, SEA)
+    whole, ranges = kernel.columns(stream), kernel.index.ranges
+    compiled, plain = whole.slice(0, 2_000 if quick else 20_000), stream.slice(0, 500 if quick else 4_000).to_pylist()
+    expected = kernel.completions(compiled)
+    assert sorted(by_loops(compiled, ranges, plans)) == expected, "compiled loops answer otherwise"
+    assert in_python(plain, plans) == [one for one in expected if one[1] < len(plain)], "the solver in plain Python answers otherwise"
+    assert Search(documents, SEA).completions(stream.slice(0, len(compiled.t))) == expected, "the operator answers otherwise"
+    for form in ("domains", "tight"):
+        times: dict[str, list[float]] = {"ours": [], "loops": [], "python": []}
+        alerts = 0
+        for _ in range(1 if quick else 5):
+            kernel = Kernel([{**one, "expiration": form} for one in documents], SEA)
+            seconds, found = _timed(partial(kernel.take, whole))
+            alerts = sum(len(queries) for queries, _ in found)
+            times["ours"].append(len(whole.t) / seconds)
+            times["loops"].append(len(compiled.t) / _timed(lambda: by_loops(compiled, ranges, plans))[0])
+            times["python"].append(len(plain) / _timed(lambda: in_python(plain, plans))[0])
+        rates = {name: statistics.median(values) for name, values in times.items()}
+        yield Row(
+            f"{len(documents)} queries, verbosity 1 %, {form}", Layer.KERNEL, rates["ours"], "events/s",
+            {"domain solver in Python": rates["python"], "compiled loops": rates["loops"]},
+            {"domain solver in Python": 30.0, "compiled loops": 12.0}, 500_000.0, less_is_better=False,
+            facts={"alerts": alerts, "% of events and queries": 100 * alerts / len(whole.t) / len(documents)},
+        )  # fmt: skip
 
 
 def _forms(title: str, documents: list[dict[str, Any]], stream: pa.Table, figure: str, x: float, quick: bool) -> Iterator[Row]:

@@ -1,6 +1,6 @@
 """What constraint queries are compared with: the paper's domain solver in plain Python, and compiled loops over all events of the window.
 
-Both stop at the first solution an event completes, as the paper's solver does, and give (query, seq of the completing event).
+Both stop at the first solution an event completes, as the paper's solver does, and give (query, number of the completing event).
 """
 
 from __future__ import annotations
@@ -11,13 +11,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from numba import njit
 
 from engine.constraint_queries.graph import TimeBound, closed_times
+from engine.constraint_queries.ranges import Ranges, passing
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+
+
+class Columns(NamedTuple):
+    """Measurements as arrays; `values` (columns, n) are those that filters ask for."""
+
+    t: Ints
+    x: Floats
+    y: Floats
+    values: Floats
+
+    def slice(self, begin: int, end: int) -> Columns:
+        return Columns(self.t[begin:end], self.x[begin:end], self.y[begin:end], np.ascontiguousarray(self.values[:, begin:end]))
 
 
 class Plan(NamedTuple):
@@ -50,12 +62,12 @@ def plan_of(document: Mapping[str, Any]) -> Plan:
 Event = tuple[int, float, float, int]
 
 
-def in_python(table: pa.Table, plans: Sequence[Plan]) -> list[tuple[int, int]]:
+def in_python(rows: Sequence[Mapping[str, Any]], plans: Sequence[Plan]) -> list[tuple[int, int]]:
     """[CCQ] 4.2: a domain of events for each variable, dropped when nothing that may come needs them; forward checking, smallest domain first."""
     domains: list[list[deque[Event]]] = [[deque() for _ in plan.ranges] for plan in plans]
     keep = [[max((late for j, late in enumerate(row) if j != i), default=0) for i, row in enumerate(plan.latest)] for plan in plans]
     found = []
-    for row in table.to_pylist():
+    for row in rows:
         event = (row["t"], row["x"], row["y"], row["seq"])
         for q, plan in enumerate(plans):
             roles = [i for i, (column, low, high) in enumerate(plan.ranges) if low <= row[column] <= high]
@@ -105,22 +117,30 @@ def _fits(plan: Plan, i: int, event: Event, j: int, other: Event) -> bool:
 # -- compiled -------------------------------------------------------------------------------------------------------------------------
 
 
-def by_loops(table: pa.Table, plans: Sequence[Plan]) -> list[tuple[int, int]]:
-    """For each event that a variable takes all tuples of earlier events of the window, each constraint asked as soon as its two events are there."""
-    columns = {name: table.column(name).to_numpy() for name in {column for plan in plans for column, _, _ in plan.ranges}}
-    t, x, y, seq = (table.column(name).to_numpy() for name in ("t", "x", "y", "seq"))
+def by_loops(columns: Columns, ranges: Ranges, plans: Sequence[Plan]) -> list[tuple[int, int]]:
+    """For each event that a variable takes all tuples of earlier events of the window, each constraint asked as soon as its two events are there.
+
+    Which events the variables take is asked first, and by the same code as ours asks it.
+    """
+    n = len(columns.t)
+    rows, queries, bits = passing(*ranges[2:], columns.values, all_located(ranges, n), n)
+    taken = np.zeros((len(plans), n), np.uint8)
+    taken[queries, rows] = bits
     found = []
     for q, plan in enumerate(plans):
-        bits = np.zeros(len(t), np.int64)
-        for i, (column, low, high) in enumerate(plan.ranges):
-            bits |= ((columns[column] >= low) & (columns[column] <= high)).astype(np.int64) << i
-        latest = np.array(plan.latest, np.int64)
-        found += [(q, int(seq[row])) for row in _loops(t, x, y, bits, latest, plan.reach)]
-    return sorted(found)
+        completing = _loops(columns.t, columns.x, columns.y, taken[q], np.array(plan.latest, np.int64), plan.reach)
+        found += [(q, row) for row in completing.tolist()]
+    return found
+
+
+def all_located(ranges: Ranges, n: int) -> npt.NDArray[np.bool_]:
+    """What is asked of events besides ranges of numbers: here only that they have a place."""
+    assert {kind for kind, _ in ranges.ready} <= {"located"}
+    return np.ones((len(ranges.ready), n), np.bool_)
 
 
 @njit(cache=True, nogil=True)
-def _loops(t: Ints, x: Floats, y: Floats, bits: Ints, latest: Ints, reach: float) -> Any:
+def _loops(t: Ints, x: Floats, y: Floats, bits: npt.NDArray[np.uint8], latest: Ints, reach: float) -> Any:
     """Rows that complete a solution."""
     m = len(latest)
     found = np.empty(len(t), np.int64)

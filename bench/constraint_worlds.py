@@ -11,7 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.constraint_queries.operator import ConstraintOperator
+from bench.constraint_baselines import Columns, all_located
+from engine.constraint_queries.operator import ConstraintOperator, searched
+from engine.constraint_queries.pairs import Events, Ints
+from engine.constraint_queries.plan import ConstraintIndex
+from engine.constraint_queries.ranges import passing
+from engine.constraint_queries.store import Store
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
 from engine.operator import RegisteredQuery
@@ -19,7 +24,7 @@ from engine.specification import check
 
 Floats = npt.NDArray[np.float64]
 OPERATOR = ConstraintOperator()
-BATCH = 65_536
+BATCH, PORTION = 65_536, 8_192
 BUOYS = 70
 MEASURED = ("sst", "air", "humidity", "zon_wind", "mer_wind")
 SEA = Feed("sea", Crs.PLANAR, TimeUnit.TICKS, columns=dict.fromkeys(MEASURED, ColumnType.FLOAT), dedupe=False)
@@ -129,11 +134,54 @@ def calibrated(found: Sequence[Shape], verbosity: float, sample: pa.Table, feed:
     return [one.document(share, values, report="first", **more) for one, share in zip(found, np.sqrt(low * high).tolist(), strict=True)]
 
 
+class Kernel:
+    """What the operator's two stages do with a batch, from columns to solutions as arrays: the same functions without Arrow."""
+
+    def __init__(self, documents: Sequence[Mapping[str, Any]], feed: Feed) -> None:
+        self.index = compiled(documents, feed)
+        self.store = Store(self.index.graphs, self.index.slots)
+
+    def columns(self, table: pa.Table) -> Columns:
+        t, x, y = (np.array(table.column(name)) for name in ("t", "x", "y"))
+        return Columns(t, x, y, np.stack([np.array(table.column(name)) for name in self.index.ranges.names]))
+
+    def take(self, columns: Columns) -> list[tuple[Ints, Ints]]:
+        """(queries, completing events) of the solutions of each portion of events."""
+        found = []
+        for begin in range(0, len(columns.t), PORTION):
+            part = columns.slice(begin, begin + PORTION)
+            n = len(part.t)
+            rows, queries, bits = passing(*self.index.ranges[2:], part.values, all_located(self.index.ranges, n), n)
+            if not len(rows):
+                continue
+            used = np.zeros(n, np.bool_)
+            used[rows] = True
+            kept = np.flatnonzero(used)
+            place = np.stack([part.x[kept], part.y[kept], np.zeros(len(kept))])
+            none = np.empty((0, len(kept)), np.int64), np.empty((0, len(kept)))
+            events = Events(part.t[kept], begin + kept, np.zeros(len(kept), np.int32), place[0], place[1], place, *none)
+            for query, members in searched(self.index, self.store, events, (np.cumsum(used) - 1)[rows], queries, bits):
+                first = self.index.graphs.variables
+                ends = np.cumsum(np.diff(first)[query])
+                # The completing event is the latest: the one with the greatest number.
+                latest = np.maximum.reduceat(members, np.concatenate([[0], ends[:-1]]))
+                found.append((query.copy(), self.store.events.seq[latest]))
+        return found
+
+    def completions(self, columns: Columns) -> list[tuple[int, int]]:
+        """(query, number of the completing event) of each solution, sorted."""
+        return sorted((q, e) for queries, events in self.take(columns) for q, e in zip(queries.tolist(), events.tolist(), strict=True))
+
+
+def compiled(documents: Sequence[Mapping[str, Any]], feed: Feed) -> ConstraintIndex:
+    return OPERATOR.compile([RegisteredQuery(str(i), 1, check(dict(one), feed)) for i, one in enumerate(documents)], feed)
+
+
 class Search:
     """Both stages of the operator, from Arrow rows to answers."""
 
     def __init__(self, documents: Sequence[Mapping[str, Any]], feed: Feed) -> None:
-        self.index = OPERATOR.compile([RegisteredQuery(str(i), 1, check(dict(one), feed)) for i, one in enumerate(documents)], feed)
+        self.index = compiled(documents, feed)
         self.filters = OPERATOR.keyed.initial(self.index)
         self.state = OPERATOR.relational.initial(self.index)
         self.sent, self.received = EntityDictionary(), EntityDictionary()
@@ -155,7 +203,7 @@ class Search:
 
     @property
     def peak(self) -> int:
-        """Events stored at most, summed over the queries."""
+        """Events stored at most at a time."""
         return int(OPERATOR.relational.counters(self.index, self.state)["peak_events"])
 
 

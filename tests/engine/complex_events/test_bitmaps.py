@@ -50,23 +50,10 @@ def asked(program: Program, kinds: set[int]) -> list[Ints]:
     return [row for row in found if row[OFFSET] == AT_ONCE]
 
 
-@settings(max_examples=200)
-@given(
-    rows(most=10),
-    st.sampled_from([2, 3, 3]).flatmap(documents),
-    st.integers(1, 9),
-    st.sampled_from([1, 10, 100]),
-    st.integers(-70, 70),
-    st.booleans(),
-)
-def test_no_detection_is_refuted(world: list[Row], drawn: Any, factor: int, wider: int, shift: int, ahead: bool) -> None:
-    """`wider`: a longer `within` makes longer slots. `ahead`: the bitmaps hold the rest of the slot too, as in a batch."""
-    document = longer(drawn, factor)
-    document["within"] *= wider
+def nothing_refuted(world: Sequence[Row], document: Mapping[str, Any], ahead: bool) -> int:
+    """Asserts it for all detections, and gives their number. `ahead`: the bitmaps hold the rest of the slot too, as in a batch."""
     program = program_of(document)
     tables, stack = program.tables, np.zeros(300, np.uint64)
-    assume(len(tables.steps) > 0)
-    world = [{**row, "t": row["t"] * factor + shift} for row in world]
     kinds, width = classes(program, world, document), int(tables.width[0])
     for completed in detections(world, document).values():
         for end, seq in completed:
@@ -85,3 +72,31 @@ def test_no_detection_is_refuted(world: list[Row], drawn: Any, factor: int, wide
                 for row in asked(program, kinds[int(seq)])
             ]
             assert any(passed)
+    return sum(len(completed) for completed in detections(world, document).values())
+
+
+@settings(max_examples=200)
+@given(
+    rows(most=10),
+    st.sampled_from([2, 3, 3]).flatmap(documents),
+    st.integers(1, 9),
+    st.sampled_from([1, 10, 100]),
+    st.integers(-70, 70),
+    st.booleans(),
+)
+def test_no_detection_is_refuted(world: list[Row], drawn: Any, factor: int, wider: int, shift: int, ahead: bool) -> None:
+    """`wider`: a longer `within` makes longer slots."""
+    document = longer(drawn, factor)
+    document["within"] *= wider
+    assume(len(program_of(document).tables.steps) > 0)
+    nothing_refuted([{**row, "t": row["t"] * factor + shift} for row in world], document, ahead)
+
+
+def test_spans_that_cross_the_end_of_a_slot() -> None:
+    primitives = {name: {"where": [["reader", "=", name.lower()]]} for name in "ABC"}
+    for pattern in ("(A :[0,3] B) : C", "(A ;[3] B) AND C", "A :[3,3] (B : C)", "C AND (A :[2,4] B)"):
+        document = longer({"family": "composite", "pattern": pattern, "primitives": primitives, "within": 1000, "per": None}, 1)
+        for start in range(-8, 40):
+            times = {"a": start, "b": start + 3, "c": start + 7}
+            world = [{"seq": seq, "entity": "x", "t": t, "x": None, "y": None, "reader": reader} for seq, (reader, t) in enumerate(times.items())]
+            assert nothing_refuted(world, document, ahead=False) == 1

@@ -89,6 +89,8 @@ def spark_rows(size: Size) -> Iterator[Row]:
 
 
 SEGMENT_ROWS = 200_000
+BATCH_BYTES = 500_000
+"""A segment or two: copies of frames are packed to almost nothing."""
 
 
 def _delivered(spark: Any, feed: Feed, log: EventLog, queries: Sequence[RegisteredQuery], cores: int) -> float:
@@ -106,7 +108,7 @@ def _delivered(spark: Any, feed: Feed, log: EventLog, queries: Sequence[Register
         if cores > 1:
             processor = ExecutorsProcessor(spark, feed, log, store, snapshots, partitions=cores)
         processor.follow()
-        stream = FeedStream(spark, processor, folder, max_bytes=8_000_000)
+        stream = FeedStream(spark, processor, folder, max_bytes=BATCH_BYTES)
         stream.start()
         while processor.head.last_seq < log.end[0] - 1:
             if not stream.alive:

@@ -21,10 +21,10 @@ INITIATE, OPEN_INITIATE, TERMINATE, TERMINATE_ANY = 0, 1, 2, 3
 @jit
 def _inertia(
     ptr: Ints, t: Ints, code: Ints, run_value: Ints, run_start: Ints, run_due: Ints,
-    before: Ints, after: Ints, delay: Ints, extends: Ints, tick: int, query_time: int, snapshot: int,
+    before: Ints, after: Ints, delay: Ints, extends: Ints, tick: int, query_time: int, snapshot: int, capacity: int,
 ) -> Any:  # fmt: skip
+    """`simple_fluent`'s runs as far as `capacity` reaches, and how many there are: arrays that grow in the loop make it far slower."""
     n, rules = len(ptr) - 1, len(before)
-    capacity = len(t) + n + 16
     out_group, out_value = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
     out_s, out_e = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
     kept_value, kept_start = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -66,9 +66,8 @@ def _inertia(
                         fired[r] = True
             ends_value = value >= 0 and (_terminates(code, i, j, value) or (initiated >= 0 and (several or initiated != value)))
             if ends_value:
-                if k == len(out_s):
-                    out_group, out_value, out_s, out_e = _grown(out_group), _grown(out_value), _grown(out_s), _grown(out_e)
-                out_group[k], out_value[k], out_s[k], out_e[k] = g, value, start, now + tick
+                if k < capacity:
+                    out_group[k], out_value[k], out_s[k], out_e[k] = g, value, start, now + tick
                 k += 1
                 value = -1
             if initiated >= 0 and not several and value < 0 and not _terminates(code, i, j, initiated):
@@ -85,11 +84,10 @@ def _inertia(
                     due[r] = now + delay[r]
             i = j
         if value >= 0:
-            if k == len(out_s):
-                out_group, out_value, out_s, out_e = _grown(out_group), _grown(out_value), _grown(out_s), _grown(out_e)
-            out_group[k], out_value[k], out_s[k], out_e[k] = g, value, start, INF
+            if k < capacity:
+                out_group[k], out_value[k], out_s[k], out_e[k] = g, value, start, INF
             k += 1
-    return out_group[:k], out_value[:k], out_s[:k], out_e[:k], kept_value, kept_start, kept_due
+    return k, out_group[:k], out_value[:k], out_s[:k], out_e[:k], kept_value, kept_start, kept_due
 
 
 @jit
@@ -267,9 +265,16 @@ def simple_fluent(
         due[at[i]] = carry_due[i]
     if not fits:
         return False, keys, ptr, value, value, keys, value, start, due
-    group, held, s, e, value, start, due = _inertia(
-        ptr, t, code, value, start, due, deadlines[0], deadlines[1], deadlines[2], deadlines[3], tick, query_time, snapshot
-    )
+    capacity = len(t) + n
+    while True:
+        runs, group, held, s, e, kept_value, kept_start, kept_due = _inertia(
+            ptr, t, code, value, start, due, deadlines[0], deadlines[1], deadlines[2], deadlines[3], tick, query_time, snapshot, capacity
+        )
+        if runs <= capacity:
+            break
+        # Deadlines made more runs than there are points.
+        capacity = runs
+    value, start, due = kept_value, kept_start, kept_due
     out, out_ptr, out_s, out_e = _stated(keys, group, held, s, e)
     alive = np.empty(n, np.int64)
     m = 0

@@ -10,16 +10,24 @@ the form `domains` once for each domain.
 from __future__ import annotations
 
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from bench import Figure, Layer, Row, Size
 from bench.constraint_baselines import by_loops, in_python, plan_of
+from bench.constraint_solvers import rows as general_solvers
 from bench.constraint_worlds import MEASURED, SEA, Kernel, Search, Shape, calibrated, completions, measurements, shapes, with_length
+from engine.model.events import row_schema
+from engine.operator import RegisteredQuery
+from engine.sources.eventlog import EventLog
+from engine.specification import check
 
 FORMS = ("tight", "loose", "domains")
 LENGTHS = (2, 25)
@@ -45,6 +53,7 @@ def rows(size: Size) -> Iterator[Row]:
 
     hundred = tuned(made, 0.01)
     yield from _against_baselines(hundred, stream, quick)
+    yield from general_solvers(quick)
     for percent in (1.0,) if quick else (0.1, 1.0, 5.0):
         yield from _forms(f"5 queries, verbosity {percent:g} %", tuned(made[:5], percent / 100), stream, "5", percent, quick)
     if quick:
@@ -53,6 +62,56 @@ def rows(size: Size) -> Iterator[Row]:
         yield from _forms(f"{queries} queries, verbosity 1 %", hundred[:queries], stream, "6", queries, quick)
     for length in (5, 10, 25):
         yield from _forms(f"5 queries, windows of {length}", tuned(with_length(made[:5], length), 0.01), stream, "7", length, quick)
+
+
+def spark_rows(size: Size) -> Iterator[Row]:
+    """All of the stream from the log through a stream of Spark, with answers that are thrown away."""
+    stream = measurements(200_000 if size is Size.QUICK else 900_000)
+    made = shapes(100, (3,), MEASURED, LENGTHS, 1, REACHES)
+    documents = calibrated(made, 0.01, stream.slice(0, 6_000), SEA, MEASURED)
+    rates, answers = through_spark(stream, documents, 1 if size is Size.QUICK else 2)
+    yield Row("100 queries, verbosity 1 %, in Spark", Layer.SPARK, rates, "events/s", less_is_better=False, facts={"alerts": answers})
+
+
+def through_spark(stream: pa.Table, documents: Sequence[dict[str, Any]], rounds: int) -> tuple[float, int]:
+    """Events a second from the end of the first batch on, the median of some runs after one that warms up; answers of one."""
+    from bench.spark_overhead import Memory
+    from engine.runtime.processor import FeedProcessor
+    from engine.runtime.snapshots import Snapshots
+    from engine.runtime.spark import FeedStream, session
+
+    queries = [RegisteredQuery(str(i), 1, check(dict(one), SEA)) for i, one in enumerate(documents)]
+    rates, answers = [], 0
+    spark = session("bench", cores=2)
+    with tempfile.TemporaryDirectory(prefix="vedette-bench-") as name:
+        log = EventLog(Path(name), SEA.name)
+        for begin in range(0, len(stream), 50_000):
+            log.append(_as_rows(stream.slice(begin, 50_000)))
+        for number in range(rounds + 1):
+            store, folder = Memory(queries), Path(name, f"run-{number}")
+            processor = FeedProcessor(SEA, log, store, Snapshots(folder / "state"))
+            processor.follow()
+            running = FeedStream(spark, processor, folder, max_bytes=16_000_000)
+            running.start()
+            while processor.head.last_seq < len(stream) - 1:
+                if not running.alive:
+                    raise RuntimeError(running.failure())
+                time.sleep(0.02)
+            running.stop()
+            rates.append(store.rows_per_s())
+            answers = store.changes
+    spark.stop()
+    return statistics.median(rates[1:]), answers
+
+
+def _as_rows(table: pa.Table) -> pa.Table:
+    """Measurements as rows of the feed that are not stamped yet."""
+    wanted = row_schema(SEA)
+    table = table.append_column("event", pa.array(["position"]).take(pa.array(np.zeros(len(table), np.int64))))
+    names = set(table.column_names)
+    return pa.Table.from_arrays(
+        [table.column(field.name) if field.name in names else pa.nulls(len(table), field.type) for field in wanted], schema=wanted
+    )
 
 
 def _against_baselines(documents: list[dict[str, Any]], stream: pa.Table, quick: bool) -> Iterator[Row]:

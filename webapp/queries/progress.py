@@ -55,12 +55,13 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
     if newest is None:
         return {"at": None, "rows": 0, "total": 0, "entities": []}
     at = newest // specification.every * specification.every
-    # Scores are compared with those of all others; without them one entity's rows are enough.
-    alone = request["entity"] if specification.theta is None else None
-    batch = _accepted(log, feed, at - reach(index, 0) + 1, at + 1, alone)
+    entity = request["entity"]
+    batch = _accepted(log, feed, at - reach(index, 0) + 1, at + 1, entity)
     rows = _rows(batch, steps_of(index, 0, batch, at))
-    if request["entity"] is not None:
-        rows = [row for row in rows if row["entity"] == request["entity"]]
+    if entity is not None and specification.theta is not None and any(row["done"] == row["of"] for row in rows):
+        # Whether it matches depends on the scores of all others.
+        batch = _accepted(log, feed, at - reach(index, 0) + 1, at + 1, None)
+        rows = [row for row in _rows(batch, steps_of(index, 0, batch, at)) if row["entity"] == entity]
     sign = -1 if specification.theta is not None and (specification.theta.descending or specification.theta.op in ("max", ">=")) else 1
     told = sorted(rows, key=lambda row: (not row["matches"], -row["done"], sign * (row["score"] or 0), row["entity"]))
     return {"at": at, "rows": len(batch), "total": len(told), "entities": told[:ENTITIES]}

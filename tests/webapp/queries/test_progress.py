@@ -53,6 +53,14 @@ def test_one_entity_alone(people: SimpleNamespace, tour: Any, client_of: Callabl
     assert found["entities"] == [row for row in everybody["entities"] if row["entity"] == "half"] != []
 
 
+def test_one_entity_is_compared_with_all_others_where_scores_decide(people: SimpleNamespace, tour: Any, client_of: Callable[..., APIClient]) -> None:
+    nearest = {"family": "motion", "predicates": [{"distance": [99, 5], "window": [60_000, 0], "quantifier": "exists"}], "theta": {"op": "top", "k": 1, "order": "min"}, "every": 1000}
+    ask = {"feed": "yard", "specification": nearest}
+    client = client_of(people.viewer)
+    found = {name: client.post("/api/v1/queries/progress", {**ask, "entity": name}).json()["entities"] for name in ("half", "none")}
+    assert {name: [row["matches"] for row in rows] for name, rows in found.items()} == {"half": [False], "none": [True]}
+
+
 def test_a_pattern_that_is_being_written(people: SimpleNamespace, tour: Any, client_of: Callable[..., APIClient]) -> None:
     answer = client_of(people.viewer).post("/api/v1/queries/progress", {"feed": "yard", "specification": {**TOUR, "horizon": 2000}})
     assert [(row["entity"], row["done"]) for row in answer.json()["entities"]] == []

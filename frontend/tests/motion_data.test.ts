@@ -89,8 +89,10 @@ describe("progress", () => {
     expect(stateOf({ ...row, done: 2, of: 2, steps: [at, at] })).toBe("Not among them");
   });
 
-  it("is half done from the first step to the one before the last, and says what is missing", () => {
-    expect([[null, null], [at, null], [null, at], [at, at]].map((steps) => isHalfDone({ ...row, done: steps.filter((one) => one !== null).length, of: 2, steps }))).toEqual([false, true, true, false]);
+  it("is half done from the first place to the last but one, and says what is missing", () => {
+    const pattern = fromDocument({ predicates: [{ inside: REGION }, { inside: REGION }, { outside: REGION }] }, CITY).steps;
+    const half = (...steps: (typeof at | null)[]): boolean => isHalfDone({ ...row, done: steps.filter((one) => one !== null).length, of: 3, steps }, pattern);
+    expect([half(null, null, null), half(at, null, null), half(null, at, at), half(null, null, at), half(at, at, at)]).toEqual([false, true, true, false, false]);
     expect(missingSteps({ ...row, done: 2, of: 4, steps: [at, null, at, null] })).toEqual([1, 3]);
   });
 

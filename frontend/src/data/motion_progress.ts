@@ -1,6 +1,7 @@
 /** Which steps of a motion pattern entities have done, as the server tells it; and the witnesses of a match. Pure. */
 
 import { boolean, integer, list, nullable, number, otherwise, record, string } from "../lib/parse";
+import type { MotionStep } from "./motion_data";
 import type { Detection } from "./shapes";
 
 const witness = record({ t: number, x: number, y: number, distance: nullable(number) });
@@ -24,9 +25,9 @@ export function missingSteps({ steps }: EntityProgress): number[] {
   return steps.flatMap((step, i) => (step === null ? [i] : []));
 }
 
-/** Begun, and not yet an answer. */
-export function isHalfDone({ done, of }: EntityProgress): boolean {
-  return done > 0 && done < of;
+/** Begun, and not yet an answer. Who is merely outside of something, or at some distance, has begun nothing: most are. */
+export function isHalfDone({ done, of, steps }: EntityProgress, pattern: readonly MotionStep[]): boolean {
+  return done < of && steps.some((step, i) => step !== null && pattern[i]?.sense === "inside");
 }
 
 /** A match of the preview in the same shape: its evidence items are named P1, P2, ... by step. */

@@ -9,19 +9,23 @@ import { queryColour } from "../../lib/colours";
 import { h, replace } from "../../lib/dom";
 import { Latest } from "../../lib/latest";
 import { formatClock } from "../../lib/time";
+import { fail } from "../shell_view";
 import type { LiveModel } from "./model";
 
 /** The server works for each answer and counts how often it is asked: a round of n patterns is followed by n times this pause. */
 const EACH_MS = 4000;
-/** After a round that failed. */
+/** After a round in which an answer failed. */
 const PATIENCE_MS = 30_000;
 const MOST_PATTERNS = 6;
+const MOST_MISSING = 2;
 
 export class HalfDone {
   readonly element = h("section", { class: "half-done", hidden: true, "aria-live": "polite" });
-  private readonly question = new Latest<[entity: string]>((signal, entity) => this.round(signal, entity), () => this.later(PATIENCE_MS));
+  private readonly question = new Latest<[entity: string]>((signal, entity) => this.round(signal, entity), fail);
   private readonly found = new Map<string, EntityProgress>();
   private entity: string | null = null;
+  /** What is on show: it is left alone while nothing changes, for whoever reads or stands on it. */
+  private told = "";
 
   constructor(
     private readonly model: LiveModel,
@@ -49,22 +53,38 @@ export class HalfDone {
 
   private patterns(): QueryRow[] {
     const hidden = new Set(this.model.state.hidden);
-    return this.model.queries.filter((row) => row.family === "motion" && row.enabled && row.stopped === null && !hidden.has(row.id)).slice(0, MOST_PATTERNS);
+    return this.model.queries.filter((row) => row.family === "motion" && row.enabled && row.stopped === null && !hidden.has(row.id) && this.hasSteps(row)).slice(0, MOST_PATTERNS);
+  }
+
+  /** Distances alone are measured, not walked through. */
+  private hasSteps(row: QueryRow): boolean {
+    return fromDocument(row.specification, this.model.feed).steps.some((step) => step.sense !== "distance");
   }
 
   private async round(signal: AbortSignal, entity: string): Promise<void> {
     const patterns = document.hidden ? [] : this.patterns();
+    let wait = EACH_MS * Math.max(1, patterns.length);
     for (const row of patterns) {
-      const answer = await get(address(`queries/${row.id}/progress`, { entity }), progressAnswer, signal);
-      const progress = answer.entities.find((one) => one.entity === entity);
-      if (progress === undefined || !isHalfDone(progress)) this.found.delete(row.id);
-      else this.found.set(row.id, progress);
+      try {
+        const answer = await get(address(`queries/${row.id}/progress`, { entity }), progressAnswer, signal);
+        const progress = answer.entities.find((one) => one.entity === entity);
+        if (progress === undefined || !isHalfDone(progress, fromDocument(row.specification, this.model.feed).steps)) this.found.delete(row.id);
+        else this.found.set(row.id, progress);
+      } catch (error) {
+        if (signal.aborted) throw error;
+        // It is an extra: a server that has too much to do is asked later.
+        this.found.delete(row.id);
+        wait = PATIENCE_MS;
+      }
       this.show();
     }
-    this.later(EACH_MS * Math.max(1, patterns.length));
+    this.later(wait);
   }
 
   private show(): void {
+    const told = JSON.stringify([...this.found]);
+    if (told === this.told) return;
+    this.told = told;
     const rows = this.patterns().flatMap((row) => {
       const progress = this.found.get(row.id);
       return progress === undefined ? [] : [this.row(row, progress)];
@@ -94,11 +114,13 @@ export class HalfDone {
     const { steps } = fromDocument(row.specification, feed);
     const missing = missingSteps(progress);
     const isInOrder = missing[0] === progress.done;
-    const words = (isInOrder ? missing.slice(0, 1) : missing).flatMap((i) => {
+    const shown = missing.slice(0, isInOrder ? 1 : MOST_MISSING);
+    const words = shown.flatMap((i) => {
       const step = steps[i];
       return step === undefined ? [] : [`${lowered(titleWords(step, feed))}, ${timeWords(steps, i, feed.time)}`];
     });
-    return `${isInOrder ? "Next" : "Still missing"}: ${words.join("; ")}`;
+    const rest = isInOrder || missing.length === shown.length ? "" : `; and ${missing.length - shown.length} more`;
+    return `${isInOrder ? "Next" : "Still missing"}: ${words.join("; ")}${rest}`;
   }
 }
 

@@ -1,19 +1,22 @@
 """Continuous motion patterns against a compiled rescan, after [CMP] 6: binary and numerical queries over objects on a road network.
 
 1,000 x 1,000 miles, an own position of every object at every instant, re-evaluation every two instants, predicates over windows of ten instants,
-60 instants of history. Times are processor times of one thread, medians over re-evaluations; the answers of every re-evaluation are compared.
-`rescan` walks the ring buffer of all positions, object by object, and stops at the first predicate that fails; it is given its positions already
-in columns. Ours is the whole way: Arrow rows in, changes out, upkeep of both instants included. "initial" is the whole of the first 60 instants,
-"continuous" one re-evaluation after them; index points are those that enter, positions those that a rescan may read. The paper counts pages
-of a disk index; we have none and count index points and positions instead.
+60 instants of history. Times are processor times of one thread, medians over re-evaluations in which all methods take turns; the answers of every
+re-evaluation are compared. `rescan` walks the ring buffer of all positions, object by object, and stops at the first predicate that fails.
+
+Layers: "kernel" is upkeep of both instants and re-evaluation, from the rows' columns to who begins and ceases to match, with witnesses, by the
+structure that the operator uses. "engine" is the operator's whole step, changes out. "initial" is the whole of the first 60 instants, "continuous"
+one re-evaluation after them. The paper counts pages of a disk index and of trajectories; we have neither and count index points that enter or leave a
+window, and stored samples read for scores and witnesses, beside the positions that a rescan may read.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,23 +26,30 @@ from bench import Figure, Layer, Row, Size
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.motion_patterns.operator import MotionOperator
+from engine.motion_patterns.structure import Work
 from engine.operator import RegisteredQuery
 from engine.specification import check
 
+T = TypeVar("T")
 SIDE = 1000.0
 HISTORY = 60
 EVERY = 2
 LENGTH = 10
 ROUNDS = 7
+MINUTE_MS = 60_000
 FEED = Feed("roads", Crs.PLANAR, TimeUnit.TICKS)
 OPERATOR = MotionOperator()
 FIGURES = {
     "8": Figure("[CMP] fig. 8: ours and the rescan, binary", "predicates"),
     "8b": Figure("[CMP] fig. 8: ours and the rescan, numerical", "predicates"),
     "9": Figure("[CMP] fig. 9: index points and predicates, binary", "predicates"),
+    "9b": Figure("[CMP] fig. 9: trajectory samples read and predicates, binary", "predicates"),
     "10": Figure("[CMP] fig. 10: index points and objects, binary", "objects", log_x=True),
+    "10b": Figure("[CMP] fig. 10: trajectory samples read and objects, binary", "objects", log_x=True),
     "11": Figure("[CMP] fig. 11: index points and predicates, numerical", "predicates"),
+    "11b": Figure("[CMP] fig. 11: trajectory samples read and predicates, numerical", "predicates"),
     "12": Figure("[CMP] fig. 12: index points and objects, numerical", "objects", log_x=True),
+    "12b": Figure("[CMP] fig. 12: trajectory samples read and objects, numerical", "objects", log_x=True),
     "objects": Figure("Time of a re-evaluation and objects, 10 binary queries", "objects", log_x=True),
     "queries": Figure("Time of a re-evaluation and queries, binary", "queries", log_x=True),
 }
@@ -53,36 +63,64 @@ def rows(size: Size) -> Iterator[Row]:
     measured(500, numerical_queries(2, 2))
     for queries in (1, 10) if quick else (1, 10, 100):
         found = measured(most, binary_queries(queries, 5))
-        promised = {"compiled rescan": 50.0} if queries == 10 else {}
-        yield _time(f"binary, {most:,} objects, {queries} queries", found, "queries", queries, promised)
+        yield from _times(f"binary, {most:,} objects, {queries} queries", found, "queries", queries, 50.0 if queries == 10 else None)
     found = measured(numerical, numerical_queries(3, 5))
-    yield _time(f"numerical, {numerical:,} objects, 3 queries", found, None, 3, {"compiled rescan": 5.0})
+    yield from _times(f"numerical, {numerical:,} objects, 3 queries", found, None, 3, 5.0)
     for predicates in (1, 5) if quick else (1, 2, 3, 4, 5):
         found = measured(most * 2 // 3, binary_queries(10, predicates))
-        yield _time(f"binary, {predicates} predicates", found, "8", predicates, {})
-        yield _points(f"binary, {predicates} predicates: index points", found, "9", predicates)
+        yield from _times(f"binary, {predicates} predicates", found, "8", predicates)
+        yield from _counts(f"binary, {predicates} predicates", found, "9", predicates)
         found = measured(numerical // 2, numerical_queries(2, predicates))
-        yield _time(f"numerical, {predicates} predicates", found, "8b", predicates, {})
-        yield _points(f"numerical, {predicates} predicates: index points", found, "11", predicates)
+        yield from _times(f"numerical, {predicates} predicates", found, "8b", predicates)
+        yield from _counts(f"numerical, {predicates} predicates", found, "11", predicates)
     for objects in (most // 6, most // 3, most * 2 // 3, most):
         found = measured(objects, binary_queries(10, 5))
-        yield _time(f"binary, {objects:,} objects", found, "objects", objects, {})
-        yield _points(f"binary, {objects:,} objects: index points", found, "10", objects)
+        yield from _times(f"binary, {objects:,} objects", found, "objects", objects)
+        yield from _counts(f"binary, {objects:,} objects", found, "10", objects)
         found = measured(objects // 3, numerical_queries(2, 5))
-        yield _points(f"numerical, {objects // 3:,} objects: index points", found, "12", objects // 3)
+        yield from _counts(f"numerical, {objects // 3:,} objects", found, "12", objects // 3)
 
 
-def _time(workload: str, found: dict[str, Any], figure: str | None, x: float, promised: dict[str, float]) -> Row:
-    """A re-evaluation of all queries, with its upkeep."""
+def spark_rows(size: Size) -> Iterator[Row]:
+    """Ten binary queries in a streaming job of Spark's without its store, against what Spark delivers to an operator that does nothing."""
+    from bench.border_worlds import World
+    from bench.spark_overhead import measured as delivered
+
+    quick = size is Size.QUICK
+    entities = 50_000
+    world = World(entities, SIDE, 1.0, 1.0, MINUTE_MS, _spark_queries)
+    nothing, evaluated, answers = delivered(world, 1_500_000 if quick else 5_000_000, "driver", 1, 2, 1 if quick else 3)
+    baselines = {"operator that does nothing": float(np.median(nothing))}
+    facts = {"answers": answers}
+    yield Row(f"binary, {entities:,} objects, 10 queries", Layer.SPARK, float(np.median(evaluated)), "rows/s", baselines, {}, None, False, facts)
+
+
+def _spark_queries() -> list[RegisteredQuery]:
+    """The ten binary queries with minutes for instants."""
+    found = []
+    for number, document in enumerate(binary_queries(10, 5)):
+        steps = [step | {"window": [MINUTE_MS * span for span in step["window"]]} for step in document["predicates"]]
+        minutes = document | {"predicates": steps, "every": MINUTE_MS * EVERY}
+        found.append(RegisteredQuery(str(number), 1, check(minutes, Feed("bench", Crs.PLANAR, TimeUnit.MS))))
+    return found
+
+
+def _times(workload: str, found: dict[str, Any], figure: str | None, x: float, promised: float | None = None) -> Iterator[Row]:
+    """A re-evaluation of all queries with its upkeep: in the kernel, which is a figure's point, and in the engine."""
     facts = {name: found[name] for name in ("matches", "initial_ms", "index_points_kept")}
     rescan = {"compiled rescan": found["rescan_ms"]}
-    return Row(workload, Layer.ENGINE, found["operator_ms"], "ms", rescan, promised, facts=facts, figure=figure, x=x)
+    least = {} if promised is None else {"compiled rescan": promised}
+    yield Row(workload, Layer.KERNEL, found["kernel_ms"], "ms", rescan, least, figure=figure, x=x)
+    yield Row(workload, Layer.ENGINE, found["operator_ms"], "ms", rescan, facts=facts)
 
 
-def _points(workload: str, found: dict[str, Any], figure: str, x: float) -> Row:
-    """Index points of one re-evaluation, beside those of the initial phase and the positions of a rescan."""
-    others = {"initial phase": found["index_points_initially"], "positions of a rescan": found["positions_rescanned"]}
-    return Row(workload, Layer.ENGINE, found["index_points_per_evaluation"], "points", others, figure=figure, x=x)
+def _counts(workload: str, found: dict[str, Any], figure: str, x: float) -> Iterator[Row]:
+    """Index points and samples read of one re-evaluation, beside those of the initial phase and the positions of a rescan."""
+    rescanned = {"positions of a rescan": found["positions_rescanned"]}
+    points = rescanned | {"initial phase": found["index_points_initially"]}
+    yield Row(f"{workload}: index points", Layer.ENGINE, found["index_points"], "points", points, figure=figure, x=x)
+    reads = rescanned | {"initial phase": found["samples_read_initially"]}
+    yield Row(f"{workload}: samples read", Layer.ENGINE, found["samples_read"], "samples", reads, figure=f"{figure}b", x=x)
 
 
 class Roads:
@@ -264,38 +302,69 @@ class Ours:
         return found
 
 
+class Kernel:
+    """The operator's structure for these queries, without rows of Arrow around it."""
+
+    def __init__(self, documents: list[dict[str, Any]], objects: int) -> None:
+        ours = Ours(documents)
+        (self.structure,) = ours.state.planes
+        self.rank = np.arange(objects)
+
+    def take(self, batch: Batch, newest: int) -> None:
+        self.structure.take(batch)
+        self.structure.advance(newest, len(self.rank), self.rank)
+
+    def answer(self, queries: int) -> list[set[int]]:
+        """Who matches now; of a ranked query, the only partition's candidates are the matches."""
+        query, entity = self.structure.held()
+        return [set(entity[query == q].tolist()) for q in range(queries)]
+
+
 def measured(objects: int, documents: list[dict[str, Any]]) -> dict[str, Any]:
-    """Milliseconds of a re-evaluation of all queries, ours with upkeep, and of one rescan of all."""
-    ours, ring = Ours(documents), Ring(objects, documents)
-    times, rescans, moves = [], [], []
-    initial_ms, initially = 0.0, 0
+    """Milliseconds of a re-evaluation of all queries with its upkeep, by kernel and operator, and of one rescan of all; what was counted."""
+    kernel, ours, ring = Kernel(documents, objects), Ours(documents), Ring(objects, documents)
+    times: dict[str, list[float]] = {"kernel": [], "operator": [], "rescan": []}
+    initial_ms, initially, counts = 0.0, Work(), []
     for round_, (x, y, batch) in enumerate(batches(objects, HISTORY + EVERY * ROUNDS)):
         newest = (round_ + 1) * EVERY
-        batch.t, batch.seq, batch.x, batch.y, batch.entity  # noqa: B018 - the columns are there before the clock runs, for both
-        before = ours.state.work.index_points
-        begin = time.thread_time()
-        ours.take(batch, newest)
-        passed = 1000 * (time.thread_time() - begin)
+        batch.t, batch.seq, batch.x, batch.y, batch.entity  # noqa: B018 - the columns are there before the clock runs, for all
+        before = Work(**vars(ours.state.work))
         ring.take(x, y)
+        kernel_ms, _ = passed(partial(kernel.take, batch, newest))
+        operator_ms, _ = passed(partial(ours.take, batch, newest))
         if newest <= HISTORY:
-            initial_ms += passed
-            initially = ours.state.work.index_points
+            initial_ms += operator_ms
+            initially = Work(**vars(ours.state.work))
             continue
-        begin = time.thread_time()
-        expected = ring.answer()
-        rescans.append(1000 * (time.thread_time() - begin))
-        times.append(passed)
-        moves.append(ours.state.work.index_points - before)
-        assert ours.answer(len(documents)) == expected, "the answers differ"
+        rescan_ms, expected = passed(ring.answer)
+        times["rescan"].append(rescan_ms)
+        times["kernel"].append(kernel_ms)
+        times["operator"].append(operator_ms)
+        counts.append((moved(ours.state.work) - moved(before), ours.state.work.samples_read - before.samples_read))
+        assert ours.answer(len(documents)) == expected, "the operator's answers differ"
+        assert kernel.answer(len(documents)) == expected, "the kernel's answers differ"
     counters = OPERATOR.keyed.counters(ours.index, ours.state)
-    mine, theirs = statistics.median(times[1:]), statistics.median(rescans[1:])
+    points, reads = (int(statistics.median(column)) for column in zip(*counts, strict=True))
     return {
+        **{f"{name}_ms": round(statistics.median(values[1:]), 3) for name, values in times.items()},
         "matches": sum(len(one) for one in expected),
-        "operator_ms": round(mine, 3),
-        "rescan_ms": round(theirs, 3),
         "initial_ms": round(initial_ms, 1),
-        "index_points_initially": initially,
-        "index_points_per_evaluation": int(statistics.median(moves)),
+        "index_points": points,
+        "index_points_initially": moved(initially),
+        "samples_read": reads,
+        "samples_read_initially": initially.samples_read,
         "index_points_kept": counters["index_points_kept"],
         "positions_rescanned": objects * len(documents) * len(documents[0]["predicates"]) * LENGTH,
     }
+
+
+def passed(run: Callable[[], T]) -> tuple[float, T]:
+    """Milliseconds of processor time, and what came of it."""
+    begin = time.thread_time()
+    found = run()
+    return 1000 * (time.thread_time() - begin), found
+
+
+def moved(work: Work) -> int:
+    """Index points that entered or left a window."""
+    return work.positive_updates + work.negative_updates

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from numba import njit
 
 from engine.motion_patterns.index_points import before, enter, leave, place, whole
-from engine.motion_patterns.plan import LOCAL_AT_LEAST, LOCAL_AT_MOST, RANK_FIRST_K, RANK_GREATEST, RANK_LEAST, RANKED
+from engine.motion_patterns.theta import LOCAL_AT_LEAST, LOCAL_AT_MOST, RANK_FIRST_K, RANK_GREATEST, RANK_LEAST, RANKED
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -51,7 +51,8 @@ class Events(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def _room(size, width):  # type: ignore[no-untyped-def]
+def no_events(size, width):  # type: ignore[no-untyped-def]
+    """Room for `size` events of up to `width` witnesses."""
     return Events(
         np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size),
         np.full((size, width), -1, np.int64), np.full((size, width), -1, np.int64), np.full((size, width), np.nan), np.full((size, width), np.nan),
@@ -59,9 +60,9 @@ def _room(size, width):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _copied(source, n, size):  # type: ignore[no-untyped-def]
+def grown(source, n, size):  # type: ignore[no-untyped-def]
     """The first n events in arrays of `size`."""
-    target = _room(size, source.t.shape[1])
+    target = no_events(size, source.t.shape[1])
     target.query[:n] = source.query[:n]
     target.entity[:n] = source.entity[:n]
     target.at[:n] = source.at[:n]
@@ -75,7 +76,7 @@ def _copied(source, n, size):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _multiple(t, every):  # type: ignore[no-untyped-def]
+def multiple(t, every):  # type: ignore[no-untyped-def]
     """Number of the first multiple of `every` at or after t."""
     return -((-t) // every)
 
@@ -86,9 +87,9 @@ def _due(plan, points, p):  # type: ignore[no-untyped-def]
     due = NEVER
     every = plan.every[p]
     if points.entered[p] < points.tail[p]:
-        due = _multiple(points.t[place(points, p, points.entered[p])] + plan.end[p], every)
+        due = multiple(points.t[place(points, p, points.entered[p])] + plan.end[p], every)
     if points.left[p] < points.entered[p]:
-        due = min(due, _multiple(points.t[place(points, p, points.left[p])] + plan.start[p], every))
+        due = min(due, multiple(points.t[place(points, p, points.left[p])] + plan.start[p], every))
     return due
 
 
@@ -113,7 +114,7 @@ def _solve(plan, points, q, e, pick):  # type: ignore[no-untyped-def]
         if number < 0:
             return UNSOLVED
         pick[n - first] = number
-        until = min(until, _multiple(points.t[place(points, p, number)] + plan.start[p], plan.every[p]))
+        until = min(until, multiple(points.t[place(points, p, number)] + plan.start[p], plan.every[p]))
     return until
 
 
@@ -213,7 +214,7 @@ def advance(plan, points, standing, series, queries, every, last, forced, entiti
     `series`, `queries`: those of the clock. `forced`: a time; at the first multiple after it everything is evaluated (NEVER: not). `entities`: codes
     in use; `rank` orders them by id (used by top k only).
     """
-    events = _room(64, width)
+    events = no_events(64, width)
     n = 0
     moves_in, moves_out, evaluations = 0, 0, 0
     due = np.empty(len(series), np.int64)
@@ -308,7 +309,7 @@ def advance(plan, points, standing, series, queries, every, last, forced, entiti
                 if matches != holds[q, e]:
                     holds[q, e] = matches
                     if n == len(events.query):
-                        events = _copied(events, n, 2 * n)
+                        events = grown(events, n, 2 * n)
                     _note(events, n, plan, points, q, e, at, START if matches else END, score, pick)
                     n += 1
         for i in range(len(queries)):
@@ -323,7 +324,7 @@ def advance(plan, points, standing, series, queries, every, last, forced, entiti
                     continue
                 standing.holds[q, e] = chosen[e]
                 if n == len(events.query):
-                    events = _copied(events, n, 2 * n)
+                    events = grown(events, n, 2 * n)
                 _note(events, n, plan, points, q, e, at, CANDIDATE if chosen[e] else WITHDRAWN, standing.score[r, e], pick)
                 n += 1
             marked[r, :] = False

@@ -72,8 +72,14 @@ def state_changes(open_matches: OpenMatches, events: Events, dictionary: EntityD
     """The open matches after `events` (STARTs and ENDs; those of one pair alternate in order of time) and what is to be stated."""
     if len(events.query) == 0:
         return open_matches, NO_CHANGES
-    held = len(open_matches.began.query)
-    every = joined([open_matches.began, events])
+    # Most matches go on: only those that something happens to are looked at.
+    touched = np.zeros(len(open_matches.began.query), np.bool_)
+    at = np.searchsorted(open_matches.keys, keys_of(events))
+    known = at < len(touched)
+    known[known] = open_matches.keys[at[known]] == keys_of(events)[known]
+    touched[at[known]] = True
+    held = int(touched.sum())
+    every = joined([taken(open_matches.began, touched), events])
     order = np.argsort(keys_of(every), kind="stable")
     every = taken(every, order)
     key = keys_of(every)
@@ -91,7 +97,13 @@ def state_changes(open_matches: OpenMatches, events: Events, dictionary: EntityD
     weight = np.ones(len(rows), np.int8)
     weight[: len(withdrawn)] = -1
     stated = match_changes(taken(every, rows), pa.array(end, pa.int64(), mask=no_end), weight, dictionary)
-    return OpenMatches(taken(every, begins[~ended])), stated
+    return _merged(taken(open_matches.began, ~touched), taken(every, begins[~ended])), stated
+
+
+def _merged(one: Events, other: Events) -> OpenMatches:
+    """Both, sorted by (query, entity) as each of them is."""
+    place = np.searchsorted(keys_of(one), keys_of(other))
+    return OpenMatches(Events._make(np.insert(a, place, b, axis=0) for a, b in zip(one, other, strict=True)))
 
 
 def match_changes(matches: Events, end: pa.Array, weight: npt.NDArray[np.int8], dictionary: EntityDictionary) -> pa.RecordBatch:

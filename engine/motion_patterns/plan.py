@@ -23,16 +23,22 @@ from engine.index.geodesic_borders import GeodesicBorder
 from engine.model.conditions import Conditions
 from engine.model.feed import Crs, Feed
 from engine.model.region import PolygonRegion, Region
+from engine.motion_patterns.plane_groups import PlaneGroup, bucket_width, plane_groups
 from engine.motion_patterns.region_grid import RegionGrid
 from engine.motion_patterns.specification import MotionSpecification, Place, Predicate
+from engine.motion_patterns.theta import (
+    LOCAL_AT_LEAST,
+    LOCAL_AT_MOST,
+    LOCAL_NONE,
+    RANK_FIRST_K,
+    RANK_GREATEST,
+    RANK_LAST_K,
+    RANK_LEAST,
+    RANKED,
+)
 from engine.operator import RegisteredQuery
 
 Ints = npt.NDArray[np.int64]
-
-LOCAL_NONE, LOCAL_AT_MOST, LOCAL_AT_LEAST, RANKED = range(4)
-"""How a query's scores decide: no score, `<=`, `>=`, or entities against each other."""
-RANK_LEAST, RANK_GREATEST, RANK_FIRST_K, RANK_LAST_K = range(4)
-"""min, max (all ties), top k ascending, top k descending (ties by entity id)."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +69,10 @@ class Plan(NamedTuple):
     """The index as arrays. Series p, query q, chain node n; `x_first[i]` to `x_first[i + 1]` are the entries of i.
 
     Series: window `start` > t-distance >= `end`, `every`, `measure` (number of the distance series or -1), `sign` (+1 least, -1 greatest kept),
-    `eager` (every point that comes or goes is looked at, not only the first and the last), `users` (queries). Queries: `needs` and `bars` (series
-    with and without a point), `sums` (distance series in order), `decides`, `bound`, `ranking` (number among the ranked, or -1), `ranks`, `k`,
-    `chain` nodes with their series and up to two successors, and for each predicate the `witness` series and chain node (or -1).
+    `eager` (every point that comes or goes is looked at, not only the first and the last), `users` (queries that keep points). Queries: `needs` and
+    `bars` (series with and without a point), `sums` (distance series in order), `decides`, `bound`,
+    `ranking` (number among the ranked, or -1), `ranks`,
+    `k`, `chain` nodes with their series and up to two successors, and for each predicate the `witness` series and chain node (or -1).
     """
 
     start: Ints
@@ -97,14 +104,16 @@ class Plan(NamedTuple):
 
 @dataclass(frozen=True)
 class MotionIndex:
-    """Immutable index over `queries`; see the module's text. `clock_queries`, `clock_series`: by distinct `every` in `clocks`; `borders` of
-    polygons whose distance is asked, on a geographic feed."""
+    """Immutable index over `queries`; see the module's text. `groups`: the queries that go by planes; of the others `point_classes` and, by distinct
+    `every` in `clocks`, `clock_queries` and `clock_series`. `borders` of polygons whose distance is asked, on a geographic feed."""
 
     queries: tuple[RegisteredQuery, ...]
     feed: Feed
     series: tuple[SeriesKey, ...]
     classes: tuple[SampleClass, ...]
     plan: Plan
+    groups: tuple[PlaneGroup, ...]
+    point_classes: tuple[SampleClass, ...]
     clocks: tuple[int, ...]
     clock_series: tuple[Ints, ...]
     clock_queries: tuple[Ints, ...]
@@ -222,16 +231,21 @@ def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> MotionIndex
     series = tuple(compiler.numbers)
     rankings = tuple(q for q, one in enumerate(specifications) if one.theta is not None and one.theta.ranks)
     measures = [p for p, key in enumerate(series) if key.test in ("least", "greatest")]
-    clocks = tuple(sorted({one.every for one in specifications}))
+    by_points = [q for q, one in enumerate(specifications) if bucket_width(one) is None]
+    plan = _plan(series, specifications, compiled, measures, rankings, by_points)
+    used = {p for q in by_points for p in (*compiled[q].needs, *compiled[q].bars, *compiled[q].sums)}
+    clocks = tuple(sorted({specifications[q].every for q in by_points}))
     return MotionIndex(
         queries=tuple(queries),
         feed=feed,
         series=series,
-        classes=tuple(_class(series, where) for where in dict.fromkeys(key.where for key in series)),
-        plan=_plan(series, specifications, compiled, measures, rankings),
+        classes=_classes(series, range(len(series))),
+        plan=plan,
+        groups=plane_groups(queries, series, plan),
+        point_classes=_classes(series, sorted(used)),
         clocks=clocks,
-        clock_series=tuple(_ints([p for p, key in enumerate(series) if key.every == every]) for every in clocks),
-        clock_queries=tuple(_ints([q for q, one in enumerate(specifications) if one.every == every]) for every in clocks),
+        clock_series=tuple(_ints([p for p in sorted(used) if series[p].every == every]) for every in clocks),
+        clock_queries=tuple(_ints([q for q in by_points if specifications[q].every == every]) for every in clocks),
         measures=len(measures),
         rankings=rankings,
         names_matter=any(one.theta is not None and one.theta.op == "top" for one in specifications),
@@ -239,8 +253,13 @@ def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> MotionIndex
     )
 
 
-def _class(series: Sequence[SeriesKey], where: Conditions) -> SampleClass:
-    own = [(p, key) for p, key in enumerate(series) if key.where == where]
+def _classes(series: Sequence[SeriesKey], members: Sequence[int]) -> tuple[SampleClass, ...]:
+    """The `members` of the series by their conditions."""
+    return tuple(_class(series, members, where) for where in dict.fromkeys(series[p].where for p in members))
+
+
+def _class(series: Sequence[SeriesKey], members: Sequence[int], where: Conditions) -> SampleClass:
+    own = [(p, series[p]) for p in members if series[p].where == where]
     measured: dict[Region | Place, list[int]] = {}
     inside: dict[Region, list[int]] = {}
     outside: dict[Region, list[int]] = {}
@@ -270,12 +289,14 @@ def _plan(
     compiled: Sequence[_Query],
     measures: Sequence[int],
     rankings: Sequence[int],
+    by_points: Sequence[int],
 ) -> Plan:
     measure = np.full(len(series), -1, np.int64)
     measure[list(measures)] = np.arange(len(measures))
     users: list[list[int]] = [[] for _ in series]
     eager = np.zeros(len(series), np.bool_)
-    for q, query in enumerate(compiled):
+    for q in by_points:
+        query = compiled[q]
         used = sorted({*query.needs, *query.bars, *query.sums})
         for p in used:
             users[p].append(q)

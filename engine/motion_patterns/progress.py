@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 
 from engine.model.batch import Batch
 from engine.motion_patterns.evaluation import NEVER, best
-from engine.motion_patterns.plan import LOCAL_AT_LEAST, LOCAL_AT_MOST, LOCAL_NONE, MotionIndex
+from engine.motion_patterns.plan import MotionIndex
 from engine.motion_patterns.samples import hits
+from engine.motion_patterns.theta import LOCAL_AT_LEAST, LOCAL_AT_MOST, LOCAL_NONE
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -81,7 +82,7 @@ def _series(index: MotionIndex, query: int) -> set[int]:
 
 
 def _windows(index: MotionIndex, query: int, batch: Batch, at: int) -> Mapping[int, _Window]:
-    found = hits(index, batch)
+    found = hits(index, index.classes, batch)
     bounds = np.searchsorted(found.series, np.arange(len(index.series) + 1))
     windows = {}
     for p in _series(index, query):

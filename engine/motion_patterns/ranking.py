@@ -116,6 +116,27 @@ def emitted_rows(events: Events, routes: Ints, dictionary: EntityDictionary) -> 
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
+def unsent(sent: Events, events: Events) -> tuple[Events, Events]:
+    """(what the stage was last told of each candidate after `events`, those of `events` that tell something new).
+
+    `events`: CANDIDATE and WITHDRAWN, those of a pair in order of time. `sent`: CANDIDATE, sorted by (query, entity).
+    """
+    if len(events.query) == 0:
+        return sent, events
+    every = joined([sent, events])
+    order = np.argsort(keys_of(every), kind="stable")
+    every = taken(every, order)
+    key = keys_of(every)
+    same_pair = key[1:] == key[:-1]
+    there = every.what == CANDIDATE
+    same = same_pair & there[1:] & there[:-1] & (every.score[1:] == every.score[:-1]) & (every.seq[1:] == every.seq[:-1]).all(axis=1)
+    news = np.concatenate([[True], ~same])
+    news[order < len(sent.query)] = False
+    fresh = np.sort(order[news])
+    latest = np.concatenate([~same_pair, [True]])
+    return taken(every, latest & there), taken(joined([sent, events]), fresh)
+
+
 def _received(batch: Batch, width: int) -> Events:
     def column(name: str) -> npt.NDArray[Any]:
         return np.asarray(batch.column(name).to_numpy(zero_copy_only=False))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,18 +20,30 @@ from engine.model.region import CircleRegion, PolygonRegion, Region
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Int32s = npt.NDArray[np.int32]
 
 _CELLS = 128
 """Cells of a side; measured at 5 to 500 regions: 64 tests more borders, 256 misses the caches."""
 _FEW_EDGES = 64
 _WHOLE, _POLYGON, _CIRCLE, _BULK = range(4)
+_BLOCK = 2048
+"""Samples whose cells are computed together: they stay in the first cache."""
+
+
+class Inside(NamedTuple):
+    """Region r holds the samples `rows[at[first[r]:first[r + 1]]]`, ascending; `rows`: all samples near some region, ascending."""
+
+    first: Ints
+    at: Int32s
+    rows: Int32s
 
 
 @dataclass(frozen=True)
 class RegionGrid:
     """Cell c lists the regions `region[first[c]]` to `region[first[c + 1]]` that meet it and how each is decided there (`way`).
 
-    `edges[edge_first[r]:edge_first[r + 1]]` are rows ax, ay, bx, by of small polygons, `circles` rows x, y, radius.
+    `edges[edge_first[r]:edge_first[r + 1]]` are rows ax, ay, bx, by of small polygons, `circles` rows x, y, radius, `boxes` rows west, south, east,
+    north. The cell past the last lists nothing: it stands for all places outside the grid.
     """
 
     regions: tuple[Region, ...]
@@ -42,6 +55,8 @@ class RegionGrid:
     edge_first: Ints
     edges: Floats
     circles: Floats
+    boxes: Floats
+    boxes_only: bool
 
     @classmethod
     def of(cls, regions: Sequence[Region]) -> RegionGrid:
@@ -62,25 +77,30 @@ class RegionGrid:
             regions=tuple(regions),
             corner=corner,
             scale=scale,
-            first=np.searchsorted(cell[order], np.arange(_CELLS * _CELLS + 1)),
+            first=np.searchsorted(cell[order], np.arange(_CELLS * _CELLS + 2)),
             region=np.concatenate(owners)[order],
             way=np.concatenate(ways)[order].astype(np.int8),
             edge_first=np.cumsum([0, *(len(one) for one in edges)]),
             edges=np.concatenate(edges),
             circles=np.array([_circle_of(region) for region in regions], np.float64).reshape(-1, 3),
+            boxes=boxes,
+            boxes_only=all(isinstance(region, PolygonRegion) and _is_box(region) for region in regions),
         )
 
-    def inside(self, x: Floats, y: Floats) -> tuple[Ints, Ints]:
-        """(first, rows): region r holds the samples `rows[first[r]:first[r + 1]]`, ascending."""
-        region, row, undecided = _pairs(x, y, *self.corner, *self.scale, self.first, self.region, self.way, self.edge_first, self.edges, self.circles)
-        if undecided.any():
-            keep = ~undecided
+    def inside(self, x: Floats, y: Floats) -> Inside:
+        """Which samples each region holds; NaN lies nowhere."""
+        region, at, undecided, rows = _pairs(
+            x, y, *self.corner, *self.scale, self.first, self.region, self.way, self.edge_first, self.edges, self.circles, self.boxes, self.boxes_only
+        )
+        if len(undecided):
+            keep = np.ones(len(region), np.bool_)
             for r in np.unique(region[undecided]):
-                asked = np.flatnonzero(undecided & (region == r))
-                keep[asked] = self.regions[r].contains(x[row[asked]], y[row[asked]])
-            region, row = region[keep], row[keep]
-        first, rows = _by_region(region, row, len(self.regions))
-        return first, rows
+                asked = undecided[region[undecided] == r]
+                row = rows[at[asked]]
+                keep[asked] = self.regions[r].contains(x[row], y[row])
+            region, at = region[keep], at[keep]
+        first, ordered = _by_region(region, at, len(self.regions))
+        return Inside(first, ordered, rows)
 
 
 def _cells_of(region: Region, box: Floats, corner: tuple[float, float], side: Floats) -> tuple[Ints, npt.NDArray[np.int8]]:
@@ -113,54 +133,128 @@ def _edges_of(region: Region) -> Floats:
     return np.concatenate([np.hstack([ring[:-1], ring[1:]]) for ring in rings])
 
 
+def _is_box(region: PolygonRegion) -> bool:
+    """Whether it is a rectangle along the axes: its bounds decide it."""
+    ring = shapely.get_coordinates(region.geometry)
+    west, south, east, north = region.bounds
+    corners = {(west, south), (east, south), (east, north), (west, north)}
+    along = (ring[1:] == ring[:-1]).any(axis=1)
+    return len(ring) == 5 and {(x, y) for x, y in ring.tolist()} == corners and bool(along.all())
+
+
 def _circle_of(region: Region) -> tuple[float, float, float]:
     return (region.x, region.y, region.radius) if isinstance(region, CircleRegion) else (np.nan, np.nan, np.nan)
 
 
 @njit(cache=True, nogil=True)
-def _pairs(x, y, west, south, across, up, first, region, way, edge_first, edges, circles):  # type: ignore[no-untyped-def]
-    """(region, row, undecided) of the samples that lie in regions, in order of the rows; undecided: whether `contains` must be asked."""
-    found = np.empty(len(x) + 16, np.int64)
-    rows = np.empty(len(x) + 16, np.int64)
-    undecided = np.zeros(len(x) + 16, np.bool_)
-    n = 0
+def _cells(x, y, west, south, across, up, cells):  # type: ignore[no-untyped-def]
+    """The cell of each sample; without branches, so that several samples are done at a time."""
+    outside = np.int32(_CELLS * _CELLS)
+    most = np.float64(_CELLS - 1)
     for i in range(len(x)):
         u = (x[i] - west) * across
         v = (y[i] - south) * up
-        if not (-1e-6 <= u <= _CELLS + 1e-6 and -1e-6 <= v <= _CELLS + 1e-6):
-            continue
-        cell = min(max(int(v), 0), _CELLS - 1) * _CELLS + min(max(int(u), 0), _CELLS - 1)
-        if n + first[cell + 1] - first[cell] > len(found):
-            room = 2 * (n + first[cell + 1] - first[cell])
-            more, more_rows, more_undecided = np.empty(room, np.int64), np.empty(room, np.int64), np.zeros(room, np.bool_)
-            more[:n], more_rows[:n], more_undecided[:n] = found[:n], rows[:n], undecided[:n]
-            found, rows, undecided = more, more_rows, more_undecided
-        for j in range(first[cell], first[cell + 1]):
-            r = region[j]
-            if way[j] == _POLYGON:
-                holds = in_polygon(edges, edge_first[r], edge_first[r + 1], x[i], y[i])
-            elif way[j] == _CIRCLE:
-                holds = in_circle(circles[r, 0], circles[r, 1], circles[r, 2], x[i], y[i])
-            else:
-                holds = True
-            if holds:
-                found[n] = r
-                rows[n] = i
-                undecided[n] = way[j] == _BULK
-                n += 1
-    return found[:n], rows[:n], undecided[:n]
+        there = (u >= -1e-6) & (u <= _CELLS + 1e-6) & (v >= -1e-6) & (v <= _CELLS + 1e-6)
+        column = np.int32(min(max(u, 0.0), most) if there else 0.0)
+        row = np.int32(min(max(v, 0.0), most) if there else 0.0)
+        cells[i] = row * np.int32(_CELLS) + column if there else outside
 
 
 @njit(cache=True, nogil=True)
-def _by_region(region, row, regions):  # type: ignore[no-untyped-def]
+def _near(cells, size, first, near):  # type: ignore[no-untyped-def]
+    """Which of the `size` cells list a region, into `near`: (how many, how many pairs they list)."""
+    hit, pairs = 0, 0
+    for i in range(size):
+        listed = first[np.uint32(cells[i]) + 1] - first[np.uint32(cells[i])]
+        near[hit] = i
+        hit += listed > 0
+        pairs += listed
+    return hit, pairs
+
+
+@njit(cache=True, nogil=True)
+def _pairs(x, y, west, south, across, up, first, region, way, edge_first, edges, circles, boxes, boxes_only):  # type: ignore[no-untyped-def]
+    """(regions, `at`, numbers of pairs to ask `contains` about, `rows`): sample `rows[at[i]]` lies in `region[i]`.
+
+    Arrays grow as needed, for fresh memory costs more than moving what is in it, and only between two blocks: a loop in which arrays are replaced
+    counts their references at every turn.
+    """
+    found, at = np.empty(2 * _BLOCK, np.int32), np.empty(2 * _BLOCK, np.int32)
+    undecided, rows = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int32)
+    cells, near = np.empty(_BLOCK, np.int32), np.empty(_BLOCK, np.int32)
+    n, asked, kept = 0, 0, 0
+    for start in range(0, len(x), _BLOCK):
+        size = min(_BLOCK, len(x) - start)
+        px, py = x[start : start + size], y[start : start + size]
+        _cells(px, py, west, south, across, up, cells)
+        hit, listed = _near(cells, size, first, near)
+        if kept + hit > len(rows):
+            rows = np.append(rows, np.empty_like(rows))
+        if n + listed + 1 > len(found):
+            more = np.empty(n + listed + 1, np.int32)
+            found, at = np.append(found, more), np.append(at, more)
+        if asked + listed > len(undecided):
+            undecided = np.append(undecided, np.empty(asked + listed, np.int64))
+        if boxes_only:
+            n = _decide_boxes(px, py, cells, near, hit, kept, first, region, way, boxes, found, at, n)
+        else:
+            n, asked = _decide(px, py, cells, near, hit, kept, first, region, way, edge_first, edges, circles, found, at, n, undecided, asked)
+        for k in range(hit):
+            rows[kept + k] = start + near[k]
+        kept += hit
+    return found[:n], at[:n], undecided[:asked], rows[:kept]
+
+
+@njit(cache=True, nogil=True)
+def _decide_boxes(x, y, cells, near, hit, kept, first, region, way, boxes, found, at, n):  # type: ignore[no-untyped-def]
+    """As `_decide` where all regions are boxes: without a branch, for which cells are whole cannot be foretold. Gives how many pairs there are."""
+    for k in range(hit):
+        i = np.uint32(near[k])
+        cell = np.uint32(cells[i])
+        px, py = x[i], y[i]
+        for j in range(np.uint64(first[cell]), np.uint64(first[cell + np.uint32(1)])):
+            r = np.uint32(region[j])
+            found[n] = r
+            at[n] = kept + k
+            n += (way[j] == _WHOLE) | ((boxes[r, 0] <= px) & (px <= boxes[r, 2]) & (boxes[r, 1] <= py) & (py <= boxes[r, 3]))
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _decide(x, y, cells, near, hit, kept, first, region, way, edge_first, edges, circles, found, at, n, undecided, asked):  # type: ignore[no-untyped-def]
+    """Pairs of the samples `near[:hit]` of a block, `at` from `kept` on, appended to what `_pairs` gives: (how many pairs, how many undecided)."""
+    for k in range(hit):
+        i = np.uint32(near[k])
+        cell = np.uint32(cells[i])
+        for j in range(np.uint64(first[cell]), np.uint64(first[cell + np.uint32(1)])):
+            r = np.uint32(region[j])
+            found[n] = r
+            at[n] = kept + k
+            if way[j] == _WHOLE:
+                n += 1
+            elif way[j] == _POLYGON:
+                n += in_polygon(edges, edge_first[r], edge_first[r + np.uint32(1)], x[i], y[i])
+            elif way[j] == _CIRCLE:
+                n += in_circle(circles[r, 0], circles[r, 1], circles[r, 2], x[i], y[i])
+            else:
+                undecided[asked] = n
+                asked += 1
+                n += 1
+    return n, asked
+
+
+@njit(cache=True, nogil=True)
+def _by_region(region, at, regions):  # type: ignore[no-untyped-def]
+    """(first, `at` by region, otherwise in order)."""
     first = np.zeros(regions + 1, np.int64)
     for r in region:
-        first[r + 1] += 1
+        first[np.uint32(r) + 1] += 1
     for r in range(regions):
         first[r + 1] += first[r]
     place = first.copy()
-    rows = np.empty(len(row), np.int64)
+    ordered = np.empty(len(at), np.int32)
     for i in range(len(region)):
-        rows[place[region[i]]] = row[i]
-        place[region[i]] += 1
-    return first, rows
+        r = np.uint32(region[i])
+        ordered[np.uint64(place[r])] = at[i]
+        place[r] += 1
+    return first, ordered

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,12 +25,12 @@ class Hits:
     value: Floats
 
 
-def hits(index: MotionIndex, batch: Batch) -> Hits:
-    """The index points that the rows of `batch` make. A row without a position makes none."""
+def hits(index: MotionIndex, classes: Sequence[SampleClass], batch: Batch) -> Hits:
+    """The index points that the rows of `batch` make in the series of `classes`. A row without a position makes none."""
     located = ~(np.isnan(batch.x) | np.isnan(batch.y))
     rows: list[Ints] = [np.empty(0, np.int64)] * len(index.series)
     values: dict[int, Floats] = {}
-    for one in index.classes:
+    for one in classes:
         own = np.flatnonzero(located & one.where.mask(batch) if one.where else located)
         x, y = batch.x[own], batch.y[own]
         for p in one.every_sample:
@@ -51,7 +52,8 @@ def _tested(one: SampleClass, own: Ints, x: Floats, y: Floats, rows: list[Ints])
     """Rows of the series that test regions; `own` are the class's samples."""
     if one.grid is None:
         return
-    first, inside = one.grid.inside(x, y)
+    first, at, near = one.grid.inside(x, y)
+    inside = near[at]
     for r, (holding, missing) in enumerate(one.tested):
         there = inside[first[r] : first[r + 1]]
         for p in holding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -86,14 +87,20 @@ def test_equal_predicates_of_many_queries_keep_their_points_once():
     assert OPERATOR.keyed.counters(index, state)["index_points_kept"] == 2
 
 
-def test_memory_is_that_of_the_longest_window():
-    index = OPERATOR.compile(registered([TOUR], PLANE), PLANE)
+IN_ORDER = {"family": "motion", "predicates": [{"inside": {"center": [0, 0], "radius": 1}}], "horizon": 50, "every": 1}
+
+
+@pytest.mark.parametrize("document", [TOUR, IN_ORDER], ids=["planes", "points"])
+def test_memory_is_that_of_the_longest_window(document):
+    index = OPERATOR.compile(registered([document], PLANE), PLANE)
     state, dictionary = OPERATOR.keyed.initial(index), EntityDictionary()
-    for t in range(1000):
+    for t in range(2000):
         state = OPERATOR.keyed.step(index, state, batch_of([row(t, t)], dictionary), t).state
-        OPERATOR.keyed.check(index, state)
+        if t % 20 == 0:
+            OPERATOR.keyed.check(index, state)
     assert OPERATOR.keyed.counters(index, state)["index_points_kept"] <= 51
-    assert len(state.points.t) <= 256
+    assert len(state.points.points.t) <= 256
+    assert all(len(part.store.t) <= 1024 and len(part.hits.sample) <= 256 for part in state.planes)
 
 
 def test_a_query_that_starts_here_knows_what_equal_predicates_kept_and_tells_nothing_of_before():

@@ -1,0 +1,154 @@
+"""The queries that keep index points: rings of points for each series, only what a point touches is evaluated (see `index_points`, `evaluation`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.model.batch import Batch
+from engine.motion_patterns.evaluation import NEVER, UNSOLVED, Events, Standing, advance
+from engine.motion_patterns.index_points import COLUMNS, append, live, no_points, rebuilt, with_entities, with_room
+from engine.motion_patterns.intervals import joined, none_of
+from engine.motion_patterns.plan import MotionIndex, SeriesKey
+from engine.motion_patterns.samples import hits
+from engine.motion_patterns.structure import Arrays, Structure
+
+Ints = npt.NDArray[np.int64]
+
+
+class PointSeries(Structure):
+    """Series of index points, and what stands of their queries. `forced[c]`: the first evaluation of clock c after that time looks at everything
+    (NEVER: not)."""
+
+    def __init__(self, index: MotionIndex) -> None:
+        super().__init__()
+        self.index = index
+        self.points = no_points(len(index.series), index.measures)
+        self.standing = _nothing_stands(index, 0)
+        self.forced = np.full(len(index.clocks), NEVER, np.int64)
+
+    def take(self, batch: Batch) -> None:
+        if not self.index.clocks:
+            return
+        entity = batch.entity
+        self._make_room(len(batch.entities))
+        found = hits(self.index, self.index.point_classes, batch)
+        self.points = with_room(self.points, np.bincount(found.series, minlength=len(self.index.series)))
+        append(self.points, found.series, found.row, found.value, batch.t, batch.seq, batch.x, batch.y, entity)
+        self.work.index_points += len(found.series)
+
+    def _make_room(self, entities: int) -> None:
+        room = self.points.head.shape[1]
+        self.points = with_entities(self.points, entities)
+        if self.points.head.shape[1] > room:
+            grown = _nothing_stands(self.index, self.points.head.shape[1])
+            for before, after in zip(self.standing, grown, strict=True):
+                after[:, :room] = before
+            self.standing = grown
+
+    def advance(self, last: int, entities: int, rank: Ints) -> Events:
+        index = self.index
+        found = [none_of(index.widest)]
+        entities = min(entities, self.points.head.shape[1])
+        for clock, every in enumerate(index.clocks):
+            series, queries, forced = index.clock_series[clock], index.clock_queries[clock], int(self.forced[clock])
+            events, n, entered, left, evaluations = advance(
+                index.plan, self.points, self.standing, series, queries, every, last, forced, entities, rank, index.widest
+            )
+            if forced != NEVER and (forced // every + 1) * every <= last:
+                self.forced[clock] = NEVER
+            found.append(Events._make(column[:n] for column in events))
+            self.work.positive_updates += entered
+            self.work.negative_updates += left
+            self.work.evaluations += evaluations
+        return joined(found)
+
+    def force(self, after: int) -> None:
+        self.forced[:] = after
+
+    def held(self) -> tuple[Ints, Ints]:
+        query, entity = np.nonzero(self.standing.holds)
+        return query.astype(np.int64), entity.astype(np.int64)
+
+    def hold(self, query: Ints, entity: Ints) -> None:
+        own = np.isin(query, np.concatenate([np.empty(0, np.int64), *self.index.clock_queries]))
+        self.standing.holds[query[own], entity[own]] = True
+
+    def dump(self) -> Arrays:
+        counts, columns = live(self.points)
+        scored = np.nonzero(~np.isnan(self.standing.score))
+        return {
+            "counts": counts,
+            "entered": self.points.entered - self.points.left,
+            "entities": np.array([self.points.head.shape[1]]),
+            "forced": self.forced,
+            "held": np.vstack(self.held()),
+            "scored": np.vstack(scored),
+            "scores": self.standing.score[scored],
+            **{f"point_{name}": column for name, column in columns.items()},
+        }
+
+    @classmethod
+    def load(cls, index: MotionIndex, arrays: Arrays) -> PointSeries:
+        """What was dumped under an equal index."""
+        found, entities = cls(index), int(arrays["entities"][0])
+        columns = {name: arrays[f"point_{name}"] for name in COLUMNS}
+        found.points = rebuilt(arrays["counts"], arrays["entered"], columns, index.plan.measure, index.plan.sign, entities)
+        found.standing = _nothing_stands(index, entities)
+        found.standing.holds[tuple(arrays["held"])] = True
+        found.standing.score[tuple(arrays["scored"])] = arrays["scores"]
+        found.forced = arrays["forced"]
+        return found
+
+    @classmethod
+    def merged(cls, index: MotionIndex, parts: Sequence[PointSeries]) -> PointSeries:
+        """The points of the index's series, each from the first part that keeps it; nothing is held."""
+        found, entities = cls(index), max((part.points.head.shape[1] for part in parts), default=0)
+        source: dict[SeriesKey, tuple[int, int]] = {}
+        lives = [live(part.points) for part in parts]
+        for number, part in enumerate(parts):
+            for p in np.concatenate([np.empty(0, np.int64), *part.index.clock_series]).tolist():
+                source.setdefault(part.index.series[p], (number, p))
+        counts, entered = np.zeros(len(index.series), np.int64), np.zeros(len(index.series), np.int64)
+        pieces: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in COLUMNS}
+        firsts = [np.cumsum(part_counts) - part_counts for part_counts, _ in lives]
+        for p, key in enumerate(index.series):
+            if key not in source:
+                continue
+            number, old = source[key]
+            points = parts[number].points
+            part_counts, columns = lives[number]
+            counts[p], entered[p] = part_counts[old], points.entered[old] - points.left[old]
+            for name in COLUMNS:
+                pieces[name].append(columns[name][firsts[number][old] : firsts[number][old] + counts[p]])
+        empty = live(no_points(0, 0))[1]
+        joined_columns = {name: np.concatenate([empty[name], *pieces[name]]) for name in COLUMNS}
+        found.points = rebuilt(counts, entered, joined_columns, index.plan.measure, index.plan.sign, entities)
+        found.standing = _nothing_stands(index, entities)
+        return found
+
+    def kept(self) -> int:
+        return int((self.points.tail - self.points.left).sum())
+
+    def check(self, done: int | None) -> None:
+        points = self.points
+        assert len(points.tail) == len(self.index.series)
+        assert (points.left <= points.entered).all() and (points.entered <= points.tail).all()
+        assert (points.tail - points.left <= points.mask + 1).all()
+        for p, key in enumerate(self.index.series):
+            if done is not None and points.left[p] < points.tail[p]:
+                oldest = points.t[points.first[p] + (points.left[p] & points.mask[p])]
+                # Memory is bounded by the longest window: a point goes at the first evaluation after it left.
+                assert oldest + max(key.start, key.end) > done - key.every
+
+
+def _nothing_stands(index: MotionIndex, entities: int) -> Standing:
+    queries = len(index.queries)
+    return Standing(
+        holds=np.zeros((queries, entities), np.bool_),
+        chain_until=np.full((queries if len(index.plan.chain) else 0, entities), UNSOLVED, np.int64),
+        score=np.full((len(index.rankings), entities), np.nan),
+    )

@@ -1,0 +1,130 @@
+"""Samples of all entities that some predicate still needs, each kept once: a ring in order of (t, arrival), linked by entity.
+
+Samples are numbered from 0 for ever; number n lies in ring place `n & (size - 1)`. `head[e]` is the latest sample of entity e, `back` the distance in
+numbers to the entity's sample before (0: none). Numbers below `left` are gone: a link that leads there leads nowhere.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+COLUMNS = ("t", "seq", "x", "y", "entity")
+"""What a sample is; links, and `measured`, follow from it."""
+_LEAST_RING = 1024
+
+
+class Store(NamedTuple):
+    """`bounds`: [left, tail]. `measured[c, place]`: distance of the sample from target c of those that no kernel can measure."""
+
+    bounds: Ints
+    t: Ints
+    seq: Ints
+    x: Floats
+    y: Floats
+    entity: npt.NDArray[np.int32]
+    back: Ints
+    measured: Floats
+    head: Ints
+
+
+def no_samples(measured: int, entities: int, size: int = 0) -> Store:
+    """An empty store with room for `size` samples and `measured` distances each.
+
+    Memory is filled so that it is there: taken page by page when samples come, it doubles the time of `append`.
+    """
+    room = _LEAST_RING
+    while room < size:
+        room *= 2
+    return Store(
+        np.zeros(2, np.int64), np.full(room, 0), np.full(room, 0), np.full(room, 0.0), np.full(room, 0.0),
+        np.full(room, 0, np.int32), np.full(room, 0), np.full((measured, room), 0.0), np.full(entities, -1, np.int64),
+    )  # fmt: skip
+
+
+def with_room(store: Store, count: int) -> Store:
+    """The same samples with room for `count` more."""
+    left, tail = store.bounds
+    size = len(store.t)
+    if tail - left + count <= size:
+        return store
+    grown = no_samples(len(store.measured), 0, int(tail - left + count))
+    numbers = np.arange(left, tail)
+    old, new = numbers & (size - 1), numbers & (len(grown.t) - 1)
+    for name in (*COLUMNS, "back"):
+        getattr(grown, name)[new] = getattr(store, name)[old]
+    grown.measured[:, new] = store.measured[:, old]
+    return grown._replace(bounds=store.bounds, head=store.head)
+
+
+@njit(cache=True, nogil=True)
+def append(store, rows, t, seq, x, y, entity):  # type: ignore[no-untyped-def]
+    """Keep the batch's `rows`, in order; there must be room. Their numbers follow each other from the old tail on."""
+    size = len(store.t)
+    mask = size - 1
+    left, number = store.bounds[0], store.bounds[1]
+    to_t, to_seq, to_x, to_y, to_entity, back, head = store.t, store.seq, store.x, store.y, store.entity, store.back, store.head
+    for k in range(len(rows)):
+        r = rows[k]
+        i = number & mask
+        e = entity[r]
+        to_t[i] = t[r]
+        to_seq[i] = seq[r]
+        to_x[i] = x[r]
+        to_y[i] = y[r]
+        to_entity[i] = e
+        last = head[e]
+        back[i] = number - last if last >= left else 0
+        head[e] = number
+        number += 1
+    store.bounds[1] = number
+
+
+@njit(cache=True, nogil=True)
+def first_after(store, low, high, t):  # type: ignore[no-untyped-def]
+    """The first number in [low, high) whose sample is later than t, or `high`; quick when it is near `low`."""
+    mask = len(store.t) - 1
+    times = store.t
+    step = 1
+    while low + step <= high and times[(low + step - 1) & mask] <= t:
+        low += step
+        step *= 2
+    high = min(high, low + step - 1)
+    while low < high:
+        middle = (low + high) // 2
+        if times[middle & mask] <= t:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True, nogil=True)
+def trail_of(store, e, since, trail):  # type: ignore[no-untyped-def]
+    """Numbers of entity e's samples later than `since`, the latest first, into `trail`, which may be replaced by a longer one: (trail, how many)."""
+    mask = len(store.t) - 1
+    left = store.bounds[0]
+    n = 0
+    number = store.head[e]
+    while number >= left and store.t[number & mask] > since:
+        if n == len(trail):
+            trail = np.append(trail, np.empty_like(trail))
+        trail[n] = number
+        n += 1
+        back = store.back[number & mask]
+        if back == 0:
+            break
+        number -= back
+    return trail, n
+
+
+def live(store: Store) -> dict[str, npt.NDArray[np.generic]]:
+    """The kept samples' COLUMNS, in order."""
+    place = np.arange(*store.bounds) & (len(store.t) - 1)
+    return {name: getattr(store, name)[place] for name in COLUMNS}

@@ -1,0 +1,74 @@
+"""What evaluates queries: the one interface of the two ways, index points (`point_series`) and planes (`plane_sweep`)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.model.batch import Batch
+from engine.motion_patterns.evaluation import Events
+
+Ints = npt.NDArray[np.int64]
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+@dataclass
+class Work:
+    """What was done so far, in the paper's words: index points kept, positive and negative updates, re-evaluations, raw trajectory reads."""
+
+    samples: int = 0
+    index_points: int = 0
+    positive_updates: int = 0
+    negative_updates: int = 0
+    evaluations: int = 0
+    samples_read: int = 0
+
+    def add(self, other: Work) -> None:
+        for name in vars(self):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+class Structure(ABC):
+    """Queries with their samples and answers of one partition."""
+
+    def __init__(self) -> None:
+        self.work = Work()
+
+    @abstractmethod
+    def take(self, batch: Batch) -> None:
+        """Keep what the queries need of the rows, which are sorted by (t, seq) and later than those before."""
+
+    @abstractmethod
+    def advance(self, last: int, entities: int, rank: Ints) -> Events:
+        """Evaluate all times up to `last`; events of each (query, entity) in order of time.
+
+        `entities`: codes in use; `rank` orders them by id (asked by top k only).
+        """
+
+    @abstractmethod
+    def force(self, after: int) -> None:
+        """Queries have come: everything is looked at in the first evaluation after that time."""
+
+    @abstractmethod
+    def held(self) -> tuple[Ints, Ints]:
+        """(query, entity) of the pairs that match now (ranked: are candidates); queries by their position in the index."""
+
+    @abstractmethod
+    def hold(self, query: Ints, entity: Ints) -> None:
+        """Those of the pairs whose queries are its own match now (ranked: are candidates)."""
+
+    @abstractmethod
+    def dump(self) -> Arrays:
+        """All state but `work`, as arrays."""
+
+    @abstractmethod
+    def kept(self) -> int:
+        """Samples or index points in memory."""
+
+    @abstractmethod
+    def check(self, done: int | None) -> None:
+        """Assert the invariants when every evaluation time up to `done` is evaluated; used by tests."""

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bench import Figure, Layer, Row, Size
-from bench.constraint_baselines import by_loops, in_python, plan_of
+from bench import Figure, Layer, Row, Size, compared
+from bench.constraint_baselines import Columns, by_loops, in_python, plan_of
 from bench.constraint_solvers import rows as general_solvers
 from bench.constraint_worlds import MEASURED, SEA, Kernel, Search, Shape, calibrated, completions, measurements, shapes, with_length
 from engine.model.events import row_schema
@@ -54,6 +54,7 @@ def rows(size: Size) -> Iterator[Row]:
     hundred = tuned(made, 0.01)
     yield from _against_baselines(hundred, stream, quick)
     yield from general_solvers(quick)
+    yield from _long_windows(quick)
     for percent in (1.0,) if quick else (0.1, 1.0, 5.0):
         yield from _forms(f"5 queries, verbosity {percent:g} %", tuned(made[:5], percent / 100), stream, "5", percent, quick)
     if quick:
@@ -141,6 +142,30 @@ def _against_baselines(documents: list[dict[str, Any]], stream: pa.Table, quick:
             {"domain solver in Python": 30.0, "compiled loops": 12.0}, 500_000.0, less_is_better=False,
             facts={"alerts": alerts, "% of events and queries": 100 * alerts / len(whole.t) / len(documents)},
         )  # fmt: skip
+
+
+def _long_windows(quick: bool) -> Iterator[Row]:
+    """Pairs close to each other over long windows: domains looked up in cells, scanned, and compiled loops over all events of the window."""
+    count, window = (9_000, 4_000) if quick else (60_000, 20_000)
+    chance = np.random.default_rng(9)
+    document = {
+        "family": "constraint", "variables": {name: {"where": [["sst", ">=", 0], ["sst", "<=", 1]]} for name in ("V1", "V2")},
+        "constraints": [{"between": ["V1", "V2"], "dt": [1, window], "distance": {"max": 1.0}}], "report": "first",
+    }  # fmt: skip
+    x, y = chance.uniform(0, 200, (2, count))
+    columns = Columns(np.arange(count), x, y, np.full((1, count), 0.5))
+
+    def run(cells: bool) -> list[tuple[int, int]]:
+        kernel = Kernel([document], SEA)
+        if not cells:
+            kernel.store.graphs.side[:] = -1.0
+        return kernel.completions(columns)
+
+    ranges, plans = Kernel([document], SEA).index.ranges, [plan_of(document)]
+    methods = {"ours": lambda: run(True), "scanned": lambda: run(False), "compiled loops": lambda: sorted(by_loops(columns, ranges, plans))}
+    times = compared(methods, list)
+    rates = {name: count / seconds for name, seconds in times.items()}
+    yield Row(f"one query, windows of {window:,} events", Layer.KERNEL, rates.pop("ours"), "events/s", rates, less_is_better=False)
 
 
 def _forms(title: str, documents: list[dict[str, Any]], stream: pa.Table, figure: str, x: float, quick: bool) -> Iterator[Row]:

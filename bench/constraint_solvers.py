@@ -1,5 +1,8 @@
-"""General solvers for scale: one problem for each event that may complete a solution, over the same stored events. They are installed by
-`uv sync --group bench`; without them their rows say so."""
+"""General solvers for scale: one problem for each event that may complete a solution, over the same stored events.
+
+They are no dependencies (OR-Tools would hold protobuf back for all of us): `pip install --target FOLDER python-constraint2==2.9 ortools==9.15.6755`
+and `PYTHONPATH=FOLDER` give their rows; without them the rows say so.
+"""
 
 from __future__ import annotations
 

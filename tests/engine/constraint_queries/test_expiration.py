@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -108,3 +110,14 @@ def test_solutions_leave_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     for form in KEPT:
         document = {**NEAR, "expiration": form}
         assert run([document], LINE, PLANE) == answers(LINE, [document])
+
+
+def test_a_state_of_another_version_is_refused() -> None:
+    stages = ConstraintOperator()
+    index = stages.compile(registered([NEAR], PLANE), PLANE)
+    data = stages.relational.dump(index, stages.relational.initial(index))
+    stages.relational.load(index, data)
+    with np.load(io.BytesIO(data)) as arrays, io.BytesIO() as older:
+        np.savez(older, **{name: arrays[name] for name in arrays.files if name != "version"})
+        with pytest.raises(ValueError, match="not of version"):
+            stages.relational.load(index, older.getvalue())

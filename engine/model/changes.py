@@ -5,7 +5,6 @@ Law: the weights of equal rows summed up to any moment give the answer computed 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,8 +125,8 @@ def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return full[0] if len(full) == 1 else pa.concat_batches(full)
 
 
-def answers(batch: pa.RecordBatch, ids: Sequence[str], versions: Sequence[int]) -> pa.Table:
-    """Changes of an index as ANSWERS: position i of the index's queries is `ids[i]`, `versions[i]`."""
+def answers(batch: pa.RecordBatch, ids: pa.Array, versions: pa.Array) -> pa.Table:
+    """Changes of an index as ANSWERS: position i of the index's queries is `ids[i]` (string), `versions[i]` (int32)."""
     position = batch.column(0)
-    columns = [pa.array(ids, pa.string()).take(position), pa.array(versions, pa.int32()).take(position), *batch.columns[1:]]
+    columns = [ids.take(position), versions.take(position), *batch.columns[1:]]
     return pa.Table.from_arrays(columns, schema=ANSWERS)

@@ -136,9 +136,8 @@ class ExecutorsEvaluator:
         for kind, name, payload in zip(*(messages.column(i).to_pylist() for i in (1, 2, 3)), strict=True):
             _raise_fault(kind, name, payload)
             if kind == "changes":
-                queries = plan[name].queries
                 batch = table_from(payload).combine_chunks().to_batches()[0]
-                changes.append(answers(batch, [query.id for query in queries], [query.version for query in queries]))
+                changes.append(answers(batch, *plan[name].keys))
             elif kind == "late":
                 late.append(table_from(payload))
             elif kind == "counts":
@@ -227,6 +226,8 @@ class _Beside:
 
 class ExecutorsProcessor(FeedProcessor):
     """A FeedProcessor whose batches are evaluated by Spark's workers."""
+
+    reads_log = False
 
     def __init__(self, spark: SparkSession, *arguments: Any, **options: Any) -> None:
         self.spark = spark

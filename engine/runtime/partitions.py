@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -36,6 +37,11 @@ class Running:
     def relational(self) -> Stage[Any, Any]:
         assert self.operator.relational is not None
         return self.operator.relational
+
+    @cached_property
+    def keys(self) -> tuple[pa.Array, pa.Array]:
+        """Ids and versions of the queries: made once, because a batch that changes little must not cost a pass over all queries."""
+        return pa.array([query.id for query in self.queries], pa.string()), pa.array([query.version for query in self.queries], pa.int32())
 
 
 Plan = Mapping[Name, Running]

@@ -81,7 +81,7 @@ def spark_rows(size: Size) -> Iterator[Row]:
             spark = session("bench", cores=cores)
             try:
                 for asked in (queries[:1], queries):
-                    rates = [_delivered(spark, feed, log, asked, cores) for _ in range(2 if size is Size.QUICK else 4)][1:]
+                    rates = [_delivered(spark, feed, log, asked, cores) for _ in range(2)][1:]
                     title = f"CAVIAR enlarged, 20 entities, {len(asked)} quer{'y' if len(asked) == 1 else 'ies'}, {cores} core{'s' * (cores > 1)}"
                     yield Row(title, Layer.SPARK, statistics.median(rates), "rows/s", less_is_better=False)
             finally:

@@ -30,6 +30,7 @@ class DeclaredGroundings:
         self.world = world
         self._kept = kept
         self._listed: dict[str, Listed | None] = {}
+        self._bodies: dict[str, Listed | None] = {}
 
     def column(self, rows: Rows, term: Term) -> Ints:
         """Symbols of a bound term for each row."""
@@ -116,6 +117,11 @@ class DeclaredGroundings:
         body = self.plan.grounding_key(rule)
         if body is None:
             return None
+        if body not in self._bodies:
+            self._bodies[body] = self._of_body(rule, body)
+        return self._bodies[body]
+
+    def _of_body(self, rule: Grounding, body: str) -> Listed | None:
         facts = self.world.facts
         size = 1
         domains: list[object] = []

@@ -12,17 +12,9 @@ import sys
 import time
 from collections.abc import Callable
 
+from chromium import ARGS
 from playwright.sync_api import CDPSession, Page, sync_playwright
 
-ARGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 LAYERS = {"regions": "canvas[data-layer=regions]", "entities": "canvas[data-layer=entities]", "timeline": ".timeline-canvas"}
 WATCH = """(selectors) => {
   window.gaps = []; window.draws = Object.fromEntries(Object.keys(selectors).map((name) => [name, []]));
@@ -55,9 +47,15 @@ def situation(page: Page, session: CDPSession, name: str, seconds: float, act: C
         step += 1
     spent, took = processor_s(session) - used, time.monotonic() - began
     found = page.evaluate(TAKE)
-    print(f"{name}: frames p50 {statistics.median(found['gaps']):.1f} ms, p95 {percentile(found['gaps'], 0.95):.1f} ms; main thread {spent / took:.0%} of a processor")
+    print(
+        f"{name}: frames p50 {statistics.median(found['gaps']):.1f} ms, p95 {percentile(found['gaps'], 0.95):.1f} ms; main thread {spent / took:.0%} of a processor"
+    )
     for layer, values in found["draws"].items():
-        told = f"{len(values):4d} drawings, least {min(values):.1f}, median {statistics.median(values):.1f}, p95 {percentile(values, 0.95):.1f} ms" if values else "not drawn"
+        told = (
+            f"{len(values):4d} drawings, least {min(values):.1f}, median {statistics.median(values):.1f}, p95 {percentile(values, 0.95):.1f} ms"
+            if values
+            else "not drawn"
+        )
         print(f"    {layer:9s} {told}", flush=True)
 
 
@@ -68,7 +66,9 @@ def main(address: str, seconds: float) -> None:
         session = page.context.new_cdp_session(page)
         session.send("Performance.enable", {"timeDomain": "threadTicks"})
         page.goto(address)
-        page.wait_for_function("document.querySelectorAll('.query-count').length > 0 && document.querySelector('.state-live, .state-behind') !== null")
+        page.wait_for_function(
+            "document.querySelectorAll('.query-count').length > 0 && document.querySelector('.state-live, .state-behind') !== null"
+        )
         page.wait_for_timeout(5000)
         page.evaluate(WATCH, LAYERS)
         situation(page, session, "live, nobody touches it", seconds)
@@ -79,7 +79,9 @@ def main(address: str, seconds: float) -> None:
         situation(page, session, "dragging the map", seconds, lambda n: page.mouse.move(box["x"] + 500 + (n % 20) * 8, box["y"] + 250 + n % 40))
         page.mouse.up()
         page.mouse.move(box["x"] + 500, box["y"] + 250)
-        situation(page, session, "pointing at the map", seconds, lambda n: page.mouse.move(box["x"] + 300 + (n * 7) % 400, box["y"] + 100 + (n * 3) % 200))
+        situation(
+            page, session, "pointing at the map", seconds, lambda n: page.mouse.move(box["x"] + 300 + (n * 7) % 400, box["y"] + 100 + (n * 3) % 200)
+        )
         situation(page, session, "zooming the map", seconds, lambda n: page.mouse.wheel(0, 120 if n // 20 % 2 else -120) if n % 10 == 0 else None)
         page.mouse.move(lanes["x"] + 700, lanes["y"] + 120)
         situation(page, session, "zooming the timeline", seconds, lambda n: page.mouse.wheel(0, 60 if n % 8 < 4 else -60))

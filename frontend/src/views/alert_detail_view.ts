@@ -5,7 +5,7 @@ import { anything } from "../lib/parse";
 import { button, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { query as address } from "../lib/api";
 import { alert as alertParser, alertDetail, comment as commentParser, type Alert, type AlertDetail, type Feed } from "../data/shapes";
-import { around, asGeometry } from "../lib/regions";
+import { around, asGeometry, bounds, type Box } from "../lib/regions";
 import { list, record } from "../lib/parse";
 import { queryColour } from "../lib/colours";
 import { orderedEvidence, type EvidencePoint } from "../data/evidence";
@@ -103,7 +103,10 @@ export class AlertDetailView {
     const { near } = this.feedMap;
     const within = detail.evidence.tracks.flatMap((track) => track.points.filter(([t]) => t >= alert.start && t <= (alert.end ?? Infinity)).map(([, x, y]): [number, number] => [near(x), y]));
     const box = around([...events.flatMap(({ x, y }): [number, number][] => (x === null || y === null ? [] : [[near(x), y]])), ...within]);
-    if (box !== null) this.feedMap.fit(box);
+    if (box === null) return;
+    // The region that it happened at says where that is.
+    const regions = geometries.map((geometry) => bounds(geometry, feed.crs === "geographic")).filter((region) => region !== null && touch(region, box)) as Box[];
+    this.feedMap.fit(around([box, ...regions].flatMap(([w, s, e, n]): [number, number][] => [[near(w), s], [near(e), n]])) ?? box);
   }
 
   private comments(alert: Alert, detail: AlertDetail): HTMLElement {
@@ -143,4 +146,8 @@ export class AlertDetailView {
       alert.detection === null ? null : linkButton("Show on the live view", address("/", { feed: alert.feed, detection: alert.detection }), "map"),
     );
   }
+}
+
+function touch(a: Box, b: Box): boolean {
+  return a[0] <= b[2] && b[0] <= a[2] && a[1] <= b[3] && b[1] <= a[3];
 }

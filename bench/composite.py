@@ -8,9 +8,11 @@ Facts, each an event: detections; queries accessed (asked by a trigger; by the b
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ import pyarrow as pa
 
 from bench import Figure, Layer, Row, Size, compared
 from bench.composite_baseline import EVALUATED_LEAVES, advance_every_leaf, every_leaf
-from bench.composite_worlds import HOT, MIXED, OPERATOR, ORDERED, SPARSE, Cells, Shape, Stream, events, prepared, trees
+from bench.composite_worlds import FEED, HOT, MIXED, OPERATOR, ORDERED, SPARSE, Cells, Shape, Stream, events, prepared, trees
 from engine.complex_events import history as store
 from engine.complex_events.detection import (
     ACCESSED,
@@ -39,9 +41,12 @@ from engine.complex_events.operator import events_of_rows, recent
 from engine.complex_events.search import NONE, Ints
 from engine.complex_events.timers import timers
 from engine.model.batch import Batch, EntityDictionary
+from engine.model.events import row_schema
+from engine.sources.eventlog import EventLog
 
 BATCH = 25_000
 _ROOM = 1_000_000
+SPARK_SECONDS = 20
 PROMISED = {3: 10.0, 5: 40.0}
 """By the level of the trees, for 30,000 queries and 100,000 events a second."""
 FIGURES = {
@@ -124,6 +129,39 @@ def measured(case: Case, count: int) -> Iterator[Row]:
             x=case.x,
         )  # fmt: skip
     yield Row(case.title, Layer.ENGINE, count / engine_seconds(stream, given), "events/s", less_is_better=False)
+
+
+def spark_rows(size: Size) -> Iterator[Row]:
+    """Whether a job keeps up with 40,000 events a second: the log is read as fast as it can be, so its rate is to be above that of the events."""
+    from bench.spark_overhead import run
+    from engine.runtime.processor import FeedProcessor
+    from engine.runtime.spark import session
+
+    rate, rng = 40_000, np.random.default_rng(1)
+    for shape in (ORDERED, MIXED):
+        queries = trees(rng, 30_000, 3, HOT, shape)
+        given = events(rng, SPARK_SECONDS * rate, rate, HOT)
+        with tempfile.TemporaryDirectory() as folder:
+            log = EventLog(Path(folder), FEED.name)
+            for first in range(0, given.num_rows, rate):
+                log.append(pa.Table.from_batches([logged(given.slice(first, rate))]))
+            one = next(Path(folder).rglob("*.parquet")).stat().st_size
+            spark = session("bench composite", cores=2)
+            try:
+                store = run(spark, FeedProcessor, log, queries, 1, feed=FEED, batch_bytes=5 * one)
+            finally:
+                spark.stop()
+        facts: dict[str, float | str] = {"detections": store.changes / given.num_rows, "batches": len(store.batches)}
+        title = f"Spark, N=30000 C=3 P=40K hot {shape.name}"
+        yield Row(title, Layer.SPARK, store.rows_per_s(), "events/s", limit=float(rate), less_is_better=False, facts=facts)
+
+
+def logged(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows as the log takes them."""
+    n = rows.num_rows
+    columns = {"event": pa.array(["read"]).take(pa.array(np.zeros(n, np.int64))), "t_end": pa.nulls(n, pa.int64())}
+    schema = row_schema(FEED)
+    return pa.RecordBatch.from_arrays([columns[name] if name in columns else rows.column(name) for name in schema.names], schema=schema)
 
 
 def in_form(stated: Ints) -> Ints:

@@ -22,6 +22,7 @@ import pyarrow as pa
 from bench.border_worlds import FEED, WORLDS, World, write_log
 from engine.model.changes import ANSWERS
 from engine.model.events import stamped_schema
+from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.runtime.evaluator import Outcome
 from engine.runtime.executors import ExecutorsProcessor
@@ -84,14 +85,17 @@ class NothingDone(FeedProcessor):
         return [Outcome(ANSWERS.empty_table(), pa.Table.from_batches([], stamped_schema(FEED)), rows.num_rows, 0, 0)]
 
 
-def run(spark: Any, kind: type[FeedProcessor], log: EventLog, queries: Sequence[RegisteredQuery], partitions: int) -> Memory:
+def run(
+    spark: Any, kind: type[FeedProcessor], log: EventLog, queries: Sequence[RegisteredQuery], partitions: int, *, feed: Feed = FEED,
+    batch_bytes: int = BATCH_BYTES
+) -> Memory:  # fmt: skip
     """All of the log through a stream."""
     folder = Path(tempfile.mkdtemp(prefix="vedette-bench-"))
     store = Memory(queries)
     arguments = (spark,) if kind is ExecutorsProcessor else ()
-    processor = kind(*arguments, FEED, log, store, Snapshots(folder / "state"), partitions=partitions)  # type: ignore[arg-type]
+    processor = kind(*arguments, feed, log, store, Snapshots(folder / "state"), partitions=partitions)  # type: ignore[arg-type, call-arg, misc]
     processor.follow()
-    stream = FeedStream(spark, processor, folder, max_bytes=BATCH_BYTES)
+    stream = FeedStream(spark, processor, folder, max_bytes=batch_bytes)
     stream.start()
     while processor.head.last_seq < log.end[0] - 1:
         if not stream.alive:

@@ -188,8 +188,8 @@ def advance(
 @kernel()
 def note_slot(tables: Tables, events: Events, work: Scratch) -> None:
     """Enters all events from the next one on that lie in its slot, the narrowest there is, in the bitmaps."""
-    at = work.cursor[_AHEAD]
-    slot = events.t[at] >> tables.narrowest[0]
+    at = work.cursor[_AHEAD] if len(tables.bit_rows) else len(events.t)
+    slot = events.t[work.cursor[_AHEAD]] >> tables.narrowest[0]
     while at < len(events.t) and events.t[at] >> tables.narrowest[0] == slot:
         before = np.int64(-1)
         for k in range(events.ends[at], events.ends[at + 1]):

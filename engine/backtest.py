@@ -447,6 +447,8 @@ class _Windows:
 
 def _statistics(run: _Run, runtime: Runtime, written: Mapping[str, int], seconds: float) -> dict[str, Any]:
     counts, counters = run.counts, runtime.counters()
+    # Counted once, not for each query: there may be a hundred thousand.
+    families = Counter(document["family"] for document in run.documents.values())
     return {
         "rows_read": counts.read,
         "rows_accepted": counts.accepted,
@@ -463,17 +465,19 @@ def _statistics(run: _Run, runtime: Runtime, written: Mapping[str, int], seconds
         "runtime": run.options.runtime,
         "partitions": run.options.partitions,
         "batch_rows": run.options.batch_rows,
-        "queries": {name: _query_statistics(name, document["family"], run, counters, written) for name, document in run.documents.items()},
+        "queries": {
+            name: _query_statistics(document["family"], families, counters, written.get(name, 0)) for name, document in run.documents.items()
+        },
     }
 
 
-def _query_statistics(name: str, family: str, run: _Run, counters: Mapping[str, Mapping[str, int]], written: Mapping[str, int]) -> dict[str, Any]:
-    """A query's answers and the work of the operator that evaluates it together with those of `shared_by` queries."""
+def _query_statistics(family: str, queries: Mapping[str, int], counters: Mapping[str, Mapping[str, int]], answers: int) -> dict[str, Any]:
+    """A query's answers and the work of the operator that evaluates it together with those of `shared_by` queries; `queries` are there by family."""
     from engine.families import FAMILIES
 
-    families = FAMILIES[family].operator().families
-    sharing = [other for other, document in run.documents.items() if document["family"] in families]
-    return {"family": family, "answers": written.get(name, 0), "shared_by": len(sharing), "work": dict(counters.get(families[0], {}))}
+    together = FAMILIES[family].operator().families
+    sharing = sum(queries[name] for name in together if name in queries)
+    return {"family": family, "answers": answers, "shared_by": sharing, "work": dict(counters.get(together[0], {}))}
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ def edited(client: Client, number: int, query: dict[str, Any]) -> float:
 
 def processes(client: Client) -> dict[str, Any]:
     """When every job was started, and how often again."""
-    return {job["name"]: (job["started_at"], job["restarts"]) for job in client.call("GET", "jobs/")["results"]}
+    return {job["name"]: (job["started_at"], job["restarts"]) for job in client.call("GET", "jobs/")}
 
 
 def replay(client: Client, name: str, data: Path) -> dict[str, Any]:

@@ -1,12 +1,13 @@
-"""What constraint queries are compared with: the paper's domain solver in plain Python, and compiled loops over all events of the window.
+"""What constraint queries are compared with: the paper's domain solver in plain Python, and compiled loops over all events of the window, by brute
+force or behind the query index that is ours.
 
-Both stop at the first solution an event completes, as the paper's solver does, and give (query, number of the completing event).
+All stop at the first solution an event completes, as the paper's solver does, and give (query, number of the completing event).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +34,7 @@ class Columns(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A query as both baselines take it: ranges (column, low, high) of the variables, `latest[i][j]` the greatest V_j.t - V_i.t, squared reach."""
+    """A query as the baselines take it: ranges (column, low, high) of the variables, `latest[i][j]` the greatest V_j.t - V_i.t, squared reach."""
 
     ranges: list[tuple[str, float, float]]
     latest: list[list[int]]
@@ -117,20 +118,34 @@ def _fits(plan: Plan, i: int, event: Event, j: int, other: Event) -> bool:
 # -- compiled -------------------------------------------------------------------------------------------------------------------------
 
 
-def by_loops(columns: Columns, ranges: Ranges, plans: Sequence[Plan]) -> list[tuple[int, int]]:
-    """For each event that a variable takes all tuples of earlier events of the window, each constraint asked as soon as its two events are there.
+def by_brute_force(columns: Columns, names: Sequence[str], plans: Sequence[Plan]) -> list[tuple[int, int]]:
+    """For each event all tuples of earlier events of the window, each filter and constraint asked as soon as its events are there.
 
-    Which events the variables take is asked first, and by the same code as ours asks it.
+    `names` are those of `columns.values`.
     """
+    found = []
+    for q, plan in enumerate(plans):
+        filters = (
+            columns.values,
+            np.array([names.index(name) for name, _, _ in plan.ranges], np.int64),
+            np.array([low for _, low, _ in plan.ranges], np.float64),
+            np.array([high for _, _, high in plan.ranges], np.float64),
+        )
+        found += [(q, row) for row in _brute_force(*_of_tuples(columns, plan), filters).tolist()]
+    return found
+
+
+def by_loops(columns: Columns, ranges: Ranges, plans: Sequence[Plan]) -> list[tuple[int, int]]:
+    """The same loops, but which events the variables take is asked before, and by the same code as ours asks it."""
     n = len(columns.t)
     rows, queries, bits = passing(*ranges[2:], columns.values, all_located(ranges, n), n)
     taken = np.zeros((len(plans), n), np.uint8)
     taken[queries, rows] = bits
-    found = []
-    for q, plan in enumerate(plans):
-        completing = _loops(columns.t, columns.x, columns.y, taken[q], np.array(plan.latest, np.int64), plan.reach)
-        found += [(q, row) for row in completing.tolist()]
-    return found
+    return [(q, row) for q, plan in enumerate(plans) for row in _behind_filters(*_of_tuples(columns, plan), taken[q]).tolist()]
+
+
+def _of_tuples(columns: Columns, plan: Plan) -> tuple[Ints, Floats, Floats, Ints, float]:
+    return columns.t, columns.x, columns.y, np.array(plan.latest, np.int64), plan.reach
 
 
 def all_located(ranges: Ranges, n: int) -> npt.NDArray[np.bool_]:
@@ -139,55 +154,76 @@ def all_located(ranges: Ranges, n: int) -> npt.NDArray[np.bool_]:
     return np.ones((len(ranges.ready), n), np.bool_)
 
 
-@njit(cache=True, nogil=True)
-def _loops(t: Ints, x: Floats, y: Floats, bits: npt.NDArray[np.uint8], latest: Ints, reach: float) -> Any:
-    """Rows that complete a solution."""
-    m = len(latest)
-    found = np.empty(len(t), np.int64)
-    count = 0
-    order, chosen, cursor = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m, np.int64)
-    for row in range(len(t)):
-        done = False
-        for role in range(m):
-            if done or not (bits[row] >> role) & 1:
-                continue
-            order[0], chosen[0] = role, row
-            n = 1
-            for j in range(m):
-                if j != role:
-                    order[n] = j
-                    n += 1
-            level = 1
-            cursor[1] = row - 1
-            while level > 0:
-                j, c = order[level], cursor[level]
-                placed = False
-                # V_j lies at most latest[j, role] before the completing event.
-                while c >= 0 and t[row] - t[c] <= latest[j, role]:
-                    fits = ((bits[c] >> j) & 1) == 1
-                    before = 0
-                    while fits and before < level:
-                        other, i = chosen[before], order[before]
-                        across, along = x[c] - x[other], y[c] - y[other]
-                        apart = t[c] - t[other]
-                        fits = other != c and apart <= latest[i, j] and -apart <= latest[j, i] and across * across + along * along <= reach
-                        before += 1
-                    if fits:
-                        placed = True
-                        break
-                    c -= 1
-                if not placed:
-                    level -= 1
-                    if level > 0:
-                        cursor[level] -= 1
+@njit(inline="always")
+def _passes(filters: Any, row: int, j: int) -> bool:
+    """Whether V_j takes the event: its value lies in V_j's range."""
+    values, column, low, high = filters
+    return bool(low[j] <= values[column[j], row] <= high[j])
+
+
+@njit(inline="always")
+def _passed(bits: npt.NDArray[np.uint8], row: int, j: int) -> bool:
+    """Whether V_j takes the event, as was found before."""
+    return ((bits[row] >> j) & 1) == 1
+
+
+def _loops(takes: Callable[[Any, int, int], bool]) -> Callable[..., Ints]:
+    """Loops over all tuples of earlier events, compiled around `takes`; they give the rows that complete a solution."""
+
+    @njit(nogil=True)
+    def completing(t: Ints, x: Floats, y: Floats, latest: Ints, reach: float, filters: Any) -> Any:
+        m = len(latest)
+        found = np.empty(len(t), np.int64)
+        count = 0
+        order, chosen, cursor = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m, np.int64)
+        for row in range(len(t)):
+            done = False
+            for role in range(m):
+                if done or not takes(filters, row, role):
                     continue
-                chosen[level], cursor[level] = c, c
-                if level == m - 1:
-                    done = True
-                    break
-                level += 1
-                cursor[level] = row - 1
-        if done:
-            found[count] = row
-            count += 1
-    return found[:count]
+                order[0], chosen[0] = role, row
+                n = 1
+                for j in range(m):
+                    if j != role:
+                        order[n] = j
+                        n += 1
+                level = 1
+                cursor[1] = row - 1
+                while level > 0:
+                    j, c = order[level], cursor[level]
+                    placed = False
+                    # V_j lies at most latest[j, role] before the completing event.
+                    while c >= 0 and t[row] - t[c] <= latest[j, role]:
+                        fits = takes(filters, c, j)
+                        before = 0
+                        while fits and before < level:
+                            other, i = chosen[before], order[before]
+                            across, along = x[c] - x[other], y[c] - y[other]
+                            apart = t[c] - t[other]
+                            fits = other != c and apart <= latest[i, j] and -apart <= latest[j, i] and across * across + along * along <= reach
+                            before += 1
+                        if fits:
+                            placed = True
+                            break
+                        c -= 1
+                    if not placed:
+                        level -= 1
+                        if level > 0:
+                            cursor[level] -= 1
+                        continue
+                    chosen[level], cursor[level] = c, c
+                    if level == m - 1:
+                        done = True
+                        break
+                    level += 1
+                    cursor[level] = row - 1
+            if done:
+                found[count] = row
+                count += 1
+        return found[:count]
+
+    found: Callable[..., Ints] = completing
+    return found
+
+
+_brute_force, _behind_filters = _loops(_passes), _loops(_passed)

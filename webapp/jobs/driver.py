@@ -120,6 +120,7 @@ class JobDriver:
     def __init__(self, name: str, epoch: int | None) -> None:
         self.name, self.epoch = name, epoch
         self.stopping = threading.Event()
+        self.told_to_end = False
         self.runs: dict[int, FeedRun] = {}
         self.started = time.monotonic()
 
@@ -146,11 +147,15 @@ class JobDriver:
             return FENCED
         except Exception as error:
             logger.exception("job %s failed", self.name)
-            self._report(job, error)
+            reason = f"{type(error).__name__}: {error}"
+            self._write_down(lambda: services.job_failed(job_id=job.pk, epoch=job.epoch, error=reason))
             return FAILED
+        if self.told_to_end:
+            self._write_down(lambda: services.job_left(job_id=job.pk, epoch=job.epoch))
         return DONE
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.told_to_end = True
         self.stopping.set()
 
     def _work(self, job: Job) -> None:
@@ -233,12 +238,13 @@ class JobDriver:
                     self.stopping.set()
             time.sleep(HEARTBEAT_S)
 
-    def _report(self, job: Job, error: Exception) -> None:
+    def _write_down(self, last: Callable[[], None]) -> None:
+        """The last that this process has to say of the job; the database may be away."""
         try:
             connection.close()
-            services.job_failed(job_id=job.pk, epoch=job.epoch, error=f"{type(error).__name__}: {error}")
+            last()
         except DatabaseError:
-            logger.exception("the failure could not be written down")
+            logger.exception("how the job ended could not be written down")
 
 
 def _leave(status: int, why: str) -> None:

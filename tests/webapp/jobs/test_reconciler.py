@@ -102,6 +102,20 @@ def test_a_wanted_job_is_started_in_a_session_of_its_own(program: Callable[[str]
     assert FeedHead.objects.get().job == job
 
 
+def test_a_job_that_was_told_to_end_is_started_again_without_a_crash(program: Callable[[str], None]) -> None:
+    job = running_job()
+    os.kill(job.pid, signal.SIGTERM)
+    assert ended(job.pid)
+    services.job_left(job_id=job.pk, epoch=job.epoch)
+    assert the_job().observed_state == ObservedState.STOPPED
+    reconcile(owner="a")
+    again = the_job()
+    assert (again.epoch, again.failures, again.restarts, alive()) == (2, 0, 0, [again.pid])
+    services.job_left(job_id=job.pk, epoch=job.epoch)
+    assert the_job().observed_state == ObservedState.STARTING, "what an older start says of itself is nothing to the newer one"
+    assert kinds() == ["started", "ready", "stopped", "started"]
+
+
 def test_a_running_job_is_left_alone(program: Callable[[str], None]) -> None:
     job = running_job()
     for _ in range(3):

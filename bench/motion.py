@@ -87,7 +87,7 @@ def spark_rows(size: Size) -> Iterator[Row]:
     from bench.spark_overhead import measured as delivered
 
     quick = size is Size.QUICK
-    entities = 50_000
+    entities = 20_000
     world = World(entities, SIDE, 1.0, 1.0, MINUTE_MS, _spark_queries)
     nothing, evaluated, answers = delivered(world, 1_500_000 if quick else 5_000_000, "driver", 1, 2, 1 if quick else 3)
     baselines = {"operator that does nothing": float(np.median(nothing))}

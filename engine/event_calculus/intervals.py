@@ -226,7 +226,7 @@ def counting_order(owner: Ints, lists: int) -> tuple[Ints, Ints]:
 
 @jit
 def run_ends(ptr: Ints, t: Ints, tick: int, query_time: int) -> tuple[Ints, Ints, Ints]:
-    """`runs`, compiled."""
+    """Lists of sorted points cut into runs of points one tick apart; a run that reaches `query_time` is open."""
     n = len(ptr) - 1
     out_ptr, s, e = np.empty(n + 1, np.int64), np.empty(len(t), np.int64), np.empty(len(t), np.int64)
     out_ptr[0] = 0
@@ -244,11 +244,6 @@ def run_ends(ptr: Ints, t: Ints, tick: int, query_time: int) -> tuple[Ints, Ints
             e[k - 1] = INF
         out_ptr[i + 1] = k
     return out_ptr, s[:k], e[:k]
-
-
-def runs(ptr: Ints, t: Ints, tick: int, query_time: int) -> Intervals:
-    """Lists of sorted points cut into runs of points one tick apart; a run that reaches `query_time` is open."""
-    return Intervals(*run_ends(ptr, t, tick, query_time))
 
 
 @jit

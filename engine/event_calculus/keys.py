@@ -100,19 +100,6 @@ def _locate(keys: Ints, wanted: Ints) -> Ints:
     return out
 
 
-@jit
-def _locate_two(keys: Ints, keys2: Ints, wanted: Ints, wanted2: Ints) -> tuple[bool, Ints]:
-    fits, right, left = _combine(keys, wanted, keys2, wanted2)
-    return fits, _locate(right, left)
-
-
-@jit
-def _locate_three(keys: Ints, keys2: Ints, keys3: Ints, wanted: Ints, wanted2: Ints, wanted3: Ints) -> tuple[bool, Ints]:
-    fits, right, left = _combine(keys, wanted, keys2, wanted2)
-    fits_too, right, left = _combine(right, left, keys3, wanted3)
-    return fits and fits_too, _locate(right, left)
-
-
 def packed(columns: Sequence[Ints], others: Sequence[Ints]) -> tuple[Ints, Ints]:
     """Each row of several integer columns as one integer, so that equal rows of both sides and only they get equal ones."""
     if not columns:
@@ -141,24 +128,6 @@ def pairs(a: Ints, b: Ints, limit: int) -> tuple[int, Ints, Ints]:
     return _pairs(a, b, limit)
 
 
-def locate(keys: Sequence[Ints], wanted: Sequence[Ints]) -> Ints:
-    """For each row of `wanted` its position among the rows of `keys` (unique rows), -1 where it is not there."""
-    n = len(wanted[0]) if wanted else 0
-    m = len(keys[0]) if keys else 0
-    if n == 0 or m == 0:
-        return np.full(n, -1, np.int64)
-    if len(keys) <= 3:
-        # One call instead of three: most look-ups have few rows, and handing arrays over costs more than the search.
-        a, b = [np.ascontiguousarray(key) for key in keys], [np.ascontiguousarray(column) for column in wanted]
-        if len(keys) == 1:
-            return _locate(a[0], b[0])
-        fits, found = _locate_two(a[0], a[1], b[0], b[1]) if len(keys) == 2 else _locate_three(a[0], a[1], a[2], b[0], b[1], b[2])
-        if fits:
-            return found
-    right, left = packed(keys, wanted)
-    return _locate(right, left)
-
-
 def among(keys: Ints, wanted: Ints) -> Bools:
     """Which of `wanted` occur in `keys`."""
     return np.asarray(_locate(keys, wanted)) >= 0
@@ -179,17 +148,6 @@ def mark_alive(named: Bools, codes: Ints, ptr: Ints, e: Ints, limit: int) -> Non
         for k in range(ptr[i], ptr[i + 1]):
             if e[k] > limit:
                 named[codes[i]] = True
-
-
-@jit
-def picked_rows(when: Ints, arrived: Ints, low: int, high: int, latest: int, begin: int, known: int) -> tuple[int, Bools]:
-    """Which rows have low < when <= high and arrived <= latest, and when > begin or arrived <= known; how many."""
-    picked = np.empty(len(when), np.bool_)
-    n = 0
-    for i in range(len(when)):
-        picked[i] = low < when[i] and when[i] <= high and arrived[i] <= latest and (when[i] > begin or arrived[i] <= known)
-        n += picked[i]
-    return n, picked
 
 
 # -- rows of several columns ---------------------------------------------------------------------------------------

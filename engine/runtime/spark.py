@@ -38,7 +38,7 @@ ROLL_BATCHES = 5_000
 """After so many batches a streaming query starts anew with an empty checkpoint: Spark's list of files seen grows for ever, and is
 rewritten every few batches."""
 JVM_OPTIONS = [
-    "-XX:+UseSerialGC", "-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=25", "-XX:ReservedCodeCacheSize=96m", "-XX:MaxDirectMemorySize=128m",
+    "-XX:+UseSerialGC", "-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=25", "-XX:ReservedCodeCacheSize=96m", "-XX:MaxDirectMemorySize=512m",
     "-XX:CICompilerCount=2", "-Xss1m",
 ]  # fmt: skip
 PROJECT = Path(__file__).resolve().parents[2]

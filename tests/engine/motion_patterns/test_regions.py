@@ -33,7 +33,8 @@ shapes = st.one_of(regions(), st.builds(stars, st.integers(0, 2), st.sampled_fro
 def test_the_grid_gives_what_the_regions_say(documents, points):
     chosen = [read_region(document, Crs.PLANAR) for document in documents]
     x, y = (np.array([point[i] / 8 for point in points]) for i in range(2))
-    first, rows = RegionGrid.of(chosen).inside(x, y)
+    first, at, near = RegionGrid.of(chosen).inside(x, y)
+    rows = near[at]
     for r, region in enumerate(chosen):
         assert rows[first[r] : first[r + 1]].tolist() == np.flatnonzero(region.contains(x, y)).tolist()
 
@@ -43,7 +44,8 @@ def test_the_grid_gives_what_the_regions_say(documents, points):
 def test_the_grid_on_the_globe(documents, points):
     chosen = [read_region(document, Crs.GEOGRAPHIC) for document in documents]
     x, y = (np.array([point[i] / 8 for point in points]) for i in range(2))
-    first, rows = RegionGrid.of(chosen).inside(x, y)
+    first, at, near = RegionGrid.of(chosen).inside(x, y)
+    rows = near[at]
     for r, region in enumerate(chosen):
         assert rows[first[r] : first[r + 1]].tolist() == np.flatnonzero(region.contains(x, y)).tolist()
 

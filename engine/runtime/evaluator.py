@@ -87,7 +87,7 @@ class Evaluator:
 
     def process(self, stamped: pa.Table) -> Outcome:
         """Takes stamped rows that follow those before, in order of seq; missing columns are null."""
-        rows = conformed(stamped, self.feed)
+        rows = _conformed(stamped, self.feed)
         if rows.num_rows:
             self.position = rows.column(SEQ)[-1].as_py()
             self._reached = reached(rows, self._reached)
@@ -248,7 +248,7 @@ def _keys(plan: Plan) -> list[list[Any]]:
     return [[query.id, query.version] for running in plan.values() for query in running.queries]
 
 
-def conformed(rows: pa.Table, feed: Feed) -> pa.Table:
+def _conformed(rows: pa.Table, feed: Feed) -> pa.Table:
     """The feed's columns and stamps in their order; a column that is not there is null."""
     wanted = stamped_schema(feed)
     if rows.schema.equals(wanted):

@@ -227,8 +227,6 @@ class _Beside:
 class ExecutorsProcessor(FeedProcessor):
     """A FeedProcessor whose batches are evaluated by Spark's workers."""
 
-    reads_log = False
-
     def __init__(self, spark: SparkSession, *arguments: Any, **options: Any) -> None:
         self.spark = spark
         super().__init__(*arguments, **options)

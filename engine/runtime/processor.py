@@ -51,9 +51,6 @@ class Delivered(Protocol):
 class FeedProcessor:
     """One feed in one process. `process` and `follow` may be called from different threads; anything that raises ends its use."""
 
-    reads_log = True
-    """Whether batches need to say only which rows they bring."""
-
     def __init__(self, feed: Feed, log: EventLog, store: Store, snapshots: Snapshots, *, partitions: int = 1) -> None:
         self.feed, self.log, self.store, self.snapshots, self.partitions = feed, log, store, snapshots, partitions
         self._batch_lock = threading.RLock()

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 
+import engine
 from engine.model.events import Stamper, check_rows
 from engine.runtime.evaluator import Evaluator
 from webapp.feeds.simulation.scenarios import read_scenario
@@ -15,6 +17,15 @@ from webapp.feeds.simulation.worlds import WORLDS
 
 AT_MS = 1_763_700_000_000
 SPAN_MS = 30_000
+COMPILED = ("*.nbi", "*.nbc")
+
+
+def forget() -> None:
+    """Removes what was compiled before: numba compiles a kernel again when its own file has changed, but not when a function that it calls has."""
+    folder = Path(engine.__path__[0])
+    for pattern in COMPILED:
+        for path in folder.rglob(pattern):
+            path.unlink(missing_ok=True)
 
 
 def compile_for(name: str) -> None:
@@ -30,6 +41,7 @@ def compile_for(name: str) -> None:
 
 
 def main() -> None:
+    forget()
     for name in WORLDS:
         began = time.monotonic()
         compile_for(name)

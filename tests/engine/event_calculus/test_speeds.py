@@ -16,9 +16,7 @@ from engine.operator import RegisteredQuery
 from engine.specification import check
 from tests.engine.event_calculus.recordings import answers
 
-FEED = Feed.from_json(
-    {"name": "sea", "crs": "geographic", "time": "ticks", "tick": 1, "lateness": 0, "columns": {"lon": "float", "lat": "float"}}
-)
+FEED = Feed.from_json({"name": "sea", "crs": "geographic", "time": "ticks", "tick": 1, "lateness": 0, "columns": {"lon": "float", "lat": "float"}})
 PROGRAM = """
 initiatedAt(silent(V)=true, T) :- happensAt(lost(V), T).
 terminatedAt(silent(V)=true, T) :- happensAt(found(V), T).
@@ -42,7 +40,8 @@ def stamped(rows: list[Row]) -> pa.Table:
     placed = [row[3] / 100 if row[0] == "coord" else None for row in rows]
     table = pa.table(
         {
-            "event": pa.array([row[0] for row in rows]), "entity": pa.array([row[1] for row in rows]), "t": pa.array([row[2] for row in rows], pa.int64()),
+            "event": pa.array([row[0] for row in rows]), "entity": pa.array([row[1] for row in rows]),
+            "t": pa.array([row[2] for row in rows], pa.int64()),
             "lon": pa.array(placed, pa.float64()), "lat": pa.array([None if x is None else 0.0 for x in placed], pa.float64()),
         }
     )  # fmt: skip

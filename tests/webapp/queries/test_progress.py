@@ -54,7 +54,12 @@ def test_one_entity_alone(people: SimpleNamespace, tour: Any, client_of: Callabl
 
 
 def test_one_entity_is_compared_with_all_others_where_scores_decide(people: SimpleNamespace, tour: Any, client_of: Callable[..., APIClient]) -> None:
-    nearest = {"family": "motion", "predicates": [{"distance": [99, 5], "window": [60_000, 0], "quantifier": "exists"}], "theta": {"op": "top", "k": 1, "order": "min"}, "every": 1000}
+    nearest = {
+        "family": "motion",
+        "predicates": [{"distance": [99, 5], "window": [60_000, 0], "quantifier": "exists"}],
+        "theta": {"op": "top", "k": 1, "order": "min"},
+        "every": 1000,
+    }
     ask = {"feed": "yard", "specification": nearest}
     client = client_of(people.viewer)
     found = {name: client.post("/api/v1/queries/progress", {**ask, "entity": name}).json()["entities"] for name in ("half", "none")}

@@ -1,4 +1,4 @@
-"""Very many regions over a real recording: a week of Beijing's taxis against 20,000 random squares and 5,000 polygons."""
+"""Very many regions over a real recording: Beijing's taxis against 20,000 random squares and 5,000 polygons."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ pytestmark = pytest.mark.data
 
 BEIJING = RECORDINGS["beijing"]
 SQUARES, POLYGONS = 20_000, 5_000
+ROWS = 150_000
+"""The first of them: the whole week of 1,244,023 takes two minutes more."""
 ALIKE = 50
 """The oracle takes every query of so many, over all taxis, and every taxi of so many, over all queries."""
 
@@ -46,7 +48,8 @@ def documents(data: Path) -> Iterator[dict[str, Any]]:
 def write_command(folder: Path, data: Path) -> list[str]:
     """Files of the feed and of all queries in the folder, and the options of `backtest` that name them."""
     (folder / "feed.json").write_text(json.dumps(BEIJING.feed()))
-    command = ["--feed", str(folder / "feed.json"), "--events", str(BEIJING.path(data)), "--map", BEIJING.map_option]
+    pq.write_table(pq.read_table(BEIJING.path(data)).slice(0, ROWS), folder / "taxis.parquet")
+    command = ["--feed", str(folder / "feed.json"), "--events", str(folder / "taxis.parquet"), "--map", BEIJING.map_option]
     for document in documents(data):
         path = folder / f"{document['name']}.json"
         path.write_text(json.dumps(document))
@@ -64,14 +67,14 @@ def facts(path: Path) -> set[Fact]:
     return found
 
 
-def test_twenty_five_thousand_regions_over_a_week_of_taxis(data_folder: Path, tmp_path: Path) -> None:
+def test_twenty_five_thousand_regions_over_taxis(data_folder: Path, tmp_path: Path) -> None:
     command = [*write_command(tmp_path, data_folder), "--out", str(tmp_path / "out.parquet"), "--stats", str(tmp_path / "stats.json")]
 
     assert backtest.main(command) == 0
 
     found = facts(tmp_path / "out.parquet")
     assert len(found) > 100_000
-    frame = accepted(BEIJING.rows(data_folder))
+    frame = accepted({name: column[:ROWS] for name, column in BEIJING.rows(data_folder).items()})
     assert json.loads((tmp_path / "stats.json").read_text())["rows_accepted"] == len(frame)
     every = list(documents(data_folder))
     some_queries = every[::ALIKE]

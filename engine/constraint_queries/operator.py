@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from engine.constraint_queries.pairs import Events, Ints
 from engine.constraint_queries.plan import ConstraintIndex, compile_index
+from engine.constraint_queries.pool import Taken
 from engine.constraint_queries.ranges import grouped, wanted
-from engine.constraint_queries.solver import NO_ROOM, TOO_MANY_EVENTS, TOO_MANY_SOLUTIONS, Taken, advance
+from engine.constraint_queries.solver import NO_ROOM, TOO_MANY_EVENTS, TOO_MANY_SOLUTIONS, advance
 from engine.constraint_queries.store import Store, joined
 from engine.constraint_queries.unary import QUERY, UNARY, carried, double, emitted_rows, whole
 from engine.index.geodesic import earth_centred

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from engine.constraint_queries.expiration import DOMAINS, NEVER, most_alive
 from engine.constraint_queries.pairs import SPAN, Events, Graphs, Ints
+from engine.constraint_queries.pool import Pool, found_of, pool_of
 from engine.constraint_queries.rings import BITS, EVENT, UNTIL, Rings, alive, corners_of, empty_rings, latest_ends, moved
-from engine.constraint_queries.solver import Pool, found_of, pool_of
 
 LEAST_ROOM = 64
 _DOMAIN = ("member", "until", "bits")

@@ -1,0 +1,174 @@
+"""What of a variable's domain may stand with the new event: by time, by squared chords, by cells, and exactly.
+
+References: [CCQ] 3.3, 4.2.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from engine.constraint_queries.compiled import bare, inlined
+from engine.constraint_queries.pairs import (
+    APART,
+    NEAR,
+    REACH,
+    Floats,
+    Ints,
+    consistent,
+)  # fmt: skip
+from engine.constraint_queries.pool import (
+    RING,
+)
+from engine.constraint_queries.rings import BITS, EVENT, UNTIL, T, bucket, cell
+
+_STEPS, _STRETCH = 8, 256
+
+
+@inlined
+def passed(ring: Ints, low: int, high: int, time: int) -> Any:
+    """The first place from `low` up to `high` with a time of at least `time`; mostly a few steps away."""
+    for _ in range(_STEPS):
+        if low >= high or ring[T, low] >= time:
+            return low
+        low += 1
+    while low < high:
+        middle = (low + high) >> 1
+        if ring[T, middle] < time:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def masked(
+    ring: Ints, place: Floats, low: int, high: int, x: float, y: float, z: float, reach: float, near: float, apart: float, mortal: bool, now: int
+) -> Any:  # fmt: skip
+    """Bit by bit which events of a short stretch are within reach, and which of them numbers alone do not decide."""
+    mask, sure = np.int64(0), np.int64(0)
+    for k in range(np.uint64(high - low)):
+        n = np.uint64(low) + k
+        across, along, up = place[0, n] - x, place[1, n] - y, place[2, n] - z
+        chord = across * across + along * along + up * up
+        mask |= np.int64(chord <= reach) << np.int64(k)
+        sure |= np.int64((chord <= near) & (chord > apart)) << np.int64(k)
+    if mortal:
+        for k in range(high - low):
+            mask &= ~(np.int64(ring[UNTIL, low + k] < now) << k)
+    return mask, mask & ~sure
+
+
+@inlined
+def near_any(
+    ring: Ints, place: Floats, low: int, high: int, x: float, y: float, z: float, reach: float, near: float, apart: float, mortal: bool, now: int
+) -> Any:  # fmt: skip
+    """Whether some event of the stretch is within reach, and whether one surely is a candidate.
+
+    Both are counted over a stretch at a time, newest first, without a branch: that runs on eight numbers at once.
+    """
+    some = np.int64(0)
+    while high > low:
+        begin = max(low, high - _STRETCH)
+        sure = np.int64(0)
+        if mortal:
+            for k in range(np.uint64(begin), np.uint64(high)):
+                across, along, up = place[0, k] - x, place[1, k] - y, place[2, k] - z
+                chord = across * across + along * along + up * up
+                there = ring[UNTIL, k] >= now
+                some += np.int64((chord <= reach) & there)
+                sure += np.int64((chord <= near) & (chord > apart) & there)
+        else:
+            for k in range(np.uint64(begin), np.uint64(high)):
+                across, along, up = place[0, k] - x, place[1, k] - y, place[2, k] - z
+                chord = across * across + along * along + up * up
+                some += np.int64(chord <= reach)
+                sure += np.int64((chord <= near) & (chord > apart))
+        if sure > 0:
+            return True, True
+        high = begin
+    return some > 0, False
+
+
+@inlined
+def within(place: Floats, low: int, high: int, x: float, y: float, z: float, reach: float, pooled: Ints, top: int) -> Any:
+    """Places of the events of a stretch that are within reach, put into the pool from `top` on. Gives its new top."""
+    for k in range(low, high):
+        across, along, up = place[0, k] - x, place[1, k] - y, place[2, k] - z
+        # Written always, counted when it is one: no branch to guess.
+        pooled[RING, top] = k
+        top += 1 if across * across + along * along + up * up <= reach else 0
+    return top
+
+
+@bare
+def from_cells(
+    place: Floats, previous: Ints, buckets: Ints, first: int, last: int, low: int, high: int, x: float, y: float, z: float, reach: float, side: float,
+    pooled: Ints, top: int,
+) -> Any:  # fmt: skip
+    """The same in order, looked up in the cells, whose buckets are `first` to `last`."""
+    radius = math.sqrt(reach) * (1.0 + 1e-9)
+    begin = top
+    cx = cell(x - radius, side)
+    while cx <= cell(x + radius, side):
+        cy = cell(y - radius, side)
+        while cy <= cell(y + radius, side):
+            cz = cell(z - radius, side)
+            while cz <= cell(z + radius, side):
+                k = buckets[first + bucket(cx, cy, cz, last - first)]
+                while k >= low:
+                    across, along, up = place[0, k] - x, place[1, k] - y, place[2, k] - z
+                    reached = k < high and across * across + along * along + up * up <= reach
+                    # Other cells may share the bucket.
+                    if reached and cell(place[0, k], side) == cx and cell(place[1, k], side) == cy and cell(place[2, k], side) == cz:
+                        pooled[RING, top] = k
+                        top += 1
+                    k = previous[k]
+                cz += 1.0
+            cy += 1.0
+        cx += 1.0
+    _sort(pooled, begin, top)
+    return top
+
+
+@bare
+def _sort(pooled: Ints, begin: int, end: int) -> None:
+    """Sorts places in the ring (Shell's way: in place, without recursion)."""
+    gap = (end - begin) // 2
+    while gap > 0:
+        for n in range(begin + gap, end):
+            k, to = pooled[RING, n], n
+            while to >= begin + gap and pooled[RING, to - gap] > k:
+                pooled[RING, to] = pooled[RING, to - gap]
+                to -= gap
+            pooled[RING, to] = k
+        gap = gap * 5 // 11 if gap != 2 else 1
+
+
+@inlined
+def fitting(
+    limits: Floats, exact: Floats, compared: Ints, comparisons: Ints, geodesic: bool, event_x: Floats, event_y: Floats, event_place: Floats,
+    ints: Ints, floats: Floats, ring: Ints, place: Floats, pair: int, named_first: bool, e: int, pooled: Ints, pool_place: Floats, begin: int, end:
+    int, mortal: bool, now: int,
+) -> Any:  # fmt: skip
+    """Of the events in the pool, places in the ring from `begin` to `end`, only those that are consistent with e, with their columns. Gives the
+    new end."""
+    near, apart, reach = limits[pair, NEAR], limits[pair, APART], limits[pair, REACH]
+    x, y, z = event_place[0, e], event_place[1, e], event_place[2, e]
+    to = begin
+    for n in range(begin, end):
+        k = pooled[RING, n]
+        if mortal and ring[UNTIL, k] < now:
+            continue
+        across, along, up = place[0, k] - x, place[1, k] - y, place[2, k] - z
+        chord = across * across + along * along + up * up
+        if not (chord <= near and chord > apart) and not consistent(
+            exact, reach, compared, comparisons, geodesic, event_x, event_y, event_place, ints, floats, pair, named_first, e, ring[EVENT, k]
+        ):  # fmt: skip
+            continue
+        pooled[RING, to], pooled[EVENT, to], pooled[T, to], pooled[BITS, to] = k, ring[EVENT, k], ring[T, k], ring[BITS, k]
+        pool_place[0, to], pool_place[1, to], pool_place[2, to] = place[0, k], place[1, k], place[2, k]
+        to += 1
+    return to

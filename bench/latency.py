@@ -9,6 +9,9 @@ A probe car steps in and out of a square of its own while the feed's own traffic
     commit    evaluated -> the outbox row is committed (`created_at` of the transaction)
     push      committed -> the frame is here
 
+A step whose row comes late, further behind the other cars' than the feed's lateness, makes no crossing: such steps are counted and told, not
+measured, and more than a tenth of them, or more than the feed counted, is a failure.
+
 Prints one line a hop with p50, p95, p99 and the greatest, and a JSON line for the record. Everything runs on this machine, so one clock serves all.
 """
 
@@ -127,6 +130,11 @@ def spread(values: list[float]) -> dict[str, float]:
     return {"p50": cuts[49], "p95": cuts[94], "p99": cuts[98], "max": ordered[-1]}
 
 
+def late_rows(client: Client, feed: str) -> int:
+    """How many rows of the feed have been counted as late so far."""
+    return int(client.call("GET", f"feeds/{feed}/")["counters"]["late"])
+
+
 async def measure(arguments: argparse.Namespace) -> dict[str, dict[str, float]]:
     client = Client(arguments.url)
     client.login(arguments.user, arguments.password)
@@ -147,6 +155,7 @@ async def measure(arguments: argparse.Namespace) -> dict[str, dict[str, float]]:
 async def probe(client: Client, arguments: argparse.Namespace, query: int, token: str, x: float, y: float) -> dict[str, dict[str, float]]:
     found: dict[int, float] = {}
     detected: dict[int, float] = {}
+    late_before = late_rows(client, arguments.feed)
     listener = asyncio.create_task(frames(client, arguments.feed, query, found, detected))
     await asyncio.sleep(5)
     probes = []
@@ -156,13 +165,17 @@ async def probe(client: Client, arguments: argparse.Namespace, query: int, token
     await asyncio.sleep(5)
     listener.cancel()
     probes = probes[1:]  # the first tuple of an entity makes no event
-    missing = [probe for probe in probes if probe.t not in found]
-    assert not missing, f"{len(missing)} of {len(probes)} crossings never came"
+    seen = [probe for probe in probes if probe.t in found]
+    missing, rows_late = len(probes) - len(seen), late_rows(client, arguments.feed) - late_before
+    # A late row takes two crossings with it: its own and the way back.
+    assert missing <= 2 * rows_late and 10 * missing <= len(probes), f"{missing} of {len(probes)} crossings never came; {rows_late} rows were late"
+    if missing:
+        print(f"{missing} of {len(probes)} crossings did not come: their rows were further behind the other cars' than the feed's lateness")
     return {
-        "post (request to 202)": spread([p.accepted - p.posted for p in probes]),
-        "job (202 to evaluated)": spread([detected[p.t] - p.accepted for p in probes]),
-        "push (evaluated to frame: commit, outbox, publisher, socket)": spread([found[p.t] - detected[p.t] for p in probes]),
-        "202 to frame": spread([found[p.t] - p.accepted for p in probes]),
+        "post (request to 202)": spread([p.accepted - p.posted for p in seen]),
+        "job (202 to evaluated)": spread([detected[p.t] - p.accepted for p in seen]),
+        "push (evaluated to frame: commit, outbox, publisher, socket)": spread([found[p.t] - detected[p.t] for p in seen]),
+        "202 to frame": spread([found[p.t] - p.accepted for p in seen]),
     }
 
 

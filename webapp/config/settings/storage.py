@@ -14,8 +14,9 @@ STATIC_ROOT = text("VEDETTE_STATIC_ROOT") or None
 DATABASES = {
     "default": {
         **env.db_url("DATABASE_URL", default="postgres:///vedette", engine="django.db.backends.postgresql"),
-        # Requests under ASGI run in threads of their own: a connection that is kept is kept for nobody.
-        "CONN_MAX_AGE": 0,
+        # For threads that last: of jobs, publisher, ingest. Requests under ASGI give theirs back (`asgi.py`).
+        "CONN_MAX_AGE": 60,
+        "CONN_HEALTH_CHECKS": True,
         "ATOMIC_REQUESTS": False,
     }
 }

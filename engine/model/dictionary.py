@@ -1,6 +1,7 @@
 """Entity ids and their codes: an open-addressing table over the ids' bytes, so that no row costs a Python call.
 
-Measured on 10,000 entities: 20 ns an id instead of 73 with Arrow's dictionary_encode and a Python dict; decoding copies bytes (8 ns a name).
+Measured on 10,000 entities: 20 ns an id instead of 73 with Arrow's dictionary_encode and a Python dict; decoding copies bytes (8 ns a name). On
+a million, where nothing is near, 47 ns in rounds and 128 in random order (130 and 310 when each id waited for its own memory).
 """
 
 from __future__ import annotations
@@ -15,8 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 from numba import njit
 
+from engine.index.prefetch import prefetch
+
 Codes = npt.NDArray[np.int32]
 _LEAST_ROOM = 64
+_BLOCK = 32
+"""Ids that are looked up together."""
 
 
 class EntityDictionary:
@@ -79,8 +84,14 @@ class EntityDictionary:
 
     def _take_names(self, first: int, count: int) -> None:
         """The names with codes from `first` up to `count`, which the kernel has stored."""
-        starts, text = self._starts[first : count + 1].tolist(), self._text
-        self.names.extend(bytes(text[low:high]).decode() for low, high in pairwise(starts))
+        starts = self._starts[first : count + 1] - self._starts[first]
+        encoded = self._text[self._starts[first] : self._starts[count]].tobytes()
+        ends = pairwise(starts.tolist())
+        if encoded.isascii():
+            text = encoded.decode()
+            self.names.extend([text[low:high] for low, high in ends])
+        else:
+            self.names.extend([encoded[low:high].decode() for low, high in ends])
 
     def _grow(self, more_bytes: int) -> None:
         """Twice the room for names, and room for one of `more_bytes`."""
@@ -152,30 +163,47 @@ def _equal(text, low, high, names, start, end):  # type: ignore[no-untyped-def]
 def _encode(begin, text, ends, valid, offset, codes, places, hashes, starts, names, count):  # type: ignore[no-untyped-def]
     """Codes of the ids from row `begin` on; (next row, names now known). Stops before a new name for which there is no room."""
     mask = np.uint64(len(places) - 1)
-    for i in range(begin, len(codes)):
-        k = offset + i
-        if len(valid) and not (valid[k >> 3] >> (k & 7)) & 1:
-            codes[i] = -1
-            continue
-        low = ends[k]
-        high = ends[k + 1]
-        h = _hash(text, low, high)
-        p = h & mask
-        code = places[p]
-        while code >= 0 and not (hashes[code] == h and _equal(text, low, high, names, starts[code], starts[code + 1])):
-            p = (p + np.uint64(1)) & mask
+    found = np.empty(_BLOCK, np.uint64)
+    for first in range(begin, len(codes), _BLOCK):
+        last = min(first + _BLOCK, len(codes))
+        # What a million names need is not near: the places of a block are asked for first, then what they name, then the names' bytes.
+        for i in range(first, last):
+            h = _hash(text, ends[offset + i], ends[offset + i + 1])
+            found[i - first] = h
+            prefetch(places, np.int64(h & mask))
+        for i in range(first, last):
+            code = places[found[i - first] & mask]
+            if code >= 0:
+                prefetch(hashes, np.int64(code))
+                prefetch(starts, np.int64(code))
+        for i in range(first, last):
+            code = places[found[i - first] & mask]
+            if code >= 0:
+                prefetch(names, np.int64(starts[code]))
+        for i in range(first, last):
+            k = offset + i
+            if len(valid) and not (valid[k >> 3] >> (k & 7)) & 1:
+                codes[i] = -1
+                continue
+            low = ends[k]
+            high = ends[k + 1]
+            h = found[i - first]
+            p = h & mask
             code = places[p]
-        if code < 0:
-            start = starts[count]
-            if count == len(hashes) or start + (high - low) > len(names):
-                return i, count
-            code = np.int32(count)
-            names[start : start + (high - low)] = text[low:high]
-            starts[count + 1] = start + (high - low)
-            hashes[count] = h
-            places[p] = code
-            count += 1
-        codes[i] = code
+            while code >= 0 and not (hashes[code] == h and _equal(text, low, high, names, starts[code], starts[code + 1])):
+                p = (p + np.uint64(1)) & mask
+                code = places[p]
+            if code < 0:
+                start = starts[count]
+                if count == len(hashes) or start + (high - low) > len(names):
+                    return i, count
+                code = np.int32(count)
+                names[start : start + (high - low)] = text[low:high]
+                starts[count + 1] = start + (high - low)
+                hashes[count] = h
+                places[p] = code
+                count += 1
+            codes[i] = code
     return len(codes), count
 
 

@@ -29,8 +29,8 @@ demo: setup  ## run everything on this machine with live demo feeds; prints the 
 up: setup  ## the same without demo feeds
 	VEDETTE_PORT=$(PORT) $(PY) -m webapp.platform.demo --no-feeds
 
-test: setup test-frontend  ## all tests, with real PostgreSQL, Redis, Spark and a browser
-	$(PY) -m pytest $(PYTEST)
+test: setup test-frontend  ## all tests, with real PostgreSQL, Redis, Spark and a browser; PYTEST=... runs those alone
+	$(PY) -m $(if $(PYTEST),pytest $(PYTEST),tests.side_by_side)
 
 test-frontend: setup  ## the front end's own tests
 	$(NPM) test

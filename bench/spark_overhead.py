@@ -61,7 +61,8 @@ class Memory:
     def commit(self, commit: Commit) -> bool:
         self.head = commit.head
         self.changes += commit.changes.num_rows
-        self.batches.append((time.monotonic(), commit.head.last_seq))
+        if commit.batch is not None:
+            self.batches.append((time.monotonic(), commit.head.last_seq))
         return True
 
     def catching_up(self, report: Mapping[str, Any]) -> None:

@@ -11,6 +11,9 @@ import pyarrow as pa
 from engine.model.batch import SEQ
 from engine.sources.eventlog import EventLog
 
+_MOST_RUNS = 200
+"""More runs of rows without a gap than this are sorted row by row."""
+
 
 class MissingRows(RuntimeError):
     """Rows beyond the last stored one are in no file of the log any more: going on would lose them silently."""
@@ -54,10 +57,16 @@ def _expect(log: EventLog, position: int, found: int) -> None:
 
 
 def _ordered(rows: pa.Table) -> pa.Table:
-    """By seq, each once. Spark delivers files of one batch in any order, mostly the right one."""
+    """By seq, each once. Spark delivers the files of one batch in any order, larger ones first."""
     seq = rows.column(SEQ).to_numpy()
-    if len(seq) < 2 or bool((np.diff(seq) > 0).all()):
+    if bool((seq[1:] > seq[:-1]).all()):
         return rows
+    # A file's rows follow each other without a gap: whole files change places, and nothing is copied.
+    ends = np.concatenate([[0], np.flatnonzero(seq[1:] != seq[:-1] + 1) + 1, [len(seq)]])
+    runs = np.argsort(seq[ends[:-1]])
+    first, last = seq[ends[:-1]][runs], seq[ends[1:] - 1][runs]
+    if len(runs) <= _MOST_RUNS and bool((first[1:] > last[:-1]).all()):
+        return pa.concat_tables([rows.slice(ends[run], ends[run + 1] - ends[run]) for run in runs.tolist()])
     order = np.argsort(seq, kind="stable")
     ordered = seq[order]
     return rows.take(pa.array(order[np.append(True, np.diff(ordered) > 0)]))

@@ -38,10 +38,12 @@ class Snapshots:
     def write(self, name: str, snapshot: Snapshot) -> None:
         """On disk under `name` when this returns. Raises OSError; nothing is visible then."""
         head = json.dumps(snapshot.facts).encode() + b"\n"
-        body = head + snapshot.data
+        digest = blake2b(head, digest_size=DIGEST_BYTES)
+        digest.update(snapshot.data)
         temporary = self.folder / f".{name}.tmp"
         with temporary.open("wb") as file:
-            file.write(MAGIC + blake2b(body, digest_size=DIGEST_BYTES).digest() + body)
+            # Piece by piece: a state may be a hundred megabytes, and a batch waits.
+            file.writelines([MAGIC, digest.digest(), head, snapshot.data])
             file.flush()
             os.fsync(file.fileno())
         failpoint("snapshot.before_rename")

@@ -1,32 +1,131 @@
-"""Messages to pages: nothing that daphne would refuse to send."""
+"""What a client may say, and what a subscription makes of the publisher's messages."""
 
 import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from webapp.live import frames
-
-
-def rows(count: int) -> list[dict[str, Any]]:
-    return [{"id": n, "text": "x" * 80} for n in range(count)]
-
-
-def test_a_snapshot_that_fits_is_whole() -> None:
-    made = frames.snapshot("city", seq=7, detections=rows(3), alerts=rows(2), positions=[["a", 1.0, 2.0, 3]], clock=5)
-    assert (made["detections"], made["alerts"], made["positions"], made["seq"]) == (rows(3), rows(2), [["a", 1.0, 2.0, 3]], 7)
+from webapp.live.frames import Ack, BadFrame, Subscribe, Unsubscribe, View, parse, within
+from webapp.live.subscription import POSITION_BYTES, SELDOM_SECONDS, UNACKED_BYTES, Subscription
 
 
-def test_of_one_that_is_too_large_the_newest_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "MESSAGE_BYTES", 3_000)
-    made = frames.snapshot("city", seq=7, detections=rows(100), alerts=rows(100), positions=[], clock=5)
-    assert len(frames.encoded(made)) <= 3_200
-    assert made["detections"] == rows(100)[-len(made["detections"]) :]
-    assert made["alerts"] == rows(100)[: len(made["alerts"])]
-    assert (len(made["detections"]) >= 15, len(made["alerts"]) >= 8) == (True, True)
+def subscription(**fields: Any) -> Subscription:
+    return Subscription(**{"feed_id": 1, "feed": "yard", "chosen": None, "allowed": {1, 2}, **fields})
 
 
-def test_texts_are_ascii() -> None:
-    text = frames.encoded({"name": "Höhe €"})
-    assert text.isascii()
-    assert json.loads(text) == {"name": "Höhe €"}
+def test_the_four_frames_are_read() -> None:
+    whole = {"type": "subscribe", "feed": "yard", "queries": [1, "2"], "bbox": [0, 1, 2, 3], "since": 5, "from": -7}
+    assert parse(json.dumps(whole)) == Subscribe("yard", frozenset([1, 2]), (0.0, 1.0, 2.0, 3.0), 5, -7)
+    assert parse('{"type":"subscribe","feed":"yard"}') == Subscribe("yard", None, None, None, None)
+    assert parse('{"type":"view","feed":"yard","bbox":null}') == View("yard", None)
+    assert parse('{"type":"unsubscribe","feed":"yard"}') == Unsubscribe("yard")
+    assert parse('{"type":"ack","feed":"yard","seq":3}') == Ack("yard", 3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "null",
+        "{",
+        '{"type":"subscribe"}',
+        '{"type":"shout","feed":"x"}',
+        '{"type":"subscribe","feed":""}',
+        '{"type":"subscribe","feed":"' + "x" * 64 + '"}',
+        '{"type":"subscribe","feed":"x","queries":"all"}',
+        '{"type":"subscribe","feed":"x","queries":[true]}',
+        '{"type":"subscribe","feed":"x","queries":["-1"]}',
+        '{"type":"subscribe","feed":"x","bbox":[1,2,3]}',
+        '{"type":"subscribe","feed":"x","bbox":[1,2,3,NaN]}',
+        '{"type":"subscribe","feed":"x","since":1.5}',
+        '{"type":"subscribe","feed":"x","since":99999999999999999999}',
+        "[" * 60_000,
+    ],
+)
+def test_everything_else_is_refused(text: str) -> None:
+    with pytest.raises(BadFrame):
+        parse(text)
+
+
+@given(
+    st.text(max_size=50)
+    | st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "feed", "bbox", "queries"]), inner),
+        max_leaves=8,
+    ).map(json.dumps)
+)
+def test_no_text_does_more_than_be_refused(text: str) -> None:
+    try:
+        parse(text)
+    except BadFrame as error:
+        assert str(error)
+
+
+def test_a_box_holds_what_lies_in_it_and_on_its_edge() -> None:
+    places = [["a", 0, 0, 1], ["b", 10, 5, 1], ["c", 11, 5, 1], ["d", -179, 5, 1], ["e", 179, 5, 1]]
+    assert [e[0] for e in within((0, 0, 10, 10), places)] == ["a", "b"]
+    assert [e[0] for e in within((178, 0, -178, 10), places)] == ["d", "e"]
+    assert within(None, places) == places
+
+
+def chunk(seq: int, *queries: int) -> dict[str, Any]:
+    return {
+        "seq": seq,
+        "detections": [{"id": f"{seq}.{query}", "query": query} for query in queries],
+        "alerts": [{"id": seq, "query": query} for query in queries],
+    }
+
+
+def test_a_reader_gets_only_what_it_may_see_and_asked_for_but_every_number() -> None:
+    reader = subscription(chosen=frozenset([2, 3]), told=4)
+    frame = reader.take([chunk(5, 1, 2), chunk(6, 3), chunk(7)])
+    assert (frame["first"], frame["seq"], reader.told) == (5, 7, 7)
+    assert [row["id"] for row in frame["detections"]] == ["5.2"] and [row["query"] for row in frame["alerts"]] == [2]
+
+
+def test_known_numbers_are_left_out_and_gaps_seen() -> None:
+    reader = subscription(told=4)
+    assert [c["seq"] for c in reader.fresh([chunk(3), chunk(4), chunk(5)])] == [5]
+    assert reader.follows([chunk(5), chunk(6)])
+    assert not reader.follows([chunk(6)]) and not reader.follows([chunk(5), chunk(7)])
+
+
+def test_a_query_never_heard_of_is_asked_about_once() -> None:
+    reader = subscription()
+    assert reader.strangers([chunk(1, 1, 3)]) == {3}
+    reader.learn({1, 2}, {3})
+    assert reader.strangers([chunk(2, 3)]) == set()
+    reader.learn({1, 2, 3})
+    assert reader.sees(3)
+
+
+def test_a_reader_that_acknowledges_nothing_is_behind_in_the_end_and_positions_come_seldom_before() -> None:
+    reader = subscription()
+    assert reader.wants_positions(0.0)
+    reader.sent_positions(POSITION_BYTES + 1, now=10.0)
+    assert not reader.wants_positions(10.0 + SELDOM_SECONDS / 2) and reader.wants_positions(10.0 + SELDOM_SECONDS)
+    reader.sent(UNACKED_BYTES + 1)
+    assert reader.behind and not reader.wants_positions(100.0)
+    reader.acked(reader.told + 1)
+    assert reader.behind, "a number it was never told proves nothing"
+    reader.acked(reader.told)
+    assert not reader.behind and reader.wants_positions(10.5)
+
+
+@given(st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=5), max_size=20))
+def test_whatever_arrives_numbers_are_covered_once_and_in_order(messages: list[list[int]]) -> None:
+    """Lost, repeated and disordered messages: what the publisher sent is looked up again where a number is missing."""
+    reader = subscription()
+    covered: list[int] = []
+    for numbers in messages:
+        chunks: Any = reader.fresh([chunk(seq) for seq in sorted(set(numbers))])
+        if chunks and not reader.follows(chunks):
+            chunks = [chunk(seq) for seq in range(reader.told + 1, chunks[-1]["seq"] + 1)]
+        if chunks:
+            frame = reader.take(chunks)
+            covered += range(frame["first"], frame["seq"] + 1)
+    assert covered == list(range(1, len(covered) + 1))

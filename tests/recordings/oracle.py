@@ -43,7 +43,8 @@ def inside(region: dict[str, Any], frame: pd.DataFrame) -> np.ndarray:
 def crossings(document: dict[str, Any], frame: pd.DataFrame) -> pd.DataFrame:
     """entity, t, kind of each crossing, in order of entity and time."""
     held, entity = inside(document["region"], frame), frame["entity"].to_numpy()
-    at = 1 + np.flatnonzero((held[1:] != held[:-1]) & (entity[1:] == entity[:-1]))
+    at = 1 + np.flatnonzero(held[1:] != held[:-1])
+    at = at[entity[at] == entity[at - 1]]
     return pd.DataFrame({"entity": entity[at], "t": frame["t"].to_numpy()[at], "kind": np.where(held[at], "in", "out")})
 
 

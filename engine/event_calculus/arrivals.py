@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from engine.event_calculus.tables import Column
 class InputRows:
     """Rows of one input. `arrived`: the feed's clock when the row had come, so the row counts at Q if arrived <= Q.
 
-    `columns` are the arguments (and for fluents the value last); positions have x and y beside them.
+    `columns` are the arguments (and for fluents the value last); positions have x and y beside them. `ordered`: known to be in order of arrival.
     """
 
     columns: tuple[Column, ...]
@@ -24,6 +24,7 @@ class InputRows:
     arrived: Ints
     x: Column
     y: Column
+    ordered: bool = field(default=False, kw_only=True)
 
     def take(self, picked: Ints | Bools | slice) -> InputRows:
         return InputRows(
@@ -46,9 +47,15 @@ class InputRows:
 
     def admitted(self, query_time: int) -> tuple[InputRows, InputRows]:
         """What has arrived by `query_time`, and what is still to come, in order of arrival."""
-        ordered, split = _admitted(self.arrived, query_time)
-        rows = self if ordered else self.take(np.argsort(self.arrived, kind="stable"))
-        return rows.span(0, split), rows.span(split, len(rows))
+        rows = self
+        if self.ordered:
+            split = int(np.searchsorted(self.arrived, query_time, "right"))
+        else:
+            ordered, split = _admitted(self.arrived, query_time)
+            rows = self if ordered else self.take(np.argsort(self.arrived, kind="stable"))
+        come, to_come = rows.span(0, split), rows.span(split, len(rows))
+        to_come.ordered = True
+        return come, to_come
 
     def counted(self, when: Ints, low: int, high: int, latest: int, begin: int, known: int) -> InputRows:
         """Rows with low < when <= high and arrived <= latest, and when > begin or arrived <= known."""

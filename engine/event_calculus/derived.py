@@ -83,8 +83,7 @@ class DerivedFluents:
             declared = self.groundings.listed(rule.head.name, len(rule.head.terms))
             if declared is None:
                 return self._by_literals(rule)
-        term = self.world.symbols.term
-        lists = Lists(fused, tables, np.array([term(constant) for constant in fused.constants], np.int64), declared)
+        lists = Lists(fused, tables, self.world.symbols.terms(fused.constants), declared)
         if not rule.conditions and lists.rule.program is not None:
             return lists.algebra(None, self.bounds.first)
         names, variables = lists.rule.names, lists.candidates()

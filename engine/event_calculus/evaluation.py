@@ -18,7 +18,7 @@ from engine.event_calculus.levels import Node
 from engine.event_calculus.memory import Bounds, Groundings, Memory, SimpleCarry
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.simple_fluents import Points
-from engine.event_calculus.syntax import FluentPattern, IntervalRule, PointRule
+from engine.event_calculus.syntax import FluentPattern, Indicator, IntervalRule, PointRule
 from engine.event_calculus.tables import SYMBOL, FluentTable, Rows, Table, distinct_rows, no_fluent, one_row
 from engine.event_calculus.terms import Term
 
@@ -27,8 +27,29 @@ ROWS_A_NODE = 5_000
 """Rows that could be looked at in the time a node takes even when it has none."""
 
 
+class FluentTables:
+    """The fluents of one window: what has been computed, by node, and what its rows give, by indicator."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.computed: dict[Node, FluentTable] = {}
+        self.inputs: dict[Indicator, FluentTable] = {}
+
+    def of(self, pattern: FluentPattern) -> list[FluentTable]:
+        """Tables that hold the intervals of a pattern."""
+        nodes, given = self._plan.sources(pattern)
+        found = [table for node in nodes if (table := self.computed.get(node)) is not None]
+        if given and (table := self.inputs.get(pattern.indicator)) is not None:
+            found.append(table)
+        return found
+
+
 class Evaluation:
-    """Evaluates a plan over one window; `run` fills `fluents` and `events` and returns what the next window needs."""
+    """Evaluates a plan over one window; `run` fills `fluents` and `events` and returns what the next window needs.
+
+    Nothing that it holds refers to it, so a window's arrays go with it (left to the garbage collector they cost a tenth of a small window).
+    `withdrawn`: by fluent, what rules of speeds stated wrongly before the window.
+    """
 
     def __init__(self, plan: Plan, world: World, bounds: Bounds, memory: Memory, exact: bool, groundings: Groundings | None = None) -> None:
         self.plan = plan
@@ -36,31 +57,24 @@ class Evaluation:
         self.bounds = bounds
         self.memory = memory
         self.exact = exact
-        self.fluents: dict[Node, FluentTable] = {}
-        self.inputs: dict[tuple[str, int], FluentTable] = {}
+        tables = FluentTables(plan)
+        self.fluents, self.inputs, self.sources = tables.computed, tables.inputs, tables.of
+        self.withdrawn: dict[Indicator, FluentTable] = {}
         self.groundings = DeclaredGroundings(plan, world, {} if groundings is None else groundings)
         self.crossing = Crossing(memory, bounds, ends_at_edge=exact and world.start_offset == 0)
-        self.derived = DerivedFluents(self)
         self._carries: dict[Node, SimpleCarry] = {}
-        world.fluents = self.sources
-
-    def sources(self, pattern: FluentPattern) -> list[FluentTable]:
-        """Tables that hold the intervals of a pattern."""
-        found = [table for node in self.plan.sources(pattern) if (table := self.fluents.get(node)) is not None]
-        given = self.inputs.get(pattern.indicator)
-        if given is not None:
-            found.append(given)
-        return found
+        world.fluents = tables.of
 
     def run(self) -> Memory:
+        derived = DerivedFluents(self)
         for component, cyclic in self.plan.components:
             if cyclic:
-                self._cycle(component)
+                self._cycle(component, derived)
             else:
-                self._node(component[0])
+                self._node(component[0], derived)
         return Memory(self._carries, self.crossing.kept)
 
-    def _node(self, node: Node) -> None:
+    def _node(self, node: Node, derived: DerivedFluents) -> None:
         self.world.spend(ROWS_A_NODE)
         if node.kind == "event":
             self.world.events[node.name, node.arity] = self._event(node)
@@ -70,12 +84,12 @@ class Evaluation:
             if self.crossing.ends_at_edge:
                 table = self.crossing.joined(f"simple {node.name}/{node.arity}", table)
         else:
-            table = self.crossing.joined(f"fluent {node.name}/{node.arity}={node.value}", self.derived.table(node))
+            table = self.crossing.joined(f"fluent {node.name}/{node.arity}={node.value}", derived.table(node))
         if table.n > MAX_GROUNDINGS:
             raise LimitExceeded(f"{node.name} has {table.n:,} groundings in a window; the limit is {MAX_GROUNDINGS:,}")
         self.fluents[node] = table
 
-    def _cycle(self, component: Sequence[Node]) -> None:
+    def _cycle(self, component: Sequence[Node], derived: DerivedFluents) -> None:
         """Simple fluents (and events) that need each other: repeat until nothing changes.
 
         Conditions that close a cycle look strictly back in time, so each round is right for one more time point at least.
@@ -90,7 +104,7 @@ class Evaluation:
         before: list[bytes] = []
         while True:
             for node in component:
-                self._node(node)
+                self._node(node, derived)
             after = [self._print(node) for node in component]
             if after == before:
                 return
@@ -129,11 +143,18 @@ class Evaluation:
 
     def interval_rule(self, rule: IntervalRule) -> FluentTable | None:
         """What one holdsFor rule gives; null when it gives nothing."""
-        return self.derived.rule(rule)
+        return DerivedFluents(self).rule(rule)
 
     def _simple(self, node: Node) -> tuple[FluentTable, SimpleCarry]:
         points = Points(self, node)
-        for rule in self.plan.point_rules(node):
+        fused, left = self.plan.fused_points[node]
+        if fused is not None:
+            found = fused.points(self, node.arity)
+            if found is None:
+                left = self.plan.point_rules(node)
+            else:
+                points.laid_out = found
+        for rule in left:
             rows = self.satisfying(rule)
             if rows.n:
                 points.add(rule, rows)

@@ -5,7 +5,7 @@ References: [dRTEC] 3 (indexing, dynamic grounding); CONTRACT 2.6.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from engine.event_calculus.evaluation import Evaluation
 from engine.event_calculus.intervals import INF, Intervals, Ints, counting_order, run_ends
 from engine.event_calculus.keys import is_sorted, mark, mark_alive, number_rows, take_rows
 from engine.event_calculus.memory import Bounds
-from engine.event_calculus.plan import Plan
+from engine.event_calculus.plan import Naming, Plan
 from engine.event_calculus.program import EVENT, POINTS
 from engine.event_calculus.syntax import Indicator
 from engine.event_calculus.tables import NUMBER, SYMBOL, Column, FluentTable, Symbols, Table, distinct_rows, grouped, no_fluent, rows_of, united
@@ -40,28 +40,30 @@ class Given:
 
     def fill(self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows], state: WindowState) -> None:
         """Gives an evaluation everything its rules read; `counted` are the window's rows."""
-        self._inputs(evaluation, counted)
+        keys = self._inputs(evaluation, counted)
         evaluation.world.facts = self._facts(state.symbols)
-        self._domains(evaluation, counted, state)
+        self._domains(evaluation, counted, keys, state)
         self._spatial(evaluation, counted, state)
 
-    def _inputs(self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows]) -> None:
+    def _inputs(self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows]) -> dict[Indicator, Sequence[Column]]:
+        """Fills the tables of the inputs; gives what their rows name, each row or each list of rows once."""
+        named: dict[Indicator, Sequence[Column]] = {}
         for indicator, kind in self.plan.program.inputs.items():
             if kind == POINTS and indicator not in counted:
                 evaluation.inputs[indicator] = self._continued(evaluation, indicator, no_fluent(indicator[1] + 1))
         for indicator, rows in counted.items():
+            named[indicator] = rows.columns
             kind = self.plan.program.inputs.get(indicator, EVENT)
             if kind == EVENT:
                 kinds = tuple(NUMBER if column.dtype == np.float64 else SYMBOL for column in rows.columns)
                 evaluation.world.events[indicator] = Table(rows.columns, kinds, len(rows), rows.t)
             elif kind == POINTS:
-                evaluation.inputs[indicator] = self._from_points(evaluation, indicator, rows)
+                keys, *lists = _point_fluent(rows_of(rows.columns, len(rows)), rows.t, self.settings.tick, evaluation.bounds.query_time)
+                evaluation.inputs[indicator] = self._continued(evaluation, indicator, FluentTable(keys, Intervals(*lists)))
+                named[indicator] = keys
             else:
                 evaluation.inputs[indicator] = self._from_intervals(rows, evaluation.bounds)
-
-    def _from_points(self, evaluation: Evaluation, indicator: Indicator, rows: InputRows) -> FluentTable:
-        keys, *lists = _point_fluent(rows_of(rows.columns, len(rows)), rows.t, self.settings.tick, evaluation.bounds.query_time)
-        return self._continued(evaluation, indicator, FluentTable(keys, Intervals(*lists)))
+        return named
 
     def _continued(self, evaluation: Evaluation, indicator: Indicator, table: FluentTable) -> FluentTable:
         return evaluation.crossing.joined(f"input {indicator[0]}/{indicator[1]}", table) if self.settings.exact else table
@@ -84,11 +86,13 @@ class Given:
 
     # -- dynamic grounding ---------------------------------------------------------------------------------------
 
-    def _domains(self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows], state: WindowState) -> None:
-        """Domains of the window: what its rows name, and the arguments of answers that were open before it."""
+    def _domains(
+        self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows], keys: Mapping[Indicator, Sequence[Column]], state: WindowState
+    ) -> None:
+        """Domains of the window: what its rows name (`keys`), and the arguments of answers that were open before it."""
         for indicator, sources in self.plan.domain_sources.items():
             if indicator[1] == 1:
-                members: tuple[Ints, ...] = (self._named(evaluation, sources, counted, state),)
+                members: tuple[Ints, ...] = (self._named(evaluation, sources, keys, state),)
             else:
                 members = self._named_together(evaluation, indicator[1], sources, counted, state)
             table = state.domains.get(indicator)
@@ -97,43 +101,37 @@ class Given:
                 table = state.domains[indicator] = Table(members, (SYMBOL,) * indicator[1], len(members[0]))
             evaluation.world.facts[indicator] = table
 
-    def _named(
-        self,
-        evaluation: Evaluation,
-        sources: list[tuple[str, int, bool, tuple[int, ...]]],
-        counted: Mapping[Indicator, InputRows],
-        state: WindowState,
-    ) -> Ints:
+    def _named(self, evaluation: Evaluation, sources: list[Naming], keys: Mapping[Indicator, Sequence[Column]], state: WindowState) -> Ints:
         """Members of a domain of one argument."""
         named = np.zeros(len(state.symbols) + 64, np.bool_)
         limit = evaluation.bounds.low if self.settings.exact else INF - 1
-        for name, arity, fluent, (place,) in sources:
-            rows = counted.get((name, arity))
-            if rows is not None and len(rows.columns) == arity + fluent:
-                for column in self._as_symbols(evaluation, rows.columns[place : place + 1]):
+        for source in sources:
+            columns = keys.get((source.name, source.arity), ())
+            if len(columns) == source.arity + source.fluent:
+                for column in self._as_symbols(evaluation, tuple(columns[place] for place in source.places[0])):
                     if len(state.symbols) > len(named):
                         named = np.concatenate((named, np.zeros(len(state.symbols), np.bool_)))
                     mark(named, np.ascontiguousarray(column))
-            answer = state.answers.get(f"{name}/{arity}") if fluent else None
+            answer = state.answers.get(f"{source.name}/{source.arity}") if source.fluent else None
             if answer is not None and answer.n:
-                mark_alive(named, answer.keys[place], answer.lists.ptr, answer.lists.e, limit)
+                mark_alive(named, answer.keys, source.places[0], answer.lists.ptr, answer.lists.e, limit)
         return np.flatnonzero(named)
 
     def _named_together(
-        self, evaluation: Evaluation, width: int, sources: list[tuple[str, int, bool, tuple[int, ...]]], counted: Mapping[Indicator, InputRows],
-        state: WindowState,
-    ) -> tuple[Ints, ...]:  # fmt: skip
+        self, evaluation: Evaluation, width: int, sources: list[Naming], counted: Mapping[Indicator, InputRows], state: WindowState
+    ) -> tuple[Ints, ...]:
         """Members of a domain of several arguments, which are named together."""
         parts: list[tuple[Ints, ...]] = [(np.empty(0, np.int64),) * width]
         limit = evaluation.bounds.low if self.settings.exact else INF - 1
-        for name, arity, fluent, places in sources:
-            rows = counted.get((name, arity))
-            if rows is not None and len(rows.columns) == arity + fluent:
-                parts.append(self._as_symbols(evaluation, tuple(rows.columns[place] for place in places)))
-            answer = state.answers.get(f"{name}/{arity}") if fluent else None
-            if answer is not None:
-                alive = np.unique(answer.lists.owners()[answer.lists.e > limit])
-                parts.append(tuple(answer.keys[place][alive] for place in places))
+        for source in sources:
+            rows = counted.get((source.name, source.arity))
+            answer = state.answers.get(f"{source.name}/{source.arity}") if source.fluent else None
+            alive = None if answer is None else np.unique(answer.lists.owners()[answer.lists.e > limit])
+            for places in source.places.T:
+                if rows is not None and len(rows.columns) == source.arity + source.fluent:
+                    parts.append(self._as_symbols(evaluation, tuple(rows.columns[place] for place in places)))
+                if answer is not None:
+                    parts.append(tuple(answer.keys[place][alive] for place in places))
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
         _, first, _ = distinct_rows(columns, len(columns[0]))
         return tuple(column[first] for column in columns)

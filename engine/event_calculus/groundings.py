@@ -96,12 +96,15 @@ class DeclaredGroundings:
 
     def listed(self, name: str, width: int) -> Listed | None:
         """All declared rows of a fluent (arguments and value: `width` columns), none twice, if they are few."""
+        rules = self.plan.listable(name, width)
+        if rules is None:
+            return None
+        if len(rules) == 1:
+            return self._rule(*rules[0])
         key = f"={name}/{width}"
         if key not in self._listed:
-            parts = [self._rule(rule) for rule in self.plan.program.groundings["=" + name] if len(rule.terms) == width]
-            known = [part for part in parts if part is not None]
-            whole = len(known) == len(parts)
-            self._listed[key] = (known[0] if len(known) == 1 else self._together(key, known, width)) if whole else None
+            known = [part for rule in rules if (part := self._rule(*rule)) is not None]
+            self._listed[key] = self._together(key, known, width) if len(known) == len(rules) else None
         return self._listed[key]
 
     def _together(self, key: str, parts: list[Listed], width: int) -> Listed:
@@ -112,11 +115,8 @@ class DeclaredGroundings:
         self._kept[key] = (list(parts), listed)
         return listed
 
-    def _rule(self, rule: Grounding) -> Listed | None:
-        """All rows one grounding declares; null where they are many or not listed by facts and domains."""
-        body = self.plan.grounding_key(rule)
-        if body is None:
-            return None
+    def _rule(self, rule: Grounding, body: str) -> Listed | None:
+        """All rows one grounding declares, `body` being its key; null where they are many."""
         if body not in self._bodies:
             self._bodies[body] = self._of_body(rule, body)
         return self._bodies[body]
@@ -149,10 +149,9 @@ class DeclaredGroundings:
         if any(table is not None and table.kinds != (SYMBOL,) for table in tables):
             return None
         members = [np.empty(0, np.int64) if table is None else table.columns[0] for table in tables]
-        constants = np.array([self.world.symbols.term(constant) for constant in product.constants], np.int64)
         sizes = np.array([len(part) for part in members])
         ranks = self.world.symbols.ranks if len(product.tests) else sizes
-        return Listed(*_product(np.concatenate(members), sizes, product.head, constants, product.tests, ranks))
+        return Listed(*_product(np.concatenate(members), sizes, product.head, self.world.symbols.terms(product.constants), product.tests, ranks))
 
     def _satisfied(self, rule: Grounding) -> Ints:
         rows = satisfy(self.world, one_row(), rule.body)

@@ -142,12 +142,12 @@ def mark(named: Bools, codes: Ints) -> None:
 
 
 @jit
-def mark_alive(named: Bools, codes: Ints, ptr: Ints, e: Ints, limit: int) -> None:
-    """Sets named[codes[i]] for all lists i with an interval that ends after `limit`."""
-    for i in range(len(codes)):
-        for k in range(ptr[i], ptr[i + 1]):
-            if e[k] > limit:
-                named[codes[i]] = True
+def mark_alive(named: Bools, keys: Ints, places: Ints, ptr: Ints, e: Ints, limit: int) -> None:
+    """Sets named[keys[place, i]] for the given places and all lists i whose last interval ends after `limit`."""
+    for i in range(keys.shape[1]):
+        if ptr[i + 1] > ptr[i] and e[ptr[i + 1] - 1] > limit:
+            for place in places:
+                named[keys[place, i]] = True
 
 
 # -- rows of several columns ---------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import numpy as np
 
 from engine.event_calculus.candidates import Needs, alternatives, essential
 from engine.event_calculus.fused import FusedRule, fused_rule
+from engine.event_calculus.fused_points import FusedPoints, fused_points
 from engine.event_calculus.intervals import Ints
 from engine.event_calculus.levels import Hierarchy, Node
 from engine.event_calculus.ordering import order_body
@@ -58,10 +59,16 @@ class Plan:
         rules = self._hierarchy.rules
         self._point_rules = {node: [rule for rule in own if isinstance(rule, PointRule)] for node, own in rules.items()}
         self._interval_rules = {node: [rule for rule in own if isinstance(rule, IntervalRule)] for node, own in rules.items()}
-        self._sources: dict[int, tuple[FluentPattern, list[Node]]] = {}
+        self._sources: dict[int, tuple[FluentPattern, list[Node], bool]] = {}
         self._grounding_keys: dict[int, str | None] = {}
+        self._listable: dict[tuple[str, int], list[tuple[Grounding, str]] | None] = {}
         self._products: dict[int, Product | None] = {}
         self._matching: dict[tuple[str, tuple[str | None, ...]], tuple[Grounding, ...] | None] = {}
+        self.fused_points: dict[Node, tuple[FusedPoints | None, list[PointRule]]] = {}
+        """The rules of each simple fluent that one compiled call evaluates, and the others."""
+        for node, own in self._point_rules.items():
+            if node.kind == "simple":
+                self.fused_points[node] = fused_points(own, [self.groundings_of(rule.terms, rule.name) for rule in own])
 
     @cached_property
     def components(self) -> Sequence[tuple[Sequence[Node], bool]]:
@@ -82,12 +89,19 @@ class Plan:
             found.update(dict.fromkeys(component, 1 + max((found[source] for source in reads), default=0)))
         return found
 
-    def sources(self, pattern: FluentPattern) -> list[Node]:
+    def sources(self, pattern: FluentPattern) -> tuple[list[Node], bool]:
+        """The computed nodes that hold intervals of a pattern, and whether an input can hold some."""
         # By identity: hashing a pattern with all its terms costs more than the look-up (measured: 5 % of a small window).
         found = self._sources.get(id(pattern))
         if found is None:
-            found = self._sources[id(pattern)] = (pattern, self._hierarchy.sources(pattern))
-        return found[1]
+            found = self._sources[id(pattern)] = (pattern, self._hierarchy.sources(pattern), self._may_be_given(pattern))
+        return found[1], found[2]
+
+    def _may_be_given(self, pattern: FluentPattern) -> bool:
+        """Whether an input fluent has the pattern's name and, as far as its declaration tells, its value."""
+        values = [declared.fluent.value for declared in self.program.spatial if declared.fluent.indicator == pattern.indicator]
+        known = pattern.indicator in self.program.inputs or isinstance(pattern.value, Variable)
+        return known or not values or any(isinstance(value, Variable) or str(value) == str(pattern.value) for value in values)
 
     def point_rules(self, node: Node) -> list[PointRule]:
         return self._point_rules[node]
@@ -114,6 +128,15 @@ class Plan:
             self._matching[key] = None if rules is None else tuple(rule for rule in rules if _may_match(terms, rule.terms))
         return self._matching[key]
 
+    def listable(self, name: str, width: int) -> list[tuple[Grounding, str]] | None:
+        """The groundings declared for a fluent (arguments and value: `width` columns), each with its key; null where one is not listed."""
+        key = name, width
+        if key not in self._listable:
+            rules = [rule for rule in self.program.groundings["=" + name] if len(rule.terms) == width]
+            found = [(rule, body) for rule in rules if (body := self.grounding_key(rule)) is not None]
+            self._listable[key] = found if len(found) == len(rules) else None
+        return self._listable[key]
+
     def grounding_key(self, rule: Grounding) -> str | None:
         """A text equal for groundings that declare the same rows; null where facts and domains do not list them."""
         if id(rule) not in self._grounding_keys:
@@ -131,9 +154,9 @@ class Plan:
         return self._products[id(rule)]
 
     @cached_property
-    def domain_sources(self) -> dict[Indicator, list[tuple[str, int, bool, tuple[int, ...]]]]:
-        """Where the members of each dynamic domain are named: event or fluent, its number of arguments, whether a fluent, columns of the members."""
-        found: dict[Indicator, dict[tuple[str, int, bool, tuple[int, ...]], None]] = {domain: {} for domain in self.program.domains}
+    def domain_sources(self) -> dict[Indicator, list[Naming]]:
+        """Where the members of each dynamic domain are named."""
+        found: dict[Indicator, dict[tuple[str, int, bool], dict[tuple[int, ...], None]]] = {domain: {} for domain in self.program.domains}
         for rules in self.program.groundings.values():
             for rule in rules:
                 places = {term.name: place for place, term in enumerate(rule.terms) if isinstance(term, Variable)}
@@ -144,8 +167,18 @@ class Plan:
                     wanted = [term.name for term in literal.arguments if isinstance(term, Variable)]
                     if len(wanted) == len(literal.arguments) and all(name in places for name in wanted):
                         columns = tuple(places[name] for name in wanted)
-                        found[literal.indicator][rule.name.lstrip("="), len(rule.terms) - fluent, fluent, columns] = None
-        return {domain: list(sources) for domain, sources in found.items()}
+                        found[literal.indicator].setdefault((rule.name.lstrip("="), len(rule.terms) - fluent, fluent), {})[columns] = None
+        return {domain: [Naming(*own, np.array(list(columns)).T) for own, columns in sources.items()] for domain, sources in found.items()}
+
+
+@dataclass(frozen=True)
+class Naming:
+    """An event or a fluent whose arguments are members of a domain; each column of `places` (members' arguments, ways) says where a member stands."""
+
+    name: str
+    arity: int
+    fluent: bool
+    places: Ints
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,8 @@ class Points:
         self.evaluation = evaluation
         self.node = node
         self.parts: list[_Part] = []
+        self.laid_out: tuple[Ints, Ints] | None = None
+        """Points and parts of the rules that one compiled call has evaluated."""
 
     def add(self, rule: PointRule, rows: Rows) -> None:
         """Rows of one rule: initiations of declared groundings open groups, everything else applies to groups that exist."""
@@ -86,11 +88,11 @@ class Points:
             self._initially()
         if carry is None:
             carry = SimpleCarry(no_keys(width), np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 0), np.int64))
-        if not len(carry.value) and not any(part.kind == INITIATE for part in self.parts):
+        points, parts = self._laid_out()
+        if not len(carry.value) and not (points[1] == INITIATE).any():
             return no_fluent(width + 1), carry
         deadlines = evaluation.plan.deadlines.get(self.node, ())
         due = carry.due if len(carry.value) else np.empty((0, len(deadlines)), np.int64)
-        points, parts = self._laid_out()
         fits, keys, ptr, s, e, *kept = simple_fluent(
             points, parts, carry.keys, carry.value, carry.start, due, self._table(deadlines), world.tick, bounds.query_time, bounds.next_low,
             MAX_PAIRS,
@@ -102,6 +104,8 @@ class Points:
 
     def _laid_out(self) -> tuple[Ints, Ints]:
         """All points, one behind the other: rows t, kind, value, arguments; and where each part begins."""
+        if self.laid_out is not None and not self.parts:
+            return self.laid_out
         counts = [len(part.t) for part in self.parts]
         points = np.empty((3 + self.node.arity, sum(counts)), np.int64)
         parts = np.zeros(len(counts) + 1, np.int64)
@@ -114,6 +118,9 @@ class Points:
             for column, values in enumerate(part.columns):
                 points[3 + column, low:high] = ANY_ARGUMENT if values is None else values
             parts[place + 1] = low = high
+        if self.laid_out is not None:
+            first, places = self.laid_out
+            points, parts = np.concatenate((first, points), axis=1), np.concatenate((places, parts[1:] + places[-1]))
         return points, parts
 
     def _table(self, deadlines: Sequence[Deadline]) -> Ints:

@@ -12,7 +12,7 @@ from engine.event_calculus.keys import find_rows, packed
 from engine.event_calculus.levels import derived_node
 from engine.event_calculus.memory import Floats
 from engine.event_calculus.syntax import Construct, Indicator, IntervalRule
-from engine.event_calculus.tables import FluentTable, Rows, grouped, rows_of
+from engine.event_calculus.tables import Rows, grouped, rows_of
 from engine.event_calculus.terms import Term
 
 if TYPE_CHECKING:
@@ -23,12 +23,11 @@ class Speeds:
     """The speeds of one window.
 
     An open interval counts as slow (speed 0): a delay is told while it lasts. When it ends and was not slow after all, it is withdrawn as a
-    whole, also what lies before the window: `withdrawn` holds, by fluent, what was stated there wrongly.
+    whole, also what lies before the window: the evaluation's `withdrawn` gets, by fluent, what was stated there wrongly.
     """
 
     def __init__(self, evaluation: Evaluation) -> None:
         self.evaluation = evaluation
-        self.withdrawn: dict[Indicator, FluentTable] = {}
 
     def slower(self, rule: IntervalRule, rows: Rows, construct: Construct, lists: Intervals) -> Intervals:
         """Intervals whose speed from the place at their start event to the place at their end event is below the amount.
@@ -86,4 +85,4 @@ class Speeds:
         terms: tuple[Term, ...] = rule.head.terms
         keys = rows_of([self.evaluation.groundings.column(rows, term)[owner] for term in terms], len(owner))
         whole = Intervals(np.arange(len(owner) + 1), s, np.full(len(owner), self.evaluation.bounds.first))
-        self.withdrawn[rule.head.indicator] = grouped(keys, whole)
+        self.evaluation.withdrawn[rule.head.indicator] = grouped(keys, whole)

@@ -36,6 +36,7 @@ class Symbols:
         self._numbers = np.empty(64)
         self._order: list[int] = []
         self._ranks = np.empty(0, np.int64)
+        self._constants: dict[int, tuple[Sequence[Term], Ints]] = {}
         for name in names:
             self.code(name)
 
@@ -92,6 +93,13 @@ class Symbols:
     def term(self, term: Atom | Number) -> int:
         return self.code(term.name if isinstance(term, Atom) else number_text(term.value))
 
+    def terms(self, constants: Sequence[Atom | Number]) -> Ints:
+        """Codes of a rule's constants: looked up once, as codes never change."""
+        known = self._constants.get(id(constants))
+        if known is None:
+            known = self._constants[id(constants)] = (constants, np.array([self.term(constant) for constant in constants], np.int64))
+        return known[1]
+
 
 def _number(name: str) -> float:
     if not name or not (name[0].isdigit() or name[0] in "+-."):
@@ -133,7 +141,7 @@ class FluentTable:
 
     @property
     def n(self) -> int:
-        return self.lists.lists
+        return len(self.lists.ptr) - 1
 
     def relation(self) -> Table:
         """The keys as a relation."""

@@ -217,6 +217,8 @@ class Windows:
         begin = bounds.query_time - self.settings.window
         known = state.last_query if self.settings.exact else INF
         for indicator, parts in state.waiting.items():
+            if not any(map(len, parts)):
+                continue
             come, to_come = InputRows.together(parts).admitted(bounds.query_time)
             state.waiting[indicator] = [to_come]
             if len(come):
@@ -247,7 +249,7 @@ class Windows:
                 changes += self._event_changes(state, output, evaluation.world.events[output.name, output.arity], bounds)
             else:
                 before = state.answers.get(output.key) or no_fluent(output.arity + 1)
-                withdrawn = evaluation.derived.speeds.withdrawn.get((output.name, output.arity))
+                withdrawn = evaluation.withdrawn.get((output.name, output.arity))
                 state.answers[output.key], changed = revised(
                     output.name, before, self._current(evaluation, output), bounds.low, bounds.first, withdrawn
                 )
@@ -265,9 +267,9 @@ class Windows:
     def _current(self, evaluation: Evaluation, output: _Stated) -> FluentTable:
         tables = [evaluation.fluents[node] for node in output.nodes]
         given = evaluation.inputs.get((output.name, output.arity))
-        if given is None and len(tables) == 1:
-            return tables[0]
-        return united(tables if given is None else [*tables, given], output.arity + 1)
+        if given is not None:
+            tables.append(given)
+        return tables[0] if len(tables) == 1 else united(tables, output.arity + 1)
 
     def _event_changes(self, state: WindowState, output: _Stated, table: Table, bounds: Bounds) -> list[Change]:
         assert table.t is not None
@@ -293,7 +295,11 @@ class Windows:
         return [Change(output.name, rows_of(keys, len(times)), times, None, weight)]
 
     def _forget(self, state: WindowState, bounds: Bounds) -> None:
-        """Drops rows no later window can see."""
+        """Drops rows no later window can see. No row is of a time after its arrival."""
+        if bounds.next_low >= bounds.query_time:
+            state.rows.clear()
         for indicator, parts in state.rows.items():
             rows = InputRows.together(parts)
+            if not len(rows):
+                continue
             state.rows[indicator] = [rows.remembered(self._when(indicator, rows), bounds.next_low)]

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,9 @@ def spark_rows(size: Size) -> Iterator[Row]:
     """
     if not (DATA / "caviar" / "sde.csv.gz").exists():
         return
+    from bench.spark_overhead import run
+    from engine.runtime.executors import ExecutorsProcessor
+    from engine.runtime.processor import FeedProcessor
     from engine.runtime.spark import session
 
     feed = Feed.from_json(_feed("caviar") | {"tick": 1})
@@ -81,7 +84,8 @@ def spark_rows(size: Size) -> Iterator[Row]:
             spark = session("bench", cores=cores)
             try:
                 for asked in (queries[:1], queries):
-                    rates = [_delivered(spark, feed, log, asked, cores) for _ in range(2)][1:]
+                    placed = ExecutorsProcessor if cores > 1 else FeedProcessor
+                    rates = [run(spark, placed, log, asked, cores, feed=feed, batch_bytes=BATCH_BYTES).rows_per_s() for _ in range(2)][1:]
                     title = f"CAVIAR enlarged, 20 entities, {len(asked)} quer{'y' if len(asked) == 1 else 'ies'}, {cores} core{'s' * (cores > 1)}"
                     yield Row(title, Layer.SPARK, statistics.median(rates), "rows/s", less_is_better=False)
             finally:
@@ -91,31 +95,6 @@ def spark_rows(size: Size) -> Iterator[Row]:
 SEGMENT_ROWS = 200_000
 BATCH_BYTES = 500_000
 """A segment or two: copies of frames are packed to almost nothing."""
-
-
-def _delivered(spark: Any, feed: Feed, log: EventLog, queries: Sequence[RegisteredQuery], cores: int) -> float:
-    """Rows/s of a job over the whole log; a partition a core, on executors where there are two."""
-    from bench.spark_overhead import Memory
-    from engine.runtime.executors import ExecutorsProcessor
-    from engine.runtime.processor import FeedProcessor
-    from engine.runtime.snapshots import Snapshots
-    from engine.runtime.spark import FeedStream
-
-    with tempfile.TemporaryDirectory(prefix="vedette-bench-") as place:
-        folder, store = Path(place), Memory(queries)
-        snapshots = Snapshots(folder / "state")
-        processor: FeedProcessor = FeedProcessor(feed, log, store, snapshots)
-        if cores > 1:
-            processor = ExecutorsProcessor(spark, feed, log, store, snapshots, partitions=cores)
-        processor.follow()
-        stream = FeedStream(spark, processor, folder, max_bytes=BATCH_BYTES)
-        stream.start()
-        while processor.head.last_seq < log.end[0] - 1:
-            if not stream.alive:
-                raise RuntimeError(stream.failure())
-            time.sleep(0.02)
-        stream.stop()
-        return store.rows_per_s()
 
 
 # -- measuring -----------------------------------------------------------------------------------------------------------

@@ -21,67 +21,31 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench.latency import Client
+from bench.plain_ais import COLUMNS, ROOT, document, positions
 from bench.replay import ROWS_A_POST, send, wait
 
-ROOT = Path(__file__).parents[1]
 FOLDERS = {"northsea": "ais_northsea_2022", "us": "ais_us_2022"}
-SPAN_S = 3_600
 WINDOW_S, STEP_S = 7_200, 600
 LAST_VESSEL = "999999999"
-CODES = {30: "fishing", 31: "tug", 32: "tug", 36: "sailingvessel", 37: "pleasurecraft", 50: "pilotvessel", 51: "sar", 52: "tug"}
-TENS = {4: "highspeedcraft", 6: "passenger", 7: "cargo", 8: "tanker"}
 EDITED = ("threshold(coastalSpeed, 5.0).", "threshold(coastalSpeed, 4.0).")
 """A rule's line before and after the edit."""
 Fact = tuple[str, tuple[str, ...], str | None, int, int | None]
 
 
 def feed(name: str) -> dict[str, Any]:
-    columns = {"sog": "float", "cog": "float", "heading": "float"}
-    return {"name": f"{name}-program", "crs": "geographic", "time": "ticks", "tick": 1, "lateness": 60, "columns": columns}
-
-
-def positions(data: Path, name: str) -> tuple[pa.Table, str]:
-    """Positions of an hour in order of time, t in seconds, and the last row; and the vessels' types as facts."""
-    table = pq.read_table(data / FOLDERS[name] / "positions.parquet")
-    kinds = dict(zip(table["mmsi"].to_pylist(), map(ship_type, table["ship_type"].to_pylist()), strict=True))
-    t = np.asarray(table["ts"]) // 1000
-    course = table["cog"] if "cog" in table.column_names else table["heading"]
-    sog = table["sog"].cast(pa.float64())
-    rows = pa.table(
-        {
-            "entity": table["mmsi"].cast(pa.string()), "t": t, "x": table["lon"], "y": table["lat"], "cog": course.cast(pa.float64()),
-            "sog": pc.if_else(pc.less(sog, 102), sog, pa.scalar(None, pa.float64())), "heading": table["heading"].cast(pa.float64()),
-        }
-    )  # fmt: skip
-    rows = rows.take(pa.array(np.argsort(t, kind="stable"))).filter(pa.array(np.sort(t) < t.min() + SPAN_S)).combine_chunks()
-    return rows, "\n".join(f"vesselType({mmsi}, '{kind}')." for mmsi, kind in sorted(kinds.items()) if kind is not None)
-
-
-def ship_type(given: Any) -> str | None:
-    """The program's name of a type: a word, or the code of an AIS message."""
-    if isinstance(given, str):
-        return given.lower().replace(" ", "")
-    return None if given is None else CODES.get(int(given), TENS.get(int(given) // 10))
+    return {"name": f"{name}-program", "crs": "geographic", "time": "ticks", "tick": 1, "lateness": 60, "columns": COLUMNS}
 
 
 def last_row(rows: pa.Table, after: int) -> pa.Table:
     """One report `after` seconds after the others, of a vessel that no other row is of."""
     values = {"entity": LAST_VESSEL, "t": pc.max(rows["t"]).as_py() + after, "x": 0.0, "y": 0.0, "cog": 0.0, "sog": 0.0, "heading": 0.0}
     return pa.table({name: pa.array([values[name]], rows.schema.field(name).type) for name in rows.column_names})
-
-
-def document(facts: str) -> dict[str, Any]:
-    given: dict[str, Any] = json.loads((ROOT / "fixtures" / "programs" / "maritime" / "query-plain_positions.json").read_text())
-    synopsis = {"speed": "sog", "course": "cog", "heading": "heading", "gap": 600}
-    changed = {"program": f"{given['program']}\n{facts}", "synopsis": synopsis, "window": WINDOW_S, "step": STEP_S, "origin": 0, "edge": "exact"}
-    return given | changed
 
 
 def post(client: Client, name: str, token: str, rows: pa.Table, key: str) -> None:
@@ -135,9 +99,9 @@ def processes(client: Client) -> dict[str, Any]:
 
 
 def replay(client: Client, name: str, data: Path) -> dict[str, Any]:
-    rows, facts = positions(data, name)
+    rows, facts = positions(data / FOLDERS[name])
     rows = pa.concat_tables([rows, last_row(rows, 2 * WINDOW_S + 2 * STEP_S)])
-    query, own = document(facts), feed(name)["name"]
+    query, own = document(facts, WINDOW_S, STEP_S), feed(name)["name"]
     client.call("POST", "feeds/", feed(name) | {"title": own, "wall_clock": False, "retention_hours": 87_840})
     number = client.call("POST", "queries/", {"feed": own, "name": "maritime", "specification": query, "alert_kinds": []})["id"]
     token = client.call("POST", "tokens/", {"name": f"replay {own}", "scopes": ["ingest"]})["token"]

@@ -215,7 +215,7 @@ class _Run:
 class Ours(_Run):
     def run(self) -> Ints:
         history, work = self.start()
-        heap = timers(np.zeros(0, np.int64), np.zeros(0, np.int64), 100_000)
+        heap = timers(np.zeros(0, np.int64), np.zeros(0, np.int64), 1_000)
         for given, watermark in self.batches:
             begin(work)
             reason = advance(self.program.tables, history, heap, given, work, self.out, watermark, self.leaves, self.counters)

@@ -8,32 +8,53 @@ whose bit is set is searched exactly.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from engine.complex_events import pattern as tree
 from engine.complex_events.pattern import Pattern
 from engine.complex_events.search import ABSENCE, BOTH, EITHER, PRIMITIVE, SEQUENCE, Ints, Whole, kernel
 
 Words = npt.NDArray[np.uint64]
+_intrinsic = cast(Callable[[Any], Callable[[Any], Any]], intrinsic)
+_WORD: Any = types.uint64
+_TRUE: Any = cgutils.true_bit
 MOST_SLOTS = 62
-"""Slots that `within` may span: with those it begins and ends in, all lie in one word."""
+"""Slots that a reach may span: with those it begins and ends in, all lie in one word."""
 STEP_OP, STEP_FROM, STEP_MORE = STEP_COLUMNS = range(3)
 """Columns of steps: operator; the row of a primitive, or how many slots before at least; how many more at most."""
 
 
-def width_of(within: int) -> int:
-    """Slots of queries with this `within` are 2 ** width long.
+CHECK_BEGIN, CHECK_END, CHECK_ORDERED, CHECK_LOW, CHECK_HIGH, CHECK_LONGEST, CHECK_WIDTH, _ = CHECK_COLUMNS = range(8)
+"""Columns of checks, each of a part beside what is completed so far: its steps; whether it ends before that starts, LOW to HIGH earlier (else both
+lie within HIGH together); its greatest e - s; the width of its slots."""
+
+
+def width_of(span: int) -> int:
+    """Slots are 2 ** width long where this span is to lie in one word. Every second width is used, so that a class needs fewer rows.
 
     >>> width_of(62), width_of(63), width_of(1000)
-    (0, 1, 4)
+    (0, 2, 4)
     """
     width = 0
-    while within >> width > MOST_SLOTS:
-        width += 1
+    while span >> width > MOST_SLOTS:
+        width += 2
     return width
+
+
+def slots(span: int | None, width: int) -> int:
+    """How many slots later something may lie that comes at most `span` later.
+
+    >>> slots(0, 2), slots(1, 2), slots(4, 2), slots(None, 2)
+    (0, 1, 1, 64)
+    """
+    return 64 if span is None else min(-(-span >> width), 64)
 
 
 def steps(pattern: Pattern, rows: Mapping[str, int], longest: Mapping[Pattern, int], width: int) -> Iterator[tuple[int, int, int]]:
@@ -44,7 +65,8 @@ def steps(pattern: Pattern, rows: Mapping[str, int], longest: Mapping[Pattern, i
             return
         case tree.Absence(first, _, span):
             yield from steps(first, rows, longest, width)
-            yield ABSENCE, min(span >> width, 64), 1
+            least = min(span >> width, 64)
+            yield ABSENCE, least, slots(span, width) - least
             return
         case tree.Either(first, second) | tree.Both(first, second, _) | tree.Sequence(first, second, _, _, _):
             yield from steps(first, rows, longest, width)
@@ -53,11 +75,10 @@ def steps(pattern: Pattern, rows: Mapping[str, int], longest: Mapping[Pattern, i
         case tree.Either():
             yield EITHER, 0, 0
         case tree.Both(_, _, length):
-            yield BOTH, 0, 64 if length is None else min((length >> width) + 1, 64)
+            yield BOTH, 0, slots(length, width)
         case tree.Sequence(_, second, low, high, _):
-            first_slot = min(low >> width, 64)
-            last_slot = 64 if high is None else min(((high + longest[second]) >> width) + 1, 64)
-            yield SEQUENCE, first_slot, max(0, last_slot - first_slot)
+            least = min(max(low, 1) >> width, 64)
+            yield SEQUENCE, least, max(0, slots(None if high is None else high + longest[second], width) - least)
 
 
 def places(pattern: Pattern, begin: int) -> dict[Pattern, tuple[int, int]]:
@@ -131,13 +152,48 @@ def may_end(program: Ints, begin: Whole, end: Whole, bits: Ints, now: Whole, sta
     return bool(ends(program, begin, end, bits, now, stack) & np.uint64(1))
 
 
+@_intrinsic
+def zeros_below(context: Any, word: Any) -> Any:
+    """How many zeros there are below the lowest one bit of a word that is not 0."""
+    return _WORD(word), lambda context, builder, signature, arguments: builder.cttz(arguments[0], _TRUE)
+
+
+@_intrinsic
+def zeros_above(context: Any, word: Any) -> Any:
+    """How many zeros there are above the highest one bit of a word that is not 0."""
+    return _WORD(word), lambda context, builder, signature, arguments: builder.ctlz(arguments[0], _TRUE)
+
+
 @kernel()
-def beside(checks: Ints, begin: Whole, end: Whole, program: Ints, bits: Ints, now: Whole, stack: Words) -> Whole:
-    """Whether each part of the checks [begin, end) may have been completed as much before slot `now` as it asks: the steps done, negative if not."""
-    done = np.int64(0)
+def beside(checks: Ints, begin: Whole, end: Whole, program: Ints, bits: Ints, first: Whole, last: Whole, within: Whole, stack: Words) -> Whole:
+    """Whether the parts of the checks [begin, end), from a trigger up, may all have come: the steps done, negative if not.
+
+    The trigger's event lies in [first, last], one slot of the narrowest width: what is refuted is refuted for all of it. Going up, `least` and `most`
+    say how much earlier than the event the part completed so far may have started: the window in which the next part is looked for ([RFID] 3.2).
+    """
+    done, least, most = np.int64(0), np.int64(0), np.int64(0)
     for i in range(begin, end):
-        done += checks[i, 1] - checks[i, 0]
-        word = ends(program, checks[i, 0], checks[i, 1], bits, now, stack)
-        if not _before(word, checks[i, 2], checks[i, 3]) & np.uint64(1):
+        high, width = checks[i, CHECK_HIGH], checks[i, CHECK_WIDTH]
+        done += checks[i, CHECK_END] - checks[i, CHECK_BEGIN]
+        if checks[i, CHECK_ORDERED]:
+            from_, until = least + checks[i, CHECK_LOW], min(most + high, within)
+        else:
+            from_, until = np.int64(0), min(high, within)
+        if from_ > until or least > until:
             return -done
+        slot = last >> width
+        nearest, farthest = max(0, slot - ((last - from_) >> width)), min(63, slot - ((first - until) >> width))
+        if nearest > farthest:
+            return -done
+        word = ends(program, checks[i, CHECK_BEGIN], checks[i, CHECK_END], bits, slot, stack)
+        word = word >> np.uint64(nearest) << np.uint64(nearest) & ~np.uint64(0) >> np.uint64(63 - farthest)
+        if not word:
+            return -done
+        ended_least = first - (((slot - np.int64(zeros_below(word)) + 1) << width) - 1)
+        ended_most = last - ((slot - 63 + np.int64(zeros_above(word))) << width)
+        started = min(ended_most, until) + checks[i, CHECK_LONGEST]
+        if checks[i, CHECK_ORDERED]:
+            least, most = max(ended_least, from_), min(started, within)
+        else:
+            least, most = max(ended_least, least), min(max(started, most), until)
     return done

@@ -154,22 +154,27 @@ def advance(
             note_slot(tables, events, work)
         t, entity = events.t[at], np.int64(events.entity[at])
         slot_entity = entity if tables.shared[0] == 0 else np.int64(0)
-        asked, alone = 0, True
         first, end = events.ends[at], events.ends[at + 1]
         kind = tables.kind[events.instances[first]]
-        for k in range(first, end):
+        own = slot_with_room(history, kind << SHIFT | slot_entity, t - tables.horizon[kind])
+        if own < 0:
+            return POOL_FULL
+        asked, alone = tables.trigger_ends[events.instances[first] + 1] - tables.trigger_ends[events.instances[first]], True
+        for k in range(first + 1, end):
             instance = events.instances[k]
             asked += tables.trigger_ends[instance + 1] - tables.trigger_ends[instance]
-            if k == first or tables.kind[instance] != kind:
-                alone &= k == first
+            if tables.kind[instance] != kind:
+                alone = False
                 if slot_with_room(history, tables.kind[instance] << SHIFT | slot_entity, t - tables.horizon[tables.kind[instance]]) < 0:
                     return POOL_FULL
         if out.size[0] + asked > len(out.rows) or out.size[1] + asked * most_items > len(out.events):
             return OUTPUT_FULL
         if heap.size[0] + asked > len(heap.due):
             return HEAP_FULL
-        for k in range(first, end):
-            if k == first or tables.kind[events.instances[k]] != kind:
+        _store(history, events, at, own)
+        work.last[kind] = t
+        if not alone:
+            for k in range(first + 1, end):
                 _store(history, events, at, find(history, tables.kind[events.instances[k]] << SHIFT | slot_entity))
                 work.last[tables.kind[events.instances[k]]] = t
         cursor[EVENT] += 1
@@ -177,7 +182,7 @@ def advance(
         for k in range(first, end):
             instance = events.instances[k]
             for i in range(tables.trigger_ends[instance], tables.trigger_ends[instance + 1]):
-                if work.last[tables.nearest[i, 0]] >= t - tables.nearest[i, 1] and work.last[tables.nearest[i, 2]] >= t - tables.nearest[i, 3]:
+                if _lately(tables, work, i, t):
                     counters[CONDITIONS] += 1
                     if work.refuted[i] != cursor[_SLOT]:
                         _ask(tables, history, heap, work, out, i, slot_entity, t, events.seq[at], alone, counters)
@@ -185,7 +190,16 @@ def advance(
         cursor[NEXT] += 1
 
 
-@kernel()
+@kernel(inline=True)
+def _lately(tables: Tables, work: Scratch, trigger: Whole, now: Whole) -> bool:
+    """Whether the first guards of a trigger have come recently enough, of whatever entity."""
+    for i in range(FIRST_GUARDS):  # noqa: SIM110 - a kernel has no generators
+        if work.last[tables.nearest[trigger, 2 * i]] < now - tables.nearest[trigger, 2 * i + 1]:
+            return False
+    return True
+
+
+@kernel(inline=True)
 def note_slot(tables: Tables, events: Events, work: Scratch) -> None:
     """Enters all events from the next one on that lie in its slot, the narrowest there is, in the bitmaps."""
     at = work.cursor[_AHEAD] if len(tables.bit_rows) else len(events.t)
@@ -203,7 +217,7 @@ def note_slot(tables: Tables, events: Events, work: Scratch) -> None:
     work.cursor[_SLOT] += 1
 
 
-@kernel()
+@kernel(inline=True)
 def _store(history: History, events: Events, at: Whole, slot: Whole) -> None:
     """Appends an event to a slot with room, unless it is there already."""
     end = history.slots[slot, END]
@@ -229,7 +243,7 @@ def _fire(tables: Tables, history: History, heap: Timers, work: Scratch, out: Fo
         search_query(tables, history, work, out, query, of, due, np.int64(BY_TIMER), counters)
 
 
-@kernel()
+@kernel(inline=True)
 def _ask(
     tables: Tables, history: History, heap: Timers, work: Scratch, out: Found, trigger: Whole, entity: Whole, t: Whole, seq: Whole, alone: bool,
     counters: Ints
@@ -247,7 +261,7 @@ def _ask(
         search_query(tables, history, work, out, query, entity, t, seq, counters)
 
 
-@kernel()
+@kernel(inline=True)
 def _may_complete(tables: Tables, history: History, work: Scratch, trigger: Whole, entity: Whole, now: Whole, counters: Ints) -> bool:
     """Whether the other guards of a trigger have come recently enough, of whatever entity, then all of this one, and the bitmaps agree."""
     first, last = tables.triggers[trigger, GUARDS], tables.triggers[trigger, GUARDS_END]
@@ -256,21 +270,23 @@ def _may_complete(tables: Tables, history: History, work: Scratch, trigger: Whol
         if work.last[tables.guards[i, 0]] < now - tables.guards[i, 1]:
             return False
     query = tables.triggers[trigger, QUERY]
-    begin, end = tables.step_ends[query], tables.step_ends[query + 1]
-    if begin < end:
+    check, checks_end = tables.triggers[trigger, CHECKS], tables.triggers[trigger, CHECKS_END]
+    if check < checks_end:
         counters[EVALUATED] += 1
-        slot = now >> tables.width[query]
-        check, checks_end = tables.triggers[trigger, CHECKS], tables.triggers[trigger, CHECKS_END]
-        if check < checks_end:
-            done = beside(tables.checks, check, checks_end, tables.steps, work.bits, slot, work.stack)
-            counters[STEPS] += abs(done)
-            agree = done > 0
-        else:
-            counters[STEPS] += end - begin
-            agree = may_end(tables.steps, begin, end, work.bits, slot, work.stack)
-        if not agree:
-            work.refuted[trigger] = work.cursor[_SLOT]
-            return False
+        begin = now >> tables.narrowest[0] << tables.narrowest[0]
+        end = begin + (np.int64(1) << tables.narrowest[0]) - 1
+        done = beside(tables.checks, check, checks_end, tables.steps, work.bits, begin, end, tables.within[query], work.stack)
+        counters[STEPS] += abs(done)
+        agree = done > 0
+    elif tables.whole[query, 0] < tables.whole[query, 1]:
+        counters[EVALUATED] += 1
+        counters[STEPS] += tables.whole[query, 1] - tables.whole[query, 0]
+        agree = may_end(tables.steps, tables.whole[query, 0], tables.whole[query, 1], work.bits, now >> tables.whole[query, 2], work.stack)
+    else:
+        agree = True
+    if not agree:
+        work.refuted[trigger] = work.cursor[_SLOT]
+        return False
     return tables.shared[0] == 1 or _guarded(history, tables.guards, first, last, entity, now, counters)
 
 
@@ -285,7 +301,7 @@ def _guarded(history: History, guards: Ints, begin: Whole, end: Whole, entity: W
     return True
 
 
-@kernel()
+@kernel(inline=True)
 def _prepare(
     tables: Tables, history: History, work: Scratch, query: Whole, entity: Whole, now: Whole, completer: Whole, least: Whole
 ) -> None:  # fmt: skip
@@ -302,7 +318,7 @@ def _prepare(
         env[LEAVES + i - first] = find(history, tables.nodes[tables.leaves[i], KIND] << SHIFT | entity)
 
 
-@kernel()
+@kernel(inline=True)
 def _account(work: Scratch, query: Whole, now: Whole, counters: Ints) -> None:
     """Counts the work of a search; remembers a query that needed too much."""
     counters[WORK] += work.env[OPERATIONS]
@@ -324,7 +340,7 @@ def _starts(
     return bool(completes)
 
 
-@kernel()
+@kernel(inline=True)
 def search_query(
     tables: Tables, history: History, work: Scratch, out: Found, query: Whole, entity: Whole, now: Whole, completer: Whole, counters: Ints
 ) -> None:  # fmt: skip

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from engine.complex_events import bitmaps
 from engine.complex_events import pattern as tree
@@ -54,7 +55,7 @@ AT_ONCE = -1
 QUERY, OFFSET, TRIGGER_NODE, LAST_NODE, GUARDS, GUARDS_END, CHECKS, CHECKS_END = TRIGGER_COLUMNS = range(8)
 """Columns of `Tables.triggers`."""
 
-FIRST_GUARDS = 2
+FIRST_GUARDS = 4
 """Guards of a trigger that stand beside it, where all triggers of an instance are asked in turn."""
 
 
@@ -77,6 +78,7 @@ class Atom:
 
 
 Class = frozenset[Atom]
+Short = npt.NDArray[np.int32]
 Ages = Mapping[Any, int]
 """The greatest age of events that an occurrence holds, by primitive or class; FAR or more: unbounded."""
 
@@ -90,8 +92,8 @@ class Tables(NamedTuple):
     What it completes holds an event of each of `guards[GUARDS:GUARDS_END]`, rows (class, age), that is at most so old, the lowest ages first.
     `nearest`: the first FIRST_GUARDS of them for each trigger, as class, age, class, age; where there are fewer, the class after the last, which
     counts as always there. `timer_guards[timer_guard_ends[q]:...]`: the same for the timers of query q.
-    `checks[CHECKS:CHECKS_END]`: parts beside the trigger, as steps [begin, end) and slots that they end earlier (least, more), from the leaf up.
-    `steps[step_ends[q]:...]`: its pattern over bitmaps (none if it is too small to be worth it), with slots 2 ** `width[q]` long.
+    `checks[CHECKS:CHECKS_END]`: parts beside the trigger, from the leaf up, see `bitmaps`; none if the pattern is too small to be worth it, or if its
+    events are triggers in several places: then `whole[q]` are the steps [begin, end) of the whole pattern and the width of its slots.
     Rows of bitmaps of class c: `bit_rows[bit_ends[c]:bit_ends[c + 1]]`, as (row, width); `narrowest` of these widths. `kind`: the class of each
     instance. `horizon`: how long events of each class are kept, -1 where no query of the program asks for it.
     """
@@ -103,14 +105,13 @@ class Tables(NamedTuple):
     leaves: Ints
     trigger_ends: Ints
     triggers: Ints
-    nearest: Ints
+    nearest: Short
     guards: Ints
     timer_guard_ends: Ints
     timer_guards: Ints
     checks: Ints
-    step_ends: Ints
     steps: Ints
-    width: Ints
+    whole: Ints
     bit_ends: Ints
     bit_rows: Ints
     narrowest: Ints
@@ -183,6 +184,15 @@ def atoms(where: Conditions, primitive: PrimitiveFilter, feed: Feed) -> Class:
     return frozenset([*found, *(Atom(region=one, outside=True) for one in primitive.outside)])
 
 
+class _Beside(NamedTuple):
+    """A part that ends `low` to `high` before the other one starts (ordered), or lies within `high` together with it."""
+
+    part: Pattern
+    ordered: bool
+    low: int
+    high: int
+
+
 class _Trigger(NamedTuple):
     """A leaf of class `kind` completes `node` itself, and the pattern `offset` later (AT_ONCE: itself).
 
@@ -193,8 +203,8 @@ class _Trigger(NamedTuple):
     offset: int
     node: int
     ages: Ages
-    beside: tuple[tuple[Pattern, int, int | None], ...] = ()
-    """Parts that the completed one holds besides, from the leaf up: each with how much earlier it ends, at least and at most (null: unbounded)."""
+    beside: tuple[_Beside, ...] = ()
+    """Parts that the completed one holds besides, from the leaf up."""
 
 
 class _Builder:
@@ -213,11 +223,10 @@ class _Builder:
         self.triggers: list[list[list[int]]] = []
         self.guards: list[list[int]] = []
         self.timer_guards: list[list[list[int]]] = []
-        self.steps: list[list[tuple[int, int, int]]] = []
-        self.width: list[int] = []
+        self.steps: list[tuple[int, int, int]] = []
+        self.whole: list[list[int]] = []
         self.checks: list[list[int]] = []
-        self.places: Mapping[Pattern, tuple[int, int]] = {}
-        self.step_count = 0
+        self.places: dict[tuple[Pattern, int], tuple[int, int]] = {}
         self.bit_rows: dict[tuple[int, int], int] = {}
         self.horizon: dict[int, int] = {}
         self.own: dict[str, int] = {}
@@ -236,27 +245,17 @@ class _Builder:
         self.leaves.append([])
         root, triggers = self.node(specification.pattern)
         self.timer_guards.append([[self.own[name], specification.within] for name in sorted(held(specification.pattern))])
-        self.steps.append(self.bitmap_steps(specification) if len(self.leaves[-1]) > SMALL else [])
-        self.width.append(bitmaps.width_of(specification.within))
-        self.places = bitmaps.places(specification.pattern, self.step_count)
-        self.step_count += len(self.steps[-1])
-        self.enter(triggers, specification.within)
+        self.places = {}
+        self.enter(triggers, specification)
         self.positions.append(position)
         self.keys.append(query.key)
         self.root.append(root)
         self.within.append(specification.within)
 
-    def bitmap_steps(self, specification: CompositeSpecification) -> list[tuple[int, int, int]]:
-        """The steps of a pattern, with rows for the bitmaps of its primitives."""
-        width = bitmaps.width_of(specification.within)
-        pairs = {name: (self.own[name], width) for name in present(specification.pattern)}
-        rows = {name: self.bit_rows.setdefault(pair, len(self.bit_rows)) for name, pair in pairs.items()}
-        spans = {node: min(longest(node), specification.within) for node in tree.nodes(specification.pattern)}
-        return list(bitmaps.steps(specification.pattern, rows, spans, width))
-
-    def enter(self, triggers: list[_Trigger], within: int) -> None:
+    def enter(self, triggers: list[_Trigger], specification: CompositeSpecification) -> None:
         """Enters the triggers of the next query: one for all leaves of a class that complete it at once, one for each that starts a timer."""
-        number = len(self.root)
+        number, within = len(self.root), specification.within
+        width, whole = bitmaps.width_of(within), (0, 0)
         for kind, offset, node in sorted({(one.kind, one.offset, one.node) for one in triggers if one.offset != AT_ONCE}):
             self.triggers[self.here[kind]].append([number, offset, node, node, 0, 0, 0, 0])
         at_once: dict[int, list[_Trigger]] = {}
@@ -268,17 +267,31 @@ class _Builder:
             begin = len(self.guards)
             self.guards += [[one, age] for age, one in sorted((min(age, within), one) for one, age in ages.items())]
             nodes = [one.node for one in some]
-            self.triggers[self.here[kind]].append([number, AT_ONCE, min(nodes), max(nodes), begin, len(self.guards), *self.beside(some)])
+            self.triggers[self.here[kind]].append([number, AT_ONCE, min(nodes), max(nodes), begin, len(self.guards), *self.beside(some, within)])
+            if len(some) > 1 and len(self.leaves[-1]) > SMALL:
+                whole = self.place(specification.pattern, width, within)
+        self.whole.append([*whole, width])
 
-    def beside(self, triggers: list[_Trigger]) -> tuple[int, int]:
+    def beside(self, triggers: list[_Trigger], within: int) -> tuple[int, int]:
         """Rows of `checks` for the parts beside a trigger; none where an event is a trigger in several places."""
-        begin, width = len(self.checks), self.width[-1]
-        if self.steps[-1] and len(triggers) == 1:
-            for part, least, most in triggers[0].beside:
-                from_slot = min(least >> width, 64)
-                to_slot = 64 if most is None else min((most >> width) + 1, 64)
-                self.checks.append([*self.places[part], from_slot, max(0, to_slot - from_slot)])
+        begin, reach = len(self.checks), 0
+        if len(self.leaves[-1]) > SMALL and len(triggers) == 1:
+            for part, ordered, low, high in triggers[0].beside:
+                span = min(longest(part), within)
+                reach = min(_sum(reach, high, span), within) if ordered else min(high, within)
+                width = bitmaps.width_of(reach)
+                self.checks.append([*self.place(part, width, within), int(ordered), low, high, span, width, 0])
         return begin, len(self.checks)
+
+    def place(self, part: Pattern, width: int, within: int) -> tuple[int, int]:
+        """The steps [begin, end) of a part over slots of this width."""
+        if (part, width) not in self.places:
+            begin = len(self.steps)
+            rows = {name: self.bit_rows.setdefault((self.own[name], width), len(self.bit_rows)) for name in present(part)}
+            spans = {node: min(longest(node), within) for node in tree.nodes(part)}
+            self.steps += bitmaps.steps(part, rows, spans, width)
+            self.places.update({(node, width): at for node, at in bitmaps.places(part, begin).items()})
+        return self.places[part, width]
 
     def node(self, pattern: Pattern) -> tuple[int, list[_Trigger]]:
         """Adds a node and those below; gives its number and its triggers."""
@@ -304,7 +317,7 @@ class _Builder:
                 if without is not None:
                     row[WITHOUT], _ = self.node(without)
                 before = {self.own[name]: _sum(age, high, longest(second)) for name, age in reach(first).items()}
-                part = (first, low, None if high is None else _sum(high, longest(second)))
+                part = _Beside(first, True, max(low, 1), _sum(high))
                 return number, [one._replace(ages=_all(one.ages, before), beside=(*one.beside, part)) for one in triggers]
             case tree.Absence(first, without, span):
                 row[OP], row[HIGH] = ABSENCE, span
@@ -321,9 +334,8 @@ class _Builder:
         row[SECOND], others = self.node(second)
         if row[OP] == BOTH:
             own = [{self.own[name]: row[HIGH] for name in held(part)} for part in (first, second)]
-            within = pattern.span if isinstance(pattern, tree.Both) else None
-            triggers = [one._replace(ages=_all(one.ages, own[1]), beside=(*one.beside, (second, 0, within))) for one in triggers]
-            others = [one._replace(ages=_all(one.ages, own[0]), beside=(*one.beside, (first, 0, within))) for one in others]
+            triggers = [one._replace(ages=_all(one.ages, own[1]), beside=(*one.beside, _Beside(second, False, 0, row[HIGH]))) for one in triggers]
+            others = [one._replace(ages=_all(one.ages, own[0]), beside=(*one.beside, _Beside(first, False, 0, row[HIGH]))) for one in others]
         return number, triggers + others
 
     def program(self) -> Program:
@@ -338,8 +350,6 @@ class _Builder:
             self.guards,
             [one for some in self.timer_guards for one in some],
         )
-        step_ends, _ = _csr([range(len(some)) for some in self.steps])
-        steps = [one for some in self.steps for one in some]
         by_class: list[list[tuple[int, int]]] = [[] for _ in self.classes]
         for (kind, width), number in self.bit_rows.items():
             by_class[kind].append((number, width))
@@ -349,8 +359,8 @@ class _Builder:
         tables = Tables(
             np.array(self.nodes, np.int64).reshape(-1, NODE), np.array(self.root, np.int64), np.array(self.within, np.int64), leaf_ends, leaves,
             trigger_ends, rows, _nearest(rows, guard_rows, len(self.classes)), guard_rows, timer_guard_ends,
-            np.array(timer_guards, np.int64).reshape(-1, 2), np.array(self.checks, np.int64).reshape(-1, 4),
-            step_ends, np.array(steps, np.int64).reshape(-1, len(bitmaps.STEP_COLUMNS)), np.array(self.width, np.int64), bit_ends,
+            np.array(timer_guards, np.int64).reshape(-1, 2), np.array(self.checks, np.int64).reshape(-1, len(bitmaps.CHECK_COLUMNS)),
+            np.array(self.steps, np.int64).reshape(-1, len(bitmaps.STEP_COLUMNS)), np.array(self.whole, np.int64).reshape(-1, 3), bit_ends,
             np.array(bit_rows, np.int64).reshape(-1, 2), np.array([min((width for _, width in bit_rows), default=62)], np.int64),
             np.array([number for _, number in instances], np.int64),
             np.array([self.horizon.get(number, -1) for number in range(len(self.classes))], np.int64),
@@ -359,12 +369,13 @@ class _Builder:
         return Program(tuple(self.positions), tuple(self.keys), tuple(instances), tuple(self.names), tables, self.per_entity)
 
 
-def _nearest(triggers: Ints, guards: Ints, always: int) -> Ints:
-    """The first guards of each trigger, side by side; `always` stands for none."""
-    found = np.zeros((len(triggers), 2 * FIRST_GUARDS), np.int64)
+def _nearest(triggers: Ints, guards: Ints, always: int) -> Short:
+    """The first guards of each trigger, side by side; `always` stands for none, and for one whose age needs more than 32 bits."""
+    found = np.zeros((len(triggers), 2 * FIRST_GUARDS), np.int32)
     for i in range(FIRST_GUARDS):
         at = triggers[:, GUARDS] + i
         there = at < triggers[:, GUARDS_END]
+        there[there] = guards[at[there], 1] < 2**31
         found[:, 2 * i] = always
         found[there, 2 * i : 2 * i + 2] = guards[at[there]]
     return found

@@ -67,10 +67,13 @@ _WHOLE: Any = types.int64
 _MEMORY: Any = cast(Any, types.CPointer)(_WHOLE)
 
 
-def kernel(*signature: Any) -> Callable[[_F], _F]:
-    """Compiles a function that allocates nothing: references are not counted, which would take longer than its work."""
+def kernel(*signature: Any, inline: bool = False) -> Callable[[_F], _F]:
+    """Compiles a function that allocates nothing: references are not counted, which would take longer than its work.
+
+    `inline`: into its callers, since handing on dozens of arrays may cost more than what is done with them.
+    """
     compiler: Any = njit
-    return cast(Callable[[_F], _F], compiler(*signature, cache=True, nogil=True, _nrt=False))
+    return cast(Callable[[_F], _F], compiler(*signature, cache=True, nogil=True, _nrt=False, forceinline=inline))
 
 
 @_intrinsic
@@ -84,7 +87,7 @@ def memory(context: Any, array: Any) -> Any:
     return _MEMORY(array), generate
 
 
-@kernel()
+@kernel(inline=True)
 def last_at(pool: Memory, begin: Whole, end: Whole, t: Whole) -> Whole:
     """The last position in [begin, end) with time <= t, else begin - 1. Recent events are tried first."""
     high = end - 1
@@ -105,7 +108,7 @@ def last_at(pool: Memory, begin: Whole, end: Whole, t: Whole) -> Whole:
     return low
 
 
-@kernel()
+@kernel(inline=True)
 def event_at(node: Whole, nodes: Memory, env: Memory, slots: Memory, pool: Memory, earliest: Whole, most: Whole, exact: Whole) -> Whole:
     """The pool's position of the last event of a leaf with earliest <= t <= most (exact: the one that completes now), else -1."""
     slot = nodes[node * NODE + KIND] if env[DIRECT] else env[LEAVES + nodes[node * NODE + LEAF]]

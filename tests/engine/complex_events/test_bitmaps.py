@@ -54,20 +54,23 @@ def nothing_refuted(world: Sequence[Row], document: Mapping[str, Any], ahead: bo
     """Asserts it for all detections, and gives their number. `ahead`: the bitmaps hold the rest of the slot too, as in a batch."""
     program = program_of(document)
     tables, stack = program.tables, np.zeros(300, np.uint64)
-    kinds, width = classes(program, world, document), int(tables.width[0])
+    kinds, width, within = classes(program, world, document), int(tables.narrowest[0]), int(tables.within[0])
+    whole, whole_end, whole_width = tables.whole[0].tolist()
     for completed in detections(world, document).values():
         for end, seq in completed:
             before = [row for row in world if (row["t"], row["seq"]) <= (end, seq)]
             slot = [row for row in world if row["t"] >> width <= end >> width]
             last, bits = noted(program, slot if ahead else before, kinds)
-            assert may_end(tables.steps, 0, len(tables.steps), bits, end >> width, stack)
+            begin = end >> width << width
+            assert whole == whole_end or may_end(tables.steps, whole, whole_end, bits, end >> whole_width, stack)
             if seq == TIMER:
                 continue
             last, _ = noted(program, before, kinds)
             passed = [
                 all(last[kind] >= end - age for kind, age in tables.guards[row[GUARDS] : row[GUARDS_END]])
                 and (
-                    row[CHECKS] == row[CHECKS_END] or beside(tables.checks, row[CHECKS], row[CHECKS_END], tables.steps, bits, end >> width, stack) > 0
+                    row[CHECKS] == row[CHECKS_END]
+                    or beside(tables.checks, row[CHECKS], row[CHECKS_END], tables.steps, bits, begin, begin + (1 << width) - 1, within, stack) > 0
                 )
                 for row in asked(program, kinds[int(seq)])
             ]

@@ -10,7 +10,6 @@ import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +24,7 @@ from engine.operator import ROUTE, RegisteredQuery
 from engine.runtime.container import pack, unpack
 from engine.runtime.partitions import KeyedPartition, Name, Plan, RelationalPartition, plan_of
 
-STATE_VERSION = 2
+STATE_VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -177,7 +176,7 @@ class Evaluator:
             "partitions": len(self._keyed),
             "last_t": self.last_t,
             "reached": self._reached,
-            "queries": _keys(self.plan),
+            "queries": _digests(self.plan),
         }
         keyed = {f"keyed {p}": part.dump() for p, part in enumerate(self._keyed)}
         return pack(facts, keyed | {f"relational {p}": part.dump() for p, part in enumerate(self._relational)})
@@ -189,7 +188,7 @@ class Evaluator:
         if facts["version"] != STATE_VERSION:
             raise ValueError(f"the state has version {facts['version']}, this program reads {STATE_VERSION}")
         plan, every = plan_of(queries, feed), range(facts["partitions"])
-        if facts["queries"] != _keys(plan):
+        if facts["queries"] != _digests(plan):
             raise ValueError("the state is that of other queries")
         keyed = [KeyedPartition.load(feed, plan, parts[f"keyed {p}"]) for p in every]
         evaluator = cls(feed, keyed, [RelationalPartition.load(plan, parts[f"relational {p}"]) for p in every])
@@ -244,8 +243,8 @@ def route_partitions(rows: pa.RecordBatch, partitions: int) -> npt.NDArray[np.in
     return found
 
 
-def _keys(plan: Plan) -> list[list[Any]]:
-    return [[query.id, query.version] for running in plan.values() for query in running.queries]
+def _digests(plan: Plan) -> list[str]:
+    return [running.digest for running in plan.values()]
 
 
 def _conformed(rows: pa.Table, feed: Feed) -> pa.Table:

@@ -5,10 +5,12 @@ In one process an Evaluator holds all of them; on executors each task holds one,
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import pyarrow as pa
@@ -42,6 +44,12 @@ class Running:
     def keys(self) -> tuple[pa.Array, pa.Array]:
         """Ids and versions of the queries: made once, because a batch that changes little must not cost a pass over all queries."""
         return pa.array([query.id for query in self.queries], pa.string()), pa.array([query.version for query in self.queries], pa.int32())
+
+    @cached_property
+    def digest(self) -> str:
+        """Which queries these are, in which order; made once, as `keys`."""
+        keys = json.dumps([[query.id for query in self.queries], [query.version for query in self.queries]])
+        return blake2b(keys.encode(), digest_size=16).hexdigest()
 
 
 Plan = Mapping[Name, Running]

@@ -67,6 +67,7 @@ class FeedProcessor:
         self.head = store.open()
         self.queries: dict[QueryKey, RegisteredQuery] = {query.key: query for query in store.recall(self.head.queries)}
         self._known = dict(self.queries)
+        self._keys = tuple(self.queries)
         self._stopped: list[Stopped] = []
         self._stopped_ever: set[QueryKey] = set()
         self.evaluator = self._recover()
@@ -182,7 +183,7 @@ class FeedProcessor:
         """Stores what was found up to where the evaluator stands, which `ends` the batch of this checkpoint and number."""
         stopped = tuple(self._stopped)
         checkpoint, batch = ends or (self.head.checkpoint, self.head.last_batch)
-        head = replace(self.head, checkpoint=checkpoint, last_batch=batch, last_seq=self.evaluator.position, queries=tuple(self.queries))
+        head = replace(self.head, checkpoint=checkpoint, last_batch=batch, last_seq=self.evaluator.position, queries=self._keys)
         head = self._maybe_snapshot(head, force=bool(stopped))
         failpoint("batch.after_snapshot")
         now, since = time.monotonic(), self._batch_since
@@ -198,6 +199,7 @@ class FeedProcessor:
         for one in stopped:
             self.queries.pop(one.key, None)
             self._stopped_ever.add(one.key)
+        self._keys = tuple(self.queries)
         self._stopped += stopped
 
     def _look_into(self, failure: OperatorFailed, rows: pa.Table | Sequence[pa.Table]) -> bool:
@@ -251,7 +253,8 @@ class FeedProcessor:
     def _commit(self, commit: Commit) -> None:
         with self._commit_lock:
             self.store.commit(commit)
-            self._known = {key: self._known.get(key) or self.queries[key] for key in commit.head.queries}
+            if commit.head.queries is not self.head.queries:
+                self._known = {key: self._known.get(key) or self.queries[key] for key in commit.head.queries}
             if commit.head.snapshot != self.head.snapshot:
                 # Of the older ones the last stays: its head may be the one that is read while this transaction's answer is lost.
                 self.snapshots.keep_only({commit.head.snapshot, self.head.snapshot})
@@ -265,7 +268,7 @@ class FeedProcessor:
         self._snapshots_written += 1
         name = f"{head.epoch}-{head.checkpoint}-{head.last_batch}-{self._snapshots_written}"
         position = self.evaluator.position
-        self.snapshots.write(name, Snapshot({"position": position, "queries": list(head.queries)}, self.evaluator.dump()))
+        self.snapshots.write(name, Snapshot({"position": position}, self.evaluator.dump()))
         self._snapshot_at = time.monotonic()
         self._snapshot_cost_s = self._snapshot_at - now
         return replace(head, snapshot=name, snapshot_seq=position)
@@ -352,8 +355,8 @@ class FeedProcessor:
         with self._batch_lock:
             running = {key: query for key, query in queries.items() if key not in self._stopped_ever}
             self.evaluator.register(list(running.values()), side)
-            self.queries = running
-            head = replace(self.head, query_version=version, queries=tuple(running))
+            self.queries, self._keys = running, tuple(running)
+            head = replace(self.head, query_version=version, queries=self._keys)
             head = self._maybe_snapshot(head, force=True)
             failpoint("join.before_commit")
             self._commit(Commit(head, None, NOTHING))

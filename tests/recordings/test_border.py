@@ -3,46 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from engine import backtest
 from tests.recordings.oracle import Fact, accepted, answers
-from tests.recordings.sources import RECORDINGS
+from tests.recordings.taxis import BEIJING, documents
 
 pytestmark = pytest.mark.data
 
-BEIJING = RECORDINGS["beijing"]
-SQUARES, POLYGONS = 20_000, 5_000
 ROWS = 150_000
 """The first of them: the whole week of 1,244,023 takes two minutes more."""
 ALIKE = 50
 """The oracle takes every query of so many, over all taxis, and every taxi of so many, over all queries."""
-
-
-def documents(data: Path) -> Iterator[dict[str, Any]]:
-    """Squares of 40 to 400 m and stars of 12 to 60 vertices about places where taxis were; borders and transitions in turn."""
-    rng = np.random.default_rng(20)
-    rows = BEIJING.rows(data)
-    inside = np.flatnonzero((rows["x"] > 115) & (rows["x"] < 118) & (rows["y"] > 39) & (rows["y"] < 41.5))
-    for n, pick in enumerate(rng.choice(inside, SQUARES + POLYGONS)):
-        x, y = (float(rows[name][pick] + rng.normal(0, 0.005)) for name in ("x", "y"))
-        size = float(0.0002 * 10 ** rng.uniform(0, 1))
-        if n < SQUARES:
-            ring = [[x - size, y - size], [x + size, y - size], [x + size, y + size], [x - size, y + size]]
-        else:
-            vertices = int(rng.integers(12, 61))
-            turns = (np.arange(vertices) + rng.uniform(0, 0.9, vertices)) / vertices * 2 * np.pi
-            reach = size * rng.uniform(0.5, 1.0, len(turns))
-            ring = np.column_stack([x + reach * np.cos(turns), y + reach * np.sin(turns)]).tolist()
-        region = {"type": "Polygon", "coordinates": [[*ring, ring[0]]]}
-        family = {"family": "transition", "within": "PT10M"} if n % 2 else {"family": "border"}
-        yield {"version": 1, "name": f"q{n:05d}", **family, "region": region}
 
 
 def write_command(folder: Path, data: Path) -> list[str]:

@@ -122,7 +122,8 @@ def patiently(attempt: Callable[[], Answer], *, patience_s: float = PATIENCE_S) 
 def _store(work: Commit, facts: Sequence[Fact]) -> bool:
     partitions_ensure_new({span_of(fact.start) for fact in facts})
     with transaction.atomic():
-        head = FeedHead.objects.select_for_update().get(feed_id=work.feed_id)
+        # Its queries are neither read nor, unless they are others now, written.
+        head = FeedHead.objects.select_for_update().defer("queries").get(feed_id=work.feed_id)
         if head.epoch != work.epoch:
             raise Fenced(f"feed {work.feed_id} belongs to epoch {head.epoch}; this is {work.epoch}")
         if work.batch is not None and (work.checkpoint, work.batch) <= (head.checkpoint, head.last_batch):

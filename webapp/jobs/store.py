@@ -28,6 +28,7 @@ class FeedStore:
     def __init__(self, feed: Feed, epoch: int) -> None:
         self.feed, self.epoch = feed, epoch
         self._engine_feed = feed.engine_feed()
+        self._stored_queries: tuple[QueryKey, ...] | None = None
 
     def open(self) -> Head:
         """Takes the feed over. Raises sink.Fenced when a newer start has it."""
@@ -80,7 +81,9 @@ class FeedStore:
 
     def commit(self, commit: Commit) -> bool:
         head = commit.head
-        return sink.commit(
+        # A hundred thousand keys are more than most batches find: written down only when they are others.
+        queries = {} if head.queries is self._stored_queries else {"queries": [list(key) for key in head.queries]}
+        stored = sink.commit(
             sink.Commit(
                 feed_id=self.feed.pk,
                 epoch=self.epoch,
@@ -92,16 +95,19 @@ class FeedStore:
                 progress={
                     "last_seq": head.last_seq,
                     "query_version": head.query_version,
-                    "queries": [list(key) for key in head.queries],
                     "snapshot": head.snapshot,
                     "snapshot_seq": head.snapshot_seq,
                     "updated_at": timezone.now(),
+                    **queries,
                     **commit.measures,
                 },
                 added=dict(commit.counted),
                 stopped=[(int(one.key[0]), one.key[1], one.reason) for one in commit.stopped],
             )
         )
+        if stored:
+            self._stored_queries = head.queries
+        return stored
 
     def catching_up(self, report: Mapping[str, Any]) -> None:
         FeedHead.objects.filter(feed=self.feed, epoch=self.epoch).update(catching_up=dict(report))

@@ -1,5 +1,5 @@
-"""What constraint queries are compared with: the paper's domain solver in plain Python, and compiled loops over all events of the window, by brute
-force or behind the query index that is ours.
+"""What constraint queries are compared with: the paper's domain solver in plain Python, and compiled loops over all events of the window: by brute
+force, with the windows of each pair of variables that the closed graph implies, and with these behind the query index; the last two are ours.
 
 All stop at the first solution an event completes, as the paper's solver does, and give (query, number of the completing event).
 """
@@ -19,6 +19,8 @@ from engine.constraint_queries.ranges import Ranges, passing
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+_FAR = 2**40
+"""Times that nothing limits."""
 
 
 class Columns(NamedTuple):
@@ -34,11 +36,18 @@ class Columns(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A query as the baselines take it: ranges (column, low, high) of the variables, `latest[i][j]` the greatest V_j.t - V_i.t, squared reach."""
+    """A query as the baselines take it: ranges (column, low, high) of the variables, `latest[i][j]` the greatest V_j.t - V_i.t, as the graph implies
+    and as it is `given`, squared reach."""
 
     ranges: list[tuple[str, float, float]]
     latest: list[list[int]]
+    given: list[list[int]]
     reach: float
+
+    @property
+    def window(self) -> int:
+        """The longest time that any two events of a solution are apart."""
+        return max(max(row) for row in self.latest)
 
 
 def plan_of(document: Mapping[str, Any]) -> Plan:
@@ -53,9 +62,12 @@ def plan_of(document: Mapping[str, Any]) -> Plan:
             for j in between[at + 1 :]:
                 bounds += [] if high is None else [TimeBound(i, j, high, number)]
                 bounds += [] if low is None else [TimeBound(j, i, -low, number)]
-    latest = [[2**40 if one is None else one for one in row] for row in closed_times(len(names), bounds)]
+    latest = [[_FAR if one is None else one for one in row] for row in closed_times(len(names), bounds)]
+    given = [[0 if i == j else _FAR for j in range(len(names))] for i in range(len(names))]
+    for bound in bounds:
+        given[bound.start][bound.end] = min(given[bound.start][bound.end], bound.upper)
     ranges = [(where[0][0], where[0][2], where[1][2]) for where in (variable["where"] for variable in document["variables"].values())]
-    return Plan(ranges, latest, reach)
+    return Plan(ranges, latest, given, reach)
 
 
 # -- plain Python ---------------------------------------------------------------------------------------------------------------------
@@ -119,33 +131,40 @@ def _fits(plan: Plan, i: int, event: Event, j: int, other: Event) -> bool:
 
 
 def by_brute_force(columns: Columns, names: Sequence[str], plans: Sequence[Plan]) -> list[tuple[int, int]]:
-    """For each event all tuples of earlier events of the window, each filter and constraint asked as soon as its events are there.
+    """For each event all tuples of earlier events of the query's window, each filter and each given constraint asked as soon as its events are there.
 
-    `names` are those of `columns.values`.
+    `names` are those of `columns.values`. What the constraints imply is our idea, but for the length of the window.
     """
     found = []
     for q, plan in enumerate(plans):
-        filters = (
-            columns.values,
-            np.array([names.index(name) for name, _, _ in plan.ranges], np.int64),
-            np.array([low for _, low, _ in plan.ranges], np.float64),
-            np.array([high for _, _, high in plan.ranges], np.float64),
-        )
-        found += [(q, row) for row in _brute_force(*_of_tuples(columns, plan), filters).tolist()]
+        back = [[plan.window] * len(row) for row in plan.given]
+        found += [(q, row) for row in _inline(columns, plan, plan.given, back, _asked(columns, names, plan))]
     return found
 
 
+def by_windows(columns: Columns, names: Sequence[str], plans: Sequence[Plan]) -> list[tuple[int, int]]:
+    """The same loops over the closed graph: how far each variable is looked for is what all constraints imply for it and the new event's."""
+    return [(q, row) for q, plan in enumerate(plans) for row in _inline(columns, plan, plan.latest, _back(plan), _asked(columns, names, plan))]
+
+
 def by_loops(columns: Columns, ranges: Ranges, plans: Sequence[Plan]) -> list[tuple[int, int]]:
-    """The same loops, but which events the variables take is asked before, and by the same code as ours asks it."""
+    """The same again, but which events the variables take is asked before, and by the same code as ours asks it."""
     n = len(columns.t)
     rows, queries, bits = passing(*ranges[2:], columns.values, all_located(ranges, n), n)
     taken = np.zeros((len(plans), n), np.uint8)
     taken[queries, rows] = bits
-    return [(q, row) for q, plan in enumerate(plans) for row in _behind_filters(*_of_tuples(columns, plan), taken[q]).tolist()]
+    return [(q, row) for q, plan in enumerate(plans) for row in _behind(columns, plan, plan.latest, _back(plan), taken[q])]
 
 
-def _of_tuples(columns: Columns, plan: Plan) -> tuple[Ints, Floats, Floats, Ints, float]:
-    return columns.t, columns.x, columns.y, np.array(plan.latest, np.int64), plan.reach
+def _back(plan: Plan) -> list[list[int]]:
+    """How long before the event of V_i, which completes, V_j's event may lie: by i, j."""
+    return [list(row) for row in zip(*plan.latest, strict=True)]
+
+
+def _asked(columns: Columns, names: Sequence[str], plan: Plan) -> tuple[Floats, Ints, Floats, Floats]:
+    """The filters as `_passes` takes them."""
+    low, high = (np.array(limits, np.float64) for limits in ([low for _, low, _ in plan.ranges], [high for _, _, high in plan.ranges]))
+    return columns.values, np.array([names.index(name) for name, _, _ in plan.ranges], np.int64), low, high
 
 
 def all_located(ranges: Ranges, n: int) -> npt.NDArray[np.bool_]:
@@ -164,14 +183,14 @@ def _passes(filters: Any, row: int, j: int) -> bool:
 @njit(inline="always")
 def _passed(bits: npt.NDArray[np.uint8], row: int, j: int) -> bool:
     """Whether V_j takes the event, as was found before."""
-    return ((bits[row] >> j) & 1) == 1
+    return bool((bits[row] >> j) & 1)
 
 
-def _loops(takes: Callable[[Any, int, int], bool]) -> Callable[..., Ints]:
+def _loops(takes: Callable[[Any, int, int], bool]) -> Callable[..., list[int]]:
     """Loops over all tuples of earlier events, compiled around `takes`; they give the rows that complete a solution."""
 
     @njit(nogil=True)
-    def completing(t: Ints, x: Floats, y: Floats, latest: Ints, reach: float, filters: Any) -> Any:
+    def completing(t: Ints, x: Floats, y: Floats, latest: Ints, back: Ints, reach: float, filters: Any) -> Any:
         m = len(latest)
         found = np.empty(len(t), np.int64)
         count = 0
@@ -191,9 +210,8 @@ def _loops(takes: Callable[[Any, int, int], bool]) -> Callable[..., Ints]:
                 cursor[1] = row - 1
                 while level > 0:
                     j, c = order[level], cursor[level]
-                    placed = False
-                    # V_j lies at most latest[j, role] before the completing event.
-                    while c >= 0 and t[row] - t[c] <= latest[j, role]:
+                    placed, oldest = False, t[row] - back[role, j]
+                    while c >= 0 and t[c] >= oldest:
                         fits = takes(filters, c, j)
                         before = 0
                         while fits and before < level:
@@ -222,8 +240,13 @@ def _loops(takes: Callable[[Any, int, int], bool]) -> Callable[..., Ints]:
                 count += 1
         return found[:count]
 
-    found: Callable[..., Ints] = completing
+    def found(columns: Columns, plan: Plan, latest: list[list[int]], back: list[list[int]], filters: Any) -> list[int]:
+        rows: list[int] = completing(
+            columns.t, columns.x, columns.y, np.array(latest, np.int64), np.array(back, np.int64), plan.reach, filters
+        ).tolist()
+        return rows
+
     return found
 
 
-_brute_force, _behind_filters = _loops(_passes), _loops(_passed)
+_inline, _behind = _loops(_passes), _loops(_passed)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from engine.constraint_queries.compiled import bare, inlined
+from engine.constraint_queries.lanes import LANES, in_reach
 from engine.constraint_queries.pairs import (
     APART,
     NEAR,
@@ -49,12 +50,11 @@ def masked(
 ) -> Any:  # fmt: skip
     """Bit by bit which events of a short stretch are within reach, and which of them numbers alone do not decide."""
     mask, sure = np.int64(0), np.int64(0)
-    for k in range(np.uint64(high - low)):
-        n = np.uint64(low) + k
-        across, along, up = place[0, n] - x, place[1, n] - y, place[2, n] - z
-        chord = across * across + along * along + up * up
-        mask |= np.int64(chord <= reach) << np.int64(k)
-        sure |= np.int64((chord <= near) & (chord > apart)) << np.int64(k)
+    for k in range(0, high - low, LANES):
+        reached, surely = in_reach(place, low + k, x, y, z, reach, near, apart)
+        mask |= reached << k
+        sure |= surely << k
+    mask &= (np.int64(1) << (high - low)) - 1
     if mortal:
         for k in range(high - low):
             mask &= ~(np.int64(ring[UNTIL, low + k] < now) << k)

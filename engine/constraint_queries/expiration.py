@@ -54,12 +54,12 @@ def idle(latest: Ints, order: npt.NDArray[np.int8], tight: bool) -> Ints:
 
 
 @inlined
-def awaited(times: Ints, first: int, m: int, known: Any, i: int, span: int) -> Any:
+def awaited(times: Ints, first: int, m: int, empty: Any, i: int, span: int) -> Any:
     """How long an event as V_i is useful at least: until what is missing can no more come. `times[first + j, 0]`: the latest of each of m
-    variables after V_i, `known[0, j]`: whether nothing is stored for it."""
+    variables after V_i; bit j of `empty`: whether nothing is stored for it."""
     found = NEVER
     for j in range(m):
-        if j != i and known[0, j] and times[first + j, 0] >= 0 and (found == NEVER or times[first + j, 0] < found):
+        if j != i and (empty >> j) & 1 and times[first + j, 0] >= 0 and (found == NEVER or times[first + j, 0] < found):
             found = times[first + j, 0]
     return span if found == NEVER else found
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from engine.constraint_queries.pairs import (
     Floats,
@@ -23,19 +22,18 @@ class Taken(NamedTuple):
 
 
 RING, MARK = 2, 4
-BEGIN, END, LEFT, CHOSEN, NEXT, CURSOR, LAST, OWN, TAKES = range(9)
-EMPTY, LOOKED, COLLECTED, MASKED = range(4)
+BEGIN, END, LEFT, CHOSEN, NEXT, CURSOR, LAST, OWN, TAKES, ASKED = range(10)
 
 
 class Pool(NamedTuple):
     """Where the search writes.
 
     Candidates of the other variables while an event completes a tuple: `whole` (5, n) with EVENT, T and BITS as in the rings, RING, the place
-    there, and MARK, the level at which forward checking ruled it out, 0 while it has not; `place` (3, n). While it searches, `seats` (9, m) hold
+    there, and MARK, the level at which forward checking ruled it out, 0 while it has not; `place` (3, n). While it searches, `seats` (10, m) hold
     for each variable BEGIN and END of its candidates, how many are LEFT and which is CHOSEN (-1: none), for each level the variable that is NEXT
     and its CURSOR, the LAST time at which the new event is useful, and of a solution its OWN events and what TAKES them.
     `windows` (2, m, m): for V_i and V_j what of V_j's domain V_i's event reaches. Where that is little, candidates are the bits of `masks` (m, m):
-    row l holds what is left of each domain at level l. `known` (4, m): EMPTY domains, those that were LOOKED at, those that are COLLECTED or MASKED.
+    row l holds what is left of each domain at level l.
     """
 
     whole: Ints
@@ -43,7 +41,6 @@ class Pool(NamedTuple):
     seats: Ints
     windows: Ints
     masks: Ints
-    known: npt.NDArray[np.bool_]
 
 
 class Found(NamedTuple):
@@ -62,5 +59,5 @@ def found_of(room: int, variables: int) -> Found:
 
 def pool_of(room: int, variables: int) -> Pool:
     m = max(variables, 2)
-    numbers = np.empty((5, room), np.int64), np.empty((3, room)), np.empty((9, m), np.int64)
-    return Pool(*numbers, np.empty((2, m, m), np.int64), np.empty((m, m), np.int64), np.empty((4, m), np.bool_))
+    numbers = np.empty((5, room), np.int64), np.empty((3, room)), np.empty((10, m), np.int64)
+    return Pool(*numbers, np.empty((2, m, m), np.int64), np.empty((m, m), np.int64))

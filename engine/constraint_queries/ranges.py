@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from engine.constraint_queries.compiled import inlined
+from engine.constraint_queries.lanes import LANES, in_range, lowest_bit
 from engine.constraint_queries.pairs import Floats, Ints
 from engine.model.conditions import Condition
 from engine.model.feed import ColumnType, Feed
@@ -22,8 +24,8 @@ from engine.model.feed import ColumnType, Feed
 if TYPE_CHECKING:
     from engine.constraint_queries.plan import Filter
 
-_BLOCK = 1_024
-"""Events whose masks stay in the nearest cache."""
+_BLOCK, _WORD = 1_024, 64
+"""Events whose values stay in the nearest cache, and those that are the bits of one number."""
 
 
 class Ranges(NamedTuple):
@@ -114,49 +116,63 @@ def passing(
 
     `values` (columns, n rows): NaN where there is none; `ready` (masks, n). The other arguments are the fields of `Ranges`.
     """
-    room = 4 * _BLOCK
+    room = max(n, _BLOCK)
     rows, queries, found = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int64)
-    taken, passed = np.empty(_BLOCK, np.int32), np.empty(_BLOCK, np.bool_)
-    count = 0
+    passed = np.empty(max(1, np.diff(filters).max()) if len(filters) > 1 else 1, np.int64)
+    asked = np.empty((len(ready), (n + _WORD - 1) // _WORD), np.int64)
+    for r in range(len(ready)):
+        for word in range(asked.shape[1]):
+            asked[r, word] = _ready(ready, r, word * _WORD, min(_WORD, n - word * _WORD))
+    count = np.uint64(0)
     for begin in range(0, n, _BLOCK):
-        size = min(_BLOCK, n - begin)
+        end = min(begin + _BLOCK, n)
         for q in range(len(filters) - 1):
-            taken[:size] = 0
-            for f in range(filters[q], filters[q + 1]):
-                _asked(ranges[f], ranges[f + 1], column, low, high, masks[f], masks[f + 1], mask, values, ready, begin, passed[:size])
-                own = np.int32(bits[f])
-                for k in range(size):
-                    taken[k] |= own if passed[k] else np.int32(0)
-            if count + _BLOCK > len(rows):
+            if count + np.uint64(_BLOCK) > np.uint64(len(rows)):
                 rows, queries, found = _twice(rows), _twice(queries), _twice(found)
-            for k in range(size):
-                # Written always, counted when it is one: no branch to guess.
-                rows[count], queries[count], found[count] = begin + k, q, np.int64(taken[k]) & 0xFFFFFFFF
-                count += taken[k] != 0
+            first, last = filters[q], filters[q + 1]
+            own_bits = bits[first:last]
+            for word in range(begin, end, _WORD):
+                some, size = np.int64(0), min(_WORD, end - word)
+                for f in range(first, last):
+                    own = np.int64(-1) if size == _WORD else (np.int64(1) << size) - 1
+                    for r in range(ranges[f], ranges[f + 1]):
+                        own &= _in_range(values, column[r], word, size, low[r], high[r])
+                    for r in range(masks[f], masks[f + 1]):
+                        own &= asked[mask[r], word // _WORD]
+                    passed[f - first] = own
+                    some |= own
+                while some != 0:
+                    k = lowest_bit(some)
+                    some &= some - 1
+                    taken = np.int64(0)
+                    for f in range(np.uint64(last - first)):
+                        taken |= own_bits[f] * ((passed[f] >> k) & 1)
+                    rows[count], queries[count], found[count] = word + k, q, taken
+                    count += np.uint64(1)
     return rows[:count], queries[:count], found[:count]
 
 
-@njit(cache=True, nogil=True)
-def _asked(
-    first: int, last: int, column: Ints, low: Floats, high: Floats, first_mask: int, last_mask: int, mask: Ints, values: Floats, ready: Any,
-    begin: int, passed: Any,
-) -> None:  # fmt: skip
-    """Which of the rows from `begin` on pass one filter."""
-    if first == last:
-        passed[:] = True
-    for r in range(first, last):
-        least, most = low[r], high[r]
-        own = values[column[r], begin : begin + len(passed)]
-        if r == first:
-            for k in range(len(passed)):
-                passed[k] = (own[k] >= least) & (own[k] <= most)
-        else:
-            for k in range(len(passed)):
-                passed[k] &= (own[k] >= least) & (own[k] <= most)
-    for r in range(first_mask, last_mask):
-        own_mask = ready[mask[r], begin : begin + len(passed)]
-        for k in range(len(passed)):
-            passed[k] &= own_mask[k]
+@inlined
+def _in_range(values: Floats, column: int, begin: int, size: int, low: float, high: float) -> Any:
+    """Bit by bit which of up to 64 values from `begin` on are from `low` to `high`."""
+    word = np.int64(0)
+    if size == _WORD:
+        for k in range(0, _WORD, LANES):
+            word |= in_range(values, column, begin + k, low, high) << k
+    else:
+        for k in range(size):
+            value = values[column, begin + k]
+            word |= np.int64((value >= low) & (value <= high)) << k
+    return word
+
+
+@inlined
+def _ready(ready: Any, which: int, begin: int, size: int) -> Any:
+    """The same of a mask."""
+    word = np.int64(0)
+    for k in range(np.uint64(size)):
+        word |= np.int64(ready[which, np.uint64(begin) + k]) << np.int64(k)
+    return word
 
 
 @njit(cache=True, nogil=True)

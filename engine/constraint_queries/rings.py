@@ -15,6 +15,7 @@ from numba import njit
 
 from engine.constraint_queries.compiled import inlined
 from engine.constraint_queries.expiration import NEVER
+from engine.constraint_queries.lanes import LANES
 from engine.constraint_queries.pairs import Floats, Ints
 
 LEAST_LONG = 2_048
@@ -51,7 +52,7 @@ def empty_rings(rooms: Ints, corners: Ints) -> Rings:
     ends = np.cumsum(rooms)
     begins = ends - rooms
     previous, buckets = np.empty(total if corners[-1] else 0, np.int64), np.full(int(corners[-1]), -1, np.int64)
-    return Rings(np.empty((4, total), np.int64), np.empty((3, total)), begins, begins.copy(), begins.copy(), ends, previous, buckets, corners)
+    return Rings(np.empty((4, total), np.int64), np.empty((3, total + LANES)), begins, begins.copy(), begins.copy(), ends, previous, buckets, corners)
 
 
 @inlined

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from engine.constraint_queries.compiled import bare, inlined
+from engine.constraint_queries.lanes import highest_bit, lowest_bit
 from engine.constraint_queries.pairs import (
     APART,
     EARLIEST,
@@ -98,23 +99,21 @@ def solve_masks(
     ring: Ints, place: Floats, windows: Ints, masks: Ints, seats: Ints, arrangements: Ints, first_arranged: int, last_arranged: int,
     q: int, p0: int, m: int, e: int, bits: int, i: int, only_first: bool, found_query: Any, found_event: Any, count: int, filled: int, most: int,
 ) -> Any:  # fmt: skip
-    """The same as `_solve` for at least two variables whose candidates are bits of `masks`: in the same order, so with the same solutions."""
+    """The same as `solve` for at least two variables whose candidates are bits of `masks`: in the same order, so with the same solutions."""
     for j in range(m):
         seats[CHOSEN, j] = -1
     level = 1
-    seats[NEXT, 1], seats[CURSOR, 1] = _next_masked(windows, masks, seats, 0, i, m, only_first), 0
+    seats[NEXT, 1] = _next_masked(masks, seats, 0, i, m, only_first)
+    seats[CURSOR, 1] = masks[0, seats[NEXT, 1]]
     while level > 0:
-        j = seats[NEXT, level]
-        low, length, mask = windows[0, i, j], windows[1, i, j] - windows[0, i, j], masks[level - 1, j]
-        k = seats[CURSOR, level]
-        while k < length and not (mask >> (length - 1 - k if only_first else k)) & 1:
-            k += 1
-        seats[CURSOR, level] = k + 1
-        if k == length:
+        j, mask = seats[NEXT, level], seats[CURSOR, level]
+        if mask == 0:
             seats[CHOSEN, j] = -1
             level -= 1
             continue
-        chosen = low + (length - 1 - k if only_first else k)
+        k = highest_bit(mask) if only_first else lowest_bit(mask)
+        seats[CURSOR, level] = mask ^ (np.int64(1) << k)
+        chosen = windows[0, i, j] + k
         seats[CHOSEN, j] = chosen
         if level == m - 1:
             before = count
@@ -133,13 +132,12 @@ def solve_masks(
             pair = p0 + j * m + other
             first, last, order = t + times[pair, EARLIEST], t + times[pair, LATEST], times[pair, ORDER]
             reach, near, apart = limits[pair, REACH], limits[pair, NEAR], limits[pair, APART]
-            rest, base, left = masks[level - 1, other], windows[0, i, other], np.int64(0)
-            for bit in range(windows[1, i, other] - base):
+            rest, left = masks[level - 1, other], np.int64(0)
+            while rest != 0:
                 # From the end that is taken first: where one is enough, the rest need not be looked at.
-                at = windows[1, i, other] - base - 1 - bit if only_first else bit
-                if not (rest >> at) & 1:
-                    continue
-                n = base + at
+                bit = highest_bit(rest) if only_first else lowest_bit(rest)
+                rest ^= np.int64(1) << bit
+                n = windows[0, i, other] + bit
                 across, along, up = place[0, n] - x, place[1, n] - y, place[2, n] - z
                 chord = across * across + along * along + up * up
                 fits = chord <= reach and ring[T, n] >= first and ring[T, n] <= last and ring[EVENT, n] != event
@@ -150,7 +148,7 @@ def solve_masks(
                         pair, j < other, event, ring[EVENT, n],
                     )  # fmt: skip
                 if fits:
-                    left |= np.int64(1) << at
+                    left |= np.int64(1) << bit
                     if only_first and level == m - 2 and first_arranged == last_arranged:
                         break
             masks[level, other] = left
@@ -159,7 +157,8 @@ def solve_masks(
                 break
         if possible:
             level += 1
-            seats[NEXT, level], seats[CURSOR, level] = _next_masked(windows, masks, seats, level - 1, i, m, only_first), 0
+            seats[NEXT, level] = _next_masked(masks, seats, level - 1, i, m, only_first)
+            seats[CURSOR, level] = masks[level - 1, seats[NEXT, level]]
     return count, filled
 
 
@@ -192,15 +191,15 @@ def _stated(
 
 
 @inlined
-def _next_masked(windows: Ints, masks: Ints, seats: Ints, level: int, i: int, m: int, in_order: bool) -> Any:
+def _next_masked(masks: Ints, seats: Ints, level: int, i: int, m: int, in_order: bool) -> Any:
     best, least = -1, 0
     for j in range(m):
         if j == i or seats[CHOSEN, j] >= 0:
             continue
-        size = 0
-        if not in_order:
-            for k in range(windows[1, i, j] - windows[0, i, j]):
-                size += (masks[level, j] >> k) & 1
+        size, rest = 0, np.int64(0) if in_order else masks[level, j]
+        while rest != 0:
+            rest &= rest - 1
+            size += 1
         if best < 0 or (not in_order and size < least):
             best, least = j, size
     return best

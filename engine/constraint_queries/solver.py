@@ -12,6 +12,7 @@ import numpy as np
 from engine.constraint_queries.candidates import fitting, from_cells, masked, near_any, passed, within
 from engine.constraint_queries.compiled import bare
 from engine.constraint_queries.expiration import DOMAINS, NEVER, TIGHT, awaited
+from engine.constraint_queries.lanes import lowest_bit
 from engine.constraint_queries.pairs import (
     APART,
     EARLIEST,
@@ -30,15 +31,12 @@ from engine.constraint_queries.pairs import (
     consistent,
 )  # fmt: skip
 from engine.constraint_queries.pool import (
+    ASKED,
     BEGIN,
     CANDIDATES,
-    COLLECTED,
     CURSOR,
-    EMPTY,
     END,
     LAST,
-    LOOKED,
-    MASKED,
     RING,
     SEARCHES,
     SOLUTIONS,
@@ -72,7 +70,7 @@ def advance(
     event_t, event_x, event_y, event_place, ints, floats = events.t, events.x, events.y, events.place, events.ints, events.floats
     ring, ring_place, heads, tails = rings.whole, rings.place, rings.heads, rings.tails
     previous, buckets, corners = rings.previous, rings.buckets, rings.corners
-    pooled, pool_place, seats, windows, masks, known = pool.whole, pool.place, pool.seats, pool.windows, pool.masks, pool.known
+    pooled, pool_place, seats, windows, masks = pool.whole, pool.place, pool.seats, pool.windows, pool.masks
     found_query, found_event = found.query, found.event
     rows, row_bits, starts = taken.event, taken.bits, taken.starts
     count, filled, reason, figure = 0, 0, DONE, 0
@@ -84,16 +82,19 @@ def advance(
         m = variables[q + 1] - v0
         tight, shared, only_first = form[q] == TIGHT, form[q] != DOMAINS, only_firsts[q]
         stored = 0
+        before_now = NEVER
         for i in range(m):
             stored += tails[v0 + i] - heads[v0 + i]
+            seats[ASKED, i] = NEVER
             for j in range(m):
                 windows[0, i, j] = windows[1, i, j] = heads[v0 + j]
         while at < starts[q + 1]:
             e, bits = rows[at], row_bits[at]
             now, x, y, z = event_t[e], event_place[0, e], event_place[1, e], event_place[2, e]
-            for v in range(v0, v0 + m):
+            for v in range(v0, v0 + m if now != before_now else v0):
                 while heads[v] < tails[v] and ring[T, heads[v]] < now - roles[v, SPAN]:
                     heads[v] += 1
+            before_now = now
             keep, entries, before, filled_before, looked_at, searched = np.int64(0), 0, count, filled, 0, 0
             for i in range(m):
                 if not (bits >> i) & 1:
@@ -104,7 +105,10 @@ def advance(
                     seats[LAST, i] = now + roles[v0 + i, KEPT]
                     continue
                 p = p0 + i * m
-                useful, complete = True, True
+                # Bit by bit for V_j: whether its domain holds nothing that goes with the event; whether that was looked at; where candidates are.
+                empty, collected, masked_ones = np.int64(0), np.int64(0), np.int64(0)
+                useful, moved = True, seats[ASKED, i] != now
+                seats[ASKED, i] = now
                 for j in range(m):
                     if j == i:
                         continue
@@ -112,45 +116,48 @@ def advance(
                     if times[p + j, ORDER] > 0:
                         windows[0, i, j] = windows[1, i, j] = tails[v0 + j]
                     else:
-                        windows[0, i, j] = passed(ring, max(windows[0, i, j], heads[v0 + j]), tails[v0 + j], now + times[p + j, EARLIEST])
+                        # At the same time again only events of that time are new.
+                        if moved or times[p + j, EARLIEST] > 0:
+                            windows[0, i, j] = passed(ring, max(windows[0, i, j], heads[v0 + j]), tails[v0 + j], now + times[p + j, EARLIEST])
                         if times[p + j, LATEST] >= 0:
                             windows[1, i, j] = tails[v0 + j]
-                        else:
+                        elif moved:
                             windows[1, i, j] = passed(ring, max(windows[0, i, j], windows[1, i, j]), tails[v0 + j], now + times[p + j, LATEST] + 1)
-                    known[EMPTY, j] = windows[0, i, j] >= windows[1, i, j]
-                    known[LOOKED, j], known[COLLECTED, j], known[MASKED, j] = known[EMPTY, j], False, False
-                    if known[EMPTY, j]:
-                        complete = False
+                    if windows[0, i, j] >= windows[1, i, j]:
+                        empty |= np.int64(1) << j
                         useful = useful and times[p + j, LATEST] >= 0
                 if not useful:
                     continue
                 span = roles[v0 + i, SPAN]
                 renewed, renewing = tight and roles[v0 + i, RENEWED] == 1, tight and span != NEVER and roles[v0 + i, RENEWING] == 1
-                top, few = 0, True
+                top, few, looked = 0, True, empty | (np.int64(1) << i)
                 # First those whose emptiness makes the event useless, then the others, as long as anything depends on them.
                 for turn in range(2):
                     for j in range(m):
-                        if j == i or known[LOOKED, j] or (turn == 0) != (times[p + j, LATEST] < 0):
+                        if (looked >> j) & 1 or (turn == 0) != (times[p + j, LATEST] < 0):
                             continue
                         mortal = tight and roles[v0 + j, RENEWED] == 1
-                        if not (useful and (turn == 0 or complete or renewed or (renewing and mortal))):
+                        if not (useful and (turn == 0 or empty == 0 or renewed or (renewing and mortal))):
                             continue
-                        known[LOOKED, j] = True
+                        looked |= np.int64(1) << j
                         a, b, reach = windows[0, i, j], windows[1, i, j], limits[p + j, REACH]
                         cells = b - a >= LEAST_LONG and corners[v0 + j] < corners[v0 + j + 1] and reach < np.inf
                         some, sure = True, False
                         if b - a <= _FEW:
                             mask, open_ones = masked(ring, ring_place, a, b, x, y, z, reach, limits[p + j, NEAR], limits[p + j, APART], mortal, now)
-                            for k in range(b - a if open_ones != 0 else 0):
-                                if (open_ones >> k) & 1 and not consistent(
+                            while open_ones != 0:
+                                k = lowest_bit(open_ones)
+                                open_ones &= open_ones - 1
+                                if not consistent(
                                     exact, reach, compared, comparisons, geodesic, event_x, event_y, event_place, ints, floats,
                                     p + j, i < j, e, ring[EVENT, a + k],
                                 ):  # fmt: skip
                                     mask ^= np.int64(1) << k
-                            masks[0, j], known[MASKED, j], some, sure = mask, True, mask != 0, True
+                            masks[0, j], some, sure = mask, mask != 0, True
+                            masked_ones |= np.int64(1) << j
                         elif not cells:
                             some, sure = near_any(ring, ring_place, a, b, x, y, z, reach, limits[p + j, NEAR], limits[p + j, APART], mortal, now)
-                        few = few and known[MASKED, j]
+                        few = few and b - a <= _FEW
                         if some and not sure:
                             # Long domains with cells, and pairs that numbers alone do not decide.
                             if cells:
@@ -164,41 +171,43 @@ def advance(
                                 limits, exact, compared, comparisons, geodesic, event_x, event_y, event_place, ints, floats, ring, ring_place,
                                 p + j, i < j, e, pooled, pool_place, top, end, mortal, now,
                             )  # fmt: skip
-                            some, known[COLLECTED, j] = top < end, True
+                            some = top < end
+                            collected |= np.int64(1) << j
                             seats[BEGIN, j], seats[END, j], top = top, end, end
                         if not some:
-                            known[EMPTY, j] = True
-                            complete = False
+                            empty |= np.int64(1) << j
                             useful = useful and times[p + j, LATEST] >= 0
                 if not useful:
                     continue
                 if span != NEVER:
                     keep |= np.int64(1) << i
                     entries += 1
-                    seats[LAST, i] = now + (awaited(times, p, m, known, i, span) if renewed else span)
-                search = complete and not (only_first and count > before)
+                    seats[LAST, i] = now + (awaited(times, p, m, empty, i, span) if renewed else span)
+                search = empty == 0 and not (only_first and count > before)
                 for j in range(m):
-                    if j == i or known[EMPTY, j] or known[COLLECTED, j]:
+                    if j == i or ((empty | collected) >> j) & 1:
                         continue
                     mortal = tight and roles[v0 + j, RENEWED] == 1
-                    if (search and not few) or (renewing and mortal and not known[MASKED, j]):
+                    if (search and not few) or (renewing and mortal and not (masked_ones >> j) & 1):
                         end = within(ring_place, windows[0, i, j], windows[1, i, j], x, y, z, limits[p + j, REACH], pooled, top)
                         end = fitting(
                             limits, exact, compared, comparisons, geodesic, event_x, event_y, event_place, ints, floats, ring, ring_place,
                             p + j, i < j, e, pooled, pool_place, top, end, mortal, now,
                         )  # fmt: skip
-                        known[COLLECTED, j] = True
+                        collected |= np.int64(1) << j
                         seats[BEGIN, j], seats[END, j], top = top, end, end
                 looked_at += top
                 if renewing:
                     # The stored events that may take part with the new one stay as long as it, but never longer than their own role allows.
                     for j in range(m):
-                        if j == i or known[EMPTY, j] or roles[v0 + j, RENEWED] == 0:
+                        if j == i or (empty >> j) & 1 or roles[v0 + j, RENEWED] == 0:
                             continue
-                        if known[MASKED, j]:
-                            for r in range(windows[0, i, j], windows[1, i, j]):
-                                if (masks[0, j] >> (r - windows[0, i, j])) & 1:
-                                    ring[UNTIL, r] = max(ring[UNTIL, r], min(seats[LAST, i], ring[T, r] + roles[v0 + j, SPAN]))
+                        if (masked_ones >> j) & 1:
+                            rest = masks[0, j]
+                            while rest != 0:
+                                r = windows[0, i, j] + lowest_bit(rest)
+                                rest &= rest - 1
+                                ring[UNTIL, r] = max(ring[UNTIL, r], min(seats[LAST, i], ring[T, r] + roles[v0 + j, SPAN]))
                         else:
                             for k in range(seats[BEGIN, j], seats[END, j]):
                                 r = pooled[RING, k]

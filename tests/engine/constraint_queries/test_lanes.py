@@ -1,0 +1,59 @@
+"""Answers as the bits of a number, eight events at a time, against numpy: around the ends of words, and with values that are no number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.constraint_queries.candidates import masked
+from engine.constraint_queries.lanes import LANES
+from engine.constraint_queries.ranges import passing
+from engine.constraint_queries.rings import UNTIL
+
+SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, np.nextafter(1.0, 2.0))
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 63, 64, 65, 1_023, 1_024, 1_025, 1_100])
+def test_rows_that_pass_are_those_of_numpy(n: int) -> None:
+    chance = np.random.default_rng(n)
+    values = chance.choice([*SPECIAL, *chance.normal(0, 1, 9)], (3, n))
+    ready = chance.random((2, n)) < 0.7
+    # Three queries: filters of two ranges and a mask, of nothing at all, of the limits themselves.
+    filters, bits = np.array([0, 2, 3, 5]), np.array([1, 6, 1, 2, 4])
+    ranges, column = np.array([0, 2, 3, 3, 4, 5]), np.array([0, 1, 2, 1, 0])
+    low, high = np.array([-np.inf, -0.5, 0.0, 1.0, -np.inf]), np.array([0.5, 1.0, 0.0, 1.0, np.inf])
+    masks, mask = np.array([0, 1, 3, 3, 3, 4]), np.array([0, 0, 1, 1])
+    expected = []
+    for q in range(3):
+        taken = np.zeros(n, np.int64)
+        for f in range(filters[q], filters[q + 1]):
+            passed = np.ones(n, np.bool_)
+            for r in range(ranges[f], ranges[f + 1]):
+                passed &= (values[column[r]] >= low[r]) & (values[column[r]] <= high[r])
+            for r in range(masks[f], masks[f + 1]):
+                passed &= ready[mask[r]]
+            taken |= bits[f] * passed
+        expected += [(row, q, int(taken[row])) for row in np.flatnonzero(taken).tolist()]
+    rows, queries, found = passing(filters, bits, ranges, column, low, high, masks, mask, values, ready, n)
+    assert sorted(zip(rows.tolist(), queries.tolist(), found.tolist(), strict=True)) == sorted(expected)
+    assert all((np.diff(rows[queries == q]) > 0).all() for q in range(3))
+
+
+@pytest.mark.parametrize("mortal", [False, True])
+def test_the_events_of_a_window_within_reach_are_those_of_numpy(mortal: bool) -> None:
+    chance = np.random.default_rng(1)
+    count = 90
+    place = chance.integers(0, 4, (3, count + LANES)).astype(np.float64)
+    place[:, count:] = chance.choice(SPECIAL, (3, LANES))
+    ring = np.zeros((4, count), np.int64)
+    ring[UNTIL] = chance.integers(0, 3, count)
+    for low in (0, 5, 27):
+        for length in (1, 7, 8, 9, 16, 62, 63):
+            reach, near, apart = 6.0, 5.0, 1.0
+            mask, unsure = masked(ring, place, low, low + length, 1.0, 2.0, 0.0, reach, near, apart, mortal, 1)
+            own = place[:, low : low + length] - np.array([[1.0], [2.0], [0.0]])
+            chord = (own * own).sum(axis=0)
+            there = (chord <= reach) & ((ring[UNTIL, low : low + length] >= 1) | (not mortal))
+            assert [(mask >> k) & 1 for k in range(64)] == [*there.astype(int).tolist(), *[0] * (64 - length)]
+            open_ones = there & ~((chord <= near) & (chord > apart))
+            assert [(unsure >> k) & 1 for k in range(64)] == [*open_ones.astype(int).tolist(), *[0] * (64 - length)]

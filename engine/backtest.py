@@ -45,7 +45,9 @@ def parser() -> argparse.ArgumentParser:
 
 def add_options(options: argparse.ArgumentParser) -> None:
     """Adds the command's options to a parser."""
-    options.add_argument("--query", action="append", required=True, type=Path, metavar="SPEC.json", help="a specification; may be given again")
+    options.add_argument(
+        "--query", action="extend", nargs="+", required=True, type=Path, metavar="SPEC.json", help="one specification or more; may be given again"
+    )
     options.add_argument("--events", required=True, type=Path, metavar="PATH", help="file or folder: parquet, csv or jsonl, also .gz or .zst")
     options.add_argument("--feed", required=True, type=Path, metavar="FEED.json", help="the feed's schema and clock")
     options.add_argument("--out", required=True, type=Path, metavar="OUT", help="answers: .parquet, .csv or .jsonl")

@@ -40,27 +40,25 @@ def inside(region: dict[str, Any], frame: pd.DataFrame) -> np.ndarray:
     return found
 
 
-def crossings(document: dict[str, Any], frame: pd.DataFrame) -> pd.DataFrame:
-    """entity, t, kind of each crossing, in order of entity and time."""
+def crossings(document: dict[str, Any], frame: pd.DataFrame) -> list[tuple[str, int, str]]:
+    """(entity, t, kind) of each crossing, in order of entity and time."""
     held, entity = inside(document["region"], frame), frame["entity"].to_numpy()
     at = 1 + np.flatnonzero(held[1:] != held[:-1])
     at = at[entity[at] == entity[at - 1]]
-    return pd.DataFrame({"entity": entity[at], "t": frame["t"].to_numpy()[at], "kind": np.where(held[at], "in", "out")})
+    return list(zip(entity[at].tolist(), frame["t"].to_numpy()[at].tolist(), np.where(held[at], "in", "out").tolist(), strict=True))
 
 
 def answers(name: str, document: dict[str, Any], frame: pd.DataFrame, last: int | None = None) -> list[Fact]:
     """Facts of one query over the frame; time goes on to `last`, else to the frame's last event."""
     found = crossings(document, frame)
     if document["family"] == "border":
-        return [(name, kind, entity, t, t) for entity, t, kind in found.itertuples(index=False)]
+        return [(name, kind, entity, t, t) for entity, t, kind in found]
     last = int(frame["t"].max()) if last is None else last
     stated: list[Fact] = []
-    for entity, events in found.groupby("entity"):
-        times, kinds = events["t"].tolist(), events["kind"].tolist()
-        for kind, t, following in zip(kinds, times, [*times[1:], None], strict=True):
-            done, silent = ("passed", "stayed_in") if kind == "in" else ("returned", "stayed_out")
-            if following is not None and following - t <= WITHIN:
-                stated.append((name, done, str(entity), t, following))
-            elif t + WITHIN <= last:
-                stated.append((name, silent, str(entity), t, t + WITHIN))
+    for (entity, t, kind), following in zip(found, [*found, None][1:], strict=True):
+        done, silent = ("passed", "stayed_in") if kind == "in" else ("returned", "stayed_out")
+        if following is not None and following[0] == entity and following[1] - t <= WITHIN:
+            stated.append((name, done, entity, t, following[1]))
+        elif t + WITHIN <= last:
+            stated.append((name, silent, entity, t, t + WITHIN))
     return stated

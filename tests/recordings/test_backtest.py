@@ -22,8 +22,7 @@ def test_backtest_of_a_recording_equals_the_oracle(name: str, data_folder: Path,
     (tmp_path / "feed.json").write_text(json.dumps(recording.feed()))
     command = ["--feed", str(tmp_path / "feed.json"), "--events", str(recording.path(data_folder)), "--map", recording.map_option]
     command += ["--out", str(tmp_path / "out.parquet"), "--stats", str(tmp_path / "stats.json")]
-    for _, _, path in queries:
-        command += ["--query", str(path)]
+    command += ["--query", *(str(path) for _, _, path in queries)]
 
     assert backtest.main(command) == 0
 

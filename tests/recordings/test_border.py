@@ -25,10 +25,11 @@ def write_command(folder: Path, data: Path) -> list[str]:
     (folder / "feed.json").write_text(json.dumps(BEIJING.feed()))
     pq.write_table(pq.read_table(BEIJING.path(data)).slice(0, ROWS), folder / "taxis.parquet")
     command = ["--feed", str(folder / "feed.json"), "--events", str(folder / "taxis.parquet"), "--map", BEIJING.map_option]
+    command.append("--query")
     for document in documents(data):
         path = folder / f"{document['name']}.json"
         path.write_text(json.dumps(document))
-        command += ["--query", str(path)]
+        command.append(str(path))
     return command
 
 

@@ -27,6 +27,7 @@ from engine.border_monitoring.bounds import Bounds, Crossed, bound_crossings, bu
 from engine.border_monitoring.moves import PASS, border_meetings
 from engine.border_monitoring.operator import BorderOperator
 from engine.border_monitoring.shapes import Polygon, Rectangle, edges_of
+from engine.border_monitoring.structures import wide_from
 from engine.border_monitoring.transitions import Waiting, decide
 from engine.border_monitoring.tuples import LastTuples, advance
 from engine.model.batch import Batch, EntityDictionary
@@ -232,7 +233,7 @@ def _squares(n: int, width: float, quick: bool, figure: str | None, x: float | N
     grid = build_borders([Rectangle(*box) for box in np.hstack([low, high]).tolist()], [False] * n)
     bounds, cells, segments = build_bounds(low, high), CellLists(low, high, TWO, 60), RegionSegments(low, high)
     run = {"bounds": lambda some: by_bounds(bounds, some), "cells": lambda some: by_borders(grid, some)}
-    chosen, other = ("bounds", "cells") if width > 0.12 * (TWO + width) else ("cells", "bounds")
+    chosen, other = ("bounds", "cells") if width > wide_from(n) * (TWO + width) else ("cells", "bounds")
     methods = {
         f"ours by {other}": run[other](given),
         "DiffRMQ": lambda: cells.run(given.before, given.after),

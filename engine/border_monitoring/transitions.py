@@ -174,6 +174,11 @@ def _enter_all(records, chunk_next, ring_head, ring_tail, table):  # type: ignor
     for ring in range(len(ring_head)):
         s = np.int64(ring_head[ring])
         while s != ring_tail[ring]:
+            ahead = s + _AHEAD
+            if ahead >> _SHIFT == s >> _SHIFT:
+                prefetch(table, _hash(records[ahead].key) & mask)
+            elif ahead & (_CHUNK - 1) == 0 and chunk_next[s >> _SHIFT] >= 0:
+                prefetch(records, np.int64(chunk_next[s >> _SHIFT]) << _SHIFT)
             if records[s].inward >= 0:
                 h = _hash(records[s].key)
                 p = h & mask

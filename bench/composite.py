@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bench import Figure, Layer, Row, Size, compared
+from bench import Figure, Layer, Row, Size, compared, composite_flink
 from bench.composite_baseline import EVALUATED_LEAVES, advance_every_leaf, every_leaf
 from bench.composite_worlds import FEED, HOT, MIXED, OPERATOR, ORDERED, SPARSE, Cells, Shape, Stream, events, prepared, trees
 from engine.complex_events import history as store
@@ -93,6 +93,7 @@ def cases(quick: bool) -> Iterator[Case]:
 def rows(size: Size) -> Iterator[Row]:
     for case in cases(size is Size.QUICK):
         yield from measured(case, 20_000 if size is Size.QUICK else _ROOM // 5)
+    yield from composite_flink.rows(size is Size.QUICK)
 
 
 def measured(case: Case, count: int) -> Iterator[Row]:

@@ -114,10 +114,9 @@ def wait(client: Client, feed: str) -> dict[str, Any]:
     raise RuntimeError(f"{feed} was not processed within {PATIENCE_S} s: {found}")
 
 
-def stored(client: Client, feed: str, ids: dict[str, int], since: int, until: int) -> list[Fact]:
+def exported(client: Client, feed: str, since: int, until: int) -> list[dict[str, Any]]:
     """The feed's detections that overlap [since, until), read as files: half the time when one would be too long for a file."""
-    names = {number: query for query, number in ids.items()}
-    found: dict[str, Fact] = {}
+    found: dict[str, dict[str, Any]] = {}
     spans = [(since, until)]
     while spans:
         low, high = spans.pop()
@@ -126,8 +125,15 @@ def stored(client: Client, feed: str, ids: dict[str, int], since: int, until: in
         if len(rows) == EXPORT_ROWS:
             spans += [(low, (low + high) // 2), ((low + high) // 2, high)]
             continue
-        found |= {row["id"]: (names[row["query"]], row["kind"], row["entities"][0], row["start"], row["end"]) for row in rows}
-    return sorted(found.values())
+        found |= {row["id"]: row for row in rows}
+    return list(found.values())
+
+
+def stored(client: Client, feed: str, ids: dict[str, int], since: int, until: int) -> list[Fact]:
+    """The facts of the feed's detections that overlap [since, until)."""
+    names = {number: query for query, number in ids.items()}
+    rows = exported(client, feed, since, until)
+    return sorted((names[row["query"]], row["kind"], row["entities"][0], row["start"], row["end"]) for row in rows)
 
 
 def backtested(recording: Recording, events: Path, documents: Sequence[Document], folder: Path) -> tuple[list[Fact], dict[str, Any]]:

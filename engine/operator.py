@@ -21,7 +21,7 @@ may state answers early and revise them: changes are signed.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, Generic, TypeVar
@@ -152,4 +152,11 @@ class Operator(ABC, Generic[Index]):
 
     def horizon(self, query: RegisteredQuery) -> int | None:
         """How far back in event time a new query must read to answer as if it had always run; null: the whole log."""
+        return None
+
+    def refusal(self, query: RegisteredQuery, feed: Feed, recent: Callable[[], pa.Table]) -> str | None:
+        """Why a new query would take more than it may, with the figure and a remedy; null when nothing says so.
+
+        `recent` reads the feed's newest accepted rows, stamped and in order of arrival; none when there is no history.
+        """
         return None

@@ -53,6 +53,15 @@ def idle(latest: Ints, order: npt.NDArray[np.int8], tight: bool) -> Ints:
     return np.array(found, np.int64).reshape(-1, 2)
 
 
+def surely_kept(latest: Ints, *, tight: bool) -> Ints:
+    """For each variable how long its event is kept at least, whatever else is stored; 0 where another variable must have come before."""
+    found = []
+    for i in range(len(latest)):
+        others = [int(latest[i, j]) for j in range(len(latest)) if j != i]
+        found.append(0 if min(others, default=-1) < 0 else min(others) if tight else max(others))
+    return np.array(found, np.int64)
+
+
 @inlined
 def awaited(times: Ints, first: int, m: int, empty: Any, i: int, span: int) -> Any:
     """How long an event as V_i is useful at least: until what is missing can no more come. `times[first + j, 0]`: the latest of each of m

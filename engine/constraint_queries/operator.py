@@ -6,7 +6,7 @@ takes the rows query by query, in (t, arrival) each: so a query's domains stay i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engine.constraint_queries.expected import expected_events, times_kept
 from engine.constraint_queries.pairs import Events, Ints
 from engine.constraint_queries.plan import ConstraintIndex, compile_index
 from engine.constraint_queries.pool import Taken
@@ -116,6 +117,19 @@ class ConstraintOperator(Operator[ConstraintIndex]):
 
     def compile(self, queries: Sequence[RegisteredQuery], feed: Feed) -> ConstraintIndex:
         return compile_index(queries, feed)
+
+    def refusal(self, query: RegisteredQuery, feed: Feed, recent: Callable[[], pa.Table]) -> str | None:
+        index = compile_index([query], feed)
+        if not times_kept(index).any():
+            return None
+        rows = recent().combine_chunks().to_batches()
+        expected = expected_events(index, Batch(rows[0], EntityDictionary())) if rows else None
+        if expected is None or expected <= MOST_EVENTS:
+            return None
+        return (
+            f"at the pace of the feed's last {rows[0].num_rows:,} rows this query would keep about {expected:,.0f} events at a time; at most "
+            f"{MOST_EVENTS:,} are kept: shorten the times between its variables (dt), or let their filters take fewer events"
+        )
 
 
 def _variables(index: ConstraintIndex, queries: Sequence[int]) -> Ints:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 
+from engine.families import family_of
 from engine.model.faults import Fault, Refused
+from engine.operator import RegisteredQuery
 from engine.specification import check
 from webapp.accounts.permissions import AnyUser
 from webapp.alerts.selectors import choosing_channels
 from webapp.feeds.models import Feed, Region
+from webapp.feeds.recent import POSITION_ROWS, newest_rows
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.models import Query, QueryStop, QueryVersion
 from webapp.queries.references import shapes
@@ -70,10 +74,18 @@ def shapes_of(query: Query) -> list[Any]:
 def specification_faults(*, feed: Feed, specification: Any, user: AnyUser) -> list[Fault]:
     """All that is wrong with a specification on this feed with the stored regions that `user` may see; empty: it can be registered."""
     try:
-        check(specification, feed.engine_feed(), regions_of_feed(feed, user=user))
+        checked = check(specification, feed.engine_feed(), regions_of_feed(feed, user=user))
     except Refused as refused:
         return list(refused.faults)
-    return []
+    return pace_faults(feed=feed, checked=checked)
+
+
+def pace_faults(*, feed: Feed, checked: Any) -> list[Fault]:
+    """What speaks against a checked specification at the pace at which the feed's rows come; empty while there is no history."""
+    engine_feed = feed.engine_feed()
+    recent = partial(newest_rows, feed, POSITION_ROWS, [*engine_feed.types, "seq"])
+    reason = family_of(checked).operator().refusal(RegisteredQuery("new", 1, checked), engine_feed, recent)
+    return [] if reason is None else [Fault("", reason)]
 
 
 def names_used(feed: Feed, names: set[str], *, user: AnyUser) -> QuerySet[Region]:

@@ -21,7 +21,7 @@ from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.families import kinds_of
 from webapp.queries.models import Query, QueryStop, Severity
 from webapp.queries.references import frozen, named_regions
-from webapp.queries.selectors import names_used
+from webapp.queries.selectors import names_used, pace_faults
 from webapp.queries.versions import add_versions, end_version, next_version
 
 SPECIFICATION = "/specification"
@@ -49,6 +49,7 @@ def query_register(
     """
     feed_version = next_version(feed)
     ready = _checked(feed, specification, owner)
+    _check_pace(feed, ready)
     _check_name(feed, name)
     _check_kinds(specification, alert_kinds)
     query = Query.objects.create(
@@ -85,6 +86,8 @@ def query_edit(*, query: Query, user: User, channels: Sequence[Channel] | None =
     specification = changes.get("specification", query.specification)
     # Stored regions that the editor cannot see, but that the query named before, may stay in it.
     ready = _checked(query.feed, specification, user, kept=query)
+    if specification != query.specification:
+        _check_pace(query.feed, ready)
     if "specification" in changes or "alert_kinds" in changes:
         _check_kinds(specification, changes.get("alert_kinds", query.alert_kinds))
     for field, value in changes.items():
@@ -153,6 +156,12 @@ def _checked(feed: Feed, specification: Any, user: User, kept: Query | None = No
     except Refused as refused:
         raise Refused(Fault(SPECIFICATION + fault.pointer, fault.message) for fault in refused.faults) from refused
     return ready
+
+
+def _check_pace(feed: Feed, ready: Any) -> None:
+    faults = pace_faults(feed=feed, checked=check(ready, feed.engine_feed(), {}))
+    if faults:
+        raise Refused(Fault(SPECIFICATION + fault.pointer, fault.message) for fault in faults)
 
 
 def _check_name(feed: Feed, name: str, query: Query | None = None) -> None:

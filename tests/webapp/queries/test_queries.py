@@ -212,3 +212,29 @@ def _follow(steps: list[tuple[str, int]], people: SimpleNamespace, feed: Feed) -
         then[feed.query_version] = {(query.pk, query.version) for key, query in live.items() if switched_on[key]}
     for version, expected in then.items():
         assert {(row.query_id, row.version) for row in versions_at(feed=feed, version=version)} == expected
+
+
+def test_a_query_that_would_keep_too_many_events_is_refused_with_the_figure(
+    people: SimpleNamespace, feed: Feed, received: Callable[..., None], client_of: Callable[[Any], APIClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engine.constraint_queries import operator
+
+    def close(dt: str) -> dict[str, Any]:
+        constraint = {"between": ["A", "B"], "dt": [0, dt], "distance": {"max": 5}}
+        return {"family": "constraint", "variables": {"A": {"where": [["speed", ">", 1]]}, "B": {}}, "constraints": [constraint]}
+
+    monkeypatch.setattr(operator, "MOST_EVENTS", 50)
+    before = query_register(owner=people.owner, feed=feed, name="no history yet", specification=close("PT60S"))
+    received(feed, [{"entity": "a", "t": 1_000 * t, "x": 0.0, "y": 0.0, "speed": float(t % 3)} for t in range(101)])
+    with pytest.raises(Refused) as refused:
+        query_register(owner=people.owner, feed=feed, name="too long", specification=close("PT180S"))
+    (fault,) = refused.value.faults
+    assert fault.pointer == "/specification"
+    assert "last 101 rows this query would keep about 59 events at a time; at most 50" in fault.message
+    answer = client_of(people.owner).post("/api/v1/queries/check", {"feed": feed.name, "specification": close("PT180S")}, format="json").json()
+    assert [fault["pointer"] for fault in answer["faults"]] == [""]
+    query_register(owner=people.owner, feed=feed, name="short enough", specification=close("PT60S"))
+    with pytest.raises(Refused):
+        query_edit(query=before, user=people.owner, specification=close("PT180S"))
+    monkeypatch.setattr(operator, "MOST_EVENTS", 5)
+    assert query_edit(query=before, user=people.owner, name="only the name").name == "only the name"

@@ -64,6 +64,7 @@ def settings(cores: int, *, memory: str = "1g") -> dict[str, str]:
         "spark.python.unix.domain.socket.enabled": "true",
         # A batch of 1,000 rows in 79 ms instead of 136 ms.
         "spark.sql.streaming.checkpointFileManagerClass": FILE_MANAGER,
+        # Without a second file of check sums beside each of the checkpoint's small ones: a damaged checkpoint is replaced, never trusted.
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         # A segment may be compacted between Spark's listing and its reading: what is missing is read from the log.
         "spark.sql.files.ignoreMissingFiles": "true",

@@ -48,8 +48,8 @@ def query_register(
     Raises Refused with all faults: those of the specification point below `/specification`.
     """
     feed_version = next_version(feed)
-    ready = _checked(feed, specification, owner)
-    _check_pace(feed, ready)
+    ready, checked = _checked(feed, specification, owner)
+    _check_pace(feed, checked)
     _check_name(feed, name)
     _check_kinds(specification, alert_kinds)
     query = Query.objects.create(
@@ -85,9 +85,9 @@ def query_edit(*, query: Query, user: User, channels: Sequence[Channel] | None =
         _check_name(query.feed, changes["name"], query)
     specification = changes.get("specification", query.specification)
     # Stored regions that the editor cannot see, but that the query named before, may stay in it.
-    ready = _checked(query.feed, specification, user, kept=query)
+    ready, checked = _checked(query.feed, specification, user, kept=query)
     if specification != query.specification:
-        _check_pace(query.feed, ready)
+        _check_pace(query.feed, checked)
     if "specification" in changes or "alert_kinds" in changes:
         _check_kinds(specification, changes.get("alert_kinds", query.alert_kinds))
     for field, value in changes.items():
@@ -124,7 +124,7 @@ def queries_follow_region(*, region: Region, user: User) -> list[Query]:
             end_version(query, feed_version)
             query.version += 1
             query.save(update_fields=["version", "updated_at"])
-            ready = _checked(query.feed, query.specification, user, kept=query)
+            ready, _ = _checked(query.feed, query.specification, user, kept=query)
             add_versions([(query, ready)], feed_version, user)
     return using
 
@@ -143,8 +143,8 @@ def query_stop(*, query_id: int, version: int, reason: str) -> None:
         QueryStop.objects.bulk_create([QueryStop(query_id=query_id, version=version, reason=reason[:2000])], ignore_conflicts=True)
 
 
-def _checked(feed: Feed, specification: Any, user: User, kept: Query | None = None) -> Any:
-    """The specification with stored regions in their place. Raises Refused with pointers below `/specification`."""
+def _checked(feed: Feed, specification: Any, user: User, kept: Query | None = None) -> tuple[Any, Any]:
+    """The specification with stored regions in their place, and what the engine makes of it. Raises Refused with pointers below `/specification`."""
     regions = regions_of_feed(feed, user=user)
     if kept is not None:
         regions |= dict(kept.regions.values_list("name", "geometry"))
@@ -152,14 +152,13 @@ def _checked(feed: Feed, specification: Any, user: User, kept: Query | None = No
         check(specification, feed.engine_feed(), regions)
         ready = frozen(specification, regions)
         # The frozen form is what jobs compile: it must stand by itself.
-        check(ready, feed.engine_feed(), {})
+        return ready, check(ready, feed.engine_feed(), {})
     except Refused as refused:
         raise Refused(Fault(SPECIFICATION + fault.pointer, fault.message) for fault in refused.faults) from refused
-    return ready
 
 
-def _check_pace(feed: Feed, ready: Any) -> None:
-    faults = pace_faults(feed=feed, checked=check(ready, feed.engine_feed(), {}))
+def _check_pace(feed: Feed, checked: Any) -> None:
+    faults = pace_faults(feed=feed, checked=checked)
     if faults:
         raise Refused(Fault(SPECIFICATION + fault.pointer, fault.message) for fault in faults)
 

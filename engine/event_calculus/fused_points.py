@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from engine.event_calculus.evaluation import Evaluation
 
 MAX_ROWS = 512
-"""Rows (and intervals) of one source up to which comparing all of them with every binding beats sorting."""
+"""Rows and intervals of one source; more are left to the other way, which sorts."""
+MAX_COMPARED = 8_192
+"""Comparisons of a row with a binding, as far as sizes tell: as many take about as long as the calls of the other way (measured: 10 ns each)."""
 MAX_BINDINGS = 4_096
-"""Bindings of one rule; more are left to the other way."""
+"""Bindings of one rule."""
 HAPPENS, START, END, HOLDS = 0, 1, 2, 3
 OPEN = -(1 << 30)
 """Code of an argument that a rule leaves open."""
@@ -218,6 +220,8 @@ def _satisfied(
     for row in range(rows):
         if mode == HAPPENS:
             low, high = row, row + 1
+            if time != INF and data[pointers + row] != time:
+                continue
         else:
             low, high = data[pointers + row], data[pointers + row + 1]
         if low == high or not _bound(data, at, rows, width, row, terms, constants, before, after):
@@ -246,11 +250,25 @@ def _satisfied(
 
 
 @jit
+def _comparisons(shape: Ints, rules: Ints, literals: Ints) -> int:
+    """How many there will be when each row of a rule's first condition is a binding of all others."""
+    total = 0
+    for rule in range(len(rules)):
+        first = shape[literals[rules[rule, 1], 0]]
+        bindings = max(first[2], first[3])
+        for literal in range(rules[rule, 1] + 1, rules[rule, 2]):
+            total += bindings * shape[literals[literal, 0], 2]
+    return total
+
+
+@jit
 def _points(
     data: Ints, shape: Ints, rules: Ints, literals: Ints, terms: Ints, heads: Ints, constants: Ints, variables: int, arity: int, offset: int,
     edge_after: int,
 ) -> Any:  # fmt: skip
-    """Points of all rules, one part a rule that has any; false where one has more than MAX_BINDINGS. The second result counts rows looked at."""
+    """Points of all rules, one part a rule that has any; false where that takes more than it may. The second result counts rows looked at."""
+    if _comparisons(shape, rules, literals) > MAX_COMPARED:
+        return False, 0, np.empty((3 + arity, 0), np.int64), np.zeros(1, np.int64)
     capacity = 64
     found, following = np.empty((capacity, variables + 1), np.int64), np.empty((capacity, variables + 1), np.int64)
     points = np.empty((capacity, 3 + arity), np.int64)
@@ -273,7 +291,7 @@ def _points(
                     if end <= len(following):
                         break
                     if end > MAX_BINDINGS:
-                        return False, looked, points[:0].T.copy(), parts[:1]
+                        return False, looked, np.empty((3 + arity, 0), np.int64), np.zeros(1, np.int64)
                     following = _larger(following, 2 * end)
                 if negated == 1:
                     if end == m:

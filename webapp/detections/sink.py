@@ -175,15 +175,15 @@ def partitions_ensure_new(spans: set[int]) -> None:
 
 
 def _upsert(cursor: Any, work: Commit, facts: Sequence[Fact], seq: int, now: int) -> set[int]:
-    """Brings `facts` into the table; positions of those that were there, not withdrawn, before."""
+    """Brings `facts` into the table; positions of those that were there, not withdrawn, before (unless what is found opens no alerts)."""
     cursor.execute(_INCOMING)
     cursor.copy_expert("COPY incoming FROM STDIN", _Lines(_copy_line(i, fact) for i, fact in enumerate(facts)))
     cursor.execute("ANALYZE incoming")
     # The bounds let PostgreSQL leave out the partitions that cannot hold these rows.
     low, high = min(fact.start for fact in facts), max(fact.start for fact in facts)
     known: set[int] = set()
-    if any(fact.evidence is None or not fact.weight for fact in facts):
-        # A fact made of events is stated once; only intervals are revised, so only they are looked for.
+    if not work.backfill and any(fact.evidence is None or not fact.weight for fact in facts):
+        # Asked for alerts. A fact made of events is stated once; only intervals are revised, so only they are looked for.
         cursor.execute(_KNOWN, [work.feed_id, low, high])
         known = {position for (position,) in cursor.fetchall()}
     values = {"feed": work.feed_id, "seq": seq, "chunk": CHUNK, "now": now, "low": low, "high": high, "backfill": work.backfill}

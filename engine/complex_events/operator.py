@@ -156,12 +156,11 @@ def _changes(program: Program, out: Found, dictionary: EntityDictionary) -> pa.R
     ends = np.append(0, rows[:, 4])
     owner = np.repeat(np.arange(n), np.diff(ends))
     order = np.lexsort((events[:, 2], events[:, 1], owner))
-    names = pa.array(program.names, pa.string()).take(pa.array(events[order, 0]))
+    names = program.name_of.take(pa.array(events[order, 0]))
     evidence = Evidence(ends, out.entity[order], events[order, 1], out.x[order], out.y[order], events[order, 2], names)
-    positions = np.array(program.positions, np.int64)
     return changes(
         dictionary,
-        query=positions[rows[:, 0]],
+        query=program.position_of[rows[:, 0]],
         kind=pa.array(["detection"]).take(pa.array(np.zeros(n, np.int64))),
         entities=rows[:, 1] if program.per_entity else np.zeros(0, np.int64),
         entity_offsets=None if program.per_entity else np.zeros(n + 1, np.int64),
@@ -187,7 +186,8 @@ def _expanded(ends: Ints, items: Ints, positions: Ints) -> tuple[Ints, Ints]:
 
 def _events(batch: Batch, owner: Ints, instances: Ints) -> Events:
     """Rows that have instances (owner: their row, ascending) as events."""
-    rows, starts = np.unique(owner, return_index=True)
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    rows = owner[starts]
     return Events(
         batch.t[rows], batch.seq[rows], batch.entity[rows], batch.x[rows], batch.y[rows], np.append(starts, len(owner)).astype(np.int64), instances
     )  # fmt: skip
@@ -319,12 +319,11 @@ def _emitted(index: CompositeIndex, batch: Batch, row: Ints, classes: Ints) -> p
     owner, instances = _expanded(index.relational_ends, index.relational_instances, classes)
     if not len(instances):
         return None
-    groups = np.array([group for group, _ in index.relational.instances], np.int64)
     at = pa.array(row[owner])
     columns = {
         TIME: batch.rows.column(TIME).take(at),
         SEQ: batch.rows.column(SEQ).take(at),
-        ROUTE: pa.array(groups[instances]),
+        ROUTE: pa.array(index.relational.group_of[instances]),
         INSTANCE: pa.array(instances),
         ENTITY: batch.rows.column(ENTITY).take(at),
         X: batch.column(X).cast(pa.float64()).take(at),

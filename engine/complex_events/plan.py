@@ -10,10 +10,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from engine.complex_events import bitmaps
 from engine.complex_events import pattern as tree
@@ -124,7 +126,7 @@ class Tables(NamedTuple):
 class Program:
     """Queries that are evaluated together: `positions` of them in the index, `instances` as (group, class).
 
-    `names`: of the primitive of each leaf node, else empty. `per_entity`: slots are kept for each entity.
+    `names`: of the primitive of each leaf node, else empty. `per_entity`: slots are kept for each entity. What follows from these is made once.
     """
 
     positions: tuple[int, ...]
@@ -133,6 +135,21 @@ class Program:
     names: tuple[str, ...]
     tables: Tables
     per_entity: bool
+
+    @cached_property
+    def position_of(self) -> Ints:
+        """The positions, to be asked for many at once."""
+        return np.array(self.positions, np.int64)
+
+    @cached_property
+    def group_of(self) -> Ints:
+        """The group of each instance."""
+        return np.array([group for group, _ in self.instances], np.int64)
+
+    @cached_property
+    def name_of(self) -> pa.Array:
+        """The names, to be asked for many at once."""
+        return pa.array(self.names, pa.string())
 
 
 @dataclass(frozen=True)

@@ -123,16 +123,17 @@ def _number(document: Mapping[str, Any], name: str) -> int | None:
 
 
 def snapshot(feed: str, *, seq: int, detections: Sequence[Any], alerts: Sequence[Any], positions: Sequence[Any], clock: int | None) -> dict[str, Any]:
-    """What a page starts with, true at outbox number `seq`: all of it, or the newest alerts and answers that one message holds.
+    """What a page starts with, true at outbox number `seq`: all of it, or the newest positions, alerts and answers that one message holds.
 
     `detections` come oldest first, `alerts` newest first. What is left out the page asks the API for, as it does for older times.
     """
-    room = MESSAGE_BYTES - sum(map(_bytes, positions))
+    places = newest(positions, MESSAGE_BYTES // 2)
+    room = MESSAGE_BYTES - _bytes(places)
     told = fitting(alerts, room // 3)
     room -= sum(map(_bytes, told))
     kept = fitting(list(reversed(detections)), room)
     return {
-        "type": "snapshot", "feed": feed, "seq": seq, "detections": list(reversed(kept)), "alerts": told, "positions": positions, "clock": clock
+        "type": "snapshot", "feed": feed, "seq": seq, "detections": list(reversed(kept)), "alerts": told, "positions": places, "clock": clock
     }  # fmt: skip
 
 
@@ -145,6 +146,13 @@ def fitting(rows: Sequence[Any], room: int) -> list[Any]:
             break
         kept.append(row)
     return kept
+
+
+def newest(positions: Sequence[Sequence[Any]], room: int) -> list[Sequence[Any]]:
+    """Of rows [id, x, y, t] those with the greatest t that together take at most `room` bytes; all of them, in their order, where they fit."""
+    if _bytes(positions) <= room:
+        return list(positions)
+    return fitting(sorted(positions, key=lambda row: row[3], reverse=True), room)
 
 
 def _bytes(row: Any) -> int:
@@ -163,8 +171,8 @@ def changes(feed: str, *, first: int, seq: int, detections: Sequence[Any], alert
 
 
 def positions(feed: str, *, t: int | None, entities: Sequence[Any]) -> dict[str, Any]:
-    """Where things are now, each as [id, x, y, t]."""
-    return {"type": "positions", "feed": feed, "t": t, "entities": entities}
+    """Where things are now, each as [id, x, y, t]: all of them, or those heard of last that one message holds."""
+    return {"type": "positions", "feed": feed, "t": t, "entities": newest(entities, MESSAGE_BYTES)}
 
 
 def status(feed: str, standing: Mapping[str, Any]) -> dict[str, Any]:

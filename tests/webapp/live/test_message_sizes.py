@@ -26,6 +26,19 @@ def test_of_one_that_is_too_large_the_newest_is_kept(monkeypatch: pytest.MonkeyP
     assert (len(made["detections"]) >= 15, len(made["alerts"]) >= 8) == (True, True)
 
 
+def test_of_more_positions_than_a_message_holds_those_heard_of_last_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "MESSAGE_BYTES", 3_000)
+    places = [[f"taxi {n}", 116.25, 39.5, (n * 7) % 500] for n in range(500)]
+    made = frames.positions("city", t=499, entities=places)
+    told = [row[3] for row in made["entities"]]
+    assert told == list(range(499, 499 - len(told), -1))
+    assert len(told) >= 80
+    assert len(frames.encoded(made)) <= 3_200
+    whole = frames.snapshot("city", seq=7, detections=rows(100), alerts=rows(100), positions=places, clock=5)
+    assert len(frames.encoded(whole)) <= 3_200
+    assert min(map(len, (whole["positions"], whole["alerts"], whole["detections"]))) >= 4
+
+
 def test_texts_are_ascii() -> None:
     text = frames.encoded({"name": "Höhe €"})
     assert text.isascii()

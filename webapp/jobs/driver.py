@@ -159,12 +159,13 @@ class JobDriver:
         self.stopping.set()
 
     def _work(self, job: Job) -> None:
+        host = settings.VEDETTE_SPARK_HOST
         spark = spark_runtime.session(
             f"vedette-{job.name}",
             cores=settings.VEDETTE_CORES,
             master=settings.VEDETTE_SPARK_MASTER,
             memory=settings.VEDETTE_SPARK_MEMORY,
-            extra=spark_runtime.reached_at(host, settings.VEDETTE_SPARK_SECRET) if (host := settings.VEDETTE_SPARK_HOST) else None,
+            extra=spark_runtime.reached_at(host, settings.VEDETTE_SPARK_SECRET) if host else None,
         )
         try:
             self._open_new_feeds(job, spark)

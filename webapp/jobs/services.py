@@ -118,6 +118,7 @@ def job_failed(*, job_id: int, epoch: int, error: str) -> None:
     Job.objects.filter(pk=job_id, epoch=epoch).update(last_error=error[:2000])
 
 
+@transaction.atomic
 def job_left(*, job_id: int, epoch: int) -> None:
     """The job's process was told to end, and has ended in order, while the job is wanted: no crash, it goes on with the next start of the machine."""
     mine = Job.objects.filter(pk=job_id, epoch=epoch, desired_state=DesiredState.RUNNING)

@@ -97,10 +97,11 @@ def _column(rows: pa.RecordBatch, name: str, symbols: Symbols, cache: dict[str, 
 
 
 def _values(rows: pa.RecordBatch, symbols: Symbols, cache: dict[str, Column]) -> Column:
-    column = _column(rows, VALUE, symbols, cache)
-    if column.dtype == np.float64:
-        return column
-    return np.where(column < 0, symbols.code("true"), column)
+    key = "#" + VALUE
+    if key not in cache:
+        column = _column(rows, VALUE, symbols, cache)
+        cache[key] = column if column.dtype == np.float64 else np.where(column < 0, symbols.code("true"), column)
+    return cache[key]
 
 
 def _coordinate(rows: pa.RecordBatch, name: str, cache: dict[str, Column]) -> Column:

@@ -1,9 +1,9 @@
 """Bit planes: one bit an entity, for each predicate and bucket of time ([CMP] 5.2 with a bitmap for its table of objects).
 
-A **track** is a predicate without its window: the numbers of the stored samples that satisfy it (its **hits**), in order, and for each bucket
-((b - 1) g, b g] of time a plane with a bit for each entity that has a hit there. All windows and evaluation times of a group are whole numbers of
-buckets and half-open on the same side, so that "some sample in the window satisfies" is the OR of whole planes: a **series**' words.
-A bucket with few hits for its number of entities has no plane, its hits are its run-length form.
+A **bucket** ((b - 1) g, b g] of time that has hits (`hits`) is entered into the planes at the first evaluation after its end: for each track a plane
+with a bit for each entity that has a hit there. All windows and evaluation times of a group are whole numbers of buckets and half-open on the
+same side, so that "some sample in the window satisfies" is the OR of whole planes: a **series**' words.
+A bucket with few hits of a track for its number of entities has no plane there, the entities themselves are its run-length form.
 """
 
 from __future__ import annotations
@@ -14,238 +14,285 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from engine.motion_patterns.sample_store import Store
+from engine.index.prefetch import prefetch
+from engine.motion_patterns.hits import Hits, does_hit, hit_of, live
+from engine.motion_patterns.sample_store import Store, first_after
 
 Ints = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
 
-_LEAST_RING = 64
 _RARE = 4
 """A bucket with less than a hit for so many words has no plane: setting a bit costs about as much as reading this many words in a row."""
-_AT_A_TIME = 256
-_EMPTY = np.iinfo(np.int64).min
-
-
-class Hits(NamedTuple):
-    """Rings of all tracks in one pool: of track p the numbers below `left[p]` are gone, below `planed[p]` in planes, below `tail[p]` waiting.
-    `sample` is the number in the store, `entity` its entity's."""
-
-    first: Ints
-    mask: Ints
-    left: Ints
-    planed: Ints
-    tail: Ints
-    sample: Ints
-    entity: npt.NDArray[np.int32]
+_AT_ONCE = 5
 
 
 class Planes(NamedTuple):
-    """`bits[p, slot]`: the plane of bucket `bucket[p, slot]`, of which `hits[p, slot]` are the first hit and the one past the last; without
-    `dense[p, slot]` only these count. `words[s]`: OR over the window of series s. `entered`, `left`: cursors of the series in its track's hits."""
+    """Buckets with hits are numbered from 0 for ever in order of time; number j has the slot `j % slots`. `bounds`: [buckets made, the first sample
+    that is in none]. `bucket`, `first`, `stop`: its number by time, its first sample and the one past the last.
 
-    bits: Words
+    `counts[slot, p]`: hits of track p; with `dense[slot, p]` they are the bits `bits[p, slot]`, else the entities `grouped` from hit `group[slot, p]`
+    on. `latest[slot, e]`: how far the last sample of e that hits is from `first`, if e has one there. `words[s]`: OR over the window of series s, the
+    buckets `left[s]` to `entered[s]`.
+    """
+
+    bounds: Ints
     bucket: Ints
-    hits: Ints
+    first: Ints
+    stop: Ints
+    counts: Ints
     dense: npt.NDArray[np.bool_]
+    group: Ints
+    bits: Words
+    latest: Int32s
     words: Words
     entered: Ints
     left: Ints
 
 
-def no_hits(sizes: Ints) -> Hits:
-    """Empty rings with room for `sizes` hits."""
-    rooms = np.array([max(_LEAST_RING, 1 << int(size - 1).bit_length()) for size in np.maximum(sizes, 1).tolist()], np.int64)
-    nothing, total = np.zeros(len(sizes), np.int64), int(rooms.sum())
-    return Hits(np.cumsum(rooms) - rooms, rooms - 1, nothing, nothing.copy(), nothing.copy(), np.full(total, 0), np.full(total, 0, np.int32))
-
-
-def with_room(hits: Hits, counts: Ints) -> Hits:
-    """The same hits with room for `counts` more on each track; when one is short of room all that are more than half full get twice as much."""
-    kept, rooms = hits.tail - hits.left, hits.mask + 1
-    if (kept + counts <= rooms).all():
-        return hits
-    grown = no_hits(np.where(kept + counts > rooms // 2, np.maximum(kept + counts, 2 * rooms), rooms))
-    for p in range(len(kept)):
-        numbers = np.arange(hits.left[p], hits.tail[p])
-        new, old = grown.first[p] + (numbers & grown.mask[p]), hits.first[p] + (numbers & hits.mask[p])
-        grown.sample[new], grown.entity[new] = hits.sample[old], hits.entity[old]
-    return grown._replace(left=hits.left, planed=hits.planed, tail=hits.tail)
-
-
 def no_planes(tracks: int, slots: int, series: int, words: int) -> Planes:
     """Empty planes. Memory of planes that are never written is never taken."""
     return Planes(
-        np.zeros((tracks, slots, words), np.uint64), np.full((tracks, slots), _EMPTY), np.zeros((tracks, slots, 2), np.int64),
-        np.zeros((tracks, slots), np.bool_), np.zeros((series, words), np.uint64), np.zeros(series, np.int64), np.zeros(series, np.int64),
+        np.zeros(2, np.int64), np.zeros(slots, np.int64), np.zeros(slots, np.int64), np.zeros(slots, np.int64),
+        np.zeros((slots, tracks), np.int64), np.zeros((slots, tracks), np.bool_), np.zeros((slots, tracks), np.int64),
+        np.zeros((tracks, slots, words), np.uint64), np.zeros((slots, words * 64), np.int32), np.zeros((series, words), np.uint64),
+        np.zeros(series, np.int64), np.zeros(series, np.int64),
     )  # fmt: skip
 
 
 def with_words(planes: Planes, words: int) -> Planes:
     """The same planes, `words` wide."""
-    had = planes.bits.shape[2]
-    bits = np.zeros((*planes.bits.shape[:2], words), np.uint64)
-    bits[planes.dense, :had] = planes.bits[planes.dense]
-    wide = np.zeros((len(planes.words), words), np.uint64)
-    wide[:, :had] = planes.words
-    return planes._replace(bits=bits, words=wide)
+    tracks, slots, had = planes.bits.shape
+    wide = no_planes(tracks, slots, len(planes.words), words)
+    dense = planes.dense.T
+    wide.bits[dense, :had] = planes.bits[dense]
+    used = planes.counts.any(axis=1)
+    wide.latest[used, : had * 64] = planes.latest[used]
+    wide.words[:, :had] = planes.words
+    return planes._replace(bits=wide.bits, latest=wide.latest, words=wide.words)
 
 
 @njit(cache=True, nogil=True)
-def add_hits(store, hits, p, first, rows, low, high):  # type: ignore[no-untyped-def]
-    """Hits of track p: samples `first + rows[low:high]`."""
-    base, mask, number, sample, entity = hits.first[p], hits.mask[p], hits.tail[p], hits.sample, hits.entity
-    places = len(store.t) - 1
-    for i in range(low, high):
-        j = base + (number & mask)
-        sample[j] = first + rows[i]
-        entity[j] = store.entity[(first + rows[i]) & places]
-        number += 1
-    hits.tail[p] = number
+def fill(store, hits, planes, width, at, words):  # type: ignore[no-untyped-def]
+    """Buckets for the samples up to time `at`, a bucket's edge, as far as some window may see them."""
+    slots, places = len(planes.bucket), len(store.t) - 1
+    number, tail = planes.bounds[1], store.bounds[1]
+    while number < tail and store.t[number & places] <= at:
+        bucket = -((-store.t[number & places]) // width)
+        stop = first_after(store, number, tail, bucket * width)
+        low, high = hit_of(store, hits, number), hit_of(store, hits, stop)
+        if low < high and bucket > at // width - slots:
+            slot = planes.bounds[0] % slots
+            planes.bounds[0] += 1
+            planes.bucket[slot] = bucket
+            planes.first[slot] = number
+            planes.stop[slot] = stop
+            _count(hits, low, high, planes.counts[slot], planes.group[slot])
+            _divide(planes.counts[slot], planes.dense[slot], words)
+            for p in range(len(planes.bits)):
+                if planes.dense[slot, p]:
+                    planes.bits[p, slot, :words] = 0
+            _set(hits, low, high, planes.dense[slot], planes.bits, slot, planes.group[slot])
+            _latest(store, hits, number, stop, planes.latest[slot])
+        number = stop
+    planes.bounds[1] = number
 
 
 @njit(cache=True, nogil=True)
-def add_others(store, hits, p, first, count, rows, low, high):  # type: ignore[no-untyped-def]
-    """Hits of track p: those of the samples `first` to `first + count` that are not in `rows[low:high]` (ascending)."""
-    base, mask, number, sample, entity = hits.first[p], hits.mask[p], hits.tail[p], hits.sample, hits.entity
-    places = len(store.t) - 1
-    i = low
-    for row in range(count):
-        if i < high and rows[i] == row:
-            i += 1
-            continue
-        j = base + (number & mask)
-        sample[j] = first + row
-        entity[j] = store.entity[(first + row) & places]
-        number += 1
-    hits.tail[p] = number
+def _count(hits, low, high, count, group):  # type: ignore[no-untyped-def]
+    """Hits of each track among those from `low` to `high`, and where its group begins."""
+    track, mask = hits.track, len(hits.track) - 1
+    count[:] = 0
+    for h in range(low, high):
+        count[np.uint32(track[h & mask])] += 1
+    for p in range(len(count)):
+        group[p] = low
+        low += count[p]
 
 
 @njit(cache=True, nogil=True)
-def time_of(store, hits, p, number):  # type: ignore[no-untyped-def]
-    """When a hit was."""
-    return store.t[hits.sample[hits.first[p] + (number & hits.mask[p])] & (len(store.t) - 1)]
+def _divide(count, dense, words):  # type: ignore[no-untyped-def]
+    for p in range(len(count)):
+        dense[p] = count[p] > 0 and _RARE * count[p] >= words
 
 
 @njit(cache=True, nogil=True)
-def first_after(store, hits, p, low, high, t):  # type: ignore[no-untyped-def]
-    """The first hit of track p in [low, high) later than t, or `high`; quick when it is near `low`."""
-    step = 1
-    while low + step <= high and time_of(store, hits, p, low + step - 1) <= t:
-        low += step
-        step *= 2
-    high = min(high, low + step - 1)
-    while low < high:
-        middle = (low + high) // 2
-        if time_of(store, hits, p, middle) <= t:
-            low = middle + 1
+def _set(hits, low, high, dense, bits, slot, group):  # type: ignore[no-untyped-def]
+    """Bits of the hits from `low` to `high`, or their entities in groups."""
+    track, entity, grouped, mask = hits.track, hits.entity, hits.grouped, len(hits.track) - 1
+    following = group.copy()
+    for h in range(low, high):
+        p, e = np.uint32(track[h & mask]), np.uint32(entity[h & mask])
+        if dense[p]:
+            bits[p, slot, e >> np.uint32(6)] |= np.uint64(1) << np.uint64(e & np.uint32(63))
         else:
-            high = middle
+            grouped[following[p] & mask] = e
+            following[p] += 1
+
+
+@njit(cache=True, nogil=True)
+def _latest(store, hits, first, stop, latest):  # type: ignore[no-untyped-def]
+    """For each entity the last of the samples `first` to `stop` that hits, counted from `first`."""
+    entity, hit, mask = store.entity, store.hit, len(store.t) - 1
+    for number in range(first, stop - 1):
+        if hit[number & mask] < hit[(number + 1) & mask]:
+            latest[entity[number & mask]] = number - first
+    if hit[(stop - 1) & mask] < hit_of(store, hits, stop):
+        latest[entity[(stop - 1) & mask]] = stop - 1 - first
+
+
+@njit(cache=True, nogil=True)
+def pass_buckets(planes, s, p, from_, to, width, at, work):  # type: ignore[no-untyped-def]
+    """The window of series s on track p moves to `at` over the buckets that are made: whether a hit entered or left; `work` counts both."""
+    slots, made = len(planes.bucket), planes.bounds[0]
+    moved = False
+    entered, left = planes.entered[s], planes.left[s]
+    while entered < made and planes.bucket[entered % slots] * width <= at - to:
+        count = planes.counts[entered % slots, p]
+        work[0] += count
+        moved |= count > 0
+        entered += 1
+    while left < entered and planes.bucket[left % slots] * width <= at - from_:
+        count = planes.counts[left % slots, p]
+        work[1] += count
+        moved |= count > 0
+        left += 1
+    planes.entered[s] = entered
+    planes.left[s] = left
+    return moved
+
+
+@njit(cache=True, nogil=True)
+def first_with(planes, p, low, high):  # type: ignore[no-untyped-def]
+    """The first of the buckets `low` to `high` with a hit of track p, or `high`."""
+    slots = len(planes.bucket)
+    while low < high and planes.counts[low % slots, p] == 0:
+        low += 1
     return low
 
 
 @njit(cache=True, nogil=True)
-def _set(hits, p, low, high, plane):  # type: ignore[no-untyped-def]
-    base, mask, entity = hits.first[p], hits.mask[p], hits.entity
-    for number in range(low, high):
-        e = np.int64(entity[base + (number & mask)])
-        plane[e >> 6] |= np.uint64(1) << np.uint64(e & 63)
-
-
-@njit(cache=True, nogil=True)
-def fill(store, hits, planes, p, width, reach, at, words):  # type: ignore[no-untyped-def]
-    """Planes of track p for its waiting hits up to time `at`, a bucket's edge, as far as a window of `reach` still sees them."""
-    slots = planes.bits.shape[1]
-    number = hits.planed[p]
-    while number < hits.tail[p]:
-        t = time_of(store, hits, p, number)
-        if t > at:
-            break
-        bucket = -((-t) // width)
-        stop = first_after(store, hits, p, number, hits.tail[p], bucket * width)
-        if bucket * width > at - reach:
-            slot = bucket % slots
-            planes.bucket[p, slot] = bucket
-            planes.hits[p, slot, 0] = number
-            planes.hits[p, slot, 1] = stop
-            planes.dense[p, slot] = _RARE * (stop - number) >= words
-            if planes.dense[p, slot]:
-                plane = planes.bits[p, slot]
-                plane[:words] = 0
-                _set(hits, p, number, stop, plane)
-        number = stop
-    hits.planed[p] = number
-
-
-@njit(cache=True, nogil=True)
-def gather(hits, planes, s, p, low, high, words):  # type: ignore[no-untyped-def]
-    """`words[s]` becomes the OR of track p's buckets `low` to `high`, both included."""
-    slots = planes.bits.shape[1]
+def gather(hits, planes, s, p, words):  # type: ignore[no-untyped-def]
+    """`words[s]` becomes the OR of track p over the window's buckets."""
+    slots, mask, bits, grouped = len(planes.bucket), len(hits.track) - 1, planes.bits[p], hits.grouped
     found = planes.words[s]
-    found[:words] = 0
-    for bucket in range(low, high + 1):
-        slot = bucket % slots
-        if planes.bucket[p, slot] != bucket:
+    several = np.empty(_AT_ONCE, np.int64)
+    n, begun = 0, False
+    for j in range(planes.left[s], planes.entered[s]):
+        if planes.dense[j % slots, p]:
+            several[n] = j % slots
+            n += 1
+            if n == _AT_ONCE:
+                _unite(bits, several, n, found, begun, words)
+                n, begun = 0, True
+    if n or not begun:
+        _unite(bits, several, n, found, begun, words)
+    for j in range(planes.left[s], planes.entered[s]):
+        slot = j % slots
+        if planes.dense[slot, p]:
             continue
-        if planes.dense[p, slot]:
-            plane = planes.bits[p, slot]
-            for w in range(words):
-                found[w] |= plane[w]
-        else:
-            _set(hits, p, planes.hits[p, slot, 0], planes.hits[p, slot, 1], found)
+        for h in range(planes.group[slot, p], planes.group[slot, p] + planes.counts[slot, p]):
+            e = np.int64(grouped[h & mask])
+            found[e >> 6] |= np.uint64(1) << np.uint64(e & 63)
 
 
 @njit(cache=True, nogil=True)
-def latest(hits, planes, p, low, high, entities, samples):  # type: ignore[no-untyped-def]
-    """`samples[i]`: number of the latest sample of `entities[i]` (negative: nobody) that hits track p in the buckets `low` to `high`, or -1."""
-    slots, base, mask, entity, sample = planes.bits.shape[1], hits.first[p], hits.mask[p], hits.entity, hits.sample
-    bits, buckets, dense, between = planes.bits[p], planes.bucket[p], planes.dense[p], planes.hits[p]
+def _unite(bits, several, n, found, begun, words):  # type: ignore[no-untyped-def]
+    """`found` becomes the OR of the planes `several[:n]`, and of itself if `begun`; several planes in one pass over memory."""
+    if n == 5 and not begun:
+        a, b, c, d, e = bits[several[0]], bits[several[1]], bits[several[2]], bits[several[3]], bits[several[4]]
+        for w in range(words):
+            found[w] = a[w] | b[w] | c[w] | d[w] | e[w]
+        return
+    if not begun:
+        found[:words] = 0
+    for i in range(n):
+        plane = bits[several[i]]
+        for w in range(words):
+            found[w] |= plane[w]
+
+
+@njit(cache=True, nogil=True)
+def latest(store, hits, planes, s, p, entities, samples):  # type: ignore[no-untyped-def]
+    """`samples[i]`: the latest sample of `entities[i]` (negative: nobody) in the window of series s that hits track p, or -1.
+
+    Many are asked for at a time, each somewhere else in memory: what one needs is fetched while others are looked for.
+    """
+    slots, places, mask = len(planes.bucket), len(store.t) - 1, len(hits.track) - 1
+    bits, counts, dense, first, last = planes.bits[p], planes.counts, planes.dense, planes.first, planes.latest
+    entity, hit, t, seq, x, y, track = store.entity, store.hit, store.t, store.seq, store.x, store.y, hits.track
+    newest, oldest = planes.entered[s] - 1, planes.left[s]
+    bucket = np.empty(len(entities), np.int64)
     for i in range(len(entities)):
-        samples[i] = -1
-        e = entities[i]
-        if e < 0:
-            continue
-        for bucket in range(high, low - 1, -1):
-            slot = bucket % slots
-            if buckets[slot] != bucket or (dense[slot] and (bits[slot, e >> 6] >> np.uint64(e & 63)) & np.uint64(1) == 0):
-                continue
-            place = _latest_place(entity, np.int32(e), base, mask, between[slot, 0], between[slot, 1])
-            if place >= 0:
-                samples[i] = sample[place]
+        e, j = entities[i], newest
+        while e >= 0 and j >= oldest:
+            slot = j % slots
+            if counts[slot, p] > 0 and (not dense[slot, p] or (bits[slot, e >> 6] >> np.uint64(e & 63)) & np.uint64(1) != 0):
                 break
+            j -= 1
+        bucket[i] = j
+        samples[i] = first[j % slots] + last[j % slots, e] if e >= 0 and j >= oldest else -1
+    for i in range(len(entities)):
+        place = samples[i] & places
+        prefetch(entity, place)
+        prefetch(hit, place)
+        prefetch(t, place)
+        prefetch(seq, place)
+        prefetch(x, place)
+        prefetch(y, place)
+    for i in range(len(entities)):
+        number = samples[i]
+        if number < 0:
+            continue
+        found = number < planes.stop[bucket[i] % slots] and entity[number & places] == entities[i]
+        if found:
+            high = hit[(number + 1) & places] if number + 1 < store.bounds[1] else hits.bounds[0]
+            h = hit[number & places]
+            while h < high and track[h & mask] != p:
+                h += 1
+            found = h < high
+        if not found:
+            samples[i] = _latest_from(store, hits, planes, p, entities[i], bucket[i], oldest)
 
 
 @njit(cache=True, nogil=True)
-def _latest_place(entity, wanted, base, mask, low, high):  # type: ignore[no-untyped-def]
-    """Where in the pool the latest hit of the entity lies among those numbered `low` to `high`, or -1. Many at a time are asked whether one is it."""
-    while high > low:
-        last = (high - 1) & mask
-        size = min(high - low, _AT_A_TIME, last + 1)
-        part = entity[base + last + 1 - size : base + last + 1]
-        there = 0
-        for i in range(len(part)):
-            there += part[i] == wanted
-        if there:
-            for i in range(len(part) - 1, -1, -1):
-                if part[i] == wanted:
-                    return base + last + 1 - size + i
-        high -= size
-    return np.int64(-1)
-
-
-def live(hits: Hits) -> tuple[Ints, Ints]:
-    """(how many hits each track keeps, their samples' numbers by track)."""
-    numbers = [np.arange(left, tail) for left, tail in zip(hits.left, hits.tail, strict=True)]
-    pieces = [hits.sample[first + (n & mask)] for first, mask, n in zip(hits.first, hits.mask, numbers, strict=True)]
-    return hits.tail - hits.left, np.concatenate([np.empty(0, np.int64), *pieces])
+def _latest_from(store, hits, planes, p, e, newest, oldest):  # type: ignore[no-untyped-def]
+    """The latest sample of entity e that hits track p in the buckets `newest` down to `oldest`, or -1."""
+    slots, places = len(planes.bucket), len(store.t) - 1
+    for j in range(newest, oldest - 1, -1):
+        slot = j % slots
+        if planes.counts[slot, p] == 0:
+            continue
+        if planes.dense[slot, p] and (planes.bits[p, slot, e >> 6] >> np.uint64(e & 63)) & np.uint64(1) == 0:
+            continue
+        number = planes.first[slot] + planes.latest[slot, e]
+        if number >= planes.stop[slot] or store.entity[number & places] != e:
+            continue
+        while number >= planes.first[slot]:
+            if does_hit(store, hits, number, p):
+                return number
+            back = store.back[number & places]
+            number = number - back if back > 0 else -1
+    return -1
 
 
 def check(store: Store, hits: Hits, planes: Planes) -> None:
-    """Assert that hits are stored samples in order and planes what they say."""
-    assert (hits.left <= hits.planed).all() and (hits.planed <= hits.tail).all()
-    assert (hits.tail - hits.left <= hits.mask + 1).all()
-    for p in range(len(hits.left)):
-        place = hits.first[p] + (np.arange(hits.left[p], hits.tail[p]) & hits.mask[p])
-        kept = hits.sample[place]
-        assert (hits.entity[place] == store.entity[kept & (len(store.t) - 1)]).all()
-        assert (np.diff(kept) > 0).all() and (kept >= store.bounds[0]).all() and (kept < store.bounds[1]).all()
-    assert (planes.left <= planes.entered).all()
+    """Assert that hits are those of stored samples and planes what they say."""
+    counts, tracks = live(store, hits)
+    left, tail = store.bounds
+    numbers = np.arange(left, tail)
+    owner = np.repeat(numbers, counts)
+    kept = np.arange(int(hits.bounds[0]) - len(tracks), int(hits.bounds[0])) & (len(hits.track) - 1)
+    assert (counts >= 0).all() and (hits.entity[kept] == store.entity[owner & (len(store.t) - 1)]).all()
+    made, slots = int(planes.bounds[0]), len(planes.bucket)
+    assert (planes.left <= planes.entered).all() and (planes.entered <= made).all() and (planes.left >= made - slots).all()
+    for j in range(int(planes.left.min(initial=made)), made):
+        slot = j % slots
+        if planes.first[slot] < left:
+            continue  # Only empty windows still stand there.
+        own = (owner >= planes.first[slot]) & (owner < planes.stop[slot])
+        assert (np.bincount(tracks[own], minlength=len(planes.bits)) == planes.counts[slot]).all()
+        for p in np.flatnonzero(planes.dense[slot]):
+            bits = np.unpackbits(planes.bits[p, slot].view(np.uint8), bitorder="little")
+            who = store.entity[owner[own & (tracks == p)] & (len(store.t) - 1)]
+            assert (np.flatnonzero(bits) == np.unique(who)).all()

@@ -26,7 +26,7 @@ from engine.operator import Operator, Output, RegisteredQuery, Stage
 
 Ints = npt.NDArray[np.int64]
 
-STATE_VERSION = 2
+STATE_VERSION = 3
 """Of what `dump` writes: a state of another version is refused and made anew from the log."""
 
 

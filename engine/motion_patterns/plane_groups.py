@@ -8,7 +8,7 @@ query alone, so it never changes when others come and go.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,10 +17,11 @@ import numpy.typing as npt
 
 from engine.model.conditions import Conditions
 from engine.model.region import CircleRegion, Region
+from engine.motion_patterns.box_slabs import MOST_BOXES, BoxSlabs
 from engine.motion_patterns.distance_columns import Measures
-from engine.motion_patterns.region_grid import RegionGrid
+from engine.motion_patterns.region_grid import RegionGrid, all_boxes
 from engine.motion_patterns.specification import MotionSpecification, Place
-from engine.motion_patterns.sweep import Sweep
+from engine.motion_patterns.windows import Sweep
 from engine.operator import RegisteredQuery
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ GroupKey = tuple[Conditions, int, int]
 class PlaneGroup:
     """`queries`: positions in the index. `tracks`: (test, target) of each. Region r of `grid` makes hits on the tracks `inside[r]`, a sample that
     it does not hold on `outside[r]`, every sample on `every_sample`. `measured`: targets whose distances are kept with the samples, because no
-    kernel measures them. `keeps_all`: every sample is stored, not only those that hit."""
+    kernel measures them. `keeps_all`: every sample is stored, not only those that hit. `slabs`: given when only samples in some of few boxes are."""
 
     where: Conditions
     every: int
@@ -50,6 +51,7 @@ class PlaneGroup:
     measures: Measures
     measured: tuple[Region | Place, ...]
     grid: RegionGrid | None
+    slabs: BoxSlabs | None
     inside: tuple[tuple[int, ...], ...]
     outside: tuple[tuple[int, ...], ...]
     every_sample: tuple[int, ...]
@@ -60,9 +62,9 @@ class PlaneGroup:
         return (self.where, self.every, self.width)
 
     @property
-    def region_track(self) -> Ints:
-        """Rows (region, track): what a region holds hits the track."""
-        return _pairs(self.inside)
+    def region_tracks(self) -> tuple[Ints, Ints]:
+        """(first, tracks): what region r holds hits `tracks[first[r]:first[r + 1]]`."""
+        return _first(self.inside), _flat(self.inside)
 
     @property
     def region_misses(self) -> Ints:
@@ -75,8 +77,8 @@ class PlaneGroup:
 
     @property
     def slots(self) -> int:
-        """Planes of a track."""
-        return int(self.sweep.reach.max(initial=0)) // self.width
+        """Buckets that some window sees."""
+        return int(self.sweep.start.max(initial=0)) // self.width
 
     @property
     def column_slots(self) -> int:
@@ -132,6 +134,7 @@ class _Group:
         inside, outside = self._by_region("inside"), self._by_region("outside")
         regions = list(dict.fromkeys([*inside, *outside]))
         every_sample = tuple(p for (test, _), p in self.tracks.items() if test == "any")
+        keeps_all = bool(every_sample or outside or self.measures)
         return PlaneGroup(
             where=where,
             every=every,
@@ -142,11 +145,18 @@ class _Group:
             measured=tuple(self.measured),
             sweep=self._sweep(),
             grid=RegionGrid.of(regions) if regions else None,
+            slabs=self._slabs(inside) if not keeps_all else None,
             inside=tuple(tuple(inside.get(region, ())) for region in regions),
             outside=tuple(tuple(outside.get(region, ())) for region in regions),
             every_sample=every_sample,
-            keeps_all=bool(every_sample or outside or self.measures),
+            keeps_all=keeps_all,
         )
+
+    def _slabs(self, regions: Collection[Region]) -> BoxSlabs | None:
+        """When these are few boxes."""
+        if not regions or len(regions) > MOST_BOXES or not all_boxes(list(regions)):
+            return None
+        return BoxSlabs.of(np.array([region.bounds for region in regions], np.float64))
 
     def _by_region(self, wanted: str) -> dict[Region, list[int]]:
         found: dict[Region, list[int]] = {}
@@ -175,8 +185,6 @@ class _Group:
         plan, keys = self.plan, [self.keys[p] for p in self.series]
         track = _ints([self.tracks[(key.test, key.target)] for key in keys])
         start = _ints([key.start for key in keys])
-        reach = np.zeros(len(self.tracks), np.int64)
-        np.maximum.at(reach, track, start)
         witnesses = [_row(plan.witness_first, plan.witness, q) for q in self.queries]
         measures = self._measures()
         q = list(self.queries)
@@ -185,7 +193,6 @@ class _Group:
             track=track,
             start=start,
             end=_ints([key.end for key in keys]),
-            reach=reach,
             needs_first=_first(self.needs),
             needs=_flat(self.needs),
             bars_first=_first(self.bars),

@@ -10,23 +10,25 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from engine.model.batch import Batch
-from engine.motion_patterns import bit_planes, distance_columns, sample_store
+from engine.motion_patterns import bit_planes, box_slabs, distance_columns, sample_store
+from engine.motion_patterns import hits as hit_ring
+from engine.motion_patterns.box_slabs import BoxSlabs
 from engine.motion_patterns.distances import distances_to
 from engine.motion_patterns.evaluation import NEVER, Events
 from engine.motion_patterns.plan import MotionIndex
-from engine.motion_patterns.plane_groups import PlaneGroup
-from engine.motion_patterns.region_grid import Inside
+from engine.motion_patterns.plane_groups import PlaneGroup, TrackKey
+from engine.motion_patterns.region_grid import Pairs
 from engine.motion_patterns.structure import Arrays, Structure
-from engine.motion_patterns.sweep import advance, move
+from engine.motion_patterns.sweep import advance
+from engine.motion_patterns.windows import move
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 _WORD = 64
-_NOWHERE = Inside(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
+_NOWHERE = Pairs(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int32))
 
 
 class PlaneSweep(Structure):
@@ -38,7 +40,7 @@ class PlaneSweep(Structure):
         self.forced = NEVER
         tracks, series = len(group.tracks), len(group.sweep.track)
         self.store = sample_store.no_samples(len(group.measured), 0)
-        self.hits = bit_planes.no_hits(np.zeros(tracks, np.int64))
+        self.hits = hit_ring.no_hits(0)
         self.planes = bit_planes.no_planes(tracks, group.slots, series, 0)
         self.columns = distance_columns.no_columns(len(group.measures.start), group.column_slots, 0)
         self.holds = np.zeros((len(group.queries), 0), np.uint64)
@@ -50,13 +52,29 @@ class PlaneSweep(Structure):
         if group.where:
             # A sample that does not count is nowhere.
             x = np.where(group.where.mask(batch), x, np.nan)
-        first, at, near = group.grid.inside(x, y) if group.grid else _NOWHERE
-        rows = near
+        if group.slabs is not None:
+            self._take_boxes(group.slabs, batch, x, y, entity)
+            return
+        region, at, rows = group.grid.pairs(x, y) if group.grid else _NOWHERE
         if group.keeps_all:
+            near = rows
             rows = np.flatnonzero(~(np.isnan(x) | np.isnan(y))).astype(np.int32)
             at = np.searchsorted(rows, near).astype(np.int32)[at]
         self._append(batch, entity, rows)
-        self._hit(first, at, len(rows))
+        self._hit(region, at, len(rows))
+
+    def _take_boxes(self, slabs: BoxSlabs, batch: Batch, x: Floats, y: Floats, entity: npt.NDArray[np.int32]) -> None:
+        """As `take` where only samples in some of few boxes are kept."""
+        before = int(self.hits.bounds[0])
+        tracks = np.append(self.group.region_tracks[1], 0).astype(np.int32)
+        begin, samples, hits = 0, 0, 0
+        while True:
+            self.store = sample_store.with_room(self.store, samples)
+            self.hits = hit_ring.with_room(self.hits, self.store, hits)
+            begin, samples, hits = box_slabs.take(begin, x, y, batch.t, batch.seq, entity, *slabs.arrays, tracks, self.store, self.hits)
+            if begin == len(x):
+                break
+        self.work.index_points += int(self.hits.bounds[0]) - before
 
     def _append(self, batch: Batch, entity: npt.NDArray[np.int32], rows: npt.NDArray[np.int32]) -> None:
         """Store the batch's `rows`."""
@@ -73,18 +91,14 @@ class PlaneSweep(Structure):
             border = self.index.border(target)
             self.store.measured[column, place] = distances_to(target, self.store.x[place], self.store.y[place], border)
 
-    def _hit(self, first: Ints, rows: npt.NDArray[np.int32], count: int) -> None:
-        """Hits of the last `count` samples: region r holds `rows[first[r]:first[r + 1]]` of them."""
-        group, tail = self.group, int(self.store.bounds[1])
-        counts = np.zeros(len(group.tracks), np.int64)
-        for r, (holding, missing) in enumerate(zip(group.inside, group.outside, strict=True)):
-            found = int(first[r + 1] - first[r])
-            counts[list(holding)] = found
-            counts[list(missing)] = count - found
-        counts[list(group.every_sample)] = count
-        self.hits = bit_planes.with_room(self.hits, counts)
-        _add_hits(self.store, self.hits, first, rows, tail - count, count, group.region_track, group.region_misses, group.sample_tracks)
-        self.work.index_points += int(counts.sum())
+    def _hit(self, region: npt.NDArray[np.int32], at: npt.NDArray[np.int32], count: int) -> None:
+        """Hits of the last `count` samples, of which number `at[i]` lies in `region[i]`."""
+        group, before = self.group, int(self.hits.bounds[0])
+        most = len(region) * max(map(len, group.inside), default=0) + count * (sum(map(len, group.outside)) + len(group.every_sample))
+        first = int(self.store.bounds[1]) - count
+        self.hits = hit_ring.with_room(self.hits, self.store, most)
+        hit_ring.add_hits(self.store, self.hits, first, at, region, *group.region_tracks, group.region_misses, group.sample_tracks)
+        self.work.index_points += int(self.hits.bounds[0]) - before
 
     def _make_room(self, entities: int) -> None:
         """Doubles when there are more entities than bits."""
@@ -126,11 +140,11 @@ class PlaneSweep(Structure):
             np.bitwise_or.at(self.holds[q], own // _WORD, np.uint64(1) << (own % _WORD).astype(np.uint64))
 
     def dump(self) -> Arrays:
-        counts, samples = bit_planes.live(self.hits)
+        counts, tracks = hit_ring.live(self.store, self.hits)
         query, entity = self.held()
         return {
             "counts": counts,
-            "hits": samples - self.store.bounds[0],
+            "tracks": tracks,
             "entities": np.array([self.holds.shape[1] * _WORD]),
             "forced": np.array([self.forced]),
             "held": np.vstack([query, entity]),
@@ -142,7 +156,7 @@ class PlaneSweep(Structure):
         """What was dumped under an equal index when every evaluation time up to `done` was evaluated."""
         found = cls(index, group)
         found._make_room(int(arrays["entities"][0]))
-        found._restore({name: arrays[f"sample_{name}"] for name in sample_store.COLUMNS}, arrays["counts"], arrays["hits"], done)
+        found._restore({name: arrays[f"sample_{name}"] for name in sample_store.COLUMNS}, arrays["counts"], arrays["tracks"], done)
         found.hold(*arrays["held"])
         found.forced = int(arrays["forced"][0])
         return found
@@ -153,30 +167,26 @@ class PlaneSweep(Structure):
         found = cls(index, group)
         found._make_room(max((part.holds.shape[1] * _WORD for part in parts), default=0))
         columns, numbers = _united([sample_store.live(part.store) for part in parts])
-        pieces: list[Ints] = []
-        for key in group.tracks:
-            own = [np.empty(0, np.int64)]
-            for part, number in zip(parts, numbers, strict=True):
-                if key in part.group.tracks:
-                    own.append(number[part._hits_of(part.group.tracks.index(key)) - part.store.bounds[0]])
-            pieces.append(np.unique(np.concatenate(own)))
-        found._restore(columns, np.array([len(piece) for piece in pieces], np.int64), np.concatenate([np.empty(0, np.int64), *pieces]), done)
+        pairs = [part._hits_among(group.tracks) for part in parts]
+        hits = np.unique(np.concatenate([np.empty((0, 2), np.int64), *(_renumbered(own, n) for own, n in zip(pairs, numbers, strict=True))]), axis=0)
+        found._restore(columns, np.bincount(hits[:, 0], minlength=len(columns["t"])), hits[:, 1].astype(np.int32), done)
         return found
 
-    def _hits_of(self, p: int) -> Ints:
-        counts, samples = bit_planes.live(self.hits)
-        end = int(counts[: p + 1].sum())
-        return samples[end - int(counts[p]) : end]
+    def _hits_among(self, tracks: Sequence[TrackKey]) -> Ints:
+        """Rows (sample counted from the oldest, position in `tracks`) of the hits of those tracks."""
+        counts, own = hit_ring.live(self.store, self.hits)
+        place = {key: p for p, key in enumerate(tracks)}
+        there = np.array([place.get(key, -1) for key in self.group.tracks], np.int64)[own]
+        return np.column_stack([np.repeat(np.arange(len(counts)), counts), there])[there >= 0]
 
-    def _restore(self, columns: Arrays, counts: Ints, samples: Ints, done: int | None) -> None:
-        """Samples numbered from 0, hits by track; windows stand where the last evaluation up to `done` left them."""
+    def _restore(self, columns: Arrays, counts: Ints, tracks: npt.NDArray[np.int32], done: int | None) -> None:
+        """Samples numbered from 0, each with `counts` of the `tracks`; windows stand where the last evaluation up to `done` left them."""
         count = len(columns["t"])
         self.store = sample_store.with_room(self.store, count)
         sample_store.append(self.store, np.arange(count, dtype=np.int32), *(columns[name] for name in sample_store.COLUMNS))
         self._measure(np.arange(count))
-        self.hits = bit_planes.with_room(self.hits, counts)
-        for p, end in enumerate(np.cumsum(counts)):
-            bit_planes.add_hits(self.store, self.hits, p, 0, samples, end - counts[p], end)
+        self.hits = hit_ring.with_room(self.hits, self.store, len(tracks))
+        hit_ring.restore_hits(self.store, self.hits, counts, tracks)
         if done is not None:
             group, entities = self.group, self.holds.shape[1] * _WORD
             moved = np.empty(len(group.sweep.track), np.bool_), np.empty(len(group.measures.start), np.bool_)
@@ -213,14 +223,6 @@ def _united(lives: Sequence[Arrays]) -> tuple[Arrays, list[Ints]]:
     return {name: column[first[order]] for name, column in every.items()}, numbers
 
 
-@njit(cache=True, nogil=True)
-def _add_hits(store, hits, first, rows, tail, count, region_track, region_misses, sample_tracks):  # type: ignore[no-untyped-def]
-    """Hits of the samples `tail` to `tail + count`. Rows of `region_track`, `region_misses`: (region, track); `sample_tracks`: every sample hits."""
-    for i in range(len(region_track)):
-        r = region_track[i, 0]
-        bit_planes.add_hits(store, hits, region_track[i, 1], tail, rows, first[r], first[r + 1])
-    for i in range(len(region_misses)):
-        r = region_misses[i, 0]
-        bit_planes.add_others(store, hits, region_misses[i, 1], tail, count, rows, first[r], first[r + 1])
-    for p in sample_tracks:
-        bit_planes.add_others(store, hits, p, tail, count, rows, 0, 0)
+def _renumbered(pairs: Ints, numbers: Ints) -> Ints:
+    """The rows (sample, track) with the sample's new number."""
+    return np.column_stack([numbers[pairs[:, 0]], pairs[:, 1]])

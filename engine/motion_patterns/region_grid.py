@@ -33,6 +33,14 @@ _BLOCK = 2048
 """Samples whose cells are computed together: they stay in the first cache."""
 
 
+class Pairs(NamedTuple):
+    """Sample `rows[at[i]]` lies in `region[i]`, `at` ascending; `rows`: samples near some region, ascending."""
+
+    region: Int32s
+    at: Int32s
+    rows: Int32s
+
+
 class Inside(NamedTuple):
     """Region r holds the samples `rows[at[first[r]:first[r + 1]]]`, ascending; `rows`: all samples near some region, ascending."""
 
@@ -87,11 +95,11 @@ class RegionGrid:
             edges=np.concatenate(edges),
             circles=np.array([_circle_of(region) for region in regions], np.float64).reshape(-1, 3),
             boxes=boxes,
-            boxes_only=all(isinstance(region, PolygonRegion) and _is_box(region) for region in regions),
+            boxes_only=all_boxes(regions),
         )
 
-    def inside(self, x: Floats, y: Floats) -> Inside:
-        """Which samples each region holds; NaN lies nowhere."""
+    def pairs(self, x: Floats, y: Floats) -> Pairs:
+        """Which regions hold each sample; NaN lies nowhere."""
         region, at, undecided, rows = _pairs(
             x, y, *self.corner, *self.scale, self.first, self.region, self.way, self.edge_first, self.edges, self.circles, self.boxes, self.boxes_only
         )
@@ -102,6 +110,11 @@ class RegionGrid:
                 row = rows[at[asked]]
                 keep[asked] = self.regions[r].contains(x[row], y[row])
             region, at = region[keep], at[keep]
+        return Pairs(region, at, rows)
+
+    def inside(self, x: Floats, y: Floats) -> Inside:
+        """Which samples each region holds; NaN lies nowhere."""
+        region, at, rows = self.pairs(x, y)
         first, ordered = _by_region(region, at, len(self.regions))
         return Inside(first, ordered, rows)
 
@@ -148,6 +161,11 @@ def _edges_of(region: Region) -> Floats:
         return np.empty((0, 4))
     rings = [shapely.get_coordinates(ring) for ring in shapely.get_rings(shapely.get_parts(region.geometry))]
     return np.concatenate([np.hstack([ring[:-1], ring[1:]]) for ring in rings])
+
+
+def all_boxes(regions: Sequence[Region]) -> bool:
+    """Whether all are rectangles along the axes."""
+    return all(isinstance(region, PolygonRegion) and _is_box(region) for region in regions)
 
 
 def _is_box(region: PolygonRegion) -> bool:

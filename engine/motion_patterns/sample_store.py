@@ -1,7 +1,8 @@
 """Samples of all entities that some predicate still needs, each kept once: a ring in order of (t, arrival), linked by entity.
 
 Samples are numbered from 0 for ever; number n lies in ring place `n & (size - 1)`. `head[e]` is the latest sample of entity e, `back` the distance in
-numbers to the entity's sample before (0: none). Numbers below `left` are gone: a link that leads there leads nowhere.
+numbers to the entity's sample before (0: none), `hit` the sample's first hit (`hits.Hits`). Numbers below `left` are gone: a link that leads
+there leads nowhere.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class Store(NamedTuple):
     y: Floats
     entity: npt.NDArray[np.int32]
     back: Ints
+    hit: Ints
     measured: Floats
     head: Ints
 
@@ -44,7 +46,7 @@ def no_samples(measured: int, entities: int, size: int = 0) -> Store:
         room *= 2
     return Store(
         np.zeros(2, np.int64), np.full(room, 0), np.full(room, 0), np.full(room, 0.0), np.full(room, 0.0),
-        np.full(room, 0, np.int32), np.full(room, 0), np.full((measured, room), 0.0), np.full(entities, -1, np.int64),
+        np.full(room, 0, np.int32), np.full(room, 0), np.full(room, 0), np.full((measured, room), 0.0), np.full(entities, -1, np.int64),
     )  # fmt: skip
 
 
@@ -57,7 +59,7 @@ def with_room(store: Store, count: int) -> Store:
     grown = no_samples(len(store.measured), 0, int(tail - left + count))
     numbers = np.arange(left, tail)
     old, new = numbers & (size - 1), numbers & (len(grown.t) - 1)
-    for name in (*COLUMNS, "back"):
+    for name in (*COLUMNS, "back", "hit"):
         getattr(grown, name)[new] = getattr(store, name)[old]
     grown.measured[:, new] = store.measured[:, old]
     return grown._replace(bounds=store.bounds, head=store.head)
@@ -65,17 +67,21 @@ def with_room(store: Store, count: int) -> Store:
 
 @njit(cache=True, nogil=True)
 def append(store, rows, t, seq, x, y, entity):  # type: ignore[no-untyped-def]
-    """Keep the batch's `rows`, in order; there must be room. Their numbers follow each other from the old tail on."""
+    """Keep the batch's `rows`, in order; there must be room. Their numbers follow each other from the old tail on.
+
+    Rows of the batch are in order of (t, seq): at one time, and with as many numbers as rows, they are numbered without a gap and need not be read.
+    """
     size = len(store.t)
     mask = size - 1
     left, number = store.bounds[0], store.bounds[1]
     to_t, to_seq, to_x, to_y, to_entity, back, head = store.t, store.seq, store.x, store.y, store.entity, store.back, store.head
+    plain = len(t) > 0 and t[0] == t[-1] and seq[-1] - seq[0] == len(t) - 1
     for k in range(len(rows)):
-        r = rows[k]
+        r = np.uint32(rows[k])
         i = number & mask
         e = entity[r]
-        to_t[i] = t[r]
-        to_seq[i] = seq[r]
+        to_t[i] = t[0] if plain else t[r]
+        to_seq[i] = seq[0] + r if plain else seq[r]
         to_x[i] = x[r]
         to_y[i] = y[r]
         to_entity[i] = e

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.model.batch import EntityDictionary
-from engine.motion_patterns import plane_groups
+from engine.model.batch import Batch, EntityDictionary
+from engine.motion_patterns import hits, plane_groups, sample_store
 from engine.motion_patterns.arrays import pack_arrays, unpack_arrays
 from engine.motion_patterns.evaluation import WITHDRAWN
 from engine.motion_patterns.plane_groups import bucket_width
@@ -90,7 +90,7 @@ def test_a_state_of_another_version_is_refused():
     arrays = unpack_arrays(OPERATOR.keyed.dump(index, OPERATOR.keyed.initial(index)))
     for version in ({"version": np.array([1])}, {}):
         old = {name: column for name, column in arrays.items() if name != "version"} | version
-        with pytest.raises(ValueError, match="version 1, this program reads 2"):
+        with pytest.raises(ValueError, match="version 1, this program reads 3"):
             OPERATOR.keyed.load(index, pack_arrays(old))
 
 
@@ -111,3 +111,29 @@ def test_the_grid_finds_what_each_region_holds(feed):
             there = ~np.isnan(x)
             there[there] = region.contains(x[there], y[there])
             assert rows[at[first[r] : first[r + 1]]].tolist() == np.flatnonzero(there).tolist()
+
+
+def test_few_boxes_are_found_without_a_grid():
+    """Samples on borders, just beside them, outside, huge and nowhere; room for them grows on the way."""
+    chance = np.random.default_rng(4)
+    shapes = [box(*chance.uniform(0, 8, 2).tolist(), *chance.uniform(0.1, 4, 2).tolist()) for _ in range(7)]
+    document = {"family": "motion", "predicates": [{"inside": shape, "window": [1, 0]} for shape in shapes], "every": 1}
+    index = OPERATOR.compile(registered([document], PLANE), PLANE)
+    (sweep,) = OPERATOR.keyed.initial(index).planes
+    assert sweep.group.slabs is not None
+    edges = np.unique([value for shape in shapes for corner in shape["coordinates"][0] for value in corner])
+    some = np.concatenate([edges, np.nextafter(edges, 99), np.nextafter(edges, -99), [-1e300, 1e300, np.inf, np.nan], chance.uniform(-1, 13, 50)])
+    x, y = chance.choice(some, (2, 5000))
+    rows = pa.RecordBatch.from_pydict({"entity": ["1"] * len(x), "t": [0] * len(x), "x": x, "y": y, "seq": range(len(x))})
+    sweep.take(Batch(rows, EntityDictionary()))
+    counts, tracks = hits.live(sweep.store, sweep.hits)
+    seq = sample_store.live(sweep.store)["seq"]
+    found = {(int(s), int(p)) for s, p in zip(np.repeat(seq, counts), tracks, strict=True)}
+    wanted = {
+        (int(s), p)
+        for p, (_, target) in enumerate(sweep.group.tracks)
+        for s in np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
+        if target.bounds[0] <= x[s] <= target.bounds[2] and target.bounds[1] <= y[s] <= target.bounds[3]
+    }
+    assert found == wanted and len(found) > 1000
+    assert set(seq.tolist()) == {s for s, _ in wanted}

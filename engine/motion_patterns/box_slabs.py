@@ -1,0 +1,150 @@
+"""Which boxes hold each sample, for up to 64 boxes along the axes: a word with a bit for each box whose slab holds x, one for y, and their AND.
+
+Each axis is cut into cells, and the cell of a coordinate never falls as the coordinate grows, in spite of rounding. So a box whose lowest and highest
+cell lie on either side of a sample's cell holds it for certain, and only in those two cells ("gray" in [CMP] 5.2) the border itself is looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from engine.motion_patterns import sample_store
+from engine.motion_patterns.bits import how_many, lowest
+
+Floats = npt.NDArray[np.float64]
+Words = npt.NDArray[np.uint64]
+
+MOST_BOXES = 64
+_CELLS = 1024
+"""Of an axis: the words of both axes stay in the first cache."""
+_BLOCK = 2048
+"""Samples that are looked at together: they stay in the first cache."""
+
+
+@dataclass(frozen=True)
+class BoxSlabs:
+    """`words[axis, cell]`: the boxes whose slab meets the cell, `gray[axis, cell]` those of them whose border lies in it; cells 1 to _CELLS lie
+    between the outermost borders. `boxes`: rows west, south, east, north."""
+
+    boxes: Floats
+    corner: tuple[float, float]
+    scale: tuple[float, float]
+    words: Words
+    gray: Words
+
+    @classmethod
+    def of(cls, boxes: Floats) -> BoxSlabs:
+        """Slabs of at most MOST_BOXES boxes."""
+        corner = (float(boxes[:, 0].min()), float(boxes[:, 1].min()))
+        sides = np.maximum(boxes[:, 2:].max(axis=0) - corner, 1e-300)
+        scale = (float(_CELLS / sides[0]), float(_CELLS / sides[1]))
+        words, gray = np.zeros((2, _CELLS + 2), np.uint64), np.zeros((2, _CELLS + 2), np.uint64)
+        for axis in range(2):
+            ends = np.empty((2, len(boxes)), np.int32)
+            for side in range(2):
+                _cells(np.ascontiguousarray(boxes[:, axis + 2 * side]), corner[axis], scale[axis], ends[side])
+            for r, (low, high) in enumerate(ends.T.tolist()):
+                words[axis, low : high + 1] |= np.uint64(1 << r)
+                gray[axis, [low, high]] |= np.uint64(1 << r)
+        return cls(np.ascontiguousarray(boxes), corner, scale, words, gray)
+
+    @property
+    def arrays(self) -> tuple[float, float, float, float, Words, Words, Floats]:
+        """As `take` wants them."""
+        return (*self.corner, *self.scale, self.words, self.gray, self.boxes)
+
+
+@njit(cache=True, nogil=True)
+def _cells(values, low, scale, cells):  # type: ignore[no-untyped-def]
+    """The cell of each coordinate, 0 for NaN; without branches, so that several are done at a time."""
+    most = np.float64(_CELLS + 1)
+    for i in range(len(values)):
+        u = (values[i] - low) * scale + 1.0
+        cells[i] = np.int32(min(max(u, 0.0), most) if u >= 0.0 else 0.0)
+
+
+@njit(cache=True, nogil=True)
+def _combine(across, up, words, found):  # type: ignore[no-untyped-def]
+    x, y = words[0], words[1]
+    for i in range(len(across)):
+        found[i] = x[np.uint32(across[i])] & y[np.uint32(up[i])]
+
+
+@njit(cache=True, nogil=True)
+def _some(words, size, near):  # type: ignore[no-untyped-def]
+    """Which of the words have a bit, into `near`: how many."""
+    n = 0
+    for i in range(size):
+        near[n] = i
+        n += words[i] != 0
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _decide(x, y, across, up, gray, boxes, word, near, hit):  # type: ignore[no-untyped-def]
+    """Gray bits of the samples `near[:hit]` are decided, `near` brought to those that have a bit left: (how many, how many bits)."""
+    n, bits = 0, np.uint64(0)
+    for k in range(hit):
+        i = np.uint32(near[k])
+        left = word[i]
+        doubtful = left & (gray[0, np.uint32(across[i])] | gray[1, np.uint32(up[i])])
+        while doubtful:
+            r = lowest(doubtful)
+            if not (boxes[r, 0] <= x[i] <= boxes[r, 2] and boxes[r, 1] <= y[i] <= boxes[r, 3]):
+                left ^= np.uint64(1) << r
+            doubtful &= doubtful - np.uint64(1)
+        word[i] = left
+        near[n] = i
+        n += left != 0
+        bits += how_many(left)
+    return n, np.int64(bits)
+
+
+@njit(cache=True, nogil=True)
+def _write(word, near, hit, tracks, store, hits):  # type: ignore[no-untyped-def]
+    """The bits of the last `hit` stored samples, whose words are `word[near[:hit]]`, as hits. Four are written without asking how many there are."""
+    places, mask, number, first = len(store.t) - 1, len(hits.track) - 1, hits.bounds[0], store.bounds[1] - hit
+    track, owner, entity, start = hits.track, hits.entity, store.entity, store.hit
+    for k in range(hit):
+        left = word[np.uint32(near[k])]
+        place = (first + k) & places
+        e = entity[place]
+        start[place] = number
+        bits = np.int64(how_many(left))
+        for j in range(4):
+            track[(number + j) & mask] = tracks[lowest(left)]
+            owner[(number + j) & mask] = e
+            left &= left - np.uint64(1)
+        for j in range(4, bits):
+            track[(number + j) & mask] = tracks[lowest(left)]
+            owner[(number + j) & mask] = e
+            left &= left - np.uint64(1)
+        number += bits
+    hits.bounds[0] = number
+
+
+@njit(cache=True, nogil=True)
+def take(begin, x, y, t, seq, entity, west, south, across, up, words, gray, boxes, tracks, store, hits):  # type: ignore[no-untyped-def]
+    """Rows from `begin` on that lie in some box go to the store, with hits of the tracks of their boxes: the first row that is not done, for want of
+    room, and how many samples and hits come next. `tracks[r]`: of box r, and one more that counts for nothing."""
+    columns, levels = np.empty(_BLOCK, np.int32), np.empty(_BLOCK, np.int32)
+    word, near = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK + 1, np.int32)
+    samples, room = len(store.t), len(hits.track)
+    for start in range(begin, len(x), _BLOCK):
+        size = min(_BLOCK, len(x) - start)
+        px, py = x[start : start + size], y[start : start + size]
+        _cells(px, west, across, columns)
+        _cells(py, south, up, levels)
+        _combine(columns[:size], levels[:size], words, word)
+        hit, bits = _decide(px, py, columns, levels, gray, boxes, word, near, _some(word, size, near))
+        left, tail = store.bounds[0], store.bounds[1]
+        oldest = store.hit[left & (samples - 1)] if left < tail else hits.bounds[0]
+        if tail - left + hit > samples or hits.bounds[0] - oldest + bits + 4 > room:
+            return start, hit, bits + 4
+        sample_store.append(store, near[:hit], t[start : start + size], seq[start : start + size], px, py, entity[start : start + size])
+        _write(word, near, hit, tracks, store, hits)
+    return len(x), 0, 0

@@ -1,0 +1,111 @@
+"""The windows of a group's queries over its planes and columns, and how they move from one evaluation to the next ([CMP] 4, figure 3)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from engine.motion_patterns import bit_planes, sample_store
+from engine.motion_patterns.distance_columns import slide
+from engine.motion_patterns.evaluation import NEVER, multiple
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+class Sweep(NamedTuple):
+    """What a group's queries ask, as arrays; `x_first[i]` to `x_first[i + 1]` are the entries of i.
+
+    `clock`: [every, bucket width]. Series s is `track[s]` seen through the window `start[s]`, `end[s]`.
+    Queries by their number in the group: `needs` and `bars` (series with and without a bit), `sums` (measures), `decides` ... `k` as in Plan, for
+    each predicate the `witness`: a series, or if `witness_measured` a measure; `since`: its longest start; `radii`: sum of its measures' radii.
+    """
+
+    clock: Ints
+    track: Ints
+    start: Ints
+    end: Ints
+    needs_first: Ints
+    needs: Ints
+    bars_first: Ints
+    bars: Ints
+    sums_first: Ints
+    sums: Ints
+    decides: Ints
+    bound: Floats
+    ranks: Ints
+    k: Ints
+    witness_first: Ints
+    witness: Ints
+    witness_measured: npt.NDArray[np.bool_]
+    since: Ints
+    radii: Floats
+
+
+@njit(cache=True, nogil=True)
+def next_evaluation(sweep, measures, store, planes, columns):  # type: ignore[no-untyped-def]
+    """Number of the next evaluation at which a sample enters or leaves a window; maybe an earlier one while samples are in no bucket."""
+    due = NEVER
+    every, width, slots, mask = sweep.clock[0], sweep.clock[1], len(planes.bucket), len(store.t) - 1
+    waiting = NEVER
+    if len(sweep.track) and planes.bounds[1] < store.bounds[1]:
+        waiting = multiple(store.t[planes.bounds[1] & mask], width) * width
+    for s in range(len(sweep.track)):
+        p = sweep.track[s]
+        entering = bit_planes.first_with(planes, p, planes.entered[s], planes.bounds[0])
+        if entering < planes.bounds[0]:
+            due = min(due, multiple(planes.bucket[entering % slots] * width + sweep.end[s], every))
+        elif waiting != NEVER:
+            due = min(due, multiple(waiting + sweep.end[s], every))
+        leaving = bit_planes.first_with(planes, p, planes.left[s], planes.entered[s])
+        if leaving < planes.entered[s]:
+            due = min(due, multiple(planes.bucket[leaving % slots] * width + sweep.start[s], every))
+    for m in range(len(measures.start)):
+        if columns.entered[m] < store.bounds[1]:
+            due = min(due, multiple(store.t[columns.entered[m] & mask] + measures.end[m], every))
+        if columns.left[m] < columns.entered[m]:
+            due = min(due, multiple(store.t[columns.left[m] & mask] + measures.start[m], every))
+    return due
+
+
+@njit(cache=True, nogil=True)
+def move(sweep, measures, store, hits, planes, columns, at, entities, all_of_them, moved, measure_moved, work):  # type: ignore[no-untyped-def]
+    """All windows move to `at`; `moved[s]`, `measure_moved[m]`: whether what they hold changed. `work` counts what [entered, left]."""
+    width, words = sweep.clock[1], (entities + 63) >> 6
+    if len(sweep.track):
+        # What no window sees any more makes room for the new buckets.
+        for s in range(len(sweep.track)):
+            moved[s] = bit_planes.pass_buckets(planes, s, sweep.track[s], sweep.start[s], sweep.end[s], width, at, work)
+        bit_planes.fill(store, hits, planes, width, at, words)
+    for s in range(len(sweep.track)):
+        moved[s] |= bit_planes.pass_buckets(planes, s, sweep.track[s], sweep.start[s], sweep.end[s], width, at, work)
+        moved[s] |= all_of_them
+        if moved[s]:
+            bit_planes.gather(hits, planes, s, sweep.track[s], words)
+    for m in range(len(measures.start)):
+        before, left = columns.entered[m], columns.left[m]
+        entered = sample_store.first_after(store, before, store.bounds[1], at - measures.end[m])
+        columns.left[m] = sample_store.first_after(store, left, entered, at - measures.start[m])
+        work[0] += entered - before
+        work[1] += columns.left[m] - left
+        measure_moved[m] = all_of_them or entered > before or columns.left[m] > left
+        if measure_moved[m]:
+            slide(store, measures, columns, m, width, at, entities)
+
+
+@njit(cache=True, nogil=True)
+def forget(sweep, store, planes, columns):  # type: ignore[no-untyped-def]
+    """Frees what no window will see again."""
+    needed = store.bounds[1]
+    if len(sweep.track):
+        needed = planes.bounds[1]
+    for s in range(len(sweep.track)):
+        oldest = bit_planes.first_with(planes, sweep.track[s], planes.left[s], planes.bounds[0])
+        if oldest < planes.bounds[0]:
+            needed = min(needed, planes.first[oldest % len(planes.bucket)])
+    for m in range(len(columns.left)):
+        needed = min(needed, columns.left[m])
+    store.bounds[0] = max(store.bounds[0], needed)

@@ -91,12 +91,6 @@ class Feed:
         """Types of all columns: the core ones first."""
         return {**CORE_TYPES, **self.columns}
 
-    @property
-    def entity_columns(self) -> tuple[str, ...]:
-        """`entity` and, where declared, `entity2`, `entity3`, ..."""
-        numbered = sorted((name for name in self.columns if re.fullmatch(r"entity([2-9]|[1-9]\d+)", name)), key=lambda name: int(name[6:]))
-        return ("entity", *numbered)
-
 
 class _Reader:
     """Reads one document and collects what is wrong with it."""

@@ -7,7 +7,7 @@ moreover seen only by who sees the feed. Superusers see and change everything; i
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
@@ -77,12 +77,6 @@ def changed_by(user: User, role: Role, *, prefix: str = "") -> Q:
     """The rule of changing for a model that asks for `role`, for objects reached through `prefix`."""
     teams = Membership.objects.filter(user=user, role__in=role.and_above).values("team")
     return Q(**{f"{prefix}owner": user}) | Q(**{f"{prefix}team__in": teams})
-
-
-def may_edit(user: AnyUser, thing: Owned) -> bool:
-    """Whether `user` may change this object."""
-    manager: Any = type(thing)._default_manager
-    return bool(manager.editable_by(user).filter(pk=thing.pk).exists())
 
 
 def check_team(user: User, team_id: int | None, role: Role) -> None:

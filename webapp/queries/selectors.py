@@ -43,11 +43,6 @@ def queries_visible(*, user: AnyUser, feed: Feed | None = None) -> set[int]:
     return set((found if feed is None else found.filter(feed=feed)).values_list("pk", flat=True))
 
 
-def versions_current(*, feed: Feed) -> QuerySet[QueryVersion]:
-    """What runs on the feed now, or as soon as the job has taken up the newest set."""
-    return versions_at(feed=feed, version=feed.query_version)
-
-
 def versions_at(*, feed: Feed, version: int) -> QuerySet[QueryVersion]:
     """The set of query versions that is the feed's version `version`: from <= version < to."""
     ended = Q(to_feed_version=None) | Q(to_feed_version__gt=version)

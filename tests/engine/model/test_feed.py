@@ -26,7 +26,6 @@ def test_a_feed_is_read_and_written_back() -> None:
 def test_columns_every_feed_has_may_be_declared_with_their_own_type() -> None:
     feed = Feed.from_json({**GOOD, "columns": {"entity": "string", "t": "int", "entity2": "string", "entity10": "string"}})
     assert feed.columns == {"entity2": ColumnType.STRING, "entity10": ColumnType.STRING}
-    assert feed.entity_columns == ("entity", "entity2", "entity10")
 
 
 @pytest.mark.parametrize(

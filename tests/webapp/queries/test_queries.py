@@ -13,7 +13,7 @@ from engine.model.faults import Refused
 from tests.webapp.conftest import BORDER, SQUARE
 from webapp.feeds.models import Feed
 from webapp.queries.models import Query, QueryVersion
-from webapp.queries.selectors import versions_at, versions_current
+from webapp.queries.selectors import versions_at
 from webapp.queries.services import query_edit, query_register, query_remove
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
@@ -23,7 +23,7 @@ TRANSITION = {"family": "transition", "version": 1, "region": SQUARE, "within": 
 
 def running(feed: Feed, version: int | None = None) -> set[tuple[str, int]]:
     feed.refresh_from_db()
-    found = versions_current(feed=feed) if version is None else versions_at(feed=feed, version=version)
+    found = versions_at(feed=feed, version=feed.query_version if version is None else version)
     return {(row.query.name, row.version) for row in found}
 
 

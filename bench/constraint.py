@@ -37,8 +37,8 @@ FIGURES = {
     "5b": Figure("[CCQ] fig. 5b: stored events and verbosity (5 queries)", "alerts, % of events and queries", log_x=True, log_y=False),
     "6a": Figure("[CCQ] fig. 6a: throughput and number of queries (1 %)", "queries", log_x=True),
     "6b": Figure("[CCQ] fig. 6b: stored events and number of queries (1 %)", "queries", log_x=True),
-    "7a": Figure("[CCQ] fig. 7a: throughput and length of windows (5 queries, 1 %)", "length, reports of a buoy"),
-    "7b": Figure("[CCQ] fig. 7b: stored events and length of windows (5 queries, 1 %)", "length, reports of a buoy", log_y=False),
+    "7a": Figure("[CCQ] fig. 7a: throughput and length of windows (1 %)", "length, reports of a buoy"),
+    "7b": Figure("[CCQ] fig. 7b: stored events and length of windows (1 %)", "length, reports of a buoy", log_y=False),
 }
 
 

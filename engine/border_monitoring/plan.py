@@ -105,10 +105,6 @@ class BorderIndex:
         """Bytes of the index structures (not of the specifications)."""
         return sum(part.nbytes for tuples in self.classes for part in tuples.parts)
 
-    def watch_keys(self, tuples: TupleClass) -> list[MonitorKey]:
-        """Keys of the class's monitors with options, in the order of its watches."""
-        return [] if tuples.watches is None else [self.registry.keys[monitor] for monitor in tuples.watches.monitors.tolist()]
-
     def group_order(self) -> npt.NDArray[np.int64]:
         """The groups in the order in which the queries name them first: their numbers in an index compiled anew."""
         return _by_first(self.registry.group[self.slots])

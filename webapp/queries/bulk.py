@@ -25,7 +25,7 @@ from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.families import kinds_of
 from webapp.queries.models import Query, Severity
 from webapp.queries.references import frozen, named_regions
-from webapp.queries.selectors import names_used
+from webapp.queries.selectors import names_used, pace_faults
 from webapp.queries.versions import add_versions, next_version
 
 FEATURE = "$feature"
@@ -146,7 +146,9 @@ def _check_name(name: str, row: int | None) -> None:
 def _check_template(specification: Any, regions: Mapping[str, Any], feed: Feed) -> None:
     """All that is wrong with the template once a good region stands in it. Raises Refused with pointers below `/template`."""
     try:
-        check(specification, feed.engine_feed(), dict(regions))
+        checked = check(specification, feed.engine_feed(), dict(regions))
+        if faults := pace_faults(feed=feed, checked=checked):
+            raise Refused(faults)
     except Refused as refused:
         raise Refused(Fault(TEMPLATE + fault.pointer, fault.message) for fault in refused.faults) from refused
 

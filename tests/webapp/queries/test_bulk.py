@@ -10,6 +10,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
+from engine.constraint_queries import operator
 from tests.webapp.conftest import SQUARE
 from webapp.feeds.models import Feed
 from webapp.queries.models import Query, QueryVersion
@@ -161,6 +162,19 @@ def test_a_file_comes_in_a_form(name: str, data: bytes, people: SimpleNamespace,
     assert answer.status_code == 201, answer.json()
     assert answer.json()["queries"][0]["name"] == ("Berth 7" if name.endswith("kml") else "area 0")
     assert Query.objects.first().alert_kinds == ["stayed_in"]  # type: ignore[union-attr]
+
+
+def test_a_template_that_would_keep_too_many_events_is_refused_with_the_figure(
+    send: Callable[..., Any], received: Callable[..., None], feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operator, "MOST_EVENTS", 50)
+    received(feed, [{"entity": "a", "t": 1_000 * t, "x": 0.5, "y": 0.5, "speed": 1.0} for t in range(101)])
+    constraints = [{"between": ["A", "B"], "dt": [0, "PT90S"], "distance": {"max": 5}}, {"between": ["A"], "inside": {"region": "$feature"}}]
+    template = {"family": "constraint", "variables": {"A": {}, "B": {}}, "constraints": constraints}
+    answer = send(template=template)
+    assert answer.status_code == 400, answer.json()
+    assert "events at a time; at most 50" in str(answer.json())
+    assert not Query.objects.exists()
 
 
 def test_kinds_of_alerts_are_those_that_the_queries_give(send: Callable[..., Any]) -> None:

@@ -8,23 +8,17 @@ whose bit is set is searched exactly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from engine.complex_events import pattern as tree
 from engine.complex_events.pattern import Pattern
 from engine.complex_events.search import ABSENCE, BOTH, EITHER, PRIMITIVE, SEQUENCE, Ints, Whole, kernel
+from engine.index.bits import highest_bit, lowest_bit
 
 Words = npt.NDArray[np.uint64]
-_intrinsic = cast(Callable[[Any], Callable[[Any], Any]], intrinsic)
-_WORD: Any = types.uint64
-_TRUE: Any = cgutils.true_bit
 MOST_SLOTS = 62
 """Slots that a reach may span: with those it begins and ends in, all lie in one word."""
 STEP_OP, STEP_FROM, STEP_MORE = STEP_COLUMNS = range(3)
@@ -152,18 +146,6 @@ def may_end(program: Ints, begin: Whole, end: Whole, bits: Ints, now: Whole, sta
     return bool(ends(program, begin, end, bits, now, stack) & np.uint64(1))
 
 
-@_intrinsic
-def zeros_below(context: Any, word: Any) -> Any:
-    """How many zeros there are below the lowest one bit of a word that is not 0."""
-    return _WORD(word), lambda context, builder, signature, arguments: builder.cttz(arguments[0], _TRUE)
-
-
-@_intrinsic
-def zeros_above(context: Any, word: Any) -> Any:
-    """How many zeros there are above the highest one bit of a word that is not 0."""
-    return _WORD(word), lambda context, builder, signature, arguments: builder.ctlz(arguments[0], _TRUE)
-
-
 @kernel()
 def beside(checks: Ints, begin: Whole, end: Whole, program: Ints, bits: Ints, first: Whole, last: Whole, within: Whole, stack: Words) -> Whole:
     """Whether the parts of the checks [begin, end), from a trigger up, may all have come: the steps done, negative if not.
@@ -189,8 +171,8 @@ def beside(checks: Ints, begin: Whole, end: Whole, program: Ints, bits: Ints, fi
         word = word >> np.uint64(nearest) << np.uint64(nearest) & ~np.uint64(0) >> np.uint64(63 - farthest)
         if not word:
             return -done
-        ended_least = first - (((slot - np.int64(zeros_below(word)) + 1) << width) - 1)
-        ended_most = last - ((slot - 63 + np.int64(zeros_above(word))) << width)
+        ended_least = first - (((slot - np.int64(lowest_bit(word)) + 1) << width) - 1)
+        ended_most = last - ((slot - np.int64(highest_bit(word))) << width)
         started = min(ended_most, until) + checks[i, CHECK_LONGEST]
         if checks[i, CHECK_ORDERED]:
             least, most = max(ended_least, from_), min(started, within)

@@ -55,26 +55,6 @@ def in_reach(typing: Any, place: Any, at: Any, x: Any, y: Any, z: Any, reach: An
     return pair(types.int64, 2)(place, types.int64, *[types.float64] * 6), generate
 
 
-@primitive
-def lowest_bit(typing: Any, word: Any) -> Any:
-    """The number of the lowest bit that is 1; 64 when none is."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.IntType(1)(0))
-
-    return types.int64(types.int64), generate
-
-
-@primitive
-def highest_bit(typing: Any, word: Any) -> Any:
-    """The number of the highest bit that is 1; -1 when none is."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.sub(_INT64(63), builder.ctlz(arguments[0], ir.IntType(1)(0)))
-
-    return types.int64(types.int64), generate
-
-
 def _eight(context: Any, builder: Any, kind: Any, array: Any, row: Any, at: Any) -> Any:
     """The numbers in `row` from `at` on."""
     whole = context.make_array(kind)(context, builder, array)

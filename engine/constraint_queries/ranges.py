@@ -16,8 +16,9 @@ import numpy.typing as npt
 from numba import njit
 
 from engine.constraint_queries.compiled import inlined
-from engine.constraint_queries.lanes import LANES, in_range, lowest_bit
+from engine.constraint_queries.lanes import LANES, in_range
 from engine.constraint_queries.pairs import Floats, Ints
+from engine.index.bits import lowest_bit
 from engine.model.conditions import Condition
 from engine.model.feed import ColumnType, Feed
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from engine.constraint_queries.compiled import bare, inlined
-from engine.constraint_queries.lanes import highest_bit, lowest_bit
 from engine.constraint_queries.pairs import (
     APART,
     EARLIEST,
@@ -34,6 +33,7 @@ from engine.constraint_queries.pool import (
     TAKES,
 )
 from engine.constraint_queries.rings import BITS, EVENT, T
+from engine.index.bits import highest_bit, lowest_bit
 
 
 @inlined

@@ -12,7 +12,6 @@ import numpy as np
 from engine.constraint_queries.candidates import fitting, from_cells, masked, near_any, passed, within
 from engine.constraint_queries.compiled import bare
 from engine.constraint_queries.expiration import DOMAINS, NEVER, TIGHT, awaited
-from engine.constraint_queries.lanes import lowest_bit
 from engine.constraint_queries.pairs import (
     APART,
     EARLIEST,
@@ -46,6 +45,7 @@ from engine.constraint_queries.pool import (
 )
 from engine.constraint_queries.rings import BITS, EVENT, LEAST_LONG, UNTIL, Rings, T, chain
 from engine.constraint_queries.search import solve, solve_masks
+from engine.index.bits import lowest_bit
 
 DONE, FULL_OUTPUT, NO_ROOM, TOO_MANY_EVENTS, TOO_MANY_SOLUTIONS = range(5)
 _FEW = 63

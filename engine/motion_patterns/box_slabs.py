@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from engine.index.bits import how_many, lowest_bit
 from engine.motion_patterns import sample_store
-from engine.motion_patterns.bits import how_many, lowest
 
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
@@ -93,7 +93,7 @@ def _decide(x, y, across, up, gray, boxes, word, near, hit):  # type: ignore[no-
         left = word[i]
         doubtful = left & (gray[0, np.uint32(across[i])] | gray[1, np.uint32(up[i])])
         while doubtful:
-            r = lowest(doubtful)
+            r = lowest_bit(doubtful)
             if not (boxes[r, 0] <= x[i] <= boxes[r, 2] and boxes[r, 1] <= y[i] <= boxes[r, 3]):
                 left ^= np.uint64(1) << r
             doubtful &= doubtful - np.uint64(1)
@@ -116,11 +116,11 @@ def _write(word, near, hit, tracks, store, hits):  # type: ignore[no-untyped-def
         start[place] = number
         bits = np.int64(how_many(left))
         for j in range(4):
-            track[(number + j) & mask] = tracks[lowest(left)]
+            track[(number + j) & mask] = tracks[lowest_bit(left)]
             owner[(number + j) & mask] = e
             left &= left - np.uint64(1)
         for j in range(4, bits):
-            track[(number + j) & mask] = tracks[lowest(left)]
+            track[(number + j) & mask] = tracks[lowest_bit(left)]
             owner[(number + j) & mask] = e
             left &= left - np.uint64(1)
         number += bits
@@ -130,7 +130,7 @@ def _write(word, near, hit, tracks, store, hits):  # type: ignore[no-untyped-def
 @njit(cache=True, nogil=True)
 def take(begin, x, y, t, seq, entity, west, south, across, up, words, gray, boxes, tracks, store, hits):  # type: ignore[no-untyped-def]
     """Rows from `begin` on that lie in some box go to the store, with hits of the tracks of their boxes: the first row that is not done, for want of
-    room, and how many samples and hits come next. `tracks[r]`: of box r, and one more that counts for nothing."""
+    room, and how many samples and hits come next. `tracks[r]`: of box r; there are MOST_BOXES + 1, the rest counts for nothing."""
     columns, levels = np.empty(_BLOCK, np.int32), np.empty(_BLOCK, np.int32)
     word, near = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK + 1, np.int32)
     samples, room = len(store.t), len(hits.track)

@@ -66,7 +66,8 @@ class PlaneSweep(Structure):
     def _take_boxes(self, slabs: BoxSlabs, batch: Batch, x: Floats, y: Floats, entity: npt.NDArray[np.int32]) -> None:
         """As `take` where only samples in some of few boxes are kept."""
         before = int(self.hits.bounds[0])
-        tracks = np.append(self.group.region_tracks[1], 0).astype(np.int32)
+        tracks = np.zeros(box_slabs.MOST_BOXES + 1, np.int32)
+        tracks[: len(slabs.boxes)] = self.group.region_tracks[1]
         begin, samples, hits = 0, 0, 0
         while True:
             self.store = sample_store.with_room(self.store, samples)

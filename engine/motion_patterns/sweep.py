@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from engine.index.bits import how_many, lowest_bit
 from engine.motion_patterns import bit_planes
-from engine.motion_patterns.bits import how_many, lowest
 from engine.motion_patterns.evaluation import CANDIDATE, END, NEVER, START, WITHDRAWN, grown, no_events
 from engine.motion_patterns.scores import approximate, choose, contenders, exact_score, within
 from engine.motion_patterns.theta import LOCAL_AT_LEAST, LOCAL_AT_MOST, RANKED
@@ -90,7 +90,7 @@ def _changed(ranked, words, matching, held):  # type: ignore[no-untyped-def]
         while changed:
             rest = changed & (changed - np.uint64(1))
             bit = changed ^ rest
-            e = w * 64 + np.int64(lowest(bit))
+            e = w * 64 + np.int64(lowest_bit(bit))
             who[n] = e if matching[w] & bit else ~e
             changed = rest
             n += 1

@@ -1,0 +1,47 @@
+"""Boxes that are found by words of bits, against comparisons with every box."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.motion_patterns import box_slabs, hits, sample_store
+from engine.motion_patterns.box_slabs import MOST_BOXES, BoxSlabs
+
+# Few values, so that points lie on borders, boxes touch, are the same, or have no width.
+PLACES = st.sampled_from([-1e300, -3.0, -1.0, -5e-324, 0.0, 0.1, 0.30000000000000004, 1.0, 2.0, 2.5, 1e9])
+ODD = st.sampled_from([float("nan"), float("inf"), float("-inf")])
+
+
+@st.composite
+def boxes(draw: st.DrawFn) -> tuple[float, float, float, float]:
+    (west, east), (south, north) = sorted([draw(PLACES), draw(PLACES)]), sorted([draw(PLACES), draw(PLACES)])
+    return west, south, east, north
+
+
+@given(
+    boxes=st.lists(boxes(), min_size=1, max_size=MOST_BOXES),
+    points=st.lists(st.tuples(PLACES | ODD | st.floats(-4, 4), PLACES | ODD | st.floats(-4, 4)), max_size=40),
+)
+def test_each_sample_hits_the_tracks_of_the_boxes_that_hold_it(
+    boxes: list[tuple[float, float, float, float]], points: list[tuple[float, float]]
+) -> None:
+    slabs = BoxSlabs.of(np.array(boxes, np.float64))
+    x, y = (np.array([point[axis] for point in points], np.float64) for axis in range(2))
+    t, entity = np.arange(len(points)), np.arange(len(points), dtype=np.int32)
+    tracks = np.zeros(MOST_BOXES + 1, np.int32)
+    tracks[: len(boxes)] = 100 + np.arange(len(boxes))
+    store = sample_store.with_room(sample_store.no_samples(0, max(len(points), 1)), len(points))
+    ring = hits.no_hits(len(points) * len(boxes) + 4)
+    with np.errstate(over="ignore", invalid="ignore"):
+        done, _, _ = box_slabs.take(0, x, y, t, t, entity, *slabs.arrays, tracks, store, ring)
+    assert done == len(points)
+    found = {(int(ring.entity[k]), int(ring.track[k]) - 100) for k in range(int(ring.bounds[0]))}
+    expected = {
+        (i, r)
+        for i, (px, py) in enumerate(points)
+        for r, (west, south, east, north) in enumerate(boxes)
+        if west <= px <= east and south <= py <= north
+    }
+    assert found == expected
+    kept = [int(store.entity[k]) for k in range(*store.bounds)]
+    assert kept == sorted({i for i, _ in expected})

@@ -109,7 +109,8 @@ def fused_points(rules: Sequence[PointRule], groundings: Sequence[tuple[Groundin
 
 class _Building:
     def __init__(self) -> None:
-        self.sources: dict[tuple[str, int, str], Happens | FluentPattern] = {}
+        self.sources: list[Happens | FluentPattern] = []
+        self.places: dict[tuple[type, str, int, Term | None], int] = {}
         self.rules: list[tuple[int, int, int]] = []
         self.literals: list[tuple[int, int, int]] = []
         self.terms: list[list[int]] = []
@@ -137,11 +138,13 @@ class _Building:
         return True
 
     def _source(self, literal: Happens | Edge | HoldsAt) -> int:
+        """The place of what the literal reads among the sources."""
         source = literal if isinstance(literal, Happens) else literal.fluent
-        value = "" if isinstance(source, Happens) or isinstance(source.value, Variable) else f"={source.value}"
-        key = ("event" if isinstance(source, Happens) else "fluent") + " " + source.name, source.indicator[1], value
-        self.sources.setdefault(key, source)
-        return list(self.sources).index(key)
+        value = None if isinstance(source, Happens) or isinstance(source.value, Variable) else source.value
+        place = self.places.setdefault((type(source), source.name, source.indicator[1], value), len(self.sources))
+        if place == len(self.sources):
+            self.sources.append(source)
+        return place
 
     def _coded(self, term: Term, names: list[str]) -> int:
         if isinstance(term, Variable):
@@ -156,7 +159,7 @@ class _Building:
         widest = max(map(len, self.terms))
         terms = np.array([[*own, *[0] * (widest - len(own))] for own in self.terms], np.int64).reshape(len(self.terms), widest)
         rules, literals, heads = (np.array(rows, np.int64) for rows in (self.rules, self.literals, self.heads))
-        return FusedPoints(tuple(self.sources.values()), rules, literals, terms, heads, tuple(self.constants), self.variables)
+        return FusedPoints(tuple(self.sources), rules, literals, terms, heads, tuple(self.constants), self.variables)
 
 
 def _plain(literal: Literal, time: str) -> tuple[Happens | Edge | HoldsAt, bool] | None:

@@ -9,7 +9,6 @@ Facts, each an event: detections; queries accessed (asked by a trigger; by the b
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ import pyarrow as pa
 
 from bench import Figure, Layer, Row, Size, compared, composite_flink
 from bench.composite_baseline import EVALUATED_LEAVES, advance_every_leaf, every_leaf
-from bench.composite_worlds import FEED, HOT, MIXED, OPERATOR, ORDERED, SPARSE, Cells, Shape, Stream, events, prepared, trees
+from bench.composite_worlds import BATCH, FEED, HOT, MIXED, ORDERED, SPARSE, Cells, Shape, Stream, events, prepared, stepped, trees
 from engine.complex_events import history as store
 from engine.complex_events.detection import (
     ACCESSED,
@@ -40,11 +39,9 @@ from engine.complex_events.detection import (
 from engine.complex_events.operator import events_of_rows, recent
 from engine.complex_events.search import NONE, Ints
 from engine.complex_events.timers import timers
-from engine.model.batch import Batch, EntityDictionary
 from engine.model.events import row_schema
 from engine.sources.eventlog import EventLog
 
-BATCH = 25_000
 _ROOM = 1_000_000
 SPARK_SECONDS = 20
 PROMISED = {3: 10.0, 5: 40.0}
@@ -172,18 +169,7 @@ def in_form(stated: Ints) -> Ints:
 
 def engine_seconds(stream: Stream, given: pa.RecordBatch) -> float:
     """Arrow rows through both stages; the first batch, in which kernels and cells get warm, is left out and made up for."""
-    index, names = stream.index, EntityDictionary()
-    keyed, relational = OPERATOR.keyed.initial(index), OPERATOR.relational.initial(index)
-    took = []
-    for first in range(0, given.num_rows, BATCH):
-        batch = Batch(given.slice(first, BATCH), names)
-        watermark = int(batch.t[-1])
-        clock = time.thread_time()
-        output = OPERATOR.keyed.step(index, keyed, batch, watermark)
-        keyed = output.state
-        if output.emitted is not None:
-            relational = OPERATOR.relational.step(index, relational, Batch(output.emitted, names), watermark).state
-        took.append(time.thread_time() - clock)
+    took = [seconds for _, seconds in stepped(stream.index, given)]
     return sum(took) if len(took) == 1 else sum(took[1:]) * len(took) / (len(took) - 1)
 
 

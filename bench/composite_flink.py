@@ -13,7 +13,6 @@ import importlib.util
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -22,13 +21,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bench import Layer, Row
-from bench.composite_worlds import FEED, HOT, OPERATOR, SLOT, SLOTS, SPAN, Cells, events
+from bench.composite_worlds import FEED, HOT, OPERATOR, SLOT, SLOTS, SPAN, Cells, events, stepped
 from engine.complex_events.search import Ints
-from engine.model.batch import Batch, EntityDictionary
 from engine.operator import RegisteredQuery
 from engine.specification import check
 
-BATCH = 25_000
 EVENTS, QUICK_EVENTS, RATE, PASSES = 500_000, 20_000, 100_000, 3
 BUSY = Cells("busy", 10, 10)
 _OPENED = ("java.lang", "java.util", "java.util.concurrent", "java.time", "java.lang.invoke", "java.net", "java.nio")
@@ -83,20 +80,8 @@ def ours(queries: Sequence[RegisteredQuery], given: pa.RecordBatch) -> tuple[flo
     """Processor seconds of the last pass, and its answers (query, start, end)."""
     index = OPERATOR.compile(queries, FEED)
     for _ in range(PASSES):
-        names = EntityDictionary()
-        keyed, relational = OPERATOR.keyed.initial(index), OPERATOR.relational.initial(index)
-        stated, took = [], 0.0
-        for first in range(0, given.num_rows, BATCH):
-            batch = Batch(given.slice(first, BATCH), names)
-            watermark = int(batch.t[-1])
-            clock = time.thread_time()
-            output = OPERATOR.keyed.step(index, keyed, batch, watermark)
-            keyed = output.state
-            if output.emitted is not None:
-                output = OPERATOR.relational.step(index, relational, Batch(output.emitted, names), watermark)
-                relational = output.state
-                stated.append(output.changes)
-            took += time.thread_time() - clock
+        steps = list(stepped(index, given))
+        stated, took = [changes for changes, _ in steps if changes is not None], sum(seconds for _, seconds in steps)
     return took, _in_form(np.concatenate([np.column_stack([one.column(name) for name in ("query", "start", "end")]) for one in stated]))
 
 

@@ -7,7 +7,8 @@ operators; at 100,000 events a second nearly every event completes one of 30,000
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,8 @@ TAGS = 10
 """Tags of a group."""
 FEED = Feed("warehouse", Crs.PLANAR, TimeUnit.MS, 1, 0, False, {"reader": ColumnType.STRING})
 OPERATOR = CompositeOperator()
+BATCH = 25_000
+"""Rows of a batch."""
 
 
 @dataclass(frozen=True)
@@ -126,3 +129,19 @@ def prepared(queries: Sequence[RegisteredQuery], rows: pa.RecordBatch, batch_row
         if output.emitted is not None:
             batches.append((Batch(output.emitted, names), watermark))
     return Stream(index, batches)
+
+
+def stepped(index: Any, given: pa.RecordBatch) -> Iterator[tuple[pa.Table | None, float]]:
+    """Arrow rows through both stages in batches of BATCH: what each changes, null when nothing reaches the second stage, and processor seconds."""
+    names = EntityDictionary()
+    keyed, relational = OPERATOR.keyed.initial(index), OPERATOR.relational.initial(index)
+    for first in range(0, given.num_rows, BATCH):
+        batch = Batch(given.slice(first, BATCH), names)
+        watermark, changes = int(batch.t[-1]), None
+        clock = time.thread_time()
+        output = OPERATOR.keyed.step(index, keyed, batch, watermark)
+        keyed = output.state
+        if output.emitted is not None:
+            found = OPERATOR.relational.step(index, relational, Batch(output.emitted, names), watermark)
+            relational, changes = found.state, found.changes
+        yield changes, time.thread_time() - clock

@@ -153,6 +153,19 @@ def backtested(recording: Recording, events: Path, documents: Sequence[Document]
     return facts, json.loads((folder / "stats.json").read_text())
 
 
+def answers_in(feed: Document, rows: pa.Table, documents: Sequence[Document], folder: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """These columns of what the command answers over rows in memory."""
+    (folder / "feed.json").write_text(json.dumps(feed))
+    pq.write_table(rows, folder / "rows.parquet")
+    for document in documents:
+        (folder / f"{document['name']}.json").write_text(json.dumps(document))
+    command = [sys.executable, "manage.py", "backtest", "--feed", str(folder / "feed.json"), "--events", str(folder / "rows.parquet")]
+    command += ["--out", str(folder / "out.parquet"), "--query", *(str(folder / f"{document['name']}.json") for document in documents)]
+    subprocess.run(command, check=True, cwd=Path(__file__).parents[1])
+    found: list[dict[str, Any]] = pq.read_table(folder / "out.parquet", columns=list(columns)).to_pylist()
+    return found
+
+
 def like_oracle(facts: Sequence[Fact], documents: Sequence[Document], frame: pd.DataFrame, alike: int) -> tuple[bool, int]:
     """Whether the facts of every `alike`-th query, and those of every `alike`-th entity, are the oracle's; how many those are."""
     some = documents[::alike]

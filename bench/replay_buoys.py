@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,11 +22,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench.latency import Client
-from bench.replay import exported, wait
+from bench.replay import answers_in, exported, wait
 from bench.replay_programs import post
 from engine.constraint_queries.specification import EXPIRATIONS
 from tests.recordings.test_constraint import FEED, buoys, queries, stamped
@@ -49,14 +47,7 @@ def facts_of(rows: Sequence[Mapping[str, Any]], names: Mapping[int, str] | None 
 
 def backtested(rows: pa.Table, documents: Sequence[Document], folder: Path) -> Facts:
     """What the command finds in the same rows."""
-    (folder / "feed.json").write_text(json.dumps(FEED.to_json()))
-    pq.write_table(rows, folder / "rows.parquet")
-    command = [sys.executable, "manage.py", "backtest", "--feed", str(folder / "feed.json"), "--events", str(folder / "rows.parquet")]
-    for one in documents:
-        (folder / f"{one['name']}.json").write_text(json.dumps(one))
-        command += ["--query", str(folder / f"{one['name']}.json")]
-    subprocess.run([*command, "--out", str(folder / "out.parquet")], check=True, cwd=ROOT)
-    return facts_of(pq.read_table(folder / "out.parquet", columns=["query", "entities", "start", "end", "evidence"]).to_pylist())
+    return facts_of(answers_in(FEED.to_json(), rows, documents, folder, ["query", "entities", "start", "end", "evidence"]))
 
 
 def replay(client: Client, data: Path, count: int, verbosity: float) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,11 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench.latency import Client
-from bench.replay import exported, wait
+from bench.replay import answers_in, exported, wait
 from bench.replay_programs import post
 from tests.oracles.complex_events import answers
 from tests.recordings.patterns import READINGS, Document, Readings, as_trees
@@ -53,14 +51,7 @@ def facts_of(rows: Sequence[dict[str, Any]], names: dict[int, str] | None = None
 
 def backtested(readings: Readings, rows: pa.Table, patterns: Sequence[Document], folder: Path) -> Facts:
     """What the command finds in the same rows."""
-    (folder / "feed.json").write_text(json.dumps(readings.feed))
-    pq.write_table(rows, folder / "rows.parquet")
-    command = [sys.executable, "manage.py", "backtest", "--feed", str(folder / "feed.json"), "--events", str(folder / "rows.parquet")]
-    for one in patterns:
-        (folder / f"{one['name']}.json").write_text(json.dumps(one))
-        command += ["--query", str(folder / f"{one['name']}.json")]
-    subprocess.run([*command, "--out", str(folder / "out.parquet")], check=True, cwd=ROOT)
-    return facts_of(pq.read_table(folder / "out.parquet", columns=["query", "entities", "start", "end"]).to_pylist())
+    return facts_of(answers_in(readings.feed, rows, patterns, folder, ["query", "entities", "start", "end"]))
 
 
 def like_oracle(facts: Facts, rows: pa.Table, patterns: Sequence[Document]) -> tuple[bool, int]:

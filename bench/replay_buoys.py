@@ -30,7 +30,6 @@ from bench.replay_programs import post
 from engine.constraint_queries.specification import EXPIRATIONS
 from tests.recordings.test_constraint import FEED, buoys, queries, stamped
 
-ROOT = Path(__file__).parents[1]
 RETENTION_HOURS = 87_840
 """Ten years, the most that a feed keeps; the buoys reported for fifteen, but seldom at first."""
 Document = dict[str, Any]

@@ -31,7 +31,6 @@ from bench.replay_programs import post
 from tests.oracles.complex_events import answers
 from tests.recordings.patterns import READINGS, Document, Readings, as_trees
 
-ROOT = Path(__file__).parents[1]
 Facts = Counter[tuple[str, str | None, int, int]]
 """Query, entity, start, end."""
 STRETCH_ROWS, STRETCHES = 80, 6

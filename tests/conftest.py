@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from webapp.platform.folders import ROOT, PortReservation
 from webapp.platform.java import spark_environment
 from webapp.platform.postgres import EmbeddedPostgres
-from webapp.platform.redis import embedded_redis
+from webapp.platform.redis import EmbeddedRedis
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -109,7 +109,7 @@ def redis_url() -> Iterator[str]:
     if GIVEN_REDIS:
         yield GIVEN_REDIS
         return
-    with embedded_redis(_folder() / "redis") as url:
+    with EmbeddedRedis(_folder() / "redis").running() as url:
         yield url
 
 

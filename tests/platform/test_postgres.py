@@ -14,7 +14,7 @@ import psutil
 import psycopg2
 import pytest
 
-from webapp.platform.postgres import EmbeddedPostgres, _servers_of, embedded_postgres, fresh_database, with_database
+from webapp.platform.postgres import EmbeddedPostgres, _servers_of, fresh_database, with_database
 from webapp.platform.processes import tied_to_parent
 
 pytestmark = pytest.mark.services
@@ -66,13 +66,13 @@ def test_committed_rows_survive_kill_9_of_the_server(folder: Path) -> None:
 
 
 def test_a_pid_file_that_names_another_live_process_does_not_stop_the_start(folder: Path) -> None:
-    with embedded_postgres(folder):
+    with EmbeddedPostgres(folder).running():
         lines = (folder / "data" / "postmaster.pid").read_text().splitlines()
     # The number now belongs to another program of the same user, as after a reboot.
     with subprocess.Popen(tied_to_parent(["sleep", "60"], user=EmbeddedPostgres(folder).user)) as stranger:
         time.sleep(0.2)
         (folder / "data" / "postmaster.pid").write_text("\n".join([str(stranger.pid), *lines[1:]]) + "\n")
-        with embedded_postgres(folder) as url:
+        with EmbeddedPostgres(folder).running() as url:
             assert query(url, "SELECT 1") == [(1,)]
         stranger.kill()
 
@@ -110,7 +110,7 @@ def test_the_server_ends_with_the_process_that_started_it(folder: Path) -> None:
 
 def test_a_folder_that_only_its_owner_may_enter_works_too(folder: Path) -> None:
     folder.chmod(0o700)
-    with embedded_postgres(folder / "inside") as url:
+    with EmbeddedPostgres(folder / "inside").running() as url:
         assert query(url, "SHOW fsync") == [("on",)]
         assert query(url, "SHOW max_connections") == [("100",)]
 

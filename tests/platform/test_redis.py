@@ -10,20 +10,20 @@ import pytest
 import redis
 
 from tests.platform.test_postgres import wait_until
-from webapp.platform.redis import embedded_redis
+from webapp.platform.redis import EmbeddedRedis
 
 pytestmark = pytest.mark.services
 
 
 def test_it_never_throws_keys_away_and_keeps_nothing_on_disk(tmp_path: Path) -> None:
-    with embedded_redis(tmp_path) as url, redis.Redis.from_url(url) as client:
+    with EmbeddedRedis(tmp_path).running() as url, redis.Redis.from_url(url) as client:
         assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
         assert client.config_get("save") == {"save": ""}
         assert client.config_get("bind") == {"bind": "127.0.0.1"}
 
 
 def test_nobody_enters_without_the_password(tmp_path: Path) -> None:
-    with embedded_redis(tmp_path) as url:
+    with EmbeddedRedis(tmp_path).running() as url:
         with redis.Redis.from_url(url.replace(url.split("@")[0], "redis://:guess")) as client, pytest.raises(redis.AuthenticationError):
             client.ping()
         assert (tmp_path / "redis.conf").stat().st_mode & 0o777 == 0o600
@@ -51,7 +51,7 @@ def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
 
 
 def test_it_takes_the_same_port_again_when_it_can(tmp_path: Path) -> None:
-    with embedded_redis(tmp_path) as first:
+    with EmbeddedRedis(tmp_path).running() as first:
         pass
-    with embedded_redis(tmp_path) as second:
+    with EmbeddedRedis(tmp_path).running() as second:
         assert first == second

@@ -10,8 +10,6 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -19,7 +17,8 @@ import psutil
 import psycopg2
 from psycopg2 import sql
 
-from webapp.platform.folders import PortReservation, kept_port, kept_secret, package_folder
+from webapp.platform.embedded import EmbeddedServer, EmbeddedServerError
+from webapp.platform.folders import PortReservation, package_folder
 from webapp.platform.processes import Process, tied_to_parent
 
 USER = "vedette"
@@ -53,8 +52,8 @@ SETTINGS = {
 }
 
 
-class PostgresError(RuntimeError):
-    """The embedded server could not be prepared or started; the text says why and what to do."""
+class PostgresError(EmbeddedServerError):
+    """PostgreSQL could not be prepared or started."""
 
 
 def _programs() -> Path:
@@ -70,18 +69,15 @@ def _passable(path: Path) -> bool:
     return all(parent.stat().st_mode & 0o001 for parent in path.resolve().parents)
 
 
-class EmbeddedPostgres:
-    """One server over one data folder: `process()` for a manager, `start()` and `stop()` for a test."""
+class EmbeddedPostgres(EmbeddedServer):
+    """One server over one data folder."""
+
+    title = "PostgreSQL"
+    error = PostgresError
 
     def __init__(self, folder: Path, *, reservation: PortReservation | None = None, password: str | None = None) -> None:
-        """Takes a port and a password (kept beside the data unless given), starts nothing."""
-        self.folder = folder.resolve()
+        super().__init__(folder, reservation=reservation, password=password)
         self.data = self.folder / "data"
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._reservation = reservation or kept_port(self.folder / "port")
-        self.port = self._reservation.port
-        self.password = password or kept_secret(self.folder / "password")
-        self._popen: subprocess.Popen[bytes] | None = None
         as_root = os.geteuid() == 0
         self.user = _unprivileged_user() if as_root else None
         self.keep_search = as_root and not (_passable(self.data) and _passable(_programs() / "postgres"))
@@ -166,50 +162,6 @@ class EmbeddedPostgres:
         finally:
             connection.close()
         return True
-
-    def start(self, *, timeout: float = 60.0) -> str:
-        """Starts the server as a child of this process and returns its URL; does nothing when it runs. Raises PostgresError."""
-        if self._popen is not None and self._popen.poll() is None:
-            return self.url
-        self.prepare()
-        command = tied_to_parent(self.command, signal_number=signal.SIGINT, user=self.user, keep_search=self.keep_search)
-        with (self.folder / "log").open("ab") as log:
-            self._popen = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
-        deadline = time.monotonic() + timeout
-        while not self.ready():
-            if self._popen.poll() is not None or time.monotonic() > deadline:
-                self.stop()
-                raise PostgresError("PostgreSQL did not start:\n" + (self.folder / "log").read_text(errors="replace")[-2000:])
-            time.sleep(0.05)
-        return self.url
-
-    def stop(self) -> None:
-        """Stops the server that `start` started: fast shutdown, after 20 seconds KILL; may be called twice."""
-        if self._popen is None:
-            return
-        if self._popen.poll() is None:
-            self._popen.send_signal(signal.SIGINT)
-            try:
-                self._popen.wait(20)
-            except subprocess.TimeoutExpired:
-                os.killpg(self._popen.pid, signal.SIGKILL)
-                self._popen.wait()
-        self._popen = None
-
-    @property
-    def pid(self) -> int | None:
-        """The process id of the server that `start` started."""
-        return self._popen.pid if self._popen is not None else None
-
-
-@contextmanager
-def embedded_postgres(folder: Path) -> Iterator[str]:
-    """A running PostgreSQL with its data in `folder`; yields its URL and stops it in the end. Raises PostgresError."""
-    server = EmbeddedPostgres(folder)
-    try:
-        yield server.start()
-    finally:
-        server.stop()
 
 
 def fresh_database(url: str, name: str) -> str:

@@ -5,22 +5,18 @@ It keeps nothing on disk: Redis may be lost at any time. It asks for a password,
 
 import os
 import shutil
-import signal
-import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import redis
 
-from webapp.platform.folders import PortReservation, kept_port, kept_secret, package_folder
-from webapp.platform.processes import Process, tied_to_parent
+from webapp.platform.embedded import EmbeddedServer, EmbeddedServerError
+from webapp.platform.folders import package_folder
+from webapp.platform.processes import Process
 
 
-class RedisError(RuntimeError):
-    """The embedded server could not be found or started; the text says what to do."""
+class RedisError(EmbeddedServerError):
+    """Redis could not be found or started."""
 
 
 def server_program() -> Path:
@@ -39,17 +35,11 @@ def server_program() -> Path:
     )
 
 
-class EmbeddedRedis:
-    """One server: `process()` for a manager, `start()` and `stop()` for a test."""
+class EmbeddedRedis(EmbeddedServer):
+    """One server that keeps nothing."""
 
-    def __init__(self, folder: Path, *, reservation: PortReservation | None = None, password: str | None = None) -> None:
-        """Takes a port and a password (kept in `folder` unless given), starts nothing."""
-        self.folder = folder.resolve()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._reservation = reservation or kept_port(self.folder / "port")
-        self.port = self._reservation.port
-        self.password = password or kept_secret(self.folder / "password")
-        self._popen: subprocess.Popen[bytes] | None = None
+    title = "Redis"
+    error = RedisError
 
     @property
     def url(self) -> str:
@@ -86,47 +76,3 @@ class EmbeddedRedis:
                 return bool(client.ping())
         except redis.RedisError:
             return False
-
-    def start(self, *, timeout: float = 20.0) -> str:
-        """Starts the server as a child of this process and returns its URL; does nothing when it runs. Raises RedisError."""
-        if self._popen is not None and self._popen.poll() is None:
-            return self.url
-        self.prepare()
-        command = tied_to_parent(self.process().command)
-        with (self.folder / "log").open("ab") as log:
-            self._popen = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
-        deadline = time.monotonic() + timeout
-        while not self.ready():
-            if self._popen.poll() is not None or time.monotonic() > deadline:
-                self.stop()
-                raise RedisError("Redis did not start:\n" + (self.folder / "log").read_text(errors="replace")[-2000:])
-            time.sleep(0.02)
-        return self.url
-
-    def stop(self) -> None:
-        """Stops the server that `start` started; may be called twice."""
-        if self._popen is None:
-            return
-        if self._popen.poll() is None:
-            self._popen.send_signal(signal.SIGTERM)
-            try:
-                self._popen.wait(5)
-            except subprocess.TimeoutExpired:
-                self._popen.kill()
-                self._popen.wait()
-        self._popen = None
-
-    @property
-    def pid(self) -> int | None:
-        """The process id of the server that `start` started."""
-        return self._popen.pid if self._popen is not None else None
-
-
-@contextmanager
-def embedded_redis(folder: Path) -> Iterator[str]:
-    """A running Redis; yields its URL and stops it in the end. Raises RedisError."""
-    server = EmbeddedRedis(folder)
-    try:
-        yield server.start()
-    finally:
-        server.stop()

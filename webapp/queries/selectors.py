@@ -14,9 +14,9 @@ from engine.specification import check
 from webapp.accounts.permissions import AnyUser
 from webapp.alerts.selectors import choosing_channels
 from webapp.feeds.models import Feed, Region
-from webapp.feeds.recent import POSITION_ROWS, newest_rows
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.models import Query, QueryStop, QueryVersion
+from webapp.queries.pace import PACES
 from webapp.queries.references import shapes
 
 
@@ -76,10 +76,11 @@ def specification_faults(*, feed: Feed, specification: Any, user: AnyUser) -> li
 
 
 def pace_faults(*, feed: Feed, checked: Any) -> list[Fault]:
-    """What speaks against a checked specification at the pace at which the feed's rows come; empty while there is no history."""
-    engine_feed = feed.engine_feed()
-    recent = partial(newest_rows, feed, POSITION_ROWS, [*engine_feed.types, "seq"])
-    reason = family_of(checked).operator().refusal(RegisteredQuery("new", 1, checked), engine_feed, recent)
+    """What speaks against a checked specification at the pace at which the feed's rows come; empty while there is no history.
+
+    May read many rows: not to be asked under the feed's lock.
+    """
+    reason = family_of(checked).operator().refusal(RegisteredQuery("new", 1, checked), feed.engine_feed(), partial(PACES.rows, feed))
     return [] if reason is None else [Fault("", reason)]
 
 

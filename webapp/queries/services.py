@@ -47,9 +47,10 @@ def query_register(
     `channels`: those that carry its alerts; of channels for all queries it makes no difference.
     Raises Refused with all faults: those of the specification point below `/specification`.
     """
+    _check_pace(feed, _checked(feed, specification, owner)[1])
     feed_version = next_version(feed)
-    ready, checked = _checked(feed, specification, owner)
-    _check_pace(feed, checked)
+    # Again: stored regions may have changed before the lock was taken.
+    ready, _ = _checked(feed, specification, owner)
     _check_name(feed, name)
     _check_kinds(specification, alert_kinds)
     query = Query.objects.create(
@@ -78,6 +79,8 @@ def query_edit(*, query: Query, user: User, channels: Sequence[Channel] | None =
 
     Raises Refused like query_register.
     """
+    if changes.get("specification", query.specification) != query.specification:
+        _check_pace(query.feed, _checked(query.feed, changes["specification"], user, kept=query)[1])
     feed_version = next_version(query.feed)
     query = Query.objects.select_for_update(of=("self",), no_key=True).select_related("feed").get(pk=query.pk)
     before = (query.specification, query.enabled)
@@ -85,9 +88,7 @@ def query_edit(*, query: Query, user: User, channels: Sequence[Channel] | None =
         _check_name(query.feed, changes["name"], query)
     specification = changes.get("specification", query.specification)
     # Stored regions that the editor cannot see, but that the query named before, may stay in it.
-    ready, checked = _checked(query.feed, specification, user, kept=query)
-    if specification != query.specification:
-        _check_pace(query.feed, checked)
+    ready, _ = _checked(query.feed, specification, user, kept=query)
     if "specification" in changes or "alert_kinds" in changes:
         _check_kinds(specification, changes.get("alert_kinds", query.alert_kinds))
     for field, value in changes.items():
@@ -158,6 +159,7 @@ def _checked(feed: Feed, specification: Any, user: User, kept: Query | None = No
 
 
 def _check_pace(feed: Feed, checked: Any) -> None:
+    """Raises Refused with a pointer to the specification."""
     faults = pace_faults(feed=feed, checked=checked)
     if faults:
         raise Refused(Fault(SPECIFICATION + fault.pointer, fault.message) for fault in faults)

@@ -1,0 +1,67 @@
+"""At what pace a feed's rows come: its newest ones, read once for all that is asked within a short time.
+
+A form asks at each pause in the typing, and reading the rows takes a second where the log has many small segments.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from webapp.feeds.models import Feed
+from webapp.feeds.recent import POSITION_ROWS, log_of, newest_rows
+
+KEPT_S = 60.0
+KEPT_FEEDS = 2
+"""As many feeds' rows are kept: those of one take about 25 MB."""
+OUTGROWN = 1.5
+"""A log so many times as long as it was is read again: of a young feed the first rows say little."""
+Key = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class _Read:
+    """Rows as they were `at` a time (monotonic, seconds), when the next row had the number `next_seq`."""
+
+    at: float
+    next_seq: int
+    rows: pa.Table
+
+
+class Paces:
+    """The newest rows of the feeds that were asked for last. Safe to be used by several threads; no one waits while another reads."""
+
+    def __init__(self, read: Callable[[Feed], pa.Table], clock: Callable[[], float] = time.monotonic) -> None:
+        self._read, self._clock = read, clock
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[Key, _Read] = OrderedDict()
+
+    def rows(self, feed: Feed) -> pa.Table:
+        """The feed's newest accepted rows, of at most KEPT_S ago."""
+        # What is read depends on the log, the columns and the lateness.
+        key = feed.pk, str(feed.engine_feed().to_json())
+        next_seq, _ = log_of(feed).end
+        with self._lock:
+            known = self._kept.get(key)
+        if known is not None and self._clock() - known.at <= KEPT_S and known.next_seq <= next_seq <= OUTGROWN * known.next_seq:
+            return known.rows
+        found = _Read(self._clock(), next_seq, self._read(feed))
+        with self._lock:
+            self._kept[key] = found
+            self._kept.move_to_end(key)
+            while len(self._kept) > KEPT_FEEDS:
+                self._kept.popitem(last=False)
+        return found.rows
+
+
+def read_rows(feed: Feed) -> pa.Table:
+    """The feed's newest accepted rows from its log, as the engine takes them."""
+    return newest_rows(feed, POSITION_ROWS, [*feed.engine_feed().types, "seq"])
+
+
+PACES = Paces(read_rows)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
+
+import numpy as np
 
 from webapp.accounts.permissions import AnyUser
 from webapp.detections.models import Detection
 from webapp.detections.selectors import detection_list
 from webapp.feeds.models import Feed
+from webapp.feeds.recent import accepted, log_of
 from webapp.feeds.selectors import feed_head
 from webapp.feeds.simulation.scenarios import read_scenario, truth_of
 from webapp.feeds.simulation.world import Happening
@@ -18,6 +22,10 @@ from webapp.queries.selectors import query_list
 
 SLACK_MS = 60_000
 """An answer may begin or end this much outside of what it tells of: receivers report now and then only."""
+
+PAUSE_MS = 10_000
+"""No demo world is silent for as long: where its feed is, nobody sent it."""
+Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,8 @@ class Score:
 def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[dict[str, Any]]:
     """A score for each demo query on the last `span_ms` of the feed; empty for a feed that is not of the demo or has no answers yet.
 
-    Only what lies between the feed's beginning and its watermark counts: of the rest nothing can be known yet.
+    Only what lies between the feed's beginning and its watermark counts: of the rest nothing can be known yet. Nor does what was missed while the
+    world was not sent: queries cannot tell of what no row told them.
     """
     head = feed_head(feed)
     queries = {query.name: query.pk for query in query_list(user=user).filter(feed=feed)}
@@ -60,6 +69,7 @@ def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[dict[str, A
     if begin >= end:
         return []
     happenings = [one for one in place.truth(begin, end) if one.start >= begin and one.end + SLACK_MS <= end]
+    silent = cache(partial(pauses, feed, begin, end))
     rows = []
     for kind, tellers in truth_of(feed.name, queries).items():
         ids = [queries[name] for name, _ in tellers]
@@ -70,17 +80,36 @@ def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[dict[str, A
             if not wanted.isdisjoint({(answer.query_id, answer.kind), (answer.query_id, None)})
         ]
         everything = [one for one in place.truth(begin - span_ms, end + span_ms) if one.kind == kind]
-        score = compare([one for one in happenings if one.kind == kind], everything, told)
+        score = compare([one for one in happenings if one.kind == kind], everything, told, silent)
         rows.append({"kind": kind, "queries": ids, "from": begin, "to": end, **score.as_row()})
     return rows
 
 
-def compare(happened: Sequence[Happening], everything: Sequence[Happening], told: Iterable[Detection]) -> Score:
-    """`happened` must be told of; an answer is right when it speaks of any of `everything`, settled or not."""
+def pauses(feed: Feed, begin: int, end: int) -> list[Span]:
+    """The spans between `begin` and `end` in which the feed got no row for PAUSE_MS and more, in order."""
+    rows = log_of(feed).tail(begin, end, columns=["event", "t", "clock"])
+    times = accepted(feed, rows).column("t").to_numpy() if rows.num_rows else np.empty(0, np.int64)
+    edges = np.sort(np.concatenate([[begin, end], times]).astype(np.int64))
+    before = np.flatnonzero(np.diff(edges) >= PAUSE_MS)
+    return list(zip(edges[before].tolist(), edges[before + 1].tolist(), strict=True))
+
+
+def nothing_silent() -> list[Span]:
+    """The pauses of a feed that had none."""
+    return []
+
+
+def compare(
+    happened: Sequence[Happening], everything: Sequence[Happening], told: Iterable[Detection], silent: Callable[[], Sequence[Span]] = nothing_silent
+) -> Score:
+    """`happened` must be told of, unless it touches one of the `silent` spans, which are asked for when something was not told of; an answer is right
+    when it speaks of any of `everything`, settled or not."""
     told = list(told)
-    missed = tuple(one for one in happened if not any(speaks_of(answer, one) for answer in told))
+    unseen = [one for one in happened if not any(speaks_of(answer, one) for answer in told)]
+    missed = tuple(one for one in unseen if all(one.end < begin or end < one.start for begin, end in silent()))
     wrong = tuple(bytes(answer.key).hex() for answer in told if not any(speaks_of(answer, one) for one in everything))
-    return Score(len(happened), len(happened) - len(missed), len(told), len(told) - len(wrong), missed, wrong)
+    found = len(happened) - len(unseen)
+    return Score(found + len(missed), found, len(told), len(told) - len(wrong), missed, wrong)
 
 
 def speaks_of(answer: Detection, happening: Happening) -> bool:

@@ -4,16 +4,19 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from rest_framework.test import APIClient
 
 from tests.webapp.answers import a_head
 from tests.webapp.detections.test_api import put
-from webapp.detections.truth import compare
+from webapp.detections.truth import PAUSE_MS, compare, pauses
 from webapp.feeds.models import Feed
+from webapp.feeds.recent import log_of
 from webapp.feeds.services import feed_create
 from webapp.feeds.simulation.world import Happening
-from webapp.feeds.simulation.worlds import world
+from webapp.feeds.simulation.worlds import WORLDS, world
 from webapp.queries.models import Query
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
@@ -49,15 +52,57 @@ def ocean(people: SimpleNamespace) -> tuple[Feed, Query]:
     return feed, query
 
 
-def test_the_page_is_told_how_good_the_demo_is(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
-    _, query = ocean(people)
+def settled_fronts() -> list[Happening]:
     fronts = [one for one in world("ocean").truth(NOW - 3 * HOUR, NOW) if one.kind == "front"]
-    settled = [one for one in fronts if one.start >= NOW - 3 * HOUR and one.end < NOW - 60_000]
+    return [one for one in fronts if one.start >= NOW - 3 * HOUR and one.end < NOW - 60_000]
+
+
+def sent(feed: Feed, start: int, end: int) -> None:
+    """Puts what the buoys say from `start` up to `end` into the log, as the simulator's rows."""
+    rows = world("ocean").rows(start, end)
+    log_of(feed).append(rows.append_column("event", pa.array(["position"] * rows.num_rows)))
+
+
+def test_the_page_is_told_how_good_the_demo_is(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    feed, query = ocean(people)
+    sent(feed, NOW - 3 * HOUR, NOW)
+    settled = settled_fronts()
     for front in settled[1:]:
         put(query, front.entities[0], front.start, front.end)
     (score,) = scores(client_of(people.viewer), "ocean")
     assert (score["kind"], score["happened"], score["found"], score["precision"]) == ("front", len(settled), len(settled) - 1, 1.0)
     assert score["missed"][0]["start"] == settled[0].start
+
+
+def test_what_was_missed_while_the_simulator_stood_still_does_not_count(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    feed, query = ocean(people)
+    first, second, *others = settled_fronts()
+    # Stopped within the first front, started again half an hour later; heartbeats went on.
+    stopped, started = first.start + 60_000, first.start + 30 * 60_000
+    sent(feed, NOW - 3 * HOUR, stopped)
+    log_of(feed).append(pa.table({"event": ["$heartbeat"] * 2, "entity": ["$heartbeat"] * 2, "t": [stopped + 300_000, started - 300_000]}))
+    sent(feed, started, NOW)
+    (pause,) = pauses(feed, NOW - 3 * HOUR, NOW)
+    assert stopped - PAUSE_MS < pause[0] < stopped and started <= pause[1] < started + PAUSE_MS
+    afterwards = [one for one in others if one.start > pause[1]]
+    assert len(afterwards) >= 2 and second.start < pause[1]
+    # Of what began afterwards one was told of, and of what the pause cut short another one.
+    for front in (afterwards[0], second):
+        put(query, front.entities[0], front.start, front.end)
+    (score,) = scores(client_of(people.viewer), "ocean")
+    assert (score["happened"], score["found"]) == (len(afterwards) + 1, 2)
+    assert [one["start"] for one in score["missed"]] == [one.start for one in afterwards[1:]]
+
+
+def test_no_demo_world_is_silent_as_long_as_a_pause() -> None:
+    for name in WORLDS:
+        times = np.unique(world(name).rows(NOW, NOW + 150_000).column("t").to_numpy())
+        assert np.diff([NOW, *times.tolist(), NOW + 150_000]).max() < PAUSE_MS, name
+
+
+def test_a_feed_without_rows_was_silent_all_the_time(people: SimpleNamespace) -> None:
+    feed, _ = ocean(people)
+    assert pauses(feed, NOW - HOUR, NOW) == [(NOW - HOUR, NOW)]
 
 
 def test_each_kind_of_answer_of_a_program_tells_of_its_own_kind_of_happening(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:

@@ -24,7 +24,7 @@ from bench.border_baselines import CellLists, RegionSegments, heap_timers, naive
 from bench.border_worlds import FEED, ONE, WORLDS, Moves, many_ranges, mixed_queries, moves, skewed, squares, stars, stream_batches, write_log
 from engine.border_monitoring.borders import Borders, build_borders
 from engine.border_monitoring.bounds import Bounds, Crossed, bound_crossings, build_bounds, rows_of
-from engine.border_monitoring.moves import PASS, border_meetings
+from engine.border_monitoring.moves import PASS, Met, border_meetings
 from engine.border_monitoring.operator import BorderOperator
 from engine.border_monitoring.shapes import Polygon, Rectangle, edges_of
 from engine.border_monitoring.structures import wide_from
@@ -112,7 +112,11 @@ def by_bounds(index: Bounds, given: Moves) -> Callable[[], Answers]:
 
 def by_borders(index: Borders, given: Moves) -> Callable[[], Answers]:
     known, work, batches = np.ones(BATCH, np.bool_), np.zeros(4, np.int64), _batches(given)
-    return lambda: [(s.start, border_meetings(index, given.before[s], given.after[s], known[: s.stop - s.start], work)) for s in batches]
+    places = [Met() for _ in batches]
+    return lambda: [
+        (s.start, border_meetings(index, given.before[s], given.after[s], known[: s.stop - s.start], work, met))
+        for s, met in zip(batches, places, strict=True)
+    ]
 
 
 def _batches(given: Moves) -> list[slice]:
@@ -375,14 +379,14 @@ def _garages(vehicles: int, garages: int, *, promised: bool) -> Row:
     entity = np.arange(vehicles, dtype=np.int32)
 
     def run() -> tuple[float, int, int]:
-        last, waiting = LastTuples.empty(2), Waiting.empty(1)
+        last, waiting, met = LastTuples.empty(2), Waiting.empty(1), Met()
         last.reserve(vehicles)
         work, events, told = np.zeros(4, np.int64), 0, 0
         begin = time.thread_time()
         for k, place in enumerate(places):
             t, seq = np.full(vehicles, 30_000 * k), np.arange(vehicles) + k * vehicles
             before, _, _, known = advance(entity, place, t, seq, last.values, last.t, last.seq)
-            moved, region, code, _ = border_meetings(index, before, place, known, work)
+            moved, region, code, _ = border_meetings(index, before, place, known, work, met)
             waiting.reserve(len(moved))
             found = decide(
                 region, entity[moved], code, t[moved], seq[moved], place[moved, 0], place[moved, 1], 30_000 * k, within,

@@ -42,10 +42,11 @@ class Borders:
     """Immutable index of the borders of all regions of one tuple class.
 
     Shapes: n items, g grids, c cells. `coordinates[i]` is (ax, ay, bx, by) of an edge with the region on its left, (west, south,
-    east, north) of a rectangle, (centre x, centre y, radius, row in `circles`) of a circle. Items of one region are contiguous:
+    -east, -north) of a rectangle, (centre x, centre y, radius, row in `circles`) of a circle. Items of one region are contiguous:
     region r (position given by the caller) owns items `region_items[r]` to `region_items[r + 1]`.
-    `grid_boxes[g]` is (x0, y0, cell width, cell height, and their inverses); `grid_sizes[g]` is (columns, rows, first cell).
-    Cell k lists `cell_items[cell_first[k]:cell_first[k + 1]]`, or descends into grid `cell_grid[k]` when that is not -1.
+    `grid_boxes[g]` is (x0, y0, cell width, cell height, and their inverses); `grid_sizes[g]` is (columns, rows, first cell, how many cells
+    descend). Cell k lists `cell_items[cell_first[k]:cell_first[k + 1]]`, a rectangle i as ~i; or it descends into grid `cell_grid[k]` when that
+    is not -1, and lists nothing. So what the cells of a stretch of a row list lies in one piece.
     """
 
     kinds: npt.NDArray[np.int8]
@@ -164,12 +165,11 @@ class _Filler:
     def __init__(self, kinds: npt.NDArray[np.int8], coordinates: Floats, circles: Floats, bounds: Floats, pad: float) -> None:
         self.kinds, self.coordinates, self.circles, self.bounds, self.pad = kinds, coordinates, circles, bounds, pad
         self.boxes: list[tuple[float, ...]] = []
-        self.sizes: list[tuple[int, int, int]] = []
-        self.last: list[npt.NDArray[np.int64]] = []
+        self.sizes: list[tuple[int, int, int, int]] = []
+        self.counts: list[npt.NDArray[np.int64]] = []
         self.items: list[Ints] = []
         self.grids: list[Ints] = []
         self.cells = 0
-        self.listed = 0
 
     def fill(self, items: Ints, box: tuple[float, float, float, float], depth: int) -> int:
         """Add a grid over `box` (west, south, east, north) for `items` and finer ones where they pay; its number, -1 if it does not pay."""
@@ -182,24 +182,26 @@ class _Filler:
         width, height = frame[2:4]
         if depth > 0 and len(found) > _SPREAD * len(items):
             return -1
-        found = found[np.argsort(cells, kind="stable")]
-        ends = np.cumsum(np.bincount(cells, minlength=columns * rows))
-        grid = len(self.boxes)
+        order = np.argsort(cells, kind="stable")
+        cells, found = cells[order], found[order]
+        counts = np.bincount(cells, minlength=columns * rows)
+        grid, base = len(self.boxes), self.cells
         self.boxes.append(frame)
-        self.sizes.append((columns, rows, self.cells))
+        self.sizes.append((columns, rows, base, 0))
         self.cells += columns * rows
         children = np.full(columns * rows, -1, np.int32)
-        self.last.append(ends + self.listed)
-        self.grids.append(children)
-        self.items.append(found)
-        self.listed += len(found)
+        for kept in (self.counts, self.items, self.grids):
+            kept.append(np.empty(0, np.int32))
         if depth < _DEEPEST and min(width, height) > 1e3 * self.pad:
-            counts = np.diff(ends, prepend=0)
+            ends = np.cumsum(counts)
             for cell in np.flatnonzero(counts > _LEAF_ITEMS).tolist():
                 row, column = divmod(cell, columns)
                 west, south = box[0] + column * width, box[1] + row * height
                 inside = found[ends[cell] - counts[cell] : ends[cell]]
                 children[cell] = self.fill(inside, (west, south, west + width, south + height), depth + 1)
+        descends = children >= 0
+        self.sizes[grid] = (columns, rows, base, int(descends.sum()))
+        self.counts[grid], self.items[grid], self.grids[grid] = np.where(descends, 0, counts), found[~descends[cells]], children
         return grid
 
     def _touched(self, items: Ints, box: tuple[float, float, float, float], columns: int, rows: int) -> tuple[tuple[float, ...], Ints, Ints]:
@@ -235,7 +237,8 @@ def build_borders(shapes: Sequence[Shape], passes_wanted: Sequence[bool]) -> Bor
             bounds[first:last, 2:] = np.maximum(shape.edges[:, :2], shape.edges[:, 2:])
         elif isinstance(shape, Rectangle):
             kinds[first] = RECTANGLE
-            coordinates[first] = bounds[first] = (shape.west, shape.south, shape.east, shape.north)
+            coordinates[first] = (shape.west, shape.south, -shape.east, -shape.north)
+            bounds[first] = (shape.west, shape.south, shape.east, shape.north)
         else:
             kinds[first] = GEODESIC_CIRCLE if shape.geodesic else CIRCLE
             coordinates[first] = (shape.x, shape.y, shape.radius, len(circles))
@@ -245,6 +248,7 @@ def build_borders(shapes: Sequence[Shape], passes_wanted: Sequence[bool]) -> Bor
     box, pad = _frame(bounds)
     filler = _Filler(kinds, coordinates, circle_rows, bounds, pad)
     filler.fill(np.arange(n, dtype=np.int32), box, 0)
+    listed = np.concatenate(filler.items).astype(np.int32)
     return Borders(
         kinds=kinds,
         coordinates=coordinates,
@@ -254,8 +258,8 @@ def build_borders(shapes: Sequence[Shape], passes_wanted: Sequence[bool]) -> Bor
         passes_wanted=np.asarray(passes_wanted, np.bool_),
         grid_boxes=np.array(filler.boxes),
         grid_sizes=np.array(filler.sizes, np.int64),
-        cell_first=np.concatenate([[0], *filler.last]).astype(np.int32),
-        cell_items=np.concatenate(filler.items).astype(np.int32),
+        cell_first=np.concatenate([[0], np.cumsum(np.concatenate(filler.counts))]).astype(np.int32),
+        cell_items=np.where(kinds[listed] == RECTANGLE, ~listed, listed),
         cell_grid=np.concatenate(filler.grids),
         pad=pad,
     )

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from engine.border_monitoring.antimeridian import goes_over, passes_over
 from engine.border_monitoring.borders import Borders
 from engine.border_monitoring.bounds import Crossed, bound_crossings, rows_of
-from engine.border_monitoring.moves import IN, PASS, UNSURE, border_meetings
+from engine.border_monitoring.moves import IN, PASS, UNSURE, Met, border_meetings
 from engine.border_monitoring.passes import Moves, decide
 from engine.border_monitoring.plan import TupleClass
 from engine.border_monitoring.structures import Structure
@@ -72,11 +72,12 @@ CELLS, CANDIDATES, TUPLES, EVENTS = range(4)
 
 @dataclass
 class ClassState:
-    """What one class remembers: the last tuples, and the pairs of its monitors with options. `crossed` is memory to work in."""
+    """What one class remembers: the last tuples, and the pairs of its monitors with options. `crossed` and `met` are memory to work in."""
 
     last: LastTuples
     pairs: Pairs | None
     crossed: Crossed = field(default_factory=Crossed)
+    met: Met = field(default_factory=Met)
 
 
 def class_events(
@@ -123,7 +124,7 @@ def _moves_of(
             row = rows_of(ends)
             found.append((row, part.bounds_monitors[crossed ^ (crossed >> 31)], crossed >= 0, np.zeros(len(row), np.bool_), t[row]))
         if part.borders is not None:
-            found.append(_border_meetings(part, part.borders, before, values, before_t, t, known, geographic, work))
+            found.append(_border_meetings(part, part.borders, before, values, before_t, t, known, geographic, work, state.met))
     row, monitor, inward, passing, at = found[0] if len(found) == 1 else _merged(found)
     x, y = (0, 1) if tuples.of_regions else (values.shape[1] - 2, values.shape[1] - 1)
     seen = Tuples(batch, rows, entity, t, seq, values, before, before_t, before_seq, (x, y))
@@ -174,10 +175,19 @@ def _within_doubles(values: Floats) -> Floats:
 
 
 def _border_meetings(
-    part: Structure, index: Borders, before: Floats, after: Floats, before_t: Int64s, t: Int64s, known: Bools, geographic: bool, work: Int64s
+    part: Structure,
+    index: Borders,
+    before: Floats,
+    after: Floats,
+    before_t: Int64s,
+    t: Int64s,
+    known: Bools,
+    geographic: bool,
+    work: Int64s,
+    met: Met,
 ) -> Found:
     """Meetings with borders as events, a pass as an in and an out."""
-    row, region, code, span = border_meetings(index, before, after, known, work)
+    row, region, code, span = border_meetings(index, before, after, known, work, met)
     over = goes_over(before, after) & known if geographic and index.passes_wanted.any() else None
     if over is not None and over.any():
         code[(code == PASS) & over[row]] = _NOTHING

@@ -10,13 +10,16 @@ References: research notes, crossing parity on the segment; [BMQ] 4.3 for the id
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from engine.border_monitoring.borders import CIRCLE, EDGE, RECTANGLE, Borders, place, row_span
+from engine.border_monitoring.borders import CIRCLE, EDGE, Borders, place, row_span
 from engine.index.exact import in_circle, in_polygon, on_edge, orientation
 from engine.index.geodesic import earth_centred
+from engine.index.lanes import box_holds
 
 OUT, IN, PASS, UNSURE = 0, 1, 2, 3
 """Codes of a meeting: left, entered, touched between two outside samples, to be decided by exact geodesics."""
@@ -126,19 +129,18 @@ def _sort_by(keys, count, order):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def meetings(  # type: ignore[no-untyped-def]
-    begin, before, after, known,
+    begin, n, before, after, known,
     kinds, coordinates, regions, region_items, circles, passes_wanted,
     grid_boxes, grid_sizes, cell_first, cell_items, cell_grid, pad,
     out_row, out_region, out_code, out_span, work,
 ):  # fmt: skip
-    """Meetings of the moves from row `begin` on with regions, written to row, region, code and span; returns (next row, meetings).
+    """Meetings of the moves from row `begin` on with regions, written behind the first n of row, region, code and span; (next row, meetings).
 
     Move i goes from `before[i]` to `after[i]`, arrays (m, >= 2) that begin with x, y; where `known[i]` is false there is none. Rows
     ascend, a row and a region have at most one meeting. `out_span` gets (first, last, error) as fractions of the move, for PASS only.
     When the output is full it stops before the row that did not fit (arrays that grow in here would cost 200 ns a move: measured).
     Adds to `work`: cells walked, border items looked at.
     """
-    n = 0
     capacity = len(out_row)
     cells_walked = 0
     items_read = 0
@@ -163,6 +165,7 @@ def meetings(  # type: ignore[no-untyped-def]
         west, east = min(px, qx), max(px, qx)
         south, north = min(py, qy), max(py, qy)
         spread = max(pad, 1e-12 * max(max(abs(west), abs(east)), max(abs(south), abs(north))))
+        stamp = np.int32(i + 1)
         contacts = 0
         depth = 1
         stack[0] = 0
@@ -171,69 +174,72 @@ def meetings(  # type: ignore[no-untyped-def]
             grid = stack[depth]
             x0, y0, width, height = grid_boxes[grid, 0], grid_boxes[grid, 1], grid_boxes[grid, 2], grid_boxes[grid, 3]
             across, upwards = grid_boxes[grid, 4], grid_boxes[grid, 5]
-            columns, rows, base = grid_sizes[grid, 0], grid_sizes[grid, 1], grid_sizes[grid, 2]
+            columns, rows, base, descents = grid_sizes[grid, 0], grid_sizes[grid, 1], grid_sizes[grid, 2], grid_sizes[grid, 3]
             if east < x0 - spread or west > x0 + columns * width + spread or north < y0 - spread or south > y0 + rows * height + spread:
                 continue
             low = place(south - spread, y0, upwards, rows)
             high = place(north + spread, y0, upwards, rows)
+            left = place(west - spread, x0, across, columns)
+            right = place(east + spread, x0, across, columns)
             for row in range(low, high + 1):
-                if low == high:
-                    first = place(west - spread, x0, across, columns)
-                    last = place(east + spread, x0, across, columns)
-                else:
+                first, last = left, right
+                if low != high and left != right:
                     first, last = row_span(px, py, qx, qy, x0, y0, width, height, across, columns, row, spread)
-                for cell in range(base + row * columns + first, base + row * columns + last + 1):
-                    cells_walked += 1
-                    child = cell_grid[cell]
-                    if child >= 0:
-                        stack[depth] = child
-                        depth += 1
-                        continue
-                    for k in range(cell_first[cell], cell_first[cell + 1]):
-                        item = cell_items[k]
-                        items_read += 1
-                        kind = kinds[item]
-                        if kind == EDGE:
-                            ax, ay = coordinates[item, 0], coordinates[item, 1]
-                            bx, by = coordinates[item, 2], coordinates[item, 3]
-                            if max(ax, bx) < west or min(ax, bx) > east or max(ay, by) < south or min(ay, by) > north:
-                                continue
-                            met, sign, on, s0, s1, error = _contact(ax, ay, bx, by, px, py, qx, qy)
-                            if not met or seen[item] == i + 1:
-                                continue
-                            seen[item] = i + 1
-                            c_region[contacts] = regions[item]
-                            c_sign[contacts] = sign
-                            c_on[contacts] = on
-                            c_first[contacts] = s0
-                            c_last[contacts] = s1
-                            c_error[contacts] = error
-                            contacts += 1
-                            continue
-                        if kind == RECTANGLE:
-                            w, s = coordinates[item, 0], coordinates[item, 1]
-                            e, t = coordinates[item, 2], coordinates[item, 3]
-                            was = w <= px and px <= e and s <= py and py <= t
-                            now = w <= qx and qx <= e and s <= qy and qy <= t
-                            if was == now or seen[item] == i + 1:
-                                continue
-                            code = IN if now else OUT
-                        else:
-                            if seen[item] == i + 1:
-                                continue
-                            region = regions[item]
-                            code = _circle_meeting(int(coordinates[item, 3]), circles, kind != CIRCLE, passes_wanted[region], px, py, qx, qy)
-                            if code < 0:
-                                continue
-                        seen[item] = i + 1
-                        if n == capacity:
-                            work[0] += cells_walked
-                            work[1] += items_read
-                            return i, at_row
+                from_cell, to_cell = base + row * columns + first, base + row * columns + last + 1
+                cells_walked += to_cell - from_cell
+                if descents > 0:
+                    for cell in range(from_cell, to_cell):
+                        if cell_grid[cell] >= 0:
+                            stack[depth] = cell_grid[cell]
+                            depth += 1
+                start, stop = cell_first[from_cell], cell_first[to_cell]
+                items_read += stop - start
+                if n + stop - start > capacity:
+                    work[0] += cells_walked
+                    work[1] += items_read
+                    return i, at_row
+                for k in range(start, stop):
+                    listed = np.int64(cell_items[k])
+                    if listed < 0:
+                        # Written always, counted when it changes and is new: no branch to mispredict.
+                        item = ~listed
+                        now = box_holds(coordinates, item, qx, qy)
                         out_row[n] = i
                         out_region[n] = regions[item]
-                        out_code[n] = code
-                        n += 1
+                        out_code[n] = IN if now else OUT
+                        n += (box_holds(coordinates, item, px, py) != now) & (seen[item] != stamp)
+                        seen[item] = stamp
+                        continue
+                    item = listed
+                    kind = kinds[item]
+                    if kind == EDGE:
+                        ax, ay = coordinates[item, 0], coordinates[item, 1]
+                        bx, by = coordinates[item, 2], coordinates[item, 3]
+                        if max(ax, bx) < west or min(ax, bx) > east or max(ay, by) < south or min(ay, by) > north:
+                            continue
+                        met, sign, on, s0, s1, error = _contact(ax, ay, bx, by, px, py, qx, qy)
+                        if not met or seen[item] == stamp:
+                            continue
+                        seen[item] = stamp
+                        c_region[contacts] = regions[item]
+                        c_sign[contacts] = sign
+                        c_on[contacts] = on
+                        c_first[contacts] = s0
+                        c_last[contacts] = s1
+                        c_error[contacts] = error
+                        contacts += 1
+                        continue
+                    if seen[item] == stamp:
+                        continue
+                    region = regions[item]
+                    code = _circle_meeting(int(coordinates[item, 3]), circles, kind != CIRCLE, passes_wanted[region], px, py, qx, qy)
+                    if code < 0:
+                        continue
+                    seen[item] = stamp
+                    out_row[n] = i
+                    out_region[n] = region
+                    out_code[n] = code
+                    n += 1
         if contacts == 0:
             continue
         _sort_by(c_region, contacts, order)
@@ -292,19 +298,42 @@ def meetings(  # type: ignore[no-untyped-def]
     return len(after), n
 
 
+@dataclass
+class Met:
+    """What `border_meetings` writes to: the same memory for every call, because to touch new memory costs as much as part of the search."""
+
+    row: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    region: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    code: npt.NDArray[np.int8] = field(default_factory=lambda: np.empty(0, np.int8))
+    span: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 3)))
+
+    def reserve(self, room: int, used: int = 0) -> None:
+        """Space for so many meetings, of which the first `used` are kept."""
+        if room <= len(self.row):
+            return
+        for name, column in vars(self).items():
+            grown = np.empty((room, *column.shape[1:]), column.dtype)
+            grown[:used] = column[:used]
+            setattr(self, name, grown)
+
+
 def border_meetings(
-    index: Borders, before: npt.NDArray[np.float64], after: npt.NDArray[np.float64], known: npt.NDArray[np.bool_], work: npt.NDArray[np.int64]
+    index: Borders,
+    before: npt.NDArray[np.float64],
+    after: npt.NDArray[np.float64],
+    known: npt.NDArray[np.bool_],
+    work: npt.NDArray[np.int64],
+    met: Met,
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int8], npt.NDArray[np.float64]]:
-    """(row, region, code, span) of all meetings of the moves; see `meetings`."""
-    parts = []
-    row, capacity = 0, 1024 + 8 * len(after)  # Untouched pages cost nothing.
-    while row < len(after):
-        out = np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.empty(capacity, np.int8), np.empty((capacity, 3))
+    """(row, region, code, span) of all meetings of the moves, views of `met`; see `meetings`."""
+    met.reserve(1024 + 8 * len(after))
+    row, n = 0, 0
+    while True:
         row, n = meetings(
-            row, before, after, known, index.kinds, index.coordinates, index.regions, index.region_items, index.circles,
+            row, n, before, after, known, index.kinds, index.coordinates, index.regions, index.region_items, index.circles,
             index.passes_wanted, index.grid_boxes, index.grid_sizes, index.cell_first, index.cell_items, index.cell_grid,
-            index.pad, *out, work,
+            index.pad, met.row, met.region, met.code, met.span, work,
         )  # fmt: skip
-        parts.append(tuple(column[:n] for column in out))
-        capacity *= 2
-    return parts[0] if len(parts) == 1 else tuple(np.concatenate(column) for column in zip(*parts, strict=True))  # type: ignore[return-value]
+        if row == len(after):
+            return met.row[:n], met.region[:n], met.code[:n], met.span[:n]
+        met.reserve(2 * len(met.row), n)

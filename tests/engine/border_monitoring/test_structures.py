@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine.border_monitoring import borders
 from engine.border_monitoring.borders import build_borders
 from engine.border_monitoring.bounds import Crossed, bound_crossings, build_bounds, rows_of
-from engine.border_monitoring.moves import IN, OUT, border_meetings
+from engine.border_monitoring.moves import IN, OUT, Met, border_meetings
 from engine.border_monitoring.shapes import Circle, Polygon, Rectangle, polygon_of, shape_of
 from engine.model.feed import Crs
 from engine.model.region import read_region
@@ -19,7 +19,7 @@ from engine.model.region import read_region
 
 def meetings_of(index, before, after):
     known = np.ones(len(before), np.bool_)
-    row, region, code, _ = border_meetings(index, before, after, known, np.zeros(4, np.int64))
+    row, region, code, _ = border_meetings(index, before, after, known, np.zeros(4, np.int64), Met())
     found = sorted(zip(row.tolist(), region.tolist(), code.tolist(), strict=True))
     assert len({pair[:2] for pair in found}) == len(found)
     assert (np.diff(row) >= 0).all()
@@ -110,6 +110,15 @@ def test_finer_cells_change_nothing(leaf, spread, monkeypatch):
     assert meetings_of(index, before, after) == expected
 
 
+def test_a_move_over_more_borders_than_there_was_room_for():
+    """Nested squares and triangles, and a few moves over all of them: the memory for meetings grows in between."""
+    squares = [Rectangle(-k, -k, k, k) for k in range(1, 1001)]
+    triangles = [polygon_of(shapely.Polygon([(-k, -k), (k, -k), (0, k)])) for k in range(1, 501)]
+    before, after = np.array([[0.0, 2000.0], [0.0, 0.0], [3000.0, 0.5]]), np.array([[0.0, 0.0], [2000.0, 1.0], [0.0, 0.0]])
+    every = [(row, region, code) for row, code in ((0, IN), (1, OUT), (2, IN)) for region in range(1500)]
+    assert meetings_of(build_borders([*squares, *triangles], [False] * 1500), before, after) == every
+
+
 ROUND_THE_EARTH = [
     [[170, -10], [190, -10], [190, 10], [170, 10], [170, -10]],
     [[179, 60], [-179, 60], [-179, 90], [179, 90], [179, 60]],
@@ -162,6 +171,6 @@ def test_a_geodesic_circle_is_listed_where_its_border_runs_only():
     rng = np.random.default_rng(3)
     before, after = rng.normal((5, 50), 0.3, (3000, 2)), rng.normal((5, 50), 0.3, (3000, 2))
     work = np.zeros(4, np.int64)
-    border_meetings(index, before, after, np.ones(3000, np.bool_), work)
+    border_meetings(index, before, after, np.ones(3000, np.bool_), work, Met())
     assert work[1] > 0
     assert len(index.cell_items) < 2000

@@ -14,10 +14,16 @@ References: [BMQ] 4.1, 4.3 (RS list, Lemma 1), 5.3 (cross-check, Fig. 6). Depart
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
+
+from engine.index.bits import how_many, lowest_bit
+from engine.index.lanes import LANES, at_most, below
+
+N = TypeVar("N", np.float64, np.int32)
 
 _BLOCK = 32
 _SHIFT = 5
@@ -33,14 +39,16 @@ class Bounds:
     Dimension j owns the entries `first[j]` to `first[j + 1]` of `bound` (ascending), `partner` (the other end) and `owner` (box k as k for its
     lower end, ~k for its upper). `directory[j]` gives, for each of its equal-width slots from `origin[j]` on, the first entry at or above the
     slot's start. `narrowest[k >> 5]` is the least width, in the entry's dimension, of the boxes of 32 entries: a shorter move crosses no
-    partner of theirs, so they are told without looking at it. For the cross-check `across` (entries, 2) has the ends in the dimension after j
-    (cyclically) beside each bound, which refutes most crossings without a jump in memory; in three dimensions and more the rest looks into
-    `low`, `high` (n, d), and `partner` is empty. Unbounded ends are infinite.
+    partner of theirs, so they are told without looking at it. For the cross-check `across_low` and `across_high` have the ends in the dimension
+    after j (cyclically) of each entry, which refutes most crossings without a jump in memory; in three dimensions and more the rest looks into
+    `low`, `high` (n, d), and `partner` is empty. Unbounded ends are infinite. Columns of entries that are compared in lanes have `LANES` more,
+    whatever they are, at their ends.
     """
 
     low: Floats
     high: Floats
-    across: Floats
+    across_low: Floats
+    across_high: Floats
     first: npt.NDArray[np.int64]
     bound: Floats
     partner: Floats
@@ -82,19 +90,20 @@ def build_bounds(low: Floats, high: Floats) -> Bounds:
             places = _slot_of(bound, origin[j], scale[j], slots)
             directory[j] = np.searchsorted(places, np.arange(slots + 2), side="left")
     owner, every, ends = np.concatenate(owners).astype(np.int32), np.concatenate(bounds), np.concatenate(partners)
-    across = np.empty((0, 2))
+    across_low, across_high = np.empty(0), np.empty(0)
     if d > 1:
         box = np.where(owner < 0, ~owner, owner)
         other = np.repeat((np.arange(d) + 1) % d, np.diff(first))
-        across = np.stack([low[box, other], high[box, other]], axis=1)
+        across_low, across_high = low[box, other], high[box, other]
     return Bounds(
         low=np.ascontiguousarray(low if d > 2 else np.empty((0, d)), np.float64),
         high=np.ascontiguousarray(high if d > 2 else np.empty((0, d)), np.float64),
-        across=across,
+        across_low=_with_room(across_low),
+        across_high=_with_room(across_high),
         first=np.array(first, np.int64),
-        bound=every,
-        partner=ends if d < 3 else np.empty(0),
-        owner=np.concatenate([owner, np.zeros(_SIDE, np.int32)]),
+        bound=_with_room(every),
+        partner=_with_room(ends if d < 3 else np.empty(0)),
+        owner=_with_room(owner),
         narrowest=np.minimum.reduceat(np.abs(ends - every), np.arange(0, len(every), _BLOCK)) if len(every) else np.empty(0),
         directory=directory,
         origin=origin,
@@ -107,8 +116,8 @@ def _slot_of(values: Floats, origin: float, scale: float, slots: int) -> npt.NDA
     return np.minimum(np.maximum((values - origin) * scale, 0.0), slots).astype(np.int64)
 
 
-_SIDE = 8
-"""Entries copied at once: `Bounds.owner` and `Crossed.boxes` have room for so many more at their ends."""
+def _with_room(entries: npt.NDArray[N]) -> npt.NDArray[N]:
+    return np.concatenate([entries, np.zeros(LANES, entries.dtype)])
 
 
 @dataclass
@@ -119,7 +128,7 @@ class Crossed:
     """
 
     last: Ints = field(default_factory=lambda: np.empty(0, np.int32))
-    boxes: Ints = field(default_factory=lambda: np.empty(_SIDE, np.int32))
+    boxes: Ints = field(default_factory=lambda: np.empty(LANES, np.int32))
 
     def reserve(self, moves: int) -> None:
         """Space for the counts of so many moves, and for some crossings of each."""
@@ -137,7 +146,26 @@ class Crossed:
 
 @njit(cache=True, nogil=True)
 def crossings(  # type: ignore[no-untyped-def]
-    begin, n, before, after, known, low, high, across, first, bound, partner, owner, narrowest, directory, origin, scale, last, boxes, work
+    begin,
+    n,
+    before,
+    after,
+    known,
+    low,
+    high,
+    across_low,
+    across_high,
+    first,
+    bound,
+    partner,
+    owner,
+    narrowest,
+    directory,
+    origin,
+    scale,
+    last,
+    boxes,
+    work,
 ):
     """Boxes entered and left by the moves from row `begin` on, written behind the first `n` of `boxes`; returns (next row, crossings).
 
@@ -145,7 +173,7 @@ def crossings(  # type: ignore[no-untyped-def]
     before the row that did not fit. Adds to `work[1]` the bounds read.
     """
     # All in one body: to call a function that takes arrays costs 45 ns in counted references (measured), as much as half of a move.
-    capacity = len(boxes) - _SIDE
+    capacity = len(boxes) - LANES
     d = low.shape[1]
     slots = directory.shape[1] - 2
     read = 0
@@ -169,14 +197,13 @@ def crossings(  # type: ignore[no-untyped-def]
                 slot = int(min(max((value - origin[j]) * scale[j], 0.0), float(slots)))
                 place = first[j] + directory[j, slot]
                 above = first[j] + directory[j, slot + 1]
-                while above - place > 8:
+                while above - place > LANES:
                     middle = (place + above) >> 1
                     if bound[middle] <= value:
                         place = middle + 1
                     else:
                         above = middle
-                while place < first[j + 1] and bound[place] <= value:
-                    place += 1
+                place += how_many(at_most(bound, place, value) & ((np.int64(1) << (above - place)) - 1))
                 if end:
                     stop = place
                 else:
@@ -197,52 +224,54 @@ def crossings(  # type: ignore[no-untyped-def]
             alone = block > (stop - 1) >> _SHIFT
             if d == 1 and alone:
                 # Whole sides at a time: what is too much is written over. Unsigned places need no test for negative ones.
-                for k in range(0, stop - start, _SIDE):
-                    for side in range(_SIDE):
+                for k in range(0, stop - start, LANES):
+                    for side in range(LANES):
                         boxes[np.uintp(n + k) + np.uintp(side)] = owner[np.uintp(start + k) + np.uintp(side)] ^ flip
                 n += stop - start
-                continue
-            if d == 1:
-                for k in range(start, stop):
-                    # A lower end's partner is above its bound, an upper end's below it: either way the crossing counts iff the partner
-                    # was not crossed too. Written always, counted when it holds: no branch to mispredict.
-                    boxes[n] = owner[k] ^ flip
-                    n += 1 - ((partner[k] > lesser) & (partner[k] <= greater))
-                continue
-            if d == 2:
-                was_other = before[i, 1 - j]
-                now_other = after[i, 1 - j]
-                for k in range(start, stop):
-                    crossed = owner[k] ^ flip
-                    was_in = (across[k, 0] <= was_other) & (was_other < across[k, 1])
-                    now_in = (across[k, 0] <= now_other) & (now_other < across[k, 1])
-                    # What crossed in both dimensions is told by the first: the second wants the other one held throughout.
-                    counts = (was_in & now_in) if j == 1 else (now_in if crossed >= 0 else was_in)
-                    boxes[n] = crossed
-                    n += counts & (alone | (partner[k] <= lesser) | (partner[k] > greater))
                 continue
             other = j + 1 if j + 1 < d else 0
             was_other = before[i, other]
             now_other = after[i, other]
-            for k in range(start, stop):
-                crossed = owner[k] ^ flip
-                value = now_other if crossed >= 0 else was_other
-                if not (across[k, 0] <= value and value < across[k, 1]):
+            # Upwards a lower end is entered, downwards an upper one. Who enters must be inside of the others now, who leaves was so before.
+            lower = now_other if v1 > v0 else was_other
+            upper = was_other if v1 > v0 else now_other
+            for k in range(start, stop, LANES):
+                told = (np.int64(1) << min(stop - k, LANES)) - 1
+                if d == 2 and j == 1:
+                    # What crossed in both dimensions is told by the first: the second wants the other one held throughout.
+                    told &= at_most(across_low, k, min(was_other, now_other)) & ~at_most(across_high, k, max(was_other, now_other))
+                elif d > 1:
+                    ends = below(owner, k, np.int32(0))
+                    told &= (ends | (at_most(across_low, k, lower) & ~at_most(across_high, k, lower))) & (
+                        ~ends | (at_most(across_low, k, upper) & ~at_most(across_high, k, upper))
+                    )
+                if d < 3:
+                    if not alone:
+                        # A lower end's partner is above its bound, an upper end's below it: either way the crossing counts iff the partner
+                        # was not crossed too.
+                        told &= at_most(partner, k, lesser) | ~at_most(partner, k, greater)
+                    # Written always, counted when it holds: no branch to mispredict.
+                    for side in range(LANES):
+                        boxes[np.uintp(n)] = owner[np.uintp(k) + np.uintp(side)] ^ flip
+                        n += (told >> side) & 1
                     continue
-                # Inside in every dimension; outside not already in an earlier one, where it has been reported.
-                box = crossed ^ (crossed >> 31)
-                counts = True
-                for e in range(d):
-                    inner = after[i, e] if crossed >= 0 else before[i, e]
-                    outer = before[i, e] if crossed >= 0 else after[i, e]
-                    counts &= low[box, e] <= inner and inner < high[box, e]
-                    if e < j:
-                        counts &= low[box, e] <= outer and outer < high[box, e]
-                    if not counts:
-                        break
-                if counts:
-                    boxes[n] = crossed
-                    n += 1
+                while told:
+                    crossed = owner[k + lowest_bit(told)] ^ flip
+                    told &= told - 1
+                    # Inside in every dimension; outside not already in an earlier one, where it has been reported.
+                    box = crossed ^ (crossed >> 31)
+                    counts = True
+                    for e in range(d):
+                        inner = after[i, e] if crossed >= 0 else before[i, e]
+                        outer = before[i, e] if crossed >= 0 else after[i, e]
+                        counts &= low[box, e] <= inner and inner < high[box, e]
+                        if e < j:
+                            counts &= low[box, e] <= outer and outer < high[box, e]
+                        if not counts:
+                            break
+                    if counts:
+                        boxes[n] = crossed
+                        n += 1
         last[i] = n
     work[1] += read
     return len(before), n
@@ -256,8 +285,8 @@ def bound_crossings(
     row, n = 0, 0
     while True:
         row, n = crossings(
-            row, n, before, after, known, index.low, index.high, index.across, index.first, index.bound, index.partner, index.owner,
-            index.narrowest, index.directory, index.origin, index.scale, crossed.last, crossed.boxes, work,
+            row, n, before, after, known, index.low, index.high, index.across_low, index.across_high, index.first, index.bound,
+            index.partner, index.owner, index.narrowest, index.directory, index.origin, index.scale, crossed.last, crossed.boxes, work,
         )  # fmt: skip
         if row == len(after):
             return crossed.last[:row], crossed.boxes[:n]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.constraint_queries.expiration import DOMAINS, TIGHT, surely_kept
-from engine.constraint_queries.pairs import LATEST, Ints
+from engine.constraint_queries.pairs import AFTER, Ints
 from engine.constraint_queries.plan import ConstraintIndex
 from engine.constraint_queries.unary import passing_rows
 from engine.model.batch import Batch
@@ -22,7 +22,7 @@ _EXTRAPOLATED = 1_000
 def times_kept(index: ConstraintIndex) -> Ints:
     """How long each variable of the only query of `index` keeps an event at least; 0 where that depends on others."""
     m = len(index.plans[0].filters)
-    return surely_kept(index.graphs.times[:, LATEST].reshape(m, m), tight=index.graphs.form[0] == TIGHT)
+    return surely_kept(index.graphs.times[:, AFTER].reshape(m, m), tight=index.graphs.form[0] == TIGHT)
 
 
 def expected_events(index: ConstraintIndex, recent: Batch) -> float | None:

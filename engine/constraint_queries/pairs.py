@@ -22,7 +22,7 @@ EQUAL, UNEQUAL, LESS, AT_MOST, MORE, AT_LEAST = range(6)
 OPS = {"=": EQUAL, "!=": UNEQUAL, "<": LESS, "<=": AT_MOST, ">": MORE, ">=": AT_LEAST}
 
 
-LATEST, EARLIEST, ORDER = range(3)
+LATEST, EARLIEST, ORDER, AFTER = range(4)
 REACH, NEAR, APART = range(3)
 SURELY_NEAR, SURELY_FAR, GREATEST, OPEN, LEAST_NEAR, LEAST_FAR, LEAST, LEAST_OPEN = range(8)
 OP, LEFT, RIGHT = range(3)
@@ -35,7 +35,8 @@ class Graphs(NamedTuple):
     Query q has the variables `variables[q]` to `variables[q + 1]` and for m of them m * m pairs from `pairs[q]` on, V_i and V_j at i * m + j.
 
     By pair. `times[:, LATEST]`: greatest V_j.t - V_i.t. `EARLIEST`: the least. `ORDER`: 1 where V_i's event must come before V_j's (of
-    interchangeable variables only the ordered assignment counts), -1 after, 0 either. `limits[:, REACH]`: squared chord (plane: squared distance)
+    interchangeable variables only the ordered assignment counts), -1 after, 0 either. `AFTER`: how long after V_i's event V_j's can come at most,
+    below 0 where it must have come before. `limits[:, REACH]`: squared chord (plane: squared distance)
     beyond which the two are too far apart, by all constraints together; at squared chords of at most `NEAR` and more than `APART` nothing else is
     to be asked. `exact`: the given limits `GREATEST` and `LEAST` in metres (the plane's unit; infinite and -1 where there is none) with the
     squared chords that decide them (engine.index.geodesic); `OPEN` and `LEAST_OPEN`: 1 where the limit itself is excluded. Comparisons

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.constraint_queries.expiration import FORMS, TIGHT, idle, renewed, spans
+from engine.constraint_queries.expiration import FORMS, TIGHT, arrivals, idle, renewed, spans
 from engine.constraint_queries.graph import DistanceBound, closed_distances
 from engine.constraint_queries.pairs import (
     GREATEST,
@@ -145,7 +145,7 @@ def _graphs(plans: Sequence[QueryPlan], feed: Feed, slots: Slots) -> Graphs:
         return np.concatenate([np.empty((0, columns) if columns else 0, kind), *rows])
 
     return Graphs(
-        variables=_offsets(sizes), pairs=_offsets(sizes * sizes), times=joined("times", 3), limits=joined("limits", 3), exact=joined("exact", 8),
+        variables=_offsets(sizes), pairs=_offsets(sizes * sizes), times=joined("times", 4), limits=joined("limits", 3), exact=joined("exact", 8),
         compared=_offsets(joined("compared")), comparisons=joined("comparisons", 3), roles=joined("roles", 5), side=joined("side"),
         form=np.array([FORMS[plan.specification.expiration] for plan in plans], np.int64),
         only_first=np.array([plan.specification.report == "first" for plan in plans], np.bool_),
@@ -178,15 +178,16 @@ def _graph(specification: ConstraintSpecification, geodesic: bool, slots: dict[s
     near = np.where(exact[..., GREATEST] < np.inf, exact[..., SURELY_NEAR], np.inf)
     near = np.where(compared.reshape(shape) == 0, np.minimum(near, reach), -1.0)
     apart = np.where(exact[..., LEAST] >= 0.0, exact[..., LEAST_FAR], -1.0)
-    may_renew, tight = renewed(latest), FORMS[specification.expiration] == TIGHT
+    after = arrivals(latest, order)
+    may_renew, tight = renewed(after), FORMS[specification.expiration] == TIGHT
     renews = [bool(np.delete(may_renew, i).any()) for i in range(m)]
     return {
-        "times": np.stack([latest, -latest.T, order], axis=-1).reshape(-1, 3).astype(np.int64),
+        "times": np.stack([latest, -latest.T, order, after], axis=-1).reshape(-1, 4).astype(np.int64),
         "limits": np.stack([reach, near, apart], axis=-1).reshape(-1, 3),
         "exact": exact.reshape(-1, 8),
         "compared": compared,
         "comparisons": comparisons,
-        "roles": np.column_stack([spans(latest), np.array(may_renew, np.int64), np.array(renews, np.int64), idle(latest, order, tight)]),
+        "roles": np.column_stack([spans(after), np.array(may_renew, np.int64), np.array(renews, np.int64), idle(after, tight)]),
         "side": _sides(reach),
         "arrangements": arrangements.reshape(-1),
     }

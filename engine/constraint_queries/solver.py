@@ -13,6 +13,7 @@ from engine.constraint_queries.candidates import fitting, from_cells, masked, ne
 from engine.constraint_queries.compiled import bare
 from engine.constraint_queries.expiration import DOMAINS, NEVER, TIGHT, awaited
 from engine.constraint_queries.pairs import (
+    AFTER,
     APART,
     EARLIEST,
     IDLE,
@@ -125,7 +126,7 @@ def advance(
                             windows[1, i, j] = passed(ring, max(windows[0, i, j], windows[1, i, j]), tails[v0 + j], now + times[p + j, LATEST] + 1)
                     if windows[0, i, j] >= windows[1, i, j]:
                         empty |= np.int64(1) << j
-                        useful = useful and times[p + j, LATEST] >= 0
+                        useful = useful and times[p + j, AFTER] >= 0
                 if not useful:
                     continue
                 span = roles[v0 + i, SPAN]
@@ -134,7 +135,7 @@ def advance(
                 # First those whose emptiness makes the event useless, then the others, as long as anything depends on them.
                 for turn in range(2):
                     for j in range(m):
-                        if (looked >> j) & 1 or (turn == 0) != (times[p + j, LATEST] < 0):
+                        if (looked >> j) & 1 or (turn == 0) != (times[p + j, AFTER] < 0):
                             continue
                         mortal = tight and roles[v0 + j, RENEWED] == 1
                         if not (useful and (turn == 0 or empty == 0 or renewed or (renewing and mortal))):
@@ -176,13 +177,13 @@ def advance(
                             seats[BEGIN, j], seats[END, j], top = top, end, end
                         if not some:
                             empty |= np.int64(1) << j
-                            useful = useful and times[p + j, LATEST] >= 0
+                            useful = useful and times[p + j, AFTER] >= 0
                 if not useful:
                     continue
                 if span != NEVER:
                     keep |= np.int64(1) << i
                     entries += 1
-                    seats[LAST, i] = now + (awaited(times, p, m, empty, i, span) if renewed else span)
+                    seats[LAST, i] = now + (awaited(times[p : p + m, AFTER], m, empty, i, span) if renewed else span)
                 search = empty == 0 and not (only_first and count > before)
                 for j in range(m):
                     if j == i or ((empty | collected) >> j) & 1:

@@ -20,8 +20,8 @@ from engine.constraint_queries.rings import BITS, EVENT, UNTIL, Rings, alive, co
 
 LEAST_ROOM = 64
 _DOMAIN = ("member", "until", "bits")
-STATE_VERSION = 2
-"""Of the bytes: 1 held a store for each query."""
+STATE_VERSION = 3
+"""Of the bytes: 1 held a store for each query, 2 events of interchangeable variables that none could follow."""
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from engine.constraint_queries import operator
 from engine.constraint_queries.operator import ConstraintOperator
@@ -17,7 +19,7 @@ from engine.model.events import Stamper
 from engine.operator import QueryStopped
 from engine.runtime.evaluator import Evaluator
 from tests.engine.constraint_queries.worlds import PLANE, one_document, registered, rows, run, table_of
-from tests.oracles.constraint_queries import Row, answers
+from tests.oracles.constraint_queries import Row, answers, satisfies
 
 FIGURE_1B: dict[str, Any] = {
     "family": "constraint",
@@ -35,6 +37,25 @@ KEPT = {
     "tight": [{"a1": 6}, {"a1": 6, "b1": 2}, *[{"a1": 8, "b2": 8}] * 3],
 }
 KEPT["domains"] = KEPT["loose"]
+
+
+def kept_events(document: Any, world: list[Row]) -> dict[int, dict[int, int]]:
+    """For each variable the events (seq) that it keeps after all rows of `world`, and the last time at which each is useful."""
+    stages, dictionary = ConstraintOperator(), EntityDictionary()
+    index = stages.compile(registered([document], PLANE), PLANE)
+    state = stages.relational.initial(index)
+    for seq, row in enumerate(world):
+        table = table_of([row]).append_column("seq", pa.array([seq]))
+        emitted = stages.keyed.step(index, stages.keyed.initial(index), Batch(table.to_batches()[0], dictionary), row["t"]).emitted
+        if emitted is not None:
+            state = stages.relational.step(index, state, Batch(emitted, dictionary), row["t"]).state
+    domains = state.domains()
+    variable = np.repeat(np.arange(len(domains["lengths"])), domains["lengths"]).tolist()
+    found: dict[int, dict[int, int]] = {v: {} for v in range(len(domains["lengths"]))}
+    for v, seq, until in zip(variable, state.events.seq[domains["member"]].tolist(), domains["until"].tolist(), strict=True):
+        if until >= world[-1]["t"]:
+            found[v][seq] = until
+    return found
 
 
 @pytest.mark.parametrize("form", KEPT)
@@ -74,6 +95,65 @@ def test_tight_never_keeps_more_and_batches_do_not_count(world: list[Row], docum
     peaks = {form: peak({**document, "expiration": form}, world, len(world)) for form in KEPT}
     assert peaks["tight"] <= peaks["loose"] <= peaks["domains"]
     assert peaks == {form: peak({**document, "expiration": form}, world, 2) for form in KEPT}
+
+
+@st.composite
+def plain_documents(draw: st.DrawFn) -> dict[str, Any]:
+    """Three variables within reach of each other: one after the other, or mutually close in time."""
+    names = ["V1", "V2", "V3"]
+    constraints: list[dict[str, Any]] = [{"between": names, "distance": {"max": draw(st.sampled_from([0, 1, 2]))}}]
+    if draw(st.booleans()):
+        width = draw(st.integers(0, 4))
+        variables: dict[str, Any] = {name: {"where": [["s", "!=", "q"]]} for name in names}
+        return {"variables": variables, "constraints": [*constraints, {"between": names, "dt": [-width, width]}], "symmetric": [names]}
+    variables = {name: {"where": [["s", "=", draw(st.sampled_from("pqr"))]]} for name in names}
+    for pair in (names[:2], names[1:]):
+        least = draw(st.integers(1, 2))
+        constraints.append({"between": pair, "dt": [least, least + draw(st.integers(0, 3))]})
+    return {"variables": variables, "constraints": constraints}
+
+
+@st.composite
+def plain_worlds(draw: st.DrawFn) -> list[Row]:
+    found: list[Row] = []
+    for seq in range(draw(st.integers(1, 7))):
+        t = (found[-1]["t"] if found else 0) + draw(st.integers(0, 2))
+        found.append({"seq": seq, "entity": "e", "t": t, "x": float(draw(st.integers(0, 2))), "y": 0.0, "s": draw(st.sampled_from("pqr"))})
+    return found
+
+
+@settings(max_examples=80)
+@given(plain_documents(), plain_worlds())
+def test_tight_keeps_nothing_that_could_be_spared(document: Any, world: list[Row]) -> None:
+    """Whatever it still keeps of an event at its last time can complete a solution with events that come at that time or later: no algorithm that
+    loses no answer may let go of it before."""
+    document = {"family": "constraint", "expiration": "tight", **document}
+    events: dict[int, int] = {}
+    for own in kept_events(document, world).values():
+        for seq, until in own.items():
+            events[seq] = max(events.get(seq, until), until)
+    for seq, until in events.items():
+        assert completed(world[seq], [row for row in world if row["seq"] != seq], until, document), (seq, until)
+
+
+def completed(event: Row, others: list[Row], since: int, document: Any) -> bool:
+    """Whether events from `since` on, at the place of `event`, can complete a solution in which it takes part."""
+    names = list(document["variables"])
+    coming: list[Row] = [{**event, "seq": -1, "t": t, "s": s} for t in range(since, since + 8) for s in "pqr"]
+    one_more = [(one, other) for one in coming for other in others]
+    two_more = [*combinations(coming, 2), *((one, {**one, "seq": -2}) for one in coming)]
+    tuples = (chosen for rest in (*one_more, *two_more) for chosen in permutations((event, *rest)))
+    return any(satisfies(dict(zip(names, chosen, strict=True)), document, False) for chosen in tuples)
+
+
+def test_interchangeable_variables_keep_what_others_can_follow() -> None:
+    names = ["V1", "V2", "V3"]
+    constraint = {"between": names, "dt": [-5, 5], "distance": {"max": 1}}
+    document = {"family": "constraint", "variables": {name: {} for name in names}, "constraints": [constraint], "symmetric": [names]}
+    world: list[Row] = [{"seq": k, "entity": "e", "t": t, "x": x, "y": 0.0} for k, (t, x) in enumerate([(0, 0.0), (1, 9.0), (2, 0.5), (2, 4.0)])]
+    for form in KEPT:
+        # Only the third has one before it that it may follow; nothing follows the last.
+        assert kept_events({**document, "expiration": form}, world) == {0: {0: 5, 1: 6, 2: 7, 3: 7}, 1: {2: 7}, 2: {}}
 
 
 def peak(document: Any, world: list[Row], size: int) -> int:

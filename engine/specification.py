@@ -20,6 +20,8 @@ from engine.model.region import Region, read_region
 COMMON_KEYS = ("family", "version", "name", "where")
 """Keys that every family's document may have."""
 MAX_NAME = 200
+BEYOND_NUMBERS = 2**1023
+"""Whole numbers from here on are no double."""
 
 
 @dataclass(frozen=True)
@@ -241,6 +243,12 @@ def check(document: Any, feed: Feed, regions: Mapping[str, Any] | None = None) -
     if not isinstance(document, Mapping):
         context.fault('a specification is a JSON object: {"family": ..., "version": 1, "name": ..., ...}')
         raise Refused(context.faults)
+    try:
+        _check_values(document, context)
+    except RecursionError:
+        context.fault("is nested too deeply")
+    if context.faults:
+        raise Refused(context.faults)
     family = document.get("family")
     if not isinstance(family, str) or family not in FAMILIES:
         if family is None:
@@ -256,6 +264,49 @@ def check(document: Any, feed: Feed, regions: Mapping[str, Any] | None = None) -
     if context.faults:
         raise Refused(context.faults)
     return specification
+
+
+def _check_values(value: Any, context: Context) -> None:
+    """Notes values that JSON can write and nothing can hold: whole numbers beyond every double, and halves of characters."""
+    # Pointers into a region of 100,000 corners take a second: they are made only on the way to a fault.
+    if _usable(value):
+        return
+    if isinstance(value, str):
+        context.fault("holds half of a character (a lone surrogate), which is no text")
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            _check_values(str(key), context)
+            _check_values(item, context.at(str(key).encode(errors="replace").decode()))
+    elif isinstance(value, list | tuple):
+        for position, item in enumerate(value):
+            _check_values(item, context.at(position))
+    else:
+        context.fault("must be a number: this one is beyond all that can be computed with")
+
+
+def _usable(document: Any) -> bool:
+    """Whether nothing within is such a value, however deeply it is nested."""
+    rest = [document]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, float):  # Most of all that a region holds.
+            continue
+        if isinstance(value, list | tuple):
+            rest.extend(value)
+        elif isinstance(value, Mapping):
+            rest.extend(map(str, value))
+            rest.extend(value.values())
+        elif (isinstance(value, str) and not _writable(value)) or (isinstance(value, int) and abs(value) >= BEYOND_NUMBERS):
+            return False
+    return True
+
+
+def _writable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check_common(document: Mapping[str, Any], context: Context) -> None:

@@ -29,6 +29,7 @@ STREAM = "E"
 _WORDS = ("distance", "inside", "true", "false")
 """Names that a variable cannot have in the text."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_MOST_DIGITS = 300
 Place = tuple[int, int]
 """Line and column, from 1."""
 
@@ -223,7 +224,7 @@ class _Translator:
             region = {"center": [x, y], "radius": radius}
         elif area.data == "geojson":
             try:
-                region = json.loads(_unquoted(tokens[0]))
+                region = json.loads(_unquoted(tokens[0]), parse_int=_whole)
             except (ValueError, RecursionError) as error:
                 self.fault(tokens[0], f"no GeoJSON: {error}")
         pointer = self.constraint(_first(node), [side], [self.variable(side, "r")], inside=region)
@@ -312,8 +313,12 @@ def _unquoted(token: Token) -> str:
 
 def _number(token: Token) -> int | float:
     text = str(token)
+    return _whole(text) if re.fullmatch(r"[-+]?\d+", text) else float(text)
+
+
+def _whole(digits: str) -> int | float:
     # Longer ones are beyond every bound; as doubles they are infinite, which is refused where they stand.
-    return int(text) if re.fullmatch(r"[-+]?\d{1,400}", text) else float(text)
+    return int(digits) if len(digits) <= _MOST_DIGITS else float(digits)
 
 
 def _constant(node: Tree[Token]) -> Constant:

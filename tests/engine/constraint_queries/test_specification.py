@@ -158,6 +158,39 @@ def test_every_clause_of_the_text_is_read() -> None:
     assert found == check(written, PLANE)
 
 
+def nested(depth: int, innermost: Any = 0) -> Any:
+    """Lists in lists."""
+    found = innermost
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("document", "pointer", "words"),
+    [
+        (constrained(dt=[0, 10**400]), "/constraints/1/dt/1", "beyond all that can be computed with"),
+        (constrained(distance={"max": 10**400}), "/constraints/1/distance/max", "beyond"),
+        (constrained(inside={"center": [0, 0], "radius": 10**400}), "/constraints/1/inside/radius", "beyond"),
+        ({"variables": THREE, "where": [["v", "<", 10**400]]}, "/where/0/2", "beyond"),
+        ({"variables": THREE, "where": [["s", "=", "\ud800"]]}, "/where/0/2", "half of a character"),
+        ({"variables": {"\udfff": {}}}, "/variables", "half of a character"),
+        ({"variables": THREE, "where": nested(900)}, "/where/0", "must be a list of exactly 3"),
+        ({"variables": THREE, "where": nested(5_000, 10**400)}, "/", "nested too deeply"),
+        ({"trigger": f"{FIGURE_1B} AND V1.s = '\ud800'"}, "/trigger", "half of a character"),
+        ({"trigger": FIGURE_1B.replace("[0, 5]", f"[0, {'9' * 400}]")}, "/trigger", "line 4, column 53: must be a number"),
+        ({"trigger": f"{FIGURE_1B}\nAND V1.v < {'9' * 400}"}, "/trigger", "line 6, column 12: column 'v' is of type float"),
+        ({"trigger": f"{FIGURE_1B}\nAND INSIDE(V1.r, GEOJSON '{'[' * 5_000}')"}, "/trigger", "line 6, column 26: no GeoJSON"),
+        ({"trigger": FIGURE_1B + "(" * 5_000}, "/trigger", "line 5, column 55: unexpected '('"),
+        ({"trigger": ""}, "/trigger", "line 1, column 1: the text ends too early"),
+        ({"trigger": " " * 200_001}, "/trigger", "at most 200,000"),
+    ],
+)
+def test_nothing_that_can_be_written_breaks_the_check(document: dict[str, Any], pointer: str, words: str) -> None:
+    (fault,) = faults(document)
+    assert fault.startswith(f"{pointer}: ") and words in fault
+
+
 @pytest.mark.parametrize(
     ("old", "new", "place", "words"),
     [

@@ -133,6 +133,8 @@ class Given:
                 if answer is not None:
                     parts.append(tuple(answer.keys[place][alive] for place in places))
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        known = np.logical_and.reduce([column >= 0 for column in columns])
+        columns = [column[known] for column in columns]
         _, first, _ = distinct_rows(columns, len(columns[0]))
         return tuple(column[first] for column in columns)
 

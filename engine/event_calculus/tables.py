@@ -21,7 +21,7 @@ Column = npt.NDArray[Any]
 
 def number_text(value: float) -> str:
     """The name of the symbol a number becomes: 24.0 is `24`."""
-    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
+    return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(float(value))
 
 
 class Symbols:

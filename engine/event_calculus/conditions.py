@@ -309,7 +309,7 @@ def _compared(world: World, rows: Rows, comparison: Comparison) -> Rows:
             if isinstance(new, Variable) and new.name not in rows.columns:
                 column, kind = _value(world, rows, old)
                 return Rows(rows.n, {**rows.columns, new.name: column}, {**rows.kinds, new.name: kind})
-    rows = known(rows, (left, right))
+    rows = named(rows, (left, right))
     a, b = _unified(world, *_value(world, rows, left), *_value(world, rows, right))
     if operator in ("=", "=="):
         return rows.take(a == b)
@@ -319,7 +319,7 @@ def _compared(world: World, rows: Rows, comparison: Comparison) -> Rows:
     return rows.take(_NUMERIC[operator[1:]](ranks[a], ranks[b]))
 
 
-def known(rows: Rows, terms: Iterable[Term]) -> Rows:
+def named(rows: Rows, terms: Iterable[Term]) -> Rows:
     """Rows in which no number among `terms` is missing: a missing one has no name and satisfies nothing, not even that it differs."""
     for term in terms:
         if isinstance(term, Variable) and rows.kinds.get(term.name) == NUMBER:

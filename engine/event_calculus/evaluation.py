@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.event_calculus.conditions import LimitExceeded, World, known, satisfy
+from engine.event_calculus.conditions import LimitExceeded, World, named, satisfy
 from engine.event_calculus.crossing import Crossing
 from engine.event_calculus.derived import DerivedFluents
 from engine.event_calculus.groundings import DeclaredGroundings
@@ -122,7 +122,7 @@ class Evaluation:
 
     def satisfying(self, rule: PointRule) -> Rows:
         """All ways to satisfy a rule's conditions in which everything that its head names is known."""
-        return known(satisfy(self.world, one_row(), rule.body), rule.terms)
+        return named(satisfy(self.world, one_row(), rule.body), rule.terms)
 
     def _event(self, node: Node) -> Table:
         parts = []

@@ -8,7 +8,7 @@ from operator import is_
 import numpy as np
 
 from engine.event_calculus.compiled import jit
-from engine.event_calculus.conditions import World, as_symbols, known, satisfy
+from engine.event_calculus.conditions import World, as_symbols, named, satisfy
 from engine.event_calculus.intervals import Intervals, Ints
 from engine.event_calculus.keys import find_indexed, index_rows, number_rows, take_rows
 from engine.event_calculus.memory import Groundings, Listed
@@ -41,7 +41,7 @@ class DeclaredGroundings:
 
     def of_rows(self, rows: Rows, terms: Sequence[Term], name: str) -> Rows:
         """Rows whose `terms` have a declared grounding, unbound terms bound by it; all rows where nothing is declared."""
-        rows = known(rows, terms)
+        rows = named(rows, terms)
         rules = self.plan.groundings_of(terms, name)
         if rules is None or rows.n == 0:
             return rows

@@ -150,6 +150,10 @@ class Operator(ABC, Generic[Index]):
         """As `compile`, when the list has changed since `old`, an index over the same feed that stays as it is: a family may keep what is equal."""
         return self.compile(queries, feed)
 
+    def spread(self, index: Index, feed: Feed) -> Index:
+        """The index for several partitions: a family may then divide its work between its stages otherwise. Its answers are the same."""
+        return index
+
     def horizon(self, query: RegisteredQuery) -> int | None:
         """How far back in event time a new query must read to answer as if it had always run; null: the whole log."""
         return None

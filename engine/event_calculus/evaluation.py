@@ -11,6 +11,7 @@ import numpy as np
 
 from engine.event_calculus.conditions import LimitExceeded, World, named, satisfy
 from engine.event_calculus.crossing import Crossing
+from engine.event_calculus.cut import Part
 from engine.event_calculus.derived import DerivedFluents
 from engine.event_calculus.groundings import DeclaredGroundings
 from engine.event_calculus.intervals import Ints
@@ -48,15 +49,19 @@ class Evaluation:
     """Evaluates a plan over one window; `run` fills `fluents` and `events` and returns what the next window needs.
 
     Nothing that it holds refers to it, so a window's arrays go with it (left to the garbage collector they cost a tenth of a small window).
-    `withdrawn`: by fluent, what rules of speeds stated wrongly before the window.
+    `withdrawn`: by fluent, what rules of speeds stated wrongly before the window. `part`: computes only its nodes; the tables of the others are
+    given or not needed.
     """
 
-    def __init__(self, plan: Plan, world: World, bounds: Bounds, memory: Memory, exact: bool, groundings: Groundings | None = None) -> None:
+    def __init__(
+        self, plan: Plan, world: World, bounds: Bounds, memory: Memory, exact: bool, groundings: Groundings | None = None, part: Part | None = None
+    ) -> None:
         self.plan = plan
         self.world = world
         self.bounds = bounds
         self.memory = memory
         self.exact = exact
+        self.part = part
         tables = FluentTables(plan)
         self.fluents, self.inputs, self.sources = tables.computed, tables.inputs, tables.of
         self.withdrawn: dict[Indicator, FluentTable] = {}
@@ -68,6 +73,8 @@ class Evaluation:
     def run(self) -> Memory:
         derived = DerivedFluents(self)
         for component, cyclic in self.plan.components:
+            if self.part is not None and component[0] not in self.part.nodes:
+                continue
             if cyclic:
                 self._cycle(component, derived)
             else:

@@ -13,8 +13,10 @@ import numpy as np
 from engine.event_calculus import spatial
 from engine.event_calculus.answers import NEVER
 from engine.event_calculus.arrivals import InputRows
+from engine.event_calculus.brought import Lists
 from engine.event_calculus.compiled import jit
 from engine.event_calculus.conditions import as_symbols
+from engine.event_calculus.cut import Part
 from engine.event_calculus.evaluation import Evaluation
 from engine.event_calculus.intervals import INF, Intervals, Ints, counting_order, run_ends
 from engine.event_calculus.keys import is_sorted, mark, mark_alive, number_rows, take_rows
@@ -30,26 +32,32 @@ if TYPE_CHECKING:
 
 
 class Given:
-    """The inputs of one query. Immutable but for a cache of its background knowledge."""
+    """The inputs of one query. Immutable."""
 
-    def __init__(self, plan: Plan, settings: Settings, areas: Mapping[str, spatial.Area]) -> None:
+    def __init__(self, plan: Plan, settings: Settings, areas: Mapping[str, spatial.Area], part: Part | None = None) -> None:
         self.plan = plan
+        self.part = part
         self.settings = settings
         self.areas = areas
-        self._facts_cache: tuple[Symbols, dict[Indicator, Table]] | None = None
 
-    def fill(self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows], state: WindowState) -> None:
-        """Gives an evaluation everything its rules read; `counted` are the window's rows."""
+    def fill(self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows], state: WindowState, lists: Lists | None = None) -> None:
+        """Gives an evaluation everything its rules read; `counted` are the window's rows, `lists` what the stage before has computed."""
         keys = self._inputs(evaluation, counted)
-        evaluation.world.facts = self._facts(state.symbols)
-        self._domains(evaluation, counted, keys, state)
-        self._spatial(evaluation, counted, state)
+        if state.facts is None:
+            state.facts = self._facts(state.symbols)
+        evaluation.world.facts = dict(state.facts)
+        self._domains(evaluation, counted, keys, state, {} if lists is None else lists.domains)
+        if lists is not None:
+            evaluation.world.spend(lists.work)
+            lists.give(evaluation)
+        if self.part is None or self.part.pairs:
+            self._spatial(evaluation, counted, state)
 
     def _inputs(self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows]) -> dict[Indicator, Sequence[Column]]:
         """Fills the tables of the inputs; gives what their rows name, each row or each list of rows once."""
         named: dict[Indicator, Sequence[Column]] = {}
         for indicator, kind in self.plan.program.inputs.items():
-            if kind == POINTS and indicator not in counted:
+            if kind == POINTS and indicator not in counted and (self.part is None or indicator in self.part.inputs):
                 evaluation.inputs[indicator] = self._continued(evaluation, indicator, no_fluent(indicator[1] + 1))
         for indicator, rows in counted.items():
             named[indicator] = rows.columns
@@ -76,25 +84,31 @@ class Given:
     def _facts(self, symbols: Symbols) -> dict[Indicator, Table]:
         """Background knowledge as tables of symbols: what is compared as a number is looked up there (measured: 6,000 vessels' numbers as numbers
         took two thirds of a window, turned into symbols for every join)."""
-        if self._facts_cache is None or self._facts_cache[0] is not symbols:
-            tables = {}
-            for indicator, rows in self.plan.program.facts.items():
-                codes = [[symbols.term(term) for term in column if isinstance(term, Atom | Number)] for column in zip(*rows, strict=True)]
-                tables[indicator] = Table(tuple(np.array(column, np.int64) for column in codes), (SYMBOL,) * indicator[1], len(rows))
-            self._facts_cache = (symbols, tables)
-        return dict(self._facts_cache[1])
+        tables = {}
+        for indicator, rows in self.plan.program.facts.items():
+            codes = [[symbols.term(term) for term in column if isinstance(term, Atom | Number)] for column in zip(*rows, strict=True)]
+            tables[indicator] = Table(tuple(np.array(column, np.int64) for column in codes), (SYMBOL,) * indicator[1], len(rows))
+        return tables
 
     # -- dynamic grounding ---------------------------------------------------------------------------------------
 
     def _domains(
-        self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows], keys: Mapping[Indicator, Sequence[Column]], state: WindowState
+        self,
+        evaluation: Evaluation,
+        counted: Mapping[Indicator, InputRows],
+        keys: Mapping[Indicator, Sequence[Column]],
+        state: WindowState,
+        brought: Mapping[Indicator, Table],
     ) -> None:
-        """Domains of the window: what its rows name (`keys`), and the arguments of answers that were open before it."""
+        """Domains of the window: what its rows name (`keys`), the arguments of answers that were open before it, and members `brought`."""
         for indicator, sources in self.plan.domain_sources.items():
             if indicator[1] == 1:
                 members: tuple[Ints, ...] = (self._named(evaluation, sources, keys, state),)
             else:
                 members = self._named_together(evaluation, indicator[1], sources, counted, state)
+            if indicator in brought:
+                both = [np.concatenate(pair) for pair in zip(members, brought[indicator].columns, strict=True)]
+                members = tuple(column[distinct_rows(both, len(both[0]))[1]] for column in both)
             table = state.domains.get(indicator)
             if table is None or not all(map(np.array_equal, table.columns, members)):
                 # The same table stands for the same members: what is listed from it is kept.

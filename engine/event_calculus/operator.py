@@ -2,6 +2,9 @@
 
 The keyed stage drops what no program reads and stamps each row with the feed's clock at its arrival. Query times are the windows' own
 timers: a window ends when the clock has passed it, and it sees the rows that had arrived by then.
+
+Over several partitions a program is cut ([dRTEC] 3): the keyed stage evaluates what concerns one entity (`nonrelational.py`) and sends its lists,
+the relational stage brings them together, pairs entities and evaluates the rest. Over one partition that would be the same work done twice over.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -18,9 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.event_calculus.answers import NEVER, Change
+from engine.event_calculus.brought import Brought, Message
 from engine.event_calculus.conditions import LimitExceeded
+from engine.event_calculus.cut import cut
 from engine.event_calculus.inputs import VALUE, read_rows
 from engine.event_calculus.intervals import INF
+from engine.event_calculus.nonrelational import EntityState, NonRelational
 from engine.event_calculus.specification import CalculusSpecification
 from engine.event_calculus.storage import dump_state, load_state
 from engine.event_calculus.synopsis import AREA, COURSE, FIRST_SEQ, HEADING, SPEED, SynopsisState, indicators, synopsis_step
@@ -34,21 +40,33 @@ from engine.operator import ROUTE, Delivery, Operator, Output, QueryStopped, Reg
 
 ARRIVED = "arrived"
 """Column (int64) of emitted rows: the feed's clock once the row had come."""
+LISTS = "lists"
+"""Column (binary) of emitted rows: lists of the keyed stage at the query time `t`; their `event` says whether the clock has passed it."""
+_SETTLED, _AHEAD = "settled", "ahead"
 _SMALLEST = -(1 << 62)
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """One query ready to run; `route` is the same in every index that holds the query."""
+    """One query ready to run; `route` is the same in every index that holds the query.
+
+    `names` of the rows it reads, `passed` of those that the relational stage reads, `first` its windows in the keyed stage if it is cut.
+    """
 
     query: RegisteredQuery
     specification: CalculusSpecification
     windows: Windows
     route: int
     names: pa.Array
+    passed: pa.Array
+    first: NonRelational | None = None
 
     def take(self, state: WindowState, rows: pa.RecordBatch) -> None:
         """Emitted rows of this query into its windows; the row without an event tells only the clock."""
+        if state.brought is not None:
+            lists = rows.column(LISTS).is_valid()
+            self._bring(state.brought, rows.filter(lists))
+            rows = rows.filter(pc.invert(lists))
         arrived = np.asarray(rows.column(ARRIVED))
         seq, t = np.asarray(rows.column(SEQ)), np.asarray(rows.column(TIME))
         real = np.flatnonzero(np.asarray(rows.column(EVENT).is_valid()))
@@ -57,6 +75,13 @@ class Compiled:
         first = int(t[real[np.argmin(seq[real])]]) if len(real) else NEVER
         read = read_rows(rows, arrived, self.specification.inputs, state.symbols, self.windows.settings.tick)
         self.windows.take(state, read, first, int(told.max()) if len(told) else NEVER)
+
+    @staticmethod
+    def _bring(brought: Brought, rows: pa.RecordBatch) -> None:
+        kinds = rows.column(EVENT).to_pylist()
+        columns = (rows.column(TIME).to_pylist(), (np.asarray(rows.column(SEQ)) - FIRST_SEQ).tolist(), rows.column(LISTS).to_pylist())
+        messages = [Message(*message) for message in zip(*columns, strict=True)]
+        brought.take(*([one for one, its in zip(messages, kinds, strict=True) if its == kind] for kind in (_SETTLED, _AHEAD)))
 
 
 @dataclass(frozen=True)
@@ -70,10 +95,12 @@ class CalculusIndex:
 
 @dataclass
 class KeyedState:
-    """`clock`: the greatest t seen by this partition, for feeds whose rows carry no clock. `synopses`: of the queries that have one, by route."""
+    """`clock`: the greatest t seen by this partition, for feeds whose rows carry no clock. `synopses`: of the queries that have one, by route.
+    `entities`: of the queries that are cut, by route."""
 
     clock: int = _SMALLEST
     synopses: dict[int, SynopsisState] = field(default_factory=dict)
+    entities: dict[int, EntityState] = field(default_factory=dict)
 
 
 class RoutingStage(Stage[CalculusIndex, KeyedState]):
@@ -89,16 +116,55 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
             if compiled.specification.synopsis is not None:
                 parts += self._made(index, state, compiled, batch, watermark)
             if not len(batch):
+                parts += self._lists(index, state, compiled, watermark, silent=True)
                 continue
-            wanted = _named(batch, compiled.names, compiled)
+            picked = np.flatnonzero(_named(batch, compiled.names, compiled))
             came = arrived
             if compiled.specification.arrival is not None:
                 given = pc.fill_null(batch.column(compiled.specification.arrival).cast(pa.int64()), _SMALLEST)
                 came = np.maximum(arrived, np.asarray(given))
-            parts.append(_marked(index, batch, np.flatnonzero(wanted), came, compiled.route))
+            if compiled.first is not None:
+                self._take(state, compiled, batch, picked, came)
+                parts += self._lists(index, state, compiled, watermark, silent=False)
+                # The first row says where query times begin, whoever reads it.
+                picked = np.union1d(picked[:1], np.flatnonzero(_named(batch, compiled.passed, compiled)))
+            parts.append(_marked(index, batch, picked, came, compiled.route))
         if not parts:
             return Output(state)
         return Output(state, emitted=parts[0] if len(parts) == 1 else pa.concat_batches(parts))
+
+    @staticmethod
+    def _take(state: KeyedState, compiled: Compiled, batch: Batch, picked: npt.NDArray[np.int64], arrived: npt.NDArray[np.int64]) -> None:
+        """The picked rows into the keyed windows of a query that is cut."""
+        if not len(picked):
+            return
+        assert compiled.first is not None
+        own = state.entities.setdefault(compiled.route, EntityState())
+        specification = compiled.specification
+        specs = [spec for spec in specification.inputs if spec.indicator in compiled.first.cut.keyed.inputs]
+        rows = batch.rows if len(picked) == len(batch) else batch.rows.take(pa.array(picked))
+        read = read_rows(rows, arrived[picked], specs, own.windows.symbols, specification.settings.tick)
+        compiled.first.take(own, read, int(batch.seq[picked[0]]), int(batch.t[picked[0]]))
+
+    @staticmethod
+    def _lists(index: CalculusIndex, state: KeyedState, compiled: Compiled, watermark: int, *, silent: bool) -> list[pa.RecordBatch]:
+        """What the keyed windows tell now that the clock is at its watermark; `silent`: the input may have ended."""
+        own = state.entities.get(compiled.route)
+        if compiled.first is None or own is None:
+            return []
+        try:
+            settled = compiled.first.advance(own, watermark + index.lateness)
+            ahead = compiled.first.ahead(own) if silent else []
+        except LimitExceeded as error:
+            raise QueryStopped(compiled.query.key, str(error)) from error
+        told = [*settled, *ahead]
+        columns = {
+            EVENT: pa.array([_SETTLED] * len(settled) + [_AHEAD] * len(ahead), pa.string()),
+            TIME: pa.array([message.query_time for message in told], pa.int64()),
+            SEQ: pa.array([FIRST_SEQ + message.partition for message in told], pa.int64()),
+            LISTS: pa.array([message.lists for message in told], pa.binary()),
+        }
+        return [_conformed(index, columns, len(told), compiled.route)] if told else []
 
     @staticmethod
     def _made(index: CalculusIndex, state: KeyedState, compiled: Compiled, batch: Batch, watermark: int) -> list[pa.RecordBatch]:
@@ -113,18 +179,33 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
     def migrate(self, index: CalculusIndex, parts: Sequence[tuple[CalculusIndex, KeyedState]]) -> KeyedState:
         routes = {compiled.route for compiled in index.queries}
         known = {route: own for _, state in reversed(parts) for route, own in state.synopses.items() if route in routes}
-        return KeyedState(max((state.clock for _, state in parts), default=_SMALLEST), known)
+        entities = {route: own for _, state in reversed(parts) for route, own in state.entities.items() if route in routes}
+        return KeyedState(max((state.clock for _, state in parts), default=_SMALLEST), known, entities)
 
     def dump(self, index: CalculusIndex, state: KeyedState) -> bytes:
-        parts = {str(route): np.frombuffer(own.dump(), np.uint8) for route, own in state.synopses.items()}
+        parts = {f"synopsis {route}": np.frombuffer(own.dump(), np.uint8) for route, own in state.synopses.items()}
+        for route, entities in state.entities.items():
+            parts[f"windows {route}"] = np.frombuffer(dump_state([entities.windows]), np.uint8)
+            parts[f"sent {route}"] = np.frombuffer(entities.partition.to_bytes(8, "little", signed=True) + entities.sent, np.uint8)
         with io.BytesIO() as file:
             np.savez(file, allow_pickle=False, clock=np.array(state.clock), **parts)
             return file.getvalue()
 
     def load(self, index: CalculusIndex, data: bytes) -> KeyedState:
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            own = {int(name): SynopsisState.load(arrays[name].tobytes()) for name in arrays.files if name != "clock"}
-            return KeyedState(int(arrays["clock"]), own)
+            state = KeyedState(int(arrays["clock"]))
+            for name in arrays.files:
+                kind, _, route = name.partition(" ")
+                if kind == "synopsis":
+                    state.synopses[int(route)] = SynopsisState.load(arrays[name].tobytes())
+                elif kind == "windows":
+                    sent = arrays[f"sent {route}"].tobytes()
+                    windows = load_state(arrays[name].tobytes())[0]
+                    state.entities[int(route)] = EntityState(windows, int.from_bytes(sent[:8], "little", signed=True), sent[8:])
+            return state
+
+    def counters(self, index: CalculusIndex, state: KeyedState) -> Mapping[str, int]:
+        return {"events_kept": sum(own.windows.rows_kept for own in state.entities.values())}
 
 
 def _named(batch: Batch, wanted: pa.Array, compiled: Compiled) -> npt.NDArray[np.bool_]:
@@ -192,6 +273,8 @@ class WindowStage(Stage[CalculusIndex, list[WindowState]]):
                     decided += compiled.windows.conclude(own, watermark - 1)
             except LimitExceeded as error:
                 raise QueryStopped(compiled.query.key, str(error)) from error
+            if own.brought is not None:
+                own.brought.ahead = []
             found += [changes_of(position, change, own.symbols) for decision in decided for change in decision.changes]
         return Output(state, changes=concat(found))
 
@@ -212,12 +295,11 @@ class WindowStage(Stage[CalculusIndex, list[WindowState]]):
                 table.check()
 
     def counters(self, index: CalculusIndex, state: list[WindowState]) -> Mapping[str, int]:
-        rows = [part for own in state for parts in (*own.rows.values(), *own.waiting.values()) for part in parts]
         return {
             "windows": sum(own.windows for own in state),
             "pairs_examined": sum(own.pairs_examined for own in state),
             "groundings": sum(own.groundings for own in state),
-            "events_kept": sum(len(part) for part in rows),
+            "events_kept": sum(own.rows_kept for own in state),
         }
 
 
@@ -251,11 +333,20 @@ class CalculusOperator(Operator[CalculusIndex]):
     relational = WindowStage()
 
     def compile(self, queries: Sequence[RegisteredQuery], feed: Feed) -> CalculusIndex:
-        compiled = tuple(_compiled(query) for query in queries)
+        return self._index(tuple(_compiled(query) for query in queries), feed)
+
+    def spread(self, index: CalculusIndex, feed: Feed) -> CalculusIndex:
+        """Programs are cut; those that are not, or cannot be, have their windows whole in one partition."""
+        return self._index(tuple(_cut(compiled) for compiled in index.queries), feed)
+
+    @staticmethod
+    def _index(compiled: tuple[Compiled, ...], feed: Feed) -> CalculusIndex:
         columns = {EVENT, TIME_END, VALUE, X, Y}
         for one in compiled:
             columns |= {column for spec in one.specification.inputs for column in spec.columns}
         own = {TIME: pa.int64(), SEQ: pa.int64(), ARRIVED: pa.int64(), ROUTE: pa.int64()}
+        if any(one.first is not None for one in compiled):
+            own[LISTS] = pa.binary()
         made = {AREA: pa.string(), SPEED: pa.float64(), COURSE: pa.float64(), HEADING: pa.float64()}
         types = {one.name: one.type for one in stamped_schema(feed)} | {EVENT: pa.string()} | made
         schema = pa.schema([(name, types[name]) for name in sorted(columns - own.keys()) if name in types] + list(own.items()))
@@ -267,4 +358,21 @@ def _compiled(query: RegisteredQuery) -> Compiled:
     made = indicators(specification.inputs) if specification.synopsis is not None else frozenset()
     windows = Windows(specification.plan, specification.settings, specification.outputs, specification.areas, made)
     digest = hashlib.blake2b(f"{query.version}:{query.id}".encode(), digest_size=7).digest()
-    return Compiled(query, specification, windows, int.from_bytes(digest, "big"), pa.array([spec.name for spec in specification.inputs], pa.string()))
+    names = pa.array([spec.name for spec in specification.inputs], pa.string())
+    return Compiled(query, specification, windows, int.from_bytes(digest, "big"), names, names)
+
+
+def _cut(compiled: Compiled) -> Compiled:
+    """The query with what concerns one entity in the keyed stage, if it can be told apart.
+
+    Not with recorded arrivals, by which the clock may be ahead of what the partitions know together, nor with critical points, which count when
+    the watermark has passed them.
+    """
+    one = compiled.specification
+    parts = cut(one.plan, one.inputs, one.outputs, one.settings.dialect) if one.arrival is None and one.synopsis is None else None
+    if parts is None:
+        return compiled
+    first = NonRelational(parts, Windows(one.plan, one.settings, one.outputs, parts=parts, keyed=True))
+    windows = Windows(one.plan, one.settings, one.outputs, one.areas, parts=parts)
+    passed = pa.array([spec.name for spec in one.inputs if spec.indicator in parts.relational.inputs], pa.string())
+    return replace(compiled, windows=windows, passed=passed, first=first)

@@ -10,14 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.event_calculus.arrivals import InputRows
+from engine.event_calculus.brought import Brought, Message
 from engine.event_calculus.intervals import Intervals
 from engine.event_calculus.levels import Node
 from engine.event_calculus.memory import Held, Memory, SimpleCarry
 from engine.event_calculus.tables import SYMBOL, FluentTable, Symbols, Table
 from engine.event_calculus.windows import WindowState
 
-VERSION = 2
-_COUNTERS = ("last_query", "clock", "first_time", "idle", "windows", "pairs_examined", "groundings")
+VERSION = 3
+_COUNTERS = ("last_query", "clock", "first_time", "looked_at", "idle", "windows", "pairs_examined", "groundings")
 
 Array = npt.NDArray[Any]
 
@@ -56,7 +57,13 @@ def _described(state: WindowState, writer: _Writer) -> dict[str, Any]:
         "held": [[name, writer.all(_held(held))] for name, held in state.memory.held.items()],
         "answers": [[name, writer.all((table.keys, *table.lists))] for name, table in state.answers.items()],
         "instants": [[name, writer.all(table.columns), writer.put(_times(table))] for name, table in state.instants.items()],
+        "brought": None if state.brought is None else _messages(state.brought, writer),
     }
+
+
+def _messages(brought: Brought, writer: _Writer) -> list[list[list[int]]]:
+    now = [[partition, writer.put(np.frombuffer(message, np.uint8))] for partition, message in brought.now.items()]
+    return [now, [[moment, partition, writer.put(np.frombuffer(message, np.uint8))] for moment, partition, message in brought.later]]
 
 
 def _held(held: Held) -> tuple[Array, ...]:
@@ -87,6 +94,10 @@ def _loaded(entry: dict[str, Any], get: Any) -> WindowState:
         return tuple(get(place) for place in places)
 
     state = WindowState(Symbols(entry["symbols"]))
+    if entry["brought"] is not None:
+        now, later = entry["brought"]
+        state.brought = Brought({partition: get(place).tobytes() for partition, place in now})
+        state.brought.later = [Message(moment, partition, get(place).tobytes()) for moment, partition, place in later]
     for name, value in zip(_COUNTERS, entry["counters"], strict=True):
         setattr(state, name, value)
     for key in ("rows", "waiting"):

@@ -192,10 +192,18 @@ def united(parts: Sequence[FluentTable], width: int) -> FluentTable:
     filled = [part for part in parts if len(part.lists.s)]
     if len(filled) < 2:
         return filled[0] if filled else no_fluent(width)
+    both = stacked(filled)
+    return grouped(both.keys, both.lists)
+
+
+def stacked(filled: Sequence[FluentTable]) -> FluentTable:
+    """The lists of several tables, one behind the other; their keys differ, or equal ones are united later."""
+    if len(filled) == 1:
+        return filled[0]
     offsets = np.cumsum([0, *(len(part.lists.s) for part in filled)])
     ptr = np.concatenate([np.zeros(1, np.int64), *(part.lists.ptr[1:] + offset for part, offset in zip(filled, offsets, strict=False))])
     s, e = np.concatenate([part.lists.s for part in filled]), np.concatenate([part.lists.e for part in filled])
-    return grouped(np.concatenate([part.keys for part in filled], axis=1), Intervals(ptr, s, e))
+    return FluentTable(np.concatenate([part.keys for part in filled], axis=1), Intervals(ptr, s, e))
 
 
 class Rows:

@@ -13,7 +13,7 @@ References: [dRTEC] 2 (windowing); CONTRACT 2.6; CAVIAR definitions 1, rules 1, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,7 +21,9 @@ import numpy as np
 from engine.event_calculus import spatial
 from engine.event_calculus.answers import NEVER, Change, revised
 from engine.event_calculus.arrivals import InputRows
+from engine.event_calculus.brought import Brought
 from engine.event_calculus.conditions import World, as_symbols
+from engine.event_calculus.cut import Cut
 from engine.event_calculus.evaluation import Evaluation
 from engine.event_calculus.given import Given
 from engine.event_calculus.intervals import INF, Ints
@@ -54,7 +56,9 @@ class WindowState:
     """Everything a query remembers between two query times.
 
     `rows` have arrived by the last query time, `waiting` after it; `first_time` is the t of the first row that came; `last_query` is
-    the last query time decided; `clock` the feed's clock. NEVER stands for none. `idle` counts query times without rows in a row.
+    the last query time decided; `clock` the feed's clock. NEVER stands for none. `idle` counts query times without rows in a row. `brought`: the
+    lists of fluents that the stage before has computed, where a program is cut. `looked_at`: a query time whose rows have been counted although
+    the clock has not passed it; it is decided again.
     """
 
     symbols: Symbols
@@ -66,12 +70,19 @@ class WindowState:
     last_query: int = NEVER
     clock: int = NEVER
     first_time: int = NEVER
+    looked_at: int = NEVER
     idle: int = 0
     windows: int = 0
     pairs_examined: int = 0
     groundings: int = 0
+    brought: Brought | None = None
     allowed: Groundings = field(default_factory=dict, repr=False, compare=False)
     domains: dict[Indicator, Table] = field(default_factory=dict, repr=False, compare=False)
+    facts: dict[Indicator, Table] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def rows_kept(self) -> int:
+        return sum(len(part) for parts in (*self.rows.values(), *self.waiting.values()) for part in parts)
 
 
 @dataclass(frozen=True)
@@ -85,6 +96,7 @@ class Decision:
     changes: list[Change]
     answers: Mapping[str, FluentTable]
     instants: Mapping[str, Table]
+    evaluation: Evaluation
 
 
 @dataclass(frozen=True)
@@ -120,17 +132,29 @@ class Windows:
         outputs: tuple[str, ...],
         areas: Mapping[str, spatial.Area] | None = None,
         made: frozenset[Indicator] = frozenset(),
+        parts: Cut | None = None,
+        *,
+        keyed: bool = False,
     ) -> None:
-        """`made`: inputs that a stage before makes of rows; at the end of the input they count although their time of certainty has not come."""
+        """`made`: inputs that a stage before makes of rows; at the end of the input they count although their time of certainty has not come.
+
+        `parts`: only one of them is evaluated here, the `keyed` one or what needs its lists.
+        """
         self.plan = plan
+        self.parts = parts
+        self.part = None if parts is None else parts.keyed if keyed else parts.relational
         self.made = made
         self.settings = settings
         self.outputs = outputs
-        self.given = Given(plan, settings, dict(areas or {}))
-        self._outputs = [stated for name in outputs for stated in _stated(plan, name)]
+        self.given = Given(plan, settings, dict(areas or {}), self.part)
+        self._outputs = [stated for name in outputs for stated in _stated(plan, name) if not keyed or self._all_here(stated.nodes)]
 
     def initial(self) -> WindowState:
-        return WindowState(Symbols())
+        second = self.parts is not None and self.part is self.parts.relational
+        return WindowState(Symbols(), brought=Brought() if second else None)
+
+    def _all_here(self, nodes: Sequence[Node]) -> bool:
+        return len(nodes) > 0 and (self.part is None or self.part.nodes.issuperset(nodes))
 
     # -- query times ---------------------------------------------------------------------------------------------
 
@@ -170,6 +194,10 @@ class Windows:
         if state.idle < 2 or any(name.startswith("rule") for name in state.memory.held) or self._deadline_set(state):
             return following
         arrivals = [int(part.arrived.min()) for parts in state.waiting.values() for part in parts if len(part)]
+        if state.brought is not None:
+            arrivals += state.brought.awaited()
+        if state.looked_at != NEVER:
+            arrivals.append(state.looked_at)
         return max(following, self.query_after(min([*arrivals, state.clock])))
 
     @staticmethod
@@ -190,12 +218,13 @@ class Windows:
         return Bounds(query_time, low, low + tick, next_low, begin <= 0)
 
     def evaluate(self, state: WindowState, query_time: int, *, final: bool = False) -> tuple[Evaluation, Memory]:
-        """All fluents and events of the window that ends at `query_time`, and what it leaves to the next; `state` is not changed.
+        """All fluents and events of the window that ends at `query_time`, and what it leaves to the next; `state` stays at its query time.
 
         `final`: no row is to come, so made inputs count at once.
         """
         bounds = self.bounds(query_time)
         settings = self.settings
+        state.looked_at = query_time
         if bounds.initial and state.last_query != NEVER and -settings.tick <= bounds.low:
             # What held at 0 has been initiated in an earlier window and is carried.
             bounds = replace(bounds, initial=False)
@@ -205,8 +234,11 @@ class Windows:
             edge_after = bounds.low
         world = World(state.symbols, settings.tick, edge_after, offset, bounds.first, lambda pattern: [], max_rows=settings.max_rows)
         world.max_work = settings.max_work
-        evaluation = Evaluation(self.plan, world, bounds, state.memory, settings.exact, state.allowed)
-        self.given.fill(evaluation, self._counted(state, bounds, final), state)
+        if state.brought is not None:
+            state.brought.advance(query_time)
+        evaluation = Evaluation(self.plan, world, bounds, state.memory, settings.exact, state.allowed, self.part)
+        lists = None if state.brought is None or self.parts is None else state.brought.lists(self.parts, state.symbols)
+        self.given.fill(evaluation, self._counted(state, bounds, final), state, lists)
         memory = evaluation.run()
         state.groundings = sum(table.n for table in evaluation.fluents.values())
         return evaluation, memory
@@ -254,12 +286,14 @@ class Windows:
                     output.name, before, self._current(evaluation, output), bounds.low, bounds.first, withdrawn
                 )
                 changes += changed
-        decision = Decision(query_time, changes, dict(state.answers), dict(state.instants))
+        decision = Decision(query_time, changes, dict(state.answers), dict(state.instants), evaluation)
         if commit:
             quiet = not changes and not any(len(part) for parts in state.rows.values() for part in parts)
+            quiet = quiet and (state.brought is None or state.brought.quiet)
             state.idle = state.idle + 1 if quiet else 0
             state.memory = memory
             state.last_query = query_time
+            state.looked_at = NEVER
             state.windows += 1
             self._forget(state, bounds)
         return decision

@@ -57,7 +57,7 @@ class Evaluator:
     @classmethod
     def start(cls, feed: Feed, queries: Sequence[RegisteredQuery], partitions: int = 1) -> Evaluator:
         """An evaluator before any row. `queries` are checked; several queries of one id need different versions."""
-        plan, every = plan_of(queries, feed), range(partitions)
+        plan, every = plan_of(queries, feed, partitions), range(partitions)
         return cls(feed, [KeyedPartition(feed, plan) for _ in every], [RelationalPartition(plan) for _ in every])
 
     def beside(self, queries: Sequence[RegisteredQuery]) -> Evaluator:
@@ -65,7 +65,7 @@ class Evaluator:
 
         The two share their dictionaries, so that the states of one can be read with those of the other.
         """
-        plan = plan_of(queries, self.feed)
+        plan = plan_of(queries, self.feed, len(self._keyed))
         keyed = [KeyedPartition(self.feed, plan, own.dictionary) for own in self._keyed]
         return Evaluator(self.feed, keyed, [RelationalPartition(plan, own.dictionary) for own in self._relational])
 
@@ -160,7 +160,7 @@ class Evaluator:
             if caught_up._keyed[0].dictionary is not self._keyed[0].dictionary or caught_up.position != self.position:
                 raise ValueError(f"the evaluator to be joined must be made by beside() and stand at row {self.position}, not {caught_up.position}")
             keyed, relational = caught_up._keyed, caught_up._relational
-        plan = plan_of(queries, self.feed, self.plan)
+        plan = plan_of(queries, self.feed, len(self._keyed), self.plan)
         for own, other in zip(self._keyed, keyed, strict=True):
             own.migrate(plan, other)
         for mine, another in zip(self._relational, relational, strict=True):
@@ -187,7 +187,7 @@ class Evaluator:
         facts, parts = unpack(data)
         if facts["version"] != STATE_VERSION:
             raise ValueError(f"the state has version {facts['version']}, this program reads {STATE_VERSION}")
-        plan, every = plan_of(queries, feed), range(facts["partitions"])
+        plan, every = plan_of(queries, feed, facts["partitions"]), range(facts["partitions"])
         if facts["queries"] != _digests(plan):
             raise ValueError("the state is that of other queries")
         keyed = [KeyedPartition.load(feed, plan, parts[f"keyed {p}"]) for p in every]

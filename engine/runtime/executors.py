@@ -168,10 +168,10 @@ class ExecutorsEvaluator:
 
     def _set_queries(self, queries: Sequence[RegisteredQuery]) -> None:
         self._queries = list(queries)
-        self._plan = plan_of(self._queries, self.feed)
+        self._plan = plan_of(self._queries, self.feed, self.partitions)
         if self._broadcast is not None:
             self._broadcast.unpersist()
-        self._broadcast = self.spark.sparkContext.broadcast((uuid.uuid4().hex, self.feed, self._queries))
+        self._broadcast = self.spark.sparkContext.broadcast((uuid.uuid4().hex, self.feed, self._queries, self.partitions))
 
     # -- states -------------------------------------------------------------------------------------------------------------------
 
@@ -334,10 +334,10 @@ _PLANS: dict[str, Plan] = {}
 
 def _plan_of(queries: Any) -> Plan:
     """Compiled once in each worker: workers are used again for the batches to come."""
-    key, feed, registered = queries.value
+    key, feed, registered, partitions = queries.value
     if key not in _PLANS:
         _PLANS.clear()
-        _PLANS[key] = plan_of(registered, feed)
+        _PLANS[key] = plan_of(registered, feed, partitions)
     return _PLANS[key]
 
 

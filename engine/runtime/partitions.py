@@ -67,8 +67,11 @@ def blamed(name: Name) -> Iterator[None]:
         raise OperatorFailed(name, f"{type(error).__name__}: {error}") from error
 
 
-def plan_of(queries: Sequence[RegisteredQuery], feed: Feed, before: Plan | None = None) -> dict[Name, Running]:
-    """The plan for `queries`, made from the one `before` where that has the operator; their order inside it is kept. Raises OperatorFailed."""
+def plan_of(queries: Sequence[RegisteredQuery], feed: Feed, partitions: int, before: Plan | None = None) -> dict[Name, Running]:
+    """The plan for `queries` over so many partitions, made from the one `before` where that has the operator; their order inside it is kept.
+
+    Raises OperatorFailed.
+    """
     operators = {kind: _operator_of(one) for kind, one in {type(query.specification): query.specification for query in queries}.items()}
     distinct = {operator.families[0]: operator for operator in operators.values()}
     if len(distinct) < 2:
@@ -77,17 +80,19 @@ def plan_of(queries: Sequence[RegisteredQuery], feed: Feed, before: Plan | None 
         own = {name: [] for name in distinct}
         for query in queries:
             own[operators[type(query.specification)].families[0]].append(query)
-    return {name: _compiled(name, operator, own[name], feed, (before or {}).get(name)) for name, operator in distinct.items()}
+    return {name: _compiled(name, operator, own[name], feed, partitions, (before or {}).get(name)) for name, operator in distinct.items()}
 
 
 def _operator_of(specification: Any) -> Operator[Any]:
     return family_of(specification).operator()
 
 
-def _compiled(name: Name, operator: Operator[Any], queries: Sequence[RegisteredQuery], feed: Feed, before: Running | None) -> Running:
+def _compiled(
+    name: Name, operator: Operator[Any], queries: Sequence[RegisteredQuery], feed: Feed, partitions: int, before: Running | None
+) -> Running:
     with blamed(name):
         index = operator.compile(queries, feed) if before is None else operator.recompile(before.index, queries, feed)
-        return Running(operator, tuple(queries), index)
+        return Running(operator, tuple(queries), index if partitions == 1 else operator.spread(index, feed))
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,19 @@ def test_late_rows_revise_to_the_same_answer(text: str, stream: list[Row], data:
     assert late.facts == in_order.facts, text
 
 
+def test_a_window_looked_at_before_its_time_is_not_passed_over() -> None:
+    """After a long silence a row comes, the clock stands still, so its window is told before the clock has passed it; then the clock goes far on."""
+    program = compiled("initiatedAt(seen(X)=true, T) :- happensAt(ev(X), T).")
+    engine = ByEngine(program, Settings(window=6, step=3))
+    for moment, name in ((1, "a"), (100, ""), (200, "b"), (905, ""), (1000, "c")):
+        if name:
+            engine.feed_one(("ev", (name,), moment, moment + 1), moment)
+            engine.look_ahead(moment)
+        else:
+            engine.pass_to(moment)
+    assert engine.facts == {("seen", (name,), "true", moment, None) for name, moment in (("a", 2), ("b", 201), ("c", 1001))}
+
+
 def test_a_window_that_would_take_too_long_is_refused_with_the_figure() -> None:
     """The bound counts rows looked at, so that it is the same on every machine."""
     program = compiled("initiatedAt(all(X, Y, Z, W)=true, T) :- happensAt(ev(X), T), kind(Y, _), kind(Z, _), kind(W, _).")

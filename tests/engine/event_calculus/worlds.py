@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from hypothesis import strategies as st
 
+from engine.event_calculus.answers import NEVER
 from engine.event_calculus.arrivals import InputRows
 from engine.event_calculus.compiler import compile_text
 from engine.event_calculus.intervals import INF
@@ -230,6 +231,21 @@ class ByEngine:
             if self.restart:
                 self.state = load_state(dump_state([self.state]))[0]
         for decision in self.windows.conclude(self.state, LAST):
+            self._sum(decision)
+
+    def feed_one(self, row: Row, arrived: int) -> None:
+        self._take(row, arrived)
+        self.pass_to(arrived)
+
+    def pass_to(self, clock: int) -> None:
+        """The clock goes on, without a row."""
+        self.windows.take(self.state, {}, NEVER, clock)
+        for decision in self.windows.advance(self.state):
+            self._sum(decision)
+
+    def look_ahead(self, last: int) -> None:
+        """What holds should the input end at `last`."""
+        for decision in self.windows.conclude(self.state, last):
             self._sum(decision)
 
     def feed_at_once(self, stream: list[Row], arrivals: list[int]) -> None:

@@ -1,0 +1,255 @@
+"""Which fluents and events concern one entity, so that each partition of the entities can compute its own: the cut of a program in two.
+
+A **place** of a relation (an input, a fluent, an event) is an argument that is always the entity of the rows it was made of. Of an input these
+are the arguments in the column `entity`. A rule keeps a place of its head if what stands there is a variable that stands in a place of
+everything it reads. A relation with a place is non-relational: all it says of an entity follows from that entity's rows.
+
+References: [dRTEC] 3.2 (non-relational processing), 3.3 (pairing and relational processing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from engine.event_calculus.inputs import InputSpec
+from engine.event_calculus.levels import Node
+from engine.event_calculus.plan import Plan
+from engine.event_calculus.program import EVENT, Program
+from engine.event_calculus.syntax import (
+    Construct,
+    Edge,
+    Fact,
+    Grounding,
+    Happens,
+    HoldsAt,
+    Indicator,
+    IntervalRule,
+    Literal,
+    Negation,
+    PointRule,
+    Retrieve,
+)  # fmt: skip
+from engine.event_calculus.terms import Term, Variable
+from engine.model.batch import ENTITY
+
+
+class Relation(NamedTuple):
+    """An event, or a fluent with all its values."""
+
+    fluent: bool
+    name: str
+    arity: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one stage evaluates: these nodes, over the rows of these inputs; `pairs`: spatial fluents, too."""
+
+    nodes: frozenset[Node]
+    inputs: frozenset[Indicator]
+    pairs: bool
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A program's two stages. What goes from the first to the second: the tables of `sent` and of the inputs `lists`, and the domains."""
+
+    keyed: Part
+    relational: Part
+    sent: tuple[Node, ...]
+    lists: tuple[Indicator, ...]
+
+
+def cut(plan: Plan, inputs: Sequence[InputSpec], outputs: Sequence[str], dialect: str) -> Cut | None:
+    """The cut of a program; null where nothing that it computes is non-relational."""
+    return _Cutter(plan, inputs, outputs, dialect).cut()
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A relation that a rule reads, and the arguments it is read with. `trigger`: nothing comes of the rule without it."""
+
+    relation: Relation
+    arguments: tuple[Term, ...]
+    trigger: bool
+
+    def at(self, places: Iterable[int], name: str) -> bool:
+        """Whether the variable stands in one of the places."""
+        return any(isinstance(term := self.arguments[place], Variable) and term.name == name for place in places)
+
+
+Rule = PointRule | IntervalRule
+
+
+class _Cutter:
+    def __init__(self, plan: Plan, inputs: Sequence[InputSpec], outputs: Sequence[str], dialect: str) -> None:
+        self.plan, self.inputs, self.outputs, self.dialect = plan, inputs, outputs, dialect
+        self.program: Program = plan.program
+        self.given: dict[Relation, set[int]] = {
+            Relation(spec.kind != EVENT, *spec.indicator): {place for place, column in enumerate(spec.columns) if column == ENTITY} for spec in inputs
+        }
+        self.rules: dict[Relation, list[Rule]] = {}
+        for rule in self.program.point_rules:
+            self.rules.setdefault(Relation(rule.kind != "event", *rule.indicator), []).append(rule)
+        for derived in self.program.interval_rules:
+            self.rules.setdefault(Relation(True, *derived.head.indicator), []).append(derived)
+        self.places = self._places()
+
+    def cut(self) -> Cut | None:
+        own = frozenset(node for node in self.plan.nodes if self.places.get(_relation(node)))
+        if not own:
+            return None
+        first, second = set[Relation](), set[Relation]()
+        for relation, rules in self.rules.items():
+            (first if self.places[relation] else second).update(read.relation for rule in rules for read in _reads(rule))
+        stated = {relation for relation in [*self.rules, *self.given] if relation.name in self.outputs}
+        naming = {Relation(source.fluent, source.name, source.arity) for sources in self.plan.domain_sources.values() for source in sources}
+        positions = {spatial.position for spatial in self.program.spatial}
+        keyed, relational, lists = set[Indicator](), set[Indicator](), list[Indicator]()
+        for relation, places in self.given.items():
+            indicator = (relation.name, relation.arity)
+            if not places or relation.name in positions or (not relation.fluent and relation in second):
+                relational.add(indicator)
+            elif relation.fluent and relation in second | stated:
+                lists.append(indicator)
+            if places and (relation in first | naming or indicator in lists):
+                keyed.add(indicator)
+        sent = tuple(node for node in self.plan.nodes if node in own and _relation(node) in second | stated)
+        others = frozenset(self.plan.nodes) - own
+        return Cut(Part(own, frozenset(keyed), pairs=False), Part(others, frozenset(relational), pairs=True), sent, tuple(lists))
+
+    # -- places --------------------------------------------------------------------------------------------------
+
+    def _places(self) -> dict[Relation, set[int]]:
+        """The places of all relations: every argument of what is computed, until no rule objects."""
+        places = dict(self.given)
+        for relation in self.rules:
+            places[relation] = places.get(relation, set(range(relation.arity))) & set(range(relation.arity))
+        for pattern in self.program.initially:
+            places[Relation(True, *pattern.indicator)] = set()
+        for spatial in self.program.spatial:
+            places[Relation(True, *spatial.fluent.indicator)] = set()
+        self.places = places
+        changed = True
+        while changed:
+            changed = False
+            for relation, rules in self.rules.items():
+                kept = {place for place in places[relation] if self._keeps(relation, place, rules)}
+                changed = changed or kept != places[relation]
+                places[relation] = kept
+        return places
+
+    def _keeps(self, relation: Relation, place: int, rules: Sequence[Rule]) -> bool:
+        domains = self._domains(relation, place)
+        if domains is None or (domains and not self._always_known(relation)):
+            return False
+        return all(self._rule_keeps(rule, place, domains) for rule in rules)
+
+    def _rule_keeps(self, rule: Rule, place: int, domains: set[Indicator]) -> bool:
+        term = _head(rule)[place]
+        if not isinstance(term, Variable):
+            return False
+        reads = list(_reads(rule))
+        if any(not read.at(self.places.get(read.relation, ()), term.name) for read in reads):
+            return False
+        if any(fact.indicator in self.plan.domains for fact in _facts(_conditions(rule))):
+            return False
+        if isinstance(rule, PointRule):
+            needed = [[read for read in reads if read.trigger]]
+        else:
+            # Places of starts are looked up, and what was stated wrongly is withdrawn, where the answers are.
+            if any(isinstance(part, Construct) and part.position is not None for part in rule.intervals):
+                return False
+            needed = [[_retrieved(part) for k in needs if isinstance(part := rule.intervals[k], Retrieve)] for needs in self._alternatives(rule)]
+        # Without a row of the entity in this partition there must be nothing, and only one partition has its rows.
+        return all(reads and all(any(self._names(domain, read, term.name) for read in reads) for domain in domains) for reads in needed)
+
+    def _alternatives(self, rule: IntervalRule) -> list[frozenset[int]]:
+        return self.plan.alternatives[rule.number]
+
+    # -- dynamic domains -----------------------------------------------------------------------------------------
+
+    # What has a declared grounding over a domain holds only for members of it, and partners in other partitions can make an entity one: in an answer
+    # about a pair. So such a fluent is non-relational only where whatever it could hold makes its entity a member anyhow: each point and each list
+    # comes with a row in the window that names the entity, and what is carried over the edge with an answer of its own that is alive there.
+
+    def _domains(self, relation: Relation, place: int) -> set[Indicator] | None:
+        """The dynamic domains that the relation's declared groundings need; null where they ask for other members than what stands in the place."""
+        found: set[Indicator] = set()
+        for rule in self._groundings(relation):
+            for fact in _facts(rule.body):
+                if fact.indicator not in self.plan.domains:
+                    continue
+                member = rule.terms[place]
+                if fact not in rule.body or fact.arguments != (member,) or not isinstance(member, Variable):
+                    return None
+                found.add(fact.indicator)
+        return found
+
+    def _always_known(self, relation: Relation) -> bool:
+        """Whether what a fluent carries over a window's edge is in an answer of its own. Only rows may end it: an answer that is over is none."""
+        simple = any(isinstance(rule, PointRule) for rule in self.rules[relation])
+        timed = any(deadline.fluent == (relation.name, relation.arity) for deadline in self.program.deadlines)
+        return self.dialect == "rtec" and not (simple and (timed or relation.name not in self.outputs))
+
+    def _groundings(self, relation: Relation) -> list[Grounding]:
+        """What is declared for a fluent: events are never restricted."""
+        if not relation.fluent:
+            return []
+        return [rule for rule in self.program.groundings.get("=" + relation.name, ()) if len(rule.terms) == relation.arity + 1]
+
+    def _names(self, domain: Indicator, read: _Read, name: str) -> bool:
+        """Whether what is read makes the entity of this name a member of the domain."""
+        if read.relation not in self.given:
+            rules = self._groundings(read.relation)
+            return bool(rules) and all(any(fact.indicator == domain for fact in _facts(rule.body)) for rule in rules)
+        sources = [one for one in self.plan.domain_sources[domain] if Relation(one.fluent, one.name, one.arity) == read.relation]
+        return any(read.at(self.given[read.relation] & set(source.places[0].tolist()), name) for source in sources)
+
+
+def _relation(node: Node) -> Relation:
+    return Relation(node.kind != "event", node.name, node.arity)
+
+
+def _head(rule: Rule) -> tuple[Term, ...]:
+    return rule.terms if isinstance(rule, PointRule) else rule.head.terms
+
+
+def _conditions(rule: Rule) -> tuple[Literal, ...]:
+    return rule.body if isinstance(rule, PointRule) else rule.conditions
+
+
+def _reads(rule: Rule) -> Iterator[_Read]:
+    """Everything a rule reads but facts."""
+    if isinstance(rule, IntervalRule):
+        for part in rule.intervals:
+            if isinstance(part, Retrieve):
+                yield _retrieved(part)
+            elif isinstance(part, Construct) and part.position is not None:
+                yield _Read(Relation(False, *part.position.indicator), part.position.arguments, trigger=False)
+    yield from _of_literals(_conditions(rule), outer=True)
+
+
+def _retrieved(part: Retrieve) -> _Read:
+    return _Read(Relation(True, *part.fluent.indicator), part.fluent.arguments, trigger=True)
+
+
+def _of_literals(literals: Iterable[Literal], *, outer: bool) -> Iterator[_Read]:
+    for literal in literals:
+        if isinstance(literal, Negation):
+            yield from _of_literals(literal.body, outer=False)
+        elif isinstance(literal, Happens):
+            yield _Read(Relation(False, *literal.indicator), literal.arguments, trigger=outer)
+        elif isinstance(literal, Edge | HoldsAt):
+            yield _Read(Relation(True, *literal.fluent.indicator), literal.fluent.arguments, trigger=outer and isinstance(literal, Edge))
+
+
+def _facts(literals: Iterable[Literal]) -> Iterator[Fact]:
+    """All facts, also those in negations."""
+    for literal in literals:
+        if isinstance(literal, Negation):
+            yield from _facts(literal.body)
+        elif isinstance(literal, Fact):
+            yield literal

@@ -1,0 +1,71 @@
+"""The non-relational stage of one program: the windows of one partition's entities, and what it tells the relational stage of them.
+
+It is as far as the feed's clock, which all partitions know, so its lists of a query time are there before the relational stage decides it.
+
+References: [dRTEC] 3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from engine.event_calculus.answers import NEVER
+from engine.event_calculus.arrivals import InputRows
+from engine.event_calculus.brought import Message, written
+from engine.event_calculus.cut import Cut
+from engine.event_calculus.syntax import Indicator
+from engine.event_calculus.tables import Symbols
+from engine.event_calculus.windows import Windows, WindowState
+
+_DIGEST_BYTES = 16
+
+
+@dataclass
+class EntityState:
+    """Windows over one partition's entities.
+
+    `partition`: its name, the seq of the first row that it read, which no other has; `sent`: digest of its last message.
+    """
+
+    windows: WindowState = field(default_factory=lambda: WindowState(Symbols()))
+    partition: int = NEVER
+    sent: bytes = b""
+
+
+class NonRelational:
+    """Evaluates the keyed part of a cut program. Immutable: everything that changes is in the EntityState."""
+
+    def __init__(self, cut: Cut, windows: Windows) -> None:
+        """`windows` are those of the keyed part; their outputs are the answers that it carries over a window's edge."""
+        self.cut = cut
+        self.windows = windows
+
+    def take(self, state: EntityState, rows: Mapping[Indicator, InputRows], seq: int, t: int) -> None:
+        """Rows that have come; `seq` and `t` are those of the first."""
+        if state.partition == NEVER:
+            state.partition = seq
+        self.windows.take(state.windows, rows, t, NEVER)
+
+    def advance(self, state: EntityState, clock: int) -> list[Message]:
+        """What there is to tell of the query times that the feed's clock has passed."""
+        own, found = state.windows, []
+        own.clock = max(own.clock, clock)
+        for decision in self.windows.advance(own):
+            lists = written(self.cut, decision.evaluation, quiet=not any(len(part) for parts in own.rows.values() for part in parts))
+            digest = blake2b(lists, digest_size=_DIGEST_BYTES).digest()
+            if digest != state.sent:
+                found.append(Message(decision.query_time, state.partition, lists))
+                # What changed may go on changing: the next query time is not passed over.
+                state.sent, own.idle = digest, 0
+        return found
+
+    def ahead(self, state: EntityState) -> list[Message]:
+        """The lists at the next query time, should the input end here."""
+        own = state.windows
+        if own.first_time == NEVER:
+            return []
+        query_time = self.windows.next_query(own)
+        evaluation, _ = self.windows.evaluate(own, query_time)
+        return [Message(query_time, state.partition, written(self.cut, evaluation, quiet=False))]

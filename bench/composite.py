@@ -21,23 +21,22 @@ from bench import Figure, Layer, Row, Size, compared, composite_flink
 from bench.composite_baseline import EVALUATED_LEAVES, advance_every_leaf, every_leaf
 from bench.composite_worlds import BATCH, FEED, HOT, MIXED, ORDERED, SPARSE, Cells, Shape, Stream, events, prepared, stepped, trees
 from engine.complex_events import history as store
-from engine.complex_events.detection import (
+from engine.complex_events.detection import DONE, advance
+from engine.complex_events.operator import events_of_rows, recent
+from engine.complex_events.search import NONE, Ints
+from engine.complex_events.searching import (
     ACCESSED,
     CONDITIONS,
     COUNTERS,
     DETECTED,
-    DONE,
     EVALUATED,
     SEARCHED,
     STEPS,
     WORK,
-    advance,
     begin,
     found,
     scratch,
 )
-from engine.complex_events.operator import events_of_rows, recent
-from engine.complex_events.search import NONE, Ints
 from engine.complex_events.timers import timers
 from engine.model.events import row_schema
 from engine.sources.eventlog import EventLog

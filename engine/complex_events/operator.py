@@ -18,35 +18,33 @@ import pyarrow as pa
 
 from engine.complex_events import history as store
 from engine.complex_events.cells import Cells
-from engine.complex_events.detection import (
+from engine.complex_events.detection import DONE, HEAP_FULL, POOL_FULL, TOO_MUCH_WORK, advance, note_all
+from engine.complex_events.history import SHIFT, History, Stored
+from engine.complex_events.plan import CompositeIndex, Program, compile_index
+from engine.complex_events.search import FAR, MOST_OPERATIONS, NONE, Ints
+from engine.complex_events.searching import (
     ACCESSED,
     CONDITIONS,
     COUNTERS,
     DETECTED,
-    DONE,
+    ENTRIES,
     EVALUATED,
     EVENTS,
     GIVEN_UP,
     GIVEN_UP_AT,
-    HEAP_FULL,
+    LISTED,
+    MOST_WAITING,
     NEXT,
-    POOL_FULL,
     SEARCHED,
     STEPS,
-    TOO_MUCH_WORK,
     WORK,
     Events,
     Found,
     Scratch,
-    advance,
     begin,
     found,
-    note_all,
     scratch,
 )
-from engine.complex_events.history import SHIFT, History, Stored
-from engine.complex_events.plan import CompositeIndex, Program, compile_index
-from engine.complex_events.search import FAR, MOST_OPERATIONS, NONE, Ints
 from engine.complex_events.timers import WHO_SHIFT, Timers, timers
 from engine.model.batch import ENTITY, SEQ, TIME, Batch, EntityDictionary, X, Y
 from engine.model.changes import Evidence, changes, concat
@@ -55,8 +53,8 @@ from engine.operator import ROUTE, Operator, Output, QueryStopped, RegisteredQue
 
 INSTANCE = "instance"
 _ROWS, _ITEMS, _TIMERS = 4_096, 32_768, 1_024
-_LAYOUT = 2
-"""Of the arrays in a snapshot: 2 keeps events once a class."""
+_LAYOUT = 3
+"""Of the arrays in a snapshot: 3 keeps events once a class, and has counters of lists."""
 
 
 @dataclass
@@ -119,7 +117,7 @@ def _detected(program: Program, state: CompositeState, events: Events, watermark
     most_items = int(np.diff(tables.leaf_ends).max(initial=1))
     asked = np.append(0, np.cumsum(np.diff(tables.trigger_ends)[events.instances]))
     most = int((asked[events.ends[1:]] - asked[events.ends[:-1]]).max(initial=1))
-    out = found(max(_ROWS, most), max(_ITEMS, most * most_items))
+    out = found(max(_ROWS, most), max(_ITEMS, most * most_items, MOST_WAITING * most_items))
     if state.work is None:
         state.work = scratch(tables, state.since, state.since_seq, state.last, state.bits)
     work = state.work
@@ -275,10 +273,11 @@ class _Searching(Stage[CompositeIndex, CompositeState]):
         kept = store.stored(state.history, self.program(index).tables.horizon, state.watermark)
         return {
             "accessed_queries": int(state.counters[ACCESSED]),
+            "listed_queries": int(state.counters[LISTED]),
             "searched_queries": int(state.counters[SEARCHED]),
             "evaluated_triggers": int(state.counters[EVALUATED]),
             "word_operations": int(state.counters[STEPS]),
-            "operations": int(state.counters[WORK]),
+            "operations": int(state.counters[WORK] + state.counters[ENTRIES]),
             "minimum_condition_checks": int(state.counters[CONDITIONS]),
             "detections": int(state.counters[DETECTED]),
             "primitive_events": int(state.counters[EVENTS]),

@@ -8,7 +8,7 @@ the others are spread over GROUPS groups, each the work of one relational partit
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from engine.complex_events import bitmaps
 from engine.complex_events import pattern as tree
+from engine.complex_events.lists import ASK
 from engine.complex_events.pattern import Pattern
 from engine.complex_events.search import (
     ABSENCE,
@@ -97,10 +98,13 @@ class Tables(NamedTuple):
     `checks[CHECKS:CHECKS_END]`: parts beside the trigger, from the leaf up, see `bitmaps`; none if the pattern is too small to be worth it, or if its
     events are triggers in several places: then `whole[q]` are the steps [begin, end) of the whole pattern and the width of its slots.
     Rows of bitmaps of class c: `bit_rows[bit_ends[c]:bit_ends[c + 1]]`, as (row, width); `narrowest` of these widths. `kind`: the class of each
-    instance. `horizon`: how long events of each class are kept, -1 where no query of the program asks for it.
+    instance. `asks`: what is asked of each node where queries are evaluated by lists, see `lists`; `listed`: the queries for which they may be.
+    `horizon`: how long events of each class are kept, -1 where no query of the program asks for it.
     """
 
     nodes: Ints
+    asks: Ints
+    listed: Ints
     root: Ints
     within: Ints
     leaf_ends: Ints
@@ -231,6 +235,8 @@ class _Builder:
         self.feed, self.classes, self.per_entity = feed, classes, per_entity
         self.instances: dict[tuple[int, int], int] = {}
         self.nodes: list[list[int]] = []
+        self.asks: list[list[int]] = []
+        self.listed: list[int] = []
         self.names: list[str] = []
         self.positions: list[int] = []
         self.keys: list[tuple[str, int]] = []
@@ -261,6 +267,8 @@ class _Builder:
             self.horizon[number] = max(self.horizon.get(number, 0), specification.within)
         self.leaves.append([])
         root, triggers = self.node(specification.pattern)
+        self.listed.append(int(not self.per_entity and not any(map(negates, tree.nodes(specification.pattern)))))
+        self.asks += asks(specification.pattern, specification.within) if self.listed[-1] else [[0] * ASK] * (len(self.nodes) - root)
         self.timer_guards.append([[self.own[name], specification.within] for name in sorted(held(specification.pattern))])
         self.places = {}
         self.enter(triggers, specification)
@@ -374,8 +382,9 @@ class _Builder:
         bit_rows = [one for some in by_class for one in some]
         rows, guard_rows = np.array(triggers, np.int64).reshape(-1, len(TRIGGER_COLUMNS)), np.array(guards, np.int64).reshape(-1, 2)
         tables = Tables(
-            np.array(self.nodes, np.int64).reshape(-1, NODE), np.array(self.root, np.int64), np.array(self.within, np.int64), leaf_ends, leaves,
-            trigger_ends, rows, _nearest(rows, guard_rows, len(self.classes)), guard_rows, timer_guard_ends,
+            np.array(self.nodes, np.int64).reshape(-1, NODE), np.array(self.asks, np.int64).reshape(-1, ASK), np.array(self.listed, np.int64),
+            np.array(self.root, np.int64), np.array(self.within, np.int64), leaf_ends, leaves, trigger_ends, rows,
+            _nearest(rows, guard_rows, len(self.classes)), guard_rows, timer_guard_ends,
             np.array(timer_guards, np.int64).reshape(-1, 2), np.array(self.checks, np.int64).reshape(-1, len(bitmaps.CHECK_COLUMNS)),
             np.array(self.steps, np.int64).reshape(-1, len(bitmaps.STEP_COLUMNS)), np.array(self.whole, np.int64).reshape(-1, 3), bit_ends,
             np.array(bit_rows, np.int64).reshape(-1, 2), np.array([min((width for _, width in bit_rows), default=62)], np.int64),
@@ -470,6 +479,31 @@ def reach(pattern: Pattern) -> Ages:
         case tree.Absence(first, _, span):
             return {name: _sum(age, span) for name, age in reach(first).items()}
     raise TypeError(f"{pattern!r} is no pattern")
+
+
+def negates(node: Pattern) -> bool:
+    """Whether a node itself says what does not occur."""
+    return isinstance(node, tree.Absence) or (isinstance(node, tree.Sequence) and node.without is not None)
+
+
+def asks(pattern: Pattern, within: int, back: int = 0, every: int = 0, needed: int = 1) -> Iterator[list[int]]:
+    """Rows of `Tables.asks` for a pattern without negation, a node before its parts.
+
+    >>> [row[:2] for row in asks(tree.Sequence(tree.Primitive("A"), tree.Both(tree.Primitive("B"), tree.Primitive("C"), 3), 0, 5), 20)]
+    [[0, 0], [8, 0], [0, 1], [3, 1], [3, 1]]
+    """
+    yield [back, every, needed, 0]
+    match pattern:
+        case tree.Either(first, second):
+            yield from asks(first, within, back, every, 0)
+            yield from asks(second, within, back, every, 0)
+        case tree.Both(first, second, span):
+            back = min(within, _sum(back, span))
+            yield from asks(first, within, back, every, needed)
+            yield from asks(second, within, back, every, needed)
+        case tree.Sequence(first, second, _, high, _):
+            yield from asks(first, within, min(within, _sum(back, high, longest(second))), every, needed)
+            yield from asks(second, within, back, every if high is None else 1, needed)
 
 
 def _sum(*spans: int | None) -> int:

@@ -63,8 +63,9 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _intrinsic = cast(Callable[[Any], Callable[[Any], Any]], intrinsic)
 
 
-_WHOLE: Any = types.int64
-_MEMORY: Any = cast(Any, types.CPointer)(_WHOLE)
+WHOLE: Any = types.int64
+MEMORY: Any = cast(Any, types.CPointer)(WHOLE)
+"""With WHOLE, the types in signatures of kernels."""
 
 
 def kernel(*signature: Any, inline: bool = False) -> Callable[[_F], _F]:
@@ -84,7 +85,7 @@ def memory(context: Any, array: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return cast(Any, arrayobj).make_array(signature.args[0])(context, builder, arguments[0]).data
 
-    return _MEMORY(array), generate
+    return MEMORY(array), generate
 
 
 @kernel(inline=True)
@@ -130,7 +131,7 @@ def event_at(node: Whole, nodes: Memory, env: Memory, slots: Memory, pool: Memor
     return found
 
 
-@kernel(_WHOLE(_MEMORY, _MEMORY, _MEMORY, _MEMORY, _WHOLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE))
+@kernel(WHOLE(MEMORY, MEMORY, MEMORY, MEMORY, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE))
 def latest(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Whole, earliest: Whole, last: Whole, most: Whole, exact: Whole) -> Whole:
     """The greatest s of the occurrences of `node` with earliest <= e <= last and env[LEAST] <= s <= most, else NONE.
 
@@ -237,7 +238,7 @@ def latest(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Whole,
     return best
 
 
-@kernel(_WHOLE(_MEMORY, _MEMORY, _MEMORY, _MEMORY, _WHOLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE))
+@kernel(WHOLE(MEMORY, MEMORY, MEMORY, MEMORY, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE))
 def _together(
     nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Whole, earliest: Whole, end: Whole, start: Whole, exact: Whole, which: Whole,
     limited: Whole
@@ -254,7 +255,7 @@ def _together(
     return found
 
 
-@kernel(_WHOLE(_MEMORY, _MEMORY, _MEMORY, _MEMORY, _WHOLE, _WHOLE))
+@kernel(WHOLE(MEMORY, MEMORY, MEMORY, MEMORY, WHOLE, WHOLE))
 def _last_end(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Whole, last: Whole) -> Whole:
     """The greatest e <= last at which `node` occurs, else NONE."""
     never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
@@ -271,7 +272,7 @@ def _last_end(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Who
     return low
 
 
-@kernel(_WHOLE(_MEMORY, _MEMORY, _MEMORY, _MEMORY, _MEMORY, _WHOLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE))
+@kernel(WHOLE(MEMORY, MEMORY, MEMORY, MEMORY, MEMORY, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE))
 def pick(
     nodes: Memory, env: Memory, slots: Memory, pool: Memory, picked: Memory, node: Whole, earliest: Whole, last: Whole, most: Whole, exact: Whole
 ) -> Whole:  # fmt: skip

@@ -1,0 +1,427 @@
+"""All occurrences of a pattern in a stretch of time at once, from the leaves up.
+
+Where several events of a portion of the stream may complete a query, one search for each would visit the same nodes over and over. Here each node
+gets a **list** of its occurrences, merged from the lists of its parts, in the order of their ends. What can be asked of a node decides how much its
+list holds:
+
+- mostly the greatest s of each end is enough: one entry for each end;
+- below the second part of a sequence with an upper bound every start counts: the entries of one end stand together, the latest start first.
+
+A list reaches as far back as can be asked for (BACK). The root's entries are the detections; `trace` finds their witnesses from the top down, with
+the choices of `search.pick`. Where lists get too long (TOO_LONG) or do not say enough (UNSURE: the choice is for a start that is not the greatest of
+its end), the caller searches. What is found is the same, so nothing tells in which way it was found.
+
+For patterns without negation, over all entities.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.complex_events.search import (
+    BEGIN,
+    BOTH,
+    EITHER,
+    END,
+    FAR,
+    FIRST,
+    HIGH,
+    KIND,
+    LAST,
+    LOW,
+    MEMORY,
+    NODE,
+    NONE,
+    OP,
+    PRIMITIVE,
+    SECOND,
+    SEQ,
+    SEQUENCE,
+    WHOLE,
+    Ints,
+    Memory,
+    T,
+    Whole,
+    kernel,
+    last_at,
+)  # fmt: skip
+
+BACK, EVERY, NEEDED = range(3)
+ASK = 4
+"""Columns of `asks`, beside `nodes`. BACK: how much earlier than what completes the pattern a node may end that is asked for. EVERY: whether each
+start counts. NEEDED: whether no occurrence of the pattern is without the node."""
+S, E, ARRIVAL = range(3)
+ENTRY = 3
+"""Columns of entries: an occurrence's first and last time, and the seq of the event it ends with."""
+FROM, UNTIL, POSITION = range(3)
+LIST = 3
+"""Columns of `Lists.ends`: a node's entries [FROM, UNTIL); of a leaf, where its first event is in the pool."""
+EXACT, EARLIEST, LATEST, START = range(4)
+WANT = 4
+"""Columns of `Lists.wanted`. EXACT: 1 if the occurrence ends with the completing event, 0 if by then, NOTHING if none is wanted; bounds of its end;
+its start."""
+NOTHING = -1
+ROOM = 8_192
+"""Entries in all lists of a query at most."""
+TOO_LONG, UNSURE = -1, -2
+
+
+class Lists(NamedTuple):
+    """`items`: entries. `ends`, `wanted`: of each node of one query, counted from its root, where its list is, and what `trace` looks for."""
+
+    items: Ints
+    ends: Ints
+    wanted: Ints
+
+
+def lists(most_nodes: int) -> Lists:
+    """Room for one query after the other."""
+    return Lists(np.zeros((ROOM, ENTRY), np.int64), np.zeros((most_nodes, LIST), np.int64), np.zeros((most_nodes, WANT), np.int64))
+
+
+@kernel(inline=True)
+def _gather(
+    items: Memory, own: Memory, i: Whole, top: Whole, room: Whole, slots: Memory, pool: Memory, kind: Whole, earliest: Whole, last: Whole,
+    since: Whole, since_seq: Whole
+) -> Whole:  # fmt: skip
+    """Writes the events of a class with earliest <= t <= last, younger than the query; gives the end of the list."""
+    begin = slots[kind * 4 + BEGIN]
+    end = last_at(pool, begin, slots[kind * 4 + END], last) + 1
+    at = end
+    while at > begin and pool[(at - 1) * 2 + T] >= earliest:
+        at -= 1
+        if end - at > room - top:
+            return TOO_LONG
+    while at < end and (pool[at * 2 + T] < since or (pool[at * 2 + T] == since and pool[at * 2 + SEQ] <= since_seq)):
+        at += 1
+    own[i * LIST + POSITION] = at
+    while at < end:
+        t = pool[at * 2 + T]
+        items[top * ENTRY + S], items[top * ENTRY + E], items[top * ENTRY + ARRIVAL] = t, t, pool[at * 2 + SEQ]
+        top += 1
+        at += 1
+    return top
+
+
+@kernel(inline=True)
+def _put(items: Memory, group: Whole, top: Whole, s: Whole, e: Whole, arrival: Whole) -> Whole:
+    """Enters a start among those of one end, entries [group, top), the latest first, each once; gives the end of the list."""
+    at = top
+    while at > group and items[(at - 1) * ENTRY + S] < s:
+        at -= 1
+    if at > group and items[(at - 1) * ENTRY + S] == s:
+        return top
+    for i in range(top, at, -1):
+        items[i * ENTRY + S] = items[(i - 1) * ENTRY + S]
+    items[at * ENTRY + S], items[top * ENTRY + E], items[top * ENTRY + ARRIVAL] = s, e, arrival
+    return top + 1
+
+
+@kernel(inline=True)
+def _before(items: Memory, a: Whole, b: Whole) -> bool:
+    """Whether entry a ends before entry b."""
+    e, other = items[a * ENTRY + E], items[b * ENTRY + E]
+    return bool(e < other or (e == other and items[a * ENTRY + ARRIVAL] < items[b * ENTRY + ARRIVAL]))
+
+
+@kernel(inline=True)
+def _either(items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, q: Whole, q_end: Whole, every: Whole) -> Whole:
+    """The list of p OR q from theirs; gives its end."""
+    i, j, group = p, q, top
+    if top + (p_end - p) + (q_end - q) > room:
+        return TOO_LONG
+    while i < p_end or j < q_end:
+        if j == q_end or (i < p_end and not _before(items, j, i)):
+            at = i
+            i += 1
+        else:
+            at = j
+            j += 1
+        s, e, arrival = items[at * ENTRY + S], items[at * ENTRY + E], items[at * ENTRY + ARRIVAL]
+        if top > group and (items[group * ENTRY + E] != e or items[group * ENTRY + ARRIVAL] != arrival):
+            group = top
+        if every or top == group:
+            top = _put(items, group, top, s, e, arrival)
+        else:
+            items[group * ENTRY + S] = max(items[group * ENTRY + S], s)
+    return top
+
+
+@kernel(inline=True)
+def _sequence(
+    items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, q: Whole, q_end: Whole, low: Whole, high: Whole, within: Whole, every: Whole
+) -> Whole:  # fmt: skip
+    """The list of p :[low,high] q from theirs; gives its end."""
+    group = top
+    for a in range(q, q_end):
+        start, e, arrival = items[a * ENTRY + S], items[a * ENTRY + E], items[a * ENTRY + ARRIVAL]
+        if top > group and (items[group * ENTRY + E] != e or items[group * ENTRY + ARRIVAL] != arrival):
+            group = top
+        b = p_end - 1
+        while b >= p and items[b * ENTRY + E] > start - low:
+            b -= 1
+        best = np.int64(NONE)
+        # Nothing starts after its end: earlier ends cannot have a greater start than the best.
+        while b >= p and items[b * ENTRY + E] >= max(start - high, best):
+            s = items[b * ENTRY + S]
+            if e - s <= within and not every:
+                best = max(best, s)
+            elif e - s <= within:
+                if top == room:
+                    return TOO_LONG
+                top = _put(items, group, top, s, e, arrival)
+            b -= 1
+        if best == NONE:
+            continue
+        if top > group:
+            items[group * ENTRY + S] = max(items[group * ENTRY + S], best)
+        elif top == room:
+            return TOO_LONG
+        else:
+            top = _put(items, group, top, best, e, arrival)
+    return top
+
+
+@kernel(inline=True)
+def _with_each(
+    items: Memory, group: Whole, top: Whole, room: Whole, a: Whole, a_end: Whole, b: Whole, b_end: Whole, greatest: Whole, span: Whole
+) -> Whole:  # fmt: skip
+    """All starts where one part ends now, entries [a, a_end), and the other by now, entries [b, b_end) with `greatest` start."""
+    e, arrival = items[a * ENTRY + E], items[a * ENTRY + ARRIVAL]
+    if top + (a_end - a) + (b_end - b) > room:
+        return TOO_LONG
+    for i in range(a, a_end):
+        s = items[i * ENTRY + S]
+        if s <= greatest and e - s <= span:
+            top = _put(items, group, top, s, e, arrival)
+    most = items[a * ENTRY + S]
+    for i in range(b_end - 1, b - 1, -1):
+        if items[i * ENTRY + E] < e - span:
+            break
+        s = items[i * ENTRY + S]
+        if s <= most and e - s <= span:
+            top = _put(items, group, top, s, e, arrival)
+    return top
+
+
+@kernel(inline=True)
+def _after_group(items: Memory, at: Whole, end: Whole, every: Whole) -> Whole:
+    """The first entry after those with the same end."""
+    after = at + 1
+    while (
+        every and after < end and items[after * ENTRY + E] == items[at * ENTRY + E] and items[after * ENTRY + ARRIVAL] == items[at * ENTRY + ARRIVAL]
+    ):
+        after += 1
+    return after
+
+
+@kernel(inline=True)
+def _both(items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, q: Whole, q_end: Whole, span: Whole, every: Whole) -> Whole:
+    """The list of p AND q, of p ;[span] q, from theirs; gives its end. The parts' entries are taken in the order of their ends."""
+    i, j = p, q
+    first, second = np.int64(NONE), np.int64(NONE)  # The greatest starts so far.
+    while i < p_end or j < q_end:
+        of_first = j == q_end or (i < p_end and not _before(items, j, i))
+        of_second = i == p_end or (j < q_end and not _before(items, i, j))
+        from_i, from_j = i, j
+        if of_first:
+            first = max(first, items[i * ENTRY + S])
+            i = _after_group(items, i, p_end, every)
+        if of_second:
+            second = max(second, items[j * ENTRY + S])
+            j = _after_group(items, j, q_end, every)
+        if every:
+            group = top
+            if of_first:
+                top = _with_each(items, group, top, room, from_i, i, q, j, second, span)
+            if of_second and top >= 0:
+                top = _with_each(items, group, top, room, from_j, j, p, i, first, span)
+            if top < 0:
+                return TOO_LONG
+            continue
+        best = min(items[from_i * ENTRY + S], second) if of_first else np.int64(NONE)
+        if of_second:
+            best = max(best, min(items[from_j * ENTRY + S], first))
+        at = from_i if of_first else from_j
+        if best != NONE and items[at * ENTRY + E] - best <= span:
+            if top == room:
+                return TOO_LONG
+            items[top * ENTRY + S], items[top * ENTRY + E], items[top * ENTRY + ARRIVAL] = best, items[at * ENTRY + E], items[at * ENTRY + ARRIVAL]
+            top += 1
+    return top
+
+
+@kernel(WHOLE(MEMORY, MEMORY, MEMORY, MEMORY, MEMORY, MEMORY, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE))
+def fill(
+    nodes: Memory, asks: Memory, slots: Memory, pool: Memory, items: Memory, own: Memory, root: Whole, begin: Whole, last: Whole, within: Whole,
+    since: Whole, since_seq: Whole, room: Whole
+) -> Whole:  # fmt: skip
+    """Makes the lists of all nodes, for ends of the pattern in [begin, last]. Gives the number of all entries, 0 if the root has none, or TOO_LONG.
+
+    `since`, `since_seq`: younger events only. `slots`: of classes. `room`: for entries.
+    """
+    top = np.int64(0)
+    for node in range(nodes[root * NODE + LAST], root - 1, -1):
+        op, i, start, every = nodes[node * NODE + OP], node - root, top, asks[node * ASK + EVERY]
+        if op == PRIMITIVE:
+            earliest = begin - asks[node * ASK + BACK]
+            top = _gather(items, own, i, top, room, slots, pool, nodes[node * NODE + KIND], earliest, last, since, since_seq)
+        else:
+            first, second, high = (nodes[node * NODE + FIRST] - root) * LIST, (nodes[node * NODE + SECOND] - root) * LIST, nodes[node * NODE + HIGH]
+            p, p_end, q, q_end = own[first + FROM], own[first + UNTIL], own[second + FROM], own[second + UNTIL]
+            if op == EITHER:
+                top = _either(items, top, room, p, p_end, q, q_end, every)
+            elif p < p_end and q < q_end:
+                if op == BOTH:
+                    top = _both(items, top, room, p, p_end, q, q_end, min(high, within), every)
+                else:
+                    top = _sequence(items, top, room, p, p_end, q, q_end, nodes[node * NODE + LOW], high, within, every)
+        if top < 0:
+            return TOO_LONG
+        own[i * LIST + FROM], own[i * LIST + UNTIL] = start, top
+        if top == start and asks[node * ASK + NEEDED]:
+            return np.int64(0)
+    return top
+
+
+# -- witnesses ------------------------------------------------------------------------------------------------------------------
+
+
+@kernel(inline=True)
+def _seen(items: Memory, at: Whole, exact: Whole, earliest: Whole, latest: Whole, now: Whole, arrival: Whole) -> bool:
+    """Whether an entry ends in [earliest, latest], by the event (now, arrival), or (exact) with it."""
+    e, own = items[at * ENTRY + E], items[at * ENTRY + ARRIVAL]
+    if exact:
+        return bool(e == now and own == arrival)
+    return bool(earliest <= e and e <= latest and (e < now or (e == now and own <= arrival)))
+
+
+@kernel(inline=True)
+def _greatest(
+    items: Memory, own: Memory, i: Whole, exact: Whole, earliest: Whole, latest: Whole, below: Whole, now: Whole, arrival: Whole
+) -> Whole:  # fmt: skip
+    """The greatest start below `below` of the entries seen in a node's list, else NONE."""
+    best = np.int64(NONE)
+    at = own[i * LIST + UNTIL] - 1
+    while at >= own[i * LIST + FROM] and items[at * ENTRY + E] >= max(earliest, best):
+        s = items[at * ENTRY + S]
+        if best < s and s < below and _seen(items, at, exact, earliest, latest, now, arrival):
+            best = s
+        at -= 1
+    return best
+
+
+@kernel(inline=True)
+def _has(
+    nodes: Memory, asks: Memory, items: Memory, own: Memory, root: Whole, node: Whole, exact: Whole, earliest: Whole, latest: Whole, s: Whole,
+    now: Whole, arrival: Whole
+) -> Whole:  # fmt: skip
+    """Whether an occurrence of a node that starts at `s` is seen: 1, 0, or UNSURE."""
+    i, later = node - root, False
+    at = own[i * LIST + UNTIL] - 1
+    while at >= own[i * LIST + FROM] and items[at * ENTRY + E] >= max(earliest, s):
+        if items[at * ENTRY + S] >= s and _seen(items, at, exact, earliest, latest, now, arrival):
+            if items[at * ENTRY + S] == s:
+                return 1
+            later = True
+        at -= 1
+    if not later or asks[node * ASK + EVERY]:
+        return 0
+    # An end with a later start may have this one too, but only if some event is of this time.
+    for leaf in range(i, nodes[node * NODE + LAST] - root + 1):
+        if nodes[(root + leaf) * NODE + OP] == PRIMITIVE:
+            at = own[leaf * LIST + UNTIL] - 1
+            while at >= own[leaf * LIST + FROM] and items[at * ENTRY + S] >= s:
+                if items[at * ENTRY + S] == s:
+                    return UNSURE
+                at -= 1
+    return 0
+
+
+@kernel(inline=True)
+def _want(wanted: Memory, i: Whole, exact: Whole, earliest: Whole, latest: Whole, start: Whole) -> None:
+    wanted[i * WANT + EXACT], wanted[i * WANT + EARLIEST], wanted[i * WANT + LATEST], wanted[i * WANT + START] = exact, earliest, latest, start
+
+
+@kernel(inline=True)
+def _want_sequence(
+    nodes: Memory, asks: Memory, items: Memory, own: Memory, wanted: Memory, root: Whole, node: Whole, exact: Whole, earliest: Whole, latest: Whole,
+    s: Whole, now: Whole, arrival: Whole
+) -> Whole:  # fmt: skip
+    """The latest start of the second part before which the first one starts at `s`: 1 or UNSURE."""
+    first, second, none = nodes[node * NODE + FIRST], nodes[node * NODE + SECOND], np.int64(0)
+    start = np.int64(FAR)
+    while True:
+        start = _greatest(items, own, second - root, exact, earliest, latest, start, now, arrival)
+        if start == NONE:
+            return UNSURE
+        after, end = start - nodes[node * NODE + HIGH], start - nodes[node * NODE + LOW]
+        has = _has(nodes, asks, items, own, root, first, none, after, end, s, now, arrival)
+        if has == UNSURE:
+            return UNSURE
+        if has:
+            _want(wanted, first - root, none, after, end, s)
+            _want(wanted, second - root, exact, earliest, latest, start)
+            return 1
+
+
+@kernel(inline=True)
+def _want_both(
+    nodes: Memory, asks: Memory, items: Memory, own: Memory, wanted: Memory, root: Whole, node: Whole, exact: Whole, earliest: Whole, latest: Whole,
+    s: Whole, now: Whole, arrival: Whole
+) -> Whole:  # fmt: skip
+    """Which part ends as asked, and which starts at `s`, in the order of `pick`: 1 or UNSURE."""
+    never = np.int64(NONE)
+    end = latest if nodes[node * NODE + HIGH] == FAR else min(latest, s + nodes[node * NODE + HIGH])
+    for choice in range(4):
+        which, limited = choice // 2, choice % 2
+        part, other = nodes[node * NODE + FIRST + limited], nodes[node * NODE + FIRST + 1 - limited]
+        exact_part, from_part = (exact, earliest) if which == limited else (np.int64(0), never)
+        exact_other, from_other = (exact, earliest) if which != limited else (np.int64(0), never)
+        greatest = _greatest(items, own, other - root, exact_other, from_other, end, np.int64(FAR), now, arrival)
+        if greatest < s:
+            continue
+        has = _has(nodes, asks, items, own, root, part, exact_part, from_part, end, s, now, arrival)
+        if has == UNSURE:
+            return UNSURE
+        if has:
+            _want(wanted, part - root, exact_part, from_part, end, s)
+            _want(wanted, other - root, exact_other, from_other, end, greatest)
+            return 1
+    return UNSURE
+
+
+@kernel(WHOLE(MEMORY, MEMORY, MEMORY, MEMORY, MEMORY, MEMORY, WHOLE, WHOLE, WHOLE, WHOLE))
+def trace(
+    nodes: Memory, asks: Memory, items: Memory, own: Memory, wanted: Memory, picked: Memory, root: Whole, start: Whole, now: Whole, arrival: Whole
+) -> Whole:  # fmt: skip
+    """Writes the events of the occurrence that `search.pick` chooses, as it does; gives their number, or UNSURE."""
+    count, last = np.int64(0), nodes[root * NODE + LAST]
+    for i in range(last - root + 1):
+        wanted[i * WANT + EXACT] = NOTHING
+    _want(wanted, np.int64(0), np.int64(1), np.int64(NONE), now, start)
+    for node in range(root, last + 1):
+        i, op = node - root, nodes[node * NODE + OP]
+        exact, earliest, latest, s = wanted[i * WANT + EXACT], wanted[i * WANT + EARLIEST], wanted[i * WANT + LATEST], wanted[i * WANT + START]
+        found = np.int64(1)
+        if exact == NOTHING:
+            continue
+        if op == PRIMITIVE:
+            at = own[i * LIST + UNTIL] - 1
+            while at > own[i * LIST + FROM] and (items[at * ENTRY + S] != s or not _seen(items, at, exact, earliest, latest, now, arrival)):
+                at -= 1
+            picked[count * 2], picked[count * 2 + 1] = node, own[i * LIST + POSITION] + at - own[i * LIST + FROM]
+            count += 1
+        elif op == EITHER:
+            first, second = nodes[node * NODE + FIRST], nodes[node * NODE + SECOND]
+            found = _has(nodes, asks, items, own, root, first, exact, earliest, latest, s, now, arrival)
+            _want(wanted, (first if found else second) - root, exact, earliest, latest, s)
+        elif op == SEQUENCE:
+            found = _want_sequence(nodes, asks, items, own, wanted, root, node, exact, earliest, latest, s, now, arrival)
+        else:
+            found = _want_both(nodes, asks, items, own, wanted, root, node, exact, earliest, latest, s, now, arrival)
+        if found == UNSURE:
+            return UNSURE
+    return count

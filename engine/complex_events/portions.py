@@ -1,0 +1,121 @@
+"""Queries that are evaluated by lists: their candidates wait, and are stated together.
+
+An event that may complete such a query does not search it at once. It is put down, and when the step's events are stored the query's lists are made,
+once for all its candidates. So a query's nodes are merged as often as it is asked in a portion of the stream, not as often as it has events. Queries
+whose lists get too long are searched, for these candidates and from then on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.complex_events.history import History
+from engine.complex_events.lists import ARRIVAL, ENTRY, FROM, ROOM, TOO_LONG, UNSURE, UNTIL, E, S, fill, trace
+from engine.complex_events.plan import LAST_NODE, TRIGGER_NODE, Tables
+from engine.complex_events.search import FAR, LAST, LAST_TRIGGER, TRIGGER, Ints, Whole, kernel, memory
+from engine.complex_events.searching import (
+    BY_LISTS,
+    C_NEXT,
+    C_SEQ,
+    C_TIME,
+    C_TRIGGER,
+    COUNT,
+    ENTRIES,
+    GIVEN_UP,
+    LISTED,
+    MOST_WAITING,
+    NEWEST,
+    OLDEST,
+    STATED,
+    Found,
+    Scratch,
+    Waiting,
+    search_past,
+    state,
+)
+
+_NODE_ROOM, _CANDIDATE_ROOM = 16, 4
+"""Entries for each node of a query, and for each of its nodes and candidates: beyond, lists are more work than searches."""
+
+
+@kernel(inline=True)
+def wait(waiting: Waiting, query: Whole, t: Whole, seq: Whole, trigger: Whole) -> None:
+    """Puts down that an event may complete a query."""
+    number = waiting.size[0]
+    waiting.size[0] += 1
+    waiting.candidates[number, C_TIME], waiting.candidates[number, C_SEQ] = t, seq
+    waiting.candidates[number, C_TRIGGER], waiting.candidates[number, C_NEXT] = trigger, -1
+    if waiting.queries[query, COUNT] == 0:
+        waiting.touched[waiting.size[1]] = query
+        waiting.size[1] += 1
+        waiting.queries[query, OLDEST] = number
+    else:
+        waiting.candidates[waiting.queries[query, NEWEST], C_NEXT] = number
+    waiting.queries[query, NEWEST] = number
+    waiting.queries[query, COUNT] += 1
+    if waiting.queries[query, COUNT] == MOST_WAITING:
+        waiting.size[2] = 1
+
+
+@kernel(inline=True)
+def oldest(waiting: Waiting, now: Whole) -> Whole:
+    """The time of the first event that waits, `now` if none does."""
+    return waiting.candidates[0, C_TIME] if waiting.size[0] else now
+
+
+@kernel()
+def state_waiting(tables: Tables, history: History, work: Scratch, out: Found, most_items: Whole, counters: Ints) -> bool:
+    """States what waits, from query STATED of the touched ones on; whether all is done, else `out` is full."""
+    waiting, cursor = work.waiting, work.cursor
+    while cursor[STATED] < waiting.size[1]:
+        query = waiting.touched[cursor[STATED]]
+        count = waiting.queries[query, COUNT]
+        if out.size[0] + count > len(out.rows) or out.size[1] + count * most_items > len(out.events):
+            return False
+        if waiting.queries[query, BY_LISTS] == 0 or not _by_lists(tables, history, work, out, query, counters):
+            waiting.queries[query, BY_LISTS] = 0
+            _by_searches(tables, history, work, out, query, counters)
+        waiting.queries[query, COUNT] = 0
+        cursor[STATED] += 1
+    waiting.size[:] = 0
+    return True
+
+
+@kernel()
+def _by_lists(tables: Tables, history: History, work: Scratch, out: Found, query: Whole, counters: Ints) -> bool:
+    """States a query's detections from its lists; nothing, and false, where they get too long."""
+    root, within, waiting = tables.root[query], tables.within[query], work.waiting
+    count, first, last = waiting.queries[query, COUNT], waiting.queries[query, OLDEST], waiting.queries[query, NEWEST]
+    begin, begin_seq, end = waiting.candidates[first, C_TIME], waiting.candidates[first, C_SEQ], waiting.candidates[last, C_TIME]
+    nodes, asks, items, own = memory(tables.nodes), memory(tables.asks), memory(work.lists.items), memory(work.lists.ends)
+    room = min(ROOM, (tables.nodes[root, LAST] - root + 1) * (_NODE_ROOM + _CANDIDATE_ROOM * count))
+    entries = fill(
+        nodes, asks, memory(history.slots), memory(history.pool), items, own, root, begin, end, within, work.since[query], work.since_seq[query], room
+    )
+    counters[LISTED] += 1
+    if entries <= 0:
+        return bool(entries != TOO_LONG)
+    counters[ENTRIES] += entries
+    for at in range(own[FROM], own[UNTIL]):
+        start, now, seq = items[at * ENTRY + S], items[at * ENTRY + E], items[at * ENTRY + ARRIVAL]
+        if now - start > within or now < begin or (now == begin and seq < begin_seq):
+            continue
+        picked = trace(nodes, asks, items, own, memory(work.lists.wanted), memory(work.picked), root, start, now, seq)
+        if picked == UNSURE:
+            work.env[TRIGGER], work.env[LAST_TRIGGER] = 0, FAR
+            search_past(tables, history, work, out, query, now, seq, counters)
+        else:
+            state(history, work, out, query, np.int64(0), start, now, picked, counters)
+    return True
+
+
+@kernel()
+def _by_searches(tables: Tables, history: History, work: Scratch, out: Found, query: Whole, counters: Ints) -> None:
+    """Searches a query for each of its candidates."""
+    candidates, number = work.waiting.candidates, work.waiting.queries[query, OLDEST]
+    while number >= 0 and work.cursor[GIVEN_UP] < 0:
+        trigger = candidates[number, C_TRIGGER]
+        work.env[TRIGGER] = tables.triggers[trigger, TRIGGER_NODE] if trigger >= 0 else 0
+        work.env[LAST_TRIGGER] = tables.triggers[trigger, LAST_NODE] if trigger >= 0 else FAR
+        search_past(tables, history, work, out, query, candidates[number, C_TIME], candidates[number, C_SEQ], counters)
+        number = candidates[number, C_NEXT]

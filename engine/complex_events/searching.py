@@ -1,0 +1,234 @@
+"""What the kernels work in, and one search: of one query, for one event or timer.
+
+A search sees the events that are stored, or (`search_past`) those up to an event that came before them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.complex_events.bitmaps import Words
+from engine.complex_events.history import DIRECT as BY_CLASS
+from engine.complex_events.history import SHIFT, Floats, History, find
+from engine.complex_events.lists import Lists, lists
+from engine.complex_events.plan import Tables
+from engine.complex_events.search import (
+    BEGIN,
+    BY_TIMER,
+    COMPLETER,
+    DIRECT,
+    DUE,
+    END,
+    FAR,
+    KIND,
+    LEAST,
+    LEAVES,
+    MOST_OPERATIONS,
+    NONE,
+    NOW,
+    OPERATIONS,
+    PICKED,
+    SEARCH,
+    SEQ,
+    SINCE,
+    SINCE_SEQ,
+    Ints,
+    Memory,
+    T,
+    Whole,
+    kernel,
+    last_at,
+    latest,
+    memory,
+    pick,
+)  # fmt: skip
+
+# Places in counters.
+ACCESSED, CONDITIONS, WORK, DETECTED, EVENTS, SEARCHED, EVALUATED, STEPS, LISTED, ENTRIES = range(10)
+COUNTERS = 10
+# Places in cursor: next event; the timer that fired last; a query whose search was given up, and when; the first event that the bitmaps do not hold
+# yet; running numbers of slots and of events; of the waiting queries the next to be stated, and why events are not taken on meanwhile.
+NEXT, LAST_DUE, LAST_WHO, GIVEN_UP, GIVEN_UP_AT, AHEAD, SLOT, EVENT, STATED, REASON = range(10)
+CANDIDATES = 131_072
+"""Events that wait at most, each counted for every query that it may complete."""
+MOST_WAITING = 256
+"""Events of a query that wait at most."""
+C_TIME, C_SEQ, C_TRIGGER, C_NEXT = range(4)
+"""Columns of `Waiting.candidates`: the event, the trigger that it is (-1: one of several), and the query's next candidate."""
+OLDEST, NEWEST, COUNT, BY_LISTS = range(4)
+"""Columns of `Waiting.queries`: a query's candidates, and whether it is evaluated by lists."""
+
+
+class Events(NamedTuple):
+    """Events in (t, seq) with their instances, `instances[ends[i]:ends[i + 1]]`."""
+
+    t: Ints
+    seq: Ints
+    entity: npt.NDArray[np.int32]
+    x: Floats
+    y: Floats
+    ends: Ints
+    instances: Ints
+
+
+class Waiting(NamedTuple):
+    """Events that may complete queries that are evaluated by lists: `candidates`, a chain for each of `queries`; `touched`: which have some.
+
+    `size`: candidates, touched queries, and whether some query has as many as may wait.
+    """
+
+    candidates: Ints
+    queries: Ints
+    touched: Ints
+    size: Ints
+
+
+class Scratch(NamedTuple):
+    """`env`: see `search`. `seen[q]`: the event that asked query q last. `refuted[i]`: the slot in which the bitmaps refuted trigger i last.
+
+    `since`, `since_seq`: a query knows the events after this one. `last[c]`: the time of the last event of class c, of whatever entity; one more
+    place counts as now. `bits`: occurrence bitmaps, `stack`: room for words. `past`: slots of a query's leaves as they were.
+    """
+
+    env: Ints
+    picked: Ints
+    seen: Ints
+    refuted: Ints
+    since: Ints
+    since_seq: Ints
+    last: Ints
+    bits: Ints
+    stack: Words
+    past: Ints
+    lists: Lists
+    waiting: Waiting
+    cursor: Ints
+
+
+class Found(NamedTuple):
+    """Room for detections: `rows` (query, entity, s, e, end of its evidence) and evidence as `events` (leaf's node, t, seq), `entity`, `x`, `y`."""
+
+    rows: Ints
+    events: Ints
+    entity: npt.NDArray[np.int32]
+    x: Floats
+    y: Floats
+    size: Ints
+
+
+def scratch(tables: Tables, since: Ints, since_seq: Ints, last: Ints, bits: Ints) -> Scratch:
+    """Room to work in; `begin` before each step."""
+    leaves, n = int(np.diff(tables.leaf_ends).max(initial=0)), len(tables.root)
+    queries = np.zeros((n, 4), np.int64)
+    queries[:, BY_LISTS] = tables.listed
+    waiting = Waiting(
+        np.zeros((max(CANDIDATES, len(tables.triggers)) if tables.listed.any() else 0, 4), np.int64),
+        queries,
+        np.zeros(n, np.int64),
+        np.zeros(3, np.int64),
+    )
+    return Scratch(
+        np.zeros(LEAVES + leaves, np.int64), np.zeros((leaves, 2), np.int64), np.full(n, -1, np.int64), np.full(len(tables.triggers), -1, np.int64),
+        since, since_seq, last, bits, np.zeros(leaves + 1, np.uint64), np.zeros((leaves, 4), np.int64), lists(2 * leaves), waiting,
+        np.zeros(10, np.int64),
+    )  # fmt: skip
+
+
+def begin(work: Scratch) -> None:
+    """Before the first event of a step."""
+    waiting = work.waiting
+    waiting.queries[waiting.touched[: waiting.size[1]], COUNT] = 0
+    waiting.size[:] = 0
+    work.cursor[[NEXT, LAST_DUE, LAST_WHO, GIVEN_UP, AHEAD, STATED]] = 0, NONE, -1, -1, 0, -1
+
+
+def found(rows: int, items: int) -> Found:
+    return Found(
+        np.zeros((rows, 5), np.int64), np.zeros((items, 3), np.int64), np.zeros(items, np.int32), np.zeros(items), np.zeros(items),
+        np.zeros(2, np.int64),
+    )  # fmt: skip
+
+
+@kernel(inline=True)
+def prepare(
+    tables: Tables, history: History, work: Scratch, query: Whole, entity: Whole, now: Whole, completer: Whole, least: Whole
+) -> None:  # fmt: skip
+    """Sets up a search of a query."""
+    env = work.env
+    env[LEAST], env[SINCE], env[SINCE_SEQ] = max(least, work.since[query]), work.since[query], work.since_seq[query]
+    env[NOW], env[COMPLETER], env[DUE] = now, completer, now if completer == BY_TIMER else now - 1
+    env[OPERATIONS], env[SEARCH] = 0, env[SEARCH] + 1
+    env[DIRECT] = history.used[BY_CLASS]
+    if env[DIRECT]:
+        return
+    first = tables.leaf_ends[query]
+    for i in range(first, tables.leaf_ends[query + 1]):
+        env[LEAVES + i - first] = find(history, tables.nodes[tables.leaves[i], KIND] << SHIFT | entity)
+
+
+@kernel(inline=True)
+def account(work: Scratch, query: Whole, now: Whole, counters: Ints) -> None:
+    """Counts the work of a search; remembers a query that needed too much."""
+    counters[WORK] += work.env[OPERATIONS]
+    if work.env[OPERATIONS] > MOST_OPERATIONS:
+        work.cursor[GIVEN_UP], work.cursor[GIVEN_UP_AT] = query, now
+
+
+@kernel(inline=True)
+def state(history: History, work: Scratch, out: Found, query: Whole, entity: Whole, start: Whole, now: Whole, count: Whole, counters: Ints) -> None:
+    """Writes a detection with the `count` events that are picked."""
+    row, item = out.size[0], out.size[1]
+    for i in range(count):
+        at = work.picked[i, 1]
+        out.events[item, 0], out.events[item, 1], out.events[item, 2] = work.picked[i, 0], history.pool[at, T], history.pool[at, SEQ]
+        out.entity[item], out.x[item], out.y[item] = history.entity[at], history.x[at], history.y[at]
+        item += 1
+    out.rows[row, 0], out.rows[row, 1], out.rows[row, 2], out.rows[row, 3], out.rows[row, 4] = query, entity, start, now, item
+    out.size[0], out.size[1] = row + 1, item
+    counters[DETECTED] += 1
+
+
+@kernel(inline=True)
+def _searched(
+    tables: Tables, history: History, slots: Memory, work: Scratch, out: Found, query: Whole, entity: Whole, now: Whole, counters: Ints
+) -> None:  # fmt: skip
+    """Searches the query that is set up; states the detection if something is completed now."""
+    env, root = work.env, tables.root[query]
+    counters[SEARCHED] += 1
+    never, far, yes = np.int64(NONE), np.int64(FAR), np.int64(1)
+    nodes, own, pool = memory(tables.nodes), memory(env), memory(history.pool)
+    start = latest(nodes, own, slots, pool, root, never, now, far, yes)
+    account(work, query, now, counters)
+    if start == NONE or work.cursor[GIVEN_UP] >= 0:
+        return
+    env[PICKED], env[OPERATIONS] = 0, -FAR  # What has been found once is found again, without counting.
+    pick(nodes, own, slots, pool, memory(work.picked), root, never, now, far, yes)
+    state(history, work, out, query, entity, start, now, env[PICKED], counters)
+
+
+@kernel(inline=True)
+def search_query(
+    tables: Tables, history: History, work: Scratch, out: Found, query: Whole, entity: Whole, now: Whole, completer: Whole, counters: Ints
+) -> None:  # fmt: skip
+    """Searches one query for the event or the timer of now."""
+    prepare(tables, history, work, query, entity, now, completer, now - tables.within[query])
+    _searched(tables, history, memory(history.slots), work, out, query, entity, now, counters)
+
+
+@kernel()
+def search_past(tables: Tables, history: History, work: Scratch, out: Found, query: Whole, now: Whole, completer: Whole, counters: Ints) -> None:
+    """The same for an event after which others have been stored; of queries over all entities."""
+    prepare(tables, history, work, query, np.int64(0), now, completer, now - tables.within[query])
+    work.env[DIRECT] = 0
+    pool, first = memory(history.pool), tables.leaf_ends[query]
+    for i in range(first, tables.leaf_ends[query + 1]):
+        slot = history.slots[tables.nodes[tables.leaves[i], KIND]]
+        last = last_at(pool, slot[BEGIN], slot[END], now)
+        while last >= slot[BEGIN] and history.pool[last, T] == now and history.pool[last, SEQ] > completer:
+            last -= 1
+        work.past[i - first, BEGIN], work.past[i - first, END] = slot[BEGIN], last + 1
+        work.env[LEAVES + i - first] = i - first
+    _searched(tables, history, memory(work.past), work, out, query, np.int64(0), now, counters)

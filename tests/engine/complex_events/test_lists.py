@@ -1,0 +1,168 @@
+"""Queries evaluated by lists and by searches give the same rows, with the same witnesses, however the stream is cut."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.complex_events import pattern as tree
+from engine.complex_events.operator import CompositeOperator, CompositeState
+from engine.complex_events.pattern import Pattern, pattern_tree
+from engine.complex_events.plan import CompositeIndex
+from engine.complex_events.searching import BY_LISTS, LISTED, MOST_WAITING, SEARCHED
+from engine.model.batch import Batch, EntityDictionary
+from tests.engine.complex_events.worlds import NAMES, PLANE, SCHEMA, SPANS, registered
+from tests.oracles.complex_events import Row
+
+OPERATOR = CompositeOperator()
+
+
+class Run:
+    """Batches through both stages; `by_lists`: whether queries may be evaluated by lists."""
+
+    def __init__(self, documents: Sequence[Mapping[str, Any]], by_lists: bool) -> None:
+        self.by_lists, self.documents = by_lists, list(documents)
+        self.names = EntityDictionary()
+        self.index = self.compiled()
+        self.keyed, self.relational = OPERATOR.keyed.initial(self.index), OPERATOR.relational.initial(self.index)
+        self.answers: Counter[Any] = Counter()
+
+    def compiled(self) -> CompositeIndex:
+        index = OPERATOR.compile(registered(self.documents, PLANE), PLANE)
+        program = index.relational
+        assert program.tables.listed.all()
+        if self.by_lists:
+            return index
+        return replace(index, relational=replace(program, tables=program.tables._replace(listed=np.zeros_like(program.tables.listed))))
+
+    def register(self, document: Mapping[str, Any]) -> None:
+        """One query more, which knows later events only."""
+        old = self.index
+        self.documents.append(document)
+        self.index = self.compiled()
+        self.keyed = OPERATOR.keyed.migrate(self.index, [(old, self.keyed)])
+        self.relational = OPERATOR.relational.migrate(self.index, [(old, self.relational)])
+
+    def take(self, rows: Sequence[Row]) -> None:
+        schema = SCHEMA.append(pa.field("seq", pa.int64()))
+        batch = Batch(pa.RecordBatch.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema=schema), self.names)
+        output = OPERATOR.keyed.step(self.index, self.keyed, batch, int(batch.t[-1]))
+        if output.emitted is None:
+            return
+        found = OPERATOR.relational.step(self.index, self.relational, Batch(output.emitted, self.names), int(batch.t[-1]))
+        OPERATOR.relational.check(self.index, self.relational)
+        for row in found.changes.to_pylist():
+            evidence = tuple((item["variable"], item["seq"]) for item in row["evidence"])
+            self.answers[row["query"], row["start"], row["end"], evidence] += 1
+
+    def counted(self, counter: int) -> int:
+        return int(self.relational.counters[counter])
+
+
+def cut(rows: Sequence[Row], chance: random.Random, most: int) -> list[Sequence[Row]]:
+    parts, rest = [], rows
+    while rest:
+        size = chance.randint(1, most)
+        parts.append(rest[:size])
+        rest = rest[size:]
+    return parts
+
+
+def both_ways(rows: Sequence[Row], documents: Sequence[Mapping[str, Any]], chance: random.Random, most: int) -> tuple[Run, Run]:
+    """All but the last query from the first event on, the last one from the middle on; each way with batches of its own."""
+    runs = Run(documents[:-1], True), Run(documents[:-1], False)
+    middle = len(rows) // 2
+    for run, largest in zip(runs, (most, chance.choice([1, 3, most])), strict=True):
+        for part in cut(rows[:middle], chance, largest):
+            run.take(part)
+        run.register(documents[-1])
+        for part in cut(rows[middle:], chance, largest):
+            run.take(part)
+    assert runs[0].answers == runs[1].answers
+    assert runs[1].counted(LISTED) == 0
+    return runs
+
+
+@st.composite
+def positive(draw: st.DrawFn, depth: int) -> Pattern:
+    """Trees without negation; those that ask for every start often."""
+    if depth == 0 or draw(st.integers(0, 6)) == 0:
+        return tree.Primitive(draw(st.sampled_from(NAMES)))
+    first, second = draw(positive(depth - 1)), draw(positive(depth - 1))
+    what = draw(st.sampled_from(["and", "and", "or", "interval", "interval", "sequence", "bounded", "bounded"]))
+    if what in ("and", "interval"):
+        return tree.Both(first, second, None if what == "and" else draw(SPANS))
+    if what == "or":
+        return tree.Either(first, second)
+    low = draw(st.sampled_from([0, 0, 1, 2])) if what == "bounded" else 0
+    return tree.Sequence(first, second, low, low + draw(st.sampled_from([1, 2, 5])) if what == "bounded" else None)
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> dict[str, Any]:
+    """Primitives that share events: C is A or B too."""
+    readers = {"A": ["a"], "B": ["b"], "C": draw(st.sampled_from([["c"], ["a", "c"], ["a", "b"]])), "D": ["d"]}
+    primitives = {name: {"where": [["reader", "in", some]]} for name, some in readers.items()}
+    pattern = pattern_tree(draw(positive(draw(st.sampled_from([1, 2, 2, 3, 3, 4])))))
+    return {"family": "composite", "pattern": pattern, "primitives": primitives, "within": draw(st.sampled_from([0, 2, 5, 9, 20])), "per": None}
+
+
+def stream(chance: random.Random, count: int, steps: Sequence[int], late: int = 3) -> list[Row]:
+    """Events with equal times; seq says the order of arrival, which is not that of times."""
+    now = 0
+    rows: list[dict[str, Any]] = []
+    for _ in range(count):
+        now += chance.choice(steps)
+        rows.append({"entity": chance.choice("ab"), "t": now, "x": None, "y": None, "reader": chance.choice("abcd")})
+    order = sorted(range(count), key=lambda i: (rows[i]["t"] + chance.randint(0, late), i))
+    for seq, i in enumerate(order):
+        rows[i]["seq"] = seq
+    return sorted(rows, key=lambda row: (row["t"], row["seq"]))
+
+
+@settings(max_examples=200)
+@given(st.lists(documents(), min_size=2, max_size=4), st.randoms(use_true_random=False), st.sampled_from([12, 40]))
+def test_both_ways_give_the_same_rows(queries: list[dict[str, Any]], chance: random.Random, count: int) -> None:
+    both_ways(stream(chance, count, [0, 0, 1, 1, 2, 3]), queries, chance, chance.choice([2, 9, count]))
+
+
+LONG = ("(A AND B) :[0,6] (C AND (A OR D))", "(A ;[4] B) AND (C OR D)", "A : (B AND (C : D))", "(A :[1,3] B) OR (C AND D)", "A AND B")
+
+
+@pytest.mark.parametrize("pattern", LONG)
+@pytest.mark.parametrize("within", [15, 60, 400])
+def test_long_portions(pattern: str, within: int) -> None:
+    """More events of a query than may wait, and lists that get too long: then it is searched from there on."""
+    chance = random.Random(7)
+    primitives = {name: {"where": [["reader", "=", name.lower()]]} for name in NAMES}
+    document = {"family": "composite", "pattern": pattern, "primitives": primitives, "within": within, "per": None}
+    listed, _ = both_ways(stream(chance, 4 * MOST_WAITING, [0, 1, 1, 2]), [document, document], chance, 3 * MOST_WAITING)
+    assert listed.counted(LISTED) > 0
+    assert len(listed.answers) > 100
+
+
+def still_by_lists(state: CompositeState) -> list[bool]:
+    assert state.work is not None
+    return [bool(one) for one in state.work.waiting.queries[:, BY_LISTS]]
+
+
+def test_lists_that_get_too_long_are_given_up() -> None:
+    chance = random.Random(3)
+    primitives = {name: {"where": [["reader", "=", name.lower()]]} for name in NAMES}
+    documents = [
+        {"family": "composite", "pattern": pattern, "primitives": primitives, "within": 2_000, "per": None} for pattern in ("A :[0,2] B", "A AND B")
+    ]
+    run = Run(documents, True)
+    for part in cut(stream(chance, 3_000, [0, 1, 1, 2]), random.Random(1), 3):
+        run.take(part)
+    assert still_by_lists(run.relational) == [True, False]
+    assert run.counted(SEARCHED) > 100

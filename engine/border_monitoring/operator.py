@@ -259,10 +259,11 @@ def _transition_changes(
     )  # fmt: skip
     fact, entry = index.group_queries.spread(key >> 32)
     query = index.group_queries.entries[entry]
-    asked = (index.group_masks[entry] >> kind[fact] & 1).astype(np.bool_) & (waiting.records["seq"][first[fact]] > state.since[query])
+    began = waiting.events(first)
+    asked = (index.group_masks[entry] >> kind[fact] & 1).astype(np.bool_) & (began["seq"][fact] > state.since[query])
     fact, query = fact[asked], query[asked]
     group, entity, kind, second = key[fact] >> 32, key[fact] & 0xFFFFFFFF, kind[fact], second[fact]
-    began = waiting.records[first[fact]]
+    began = {name: column[fact] for name, column in began.items()}
     # A stay has no second event: the row taken for it is left out again.
     met = second >= 0
     _, _, _, event_t, event_seq, event_x, event_y = columns if len(columns[0]) else [np.zeros(1)] * len(columns)
@@ -395,11 +396,11 @@ def _ranks(order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def _unmet(waiting: Waiting, numbers: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
     """Columns of the waiting events by (t, seq), with the groups' new `numbers`; those of groups without one are left out."""
     slots = waiting.unmet()
-    records = waiting.records[slots]
-    group = records["key"] >> 32
+    events = waiting.events(slots)
+    group = events["key"] >> 32
     group = np.where(group < len(numbers), numbers[np.minimum(group, len(numbers) - 1)], -1) if len(numbers) else np.full(len(slots), -1)
-    records, group = records[group >= 0], group[group >= 0]
-    return {name: np.ascontiguousarray(records[name]) for name in _UNMET} | {"key": group << 32 | records["key"] & 0xFFFFFFFF}
+    events, group = {name: column[group >= 0] for name, column in events.items()}, group[group >= 0]
+    return {name: events[name] for name in _UNMET} | {"key": group << 32 | events["key"] & 0xFFFFFFFF}
 
 
 def _refilled(index: BorderIndex, columns: Mapping[str, npt.NDArray[Any]]) -> Waiting:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,18 +41,20 @@ class Transition(IntEnum):
 
 NAMES = tuple(kind.name.lower() for kind in Transition)
 
-RECORD = np.dtype([("key", "i8"), ("t", "i8"), ("seq", "i8"), ("x", "f8"), ("y", "f8"), ("inward", "i1")], align=True)
-"""A waiting event: group << 32 | entity, its time and evidence, 1 in, 0 out, -1 once it is met or due."""
+RECORD = np.dtype([("key", "i8"), ("t", "i8"), ("seq", "i8"), ("x", "f8"), ("y", "f8")])
+"""A waiting event: group << 32 | entity, its time and evidence. The two lowest bits of seq are its mark (1 while it waits, 0 once it is met or
+due) and its direction (2 in, 0 out)."""
+_MARK, _INWARD, _BITS = 1, 2, 2
 
 _LIVE, _FREE, _USED, _ENTRIES = range(4)
 """Places of `Waiting.meta`: waiting events, first free chunk (-1 for none), chunks ever used, places of the table that are taken."""
 _SHIFT = 5
 _CHUNK = 1 << _SHIFT
-"""Records a chunk: 1.5 KB that are read in order."""
-_AHEAD = 12
+"""Records a chunk: 20 cache lines that are read in order."""
+_AHEAD = 32
 """Events whose place in the table is fetched before it is needed."""
 _FAR = 8
-"""Records that are fetched before they are read."""
+"""Records that are fetched before they are read, and those whose place in the table is when it is filled."""
 _TAG = -1 << 32
 
 
@@ -61,7 +64,7 @@ class Waiting:
 
     `records` are chunks of `_CHUNK`; a ring's records lie in its chunks in the order of time, from `ring_head` up to `ring_tail` (slots; the tail
     is the next one to be written, -1 for a ring without a chunk). `chunk_next[c]`: the chunk behind c in its ring or in the free list.
-    `table`: open addressing by linear probing, at most half full; an entry is the upper half of its key's hash and the slot, -1 for none.
+    `table`: open addressing by linear probing, at most half full; an entry is the upper half of its key's hash and 1 + the slot, 0 for none.
     Invariants: a key has at most one marked record, and it is the one that the first entry of its probe path with a record of this key names;
     each ring is ascending in t. `facts` are the columns that `decide` writes: key, type, first, second; used again by the next call.
     """
@@ -81,7 +84,7 @@ class Waiting:
         return cls(
             records=np.empty(chunks * _CHUNK, RECORD),
             chunk_next=np.full(chunks, -1, np.int32),
-            table=np.full(_places(room), -1, np.int64),
+            table=np.zeros(_places(room), np.int64),
             ring_head=np.full(rings, -1, np.int32),
             ring_tail=np.full(rings, -1, np.int32),
             meta=np.array([0, -1, 0, 0], np.int64),
@@ -98,7 +101,7 @@ class Waiting:
         short = int(self.meta[_USED]) + (more >> _SHIFT) + len(self.ring_head) + 1 - len(self.chunk_next)
         if short > 0:
             # Only what is used is copied, and pages that are never touched cost nothing.
-            extra = max(short, 3 * len(self.chunk_next))
+            extra = max(short, 7 * len(self.chunk_next))
             used = int(self.meta[_USED]) * _CHUNK
             records = np.empty(len(self.records) + extra * _CHUNK, RECORD)
             records[:used] = self.records[:used]
@@ -109,8 +112,10 @@ class Waiting:
         if 2 * (int(self.meta[_ENTRIES]) + more) > len(self.table):
             places = _places(self.live + more)
             if places > len(self.table):
-                self.table = np.empty(places, np.int64)
-            self.table.fill(-1)
+                # Memory that the system gives is zero, and is not written before it is used.
+                self.table = np.zeros(places, np.int64)
+            else:
+                self.table.fill(0)
             self.meta[_ENTRIES] = _enter_all(self.records, self.chunk_next, self.ring_head, self.ring_tail, self.table)
 
     def unmet(self) -> npt.NDArray[np.int64]:
@@ -118,10 +123,18 @@ class Waiting:
         slots = np.concatenate([np.empty(0, np.int64), *(self._marked(ring) for ring in range(len(self.ring_head)))])
         return slots[np.lexsort((self.records["seq"][slots], self.records["t"][slots]))]
 
+    def events(self, slots: npt.NDArray[np.integer[Any]]) -> dict[str, npt.NDArray[Any]]:
+        """Columns of the records of these slots, whether they wait or not: key, t, seq, x, y, inward."""
+        records = self.records[slots]
+        columns = {name: np.ascontiguousarray(records[name]) for name in RECORD.names or ()}
+        inward = ((columns["seq"] & _INWARD) != 0).astype(np.int8)
+        return columns | {"seq": columns["seq"] >> _BITS, "inward": inward}
+
     def _marked(self, ring: int) -> npt.NDArray[np.int64]:
         """Slots of a ring's waiting events, in its order."""
         slots: npt.NDArray[np.int64] = _slots_of(self.chunk_next, int(self.ring_head[ring]), int(self.ring_tail[ring]))
-        return slots[self.records["inward"][slots] >= 0]
+        waits: npt.NDArray[np.int64] = slots[(self.records["seq"][slots] & _MARK) != 0]
+        return waits
 
     def check(self, ring_of_group: Ints) -> None:
         """Assert the invariants."""
@@ -134,7 +147,7 @@ class Waiting:
             assert (ring_of_group[self.records["key"][own] >> 32] == ring).all()
         for key, slot in zip(keys.tolist(), slots.tolist(), strict=True):
             assert _find(self.table, self.records, key) == slot
-        assert 2 * np.count_nonzero(self.table != -1) == 2 * int(self.meta[_ENTRIES]) <= len(self.table)
+        assert 2 * np.count_nonzero(self.table) == 2 * int(self.meta[_ENTRIES]) <= len(self.table)
 
 
 def _facts(room: int) -> Facts:
@@ -152,16 +165,22 @@ def _hash(key):  # type: ignore[no-untyped-def]
     return np.int64(h ^ (h >> np.uint64(29)))
 
 
+@njit(cache=True, nogil=True, inline="always")
+def _kept(seq, inward):  # type: ignore[no-untyped-def]
+    """What `RECORD` keeps of the seq and direction of an event that waits."""
+    return (np.int64(seq) << _BITS) | (_INWARD if inward else 0) | _MARK
+
+
 @njit(cache=True, nogil=True)
 def _find(table, records, key):  # type: ignore[no-untyped-def]
     """The slot of the waiting event of `key`, -1 for none: as `decide` looks it up."""
     mask = len(table) - 1
     h = _hash(key)
     p = h & mask
-    while table[p] != -1:
-        slot = table[p] & 0xFFFFFFFF
+    while table[p] != 0:
+        slot = (table[p] & 0xFFFFFFFF) - 1
         if (table[p] ^ h) & _TAG == 0 and records[slot].key == key:
-            return slot if records[slot].inward >= 0 else -1
+            return slot if records[slot].seq & _MARK else -1
         p = (p + 1) & mask
     return -1
 
@@ -174,17 +193,17 @@ def _enter_all(records, chunk_next, ring_head, ring_tail, table):  # type: ignor
     for ring in range(len(ring_head)):
         s = np.int64(ring_head[ring])
         while s != ring_tail[ring]:
-            ahead = s + _AHEAD
+            ahead = s + _FAR
             if ahead >> _SHIFT == s >> _SHIFT:
                 prefetch(table, _hash(records[ahead].key) & mask)
             elif ahead & (_CHUNK - 1) == 0 and chunk_next[s >> _SHIFT] >= 0:
                 prefetch(records, np.int64(chunk_next[s >> _SHIFT]) << _SHIFT)
-            if records[s].inward >= 0:
+            if records[s].seq & _MARK:
                 h = _hash(records[s].key)
                 p = h & mask
-                while table[p] != -1:
+                while table[p] != 0:
                     p = (p + 1) & mask
-                table[p] = (h & _TAG) | s
+                table[p] = (h & _TAG) | (s + 1)
                 n += 1
             s += 1
             if s & (_CHUNK - 1) == 0:
@@ -248,21 +267,21 @@ def decide(  # type: ignore[no-untyped-def]
         h = _hash(key)
         place = h & mask
         entry = table[place]
-        while entry != -1:
-            if (entry ^ h) & _TAG == 0 and records[entry & 0xFFFFFFFF].key == key:
+        while entry != 0:
+            if (entry ^ h) & _TAG == 0 and records[(entry & 0xFFFFFFFF) - 1].key == key:
                 break
             place = (place + 1) & mask
             entry = table[place]
-        if entry != -1 and records[entry & 0xFFFFFFFF].inward >= 0:
-            s = entry & 0xFFFFFFFF
-            kind = (0 if records[s].inward else 1) if event_t[i] - records[s].t <= within[group] else (2 if records[s].inward else 3)
+        s = (entry & 0xFFFFFFFF) - 1
+        if entry != 0 and records[s].seq & _MARK:
+            kind = (0 if event_t[i] - records[s].t <= within[group] else 2) + (0 if records[s].seq & _INWARD else 1)
             if wanted[group] >> kind & 1:
                 out_key[n] = key
                 out_type[n] = kind
                 out_first[n] = s
                 out_second[n] = i if kind < 2 else -1
                 n += 1
-            records[s].inward = -1
+            records[s].seq ^= _MARK
             live -= 1
         if not wanted[group] & (5 if now_in else 10):
             continue
@@ -281,30 +300,32 @@ def decide(  # type: ignore[no-untyped-def]
         ring_tail[ring] = behind
         records[s].key = key
         records[s].t = event_t[i]
-        records[s].seq = event_seq[i]
+        records[s].seq = _kept(event_seq[i], now_in)
         records[s].x = event_x[i]
         records[s].y = event_y[i]
-        records[s].inward = now_in
-        entries += entry == -1
-        table[place] = (h & _TAG) | s
+        entries += entry == 0
+        table[place] = (h & _TAG) | (s + 1)
         live += 1
     for ring in range(len(ring_head)):
         s = np.int64(ring_head[ring])
         last = np.int64(ring_tail[ring])
         while s != last:
-            prefetch(records, s + _FAR)
-            inward = records[s].inward
-            if inward >= 0:
+            ahead = s + _FAR
+            if ahead >> _SHIFT != s >> _SHIFT:
+                ahead = (np.int64(chunk_next[s >> _SHIFT]) << _SHIFT) | (ahead & (_CHUNK - 1))
+            prefetch(records, ahead)
+            seq = records[s].seq
+            if seq & _MARK:
                 if records[s].t + ring_within[ring] >= watermark:
                     break
                 key = records[s].key
-                kind = 2 if inward else 3
+                kind = 2 if seq & _INWARD else 3
                 out_key[n] = key
                 out_type[n] = kind
                 out_first[n] = s
                 out_second[n] = -1
                 n += wanted[key >> 32] >> kind & 1
-                records[s].inward = -1
+                records[s].seq = seq ^ _MARK
                 live -= 1
             s += 1
             if s & (_CHUNK - 1) == 0:
@@ -335,9 +356,8 @@ def refill(  # type: ignore[no-untyped-def]
             ring_tail[ring] = chunk_next[s >> _SHIFT] << _SHIFT
         records[s].key = keys[i]
         records[s].t = ts[i]
-        records[s].seq = seqs[i]
+        records[s].seq = _kept(seqs[i], inwards[i])
         records[s].x = xs[i]
         records[s].y = ys[i]
-        records[s].inward = inwards[i]
     meta[_LIVE] = len(keys)
     meta[_ENTRIES] = _enter_all(records, chunk_next, ring_head, ring_tail, table)

@@ -58,7 +58,7 @@ def test_facts_are_those_of_a_dictionary(seed: int, entities: int) -> None:
             *columns, watermark, WITHIN, RING_OF_GROUP, RINGS, wanted,
             waiting.records, waiting.chunk_next, waiting.table, waiting.ring_head, waiting.ring_tail, waiting.meta, waiting.facts,
         )  # fmt: skip
-        began = waiting.records[first]
+        began = waiting.events(first)
         ended = np.where(second >= 0, columns[4][second], -1) if len(columns[4]) else np.full(len(key), -1)
         found = list(zip((key >> 32).tolist(), (key & 0xFFFFFFFF).tolist(), kind.tolist(), began["seq"].tolist(), ended.tolist(), strict=True))
         assert (began["x"] == began["seq"] * 0.5).all()

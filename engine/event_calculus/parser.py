@@ -67,7 +67,8 @@ def clause_texts(text: str) -> dict[Place, str]:
     return found
 
 
-_NESTING = re.compile(r"%[^\n]*|/\*.*?(?:\*/|\Z)|'[^'\n]*'|[(\[]|[)\]]|\\\+|\n|[^%/'()\[\]\\\n]+|.", re.DOTALL)
+_NESTING = re.compile(r"%[^\n]*|/\*.*?(?:\*/|\Z)|'(?:[^'\\\n]|''|\\[^\n])*(?:'|\\?(?=\n|\Z))|[(\[]|[)\]]|\\\+|\n|[^%/'()\[\]\\\n]+|.", re.DOTALL)
+"""A name whose quote is not closed goes to the end of its line, lest each of many quotes look for its end."""
 
 
 def _refuse_oversize(text: str) -> None:
@@ -135,6 +136,15 @@ def _place(token: Token) -> Place:
     return Place(token.line or 1, token.column or 1)
 
 
+def _unquoted(text: str) -> str:
+    r"""The name between quotes; a doubled quote, and a quote or backslash after a backslash, stand for one.
+
+    >>> _unquoted(r"'St. John''s \'East\' \\'")
+    "St. John's 'East' \\"
+    """
+    return re.sub(r"''|\\(['\\])", lambda match: match[1] or "'", text[1:-1])
+
+
 @v_args(inline=True)
 class _Builder(Transformer[Token, Any]):
     """Builds terms as the parser reduces; no parse tree is kept."""
@@ -192,11 +202,11 @@ class _Builder(Transformer[Token, Any]):
         return Atom(str(token), _place(token))
 
     def quoted(self, token: Token) -> Term:
-        return Atom(str(token)[1:-1], _place(token))
+        return Atom(_unquoted(token), _place(token))
 
     def compound(self, functor: Token, arguments: tuple[Term, ...]) -> Term:
         name = str(functor)
-        return Compound(name[1:-1] if name.startswith("'") else name, arguments, _place(functor))
+        return Compound(_unquoted(name) if name.startswith("'") else name, arguments, _place(functor))
 
     def list_term(self, items: tuple[Term, ...] | None = None) -> Term:
         members = items or ()

@@ -125,6 +125,7 @@ def test_all_faults_come_together() -> None:
         "a(X) :- X is " + "- " * 20_000 + "1.",
         "/*" * 50_000,
         "'" * 99_999,
+        "f('" + "\\'" * 200_000,
         "a." * 100_000,
         "x(" + ",".join(["1"] * 50_000) + ").",
         "p0(X) :- " + ", ".join(["p1(X)"] * 50) + ". " + " ".join(f"p{n}(X) :- " + ", ".join([f"p{n + 1}(X)"] * 50) + "." for n in range(1, 12))
@@ -201,3 +202,30 @@ def test_damaged_programs_are_read_or_refused(data: st.DataObject) -> None:
 def test_comments_and_quotes_are_not_rules() -> None:
     clauses = parse("% a(b).\n/* c(d). */ e('f(g).').")
     assert [str(clause.head) for clause in clauses] == ["e(f(g).)"]
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [("'St. John''s'", "St. John's"), (r"'St. John\'s'", "St. John's"), ("''", ""), (r"'a\\'", "a\\"), (r"'C:\data'", r"C:\data")],
+)
+def test_quoted_names_may_hold_quotes(written: str, name: str) -> None:
+    clauses = parse(f"port({written}). {written}(x).")
+    assert [str(clause.head) for clause in clauses] == [f"port({name})", f"{name}(x)"]
+
+
+def test_quotes_within_names_hide_no_depth() -> None:
+    deep = "(" * 70 + "x" + ")" * 70
+    with pytest.raises(ProgramRefused, match="nested deeper"):
+        parse(rf"f('\''). g({deep}).")
+    assert parse(rf"f('\'{'(' * 70}').")
+
+
+def test_negation_may_be_written_as_a_term() -> None:
+    text = "initiatedAt(f(X)=true, T) :- happensAt(a(X), T), {}."
+    assert parse(text.format("not(happensAt(b(X), T))")) == parse(text.format("not happensAt(b(X), T)"))
+    assert accepted(text.format("not(happensAt(b(X), T))")).point_rules
+    assert accepted(text.format("notable(X)") + " notable(x).").point_rules
+
+
+def test_a_file_may_begin_with_a_byte_order_mark() -> None:
+    assert [str(clause.head) for clause in parse("\ufefff(x).")] == ["f(x)"]

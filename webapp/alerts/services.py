@@ -93,12 +93,12 @@ def alerts_resolve(*, alerts: Sequence[Alert], user: User, comment: str = "") ->
     return sorted(changed)
 
 
-def alerts_end_with_query(*, query: Query) -> None:
-    """A removed query cannot end its alerts any more. To be called within the removal's transaction."""
-    _lock_head(query.feed_id)
-    waiting = list(Alert.objects.filter(~Q(state=AlertState.RESOLVED), query=query).values_list("pk", flat=True))
+def alerts_end_with_queries(*, feed_id: int, query_ids: Sequence[int]) -> None:
+    """Removed queries of one feed cannot end their alerts any more. To be called within the removal's transaction."""
+    _lock_head(feed_id)
+    waiting = list(Alert.objects.filter(~Q(state=AlertState.RESOLVED), query__in=query_ids).values_list("pk", flat=True))
     Alert.objects.filter(pk__in=waiting).update(state=AlertState.RESOLVED, resolution=Resolution.REMOVED, resolved_at=timezone.now())
-    _tell(query.feed_id, waiting)
+    _tell(feed_id, waiting)
 
 
 def query_channels_set(*, query: Query, user: User, channels: Sequence[Channel]) -> None:

@@ -1,4 +1,4 @@
-"""Many queries in one step: one specification as the template, one query for each region of a file.
+"""Many queries in one step: one specification as the template, one query for each region of a file; and the removal of many.
 
 The region goes where the template says `{"region": "$feature"}`; a border or transition template that says nowhere gets it as its region.
 Running the same file again registers nothing: names that the feed has are reported, not changed.
@@ -6,9 +6,9 @@ Running the same file again registers nothing: names that the feed has are repor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -26,6 +26,7 @@ from webapp.queries.families import kinds_of
 from webapp.queries.models import Query, Severity
 from webapp.queries.references import frozen, named_regions
 from webapp.queries.selectors import names_used, pace_faults
+from webapp.queries.services import queries_end
 from webapp.queries.versions import add_versions, next_version
 
 FEATURE = "$feature"
@@ -90,6 +91,60 @@ def queries_register(
             found.queries = _store(found.made, owner, feed, **common)
             channels_take(queries=found.queries, user=owner, channels=channels)
     return found
+
+
+@dataclass
+class Removed:
+    """What a removal came to. `removed` are ids, by name; `missing` ids and names that the feed does not have, or not for this user."""
+
+    removed: list[int] = field(default_factory=list)
+    refused: list[Query] = field(default_factory=list)
+    missing: list[int | str] = field(default_factory=list)
+    stored: bool = False
+
+
+def queries_remove(
+    *,
+    user: User,
+    feed: Feed,
+    ids: Sequence[int] | None = None,
+    names: Sequence[str] | None = None,
+    family: str | None = None,
+    search: str | None = None,
+    partial: bool = False,
+    dry_run: bool = False,
+) -> Removed:
+    """Removes those of the feed's queries that all given choices hold of, in one transaction and one version of the feed's set.
+
+    All or none unless `partial`: a query that `user` sees but may not change is refused. Answers and alerts stay, as with the removal of one.
+    """
+    with transaction.atomic():
+        Feed.objects.select_for_update(of=("self",), no_key=True).only("pk").get(pk=feed.pk)
+        chosen = Query.objects.visible_to(user).with_editable(user).filter(feed=feed, deleted_at=None)
+        chosen = chosen.filter(**{"family": family} if family else {}, **{"name__icontains": search} if search else {})
+        rows = list(chosen.defer("specification").order_by("name", "pk"))
+        found = Removed()
+        if ids is not None:
+            found.missing += _others(ids, {query.pk for query in rows})
+            wanted = set(ids)
+            rows = [query for query in rows if query.pk in wanted]
+        if names is not None:
+            found.missing += _others(names, {query.name for query in rows})
+            called = set(names)
+            rows = [query for query in rows if query.name in called]
+        found.refused = [query for query in rows if not query.editable]  # type: ignore[attr-defined]  # of with_editable
+        found.removed = [query.pk for query in rows if query.editable]  # type: ignore[attr-defined]
+        found.stored = not dry_run and (partial or not (found.refused or found.missing))
+        if found.stored and found.removed:
+            queries_end(feed=feed, query_ids=found.removed)
+    return found
+
+
+Named = TypeVar("Named", int, str)
+
+
+def _others(wanted: Sequence[Named], known: Set[Named]) -> list[Named]:
+    return [one for one in dict.fromkeys(wanted) if one not in known]
 
 
 def _placed(template: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`queries/bulk`: a file of regions becomes as many queries."""
+"""`queries/bulk`: a file of regions becomes as many queries. `queries/remove`: many queries at once, stopped for good."""
 
 from __future__ import annotations
 
@@ -15,17 +15,21 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from engine.model.faults import Fault
 from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer
 from webapp.config.errors import faults_body
 from webapp.feeds.exchange import FILE_BYTES, Feature, read_features
 from webapp.feeds.of_feed import FeedNameField
 from webapp.queries.api import ChannelsOfUser
-from webapp.queries.bulk import NAMING, Registered, queries_register
+from webapp.queries.bulk import NAMING, Registered, queries_register, queries_remove
 from webapp.queries.models import Query
 from webapp.queries.sentences import sentence_of
 
 TEMPLATE = {"family": "transition", "version": 1, "region": {"region": "$feature"}, "within": "PT3M", "types": ["stayed_in"]}
+
+REMOVED_AT_MOST = 100_000
+TOLD_AT_MOST = 100
 
 
 class Document(serializers.JSONField):
@@ -97,6 +101,43 @@ class BulkView(APIView):
         stored = not given["dry_run"] and (given["partial"] or not found.refused)
         status = 201 if found.queries else 400 if found.refused and not given["dry_run"] else 200
         return Response({**_answer(found), "registered": len(found.queries), "stored": stored, **_sentence(found, given["feed"])}, status=status)
+
+
+class RemoveQueriesSerializer(serializers.Serializer[Any]):
+    """Which queries of a feed go: all, or those that every given choice holds of."""
+
+    feed = FeedNameField()
+    ids = serializers.ListField(child=serializers.IntegerField(), required=False, max_length=REMOVED_AT_MOST)
+    names = serializers.ListField(child=serializers.CharField(max_length=100), required=False, max_length=REMOVED_AT_MOST)
+    family = serializers.CharField(required=False, max_length=20)
+    search = serializers.CharField(required=False, max_length=100, help_text="Part of the name, as in the list.")
+    partial = serializers.BooleanField(  # type: ignore[assignment]  # hides an attribute of the instance that is not used
+        default=False, help_text="Remove those that may be though others are refused or missing."
+    )
+    dry_run = serializers.BooleanField(default=False, help_text="Remove nothing, say what would happen.")
+
+
+class RemoveView(APIView):
+    """Many queries of one feed removed in one transaction and one version of its set; their answers stay."""
+
+    throttle_action: str | None = None
+
+    @extend_schema(
+        request=RemoveQueriesSerializer,
+        responses={200: OpenApiTypes.OBJECT},
+        examples=[OpenApiExample("All borders of a feed", {"feed": "city", "family": "border"}, request_only=True)],
+    )
+    def post(self, request: Request) -> Response:
+        serializer = RemoveQueriesSerializer(data=request.data, context={"request": request, "view": self})
+        serializer.is_valid(raise_exception=True)
+        given = dict(serializer.validated_data)
+        found = queries_remove(user=person(request), **given)
+        faults = [Fault("", f"The query {query.name!r} is not yours to remove.") for query in found.refused]
+        faults += [Fault("", f"The feed has no query {one!r}.") for one in found.missing]
+        refused = [{"id": query.pk, "name": query.name} for query in found.refused]
+        answer = {"removed": found.removed, "refused": refused, "missing": found.missing, "stored": found.stored}
+        told = faults_body(faults[:TOLD_AT_MOST]) if faults else {}
+        return Response({**answer, **told}, status=200 if found.stored or given["dry_run"] else 400)
 
 
 def _features(file: Any, geojson: Any, name_field: str) -> list[Feature]:

@@ -15,16 +15,18 @@ from engine.model.faults import Fault, Refused, refuse
 from engine.specification import check
 from webapp.accounts.models import Team, User
 from webapp.alerts.models import Channel
-from webapp.alerts.services import alerts_end_with_query, query_channels_set
+from webapp.alerts.services import alerts_end_with_queries, query_channels_set
 from webapp.feeds.models import Feed, Region
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.families import kinds_of
 from webapp.queries.models import Query, QueryStop, Severity
 from webapp.queries.references import frozen, named_regions
 from webapp.queries.selectors import names_used, pace_faults
-from webapp.queries.versions import add_versions, end_version, next_version
+from webapp.queries.versions import add_versions, end_version, end_versions, next_version
 
 SPECIFICATION = "/specification"
+ENDED_AT_ONCE = 10_000
+"""Ids in one statement."""
 
 
 @transaction.atomic
@@ -108,11 +110,18 @@ def query_edit(*, query: Query, user: User, channels: Sequence[Channel] | None =
 @transaction.atomic
 def query_remove(*, query: Query) -> None:
     """Stops the query for good. Its answers and alerts stay; alerts that wait are resolved."""
-    feed_version = next_version(query.feed)
-    end_version(query, feed_version)
-    Query.objects.filter(pk=query.pk).update(deleted_at=timezone.now(), enabled=False)
-    query.regions.clear()
-    alerts_end_with_query(query=query)
+    queries_end(feed=query.feed, query_ids=[query.pk])
+
+
+def queries_end(*, feed: Feed, query_ids: Sequence[int]) -> None:
+    """Stops queries of one feed in one version of its set. To be called within a transaction."""
+    feed_version = next_version(feed)
+    for begin in range(0, len(query_ids), ENDED_AT_ONCE):
+        ids = query_ids[begin : begin + ENDED_AT_ONCE]
+        end_versions(ids, feed_version)
+        Query.objects.filter(pk__in=ids).update(deleted_at=timezone.now(), enabled=False)
+        Query.regions.through.objects.filter(query_id__in=ids).delete()
+        alerts_end_with_queries(feed_id=feed.pk, query_ids=ids)
 
 
 @transaction.atomic

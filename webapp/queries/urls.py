@@ -3,13 +3,14 @@
 from django.urls import path
 
 from webapp.queries.api import CheckView, PreviewView, QueryView
-from webapp.queries.bulk_api import BulkView
+from webapp.queries.bulk_api import BulkView, RemoveView
 from webapp.queries.calculus_api import GalleryView, SandboxView
 from webapp.queries.pattern_api import ClosureView, PatternView, ProgressView, QueryProgressView
 
 urlpatterns = [
     path("queries/", QueryView.as_view({"get": "list", "post": "create"}), name="api-queries"),
     path("queries/bulk", BulkView.as_view(throttle_action="import"), name="api-query-bulk"),
+    path("queries/remove", RemoveView.as_view(throttle_action="import"), name="api-query-remove"),
     path("queries/check", CheckView.as_view(), name="api-query-check"),
     path("queries/closure", ClosureView.as_view(), name="api-query-closure"),
     path("queries/pattern", PatternView.as_view(), name="api-query-pattern"),

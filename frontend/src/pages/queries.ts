@@ -1,9 +1,11 @@
-import { call, getAll, query as address } from "../lib/api";
+import { call, getAll, post, query as address } from "../lib/api";
 import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { queryColour } from "../lib/colours";
 import { queryRow, type QueryRow } from "../data/shapes";
+import { id, list, record } from "../lib/parse";
 import { formatAgo, formatNumber } from "../lib/time";
 import { familyName, kindName, SEVERITY_NAMES } from "../lib/words";
+import { confirmDanger } from "../views/dialog_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
 
 const shell = openShell();
@@ -14,8 +16,10 @@ const body = pageFrame(shell.root, "Queries", [linkButton("From a file", "/queri
 const search = h("input", { class: "input", type: "search", placeholder: "Search queries", "aria-label": "Search queries" });
 const feedSelect = h("select", { class: "select", "aria-label": "Feed" }, h("option", { value: "" }, "All feeds"), ...shell.feeds.map((feed) => h("option", { value: feed.name, selected: feed.name === parameters.get("feed") }, feed.title === "" ? feed.name : feed.title)));
 const count = h("span", { class: "small faint num" });
+const removal = button("Remove these", { icon: "trash-2", kind: "button-sm button-danger", onClick: () => void removeShown() });
+removal.hidden = true;
 const panel = h("div", { class: "panel table-wrap", "aria-busy": "true" }, h("div", { class: "panel-body stack" }, ...[1, 2, 3, 4].map(() => h("div", { class: "skeleton" }))));
-body.append(h("div", { class: "toolbar" }, h("div", { class: "toolbar-search" }, search), h("div", { class: "toolbar-select" }, feedSelect), count), panel);
+body.append(h("div", { class: "toolbar" }, h("div", { class: "toolbar-search" }, search), h("div", { class: "toolbar-select" }, feedSelect), count, removal), panel);
 let rows: QueryRow[] = [];
 let most = PAGE;
 
@@ -53,9 +57,34 @@ function tableRow(row: QueryRow): HTMLElement {
   );
 }
 
-function show(): void {
+/** The rows that the search and the choice of a feed leave. */
+function chosen(): QueryRow[] {
   const wanted = search.value.trim().toLowerCase();
-  const shown = rows.filter((row) => (feedSelect.value === "" || row.feed === feedSelect.value) && `${row.name} ${row.sentence}`.toLowerCase().includes(wanted));
+  return rows.filter((row) => (feedSelect.value === "" || row.feed === feedSelect.value) && `${row.name} ${row.sentence}`.toLowerCase().includes(wanted));
+}
+
+/** All that the list shows of one feed, in one step; without a search also those of the feed that the list has no room for. */
+async function removeShown(): Promise<void> {
+  const feed = feedSelect.value;
+  const which = search.value.trim() === "" ? { feed, partial: true } : { feed, partial: true, ids: chosen().map((row) => Number(row.id)) };
+  const answer = record({ removed: list(id) });
+  try {
+    const { removed } = await post("queries/remove", { ...which, dry_run: true }, answer);
+    const words = removed.length === 1 ? "1 query" : `${formatNumber(removed.length)} queries`;
+    if (removed.length === 0) toast("None of these is yours to remove.", "info");
+    if (removed.length === 0 || !(await confirmDanger(`Remove ${words}?`, "They stop giving answers, all at once. Those they have given are kept. Queries that others registered stay.", `Remove ${words}`))) return;
+    const gone = new Set((await post("queries/remove", { ...which, ids: removed.map(Number) }, answer)).removed);
+    rows = rows.filter((row) => !gone.has(row.id));
+    find();
+    toast(`${words} ${removed.length === 1 ? "is" : "are"} removed.`, "good");
+  } catch (error) {
+    fail(error);
+  }
+}
+
+function show(): void {
+  const shown = chosen();
+  removal.hidden = feedSelect.value === "" || !shown.some((row) => row.editable);
   count.textContent = rows.length === 0 ? "" : `${formatNumber(shown.length)} of ${formatNumber(rows.length)}`;
   if (rows.length === 0) replace(panel, empty("waypoints", "No queries yet", "A query is a standing question: draw a region, say what counts, and Vedette tells you each time it happens.", linkButton("Register the first one", "/queries/new", "plus", "button-primary")));
   else if (shown.length === 0) replace(panel, empty("search", "Nothing matches", "Clear the search or choose another feed."));

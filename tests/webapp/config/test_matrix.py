@@ -26,6 +26,7 @@ LISTS = {
     "api-regions-bulk": ["POST"],
     "api-queries": ["GET", "POST"],
     "api-query-bulk": ["POST"],
+    "api-query-remove": ["POST"],
     "api-query-check": ["POST"],
     "api-query-closure": ["POST"],
     "api-query-pattern": ["POST"],

@@ -208,3 +208,81 @@ def test_a_thousand_regions_are_registered_within_seconds(send: Callable[..., An
     assert feed.query_version == 1
     # Of this process's own time, so that a busy machine says the same.
     assert seconds < 3
+
+
+@pytest.fixture
+def remove(people: SimpleNamespace, feed: Feed, client_of: Callable[..., APIClient]) -> Callable[..., Any]:
+    """Posts to queries/remove as a user, the owner by default."""
+
+    def post(*, user: Any = None, **given: Any) -> Any:
+        return client_of(user or people.owner).post("/api/v1/queries/remove", {"feed": "yard", **given}, format="json")
+
+    return post
+
+
+def test_all_queries_of_a_feed_go_in_one_version_of_the_set_and_the_feed_can_follow(
+    send: Callable[..., Any], remove: Callable[..., Any], feed: Feed, people: SimpleNamespace, region: Any, client_of: Callable[..., APIClient]
+) -> None:
+    template = {"family": "motion", "version": 1, "predicates": [{"inside": {"region": "square"}}, {"inside": {"region": "$feature"}}]}
+    ids = [row["id"] for row in send(template={**template, "every": "PT10S", "horizon": "PT1H"}).json()["queries"]]
+    of_feed = f"/api/v1/feeds/{feed.name}/"
+    assert client_of(people.owner).delete(of_feed).status_code == 409
+    assert remove(dry_run=True).json() == {"removed": ids, "refused": [], "missing": [], "stored": False}
+    assert Query.objects.filter(deleted_at=None).count() == 3
+    answer = remove()
+    assert answer.status_code == 200 and answer.json() == {"removed": ids, "refused": [], "missing": [], "stored": True}
+    feed.refresh_from_db()
+    assert feed.query_version == 2
+    assert {version.to_feed_version for version in QueryVersion.objects.all()} == {2}
+    assert not Query.objects.filter(deleted_at=None).exists() and not Query.objects.filter(enabled=True).exists()
+    assert not region.queries.exists()
+    assert remove().json()["removed"] == []
+    feed.refresh_from_db()
+    assert feed.query_version == 2
+    region.delete()
+    assert client_of(people.owner).delete(of_feed).status_code == 204
+
+
+def test_what_goes_is_chosen_by_ids_names_family_and_part_of_the_name(send: Callable[..., Any], remove: Callable[..., Any]) -> None:
+    ids = [row["id"] for row in send(collection(*((f"area {n}", square(2 * n)) for n in range(6)))).json()["queries"]]
+    send(naming="border {name}", template={"family": "border", "version": 1})
+    assert remove(ids=ids[:1]).json()["removed"] == ids[:1]
+    assert remove(names=["area 1"]).json()["removed"] == [ids[1]]
+    assert remove(search="AREA 2", family="transition").json()["removed"] == [ids[2]]
+    assert len(remove(family="border").json()["removed"]) == 3
+    assert remove(ids=ids[3:5], names=["area 4", "area 5"], partial=True).json()["removed"] == [ids[4]]
+    assert set(Query.objects.filter(deleted_at=None).values_list("name", flat=True)) == {"area 3", "area 5"}
+
+
+def test_nothing_goes_when_one_is_missing_unless_asked_for(send: Callable[..., Any], remove: Callable[..., Any], feed: Feed) -> None:
+    send()
+    answer = remove(names=["area 1", "area 7"])
+    assert answer.status_code == 400 and not answer.json()["stored"] and answer.json()["missing"] == ["area 7"]
+    assert answer.json()["faults"][0]["message"] == "The feed has no query 'area 7'."
+    feed.refresh_from_db()
+    assert feed.query_version == 1 and Query.objects.filter(deleted_at=None).count() == 3
+    assert remove(names=["area 1", "area 7"], partial=True).status_code == 200
+    assert Query.objects.filter(deleted_at=None).count() == 2
+
+
+def test_only_who_may_change_a_query_removes_it(send: Callable[..., Any], remove: Callable[..., Any], people: SimpleNamespace) -> None:
+    send(naming="own {name}")
+    send(naming="shared {name}", team=people.harbour.pk, user=people.operator)
+    assert remove(user=people.stranger).status_code == 400
+    answer = remove(user=people.viewer)
+    assert answer.status_code == 400 and [row["name"] for row in answer.json()["refused"]] == [f"shared area {n}" for n in range(3)]
+    assert remove(user=people.viewer, partial=True).json()["removed"] == []
+    # The analyst does not see the owner's own queries, and may change those of the team.
+    assert remove(user=people.analyst, names=["own area 1"]).json()["missing"] == ["own area 1"]
+    assert len(remove(user=people.analyst).json()["removed"]) == 3
+    assert {query.name for query in Query.objects.filter(deleted_at=None)} == {f"own area {n}" for n in range(3)}
+
+
+def test_alerts_of_queries_that_go_are_resolved(send: Callable[..., Any], remove: Callable[..., Any], people: SimpleNamespace, feed: Feed) -> None:
+    from webapp.alerts.models import Alert, Resolution
+
+    ids = [row["id"] for row in send().json()["queries"]]
+    common = {"feed": feed, "severity": "low", "kind": "stayed_in", "entities": ["a"], "start": 1, "end": 2}
+    Alert.objects.bulk_create(Alert(query_id=pk, detection_key=bytes([pk % 251]) * 16, **common) for pk in ids)
+    remove(ids=ids[:2])
+    assert list(Alert.objects.order_by("query").values_list("resolution", flat=True)) == [Resolution.REMOVED, Resolution.REMOVED, ""]

@@ -26,6 +26,7 @@ from bench import Figure, Layer, Row, Size
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.motion_patterns.operator import MotionOperator
+from engine.motion_patterns.sightings import Sightings
 from engine.motion_patterns.structure import Work
 from engine.operator import RegisteredQuery
 from engine.specification import check
@@ -303,20 +304,21 @@ class Ours:
 
 
 class Kernel:
-    """The operator's structure for these queries, without rows of Arrow around it."""
+    """The operator's structures for these queries, without rows of Arrow around them."""
 
     def __init__(self, documents: list[dict[str, Any]], objects: int) -> None:
-        ours = Ours(documents)
-        (self.structure,) = ours.state.planes
+        self.structures = Ours(documents).state.structures
         self.rank = np.arange(objects)
 
     def take(self, batch: Batch, newest: int) -> None:
-        self.structure.take(batch)
-        self.structure.advance(newest, len(self.rank), self.rank)
+        sightings = Sightings(batch)
+        for structure in self.structures:
+            structure.take(sightings)
+            structure.advance(newest, len(self.rank), self.rank)
 
     def answer(self, queries: int) -> list[set[int]]:
         """Who matches now; of a ranked query, the only partition's candidates are the matches."""
-        query, entity = self.structure.held()
+        query, entity = (np.concatenate(columns) for columns in zip(*(one.held() for one in self.structures), strict=True))
         return [set(entity[query == q].tolist()) for q in range(queries)]
 
 

@@ -1,9 +1,9 @@
 """Bit planes: one bit an entity, for each predicate and bucket of time ([CMP] 5.2 with a bitmap for its table of objects).
 
-A **bucket** ((b - 1) g, b g] of time that has hits (`hits`) is entered into the planes at the first evaluation after its end: for each track a plane
-with a bit for each entity that has a hit there. All windows and evaluation times of a group are whole numbers of buckets and half-open on the
-same side, so that "some sample in the window satisfies" is the OR of whole planes: a **series**' words.
-A bucket with few hits of a track for its number of entities has no plane there, the entities themselves are its run-length form.
+A **bucket** ((b - 1) g, b g] of time that has samples with hits (`sample_store`) is entered into the planes at the first evaluation after its end:
+for each track a plane with a bit for each entity that has a hit there. All windows and evaluation times of a group are whole numbers of buckets and
+half-open on the same side, so that "some sample in the window satisfies" is the OR of whole planes: a **series**' words.
+A bucket with few hits of a track for its number of entities has the entities themselves in the plane's place, its run-length form.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from engine.index.bits import how_many, lowest_bit
 from engine.index.prefetch import prefetch
-from engine.motion_patterns.hits import Hits, does_hit, hit_of, live
 from engine.motion_patterns.sample_store import Store, first_after
 
 Ints = npt.NDArray[np.int64]
@@ -31,8 +31,8 @@ class Planes(NamedTuple):
     """Buckets with hits are numbered from 0 for ever in order of time; number j has the slot `j % slots`. `bounds`: [buckets made, the first sample
     that is in none]. `bucket`, `first`, `stop`: its number by time, its first sample and the one past the last.
 
-    `counts[slot, p]`: hits of track p; with `dense[slot, p]` they are the bits `bits[p, slot]`, else the entities `grouped` from hit `group[slot, p]`
-    on. `latest[slot, e]`: how far the last sample of e that hits is from `first`, if e has one there. `words[s]`: OR over the window of series s, the
+    `counts[slot, p]`: hits of track p; with `dense[slot, p]` they are the bits `bits[p, slot]`, else this begins with their entities.
+    `latest[slot, e]`: how far the last sample of e that hits is from `first`, if e has one there. `words[s]`: OR over the window of series s, the
     buckets `left[s]` to `entered[s]`.
     """
 
@@ -42,7 +42,6 @@ class Planes(NamedTuple):
     stop: Ints
     counts: Ints
     dense: npt.NDArray[np.bool_]
-    group: Ints
     bits: Words
     latest: Int32s
     words: Words
@@ -51,10 +50,11 @@ class Planes(NamedTuple):
 
 
 def no_planes(tracks: int, slots: int, series: int, words: int) -> Planes:
-    """Empty planes. Memory of planes that are never written is never taken."""
+    """Empty planes, and one of no track past the last. Memory of planes that are never written is never taken."""
+    tracks += 1
     return Planes(
         np.zeros(2, np.int64), np.zeros(slots, np.int64), np.zeros(slots, np.int64), np.zeros(slots, np.int64),
-        np.zeros((slots, tracks), np.int64), np.zeros((slots, tracks), np.bool_), np.zeros((slots, tracks), np.int64),
+        np.zeros((slots, tracks), np.int64), np.zeros((slots, tracks), np.bool_),
         np.zeros((tracks, slots, words), np.uint64), np.zeros((slots, words * 64), np.int32), np.zeros((series, words), np.uint64),
         np.zeros(series, np.int64), np.zeros(series, np.int64),
     )  # fmt: skip
@@ -63,9 +63,9 @@ def no_planes(tracks: int, slots: int, series: int, words: int) -> Planes:
 def with_words(planes: Planes, words: int) -> Planes:
     """The same planes, `words` wide."""
     tracks, slots, had = planes.bits.shape
-    wide = no_planes(tracks, slots, len(planes.words), words)
-    dense = planes.dense.T
-    wide.bits[dense, :had] = planes.bits[dense]
+    wide = no_planes(tracks - 1, slots, len(planes.words), words)
+    there = planes.counts.T > 0
+    wide.bits[there, :had] = planes.bits[there]
     used = planes.counts.any(axis=1)
     wide.latest[used, : had * 64] = planes.latest[used]
     wide.words[:, :had] = planes.words
@@ -73,72 +73,87 @@ def with_words(planes: Planes, words: int) -> Planes:
 
 
 @njit(cache=True, nogil=True)
-def fill(store, hits, planes, width, at, words):  # type: ignore[no-untyped-def]
+def fill(store, planes, width, at, words):  # type: ignore[no-untyped-def]
     """Buckets for the samples up to time `at`, a bucket's edge, as far as some window may see them."""
     slots, places = len(planes.bucket), len(store.t) - 1
     number, tail = planes.bounds[1], store.bounds[1]
     while number < tail and store.t[number & places] <= at:
         bucket = -((-store.t[number & places]) // width)
         stop = first_after(store, number, tail, bucket * width)
-        low, high = hit_of(store, hits, number), hit_of(store, hits, stop)
-        if low < high and bucket > at // width - slots:
-            slot = planes.bounds[0] % slots
+        if bucket > at // width - slots and _first_hit(store, number, stop) < stop:
+            slot, before = planes.bounds[0] % slots, (planes.bounds[0] - 1) % slots
+            # What a track had in the bucket before foretells what it has in this one.
+            dense = _RARE * planes.counts[before] >= words
             planes.bounds[0] += 1
             planes.bucket[slot] = bucket
             planes.first[slot] = number
             planes.stop[slot] = stop
-            _count(hits, low, high, planes.counts[slot], planes.group[slot])
-            _divide(planes.counts[slot], planes.dense[slot], words)
+            planes.counts[slot] = 0
+            planes.dense[slot] = dense
+            planes.dense[slot, -1] = True
             for p in range(len(planes.bits)):
-                if planes.dense[slot, p]:
+                if dense[p]:
                     planes.bits[p, slot, :words] = 0
-            _set(hits, low, high, planes.dense[slot], planes.bits, slot, planes.group[slot])
-            _latest(store, hits, number, stop, planes.latest[slot])
+            most = words // _RARE
+            _set(store, number, stop, planes.counts[slot], planes.dense[slot], planes.bits[:, slot], planes.latest[slot], most)
+            for p in range(len(planes.bits)):
+                if not planes.dense[slot, p] and planes.counts[slot, p] > most:
+                    planes.dense[slot, p] = True
+                    _set_plane(store, number, stop, p, planes.bits[p, slot, :words])
         number = stop
     planes.bounds[1] = number
 
 
 @njit(cache=True, nogil=True)
-def _count(hits, low, high, count, group):  # type: ignore[no-untyped-def]
-    """Hits of each track among those from `low` to `high`, and where its group begins."""
-    track, mask = hits.track, len(hits.track) - 1
-    count[:] = 0
-    for h in range(low, high):
-        count[np.uint32(track[h & mask])] += 1
-    for p in range(len(count)):
-        group[p] = low
-        low += count[p]
+def _first_hit(store, number, stop):  # type: ignore[no-untyped-def]
+    """The first of the samples `number` to `stop` that hits, or `stop`."""
+    while number < stop and store.word[number & (len(store.t) - 1)] == 0:
+        number += 1
+    return number
 
 
 @njit(cache=True, nogil=True)
-def _divide(count, dense, words):  # type: ignore[no-untyped-def]
-    for p in range(len(count)):
-        dense[p] = count[p] > 0 and _RARE * count[p] >= words
+def _set(store, first, stop, counts, dense, bits, latest, most):  # type: ignore[no-untyped-def]
+    """Hits of the samples `first` to `stop` into the planes `bits[p]` of one bucket, `latest[e]`: the last sample that hits, counted from `first`.
+
+    A track that is not `dense` gets up to `most` entities. Four hits of a sample are written without asking how many there are: what is none is one
+    of the last track.
+    """
+    mask, entity, word, nobody = len(store.t) - 1, store.entity, store.word, np.uint64(len(bits) - 1)
+    for number in range(first, stop):
+        left = word[number & mask]
+        e = np.uint32(entity[number & mask])
+        if left != 0:
+            latest[e] = number - first
+        place, bit = e >> np.uint32(6), np.uint64(1) << np.uint64(e & np.uint32(63))
+        more = np.int64(how_many(left))
+        for _ in range(4):
+            p = min(lowest_bit(left), nobody)
+            left &= left - np.uint64(1)
+            if dense[p]:
+                bits[p, place] |= bit
+            elif counts[p] < most:
+                bits[p, counts[p]] = e
+            counts[p] += 1
+        for _ in range(4, more):
+            p = lowest_bit(left)
+            left &= left - np.uint64(1)
+            if dense[p]:
+                bits[p, place] |= bit
+            elif counts[p] < most:
+                bits[p, counts[p]] = e
+            counts[p] += 1
 
 
 @njit(cache=True, nogil=True)
-def _set(hits, low, high, dense, bits, slot, group):  # type: ignore[no-untyped-def]
-    """Bits of the hits from `low` to `high`, or their entities in groups."""
-    track, entity, grouped, mask = hits.track, hits.entity, hits.grouped, len(hits.track) - 1
-    following = group.copy()
-    for h in range(low, high):
-        p, e = np.uint32(track[h & mask]), np.uint32(entity[h & mask])
-        if dense[p]:
-            bits[p, slot, e >> np.uint32(6)] |= np.uint64(1) << np.uint64(e & np.uint32(63))
-        else:
-            grouped[following[p] & mask] = e
-            following[p] += 1
-
-
-@njit(cache=True, nogil=True)
-def _latest(store, hits, first, stop, latest):  # type: ignore[no-untyped-def]
-    """For each entity the last of the samples `first` to `stop` that hits, counted from `first`."""
-    entity, hit, mask = store.entity, store.hit, len(store.t) - 1
-    for number in range(first, stop - 1):
-        if hit[number & mask] < hit[(number + 1) & mask]:
-            latest[entity[number & mask]] = number - first
-    if hit[(stop - 1) & mask] < hit_of(store, hits, stop):
-        latest[entity[(stop - 1) & mask]] = stop - 1 - first
+def _set_plane(store, first, stop, p, plane):  # type: ignore[no-untyped-def]
+    """The bits of track p alone."""
+    mask, own = len(store.t) - 1, np.uint64(1) << np.uint64(p)
+    plane[:] = 0
+    for number in range(first, stop):
+        if store.word[number & mask] & own:
+            e = np.uint32(store.entity[number & mask])
+            plane[e >> np.uint32(6)] |= np.uint64(1) << np.uint64(e & np.uint32(63))
 
 
 @njit(cache=True, nogil=True)
@@ -172,9 +187,9 @@ def first_with(planes, p, low, high):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def gather(hits, planes, s, p, words):  # type: ignore[no-untyped-def]
+def gather(planes, s, p, words):  # type: ignore[no-untyped-def]
     """`words[s]` becomes the OR of track p over the window's buckets."""
-    slots, mask, bits, grouped = len(planes.bucket), len(hits.track) - 1, planes.bits[p], hits.grouped
+    slots, bits = len(planes.bucket), planes.bits[p]
     found = planes.words[s]
     several = np.empty(_AT_ONCE, np.int64)
     n, begun = 0, False
@@ -191,9 +206,9 @@ def gather(hits, planes, s, p, words):  # type: ignore[no-untyped-def]
         slot = j % slots
         if planes.dense[slot, p]:
             continue
-        for h in range(planes.group[slot, p], planes.group[slot, p] + planes.counts[slot, p]):
-            e = np.int64(grouped[h & mask])
-            found[e >> 6] |= np.uint64(1) << np.uint64(e & 63)
+        for i in range(planes.counts[slot, p]):
+            e = bits[slot, i]
+            found[e >> np.uint64(6)] |= np.uint64(1) << (e & np.uint64(63))
 
 
 @njit(cache=True, nogil=True)
@@ -213,14 +228,14 @@ def _unite(bits, several, n, found, begun, words):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True, nogil=True)
-def latest(store, hits, planes, s, p, entities, samples):  # type: ignore[no-untyped-def]
+def latest(store, planes, s, p, entities, samples):  # type: ignore[no-untyped-def]
     """`samples[i]`: the latest sample of `entities[i]` (negative: nobody) in the window of series s that hits track p, or -1.
 
     Many are asked for at a time, each somewhere else in memory: what one needs is fetched while others are looked for.
     """
-    slots, places, mask = len(planes.bucket), len(store.t) - 1, len(hits.track) - 1
+    slots, places, own = len(planes.bucket), len(store.t) - 1, np.uint64(1) << np.uint64(p)
     bits, counts, dense, first, last = planes.bits[p], planes.counts, planes.dense, planes.first, planes.latest
-    entity, hit, t, seq, x, y, track = store.entity, store.hit, store.t, store.seq, store.x, store.y, hits.track
+    entity, word, t, seq, x, y = store.entity, store.word, store.t, store.seq, store.x, store.y
     newest, oldest = planes.entered[s] - 1, planes.left[s]
     bucket = np.empty(len(entities), np.int64)
     for i in range(len(entities)):
@@ -235,7 +250,7 @@ def latest(store, hits, planes, s, p, entities, samples):  # type: ignore[no-unt
     for i in range(len(entities)):
         place = samples[i] & places
         prefetch(entity, place)
-        prefetch(hit, place)
+        prefetch(word, place)
         prefetch(t, place)
         prefetch(seq, place)
         prefetch(x, place)
@@ -244,19 +259,12 @@ def latest(store, hits, planes, s, p, entities, samples):  # type: ignore[no-unt
         number = samples[i]
         if number < 0:
             continue
-        found = number < planes.stop[bucket[i] % slots] and entity[number & places] == entities[i]
-        if found:
-            high = hit[(number + 1) & places] if number + 1 < store.bounds[1] else hits.bounds[0]
-            h = hit[number & places]
-            while h < high and track[h & mask] != p:
-                h += 1
-            found = h < high
-        if not found:
-            samples[i] = _latest_from(store, hits, planes, p, entities[i], bucket[i], oldest)
+        if number >= planes.stop[bucket[i] % slots] or entity[number & places] != entities[i] or (word[number & places] & own) == 0:
+            samples[i] = _latest_from(store, planes, p, entities[i], bucket[i], oldest)
 
 
 @njit(cache=True, nogil=True)
-def _latest_from(store, hits, planes, p, e, newest, oldest):  # type: ignore[no-untyped-def]
+def _latest_from(store, planes, p, e, newest, oldest):  # type: ignore[no-untyped-def]
     """The latest sample of entity e that hits track p in the buckets `newest` down to `oldest`, or -1."""
     slots, places = len(planes.bucket), len(store.t) - 1
     for j in range(newest, oldest - 1, -1):
@@ -269,30 +277,29 @@ def _latest_from(store, hits, planes, p, e, newest, oldest):  # type: ignore[no-
         if number >= planes.stop[slot] or store.entity[number & places] != e:
             continue
         while number >= planes.first[slot]:
-            if does_hit(store, hits, number, p):
+            if (store.word[number & places] >> np.uint64(p)) & np.uint64(1) != 0:
                 return number
             back = store.back[number & places]
             number = number - back if back > 0 else -1
     return -1
 
 
-def check(store: Store, hits: Hits, planes: Planes) -> None:
-    """Assert that hits are those of stored samples and planes what they say."""
-    counts, tracks = live(store, hits)
+def check(store: Store, planes: Planes) -> None:
+    """Assert that planes are what the stored samples say."""
     left, tail = store.bounds
-    numbers = np.arange(left, tail)
-    owner = np.repeat(numbers, counts)
-    kept = np.arange(int(hits.bounds[0]) - len(tracks), int(hits.bounds[0])) & (len(hits.track) - 1)
-    assert (counts >= 0).all() and (hits.entity[kept] == store.entity[owner & (len(store.t) - 1)]).all()
+    mask = len(store.t) - 1
     made, slots = int(planes.bounds[0]), len(planes.bucket)
     assert (planes.left <= planes.entered).all() and (planes.entered <= made).all() and (planes.left >= made - slots).all()
     for j in range(int(planes.left.min(initial=made)), made):
         slot = j % slots
         if planes.first[slot] < left:
             continue  # Only empty windows still stand there.
-        own = (owner >= planes.first[slot]) & (owner < planes.stop[slot])
-        assert (np.bincount(tracks[own], minlength=len(planes.bits)) == planes.counts[slot]).all()
-        for p in np.flatnonzero(planes.dense[slot]):
-            bits = np.unpackbits(planes.bits[p, slot].view(np.uint8), bitorder="little")
-            who = store.entity[owner[own & (tracks == p)] & (len(store.t) - 1)]
-            assert (np.flatnonzero(bits) == np.unique(who)).all()
+        assert planes.stop[slot] <= tail
+        own = np.arange(planes.first[slot], planes.stop[slot]) & mask
+        for p, plane in enumerate(planes.bits[:-1, slot]):
+            who = store.entity[own[(store.word[own] >> np.uint64(p)) & np.uint64(1) != 0]]
+            assert len(who) == planes.counts[slot, p]
+            if planes.dense[slot, p]:
+                assert (np.flatnonzero(np.unpackbits(plane.view(np.uint8), bitorder="little")) == np.unique(who)).all()
+            else:
+                assert (np.sort(plane[: len(who)]) == np.sort(who)).all()

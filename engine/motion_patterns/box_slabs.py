@@ -21,7 +21,7 @@ Words = npt.NDArray[np.uint64]
 MOST_BOXES = 64
 _CELLS = 1024
 """Of an axis: the words of both axes stay in the first cache."""
-_BLOCK = 2048
+BLOCK = 2048
 """Samples that are looked at together: they stay in the first cache."""
 
 
@@ -85,66 +85,57 @@ def _some(words, size, near):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _decide(x, y, across, up, gray, boxes, word, near, hit):  # type: ignore[no-untyped-def]
-    """Gray bits of the samples `near[:hit]` are decided, `near` brought to those that have a bit left: (how many, how many bits)."""
-    n, bits = 0, np.uint64(0)
+def _gray(across, up, gray, word, near, hit, doubtful):  # type: ignore[no-untyped-def]
+    """Which of the samples `near[:hit]` have gray bits, into `doubtful`: (how many, how many bits all of them have)."""
+    n, bits, x, y = 0, np.uint64(0), gray[0], gray[1]
     for k in range(hit):
         i = np.uint32(near[k])
-        left = word[i]
-        doubtful = left & (gray[0, np.uint32(across[i])] | gray[1, np.uint32(up[i])])
-        while doubtful:
-            r = lowest_bit(doubtful)
-            if not (boxes[r, 0] <= x[i] <= boxes[r, 2] and boxes[r, 1] <= y[i] <= boxes[r, 3]):
-                left ^= np.uint64(1) << r
-            doubtful &= doubtful - np.uint64(1)
-        word[i] = left
-        near[n] = i
-        n += left != 0
-        bits += how_many(left)
+        own = word[i]
+        doubtful[n] = i
+        n += (own & (x[np.uint32(across[i])] | y[np.uint32(up[i])])) != 0
+        bits += how_many(own)
     return n, np.int64(bits)
 
 
 @njit(cache=True, nogil=True)
-def _write(word, near, hit, tracks, store, hits):  # type: ignore[no-untyped-def]
-    """The bits of the last `hit` stored samples, whose words are `word[near[:hit]]`, as hits. Four are written without asking how many there are."""
-    places, mask, number, first = len(store.t) - 1, len(hits.track) - 1, hits.bounds[0], store.bounds[1] - hit
-    track, owner, entity, start = hits.track, hits.entity, store.entity, store.hit
-    for k in range(hit):
-        left = word[np.uint32(near[k])]
-        place = (first + k) & places
-        e = entity[place]
-        start[place] = number
-        bits = np.int64(how_many(left))
-        for j in range(4):
-            track[(number + j) & mask] = tracks[lowest_bit(left)]
-            owner[(number + j) & mask] = e
-            left &= left - np.uint64(1)
-        for j in range(4, bits):
-            track[(number + j) & mask] = tracks[lowest_bit(left)]
-            owner[(number + j) & mask] = e
-            left &= left - np.uint64(1)
-        number += bits
-    hits.bounds[0] = number
+def _decide(x, y, across, up, gray, boxes, word, doubtful, count):  # type: ignore[no-untyped-def]
+    """Gray bits of the samples `doubtful[:count]` are decided: (how many bits go, whether some word has none left)."""
+    gone, empty = 0, False
+    for k in range(count):
+        i = np.uint32(doubtful[k])
+        left = word[i]
+        asked = left & (gray[0, np.uint32(across[i])] | gray[1, np.uint32(up[i])])
+        while asked:
+            r = lowest_bit(asked)
+            if not (boxes[r, 0] <= x[i] <= boxes[r, 2] and boxes[r, 1] <= y[i] <= boxes[r, 3]):
+                left ^= np.uint64(1) << r
+                gone += 1
+            asked &= asked - np.uint64(1)
+        word[i] = left
+        empty |= left == 0
+    return gone, empty
 
 
 @njit(cache=True, nogil=True)
-def take(begin, x, y, t, seq, entity, west, south, across, up, words, gray, boxes, tracks, store, hits):  # type: ignore[no-untyped-def]
-    """Rows from `begin` on that lie in some box go to the store, with hits of the tracks of their boxes: the first row that is not done, for want of
-    room, and how many samples and hits come next. `tracks[r]`: of box r; there are MOST_BOXES + 1, the rest counts for nothing."""
-    columns, levels = np.empty(_BLOCK, np.int32), np.empty(_BLOCK, np.int32)
-    word, near = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK + 1, np.int32)
-    samples, room = len(store.t), len(hits.track)
-    for start in range(begin, len(x), _BLOCK):
-        size = min(_BLOCK, len(x) - start)
+def take(begin, x, y, t, seq, entity, west, south, across, up, words, gray, boxes, store):  # type: ignore[no-untyped-def]
+    """Rows from `begin` on that lie in some box go to the store, each with the word of its boxes: the first row that is not done, for want of room,
+    and how many bits the words have."""
+    columns, levels = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
+    word, near, doubtful = np.empty(BLOCK, np.uint64), np.empty(BLOCK + 1, np.int32), np.empty(BLOCK + 1, np.int32)
+    pairs = 0
+    for start in range(begin, len(x), BLOCK):
+        size = min(BLOCK, len(x) - start)
+        if store.bounds[1] - store.bounds[0] + size > len(store.t):
+            return start, pairs
         px, py = x[start : start + size], y[start : start + size]
         _cells(px, west, across, columns)
         _cells(py, south, up, levels)
         _combine(columns[:size], levels[:size], words, word)
-        hit, bits = _decide(px, py, columns, levels, gray, boxes, word, near, _some(word, size, near))
-        left, tail = store.bounds[0], store.bounds[1]
-        oldest = store.hit[left & (samples - 1)] if left < tail else hits.bounds[0]
-        if tail - left + hit > samples or hits.bounds[0] - oldest + bits + 4 > room:
-            return start, hit, bits + 4
-        sample_store.append(store, near[:hit], t[start : start + size], seq[start : start + size], px, py, entity[start : start + size])
-        _write(word, near, hit, tracks, store, hits)
-    return len(x), 0, 0
+        hit = _some(word, size, near)
+        count, bits = _gray(columns, levels, gray, word, near, hit, doubtful)
+        gone, empty = _decide(px, py, columns, levels, gray, boxes, word, doubtful, count)
+        if empty:
+            hit = _some(word, size, near)
+        pairs += bits - gone
+        sample_store.append(store, near[:hit], t[start : start + size], seq[start : start + size], px, py, entity[start : start + size], word)
+    return len(x), pairs

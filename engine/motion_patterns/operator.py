@@ -21,12 +21,13 @@ from engine.motion_patterns.plan import MotionIndex, compile_index
 from engine.motion_patterns.plane_sweep import PlaneSweep
 from engine.motion_patterns.point_series import PointSeries
 from engine.motion_patterns.ranking import RankingStage, emitted_rows, renumbered, unsent
+from engine.motion_patterns.sightings import Sightings
 from engine.motion_patterns.structure import Arrays, Structure, Work
 from engine.operator import Operator, Output, RegisteredQuery, Stage
 
 Ints = npt.NDArray[np.int64]
 
-STATE_VERSION = 3
+STATE_VERSION = 4
 """Of what `dump` writes: a state of another version is refused and made anew from the log."""
 
 
@@ -65,8 +66,9 @@ class MotionStage(Stage[MotionIndex, MotionState]):
     def step(self, index: MotionIndex, state: MotionState, batch: Batch, watermark: int) -> Output[MotionState]:
         if len(batch):
             state.work.samples += len(batch)
+            sightings = Sightings(batch)
             for structure in state.structures:
-                structure.take(batch)
+                structure.take(sightings)
         events = _evaluated(index, state, watermark - 1, batch.entities)
         ranked = (events.what == CANDIDATE) | (events.what == WITHDRAWN)
         state.open, stated = state_changes(state.open, taken(events, ~ranked), batch.entities)

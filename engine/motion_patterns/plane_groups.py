@@ -1,4 +1,5 @@
-"""Which queries go by planes, and what they share: a **group** is all queries with equal conditions, `every` and bucket width.
+"""Which queries go by planes, and what they share: a **group** is queries with equal conditions, `every` and bucket width, as many as have no more
+than 64 tracks together, so that a word says which of them a sample hits.
 
 A query goes by planes when all its predicates have windows and these are few buckets long; the bucket is the greatest span of which `every` and all
 the query's windows are whole multiples. All others (predicates in order, windows of very many buckets) keep index points. The choice depends on the
@@ -8,7 +9,7 @@ query alone, so it never changes when others come and go.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from engine.model.conditions import Conditions
 from engine.model.region import CircleRegion, Region
-from engine.motion_patterns.box_slabs import MOST_BOXES, BoxSlabs
+from engine.motion_patterns.box_slabs import BoxSlabs
 from engine.motion_patterns.distance_columns import Measures
 from engine.motion_patterns.region_grid import RegionGrid, all_boxes
 from engine.motion_patterns.specification import MotionSpecification, Place
@@ -28,7 +29,12 @@ if TYPE_CHECKING:
     from engine.motion_patterns.plan import Plan, SeriesKey
 
 Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
 
+MOST_TRACKS = 64
+"""Of a group."""
+_MOST_SLABBED = 16
+"""Groups of boxes with equal conditions that look at each row for themselves; when there are more they share a grid."""
 MOST_BUCKETS = 128
 """Of a window: so many planes are combined at each evaluation, and kept."""
 
@@ -37,10 +43,21 @@ GroupKey = tuple[Conditions, int, int]
 
 
 @dataclass(frozen=True)
+class Bits:
+    """What bits the word of a sample has: `always` those, of a sample in region `regions[i]` of the conditions' grid also `holds[i]`, but not
+    `misses[i]`."""
+
+    always: np.uint64
+    regions: Ints
+    holds: Words
+    misses: Words
+
+
+@dataclass(frozen=True)
 class PlaneGroup:
-    """`queries`: positions in the index. `tracks`: (test, target) of each. Region r of `grid` makes hits on the tracks `inside[r]`, a sample that
-    it does not hold on `outside[r]`, every sample on `every_sample`. `measured`: targets whose distances are kept with the samples, because no
-    kernel measures them. `keeps_all`: every sample is stored, not only those that hit. `slabs`: given when only samples in some of few boxes are."""
+    """`queries`: positions in the index. `tracks`: (test, target) of each, the bits of words. `measured`: targets whose distances are kept with the
+    samples, because no kernel measures them. `keeps_all`: every sample is stored, not only those that hit. `slabs`: given when only samples in some
+    of few boxes are, box r for track r; else `bits`, and `grid`, which groups of equal conditions share."""
 
     where: Conditions
     every: int
@@ -50,30 +67,14 @@ class PlaneGroup:
     sweep: Sweep
     measures: Measures
     measured: tuple[Region | Place, ...]
-    grid: RegionGrid | None
     slabs: BoxSlabs | None
-    inside: tuple[tuple[int, ...], ...]
-    outside: tuple[tuple[int, ...], ...]
-    every_sample: tuple[int, ...]
+    grid: RegionGrid | None
+    bits: Bits
     keeps_all: bool
 
     @property
     def key(self) -> GroupKey:
         return (self.where, self.every, self.width)
-
-    @property
-    def region_tracks(self) -> tuple[Ints, Ints]:
-        """(first, tracks): what region r holds hits `tracks[first[r]:first[r + 1]]`."""
-        return _first(self.inside), _flat(self.inside)
-
-    @property
-    def region_misses(self) -> Ints:
-        """Rows (region, track): what a region does not hold hits the track."""
-        return _pairs(self.outside)
-
-    @property
-    def sample_tracks(self) -> Ints:
-        return _ints(self.every_sample)
 
     @property
     def slots(self) -> int:
@@ -94,7 +95,8 @@ def bucket_width(specification: MotionSpecification) -> int | None:
     2
     """
     windows = [predicate.window for predicate in specification.predicates]
-    if any(window is None for window in windows):
+    # A query of nothing but foralls has a track more than predicates.
+    if any(window is None for window in windows) or len(windows) >= MOST_TRACKS:
         return None
     spans = [span for window in windows if window is not None for span in window]
     width = math.gcd(specification.every, *spans)
@@ -103,20 +105,56 @@ def bucket_width(specification: MotionSpecification) -> int | None:
 
 def plane_groups(queries: Sequence[RegisteredQuery], series: Sequence[SeriesKey], plan: Plan) -> tuple[PlaneGroup, ...]:
     """The groups of all queries that go by planes. `series`, `plan`: those of all `queries`."""
-    members: dict[GroupKey, list[int]] = {}
+    members: dict[tuple[GroupKey, bool], list[int]] = {}
     for q, query in enumerate(queries):
         specification: MotionSpecification = query.specification
         width = bucket_width(specification)
         if width is not None:
-            members.setdefault((specification.where, specification.every, width), []).append(q)
-    return tuple(_Group(series, plan, key, numbers).compiled() for key, numbers in members.items())
+            members.setdefault(((specification.where, specification.every, width), _asks_all(specification)), []).append(q)
+    groups = [_Group(series, plan, key, part, asks_all) for (key, asks_all), numbers in members.items() for part in _parts(series, plan, numbers)]
+    slabbed = {where for where in {group.where for group in groups} if sum(group.boxes and group.where == where for group in groups) <= _MOST_SLABBED}
+    gridded: dict[Conditions, dict[Region, None]] = {}
+    for group in groups:
+        if not (group.boxes and group.where in slabbed):
+            gridded.setdefault(group.where, {}).update(dict.fromkeys(group.regions))
+    grids = {where: RegionGrid.of(list(regions)) for where, regions in gridded.items() if regions}
+    return tuple(group.compiled(None if group.boxes and group.where in slabbed else grids.get(group.where)) for group in groups)
+
+
+def _asks_all(specification: MotionSpecification) -> bool:
+    """Whether samples in none of the query's regions matter to it."""
+    return any(predicate.numerical or predicate.forall or predicate.sense == "outside" for predicate in specification.predicates)
+
+
+def _parts(series: Sequence[SeriesKey], plan: Plan, queries: Sequence[int]) -> list[list[int]]:
+    """The queries in parts of at most MOST_TRACKS tracks, those with tracks in common together where that is possible."""
+    parts: list[list[int]] = []
+    tracks: list[set[TrackKey]] = []
+    seen: dict[TrackKey, int] = {}
+    for q in queries:
+        own = {_track(series[p]) for p in (*_row(plan.needs_first, plan.needs, q), *_row(plan.bars_first, plan.bars, q))}
+        known = sorted({seen[track] for track in own if track in seen} | ({len(parts) - 1} if parts else set()))
+        fits = [n for n in known if len(tracks[n] | own) <= MOST_TRACKS]
+        if not fits:
+            fits = [len(parts)]
+            parts.append([])
+            tracks.append(set())
+        best = max(fits, key=lambda n: len(tracks[n] & own))
+        parts[best].append(q)
+        tracks[best] |= own
+        seen |= dict.fromkeys(own, best)
+    return parts
+
+
+def _track(key: SeriesKey) -> TrackKey:
+    return key.test, key.target
 
 
 class _Group:
     """Numbers a group's tracks, series and measures in order of first appearance."""
 
-    def __init__(self, series: Sequence[SeriesKey], plan: Plan, key: GroupKey, queries: Sequence[int]) -> None:
-        self.keys, self.plan, self.key, self.queries = series, plan, key, queries
+    def __init__(self, series: Sequence[SeriesKey], plan: Plan, key: GroupKey, queries: Sequence[int], keeps_all: bool) -> None:
+        self.keys, self.plan, self.key, self.queries, self.keeps_all = series, plan, key, queries, keeps_all
         self.tracks: dict[TrackKey, int] = {}
         self.series: dict[int, int] = {}
         self.measures: dict[int, int] = {}
@@ -124,17 +162,20 @@ class _Group:
         self.needs = [[self._series(p) for p in _row(plan.needs_first, plan.needs, q)] for q in queries]
         self.bars = [[self._series(p) for p in _row(plan.bars_first, plan.bars, q)] for q in queries]
         self.sums = [[self.measures.setdefault(p, len(self.measures)) for p in _row(plan.sums_first, plan.sums, q)] for q in queries]
+        self.regions = list(dict.fromkeys(target for _, target in self.tracks if isinstance(target, Region)))
+        self.boxes = not keeps_all and all_boxes(self.regions)
+
+    @property
+    def where(self) -> Conditions:
+        return self.key[0]
 
     def _series(self, p: int) -> int:
-        self.tracks.setdefault((self.keys[p].test, self.keys[p].target), len(self.tracks))
+        self.tracks.setdefault(_track(self.keys[p]), len(self.tracks))
         return self.series.setdefault(p, len(self.series))
 
-    def compiled(self) -> PlaneGroup:
+    def compiled(self, grid: RegionGrid | None) -> PlaneGroup:
+        """The group with the grid of its regions; without one when it looks for its boxes itself."""
         where, every, width = self.key
-        inside, outside = self._by_region("inside"), self._by_region("outside")
-        regions = list(dict.fromkeys([*inside, *outside]))
-        every_sample = tuple(p for (test, _), p in self.tracks.items() if test == "any")
-        keeps_all = bool(every_sample or outside or self.measures)
         return PlaneGroup(
             where=where,
             every=every,
@@ -144,26 +185,25 @@ class _Group:
             measures=self._measures(),
             measured=tuple(self.measured),
             sweep=self._sweep(),
-            grid=RegionGrid.of(regions) if regions else None,
-            slabs=self._slabs(inside) if not keeps_all else None,
-            inside=tuple(tuple(inside.get(region, ())) for region in regions),
-            outside=tuple(tuple(outside.get(region, ())) for region in regions),
-            every_sample=every_sample,
-            keeps_all=keeps_all,
+            slabs=BoxSlabs.of(np.array([region.bounds for region in self.regions], np.float64)) if self.boxes and grid is None else None,
+            grid=grid,
+            bits=self._bits(grid),
+            keeps_all=self.keeps_all,
         )
 
-    def _slabs(self, regions: Collection[Region]) -> BoxSlabs | None:
-        """When these are few boxes."""
-        if not regions or len(regions) > MOST_BOXES or not all_boxes(list(regions)):
-            return None
-        return BoxSlabs.of(np.array([region.bounds for region in regions], np.float64))
-
-    def _by_region(self, wanted: str) -> dict[Region, list[int]]:
-        found: dict[Region, list[int]] = {}
+    def _bits(self, grid: RegionGrid | None) -> Bits:
+        number = {region: r for r, region in enumerate(grid.regions)} if grid else {}
+        holds, misses = dict.fromkeys(self.regions, 0), dict.fromkeys(self.regions, 0)
+        always = 0
         for (test, target), p in self.tracks.items():
-            if test == wanted and isinstance(target, Region):
-                found.setdefault(target, []).append(p)
-        return found
+            if test == "inside" and isinstance(target, Region):
+                holds[target] |= 1 << p
+            else:
+                always |= 1 << p
+            if test == "outside" and isinstance(target, Region):
+                misses[target] |= 1 << p
+        own = [region for region in self.regions if region in number]
+        return Bits(np.uint64(always), _ints([number[region] for region in own]), _words([holds[r] for r in own]), _words([misses[r] for r in own]))
 
     def _measures(self) -> Measures:
         keys = [self.keys[p] for p in self.measures]
@@ -183,7 +223,7 @@ class _Group:
 
     def _sweep(self) -> Sweep:
         plan, keys = self.plan, [self.keys[p] for p in self.series]
-        track = _ints([self.tracks[(key.test, key.target)] for key in keys])
+        track = _ints([self.tracks[_track(key)] for key in keys])
         start = _ints([key.start for key in keys])
         witnesses = [_row(plan.witness_first, plan.witness, q) for q in self.queries]
         measures = self._measures()
@@ -211,16 +251,16 @@ class _Group:
         )
 
 
-def _pairs(tracks: Sequence[Sequence[int]]) -> Ints:
-    return np.array([(r, p) for r, row in enumerate(tracks) for p in row], np.int64).reshape(-1, 2)
-
-
 def _row(first: Ints, entries: Ints, i: int) -> list[int]:
     return [int(entry) for entry in entries[first[i] : first[i + 1]]]
 
 
 def _ints(values: Sequence[int]) -> Ints:
     return np.array(values, np.int64)
+
+
+def _words(values: Sequence[int]) -> Words:
+    return np.array(values, np.uint64)
 
 
 def _first(rows: Sequence[Sequence[int]]) -> Ints:

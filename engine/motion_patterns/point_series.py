@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.model.batch import Batch
 from engine.motion_patterns.evaluation import NEVER, UNSOLVED, Events, Standing, advance
 from engine.motion_patterns.index_points import COLUMNS, append, live, no_points, rebuilt, with_entities, with_room
 from engine.motion_patterns.intervals import joined, none_of
 from engine.motion_patterns.plan import MotionIndex, SeriesKey
 from engine.motion_patterns.samples import hits
+from engine.motion_patterns.sightings import Sightings
 from engine.motion_patterns.structure import Arrays, Structure
 
 Ints = npt.NDArray[np.int64]
@@ -30,14 +30,14 @@ class PointSeries(Structure):
         self.standing = _nothing_stands(index, 0)
         self.forced = np.full(len(index.clocks), NEVER, np.int64)
 
-    def take(self, batch: Batch) -> None:
+    def take(self, sightings: Sightings) -> None:
         if not self.index.clocks:
             return
-        entity = batch.entity
-        self._make_room(len(batch.entities))
+        batch = sightings.batch
+        self._make_room(sightings.entities)
         found = hits(self.index, self.index.point_classes, batch)
         self.points = with_room(self.points, np.bincount(found.series, minlength=len(self.index.series)))
-        append(self.points, found.series, found.row, found.value, batch.t, batch.seq, batch.x, batch.y, entity)
+        append(self.points, found.series, found.row, found.value, batch.t, batch.seq, batch.x, batch.y, batch.entity)
         self.work.index_points += len(found.series)
 
     def _make_room(self, entities: int) -> None:

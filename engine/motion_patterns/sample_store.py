@@ -1,8 +1,8 @@
 """Samples of all entities that some predicate still needs, each kept once: a ring in order of (t, arrival), linked by entity.
 
 Samples are numbered from 0 for ever; number n lies in ring place `n & (size - 1)`. `head[e]` is the latest sample of entity e, `back` the distance in
-numbers to the entity's sample before (0: none), `hit` the sample's first hit (`hits.Hits`). Numbers below `left` are gone: a link that leads
-there leads nowhere.
+numbers to the entity's sample before (0: none), `word` has a bit for each track that the sample **hits**: a track is a predicate without its window.
+Numbers below `left` are gone: a link that leads there leads nowhere.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ import numpy.typing as npt
 from numba import njit
 
 Ints = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
+Words = npt.NDArray[np.uint64]
 
-COLUMNS = ("t", "seq", "x", "y", "entity")
+COLUMNS = ("t", "seq", "x", "y", "entity", "word")
 """What a sample is; links, and `measured`, follow from it."""
 _LEAST_RING = 1024
 
@@ -29,9 +31,9 @@ class Store(NamedTuple):
     seq: Ints
     x: Floats
     y: Floats
-    entity: npt.NDArray[np.int32]
-    back: Ints
-    hit: Ints
+    entity: Int32s
+    back: Int32s
+    word: Words
     measured: Floats
     head: Ints
 
@@ -46,7 +48,8 @@ def no_samples(measured: int, entities: int, size: int = 0) -> Store:
         room *= 2
     return Store(
         np.zeros(2, np.int64), np.full(room, 0), np.full(room, 0), np.full(room, 0.0), np.full(room, 0.0),
-        np.full(room, 0, np.int32), np.full(room, 0), np.full(room, 0), np.full((measured, room), 0.0), np.full(entities, -1, np.int64),
+        np.full(room, 0, np.int32), np.full(room, 0, np.int32), np.full(room, 0, np.uint64),
+        np.full((measured, room), 0.0), np.full(entities, -1, np.int64),
     )  # fmt: skip
 
 
@@ -59,14 +62,14 @@ def with_room(store: Store, count: int) -> Store:
     grown = no_samples(len(store.measured), 0, int(tail - left + count))
     numbers = np.arange(left, tail)
     old, new = numbers & (size - 1), numbers & (len(grown.t) - 1)
-    for name in (*COLUMNS, "back", "hit"):
+    for name in (*COLUMNS, "back"):
         getattr(grown, name)[new] = getattr(store, name)[old]
     grown.measured[:, new] = store.measured[:, old]
     return grown._replace(bounds=store.bounds, head=store.head)
 
 
 @njit(cache=True, nogil=True)
-def append(store, rows, t, seq, x, y, entity):  # type: ignore[no-untyped-def]
+def append(store, rows, t, seq, x, y, entity, word):  # type: ignore[no-untyped-def]
     """Keep the batch's `rows`, in order; there must be room. Their numbers follow each other from the old tail on.
 
     Rows of the batch are in order of (t, seq): at one time, and with as many numbers as rows, they are numbered without a gap and need not be read.
@@ -74,7 +77,8 @@ def append(store, rows, t, seq, x, y, entity):  # type: ignore[no-untyped-def]
     size = len(store.t)
     mask = size - 1
     left, number = store.bounds[0], store.bounds[1]
-    to_t, to_seq, to_x, to_y, to_entity, back, head = store.t, store.seq, store.x, store.y, store.entity, store.back, store.head
+    to_t, to_seq, to_x, to_y, to_entity, to_word = store.t, store.seq, store.x, store.y, store.entity, store.word
+    back, head = store.back, store.head
     plain = len(t) > 0 and t[0] == t[-1] and seq[-1] - seq[0] == len(t) - 1
     for k in range(len(rows)):
         r = np.uint32(rows[k])
@@ -85,6 +89,7 @@ def append(store, rows, t, seq, x, y, entity):  # type: ignore[no-untyped-def]
         to_x[i] = x[r]
         to_y[i] = y[r]
         to_entity[i] = e
+        to_word[i] = word[r]
         last = head[e]
         back[i] = number - last if last >= left else 0
         head[e] = number

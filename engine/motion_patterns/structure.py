@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.model.batch import Batch
 from engine.motion_patterns.evaluation import Events
+from engine.motion_patterns.sightings import Sightings
 
 Ints = npt.NDArray[np.int64]
 Arrays = dict[str, npt.NDArray[Any]]
@@ -39,8 +39,8 @@ class Structure(ABC):
         self.work = Work()
 
     @abstractmethod
-    def take(self, batch: Batch) -> None:
-        """Keep what the queries need of the rows, which are sorted by (t, seq) and later than those before."""
+    def take(self, sightings: Sightings) -> None:
+        """Keep what the queries need of the batch's rows, which are sorted by (t, seq) and later than those before."""
 
     @abstractmethod
     def advance(self, last: int, entities: int, rank: Ints) -> Events:

@@ -36,7 +36,7 @@ def _prove(t, seq, x, y, store, samples, reads):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _witnesses(sweep, measures, store, hits, planes, q, at, events, low, high, trail, pick):  # type: ignore[no-untyped-def]
+def _witnesses(sweep, measures, store, planes, q, at, events, low, high, trail, pick):  # type: ignore[no-untyped-def]
     """Scores and the latest witness of each predicate of q into those of the events `low` to `high` that begin something: (trail, samples read)."""
     first, reads = sweep.witness_first[q], 0
     who = np.where(events.what[low:high] > 0, events.entity[low:high], -1)
@@ -46,7 +46,7 @@ def _witnesses(sweep, measures, store, hits, planes, q, at, events, low, high, t
         if sweep.witness_measured[first + j]:
             continue
         s = sweep.witness[first + j]
-        bit_planes.latest(store, hits, planes, s, sweep.track[s], who, samples)
+        bit_planes.latest(store, planes, s, sweep.track[s], who, samples)
         reads = _prove(events.t[low:high, j], events.seq[low:high, j], events.x[low:high, j], events.y[low:high, j], store, samples, reads)
     if sweep.sums_first[q] < sweep.sums_first[q + 1]:
         for i in range(len(who)):
@@ -121,7 +121,7 @@ def _touched(sweep, q, moved, measure_moved):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def advance(sweep, measures, store, hits, planes, columns, holds, query_of, last, forced, entities, rank, width):  # type: ignore[no-untyped-def]
+def advance(sweep, measures, store, planes, columns, holds, query_of, last, forced, entities, rank, width):  # type: ignore[no-untyped-def]
     """Evaluate a group at all multiples of `every` up to `last`: (events, how many, [entered, left, evaluations, samples read]).
 
     `holds[q, word]`: who matches (ranked: is among the best). `query_of[q]`: what a query is called in events. `forced`: a time; at the first
@@ -144,7 +144,7 @@ def advance(sweep, measures, store, hits, planes, columns, holds, query_of, last
         if everything:
             forced_k = NEVER
         work[2] += 1
-        move(sweep, measures, store, hits, planes, columns, at, entities, everything, moved, measure_moved, work)
+        move(sweep, measures, store, planes, columns, at, entities, everything, moved, measure_moved, work)
         for q in range(len(query_of)):
             if not (everything or _touched(sweep, q, moved, measure_moved)):
                 continue
@@ -169,7 +169,7 @@ def advance(sweep, measures, store, hits, planes, columns, holds, query_of, last
                 if n + len(who) > len(events.query):
                     events = grown(events, n, 2 * (n + len(who)))
                 _tell(query_of[q], CANDIDATE if ranked else START, WITHDRAWN if ranked else END, at, who, events, n)
-                trail, reads = _witnesses(sweep, measures, store, hits, planes, q, at, events, n, n + len(who), trail, pick)
+                trail, reads = _witnesses(sweep, measures, store, planes, q, at, events, n, n + len(who), trail, pick)
                 work[3] += reads
                 n += len(who)
     forget(sweep, store, planes, columns)

@@ -72,19 +72,19 @@ def next_evaluation(sweep, measures, store, planes, columns):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True)
-def move(sweep, measures, store, hits, planes, columns, at, entities, all_of_them, moved, measure_moved, work):  # type: ignore[no-untyped-def]
+def move(sweep, measures, store, planes, columns, at, entities, all_of_them, moved, measure_moved, work):  # type: ignore[no-untyped-def]
     """All windows move to `at`; `moved[s]`, `measure_moved[m]`: whether what they hold changed. `work` counts what [entered, left]."""
     width, words = sweep.clock[1], (entities + 63) >> 6
     if len(sweep.track):
         # What no window sees any more makes room for the new buckets.
         for s in range(len(sweep.track)):
             moved[s] = bit_planes.pass_buckets(planes, s, sweep.track[s], sweep.start[s], sweep.end[s], width, at, work)
-        bit_planes.fill(store, hits, planes, width, at, words)
+        bit_planes.fill(store, planes, width, at, words)
     for s in range(len(sweep.track)):
         moved[s] |= bit_planes.pass_buckets(planes, s, sweep.track[s], sweep.start[s], sweep.end[s], width, at, work)
         moved[s] |= all_of_them
         if moved[s]:
-            bit_planes.gather(hits, planes, s, sweep.track[s], words)
+            bit_planes.gather(planes, s, sweep.track[s], words)
     for m in range(len(measures.start)):
         before, left = columns.entered[m], columns.left[m]
         entered = sample_store.first_after(store, before, store.bounds[1], at - measures.end[m])

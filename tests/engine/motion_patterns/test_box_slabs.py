@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.motion_patterns import box_slabs, hits, sample_store
+from engine.motion_patterns import box_slabs, sample_store
 from engine.motion_patterns.box_slabs import MOST_BOXES, BoxSlabs
 
 # Few values, so that points lie on borders, boxes touch, are the same, or have no width.
@@ -22,26 +22,23 @@ def boxes(draw: st.DrawFn) -> tuple[float, float, float, float]:
     boxes=st.lists(boxes(), min_size=1, max_size=MOST_BOXES),
     points=st.lists(st.tuples(PLACES | ODD | st.floats(-4, 4), PLACES | ODD | st.floats(-4, 4)), max_size=40),
 )
-def test_each_sample_hits_the_tracks_of_the_boxes_that_hold_it(
+def test_each_sample_hits_the_bits_of_the_boxes_that_hold_it(
     boxes: list[tuple[float, float, float, float]], points: list[tuple[float, float]]
 ) -> None:
     slabs = BoxSlabs.of(np.array(boxes, np.float64))
     x, y = (np.array([point[axis] for point in points], np.float64) for axis in range(2))
     t, entity = np.arange(len(points)), np.arange(len(points), dtype=np.int32)
-    tracks = np.zeros(MOST_BOXES + 1, np.int32)
-    tracks[: len(boxes)] = 100 + np.arange(len(boxes))
-    store = sample_store.with_room(sample_store.no_samples(0, max(len(points), 1)), len(points))
-    ring = hits.no_hits(len(points) * len(boxes) + 4)
+    store = sample_store.with_room(sample_store.no_samples(0, max(len(points), 1)), max(len(points), 1))
     with np.errstate(over="ignore", invalid="ignore"):
-        done, _, _ = box_slabs.take(0, x, y, t, t, entity, *slabs.arrays, tracks, store, ring)
+        done, hits = box_slabs.take(0, x, y, t, t, entity, *slabs.arrays, store)
     assert done == len(points)
-    found = {(int(ring.entity[k]), int(ring.track[k]) - 100) for k in range(int(ring.bounds[0]))}
+    kept = [int(store.entity[k]) for k in range(*store.bounds)]
+    found = {(i, r) for k, i in enumerate(kept) for r in range(MOST_BOXES) if int(store.word[k]) >> r & 1}
     expected = {
         (i, r)
         for i, (px, py) in enumerate(points)
         for r, (west, south, east, north) in enumerate(boxes)
         if west <= px <= east and south <= py <= north
     }
-    assert found == expected
-    kept = [int(store.entity[k]) for k in range(*store.bounds)]
+    assert found == expected and hits == len(expected)
     assert kept == sorted({i for i, _ in expected})

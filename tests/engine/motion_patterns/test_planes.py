@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.model.batch import Batch, EntityDictionary
-from engine.motion_patterns import hits, plane_groups, sample_store
+from engine.motion_patterns import plane_groups, sample_store
 from engine.motion_patterns.arrays import pack_arrays, unpack_arrays
 from engine.motion_patterns.evaluation import WITHDRAWN
 from engine.motion_patterns.plane_groups import bucket_width
 from engine.motion_patterns.region_grid import RegionGrid
+from engine.motion_patterns.sightings import Sightings
 from tests.engine.motion_patterns.worlds import GLOBE, OPERATOR, PLANE, batch_of, box, documents, registered, streams
 
 windowed = documents(kinds=["windowed", "scored"])
@@ -54,6 +55,37 @@ def test_buckets_without_planes_tell_the_same(queries, rows, strangers):
     assert told(queries, rows, PLANE, strangers) == told(queries, rows, PLANE)
 
 
+@given(st.lists(windowed, min_size=2, max_size=6), streams(most=40), st.sampled_from([0, 16]))
+@settings(max_examples=30, deadline=None)
+def test_queries_in_several_groups_tell_the_same(queries, rows, slabbed):
+    """As many groups as queries with different tracks, boxes by themselves or by a grid that they share."""
+    whole = told(queries, rows, PLANE)
+    most = max(len(group.tracks) for query in queries for group in OPERATOR.compile(registered([query], PLANE), PLANE).groups)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plane_groups, "MOST_TRACKS", max(most, 1 + max(len(query["predicates"]) for query in queries)))
+        patch.setattr(plane_groups, "_MOST_SLABBED", slabbed)
+        assert told(queries, rows, PLANE) == whole
+
+
+def test_equal_predicates_come_into_one_group():
+    shapes = [box(i, 0, 1, 1) for i in range(90)]
+    asked = [[0, 1], *([i] for i in range(2, 90)), [0, 2], [89]]
+    documents = [{"family": "motion", "predicates": [{"inside": shapes[i], "window": [1, 0]} for i in own], "every": 1} for own in asked]
+    groups = OPERATOR.compile(registered(documents, PLANE), PLANE).groups
+    assert [len(group.tracks) for group in groups] == [64, 26]
+    assert [sorted(set(group.queries.tolist()) & {0, 1, 88, 89, 90}) for group in groups] == [[0, 1, 89], [88, 90]]
+
+
+def test_a_query_of_very_many_predicates_keeps_index_points():
+    for predicates, groups in ((63, 1), (64, 0)):
+        document = {
+            "family": "motion",
+            "predicates": [{"inside": box(i, 0, 1, 1), "window": [1, 0], "quantifier": "forall"} for i in range(predicates)],
+            "every": 1,
+        }
+        assert len(OPERATOR.compile(registered([document], PLANE), PLANE).groups) == groups
+
+
 @pytest.mark.parametrize(
     ("window", "every", "width"), [([30, 20], 4, 2), ([10, 0], 5, 5), ([128, 0], 1, 1), ([129, 0], 1, None), ([1000, 500], 7, None)]
 )
@@ -90,7 +122,7 @@ def test_a_state_of_another_version_is_refused():
     arrays = unpack_arrays(OPERATOR.keyed.dump(index, OPERATOR.keyed.initial(index)))
     for version in ({"version": np.array([1])}, {}):
         old = {name: column for name, column in arrays.items() if name != "version"} | version
-        with pytest.raises(ValueError, match="version 1, this program reads 3"):
+        with pytest.raises(ValueError, match="version 1, this program reads 4"):
             OPERATOR.keyed.load(index, pack_arrays(old))
 
 
@@ -113,22 +145,24 @@ def test_the_grid_finds_what_each_region_holds(feed):
             assert rows[at[first[r] : first[r + 1]]].tolist() == np.flatnonzero(there).tolist()
 
 
-def test_few_boxes_are_found_without_a_grid():
+@pytest.mark.parametrize("slabbed", [16, 0], ids=["slabs", "grid"])
+def test_stored_samples_are_those_that_boxes_hold(slabbed, monkeypatch):
     """Samples on borders, just beside them, outside, huge and nowhere; room for them grows on the way."""
+    monkeypatch.setattr(plane_groups, "_MOST_SLABBED", slabbed)
     chance = np.random.default_rng(4)
     shapes = [box(*chance.uniform(0, 8, 2).tolist(), *chance.uniform(0.1, 4, 2).tolist()) for _ in range(7)]
     document = {"family": "motion", "predicates": [{"inside": shape, "window": [1, 0]} for shape in shapes], "every": 1}
     index = OPERATOR.compile(registered([document], PLANE), PLANE)
     (sweep,) = OPERATOR.keyed.initial(index).planes
-    assert sweep.group.slabs is not None
+    assert (sweep.group.slabs is not None) == (slabbed > 0)
     edges = np.unique([value for shape in shapes for corner in shape["coordinates"][0] for value in corner])
     some = np.concatenate([edges, np.nextafter(edges, 99), np.nextafter(edges, -99), [-1e300, 1e300, np.inf, np.nan], chance.uniform(-1, 13, 50)])
     x, y = chance.choice(some, (2, 5000))
     rows = pa.RecordBatch.from_pydict({"entity": ["1"] * len(x), "t": [0] * len(x), "x": x, "y": y, "seq": range(len(x))})
-    sweep.take(Batch(rows, EntityDictionary()))
-    counts, tracks = hits.live(sweep.store, sweep.hits)
-    seq = sample_store.live(sweep.store)["seq"]
-    found = {(int(s), int(p)) for s, p in zip(np.repeat(seq, counts), tracks, strict=True)}
+    sweep.take(Sightings(Batch(rows, EntityDictionary())))
+    kept = sample_store.live(sweep.store)
+    seq, word = kept["seq"], kept["word"]
+    found = {(int(s), p) for s, bits in zip(seq, word.tolist(), strict=True) for p in range(64) if bits >> p & 1}
     wanted = {
         (int(s), p)
         for p, (_, target) in enumerate(sweep.group.tracks)

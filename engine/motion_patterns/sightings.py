@@ -1,0 +1,39 @@
+"""What all structures must know of a batch, found once: which of its rows count, and where each region holds them."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.model.batch import Batch
+from engine.model.conditions import Conditions
+from engine.motion_patterns.region_grid import Inside, RegionGrid
+
+Floats = npt.NDArray[np.float64]
+
+
+class Sightings:
+    """A batch and what was found in it so far, by conditions, of which each has at most one grid."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self._places: dict[Conditions, tuple[Floats, Floats]] = {}
+        self._inside: dict[Conditions, Inside] = {}
+
+    @property
+    def entities(self) -> int:
+        """How many there are, with those of the batch."""
+        return len(self.batch.entities) if len(self.batch.entity) else 0
+
+    def places(self, where: Conditions) -> tuple[Floats, Floats]:
+        """(x, y) of all rows; x is NaN of those that do not count."""
+        if where not in self._places:
+            x = self.batch.x
+            self._places[where] = (np.where(where.mask(self.batch), x, np.nan) if where else x, self.batch.y)
+        return self._places[where]
+
+    def inside(self, where: Conditions, grid: RegionGrid) -> Inside:
+        """Which rows that count each region of the conditions' grid holds."""
+        if where not in self._inside:
+            self._inside[where] = grid.inside(*self.places(where))
+        return self._inside[where]

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { marksOf, numbersText, orderedEvidence, participants } from "../src/data/evidence";
+import { freeSide, marksOf, numbersText, orderedEvidence, participants } from "../src/data/evidence";
 import type { EvidenceItem } from "../src/data/shapes";
 
 const item = (t: number, more: Partial<EvidenceItem> = {}): EvidenceItem => ({ variable: "", entity: "a", t, x: t, y: 0, ...more });
@@ -35,5 +35,21 @@ describe("the events behind an answer", () => {
 
   it("add who only the evidence names", () => {
     expect(participants(["a"], [item(1, { entity: "b" }), item(2, { entity: "" }), item(3)])).toEqual(["a", "b"]);
+  });
+});
+
+describe("captions", () => {
+  const window = { x: 0, y: 0, w: 100, h: 40 };
+  const box = (x: number, y = 10): { x: number; y: number; w: number; h: number } => ({ x, y, w: 30, h: 16 });
+
+  it("stand on the first free side that the window's edge does not cut", () => {
+    expect(freeSide([box(80), box(20)], [], window)).toEqual(box(20));
+    expect(freeSide([box(60), box(20)], [], window)).toEqual(box(60));
+    expect(freeSide([box(60), box(20)], [box(50)], window)).toEqual(box(20));
+  });
+
+  it("are rather cut than left out, and left out rather than written over another", () => {
+    expect(freeSide([box(80), box(20)], [box(10)], window)).toEqual(box(80));
+    expect(freeSide([box(80), box(20)], [box(90), box(10)], window)).toBeNull();
   });
 });

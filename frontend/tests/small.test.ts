@@ -4,6 +4,7 @@ import { EntitiesData, PointGrid, TRAIL } from "../src/data/entities_data";
 import { fromSearch, noChoice, toSearch, type ViewState } from "../src/data/view_state";
 import { worldCopy } from "../src/lib/globe";
 import { bounds, openRing, rings, withRing, type Ring } from "../src/lib/regions";
+import { answerTitle } from "../src/lib/words";
 import { axisLabel, axisStep, formatMoment, formatSpan, parseDuration, zoneOffset } from "../src/lib/time";
 
 describe("times", () => {
@@ -128,5 +129,12 @@ describe("the globe", () => {
     const near = worldCopy({ crs: "geographic", view: null });
     expect([-180, -5, 0, 180].map(near)).toEqual([-180, -5, 0, 180]);
     expect(worldCopy({ crs: "planar", view: { center: [500, 0], zoom: 1 } })(-400)).toBe(-400);
+  });
+});
+
+describe("words", () => {
+  it("name an answer by who takes part and what it is, or by what it is alone", () => {
+    expect(answerTitle(["bus-1", "bus-2"], "leaving_object")).toBe("bus-1 and bus-2: leaving object");
+    expect(answerTitle([], "detection")).toBe("Detected");
   });
 });

@@ -41,6 +41,28 @@ export function marksOf(points: readonly EvidencePoint[], place: (point: Evidenc
   return marks;
 }
 
+/** A rectangle on the screen, in CSS pixels. */
+export interface Box {
+  x: number;
+  y: number;
+  w: number;
+  h: number;
+}
+
+/** The first of `sides` that meets none of `taken`, one wholly in `window` before one that its edge would cut; null when none is free. */
+export function freeSide(sides: readonly Box[], taken: readonly Box[], window: Box): Box | null {
+  const free = sides.filter((side) => !taken.some((other) => meet(side, other)));
+  return free.find((side) => holds(window, side)) ?? free[0] ?? null;
+}
+
+function meet(a: Box, b: Box): boolean {
+  return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
+}
+
+function holds(window: Box, box: Box): boolean {
+  return box.x >= window.x && box.y >= window.y && box.x + box.w <= window.x + window.w && box.y + box.h <= window.y + window.h;
+}
+
 /** "1", "1, 3" or "2–5". */
 export function numbersText(points: readonly EvidencePoint[]): string {
   const numbers = points.map((point) => point.number);

@@ -1,5 +1,6 @@
 /** One interval or mark of the timeline, how it is named, and how stays are paired from in and out. */
 
+import { kindName } from "../lib/words";
 import type { Detection } from "./shapes";
 
 export interface Interval {
@@ -24,8 +25,9 @@ export interface Interval {
   revisedFrom: number | null;
 }
 
-export function laneName(entities: readonly string[]): string {
-  return entities.length === 0 ? "—" : entities.join(" · ");
+/** Who it is about; an answer about nobody in particular is named by its kind. */
+export function laneName(kind: string, entities: readonly string[]): string {
+  return entities.length === 0 ? kindName(kind) : entities.join(" · ");
 }
 
 /** `activity(id3) = walking`; a value that only says "true" is left out. */

@@ -142,7 +142,7 @@ export class IntervalsData {
     if (lane === undefined) {
       lane = { id: group.names.length, key, entities: row.entities, detections: new Map(), withdrawn: new Map(), revised: new Map(), intervals: [] };
       group.lanes.set(key, lane);
-      group.names.push(group.isFluents ? fluentName(row.kind, row.value, row.entities) : laneName(row.entities));
+      group.names.push(group.isFluents ? fluentName(row.kind, row.value, row.entities) : laneName(row.kind, row.entities));
     }
     return lane;
   }

@@ -21,6 +21,11 @@ export function kindName(kind: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
+/** "person-1 and person-2: greeting"; what nobody in particular takes part in is named by its kind alone. */
+export function answerTitle(entities: readonly string[], kind: string): string {
+  return entities.length === 0 ? kindName(kind) : `${entities.join(" and ")}: ${kindName(kind).toLowerCase()}`;
+}
+
 const VERBS: Record<string, string> = {
   in: "enters",
   out: "leaves",

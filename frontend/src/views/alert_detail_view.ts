@@ -10,7 +10,7 @@ import { list, record } from "../lib/parse";
 import { queryColour } from "../lib/colours";
 import { orderedEvidence, type EvidencePoint } from "../data/evidence";
 import { formatAgo, formatClock, formatMoment, formatSpan, zoneName, type Zone } from "../lib/time";
-import { kindName, SEVERITY_NAMES, STATE_NAMES } from "../lib/words";
+import { answerTitle, SEVERITY_NAMES, STATE_NAMES } from "../lib/words";
 import { evidenceList } from "./drawer_view";
 import { openMap, type FeedMap } from "./map_view";
 import { fail } from "./shell_view";
@@ -52,7 +52,7 @@ export class AlertDetailView {
     return h(
       "div",
       { class: "panel-head alert-head" },
-      h("div", { class: "grow" }, h("div", { class: "row small" }, h("span", { class: `badge badge-dot badge-${alert.severity}` }, SEVERITY_NAMES[alert.severity]), h("span", { class: "muted" }, STATE_NAMES[alert.state], alert.acknowledged_by && alert.state !== "new" ? ` by ${alert.acknowledged_by}` : "")), h("h2", { class: "alert-title" }, `${alert.entities.join(" and ") || "Something"}: ${kindName(alert.kind).toLowerCase()}`), h("a", { href: `/queries/${alert.query}`, class: "small" }, alert.query_name)),
+      h("div", { class: "grow" }, h("div", { class: "row small" }, h("span", { class: `badge badge-dot badge-${alert.severity}` }, SEVERITY_NAMES[alert.severity]), h("span", { class: "muted" }, STATE_NAMES[alert.state], alert.acknowledged_by && alert.state !== "new" ? ` by ${alert.acknowledged_by}` : "")), h("h2", { class: "alert-title" }, answerTitle(alert.entities, alert.kind)), h("a", { href: `/queries/${alert.query}`, class: "small" }, alert.query_name)),
       iconButton("Close", "x", { kind: "button-quiet button-sm", onClick: this.onClose }),
     );
   }

@@ -1,6 +1,6 @@
 /** The events that explain an answer, over everything else on the map: numbered, labelled, joined in their order. */
 
-import { marksOf, numbersText, type EvidencePoint, type Mark } from "../data/evidence";
+import { freeSide, marksOf, numbersText, type Box, type EvidencePoint, type Mark } from "../data/evidence";
 import { token } from "../lib/colours";
 import { CanvasLayer, type CanvasFrame, type Project } from "./canvas_layer";
 import { FONT, haloText } from "./canvas_marks";
@@ -10,13 +10,6 @@ export interface Named {
   text: string;
   x: number;
   y: number;
-}
-
-interface Box {
-  x: number;
-  y: number;
-  w: number;
-  h: number;
 }
 
 /** CSS pixels: events nearer to each other share one mark. */
@@ -100,30 +93,26 @@ export class EvidenceLayer extends CanvasLayer {
     return { x: x - w / 2 - 2, y: y - MARK_PX - 2, w: w + 4, h: MARK_PX * 2 + 4 };
   }
 
-  /** Beside its mark, on the first side that is free; left out when there is none. */
+  /** Beside its mark, on the first side that is free and in sight; left out when there is none. */
   private caption(frame: CanvasFrame, mark: Mark, own: Box, taken: Box[]): void {
     const [first, last] = [mark.points[0]!, mark.points[mark.points.length - 1]!];
     const text = first === last ? this.describe(first) : `${this.describe(first)} … ${this.describe(last)}`;
     this.write(frame, text, own, mark.y, taken);
   }
 
-  private write({ context }: CanvasFrame, text: string, own: Box, y: number, taken: Box[]): void {
+  private write({ context, width, height }: CanvasFrame, text: string, own: Box, y: number, taken: Box[]): void {
     context.font = `600 11px ${FONT}`;
     const w = context.measureText(text).width + 4;
-    const sides: [number, number][] = [[own.x + own.w + 3, y - 8], [own.x - w - 3, y - 8], [own.x + own.w / 2 - w / 2, own.y - 17], [own.x + own.w / 2 - w / 2, own.y + own.h + 1]];
-    for (const [x, top] of sides) {
-      const box = { x, y: top, w, h: 16 };
-      if (taken.some((other) => other !== own && overlap(box, other))) continue;
-      taken.push(box);
-      context.textBaseline = "middle";
-      haloText(context, text, x + 2, top + 8, this.ink);
-      return;
-    }
+    const middle = own.x + own.w / 2 - w / 2;
+    const sides = [[own.x + own.w + 3, y - 8], [own.x - w - 3, y - 8], [middle, own.y - 17], [middle, own.y + own.h + 1]] as const;
+    const size = this._map.getSize();
+    const window = { x: (width - size.x) / 2, y: (height - size.y) / 2, w: size.x, h: size.y };
+    const box = freeSide(sides.map(([x, top]) => ({ x, y: top, w, h: 16 })), taken.filter((other) => other !== own), window);
+    if (box === null) return;
+    taken.push(box);
+    context.textBaseline = "middle";
+    haloText(context, text, box.x + 2, box.y + 8, this.ink);
   }
-}
-
-function overlap(a: Box, b: Box): boolean {
-  return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
 }
 
 function readInk() {

@@ -2,11 +2,10 @@
 
 import type { Interval } from "../data/interval";
 import { formatClock, type TimeUnit, type Zone } from "../lib/time";
-import { kindName } from "../lib/words";
+import { answerTitle } from "../lib/words";
 
 export function headline(interval: Interval): string {
-  const who = interval.entities.length === 0 ? "Something" : interval.entities.join(" and ");
-  return `${who}: ${kindName(interval.kind).toLowerCase()}`;
+  return answerTitle(interval.entities, interval.kind);
 }
 
 /** What later events did to it; null when they left it alone. */

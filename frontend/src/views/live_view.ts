@@ -180,7 +180,10 @@ export class LiveView {
   }
 
   private news(news: News): void {
-    if (news.isSnapshot) this.entities.clear();
+    if (news.isSnapshot) {
+      this.entities.clear();
+      this.connection.loaded();
+    }
     this.model.take(news);
     if (news.isSnapshot) this.model.loadWithdrawn(this.model.window()[0]).catch(fail);
     if (this.model.hasStrangers) void this.meet();

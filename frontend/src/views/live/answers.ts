@@ -23,7 +23,7 @@ export class Answers {
   readonly timeline: TimelineView;
   private readonly list: IntervalListView;
   private readonly wrap = h("div", { class: "timeline-canvas-wrap" });
-  private readonly nothing = h("div", { class: "timeline-empty", hidden: true });
+  private readonly nothing = h("div", { class: "timeline-empty", role: "status" }, icon("history"), h("span", {}, "Fetching the answers so far."));
 
   constructor(
     private readonly model: LiveModel,
@@ -49,14 +49,15 @@ export class Answers {
   }
 
   private showNothing(): void {
-    this.nothing.hidden = !this.timeline.isEmpty || this.model.data.seq === null || this.model.state.mode === "list";
+    this.nothing.hidden = this.model.data.seq !== null && (!this.timeline.isEmpty || this.model.state.mode === "list");
     const text = this.nothingText();
     if (this.nothing.hidden || this.nothing.textContent === text) return;
     replace(this.nothing, icon("history"), h("span", {}, text));
   }
 
   private nothingText(): string {
-    const { queries, state } = this.model;
+    const { queries, state, data } = this.model;
+    if (data.seq === null) return "Fetching the answers so far.";
     if (queries.length === 0) return "Register a query and its answers appear here as they are found.";
     if (state.hidden.length >= queries.length) return "All queries are hidden.";
     const [first, ...others] = state.entities;

@@ -12,6 +12,7 @@ const TITLES = {
   live: "Connected: answers appear as they are found",
   behind: "Events arrive later than they happened: see Feeds",
   connecting: "Opening the live connection",
+  loading: "Connected: the answers so far are on their way",
   reconnecting: "The connection was lost; press to try now. Nothing is lost: what was missed is fetched.",
   refused: "Log in again to go on",
   forbidden: "This feed is not shared with you any more",
@@ -21,6 +22,7 @@ export class ConnectionView {
   readonly element: HTMLButtonElement;
   private lag: number | null = null;
   private connection: ConnectionState = "connecting";
+  private isLoaded = false;
 
   constructor(
     private readonly feed: Feed,
@@ -35,6 +37,12 @@ export class ConnectionView {
     this.show();
   }
 
+  /** The first snapshot is there: what the page shows is the feed's. */
+  loaded(): void {
+    this.isLoaded = true;
+    this.show();
+  }
+
   setState(connection: ConnectionState): void {
     this.connection = connection;
     this.show();
@@ -42,9 +50,10 @@ export class ConnectionView {
   }
 
   private show(): void {
-    const isBehind = this.connection === "open" && this.lag !== null && this.lag > this.feed.lateness + BEHIND_MS;
-    const kind = isBehind ? "behind" : this.connection === "open" ? "live" : this.connection;
-    const texts = { live: "Live", behind: `Behind ${formatRough(this.lag ?? 0)}`, connecting: "Connecting", reconnecting: "Reconnecting", refused: "Logged out", forbidden: "Not shared" };
+    const isOpen = this.connection === "open" && this.isLoaded;
+    const isBehind = isOpen && this.lag !== null && this.lag > this.feed.lateness + BEHIND_MS;
+    const kind = isBehind ? "behind" : isOpen ? "live" : this.connection === "open" ? "loading" : this.connection;
+    const texts = { live: "Live", behind: `Behind ${formatRough(this.lag ?? 0)}`, connecting: "Connecting", loading: "Loading", reconnecting: "Reconnecting", refused: "Logged out", forbidden: "Not shared" };
     this.element.className = `state state-${kind}`;
     this.element.textContent = texts[kind];
     this.element.title = TITLES[kind];

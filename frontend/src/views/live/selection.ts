@@ -95,7 +95,7 @@ export class Selection {
 
   /** A link from an alert may name an answer older than the snapshot: it is fetched and put among the others. */
   async open(id: string, refresh: () => void): Promise<void> {
-    for (let tries = 0; tries < 20 && this.model.data.seq === null; tries++) await new Promise((resolve) => setTimeout(resolve, 150));
+    for (let tries = 0; tries < 100 && this.model.data.seq === null; tries++) await new Promise((resolve) => setTimeout(resolve, 150));
     try {
       if (this.model.intervals.find(id) === null) this.model.remember(await get(address(`detections/${id}/`, { feed: this.model.feed.name }), detectionDetail));
     } catch (error) {

@@ -9,6 +9,8 @@ const WIDTH = 760;
 const HEIGHT = 440;
 const NODE_WIDTH = 150;
 const LINE = 15;
+/** Between the head of an arrow and the box it points at. */
+const ARROW_GAP = 2;
 /** One press of an arrow key. */
 const STEP = 12;
 const STEPS: Record<string, [number, number]> = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, -STEP], ArrowDown: [0, STEP] };
@@ -68,7 +70,7 @@ export class GraphView {
     const [x2, y2] = this.places.get(edge.to) ?? [0, 0];
     const state = `${edge.constraints.length === 0 ? " inferred" : ""}${edge.isInConflict ? " conflict" : ""}${edge.key === this.chosen ? " chosen" : ""}`;
     const open = (): void => this.handlers.onEdge(edge);
-    const line = svgNode("g", { class: `graph-edge${state}` }, svgNode("line", { x1, y1, x2, y2, class: "graph-hit" }), svgNode("line", { x1, y1, ...towards(x1, y1, x2, y2), ...(edge.isOrdered ? { "marker-end": `url(#graph-arrow${edge.isInConflict ? "-conflict" : ""})` } : {}), class: "graph-line" }));
+    const line = svgNode("g", { class: `graph-edge${state}` }, svgNode("line", { x1, y1, x2, y2, class: "graph-hit" }), svgNode("line", { x1, y1, ...towards(x1, y1, x2, y2, this.heightOf(edge.to) / 2, edge.isOrdered ? ARROW_GAP : 0), ...(edge.isOrdered ? { "marker-end": `url(#graph-arrow${edge.isInConflict ? "-conflict" : ""})` } : {}), class: "graph-line" }));
     line.addEventListener("click", open);
     // Off the middle, so that the labels of crossing lines do not meet.
     const [x, y] = [x1 + (x2 - x1) * 0.42, y1 + (y2 - y1) * 0.42];
@@ -88,8 +90,8 @@ export class GraphView {
 
   private node({ name, lines }: GraphNode): SVGElement {
     const place = this.places.get(name) ?? [WIDTH / 2, HEIGHT / 2];
-    const shown = lines.length > 3 ? [...lines.slice(0, 2), `and ${lines.length - 2} more`] : lines.length === 0 ? ["any event"] : lines;
-    const height = 30 + shown.length * LINE;
+    const shown = shownLines(lines);
+    const height = nodeHeight(lines);
     const open = (): void => this.handlers.onNode(name);
     const node = svgNode(
       "g",
@@ -102,6 +104,10 @@ export class GraphView {
     node.addEventListener("keydown", (event) => this.nudged(event, name));
     this.dragging(node, name, open);
     return node;
+  }
+
+  private heightOf(name: string): number {
+    return nodeHeight(this.nodes.find((node) => node.name === name)?.lines ?? []);
   }
 
   // ---- Moving
@@ -154,10 +160,18 @@ export class GraphView {
   }
 }
 
-/** The line's end at the border of the node's box, with a gap for the arrow. */
-function towards(x1: number, y1: number, x2: number, y2: number): { x2: number; y2: number } {
+function shownLines(lines: readonly string[]): readonly string[] {
+  return lines.length > 3 ? [...lines.slice(0, 2), `and ${lines.length - 2} more`] : lines.length === 0 ? ["any event"] : lines;
+}
+
+function nodeHeight(lines: readonly string[]): number {
+  return 30 + shownLines(lines).length * LINE;
+}
+
+/** The line's end at the border of the node's box, `half` of its height high, less a gap for the arrow. */
+function towards(x1: number, y1: number, x2: number, y2: number, half: number, gap: number): { x2: number; y2: number } {
   const [dx, dy] = [x2 - x1, y2 - y1];
-  const cut = Math.min((NODE_WIDTH / 2 + 6) / Math.max(1, Math.abs(dx)), 36 / Math.max(1, Math.abs(dy)), 0.45);
+  const cut = Math.min((NODE_WIDTH / 2 + gap) / Math.max(1, Math.abs(dx)), (half + gap) / Math.max(1, Math.abs(dy)), 0.45);
   return { x2: x2 - dx * cut, y2: y2 - dy * cut };
 }
 

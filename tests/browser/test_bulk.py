@@ -39,3 +39,10 @@ def test_the_regions_of_a_file_become_queries_and_the_faulty_one_is_told(site: S
     page.wait_for_url(re.compile(r"/queries/\?feed="))
     page.get_by_text("3 queries are registered").wait_for()
     assert set(Query.objects.filter(name__startswith="Crossed").values_list("name", flat=True)) == {f"Crossed: cell {n}" for n in range(3)}
+    before = Query.objects.filter(deleted_at=None).count()
+    page.fill("input[type=search]", "Crossed: cell")
+    page.get_by_role("button", name="Remove these").click()
+    page.get_by_role("button", name="Remove 3 queries").click()
+    page.get_by_text("3 queries are removed").wait_for()
+    assert Query.objects.filter(deleted_at=None).count() == before - 3
+    assert not Query.objects.filter(name__startswith="Crossed", deleted_at=None).exists()

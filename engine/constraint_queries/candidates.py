@@ -12,18 +12,9 @@ import numpy as np
 
 from engine.constraint_queries.compiled import bare, inlined
 from engine.constraint_queries.lanes import LANES, in_reach
-from engine.constraint_queries.pairs import (
-    APART,
-    NEAR,
-    REACH,
-    Floats,
-    Ints,
-    consistent,
-)  # fmt: skip
-from engine.constraint_queries.pool import (
-    RING,
-)
-from engine.constraint_queries.rings import BITS, EVENT, UNTIL, T, bucket, cell
+from engine.constraint_queries.pairs import Events, Floats, Graphs, Ints, Question, go_together
+from engine.constraint_queries.pool import RING, Newcomer, Pool
+from engine.constraint_queries.rings import BITS, EVENT, UNTIL, Rings, T, bucket, cell
 
 _STEPS, _STRETCH = 8, 256
 
@@ -148,27 +139,21 @@ def _sort(pooled: Ints, begin: int, end: int) -> None:
 
 
 @inlined
-def fitting(
-    limits: Floats, exact: Floats, compared: Ints, comparisons: Ints, geodesic: bool, event_x: Floats, event_y: Floats, event_place: Floats,
-    ints: Ints, floats: Floats, ring: Ints, place: Floats, pair: int, named_first: bool, e: int, pooled: Ints, pool_place: Floats, begin: int, end:
-    int, mortal: bool, now: int,
-) -> Any:  # fmt: skip
-    """Of the events in the pool, places in the ring from `begin` to `end`, only those that are consistent with e, with their columns. Gives the
-    new end."""
-    near, apart, reach = limits[pair, NEAR], limits[pair, APART], limits[pair, REACH]
-    x, y, z = event_place[0, e], event_place[1, e], event_place[2, e]
+def fitting(graphs: Graphs, events: Events, rings: Rings, pool: Pool, asked: Question, new: Newcomer, begin: int, end: int, mortal: bool) -> Any:
+    """Of the events in the pool, places in the rings from `begin` to `end`, only those that go with the new one, with their columns. Gives the new
+    end."""
+    ring, place, pooled = rings.whole, rings.place, pool.whole
     to = begin
     for n in range(begin, end):
         k = pooled[RING, n]
-        if mortal and ring[UNTIL, k] < now:
+        if mortal and ring[UNTIL, k] < new.t:
             continue
-        across, along, up = place[0, k] - x, place[1, k] - y, place[2, k] - z
+        across, along, up = place[0, k] - new.x, place[1, k] - new.y, place[2, k] - new.z
         chord = across * across + along * along + up * up
-        if not (chord <= near and chord > apart) and not consistent(
-            exact, reach, compared, comparisons, geodesic, event_x, event_y, event_place, ints, floats, pair, named_first, e, ring[EVENT, k]
-        ):  # fmt: skip
+        sure = chord <= asked.near and chord > asked.apart
+        if not sure and not go_together(graphs, events, asked.pair, asked.named_first, new.event, ring[EVENT, k]):
             continue
         pooled[RING, to], pooled[EVENT, to], pooled[T, to], pooled[BITS, to] = k, ring[EVENT, k], ring[T, k], ring[BITS, k]
-        pool_place[0, to], pool_place[1, to], pool_place[2, to] = place[0, k], place[1, k], place[2, k]
+        pool.place[0, to], pool.place[1, to], pool.place[2, to] = place[0, k], place[1, k], place[2, k]
         to += 1
     return to

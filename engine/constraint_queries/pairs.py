@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit, objmode
 
-from engine.constraint_queries.compiled import bare
+from engine.constraint_queries.compiled import bare, inlined
 from engine.index.geodesic import WGS84
 
 Ints = npt.NDArray[np.int64]
@@ -82,6 +82,27 @@ class Events(NamedTuple):
     floats: Floats
 
 
+class Question(NamedTuple):
+    """What the `pair` V_i, V_j asks of two events, as numbers: the bounds on V_j.t - V_i.t, which comes first, and squared chords (see Graphs)."""
+
+    pair: int
+    named_first: bool
+    earliest: int
+    latest: int
+    order: int
+    reach: float
+    near: float
+    apart: float
+
+
+@inlined
+def question(graphs: Graphs, pair: int, named_first: bool) -> Any:
+    """The pair's question; `named_first`: its first variable is named before the second."""
+    earliest, latest, order = graphs.times[pair, EARLIEST], graphs.times[pair, LATEST], graphs.times[pair, ORDER]
+    reach, near, apart = graphs.limits[pair, REACH], graphs.limits[pair, NEAR], graphs.limits[pair, APART]
+    return Question(pair, named_first, earliest, latest, order, reach, near, apart)
+
+
 def geodesic_distance(x0: float, y0: float, x1: float, y1: float) -> float:
     """Metres along the geodesic, as PROJ measures them."""
     return float(WGS84.inv(x0, y0, x1, y1)[2])
@@ -97,15 +118,24 @@ def _measured(geodesic: bool, x0: float, y0: float, x1: float, y1: float) -> Any
     return metres  # noqa: RET504 (numba returns nothing from inside the block)
 
 
+@inlined
+def go_together(graphs: Graphs, events: Events, pair: int, named_first: bool, one: int, other: int) -> Any:
+    """Whether the pair's variables may be events `one` and `other` by their distance and comparisons; times and order are not asked.
+
+    `named_first`: the pair's first variable is named before the second.
+    """
+    return _consistent(
+        graphs.exact, graphs.limits[pair, REACH], graphs.compared, graphs.comparisons, graphs.geodesic,
+        events.x, events.y, events.place, events.ints, events.floats, pair, named_first, one, other,
+    )  # fmt: skip
+
+
 @bare
-def consistent(
+def _consistent(
     exact: Floats, reach: float, compared: Ints, comparisons: Ints, geodesic: bool, x: Floats, y: Floats, place: Floats, ints: Ints, floats: Floats,
     pair: int, named_first: bool, one: int, other: int,
 ) -> Any:  # fmt: skip
-    """Whether the pair's variables may be events `one` and `other` by their distance and comparisons; times and order are not asked.
-
-    `named_first`: the pair's first variable is named before the second. The arrays are fields of `Graphs` and `Events`.
-    """
+    """The same with the arrays that it reads: a function that is called takes a few arrays sooner than all of them."""
     if not _close(exact, reach, geodesic, x, y, place, pair, named_first, one, other):
         return False
     for c in range(compared[pair], compared[pair + 1]):

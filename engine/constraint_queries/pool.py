@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.constraint_queries.pairs import (
-    Floats,
-    Ints,
-)  # fmt: skip
+from engine.constraint_queries.compiled import inlined
+from engine.constraint_queries.expiration import DOMAINS, TIGHT
+from engine.constraint_queries.pairs import Floats, Graphs, Ints
+from engine.constraint_queries.rings import BITS, EVENT, T
 
 
 class Taken(NamedTuple):
@@ -19,6 +19,43 @@ class Taken(NamedTuple):
     event: Ints
     bits: Ints
     starts: Ints
+
+
+class Numbers(NamedTuple):
+    """Query `number` has m variables from number `first` of all on, and m * m pairs from number `pairs` on. `tight`: of that form; `shared`: its
+    variables share what they keep."""
+
+    number: int
+    first: int
+    m: int
+    pairs: int
+    tight: bool
+    shared: bool
+    only_first: bool
+
+
+@inlined
+def numbers(graphs: Graphs, q: int) -> Any:
+    """Those of query q, which are asked for all the time."""
+    first, form = graphs.variables[q], graphs.form[q]
+    return Numbers(q, first, graphs.variables[q + 1] - first, graphs.pairs[q], form == TIGHT, form != DOMAINS, graphs.only_first[q])
+
+
+class Newcomer(NamedTuple):
+    """One event as numbers: its number, the variables that may take it (bits), its time and place."""
+
+    event: int
+    bits: int
+    t: int
+    x: float
+    y: float
+    z: float
+
+
+@inlined
+def newcomer(columns: Ints, place: Floats, k: int) -> Any:
+    """The event at `k` of `columns`, the pool's or the rings'."""
+    return Newcomer(columns[EVENT, k], columns[BITS, k], columns[T, k], place[0, k], place[1, k], place[2, k])
 
 
 RING, MARK = 2, 4

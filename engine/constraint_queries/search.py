@@ -1,5 +1,8 @@
 """Solutions among the candidates of one event: forward checking, the smallest domain first.
 
+Where each domain's candidates are few they are the bits of a number (`solve_masks`), else lists in the pool (`solve`); both choose in the same order,
+so they state the same solutions.
+
 References: [CCQ] 3.3 CSP Solver; Haralick and Elliott, *Increasing tree search efficiency*, 1980.
 """
 
@@ -10,17 +13,7 @@ from typing import Any
 import numpy as np
 
 from engine.constraint_queries.compiled import bare, inlined
-from engine.constraint_queries.pairs import (
-    APART,
-    EARLIEST,
-    LATEST,
-    NEAR,
-    ORDER,
-    REACH,
-    Floats,
-    Ints,
-    consistent,
-)  # fmt: skip
+from engine.constraint_queries.pairs import EARLIEST, LATEST, Events, Floats, Graphs, Ints, Question, go_together, question
 from engine.constraint_queries.pool import (
     BEGIN,
     CHOSEN,
@@ -31,75 +24,127 @@ from engine.constraint_queries.pool import (
     NEXT,
     OWN,
     TAKES,
+    Found,
+    Newcomer,
+    Numbers,
+    Pool,
+    newcomer,
 )
-from engine.constraint_queries.rings import BITS, EVENT, T
+from engine.constraint_queries.rings import BITS, EVENT, Rings, T
 from engine.index.bits import highest_bit, lowest_bit
+
+# -- candidates as lists --------------------------------------------------------------------------------------------------------------
 
 
 @inlined
-def solve(
-    times: Ints, limits: Floats, exact: Floats, compared: Ints, comparisons: Ints, geodesic: bool,
-    event_t: Ints, event_x: Floats, event_y: Floats, event_place: Floats, ints: Ints, floats: Floats,
-    pooled: Ints, pool_place: Floats, seats: Ints, arrangements: Ints, first_arranged: int, last_arranged: int,
-    q: int, p0: int, m: int, e: int, bits: int, i: int, only_first: bool, found_query: Any, found_event: Any, count: int, filled: int, most: int,
-) -> Any:  # fmt: skip
-    """Adds the solutions in which V_i is event e: all of them (at most `most` + 1 in all), or the first one in the order of search.
+def solve(graphs: Graphs, events: Events, pool: Pool, found: Found, query: Numbers, i: int, new: Newcomer, count: int, filled: int, most: int) -> Any:
+    """Adds the solutions in which V_i is the new event: all of them (at most `most` + 1 in all), or the first one in the order of search.
 
     For `all` the smallest domain is next; for one witness variables come in their order and later events first, so that the witness does not
     depend on what happens to be stored. Gives the new numbers of solutions and of events in them, -1 when there is no room.
     """
-    for j in range(m):
-        seats[CHOSEN, j] = -1
-        if j != i:
-            seats[LEFT, j] = seats[END, j] - seats[BEGIN, j]
-            for k in range(seats[BEGIN, j], seats[END, j]):
-                pooled[MARK, k] = 0
+    m, only_first, seats = query.m, query.only_first, pool.seats
+    _open(pool, i, m)
     level = 1
     if m > 1:
         seats[NEXT, 1], seats[CURSOR, 1] = _next_variable(seats, i, m, only_first), 0
     while level > 0:
-        whole = m == 1
-        if not whole:
-            j = seats[NEXT, level]
-            begin, end = seats[BEGIN, j], seats[END, j]
-            if seats[CHOSEN, j] >= 0:
-                if level < m - 1:
-                    _restore(pooled, seats, i, m, level)
-                seats[CHOSEN, j] = -1
-            k = seats[CURSOR, level]
-            while k < end - begin and pooled[MARK, end - 1 - k if only_first else begin + k] != 0:
-                k += 1
-            seats[CURSOR, level] = k + 1
-            if k == end - begin:
+        if m > 1:
+            _forget(pool, i, m, level)
+            if not _choose(pool, level, only_first):
                 level -= 1
                 continue
-            seats[CHOSEN, j] = end - 1 - k if only_first else begin + k
-            whole = level == m - 1
-        if whole:
+        if m == 1 or level == m - 1:
             before = count
-            count, filled = _stated(
-                times, limits, exact, compared, comparisons, geodesic, event_t, event_x, event_y, event_place, ints, floats,
-                pooled, seats, arrangements, first_arranged, last_arranged, q, p0, m, e, bits, i, found_query, found_event, count, filled,
-            )  # fmt: skip
+            count, filled = _stated(graphs, events, pool.whole, seats, found, query, i, new, count, filled)
             if count < 0 or (count > before and (only_first or count > most or m == 1)):
                 break
-        elif _ruled_out(
-            times, limits, exact, compared, comparisons, geodesic, event_x, event_y, event_place, ints, floats,
-            pooled, pool_place, seats, p0, i, j, m, level,
-        ):  # fmt: skip
+        elif _ruled_out(graphs, events, pool, query, i, level):
             level += 1
             seats[NEXT, level], seats[CURSOR, level] = _next_variable(seats, i, m, only_first), 0
     return count, filled
 
 
 @inlined
+def _open(pool: Pool, i: int, m: int) -> None:
+    """Nothing is chosen, nothing is ruled out."""
+    for j in range(m):
+        pool.seats[CHOSEN, j] = -1
+        if j != i:
+            pool.seats[LEFT, j] = pool.seats[END, j] - pool.seats[BEGIN, j]
+            for k in range(pool.seats[BEGIN, j], pool.seats[END, j]):
+                pool.whole[MARK, k] = 0
+
+
+@inlined
+def _next_variable(seats: Ints, i: int, m: int, in_order: bool) -> Any:
+    best = -1
+    for j in range(m):
+        if j != i and seats[CHOSEN, j] < 0 and (best < 0 or (not in_order and seats[LEFT, j] < seats[LEFT, best])):
+            best = j
+    return best
+
+
+@inlined
+def _forget(pool: Pool, i: int, m: int, level: int) -> None:
+    """Takes back what was chosen at `level`, and what that ruled out."""
+    chosen = pool.seats[NEXT, level]
+    if pool.seats[CHOSEN, chosen] < 0:
+        return
+    if level < m - 1:
+        for j in range(m):
+            if j == i or pool.seats[CHOSEN, j] >= 0:
+                continue
+            for k in range(pool.seats[BEGIN, j], pool.seats[END, j]):
+                if pool.whole[MARK, k] == level:
+                    pool.whole[MARK, k] = 0
+                    pool.seats[LEFT, j] += 1
+    pool.seats[CHOSEN, chosen] = -1
+
+
+@inlined
+def _choose(pool: Pool, level: int, only_first: bool) -> Any:
+    """Chooses the next candidate of the level's variable that is not ruled out; false when there is none."""
+    seats = pool.seats
+    j = seats[NEXT, level]
+    begin, end, k = seats[BEGIN, j], seats[END, j], seats[CURSOR, level]
+    while k < end - begin and pool.whole[MARK, end - 1 - k if only_first else begin + k] != 0:
+        k += 1
+    seats[CURSOR, level] = k + 1
+    if k == end - begin:
+        return False
+    seats[CHOSEN, j] = end - 1 - k if only_first else begin + k
+    return True
+
+
+@inlined
+def _ruled_out(graphs: Graphs, events: Events, pool: Pool, query: Numbers, i: int, level: int) -> Any:
+    """Rules out what does not go with the event that was chosen at `level`; false when a domain becomes empty."""
+    m, seats, pooled, place = query.m, pool.seats, pool.whole, pool.place
+    one = seats[NEXT, level]
+    own = newcomer(pooled, place, seats[CHOSEN, one])
+    for j in range(m):
+        if j == i or seats[CHOSEN, j] >= 0:
+            continue
+        asked = question(graphs, query.pairs + one * m + j, one < j)
+        for k in range(seats[BEGIN, j], seats[END, j]):
+            if pooled[MARK, k] == 0 and not _fits(graphs, events, pooled, place, asked, own, k):
+                pooled[MARK, k] = level
+                seats[LEFT, j] -= 1
+        if seats[LEFT, j] == 0:
+            return False
+    return True
+
+
+# -- candidates as bits ---------------------------------------------------------------------------------------------------------------
+
+
+@inlined
 def solve_masks(
-    times: Ints, limits: Floats, exact: Floats, compared: Ints, comparisons: Ints, geodesic: bool,
-    event_t: Ints, event_x: Floats, event_y: Floats, event_place: Floats, ints: Ints, floats: Floats,
-    ring: Ints, place: Floats, windows: Ints, masks: Ints, seats: Ints, arrangements: Ints, first_arranged: int, last_arranged: int,
-    q: int, p0: int, m: int, e: int, bits: int, i: int, only_first: bool, found_query: Any, found_event: Any, count: int, filled: int, most: int,
-) -> Any:  # fmt: skip
-    """The same as `solve` for at least two variables whose candidates are bits of `masks`: in the same order, so with the same solutions."""
+    graphs: Graphs, events: Events, rings: Rings, pool: Pool, found: Found, query: Numbers, i: int, new: Newcomer, count: int, filled: int, most: int
+) -> Any:
+    """The same as `solve` for at least two variables whose candidates are bits of `pool.masks`."""
+    m, only_first, seats, masks = query.m, query.only_first, pool.seats, pool.masks
     for j in range(m):
         seats[CHOSEN, j] = -1
     level = 1
@@ -113,81 +158,17 @@ def solve_masks(
             continue
         k = highest_bit(mask) if only_first else lowest_bit(mask)
         seats[CURSOR, level] = mask ^ (np.int64(1) << k)
-        chosen = windows[0, i, j] + k
-        seats[CHOSEN, j] = chosen
+        seats[CHOSEN, j] = pool.windows[0, i, j] + k
         if level == m - 1:
             before = count
-            count, filled = _stated(
-                times, limits, exact, compared, comparisons, geodesic, event_t, event_x, event_y, event_place, ints, floats,
-                ring, seats, arrangements, first_arranged, last_arranged, q, p0, m, e, bits, i, found_query, found_event, count, filled,
-            )  # fmt: skip
+            count, filled = _stated(graphs, events, rings.whole, seats, found, query, i, new, count, filled)
             if count < 0 or (count > before and (only_first or count > most)):
                 break
-            continue
-        event, t, x, y, z = ring[EVENT, chosen], ring[T, chosen], place[0, chosen], place[1, chosen], place[2, chosen]
-        possible = True
-        for other in range(m):
-            if other == i or seats[CHOSEN, other] >= 0:
-                continue
-            pair = p0 + j * m + other
-            first, last, order = t + times[pair, EARLIEST], t + times[pair, LATEST], times[pair, ORDER]
-            reach, near, apart = limits[pair, REACH], limits[pair, NEAR], limits[pair, APART]
-            rest, left = masks[level - 1, other], np.int64(0)
-            while rest != 0:
-                # From the end that is taken first: where one is enough, the rest need not be looked at.
-                bit = highest_bit(rest) if only_first else lowest_bit(rest)
-                rest ^= np.int64(1) << bit
-                n = windows[0, i, other] + bit
-                across, along, up = place[0, n] - x, place[1, n] - y, place[2, n] - z
-                chord = across * across + along * along + up * up
-                fits = chord <= reach and ring[T, n] >= first and ring[T, n] <= last and ring[EVENT, n] != event
-                fits = fits and (order == 0 or (order > 0) == (ring[EVENT, n] > event))
-                if fits and not (chord <= near and chord > apart):
-                    fits = consistent(
-                        exact, reach, compared, comparisons, geodesic, event_x, event_y, event_place, ints, floats,
-                        pair, j < other, event, ring[EVENT, n],
-                    )  # fmt: skip
-                if fits:
-                    left |= np.int64(1) << bit
-                    if only_first and level == m - 2 and first_arranged == last_arranged:
-                        break
-            masks[level, other] = left
-            if left == 0:
-                possible = False
-                break
-        if possible:
+        elif _narrowed(graphs, events, rings, pool, query, i, level):
             level += 1
             seats[NEXT, level] = _next_masked(masks, seats, level - 1, i, m, only_first)
             seats[CURSOR, level] = masks[level - 1, seats[NEXT, level]]
     return count, filled
-
-
-@inlined
-def _stated(
-    times: Ints, limits: Floats, exact: Floats, compared: Ints, comparisons: Ints, geodesic: bool,
-    event_t: Ints, event_x: Floats, event_y: Floats, event_place: Floats, ints: Ints, floats: Floats,
-    columns: Ints, seats: Ints, arrangements: Ints, first_arranged: int, last_arranged: int,
-    q: int, p0: int, m: int, e: int, bits: int, i: int, found_query: Any, found_event: Any, count: int, filled: int,
-) -> Any:  # fmt: skip
-    """Writes down the chosen events, places in `columns` (the pool's or the rings'), unless another arrangement of them comes first.
-
-    Gives the new numbers of solutions and of events in them, -1 when there is no room.
-    """
-    for one in range(m):
-        seats[OWN, one], seats[TAKES, one] = e, bits
-        if one != i:
-            seats[OWN, one], seats[TAKES, one] = columns[EVENT, seats[CHOSEN, one]], columns[BITS, seats[CHOSEN, one]]
-    if first_arranged != last_arranged and not _is_least(
-        times, exact, limits, compared, comparisons, geodesic, event_t, event_x, event_y, event_place, ints, floats,
-        seats, arrangements, first_arranged, last_arranged, p0, m,
-    ):  # fmt: skip
-        return count, filled
-    if len(found_query) == count or len(found_event) < filled + m:
-        return -1, -1
-    found_query[count] = q
-    for one in range(m):
-        found_event[filled + one] = seats[OWN, one]
-    return count + 1, filled + m
 
 
 @inlined
@@ -206,88 +187,101 @@ def _next_masked(masks: Ints, seats: Ints, level: int, i: int, m: int, in_order:
 
 
 @inlined
-def _next_variable(seats: Ints, i: int, m: int, in_order: bool) -> Any:
-    best = -1
-    for j in range(m):
-        if j != i and seats[CHOSEN, j] < 0 and (best < 0 or (not in_order and seats[LEFT, j] < seats[LEFT, best])):
-            best = j
-    return best
-
-
-@inlined
-def _ruled_out(
-    times: Ints, limits: Floats, exact: Floats, compared: Ints, comparisons: Ints, geodesic: bool,
-    event_x: Floats, event_y: Floats, event_place: Floats, ints: Ints, floats: Floats,
-    pooled: Ints, place: Floats, seats: Ints, p0: int, i: int, one: int, m: int, level: int,
-) -> Any:  # fmt: skip
-    """Rules out what does not go with the event chosen for V_one; false when a domain becomes empty."""
-    own = seats[CHOSEN, one]
-    event, t, x, y, z = pooled[EVENT, own], pooled[T, own], place[0, own], place[1, own], place[2, own]
+def _narrowed(graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, level: int) -> Any:
+    """What is left of each domain beside the event that was chosen at `level`, as the masks of that level; false when one becomes empty."""
+    m, only_first, seats, masks = query.m, query.only_first, pool.seats, pool.masks
+    one = seats[NEXT, level]
+    own = newcomer(rings.whole, rings.place, seats[CHOSEN, one])
+    # Where one event is enough for the last variable, the rest need not be looked at: it is taken from the end that is taken first.
+    enough = only_first and level == m - 2 and graphs.arranged[query.number] == graphs.arranged[query.number + 1]
     for j in range(m):
         if j == i or seats[CHOSEN, j] >= 0:
             continue
-        pair = p0 + one * m + j
-        first, last, order = t + times[pair, EARLIEST], t + times[pair, LATEST], times[pair, ORDER]
-        reach, near, apart = limits[pair, REACH], limits[pair, NEAR], limits[pair, APART]
-        for k in range(seats[BEGIN, j], seats[END, j]):
-            if pooled[MARK, k] != 0:
-                continue
-            across, along, up = place[0, k] - x, place[1, k] - y, place[2, k] - z
-            chord = across * across + along * along + up * up
-            other = pooled[EVENT, k]
-            fits = chord <= reach and pooled[T, k] >= first and pooled[T, k] <= last and other != event
-            # Events are numbered in (t, arrival).
-            fits = fits and (order == 0 or (order > 0) == (other > event))
-            if fits and not (chord <= near and chord > apart):
-                fits = consistent(
-                    exact, reach, compared, comparisons, geodesic, event_x, event_y, event_place, ints, floats, pair, one < j, event, other
-                )  # fmt: skip
-            if not fits:
-                pooled[MARK, k] = level
-                seats[LEFT, j] -= 1
-        if seats[LEFT, j] == 0:
+        asked = question(graphs, query.pairs + one * m + j, one < j)
+        first, rest, left = pool.windows[0, i, j], masks[level - 1, j], np.int64(0)
+        while rest != 0:
+            bit = highest_bit(rest) if only_first else lowest_bit(rest)
+            rest ^= np.int64(1) << bit
+            if _fits(graphs, events, rings.whole, rings.place, asked, own, first + bit):
+                left |= np.int64(1) << bit
+                if enough:
+                    break
+        masks[level, j] = left
+        if left == 0:
+            return False
+    return True
+
+
+# -- both -----------------------------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def _fits(graphs: Graphs, events: Events, columns: Ints, place: Floats, asked: Question, own: Newcomer, k: int) -> Any:
+    """Whether the question's variables may be the event `own` and the one at `k` of `columns` (the pool's or the rings')."""
+    across, along, up = place[0, k] - own.x, place[1, k] - own.y, place[2, k] - own.z
+    chord = across * across + along * along + up * up
+    other, later = columns[EVENT, k], columns[T, k] - own.t
+    fits = chord <= asked.reach and later >= asked.earliest and later <= asked.latest and other != own.event
+    # Events are numbered in (t, arrival).
+    fits = fits and (asked.order == 0 or (asked.order > 0) == (other > own.event))
+    if fits and not (chord <= asked.near and chord > asked.apart):
+        fits = go_together(graphs, events, asked.pair, asked.named_first, own.event, other)
+    return fits
+
+
+@inlined
+def _stated(
+    graphs: Graphs, events: Events, columns: Ints, seats: Ints, found: Found, query: Numbers, i: int, new: Newcomer, count: int, filled: int,
+) -> Any:  # fmt: skip
+    """Writes down the chosen events, places in `columns` (the pool's or the rings'), unless another arrangement of them comes first.
+
+    Gives the new numbers of solutions and of events in them, -1 when there is no room.
+    """
+    m = query.m
+    for one in range(m):
+        seats[OWN, one], seats[TAKES, one] = new.event, new.bits
+        if one != i:
+            seats[OWN, one], seats[TAKES, one] = columns[EVENT, seats[CHOSEN, one]], columns[BITS, seats[CHOSEN, one]]
+    if graphs.arranged[query.number] != graphs.arranged[query.number + 1] and not _is_least(graphs, events, seats, query):
+        return count, filled
+    if len(found.query) == count or len(found.event) < filled + m:
+        return -1, -1
+    found.query[count] = query.number
+    for one in range(m):
+        found.event[filled + one] = seats[OWN, one]
+    return count + 1, filled + m
+
+
+@bare
+def _is_least(graphs: Graphs, events: Events, seats: Ints, query: Numbers) -> Any:
+    """Whether no other arrangement of the symmetric variables' events is a solution that comes first in (t, arrival), variable by variable."""
+    m = query.m
+    for at in range(graphs.arranged[query.number], graphs.arranged[query.number + 1], m):
+        if _comes_first(graphs.arrangements, seats, at, m) and _is_solution(graphs, events, seats, query, at):
             return False
     return True
 
 
 @inlined
-def _restore(pooled: Ints, seats: Ints, i: int, m: int, level: int) -> None:
-    """Takes back what was ruled out at `level`."""
+def _comes_first(arrangements: Ints, seats: Ints, at: int, m: int) -> Any:
+    """Whether the first variable that takes another event takes an earlier one in the arrangement `at`."""
     for j in range(m):
-        if j == i or seats[CHOSEN, j] >= 0:
-            continue
-        for k in range(seats[BEGIN, j], seats[END, j]):
-            if pooled[MARK, k] == level:
-                pooled[MARK, k] = 0
-                seats[LEFT, j] += 1
+        if arrangements[at + j] != j:
+            return seats[OWN, arrangements[at + j]] < seats[OWN, j]
+    return False
 
 
-@bare
-def _is_least(
-    times: Ints, exact: Floats, limits: Floats, compared: Ints, comparisons: Ints, geodesic: bool,
-    event_t: Ints, event_x: Floats, event_y: Floats, event_place: Floats, ints: Ints, floats: Floats,
-    seats: Ints, arrangements: Ints, first: int, last: int, p0: int, m: int,
-) -> Any:  # fmt: skip
-    """Whether no other arrangement of the symmetric variables' events is a solution that comes first in (t, arrival), variable by variable."""
-    for at in range(first, last, m):
-        earlier = False
-        for j in range(m):
-            if arrangements[at + j] != j:
-                earlier = seats[OWN, arrangements[at + j]] < seats[OWN, j]
-                break
-        if not earlier:
-            continue
-        satisfied = True
-        for one in range(m):
-            satisfied = satisfied and (seats[TAKES, arrangements[at + one]] >> one) & 1 == 1
-        for one in range(m):
-            for other in range(one + 1, m):
-                if satisfied:
-                    a, b, pair = seats[OWN, arrangements[at + one]], seats[OWN, arrangements[at + other]], p0 + one * m + other
-                    apart = event_t[b] - event_t[a]
-                    satisfied = times[pair, EARLIEST] <= apart <= times[pair, LATEST] and consistent(
-                        exact, limits[pair, REACH], compared, comparisons, geodesic, event_x, event_y, event_place, ints, floats, pair, True, a, b
-                    )  # fmt: skip
-        if satisfied:
+@inlined
+def _is_solution(graphs: Graphs, events: Events, seats: Ints, query: Numbers, at: int) -> Any:
+    """Whether the events satisfy everything in the arrangement `at`, too."""
+    m = query.m
+    for one in range(m):
+        if not (seats[TAKES, graphs.arrangements[at + one]] >> one) & 1:
             return False
+    for one in range(m):
+        for other in range(one + 1, m):
+            a, b = seats[OWN, graphs.arrangements[at + one]], seats[OWN, graphs.arrangements[at + other]]
+            pair, apart = query.pairs + one * m + other, events.t[b] - events.t[a]
+            if not graphs.times[pair, EARLIEST] <= apart <= graphs.times[pair, LATEST] or not go_together(graphs, events, pair, True, a, b):
+                return False
     return True

@@ -1,34 +1,35 @@
 """Each query's events in (t, arrival): what becomes of its variables' domains, and which solutions an event completes.
 
+The arrays travel together, as Graphs, Events, Rings and Pool: everything but `advance` is put into its place, where that costs nothing.
+
 References: [CCQ] Algorithm 1 and 2, 4.2.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from engine.constraint_queries.candidates import fitting, from_cells, masked, near_any, passed, within
-from engine.constraint_queries.compiled import bare
-from engine.constraint_queries.expiration import DOMAINS, NEVER, TIGHT, awaited
+from engine.constraint_queries.compiled import bare, inlined
+from engine.constraint_queries.expiration import NEVER, awaited
 from engine.constraint_queries.pairs import (
     AFTER,
-    APART,
     EARLIEST,
     IDLE,
     KEPT,
     LATEST,
-    NEAR,
     ORDER,
-    REACH,
     RENEWED,
     RENEWING,
     SPAN,
     Events,
     Graphs,
     Ints,
-    consistent,
+    Question,
+    go_together,
+    question,
 )  # fmt: skip
 from engine.constraint_queries.pool import (
     ASKED,
@@ -41,8 +42,11 @@ from engine.constraint_queries.pool import (
     SEARCHES,
     SOLUTIONS,
     Found,
+    Newcomer,
+    Numbers,
     Pool,
     Taken,
+    numbers,
 )
 from engine.constraint_queries.rings import BITS, EVENT, LEAST_LONG, UNTIL, Rings, T, chain
 from engine.constraint_queries.search import solve, solve_masks
@@ -51,6 +55,21 @@ from engine.index.bits import lowest_bit
 DONE, FULL_OUTPUT, NO_ROOM, TOO_MANY_EVENTS, TOO_MANY_SOLUTIONS = range(5)
 _FEW = 63
 """Candidates that are the bits of one number."""
+
+
+class Look(NamedTuple):
+    """What was seen of the other variables' domains for an event as V_i; bit j stands for V_j.
+
+    `empty`: nothing stored goes with the event; `masked`: the candidates are the bits of row 0 of the pool's masks; `listed`: they are in the pool,
+    which is filled up to `top`. `few`: all windows that were looked at are short. `useful`: the event may still be V_i's.
+    """
+
+    empty: Any
+    masked: Any
+    listed: Any
+    top: Any
+    few: bool
+    useful: bool
 
 
 @bare
@@ -64,202 +83,286 @@ def advance(
     number of events or solutions then). When `found` has no room for the solutions of the next row, nothing is done with it. A solution comes with
     its latest event. `work` counts candidates, searches and solutions.
     """
-    # Names for what the loops read: taking an array out of a tuple, or a tuple into a function, costs more than most of what is done with it.
-    variables, pairs, times, limits, roles, side = graphs.variables, graphs.pairs, graphs.times, graphs.limits, graphs.roles, graphs.side
-    form, only_firsts, geodesic = graphs.form, graphs.only_first, graphs.geodesic
-    exact, compared, comparisons, arranged, arrangements = graphs.exact, graphs.compared, graphs.comparisons, graphs.arranged, graphs.arrangements
-    event_t, event_x, event_y, event_place, ints, floats = events.t, events.x, events.y, events.place, events.ints, events.floats
-    ring, ring_place, heads, tails = rings.whole, rings.place, rings.heads, rings.tails
-    previous, buckets, corners = rings.previous, rings.buckets, rings.corners
-    pooled, pool_place, seats, windows, masks = pool.whole, pool.place, pool.seats, pool.windows, pool.masks
-    found_query, found_event = found.query, found.event
-    rows, row_bits, starts = taken.event, taken.bits, taken.starts
-    count, filled, reason, figure = 0, 0, DONE, 0
-    q = 0
-    while at < len(rows) and reason == DONE:
-        while starts[q + 1] <= at:
+    count, filled, reason, figure, q = 0, 0, DONE, 0, 0
+    while at < len(taken.event) and reason == DONE:
+        while taken.starts[q + 1] <= at:
             q += 1
-        v0, p0 = variables[q], pairs[q]
-        m = variables[q + 1] - v0
-        tight, shared, only_first = form[q] == TIGHT, form[q] != DOMAINS, only_firsts[q]
-        stored = 0
-        before_now = NEVER
-        for i in range(m):
-            stored += tails[v0 + i] - heads[v0 + i]
-            seats[ASKED, i] = NEVER
-            for j in range(m):
-                windows[0, i, j] = windows[1, i, j] = heads[v0 + j]
-        while at < starts[q + 1]:
-            e, bits = rows[at], row_bits[at]
-            now, x, y, z = event_t[e], event_place[0, e], event_place[1, e], event_place[2, e]
-            for v in range(v0, v0 + m if now != before_now else v0):
-                while heads[v] < tails[v] and ring[T, heads[v]] < now - roles[v, SPAN]:
-                    heads[v] += 1
-            before_now = now
-            keep, entries, before, filled_before, looked_at, searched = np.int64(0), 0, count, filled, 0, 0
-            for i in range(m):
-                if not (bits >> i) & 1:
-                    continue
-                if roles[v0 + i, IDLE] == 1:
-                    keep |= np.int64(1) << i
-                    entries += 1
-                    seats[LAST, i] = now + roles[v0 + i, KEPT]
-                    continue
-                p = p0 + i * m
-                # Bit by bit for V_j: whether its domain holds nothing that goes with the event; whether that was looked at; where candidates are.
-                empty, collected, masked_ones = np.int64(0), np.int64(0), np.int64(0)
-                useful, moved = True, seats[ASKED, i] != now
-                seats[ASKED, i] = now
-                for j in range(m):
-                    if j == i:
-                        continue
-                    # What is stored comes before the new event: where V_j must come after it, nothing fits.
-                    if times[p + j, ORDER] > 0:
-                        windows[0, i, j] = windows[1, i, j] = tails[v0 + j]
-                    else:
-                        # At the same time again only events of that time are new.
-                        if moved or times[p + j, EARLIEST] > 0:
-                            windows[0, i, j] = passed(ring, max(windows[0, i, j], heads[v0 + j]), tails[v0 + j], now + times[p + j, EARLIEST])
-                        if times[p + j, LATEST] >= 0:
-                            windows[1, i, j] = tails[v0 + j]
-                        elif moved:
-                            windows[1, i, j] = passed(ring, max(windows[0, i, j], windows[1, i, j]), tails[v0 + j], now + times[p + j, LATEST] + 1)
-                    if windows[0, i, j] >= windows[1, i, j]:
-                        empty |= np.int64(1) << j
-                        useful = useful and times[p + j, AFTER] >= 0
-                if not useful:
-                    continue
-                span = roles[v0 + i, SPAN]
-                renewed, renewing = tight and roles[v0 + i, RENEWED] == 1, tight and span != NEVER and roles[v0 + i, RENEWING] == 1
-                top, few, looked = 0, True, empty | (np.int64(1) << i)
-                # First those whose emptiness makes the event useless, then the others, as long as anything depends on them.
-                for turn in range(2):
-                    for j in range(m):
-                        if (looked >> j) & 1 or (turn == 0) != (times[p + j, AFTER] < 0):
-                            continue
-                        mortal = tight and roles[v0 + j, RENEWED] == 1
-                        if not (useful and (turn == 0 or empty == 0 or renewed or (renewing and mortal))):
-                            continue
-                        looked |= np.int64(1) << j
-                        a, b, reach = windows[0, i, j], windows[1, i, j], limits[p + j, REACH]
-                        cells = b - a >= LEAST_LONG and corners[v0 + j] < corners[v0 + j + 1] and reach < np.inf
-                        some, sure = True, False
-                        if b - a <= _FEW:
-                            mask, open_ones = masked(ring, ring_place, a, b, x, y, z, reach, limits[p + j, NEAR], limits[p + j, APART], mortal, now)
-                            while open_ones != 0:
-                                k = lowest_bit(open_ones)
-                                open_ones &= open_ones - 1
-                                if not consistent(
-                                    exact, reach, compared, comparisons, geodesic, event_x, event_y, event_place, ints, floats,
-                                    p + j, i < j, e, ring[EVENT, a + k],
-                                ):  # fmt: skip
-                                    mask ^= np.int64(1) << k
-                            masks[0, j], some, sure = mask, mask != 0, True
-                            masked_ones |= np.int64(1) << j
-                        elif not cells:
-                            some, sure = near_any(ring, ring_place, a, b, x, y, z, reach, limits[p + j, NEAR], limits[p + j, APART], mortal, now)
-                        few = few and b - a <= _FEW
-                        if some and not sure:
-                            # Long domains with cells, and pairs that numbers alone do not decide.
-                            if cells:
-                                end = from_cells(
-                                    ring_place, previous, buckets, corners[v0 + j], corners[v0 + j + 1], a, b, x, y, z, reach, side[v0 + j],
-                                    pooled, top,
-                                )  # fmt: skip
-                            else:
-                                end = within(ring_place, a, b, x, y, z, reach, pooled, top)
-                            end = fitting(
-                                limits, exact, compared, comparisons, geodesic, event_x, event_y, event_place, ints, floats, ring, ring_place,
-                                p + j, i < j, e, pooled, pool_place, top, end, mortal, now,
-                            )  # fmt: skip
-                            some = top < end
-                            collected |= np.int64(1) << j
-                            seats[BEGIN, j], seats[END, j], top = top, end, end
-                        if not some:
-                            empty |= np.int64(1) << j
-                            useful = useful and times[p + j, AFTER] >= 0
-                if not useful:
-                    continue
-                if span != NEVER:
-                    keep |= np.int64(1) << i
-                    entries += 1
-                    seats[LAST, i] = now + (awaited(times[p : p + m, AFTER], m, empty, i, span) if renewed else span)
-                search = empty == 0 and not (only_first and count > before)
-                for j in range(m):
-                    if j == i or ((empty | collected) >> j) & 1:
-                        continue
-                    mortal = tight and roles[v0 + j, RENEWED] == 1
-                    if (search and not few) or (renewing and mortal and not (masked_ones >> j) & 1):
-                        end = within(ring_place, windows[0, i, j], windows[1, i, j], x, y, z, limits[p + j, REACH], pooled, top)
-                        end = fitting(
-                            limits, exact, compared, comparisons, geodesic, event_x, event_y, event_place, ints, floats, ring, ring_place,
-                            p + j, i < j, e, pooled, pool_place, top, end, mortal, now,
-                        )  # fmt: skip
-                        collected |= np.int64(1) << j
-                        seats[BEGIN, j], seats[END, j], top = top, end, end
-                looked_at += top
-                if renewing:
-                    # The stored events that may take part with the new one stay as long as it, but never longer than their own role allows.
-                    for j in range(m):
-                        if j == i or (empty >> j) & 1 or roles[v0 + j, RENEWED] == 0:
-                            continue
-                        if (masked_ones >> j) & 1:
-                            rest = masks[0, j]
-                            while rest != 0:
-                                r = windows[0, i, j] + lowest_bit(rest)
-                                rest &= rest - 1
-                                ring[UNTIL, r] = max(ring[UNTIL, r], min(seats[LAST, i], ring[T, r] + roles[v0 + j, SPAN]))
-                        else:
-                            for k in range(seats[BEGIN, j], seats[END, j]):
-                                r = pooled[RING, k]
-                                ring[UNTIL, r] = max(ring[UNTIL, r], min(seats[LAST, i], ring[T, r] + roles[v0 + j, SPAN]))
-                if search:
-                    searched += 1
-                    if few and m > 1:
-                        count, filled = solve_masks(
-                            times, limits, exact, compared, comparisons, geodesic, event_t, event_x, event_y, event_place, ints, floats,
-                            ring, ring_place, windows, masks, seats, arrangements, arranged[q], arranged[q + 1], q, p0, m, e, bits, i, only_first,
-                            found_query, found_event, count, filled, before + most_solutions,
-                        )  # fmt: skip
-                    else:
-                        count, filled = solve(
-                            times, limits, exact, compared, comparisons, geodesic, event_t, event_x, event_y, event_place, ints, floats,
-                            pooled, pool_place, seats, arrangements, arranged[q], arranged[q + 1], q, p0, m, e, bits, i, only_first,
-                            found_query, found_event, count, filled, before + most_solutions,
-                        )  # fmt: skip
-                    if count < 0:
-                        break
+        query = numbers(graphs, q)
+        before_now: Any = NEVER
+        stored = _begin(rings, pool, query)
+        while at < taken.starts[q + 1] and reason == DONE:
+            e = taken.event[at]
+            new = Newcomer(e, taken.bits[at], events.t[e], events.place[0, e], events.place[1, e], events.place[2, e])
+            if new.t != before_now:
+                _drop(graphs, rings, query, new.t)
+                before_now = new.t
+            before, filled_before = count, filled
+            keep, candidates, searches, count, filled = _taken_as_each(graphs, events, rings, pool, found, query, new, count, filled, most_solutions)
             if count < 0:
                 count, filled, reason = before, filled_before, NO_ROOM
                 break
-            for i in range(m):
-                if (keep >> i) & 1:
-                    v = v0 + i
-                    k = tails[v]
-                    ring[EVENT, k], ring[T, k], ring[UNTIL, k], ring[BITS, k] = e, now, seats[LAST, i], bits
-                    ring_place[0, k], ring_place[1, k], ring_place[2, k] = x, y, z
-                    tails[v] = k + 1
-                    if corners[v] < corners[v + 1]:
-                        chain(ring_place, previous, buckets, corners[v], corners[v + 1] - corners[v], k, side[v])
             at += 1
-            work[CANDIDATES] += looked_at
-            work[SEARCHES] += searched
+            work[CANDIDATES] += candidates
+            work[SEARCHES] += searches
             work[SOLUTIONS] += count - before
-            if keep != 0:
-                # `stored` is at least what is stored; it is counted when that might be too much.
-                stored += 1 if shared else entries
-                if stored > most_events:
-                    stored = _kept(ring, heads, tails, v0, v0 + m, now, shared, seats)
-                    if stored > most_events:
-                        reason, figure = TOO_MANY_EVENTS, stored
-                        break
-            if count - before > most_solutions:
+            entries = _enter(graphs, rings, pool, query, new, keep)
+            # `stored` is at least what is stored; it is counted when that might be too much.
+            stored += entries if not query.shared else min(entries, 1)
+            if entries > 0 and stored > most_events:
+                stored = _kept(
+                    rings.whole, rings.heads, rings.tails, query.first, query.first + query.m, new.t, query.shared, pool.seats
+                )  # fmt: skip
+            if entries > 0 and stored > most_events:
+                reason, figure = TOO_MANY_EVENTS, stored
+            elif count - before > most_solutions:
                 reason, figure = TOO_MANY_SOLUTIONS, count - before
-                break
-            if count >= room:
+            elif count >= room:
                 reason = FULL_OUTPUT
-                break
     return at, count, filled, reason, q, figure
+
+
+@inlined
+def _begin(rings: Rings, pool: Pool, query: Numbers) -> Any:
+    """Makes the query's windows begin with its domains. Gives how many events these hold, over ones included."""
+    v0, m = query.first, query.m
+    stored = 0
+    for i in range(m):
+        stored += rings.tails[v0 + i] - rings.heads[v0 + i]
+        pool.seats[ASKED, i] = NEVER
+        for j in range(m):
+            pool.windows[0, i, j] = pool.windows[1, i, j] = rings.heads[v0 + j]
+    return stored
+
+
+@inlined
+def _drop(graphs: Graphs, rings: Rings, query: Numbers, now: int) -> None:
+    """Takes what is over by its variable's span from the domains' fronts."""
+    for v in range(query.first, query.first + query.m):
+        while rings.heads[v] < rings.tails[v] and rings.whole[T, rings.heads[v]] < now - graphs.roles[v, SPAN]:
+            rings.heads[v] += 1
+
+
+@inlined
+def _enter(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, new: Newcomer, keep: int) -> Any:
+    """Puts the event into the domains of the variables `keep` (bits). Gives how many they are."""
+    v0, entries = query.first, 0
+    for v in range(v0, query.first + query.m):
+        if (keep >> (v - v0)) & 1:
+            k = rings.tails[v]
+            rings.whole[EVENT, k], rings.whole[T, k], rings.whole[BITS, k] = new.event, new.t, new.bits
+            rings.whole[UNTIL, k] = pool.seats[LAST, v - v0]
+            rings.place[0, k], rings.place[1, k], rings.place[2, k] = new.x, new.y, new.z
+            rings.tails[v] = k + 1
+            entries += 1
+            first, last = rings.corners[v], rings.corners[v + 1]
+            if first < last:
+                chain(rings.place, rings.previous, rings.buckets, first, last - first, k, graphs.side[v])
+    return entries
+
+
+# -- an event as one of the variables -------------------------------------------------------------------------------------------------
+
+
+@inlined
+def _taken_as_each(
+    graphs: Graphs, events: Events, rings: Rings, pool: Pool, found: Found, query: Numbers, new: Newcomer, count: int, filled: int,
+    most_solutions: int,
+) -> Any:  # fmt: skip
+    """Adds the solutions that the event completes as any variable, renews what they wait for, and gives (the variables that keep it as bits, with
+    their last times in `seats`, candidates looked at, searches, solutions, events in them): solutions are -1 when there is no room."""
+    v0, m, seats = query.first, query.m, pool.seats
+    keep, candidates, searches, before = np.int64(0), 0, 0, count
+    for i in range(m):
+        if not (new.bits >> i) & 1:
+            continue
+        if graphs.roles[v0 + i, IDLE] == 1:
+            keep |= np.int64(1) << i
+            seats[LAST, i] = new.t + graphs.roles[v0 + i, KEPT]
+            continue
+        look = _look(graphs, events, rings, pool, query, i, new, _moved(graphs, rings, pool, query, i, new.t))
+        if not look.useful:
+            continue
+        if graphs.roles[v0 + i, SPAN] != NEVER:
+            keep |= np.int64(1) << i
+            seats[LAST, i] = new.t + _useful_for(graphs, query, i, look.empty)
+        search = look.empty == 0 and not (query.only_first and count > before)
+        look = _list_rest(graphs, events, rings, pool, query, i, new, look, search and not look.few)
+        candidates += look.top
+        if _is_renewing(graphs, query, i):
+            _renew(graphs, rings, pool, query, i, look)
+        if search:
+            searches += 1
+            if look.few and m > 1:
+                count, filled = solve_masks(graphs, events, rings, pool, found, query, i, new, count, filled, before + most_solutions)
+            else:
+                count, filled = solve(graphs, events, pool, found, query, i, new, count, filled, before + most_solutions)
+            if count < 0:
+                break
+    return keep, candidates, searches, count, filled
+
+
+@inlined
+def _is_renewed(graphs: Graphs, query: Numbers, i: int) -> Any:
+    """Whether what V_i keeps may be over before its span, and be renewed."""
+    return query.tight and graphs.roles[query.first + i, RENEWED] == 1
+
+
+@inlined
+def _is_renewing(graphs: Graphs, query: Numbers, i: int) -> Any:
+    """Whether an event of V_i may renew others'."""
+    v = query.first + i
+    return query.tight and graphs.roles[v, RENEWING] == 1 and graphs.roles[v, SPAN] != NEVER
+
+
+@inlined
+def _useful_for(graphs: Graphs, query: Numbers, i: int, empty: int) -> Any:
+    """How long V_i keeps an event with which nothing stored of the variables `empty` goes."""
+    m, p, span = query.m, query.pairs + i * query.m, graphs.roles[query.first + i, SPAN]
+    return awaited(graphs.times[p : p + m, AFTER], m, empty, i, span) if _is_renewed(graphs, query, i) else span
+
+
+@inlined
+def _moved(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i: int, now: int) -> Any:
+    """Moves V_i's windows on to `now`: what of the other domains its event may go with by time. Gives the first look at them."""
+    v0, m, p, times = query.first, query.m, query.pairs + i * query.m, graphs.times
+    ring, heads, tails, windows = rings.whole, rings.heads, rings.tails, pool.windows
+    # At the same time again only events of that time are new.
+    later, empty, useful = pool.seats[ASKED, i] != now, np.int64(0), True
+    pool.seats[ASKED, i] = now
+    for j in range(m):
+        if j == i:
+            continue
+        end = tails[v0 + j]
+        if times[p + j, ORDER] > 0:
+            # What is stored comes before the new event: where V_j must come after it, nothing fits.
+            windows[0, i, j] = windows[1, i, j] = end
+        else:
+            if later or times[p + j, EARLIEST] > 0:
+                windows[0, i, j] = passed(ring, max(windows[0, i, j], heads[v0 + j]), end, now + times[p + j, EARLIEST])
+            if times[p + j, LATEST] >= 0:
+                windows[1, i, j] = end
+            elif later:
+                windows[1, i, j] = passed(ring, max(windows[0, i, j], windows[1, i, j]), end, now + times[p + j, LATEST] + 1)
+        if windows[0, i, j] >= windows[1, i, j]:
+            empty |= np.int64(1) << j
+            useful = useful and times[p + j, AFTER] >= 0
+    return Look(empty, np.int64(0), np.int64(0), np.int64(0), True, useful)
+
+
+@inlined
+def _look(graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, new: Newcomer, look: Look) -> Any:
+    """Looks at the other domains: first at those whose emptiness makes the event useless, then at the others, as long as anything depends on them."""
+    m, p = query.m, query.pairs + i * query.m
+    renewed, renewing = _is_renewed(graphs, query, i), _is_renewing(graphs, query, i)
+    rest = ~(look.empty | (np.int64(1) << i))
+    for turn in range(2):
+        for j in range(m):
+            if not (rest >> j) & 1 or (turn == 0) != (graphs.times[p + j, AFTER] < 0):
+                continue
+            mortal = _is_renewed(graphs, query, j)
+            if look.useful and (turn == 0 or look.empty == 0 or renewed or (renewing and mortal)):
+                look = _look_at(graphs, events, rings, pool, query, i, j, new, look, mortal)
+    return look
+
+
+@inlined
+def _look_at(
+    graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, j: int, new: Newcomer, look: Look, mortal: bool
+) -> Any:
+    """Looks whether anything in V_i's window of V_j's domain goes with the event; of `mortal` events those that are not over."""
+    v, asked, one = query.first + j, question(graphs, query.pairs + i * query.m + j, i < j), np.int64(1) << j
+    a, b = pool.windows[0, i, j], pool.windows[1, i, j]
+    bits, listed, top, some, sure = look.masked, look.listed, look.top, True, False
+    if b - a <= _FEW:
+        mask = _mask(graphs, events, rings, asked, new, a, b, mortal)
+        pool.masks[0, j], some, sure = mask, mask != 0, True
+        bits |= one
+    else:
+        cells = b - a >= LEAST_LONG and rings.corners[v] < rings.corners[v + 1] and asked.reach < np.inf
+        if not cells:
+            some, sure = near_any(
+                rings.whole, rings.place, a, b, new.x, new.y, new.z, asked.reach, asked.near, asked.apart, mortal, new.t
+            )  # fmt: skip
+        if some and not sure:
+            # Long domains with cells, and pairs that numbers alone do not decide.
+            top = _list(graphs, events, rings, pool, v, i, j, asked, new, look.top, mortal, cells)
+            some = look.top < top
+            listed |= one
+    empty, useful = look.empty, look.useful
+    if not some:
+        empty |= one
+        useful = useful and graphs.times[asked.pair, AFTER] >= 0
+    return Look(empty, bits, listed, top, look.few and b - a <= _FEW, useful)
+
+
+@inlined
+def _mask(graphs: Graphs, events: Events, rings: Rings, asked: Question, new: Newcomer, a: int, b: int, mortal: bool) -> Any:
+    """Which events of a short window go with the new one, as bits."""
+    mask, unsure = masked(rings.whole, rings.place, a, b, new.x, new.y, new.z, asked.reach, asked.near, asked.apart, mortal, new.t)
+    while unsure != 0:
+        k = lowest_bit(unsure)
+        unsure &= unsure - 1
+        if not go_together(graphs, events, asked.pair, asked.named_first, new.event, rings.whole[EVENT, a + k]):
+            mask ^= np.int64(1) << k
+    return mask
+
+
+@inlined
+def _list(
+    graphs: Graphs, events: Events, rings: Rings, pool: Pool, v: int, i: int, j: int, asked: Question, new: Newcomer, top: int, mortal: bool, cells:
+    bool,
+) -> Any:  # fmt: skip
+    """Puts what of V_i's window of V_j's domain goes with the event into the pool from `top` on, and takes its seats. Gives the pool's new top."""
+    a, b = pool.windows[0, i, j], pool.windows[1, i, j]
+    if cells:
+        end = from_cells(
+            rings.place, rings.previous, rings.buckets, rings.corners[v], rings.corners[v + 1], a, b, new.x, new.y, new.z, asked.reach,
+            graphs.side[v], pool.whole, top,
+        )  # fmt: skip
+    else:
+        end = within(rings.place, a, b, new.x, new.y, new.z, asked.reach, pool.whole, top)
+    end = fitting(graphs, events, rings, pool, asked, new, top, end, mortal)
+    pool.seats[BEGIN, j], pool.seats[END, j] = top, end
+    return end
+
+
+@inlined
+def _list_rest(graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, new: Newcomer, look: Look, everything: bool) -> Any:
+    """Lists the candidates that are not listed yet: `everything` for a search in lists, else those of long windows that are to be renewed."""
+    m, renewing = query.m, _is_renewing(graphs, query, i)
+    listed, top = look.listed, look.top
+    for j in range(m):
+        if j == i or ((look.empty | listed) >> j) & 1:
+            continue
+        mortal = _is_renewed(graphs, query, j)
+        if everything or (renewing and mortal and not (look.masked >> j) & 1):
+            asked = question(graphs, query.pairs + i * query.m + j, i < j)
+            top = _list(graphs, events, rings, pool, query.first + j, i, j, asked, new, top, mortal, False)
+            listed |= np.int64(1) << j
+    return Look(look.empty, look.masked, listed, top, look.few, look.useful)
+
+
+@inlined
+def _renew(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i: int, look: Look) -> None:
+    """The stored events that may take part with the new one stay as long as it, but never longer than their own role allows."""
+    v0, m, last = query.first, query.m, pool.seats[LAST, i]
+    for j in range(m):
+        if j == i or (look.empty >> j) & 1 or graphs.roles[v0 + j, RENEWED] == 0:
+            continue
+        span = graphs.roles[v0 + j, SPAN]
+        if (look.masked >> j) & 1:
+            rest = pool.masks[0, j]
+            while rest != 0:
+                _stay(rings.whole, pool.windows[0, i, j] + lowest_bit(rest), last, span)
+                rest &= rest - 1
+        else:
+            for k in range(pool.seats[BEGIN, j], pool.seats[END, j]):
+                _stay(rings.whole, pool.whole[RING, k], last, span)
+
+
+@inlined
+def _stay(ring: Ints, k: int, last: int, span: int) -> None:
+    ring[UNTIL, k] = max(ring[UNTIL, k], min(last, ring[T, k] + span))
 
 
 @bare

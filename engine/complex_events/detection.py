@@ -29,6 +29,7 @@ from engine.complex_events.searching import (
     LAST_DUE,
     LAST_WHO,
     NEXT,
+    NOTING,
     REASON,
     SLOT,
     STATED,
@@ -175,7 +176,7 @@ def _lately_all(tables: Tables, work: Scratch, trigger: Whole, now: Whole, count
 @kernel(inline=True)
 def note_slot(tables: Tables, events: Events, work: Scratch) -> None:
     """Enters all events from the next one on that lie in its slot, the narrowest there is, in the bitmaps."""
-    at = work.cursor[AHEAD] if len(tables.bit_rows) else len(events.t)
+    at = work.cursor[AHEAD] if work.cursor[NOTING] and len(tables.bit_rows) else len(events.t)
     slot = events.t[work.cursor[AHEAD]] >> tables.narrowest[0]
     while at < len(events.t) and events.t[at] >> tables.narrowest[0] == slot:
         before = np.int64(-1)

@@ -48,10 +48,11 @@ from engine.complex_events.search import (
     last_at,
 )  # fmt: skip
 
-BACK, EVERY, NEEDED = range(3)
+BACK, EVERY, NEEDED, ORDER = range(4)
 ASK = 4
 """Columns of `asks`, beside `nodes`. BACK: how much earlier than what completes the pattern a node may end that is asked for. EVERY: whether each
-start counts. NEEDED: whether no occurrence of the pattern is without the node."""
+start counts. NEEDED: whether no occurrence of the pattern is without the node. ORDER: the node, counted from the root, whose list is made in
+this place: parts before the whole, the rarer part first, since nothing more is made once a needed node has no entry."""
 S, E, ARRIVAL = range(3)
 ENTRY = 3
 """Columns of entries: an occurrence's first and last time, and the seq of the event it ends with."""
@@ -263,8 +264,10 @@ def fill(
     `since`, `since_seq`: younger events only. `slots`: of classes. `room`: for entries.
     """
     top = np.int64(0)
-    for node in range(nodes[root * NODE + LAST], root - 1, -1):
-        op, i, start, every = nodes[node * NODE + OP], node - root, top, asks[node * ASK + EVERY]
+    for place in range(root, nodes[root * NODE + LAST] + 1):
+        i, start = asks[place * ASK + ORDER], top
+        node = root + i
+        op, every = nodes[node * NODE + OP], asks[node * ASK + EVERY]
         if op == PRIMITIVE:
             earliest = begin - asks[node * ASK + BACK]
             top = _gather(items, own, i, top, room, slots, pool, nodes[node * NODE + KIND], earliest, last, since, since_seq)

@@ -49,6 +49,9 @@ from engine.operator import RegisteredQuery
 GROUPS = 4
 """Groups of queries over all entities: an event is sent on once for each group that asks for it. At most so many partitions share the work."""
 
+_EACH = 8.0
+"""Events of a primitive within a window, for want of better knowledge."""
+
 SMALL = 2
 """Leaves of patterns that are searched at once: bitmaps would cost as much."""
 
@@ -486,24 +489,51 @@ def negates(node: Pattern) -> bool:
     return isinstance(node, tree.Absence) or (isinstance(node, tree.Sequence) and node.without is not None)
 
 
-def asks(pattern: Pattern, within: int, back: int = 0, every: int = 0, needed: int = 1) -> Iterator[list[int]]:
+def asks(pattern: Pattern, within: int) -> list[list[int]]:
     """Rows of `Tables.asks` for a pattern without negation, a node before its parts.
 
-    >>> [row[:2] for row in asks(tree.Sequence(tree.Primitive("A"), tree.Both(tree.Primitive("B"), tree.Primitive("C"), 3), 0, 5), 20)]
-    [[0, 0], [8, 0], [0, 1], [3, 1], [3, 1]]
+    >>> asks(tree.Sequence(tree.Primitive("A"), tree.Both(tree.Primitive("B"), tree.Primitive("C"), 3), 0, 5), 20)
+    [[0, 0, 1, 1], [8, 0, 1, 4], [0, 1, 1, 3], [3, 1, 1, 2], [3, 1, 1, 0]]
     """
-    yield [back, every, needed, 0]
+    order, _ = _rarest_first(pattern, within, 0)
+    return [[*asked, place] for asked, place in zip(_asked(pattern, within, 0, 0, 1), order, strict=True)]
+
+
+def _asked(pattern: Pattern, within: int, back: int, every: int, needed: int) -> Iterator[tuple[int, int, int]]:
+    yield back, every, needed
     match pattern:
         case tree.Either(first, second):
-            yield from asks(first, within, back, every, 0)
-            yield from asks(second, within, back, every, 0)
+            yield from _asked(first, within, back, every, 0)
+            yield from _asked(second, within, back, every, 0)
         case tree.Both(first, second, span):
             back = min(within, _sum(back, span))
-            yield from asks(first, within, back, every, needed)
-            yield from asks(second, within, back, every, needed)
+            yield from _asked(first, within, back, every, needed)
+            yield from _asked(second, within, back, every, needed)
         case tree.Sequence(first, second, _, high, _):
-            yield from asks(first, within, min(within, _sum(back, high, longest(second))), every, needed)
-            yield from asks(second, within, back, every if high is None else 1, needed)
+            yield from _asked(first, within, min(within, _sum(back, high, longest(second))), every, needed)
+            yield from _asked(second, within, back, every if high is None else 1, needed)
+
+
+def _rarest_first(pattern: Pattern, within: int, number: int) -> tuple[list[int], float]:
+    """The nodes with parts before the whole, the part first that is expected less often; and how often the pattern is, within its window.
+
+    The pattern is node `number`. Nothing is known of rates: each primitive counts as _EACH events.
+    """
+    match pattern:
+        case tree.Either(first, second) | tree.Both(first, second, _) | tree.Sequence(first, second, _, _, _):
+            nodes, a = _rarest_first(first, within, number + 1)
+            others, b = _rarest_first(second, within, number + 1 + len(nodes))
+        case _:
+            return [number], _EACH
+    order = [*nodes, *others, number] if a < b else [*others, *nodes, number]
+    match pattern:
+        case tree.Both(_, _, span):
+            share = 1.0 if span is None else min(1.0, span / max(within, 1))
+            return order, a * min(1.0, b * share) + b * min(1.0, a * share)
+        case tree.Sequence(_, _, low, high, _):
+            share = 1.0 if high is None else min(1.0, (high - low) / max(within, 1))
+            return order, b * min(1.0, a * share)
+    return order, a + b
 
 
 def _sum(*spans: int | None) -> int:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from engine.complex_events.bitmaps import note
 from engine.complex_events.history import History
 from engine.complex_events.lists import ARRIVAL, ENTRY, FROM, ROOM, TOO_LONG, UNSURE, UNTIL, E, S, fill, trace
 from engine.complex_events.plan import LAST_NODE, TRIGGER_NODE, Tables
-from engine.complex_events.search import FAR, LAST, LAST_TRIGGER, TRIGGER, Ints, Whole, kernel, memory
+from engine.complex_events.search import BEGIN, END, FAR, LAST, LAST_TRIGGER, TRIGGER, Ints, T, Whole, kernel, memory
 from engine.complex_events.searching import (
+    AHEAD,
     BY_LISTS,
     C_NEXT,
     C_SEQ,
@@ -25,7 +27,10 @@ from engine.complex_events.searching import (
     LISTED,
     MOST_WAITING,
     NEWEST,
+    NEXT,
+    NOTING,
     OLDEST,
+    SLOT,
     STATED,
     Found,
     Scratch,
@@ -74,11 +79,24 @@ def state_waiting(tables: Tables, history: History, work: Scratch, out: Found, m
             return False
         if waiting.queries[query, BY_LISTS] == 0 or not _by_lists(tables, history, work, out, query, counters):
             waiting.queries[query, BY_LISTS] = 0
+            if not cursor[NOTING]:
+                _note_stored(tables, history, work)
             _by_searches(tables, history, work, out, query, counters)
         waiting.queries[query, COUNT] = 0
         cursor[STATED] += 1
     waiting.size[:] = 0
     return True
+
+
+@kernel()
+def _note_stored(tables: Tables, history: History, work: Scratch) -> None:
+    """Enters all stored events in the bitmaps, which are kept up from now on; the rest of the slot is still ahead."""
+    for kind in range(len(tables.horizon)):
+        for at in range(history.slots[kind, BEGIN], history.slots[kind, END]):
+            for i in range(tables.bit_ends[kind], tables.bit_ends[kind + 1]):
+                note(work.bits, tables.bit_rows[i, 0], history.pool[at, T] >> tables.bit_rows[i, 1])
+    work.cursor[NOTING], work.cursor[AHEAD] = 1, work.cursor[NEXT]
+    work.cursor[SLOT] += 1
 
 
 @kernel()

@@ -50,8 +50,9 @@ from engine.complex_events.search import (
 ACCESSED, CONDITIONS, WORK, DETECTED, EVENTS, SEARCHED, EVALUATED, STEPS, LISTED, ENTRIES = range(10)
 COUNTERS = 10
 # Places in cursor: next event; the timer that fired last; a query whose search was given up, and when; the first event that the bitmaps do not hold
-# yet; running numbers of slots and of events; of the waiting queries the next to be stated, and why events are not taken on meanwhile.
-NEXT, LAST_DUE, LAST_WHO, GIVEN_UP, GIVEN_UP_AT, AHEAD, SLOT, EVENT, STATED, REASON = range(10)
+# yet; running numbers of slots and of events; of the waiting queries the next to be stated, and why events are not taken on meanwhile; whether the
+# bitmaps are kept up: not while all queries are evaluated by lists.
+NEXT, LAST_DUE, LAST_WHO, GIVEN_UP, GIVEN_UP_AT, AHEAD, SLOT, EVENT, STATED, REASON, NOTING = range(11)
 CANDIDATES = 131_072
 """Events that wait at most, each counted for every query that it may complete."""
 MOST_WAITING = 256
@@ -130,10 +131,12 @@ def scratch(tables: Tables, since: Ints, since_seq: Ints, last: Ints, bits: Ints
         np.zeros(n, np.int64),
         np.zeros(3, np.int64),
     )
+    cursor = np.zeros(11, np.int64)
+    cursor[NOTING] = not tables.listed.all()
     return Scratch(
         np.zeros(LEAVES + leaves, np.int64), np.zeros((leaves, 2), np.int64), np.full(n, -1, np.int64), np.full(len(tables.triggers), -1, np.int64),
         since, since_seq, last, bits, np.zeros(leaves + 1, np.uint64), np.zeros((leaves, 4), np.int64), lists(2 * leaves), waiting,
-        np.zeros(10, np.int64),
+        cursor,
     )  # fmt: skip
 
 

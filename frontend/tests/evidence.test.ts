@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { freeSide, marksOf, numbersText, orderedEvidence, participants } from "../src/data/evidence";
+import { freeSide, marksOf, numbersText, orderedEvidence, participants, reach } from "../src/data/evidence";
 import type { EvidenceItem } from "../src/data/shapes";
 
 const item = (t: number, more: Partial<EvidenceItem> = {}): EvidenceItem => ({ variable: "", entity: "a", t, x: t, y: 0, ...more });
@@ -11,6 +11,11 @@ describe("the events behind an answer", () => {
     // An in ends with the event that the out begins with.
     const points = orderedEvidence([{ evidence: [item(1), item(4)] }, { evidence: [item(4), item(2)] }]);
     expect(points.map(({ number, t }) => [number, t])).toEqual([[1, 1], [2, 2], [3, 4]]);
+  });
+
+  it("are in sight with the answer, also those long before it", () => {
+    expect(reach(10, 20, [{ evidence: [item(3), item(12)] }])).toEqual([3, 20]);
+    expect(reach(10, 20, [])).toEqual([10, 20]);
   });
 
   it("keep what one event is in two variables", () => {

@@ -22,6 +22,12 @@ export function participants(entities: readonly string[], evidence: readonly Evi
   return [...new Set([...entities, ...evidence.map((item) => item.entity).filter((entity) => entity !== "")])];
 }
 
+/** The stretch of time that holds an answer and every event behind it: a witness may come long before the answer begins. */
+export function reach(start: number, end: number, rows: readonly Pick<Detection, "evidence">[]): [number, number] {
+  const times = rows.flatMap((row) => row.evidence.map((item) => item.t));
+  return [Math.min(start, ...times), Math.max(end, ...times)];
+}
+
 /** Points closer than `reach` on the screen share a mark: its numbers, and the place of the first. */
 export interface Mark {
   x: number;

@@ -2,6 +2,7 @@
 
 import { post } from "../lib/api";
 import { alert as alertParser, type Alert, type Detection, type EvidenceItem, type QueryRow } from "../data/shapes";
+import { tryAddress } from "../data/calculus_sandbox_data";
 import { orderedEvidence, type EvidencePoint } from "../data/evidence";
 import type { Interval } from "../data/interval";
 import { button, h, icon, iconButton, linkButton, replace } from "../lib/dom";
@@ -18,6 +19,8 @@ export interface DrawerContent {
   detections: Detection[];
   query: QueryRow | null;
   alert: Alert | null;
+  /** Minutes since it began, by the feed's clock; null where the feed has no minutes. */
+  ago: number | null;
 }
 
 export interface DrawerHandlers {
@@ -96,7 +99,8 @@ export class DrawerView {
     return h("section", {}, h("h3", { class: "section-title" }, "Events that explain it"), evidenceList(points, this.unit, this.zone));
   }
 
-  private about({ query, detections, interval }: DrawerContent): HTMLElement {
+  private about({ query, detections, interval, ago }: DrawerContent): HTMLElement {
+    const rules = query?.family === "calculus" && ago !== null ? tryAddress(query.id, ago, interval.entities) : null;
     const last = detections[detections.length - 1];
     const found = last !== undefined && typeof last.detected_at === "number" ? formatAgo(last.detected_at, Date.now()) : null;
     return h(
@@ -105,6 +109,7 @@ export class DrawerView {
       h("h3", { class: "section-title" }, "Why"),
       h("p", { class: "small muted" }, query === null || query.sentence === "" ? "The query's own text is not available." : query.sentence),
       h("p", { class: "small faint" }, [kindName(interval.kind), last ? `version ${last.version}` : null, found ? `found ${found}` : null, last?.backfill === true ? "from history" : null].filter((text) => text !== null).join(" · ")),
+      rules === null ? null : linkButton("Rules and conditions behind it", rules, "layers", "button-sm"),
     );
   }
 

@@ -103,10 +103,11 @@ export class EvidenceLayer extends CanvasLayer {
   private write({ context, width, height }: CanvasFrame, text: string, own: Box, y: number, taken: Box[]): void {
     context.font = `600 11px ${FONT}`;
     const w = context.measureText(text).width + 4;
-    const middle = own.x + own.w / 2 - w / 2;
-    const sides = [[own.x + own.w + 3, y - 8], [own.x - w - 3, y - 8], [middle, own.y - 17], [middle, own.y + own.h + 1]] as const;
     const size = this._map.getSize();
     const window = { x: (width - size.x) / 2, y: (height - size.y) / 2, w: size.x, h: size.y };
+    // Above and below it may be moved along, so that a long name near the edge is whole too.
+    const middle = Math.max(window.x, Math.min(own.x + own.w / 2 - w / 2, window.x + window.w - w));
+    const sides = [[own.x + own.w + 3, y - 8], [own.x - w - 3, y - 8], [middle, own.y - 17], [middle, own.y + own.h + 1]] as const;
     const box = freeSide(sides.map(([x, top]) => ({ x, y: top, w, h: 16 })), taken.filter((other) => other !== own), window);
     if (box === null) return;
     taken.push(box);

@@ -161,7 +161,13 @@ export class TimelineView {
     this.scroll = Math.max(0, Math.min(this.scroll, all - (this.wrap.clientHeight - AXIS_PX)));
   }
 
+  /** The lane of the answer is unfolded and scrolled to. */
   private reveal(key: string): void {
+    const query = this.rows.find((one) => one.kind === "query" && !one.isExpanded && [...one.items].some((i) => this.columns.get(one.query)!.intervals[i]!.key === key))?.query;
+    if (query !== undefined) {
+      this.folded.set(query, true);
+      this.layOut();
+    }
     const row = this.rows.find((one) => one.kind === "lane" && [...one.items].some((i) => this.columns.get(one.query)!.intervals[i]!.key === key)) ?? this.rows.find((one) => [...one.items].some((i) => this.columns.get(one.query)!.intervals[i]!.key === key));
     if (row === undefined) return;
     const room = this.wrap.clientHeight - AXIS_PX;

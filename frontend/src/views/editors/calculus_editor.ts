@@ -10,6 +10,7 @@ import { section } from "../query_form/section";
 import { GalleryView } from "./calculus/gallery_view";
 import { InputsView } from "./calculus/inputs_view";
 import { RuleEditor } from "./calculus/rule_editor";
+import { wishOf } from "../../data/calculus_sandbox_data";
 import { SandboxView } from "./calculus/sandbox_view";
 import type { EditorContext, FamilyEditor, OpenEditor } from "./editor";
 
@@ -59,6 +60,8 @@ class CalculusEditor {
     );
     this.showTimes();
     this.show();
+    const wish = wishOf(location.search);
+    if (wish !== null) this.sandbox.grant(wish);
   }
 
   specification(): Record<string, unknown> {

@@ -1,6 +1,6 @@
 /** The answer pointed at and the answer chosen: the same one on the timeline, in the list, on the map and in the drawer. */
 
-import { participants } from "../../data/evidence";
+import { participants, reach } from "../../data/evidence";
 import type { Interval } from "../../data/interval";
 import { detectionDetail } from "../../data/shapes";
 import { get, query as address } from "../../lib/api";
@@ -79,7 +79,7 @@ export class Selection {
   }
 
   private openDrawer(interval: Interval): void {
-    this.linked().drawer.open({ interval, detections: this.model.detections(interval), query: this.model.query(interval.query), alert: this.model.alertOf(interval) });
+    this.linked().drawer.open({ interval, detections: this.model.detections(interval), query: this.model.query(interval.query), alert: this.model.alertOf(interval), ago: this.model.feed.time === "ms" ? (this.model.now() - interval.start) / 60_000 : null });
   }
 
   /** The selected stay may have ended, grown, been revised or gone meanwhile. */
@@ -112,10 +112,10 @@ export class Selection {
   /** Timeline and map go to the answer. */
   show(interval: Interval): void {
     const { time, timeline, tracks } = this.linked();
-    const end = interval.end ?? this.model.now();
-    const pad = Math.max((end - interval.start) * 0.6, this.model.inUnit(60_000, 250));
-    time.setWindow([interval.start - pad, end + pad]);
-    timeline.setWindow(interval.start - pad, end + pad, this.model.now());
+    const [from, to] = reach(interval.start, interval.end ?? this.model.now(), this.model.detections(interval));
+    const pad = Math.max((to - from) * 0.6, this.model.inUnit(60_000, 250));
+    time.setWindow([from - pad, to + pad]);
+    timeline.setWindow(from - pad, to + pad, this.model.now());
     tracks.fitTo(interval);
   }
 

@@ -1,6 +1,6 @@
 /** The rules tried on the last minutes: every fluent as a lane, who made each edge, and the same as a list for the keyboard. */
 
-import { groundings, intervalAt, laneName, ruleLines, sandboxAnswer, shownLanes, type Edge, type Lane, type SandboxAnswer, type SandboxInterval } from "../../../data/calculus_sandbox_data";
+import { SPANS, groundings, intervalAt, laneName, ruleLines, sandboxAnswer, shownLanes, type Edge, type Lane, type SandboxAnswer, type SandboxInterval, type Wish } from "../../../data/calculus_sandbox_data";
 import type { Feed } from "../../../data/shapes";
 import { ApiError, post, reason } from "../../../lib/api";
 import { onThemeChange, queryColour } from "../../../lib/colours";
@@ -32,7 +32,7 @@ interface Current {
 
 export class SandboxView {
   readonly element: HTMLElement;
-  private readonly minutes = h("select", { class: "select select-sm", "aria-label": "How far back" }, ...[1, 5, 10, 30, 60].map((value) => h("option", { value, selected: value === 10 }, `last ${value} min`)));
+  private readonly minutes = h("select", { class: "select select-sm", "aria-label": "How far back" }, ...SPANS.map((value) => h("option", { value, selected: value === 10 }, `last ${value} min`)));
   private readonly run = button("Try it", { icon: "circle-play", kind: "button-primary", id: "run-sandbox", onClick: () => void this.ask() });
   private readonly who = h("select", { class: "select select-sm", id: "sandbox-who", "aria-label": "Whose lanes", onChange: () => this.refresh() });
   private readonly words = h("input", { class: "input input-sm", id: "sandbox-filter", placeholder: "Filter: fluent, entity", "aria-label": "Filter lanes", autocomplete: "off", onInput: () => this.refresh() });
@@ -48,6 +48,7 @@ export class SandboxView {
   private answer: SandboxAnswer | null = null;
   private lanes: Lane[] = [];
   private current: Current | null = null;
+  private wished: string | null = null;
   private ink: Ink | null = null;
   private isStale = false;
   private frame = 0;
@@ -73,6 +74,13 @@ export class SandboxView {
       this.ink = null;
       this.draw();
     });
+  }
+
+  /** Asks at once, for the lanes of somebody. */
+  grant({ minutes, args }: Wish): void {
+    this.minutes.value = String(minutes);
+    this.wished = JSON.stringify(args);
+    void this.ask();
   }
 
   close(): void {
@@ -117,7 +125,7 @@ export class SandboxView {
     this.tools.hidden = answer.lanes.length === 0;
     const found = groundings(answer.lanes).slice(0, MOST_GROUNDINGS);
     const isOutput = new Set(answer.lanes.filter((lane) => lane.is_output).map((lane) => JSON.stringify(lane.args)));
-    const first = found.find((args) => isOutput.has(JSON.stringify(args)));
+    const first = found.find((args) => JSON.stringify(args) === this.wished) ?? found.find((args) => isOutput.has(JSON.stringify(args)));
     replace(this.who, h("option", { value: EVERYBODY }, "Everybody"), ...found.map((args) => h("option", { value: JSON.stringify(args), selected: args === first }, args.join(", "))));
     this.refresh();
   }

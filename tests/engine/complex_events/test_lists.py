@@ -166,3 +166,16 @@ def test_lists_that_get_too_long_are_given_up() -> None:
         run.take(part)
     assert still_by_lists(run.relational) == [True, False]
     assert run.counted(SEARCHED) > 100
+
+
+def test_a_start_that_is_not_the_latest_counts_before_a_bound() -> None:
+    primitives = {name: {"where": [["reader", "=", name.lower()]]} for name in "ABC"}
+    document = {"family": "composite", "pattern": "A :[1,1] (B AND C)", "primitives": primitives, "within": 9, "per": None}
+    rows = [
+        {"seq": i, "entity": "x", "t": t, "x": None, "y": None, "reader": reader}
+        for i, (reader, t) in enumerate([("a", 1), ("b", 2), ("b", 5), ("c", 6)])
+    ]
+    run = Run([document], True)
+    run.take(rows)
+    assert [(start, end) for _, start, end, _ in run.answers] == [(1, 6)]
+    assert run.counted(LISTED) == 1

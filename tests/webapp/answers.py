@@ -46,5 +46,11 @@ def interval(query: Query, entity: str, start: int, end: int | None, weight: int
     return {"query": str(query.pk), "version": 1, "kind": "near", "entities": [entity], "value": "true", "start": start, "end": end, "weight": weight}
 
 
+def match(query: Query, entity: str, start: int, end: int | None, weight: int = 1) -> dict[str, Any]:
+    """A match of a motion pattern with its witness."""
+    evidence = [{"variable": "1", "entity": entity, "t": start, "x": 0.0, "y": 0.0, "seq": 3}]
+    return {**interval(query, entity, start, end, weight), "kind": "match", "value": None, "evidence": evidence}
+
+
 def answers(rows: Iterable[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=ANSWERS)

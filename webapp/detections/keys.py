@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 KEY_BYTES = 16
+_MATCH = "match"
+"""Of motion patterns: an interval with its witnesses, whose end comes later. (Of constraint queries: its end is that of one of its events.)"""
 # One encoder for all: `json.dumps` with separators makes a new one at each call.
 _compact = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -16,15 +18,22 @@ def natural_key(
 ) -> bytes:
     """16 bytes that identify a fact on its feed.
 
-    A fact made of events (`evidence`: their positions in the log) is identified by its end and its events too; an interval of interval
-    algebra or motion (`evidence` None) is not, so that closing or revising it updates the same row.
+    A fact made of events (`evidence`: their positions in the log) is identified by them, and by its end where they do not say it; an interval of
+    interval algebra (`evidence` None) or motion by its start, so that closing or revising it updates the same row.
 
-    >>> natural_key("7", 1, "match", ["a"], None, 5, None, None) == natural_key("7", 1, "match", ["a"], None, 5, 9, None)
+    >>> natural_key("7", 1, "near", ["a"], None, 5, None, None) == natural_key("7", 1, "near", ["a"], None, 5, 9, None)
+    True
+    >>> natural_key("7", 1, "match", ["a"], None, 5, None, [1]) == natural_key("7", 1, "match", ["a"], None, 5, 9, [1])
     True
     >>> natural_key("7", 1, "in", ["a"], None, 5, 5, [1, 2]) == natural_key("7", 1, "in", ["a"], None, 5, 5, [1, 3])
     False
     """
     parts: list[object] = [query, version, kind, list(entities), value, start]
     if evidence is not None:
-        parts += [end, list(evidence)]
+        parts += [None if may_be_revised(kind, True) else end, list(evidence)]
     return blake2b(_compact(parts).encode(), digest_size=KEY_BYTES).digest()
+
+
+def may_be_revised(kind: str, has_evidence: bool) -> bool:
+    """Whether a fact may be an interval, whose end is stated later."""
+    return not has_evidence or kind == _MATCH

@@ -20,6 +20,7 @@ from django.db.utils import InterfaceError, OperationalError
 from engine.failpoints import failpoint
 from webapp.alerts import services as alerts
 from webapp.detections.facts import Fact, Stored, facts_of, payload
+from webapp.detections.keys import may_be_revised
 from webapp.detections.partitions import partitions_ensure, span_of
 from webapp.detections.services import CHUNK, outbox_write
 from webapp.jobs.models import FeedHead, JobEvent
@@ -182,8 +183,8 @@ def _upsert(cursor: Any, work: Commit, facts: Sequence[Fact], seq: int, now: int
     # The bounds let PostgreSQL leave out the partitions that cannot hold these rows.
     low, high = min(fact.start for fact in facts), max(fact.start for fact in facts)
     known: set[int] = set()
-    if not work.backfill and any(fact.evidence is None or not fact.weight for fact in facts):
-        # Asked for alerts. A fact made of events is stated once; only intervals are revised, so only they are looked for.
+    if not work.backfill and any(may_be_revised(fact.kind, fact.evidence is not None) or not fact.weight for fact in facts):
+        # Asked for alerts. Other facts are stated once, so they are not looked for.
         cursor.execute(_KNOWN, [work.feed_id, low, high])
         known = {position for (position,) in cursor.fetchall()}
     values = {"feed": work.feed_id, "seq": seq, "chunk": CHUNK, "now": now, "low": low, "high": high, "backfill": work.backfill}

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection, transaction
 from django.db.utils import OperationalError
 
-from tests.webapp.answers import a_feed, a_head, a_query, answers, crossing, interval
+from tests.webapp.answers import a_feed, a_head, a_query, answers, crossing, interval, match
 from webapp.alerts.models import Alert
 from webapp.detections import sink
 from webapp.detections.models import Detection, Outbox
@@ -83,6 +83,24 @@ def test_an_interval_that_ends_updates_its_row_whatever_the_order_of_the_changes
     row = Detection.objects.get()
     assert (row.start, row.end, row.weight, row.seq) == (5, 9, 1, 2)
     assert Alert.objects.count() == 1
+
+
+def test_a_match_with_its_witness_that_ends_is_one_row_and_one_alert(feed: Feed) -> None:
+    query = a_query(feed, name="tour", alert_kinds=["match"])
+    store(feed, [match(query, "car", 5, None)])
+    opened = Alert.objects.get()
+    store(feed, [match(query, "car", 5, None, weight=-1), match(query, "car", 5, 9)], batch=1)
+    assert [(row.start, row.end, row.weight) for row in Detection.objects.all()] == [(5, 9, 1)]
+    ended = Alert.objects.get()
+    assert (ended.pk, ended.end, ended.resolution) == (opened.pk, 9, "ended")
+
+
+def test_a_match_found_in_history_that_ends_now_opens_no_alert(feed: Feed) -> None:
+    query = a_query(feed, name="tour", alert_kinds=["match"])
+    store(feed, [match(query, "car", 5, None)], batch=None, backfill=True)
+    store(feed, [match(query, "car", 5, None, weight=-1), match(query, "car", 5, 9)])
+    assert [(row.start, row.end, row.weight) for row in Detection.objects.all()] == [(5, 9, 1)]
+    assert not Alert.objects.exists()
 
 
 def test_a_withdrawn_fact_stays_with_weight_zero_and_is_told(feed: Feed, query: Query) -> None:

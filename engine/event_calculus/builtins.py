@@ -21,3 +21,5 @@ RESERVED = frozenset(
     ["start", "end", "holdsAt", "union_all", "intersect_all", "relative_complement_all", "complement_all", "intDurGreater", "inRange",
      "absoluteAngleDiff", "impliedSpeedBelow", "allen", *ALLEN]
 )  # fmt: skip
+CONDITIONS = frozenset(["happensAt", "holdsFor", *RESERVED - {"start", "end"}])
+"""What a body may hold besides facts, comparisons and arithmetic."""

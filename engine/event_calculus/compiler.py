@@ -15,6 +15,7 @@ from engine.event_calculus.literals import (
     event_pattern,
     fluent_pattern,
     ground_target,
+    is_near,
     literal_of,
     name_of,
     time_variable,
@@ -132,6 +133,8 @@ class _Reader:
             self._fault(clause.place, f"{head.name} has {len(head.arguments)} arguments; at most {MAX_ARGUMENTS} are allowed")
         elif head.name in builtins.RESERVED:
             self._fault(clause.place, f"{head.name}/{len(head.arguments)} is built in and cannot be defined")
+        elif any(isinstance(argument, Compound) for argument in head.arguments) and is_near(head.name, _RULE_HEADS):
+            self._fault(clause.place, unknown("kind of rule", head.name, _RULE_HEADS))
         elif clause.body is not None:
             self.expander.define(head, clause.body)
         elif all(isinstance(argument, Atom | Number) for argument in head.arguments):

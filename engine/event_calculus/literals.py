@@ -29,6 +29,11 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
     return f"unknown {what} {name!r}{hint} Known: {shown or 'none'}"
 
 
+def is_near(name: str, known: Iterable[str]) -> bool:
+    """Whether `name` may be one of the `known` ones, misspelt."""
+    return bool(difflib.get_close_matches(name, list(known), n=1))
+
+
 def simple_term(term: Term, *, what: str) -> Term:
     if isinstance(term, Variable | Atom | Number):
         return term
@@ -112,9 +117,16 @@ def literal_of(term: Term) -> Literal:
             )
         if term.name in ("holdsFor", "initiatedAt", "terminatedAt", "initially"):
             raise Faulty(term.place, f"{term.name} cannot be a condition here")
-        name, arguments = event_pattern(term)
-        return Fact(name, arguments, term.place)
+        return _fact(term)
     raise Faulty(term.place, f"{term} is not a condition")
+
+
+def _fact(term: Compound) -> Fact:
+    """Background knowledge; what cannot be any may be a misspelt condition."""
+    if not all(isinstance(argument, Variable | Atom | Number) for argument in term.arguments) and is_near(term.name, builtins.CONDITIONS):
+        raise Faulty(term.place, unknown("condition", term.name, builtins.CONDITIONS))
+    name, arguments = event_pattern(term)
+    return Fact(name, arguments, term.place)
 
 
 def expression_of(term: Term) -> Term:

@@ -80,6 +80,10 @@ def test_background_rules_and_alternatives_are_expanded() -> None:
     [
         ("initiatedAt(f(X)=true, T) :- happensAt(aa(X), T).", "line 1, column 40", "unknown event 'aa'; did you mean 'a'?"),
         ("initiatedAt(f(X)=true, T) :- happensAt(a(X), T),\n  holdsAt(ww(X)=true, T).", "line 2, column 11", "did you mean 'w'?"),
+        ("initiatedAt(f(X)=true, T) :- hapensAt(a(X), T).", "line 1, column 30", "unknown condition 'hapensAt'; did you mean 'happensAt'?"),
+        ("initiatedAt(f(X)=true, T) :- happensAt(a(X), T), holdAt(w(X)=true, T).", "line 1, column 50", "did you mean 'holdsAt'?"),
+        ("holdsFor(f(X)=true, I) :- holdsFor(w(X)=true, J), union_al([J], I).", "line 1, column 51", "did you mean 'union_all'?"),
+        ("initiatedAT(f(X)=true, T) :- happensAt(a(X), T).", "line 1, column 1", "unknown kind of rule 'initiatedAT'; did you mean 'initiatedAt'?"),
         ("initiatedAt(f(X)=true, T) :- happensAt(a(X, Y), T).", "line 1, column 40", "event a takes 1 arguments, not 2"),
         ("initiatedAt(f(X, Y)=true, T) :- happensAt(a(X), T).", "line 1, column 18", "no condition binds Y"),
         ("initiatedAt(f(X)=true, T) :- happensAt(a(X), T), Z > 3.", "line 1, column 50", "no condition binds Z"),

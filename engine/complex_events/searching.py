@@ -53,7 +53,7 @@ COUNTERS = 10
 # yet; running numbers of slots and of events; of the waiting queries the next to be stated, and why events are not taken on meanwhile; whether the
 # bitmaps are kept up: not while all queries are evaluated by lists.
 NEXT, LAST_DUE, LAST_WHO, GIVEN_UP, GIVEN_UP_AT, AHEAD, SLOT, EVENT, STATED, REASON, NOTING = range(11)
-CANDIDATES = 131_072
+CANDIDATES = 1_048_576
 """Events that wait at most, each counted for every query that it may complete."""
 MOST_WAITING = 256
 """Events of a query that wait at most."""

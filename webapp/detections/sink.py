@@ -32,9 +32,11 @@ PATIENCE_S = 60.0
 
 Answer = TypeVar("Answer")
 
+# Found by key: of a partition that was filled just now PostgreSQL expects next to nothing in a span of times, begins with all of it, and would go
+# through all that comes in for each row.
 _INCOMING = """
 CREATE TEMPORARY TABLE IF NOT EXISTS incoming (
-    position integer, key bytea, query_id bigint, version integer, kind text, entities text[], value text, score double precision,
+    position integer, key bytea UNIQUE, query_id bigint, version integer, kind text, entities text[], value text, score double precision,
     start bigint, "end" bigint, evidence jsonb, weight smallint
 ) ON COMMIT DELETE ROWS
 """

@@ -12,8 +12,9 @@ import numpy as np
 
 from engine.complex_events.bitmaps import Words, may_end, note, steps, width_of
 from engine.complex_events.history import SHIFT, History, slot_with_room
+from engine.complex_events.needs import longest
 from engine.complex_events.pattern import nodes
-from engine.complex_events.plan import CompositeIndex, longest
+from engine.complex_events.plan import CompositeIndex
 from engine.complex_events.search import END, FAR, KIND, LAST_TRIGGER, NONE, SEQ, TRIGGER, Ints, T, kernel
 from engine.complex_events.searching import DETECTED, EVENT, GIVEN_UP, SEARCHED, Events, Found, Scratch, search_query
 

@@ -8,10 +8,10 @@ the others are spread over GROUPS groups, each the work of one relational partit
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ import pyarrow as pa
 from engine.complex_events import bitmaps
 from engine.complex_events import pattern as tree
 from engine.complex_events.lists import ASK
+from engine.complex_events.needs import Ages, asks, held, longest, negates, of_all, of_either, present, reach, total
 from engine.complex_events.pattern import Pattern
 from engine.complex_events.search import (
     ABSENCE,
@@ -48,9 +49,6 @@ from engine.operator import RegisteredQuery
 
 GROUPS = 4
 """Groups of queries over all entities: an event is sent on once for each group that asks for it. At most so many partitions share the work."""
-
-_EACH = 8.0
-"""Events of a primitive within a window, for want of better knowledge."""
 
 SMALL = 2
 """Leaves of patterns that are searched at once: bitmaps would cost as much."""
@@ -85,8 +83,6 @@ class Atom:
 
 Class = frozenset[Atom]
 Short = npt.NDArray[np.int32]
-Ages = Mapping[Any, int]
-"""The greatest age of events that an occurrence holds, by primitive or class; FAR or more: unbounded."""
 
 
 class Tables(NamedTuple):
@@ -291,7 +287,7 @@ class _Builder:
             if trigger.offset == AT_ONCE:
                 at_once.setdefault(trigger.kind, []).append(trigger)
         for kind, some in sorted(at_once.items()):
-            ages = _either(*(one.ages for one in some))
+            ages = of_either(*(one.ages for one in some))
             begin = len(self.guards)
             self.guards += [[one, age] for age, one in sorted((min(age, within), one) for one, age in ages.items())]
             nodes = [one.node for one in some]
@@ -306,7 +302,7 @@ class _Builder:
         if len(self.leaves[-1]) > SMALL and len(triggers) == 1:
             for part, ordered, low, high in triggers[0].beside:
                 span = min(longest(part), within)
-                reach = min(_sum(reach, high, span), within) if ordered else min(high, within)
+                reach = min(total(reach, high, span), within) if ordered else min(high, within)
                 width = bitmaps.width_of(reach)
                 self.checks.append([*self.place(part, width, within), int(ordered), low, high, span, width, 0])
         return begin, len(self.checks)
@@ -344,9 +340,9 @@ class _Builder:
                 row[SECOND], triggers = self.node(second)
                 if without is not None:
                     row[WITHOUT], _ = self.node(without)
-                before = {self.own[name]: _sum(age, high, longest(second)) for name, age in reach(first).items()}
-                part = _Beside(first, True, max(low, 1), _sum(high))
-                return number, [one._replace(ages=_all(one.ages, before), beside=(*one.beside, part)) for one in triggers]
+                before = {self.own[name]: total(age, high, longest(second)) for name, age in reach(first).items()}
+                part = _Beside(first, True, max(low, 1), total(high))
+                return number, [one._replace(ages=of_all(one.ages, before), beside=(*one.beside, part)) for one in triggers]
             case tree.Absence(first, without, span):
                 row[OP], row[HIGH] = ABSENCE, span
                 row[FIRST], triggers = self.node(first)
@@ -362,8 +358,8 @@ class _Builder:
         row[SECOND], others = self.node(second)
         if row[OP] == BOTH:
             own = [{self.own[name]: row[HIGH] for name in held(part)} for part in (first, second)]
-            triggers = [one._replace(ages=_all(one.ages, own[1]), beside=(*one.beside, _Beside(second, False, 0, row[HIGH]))) for one in triggers]
-            others = [one._replace(ages=_all(one.ages, own[0]), beside=(*one.beside, _Beside(first, False, 0, row[HIGH]))) for one in others]
+            triggers = [one._replace(ages=of_all(one.ages, own[1]), beside=(*one.beside, _Beside(second, False, 0, row[HIGH]))) for one in triggers]
+            others = [one._replace(ages=of_all(one.ages, own[0]), beside=(*one.beside, _Beside(first, False, 0, row[HIGH]))) for one in others]
         return number, triggers + others
 
     def program(self) -> Program:
@@ -408,143 +404,3 @@ def _nearest(triggers: Ints, guards: Ints, always: int) -> Short:
         found[:, 2 * i] = always
         found[there, 2 * i : 2 * i + 2] = guards[at[there]]
     return found
-
-
-def present(pattern: Pattern) -> list[str]:
-    """Primitives that some occurrence holds: all but those that only negations name."""
-    match pattern:
-        case tree.Primitive(name):
-            return [name]
-        case tree.Absence(first, _, _):
-            return present(first)
-        case tree.Either(first, second) | tree.Both(first, second, _) | tree.Sequence(first, second, _, _, _):
-            return list(dict.fromkeys(present(first) + present(second)))
-    raise TypeError(f"{pattern!r} is no pattern")
-
-
-def held(pattern: Pattern) -> frozenset[str]:
-    """Primitives that every occurrence holds: the minimum condition.
-
-    >>> sorted(held(tree.Sequence(tree.Either(tree.Primitive("A"), tree.Primitive("B")), tree.Primitive("C"))))
-    ['C']
-    """
-    match pattern:
-        case tree.Primitive(name):
-            return frozenset([name])
-        case tree.Either(first, second):
-            return held(first) & held(second)
-        case tree.Absence(first, _, _):
-            return held(first)
-        case tree.Both(first, second, _) | tree.Sequence(first, second, _, _, _):
-            return held(first) | held(second)
-    raise TypeError(f"{pattern!r} is no pattern")
-
-
-# -- how old what an occurrence holds can be: the spans of the operators, handed down as in [RFID] 2 on RCEDA --------------------------------------
-
-
-def longest(pattern: Pattern) -> int:
-    """No occurrence has a greater e - s; FAR or more where nothing bounds it.
-
-    >>> longest(tree.Sequence(tree.Primitive("A"), tree.Absence(tree.Primitive("B"), tree.Primitive("C"), 5), 0, 3))
-    8
-    """
-    match pattern:
-        case tree.Primitive():
-            return 0
-        case tree.Either(first, second):
-            return max(longest(first), longest(second))
-        case tree.Both(_, _, span):
-            return FAR if span is None else span
-        case tree.Sequence(first, second, _, high, _):
-            return _sum(longest(first), high, longest(second))
-        case tree.Absence(first, _, span):
-            return _sum(longest(first), span)
-    raise TypeError(f"{pattern!r} is no pattern")
-
-
-def reach(pattern: Pattern) -> Ages:
-    """For each primitive that every occurrence holds the greatest e - t of its event.
-
-    >>> reach(tree.Sequence(tree.Primitive("A"), tree.Primitive("B"), 0, 7))
-    {'A': 7, 'B': 0}
-    """
-    match pattern:
-        case tree.Primitive(name):
-            return {name: 0}
-        case tree.Either(first, second):
-            return _either(reach(first), reach(second))
-        case tree.Both(_, _, span):
-            return dict.fromkeys(sorted(held(pattern)), FAR if span is None else span)
-        case tree.Sequence(first, second, _, high, _):
-            before = {name: _sum(age, high, longest(second)) for name, age in reach(first).items()}
-            return _all(before, reach(second))
-        case tree.Absence(first, _, span):
-            return {name: _sum(age, span) for name, age in reach(first).items()}
-    raise TypeError(f"{pattern!r} is no pattern")
-
-
-def negates(node: Pattern) -> bool:
-    """Whether a node itself says what does not occur."""
-    return isinstance(node, tree.Absence) or (isinstance(node, tree.Sequence) and node.without is not None)
-
-
-def asks(pattern: Pattern, within: int) -> list[list[int]]:
-    """Rows of `Tables.asks` for a pattern without negation, a node before its parts.
-
-    >>> asks(tree.Sequence(tree.Primitive("A"), tree.Both(tree.Primitive("B"), tree.Primitive("C"), 3), 0, 5), 20)
-    [[0, 0, 1, 1], [8, 0, 1, 4], [0, 1, 1, 3], [3, 1, 1, 2], [3, 1, 1, 0]]
-    """
-    order, _ = _rarest_first(pattern, within, 0)
-    return [[*asked, place] for asked, place in zip(_asked(pattern, within, 0, 0, 1), order, strict=True)]
-
-
-def _asked(pattern: Pattern, within: int, back: int, every: int, needed: int) -> Iterator[tuple[int, int, int]]:
-    yield back, every, needed
-    match pattern:
-        case tree.Either(first, second):
-            yield from _asked(first, within, back, every, 0)
-            yield from _asked(second, within, back, every, 0)
-        case tree.Both(first, second, span):
-            back = min(within, _sum(back, span))
-            yield from _asked(first, within, back, every, needed)
-            yield from _asked(second, within, back, every, needed)
-        case tree.Sequence(first, second, _, high, _):
-            yield from _asked(first, within, min(within, _sum(back, high, longest(second))), every, needed)
-            yield from _asked(second, within, back, every if high is None else 1, needed)
-
-
-def _rarest_first(pattern: Pattern, within: int, number: int) -> tuple[list[int], float]:
-    """The nodes with parts before the whole, the part first that is expected less often; and how often the pattern is, within its window.
-
-    The pattern is node `number`. Nothing is known of rates: each primitive counts as _EACH events.
-    """
-    match pattern:
-        case tree.Either(first, second) | tree.Both(first, second, _) | tree.Sequence(first, second, _, _, _):
-            nodes, a = _rarest_first(first, within, number + 1)
-            others, b = _rarest_first(second, within, number + 1 + len(nodes))
-        case _:
-            return [number], _EACH
-    order = [*nodes, *others, number] if a < b else [*others, *nodes, number]
-    match pattern:
-        case tree.Both(_, _, span):
-            share = 1.0 if span is None else min(1.0, span / max(within, 1))
-            return order, a * min(1.0, b * share) + b * min(1.0, a * share)
-        case tree.Sequence(_, _, low, high, _):
-            share = 1.0 if high is None else min(1.0, (high - low) / max(within, 1))
-            return order, b * min(1.0, a * share)
-    return order, a + b
-
-
-def _sum(*spans: int | None) -> int:
-    return min(FAR, sum(FAR if one is None else one for one in spans))
-
-
-def _either(*ages: Ages) -> Ages:
-    """What holds whichever of them does."""
-    return {one: max(some[one] for some in ages) for one in ages[0] if all(one in some for some in ages)}
-
-
-def _all(*ages: Ages) -> Ages:
-    """What holds where all of them do."""
-    return {one: min(some[one] for some in ages if one in some) for one in dict.fromkeys(one for some in ages for one in some)}

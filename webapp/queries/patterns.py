@@ -60,8 +60,8 @@ def _names(written: Any) -> Iterator[str]:
 
 def _leaves(pattern: Pattern) -> list[dict[str, Any]]:
     """`trigger`: an event of it may complete the pattern; `needed`: no occurrence is without it; `negative`: it must not come."""
+    from engine.complex_events.needs import held
     from engine.complex_events.pattern import described
-    from engine.complex_events.plan import held
 
     needed = held(pattern)
 

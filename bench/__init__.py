@@ -54,7 +54,8 @@ class Row:
     """One workload: our value, those of the baselines in the same unit, and what we promise about them.
 
     `less_is_better`: times and bytes; else rates. A baseline's ratio is how many times better we are. `at_least`: the ratio promised
-    against a baseline; `limit`: the worst value of ours that is still as promised. A row is a point at `x` of the plot `figure`.
+    against a baseline; `limit`: the worst value of ours that is still as promised. A row is a point at `x` of the plot `figure`;
+    rows of one `series` are joined.
     """
 
     workload: str
@@ -68,6 +69,7 @@ class Row:
     facts: Mapping[str, float | str] = field(default_factory=dict)
     figure: str | None = None
     x: float | None = None
+    series: str | None = None
 
     def ratio(self, baseline: str) -> float:
         """How many times better ours is than the baseline.

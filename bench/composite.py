@@ -46,17 +46,28 @@ from engine.sources.eventlog import EventLog
 
 _ROOM = 1_000_000
 SPARK_SECONDS = 20
+FEW, MANY, FAST = 500, 30_000, 100_000
+"""Queries, and events a second: of [RFID] 4, and the most that it speaks of."""
 PROMISED = {3: 10.0, 5: 40.0}
-"""By the level of the trees, for 30,000 queries and 100,000 events a second."""
-FIGURES = {
-    "9": Figure("[RFID] fig. 9: complexity (N = 500, P = 100K)", "tree level C"),
-    "10": Figure("[RFID] fig. 10: queries accessed an event (N = 500)", "tree level C"),
-    "11": Figure("[RFID] fig. 11: number of queries (C = 3, P = 100K)", "queries", log_x=True),
-    "12": Figure("[RFID] fig. 12: events a second (N = 30,000, C = 3)", "events a second", log_x=True),
-    "10 operations": Figure("[RFID] 4: operations an event for the complexity (N = 500)", "tree level C"),
-    "11 operations": Figure("[RFID] 4: operations an event for the number of queries (C = 3)", "queries", log_x=True),
-    "12 operations": Figure("[RFID] 4: operations an event for the events a second (N = 30,000, C = 3)", "events a second", log_x=True),
-}
+"""By the level of the trees, for MANY queries and FAST events."""
+
+
+def _figures() -> Iterator[tuple[str, Figure]]:
+    """Those of [RFID] 4, whose pictures are lost, with the axes that its text tells; accessed queries and operations for each of its parameters."""
+    complexity, many = f"N = {FEW}, P = {FAST // 1000}K", f"N = {MANY:,}, C = 3"
+    for number, fixed, label in (("9", complexity, "tree level C"), ("11", "C = 3, P = 100K", "queries N"), ("12", many, "events a second P")):
+        log = number != "9"
+        yield number, Figure(f"[RFID] fig. {number}: time for a second's events ({fixed})", label, log)
+        yield _accessed(number), Figure(f"{'' if log else '[RFID] fig. 10: '}queries accessed an event ({fixed})", label, log)
+        yield f"{number}-operations", Figure(f"operations an event ({fixed})", label, log)
+
+
+def _accessed(figure: str) -> str:
+    """The figure of accessed queries beside that of times."""
+    return "10" if figure == "9" else f"{figure}-accessed"
+
+
+FIGURES = dict(_figures())
 
 
 @dataclass(frozen=True)
@@ -66,27 +77,35 @@ class Case:
     rate: int
     cells: Cells
     shape: Shape = MIXED
-    figure: str | None = None
-    x: float | None = None
     promised: float | None = None
 
     @property
     def title(self) -> str:
         return f"N={self.queries} C={self.level} P={self.rate // 1000}K {self.cells.name} {self.shape.name}"
 
+    def points(self) -> Iterator[tuple[str, int]]:
+        """The axes of [RFID]'s figures on which this case lies: (figure, x)."""
+        if self.shape is not MIXED:
+            return
+        if (self.queries, self.rate) == (FEW, FAST):
+            yield "9", self.level
+        if (self.level, self.rate) == (3, FAST):
+            yield "11", self.queries
+        if (self.queries, self.level) == (MANY, 3):
+            yield "12", self.rate
+
 
 def cases(quick: bool) -> Iterator[Case]:
     if quick:
-        yield from (Case(60, level, 100_000, HOT, MIXED, "9", level) for level in (1, 3))
+        yield from (Case(FEW, level, FAST, HOT) for level in (1, 3))
         return
-    yield from (Case(500, level, 100_000, HOT, MIXED, "9", level, 0.9 if level == 1 else None) for level in range(1, 6))
-    yield from (Case(n, 3, 100_000, HOT, MIXED, "11", n) for n in (1000, 10_000))
-    yield Case(30_000, 1, 100_000, HOT, promised=0.9)
-    for rate in (10_000, 40_000, 100_000):
-        yield Case(30_000, 3, rate, HOT, MIXED, "12", rate, PROMISED[3] if rate == 100_000 else None)
-    yield Case(30_000, 5, 100_000, HOT, MIXED, promised=PROMISED[5])
-    yield from (Case(30_000, level, 100_000, HOT, ORDERED, promised=PROMISED[level]) for level in (3, 5))
-    yield from (Case(30_000, level, 100_000, SPARSE) for level in (3, 5))
+    for cells in (HOT, SPARSE):
+        hot = cells is HOT
+        yield from (Case(FEW, level, FAST, cells, promised=0.9 if hot and level == 1 else None) for level in range(1, 6))
+        yield from (Case(n, 3, FAST, cells) for n in (1_000, 3_000, 10_000))
+        yield from (Case(MANY, 3, rate, cells) for rate in (10_000, 20_000, 40_000))
+        yield from (Case(MANY, level, FAST, cells, promised={1: 0.9, **PROMISED}[level] if hot else None) for level in (1, 3, 5))
+    yield from (Case(MANY, level, FAST, HOT, ORDERED, PROMISED[level]) for level in (3, 5))
 
 
 def rows(size: Size) -> Iterator[Row]:
@@ -96,7 +115,7 @@ def rows(size: Size) -> Iterator[Row]:
 
 
 def measured(case: Case, count: int) -> Iterator[Row]:
-    """The kernel's row of a case, with its accessed queries where the paper plots them, and the engine's."""
+    """The kernel's row of a case, its points in the figures, and the engine's row."""
     rng = np.random.default_rng(1)
     queries = trees(rng, case.queries, case.level, case.cells, case.shape)
     given = events(rng, count, case.rate, case.cells)
@@ -106,7 +125,7 @@ def measured(case: Case, count: int) -> Iterator[Row]:
     rates = {name: count / seconds for name, seconds in times.items()}
     leaves_operations = theirs.counters[EVALUATED_LEAVES] * (2 ** (case.level + 1) - 1) + theirs.counters[WORK]
     ours_operations = ours.counters[[CONDITIONS, ACCESSED, STEPS, ENTRIES, WORK]].sum()
-    facts: dict[str, float | str] = {
+    facts = {
         "detections": ours.counters[DETECTED] / count,
         "accessed": ours.counters[ACCESSED] / count,
         "evaluated": ours.counters[EVALUATED] / count,
@@ -119,16 +138,16 @@ def measured(case: Case, count: int) -> Iterator[Row]:
     }
     at_least = {} if case.promised is None else {"every leaf": case.promised}
     baseline = {"every leaf": rates["every leaf"]}
-    yield Row(case.title, Layer.KERNEL, rates["ours"], "events/s", baseline, at_least, None, False, facts, case.figure, case.x)
-    if case.figure == "9":
-        accessed = {"every leaf": theirs.counters[EVALUATED_LEAVES] / count}
-        yield Row(f"{case.title} accessed", Layer.KERNEL, ours.counters[ACCESSED] / count, "queries", accessed, figure="10", x=case.x)
-    if case.figure is not None:
-        figure = f"{'10' if case.figure == '9' else case.figure} operations"
-        yield Row(
-            f"{case.title} operations", Layer.KERNEL, ours_operations / count, "operations", {"every leaf": leaves_operations / count}, figure=figure,
-            x=case.x,
-        )  # fmt: skip
+    yield Row(case.title, Layer.KERNEL, rates["ours"], "events/s", baseline, at_least, None, False, facts)
+    for figure, x in case.points():
+        plotted = (
+            (figure, "ms", 1000.0 * case.rate / rates["ours"], 1000 * case.rate / rates["every leaf"]),
+            (_accessed(figure), "queries", facts["accessed"], facts["every leaf accesses"]),
+            (f"{figure}-operations", "operations", facts["operations"], facts["does operations"]),
+        )
+        for name, unit, value, other in plotted:
+            beside, series = {"every leaf": other}, f"{case.cells.name} cells"
+            yield Row(f"fig. {name}: {case.title}", Layer.KERNEL, value, unit, beside, figure=name, x=x, series=series)
     yield Row(case.title, Layer.ENGINE, count / engine_seconds(stream, given), "events/s", less_is_better=False)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 
 import matplotlib as mpl
@@ -24,11 +25,14 @@ def plot(family: str, rows: Sequence[Row], figures: Mapping[str, Figure], folder
 
 def _draw(path: Path, figure: Figure, points: Sequence[Row]) -> Iterator[Path]:
     canvas, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    names = list(dict.fromkeys(name for row in points for name in row.baselines))
-    axes.plot([row.x for row in points], [row.ours for row in points], marker="o", linewidth=2, label="ours")
-    for name in names:
-        own = [row for row in points if name in row.baselines]
-        axes.plot([row.x for row in own], [row.baselines[name] for row in own], marker=".", linewidth=1, label=name)
+    lines = [({"ours": row.ours, **row.baselines}, row) for row in points]
+    names = list(dict.fromkeys(name for values, _ in lines for name in values))
+    for style, series in zip(cycle(("-", "--", ":")), dict.fromkeys(row.series for row in points)):
+        for number, name in enumerate(names):
+            x, y = zip(*((row.x, values[name]) for values, row in lines if row.series == series and name in values), strict=True)
+            marker, width = ("o", 2) if name == "ours" else (".", 1)
+            label = f"{name}, {series}" if series else name
+            axes.plot(x, y, color=f"C{number}", linestyle=style, marker=marker, linewidth=width, label=label)
     axes.set(title=figure.title, xlabel=figure.x_label, ylabel=points[0].unit)
     axes.set_xscale("log" if figure.log_x else "linear")
     axes.set_yscale("log" if figure.log_y else "linear")

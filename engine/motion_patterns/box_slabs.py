@@ -13,6 +13,7 @@ import numpy.typing as npt
 from numba import njit
 
 from engine.index.bits import how_many, lowest_bit
+from engine.index.prefetch import prefetch, prefetch_span
 from engine.motion_patterns import sample_store
 
 Floats = npt.NDArray[np.float64]
@@ -85,6 +86,17 @@ def _some(words, size, near):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _still(words, near, hit):  # type: ignore[no-untyped-def]
+    """Which of the samples `near[:hit]` have a bit yet, to the front of `near`: how many."""
+    n = 0
+    for k in range(hit):
+        i = np.uint32(near[k])
+        near[n] = i
+        n += words[i] != 0
+    return n
+
+
+@njit(cache=True, nogil=True)
 def _gray(across, up, gray, word, near, hit, doubtful):  # type: ignore[no-untyped-def]
     """Which of the samples `near[:hit]` have gray bits, into `doubtful`: (how many, how many bits all of them have)."""
     n, bits, x, y = 0, np.uint64(0), gray[0], gray[1]
@@ -100,26 +112,39 @@ def _gray(across, up, gray, word, near, hit, doubtful):  # type: ignore[no-untyp
 @njit(cache=True, nogil=True)
 def _decide(x, y, across, up, gray, boxes, word, doubtful, count):  # type: ignore[no-untyped-def]
     """Gray bits of the samples `doubtful[:count]` are decided: (how many bits go, whether some word has none left)."""
-    gone, empty = 0, False
+    gone, empty = np.uint64(0), False
     for k in range(count):
         i = np.uint32(doubtful[k])
-        left = word[i]
+        left, px, py = word[i], x[i], y[i]
         asked = left & (gray[0, np.uint32(across[i])] | gray[1, np.uint32(up[i])])
         while asked:
             r = lowest_bit(asked)
-            if not (boxes[r, 0] <= x[i] <= boxes[r, 2] and boxes[r, 1] <= y[i] <= boxes[r, 3]):
-                left ^= np.uint64(1) << r
-                gone += 1
+            # Half of them are outside, none can tell which: so no branch.
+            outside = np.uint64(1) - np.uint64((boxes[r, 0] <= px) & (px <= boxes[r, 2]) & (boxes[r, 1] <= py) & (py <= boxes[r, 3]))
+            left ^= outside << r
+            gone += outside
             asked &= asked - np.uint64(1)
         word[i] = left
         empty |= left == 0
-    return gone, empty
+    return np.int64(gone), empty
+
+
+@njit(cache=True, nogil=True)
+def _expect(store, entity, near, hit):  # type: ignore[no-untyped-def]
+    """What keeping the samples `near[:hit]` will read and write is fetched."""
+    for k in range(0, hit, sample_store.IN_A_LINE):
+        sample_store.expect(store, k)
+    for k in range(hit):
+        prefetch(entity, np.int64(near[k]))
 
 
 @njit(cache=True, nogil=True)
 def take(begin, x, y, t, seq, entity, west, south, across, up, words, gray, boxes, store):  # type: ignore[no-untyped-def]
     """Rows from `begin` on that lie in some box go to the store, each with the word of its boxes: the first row that is not done, for want of room,
-    and how many bits the words have."""
+    and how many bits the words have.
+
+    Memory takes as long as the work: so what a block will read and write is fetched while something else is computed.
+    """
     columns, levels = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     word, near, doubtful = np.empty(BLOCK, np.uint64), np.empty(BLOCK + 1, np.int32), np.empty(BLOCK + 1, np.int32)
     pairs = 0
@@ -127,15 +152,19 @@ def take(begin, x, y, t, seq, entity, west, south, across, up, words, gray, boxe
         size = min(BLOCK, len(x) - start)
         if store.bounds[1] - store.bounds[0] + size > len(store.t):
             return start, pairs
-        px, py = x[start : start + size], y[start : start + size]
+        after = start + BLOCK
+        px, py, who = x[start : start + size], y[start : start + size], entity[start : start + size]
         _cells(px, west, across, columns)
         _cells(py, south, up, levels)
+        prefetch_span(x, after, after + BLOCK)
         _combine(columns[:size], levels[:size], words, word)
+        prefetch_span(y, after, after + BLOCK)
         hit = _some(word, size, near)
+        _expect(store, who, near, hit)
         count, bits = _gray(columns, levels, gray, word, near, hit, doubtful)
         gone, empty = _decide(px, py, columns, levels, gray, boxes, word, doubtful, count)
         if empty:
-            hit = _some(word, size, near)
+            hit = _still(word, near, hit)
         pairs += bits - gone
-        sample_store.append(store, near[:hit], t[start : start + size], seq[start : start + size], px, py, entity[start : start + size], word)
+        sample_store.append(store, near[:hit], t[start : start + size], seq[start : start + size], px, py, who, word)
     return len(x), pairs

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from engine.index.prefetch import prefetch_to_write
+
 Ints = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
@@ -21,6 +23,8 @@ Words = npt.NDArray[np.uint64]
 COLUMNS = ("t", "seq", "x", "y", "entity", "word")
 """What a sample is; links, and `measured`, follow from it."""
 _LEAST_RING = 1024
+IN_A_LINE = 8
+"""So many samples have their times, numbers, coordinates or words in one cache line."""
 
 
 class Store(NamedTuple):
@@ -95,6 +99,19 @@ def append(store, rows, t, seq, x, y, entity, word):  # type: ignore[no-untyped-
         head[e] = number
         number += 1
     store.bounds[1] = number
+
+
+@njit(cache=True, nogil=True)
+def expect(store, ahead):  # type: ignore[no-untyped-def]
+    """The lines are fetched to which the sample `ahead` places after the next one will go; links follow from who it is."""
+    place = (store.bounds[1] + ahead) & (len(store.t) - 1)
+    prefetch_to_write(store.t, place)
+    prefetch_to_write(store.seq, place)
+    prefetch_to_write(store.x, place)
+    prefetch_to_write(store.y, place)
+    prefetch_to_write(store.entity, place)
+    prefetch_to_write(store.back, place)
+    prefetch_to_write(store.word, place)
 
 
 @njit(cache=True, nogil=True)

@@ -128,8 +128,6 @@ class JobDriver:
         """Runs until something ends it; the exit status."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
-        # It would tell of every call between Python and the JVM.
-        logging.getLogger("py4j").setLevel(logging.WARNING)
         me = psutil.Process()
         job = services.job_claim(name=self.name, epoch=self.epoch, pid=me.pid, pgid=os.getpgrp(), pid_started=me.create_time(), host=hostname())
         if job is None:

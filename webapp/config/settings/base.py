@@ -85,5 +85,10 @@ LOGGING = {
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": text("VEDETTE_LOG_LEVEL", "INFO")},
-    "loggers": {"daphne.http_protocol": {"level": "WARNING"}, "django.channels.server": {"level": "WARNING"}},
+    "loggers": {
+        "daphne.http_protocol": {"level": "WARNING"},
+        "django.channels.server": {"level": "WARNING"},
+        # It tells of every call between Python and the JVM, and of its last connection when the interpreter has closed what it would write to.
+        "py4j": {"level": "WARNING"},
+    },
 }

@@ -80,7 +80,7 @@ def _edges(graph: ConstraintGraph) -> list[dict[str, Any]]:
 
 
 def _text(found: ConstraintSpecification, document: Mapping[str, Any], feed: Feed, regions: Mapping[str, Any]) -> str | None:
-    from engine.constraint_queries.trigger import trigger_text
+    from engine.constraint_queries.writing import trigger_text
     from engine.model.region import read_region
 
     stored: dict[Region, str] = {read_region(regions[name], feed.crs): name for name in sorted(named_regions(document)) if name in regions}

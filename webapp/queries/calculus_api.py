@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from engine.model.faults import Fault, Refused
+from engine.model.feed import LARGEST_TIME
 from webapp.accounts.authentication import person
 from webapp.feeds.models import Region
 from webapp.feeds.of_feed import FeedNameField
@@ -39,10 +40,24 @@ class FilledSerializer(OfFeedSerializer):
 
 
 class SandboxSerializer(SpecificationSerializer):
-    """A program, over how much of the log, and for whom."""
+    """A program, over which stretch of the log, and for whom: `from` to `to` in the feed's unit, or the last `minutes`."""
 
     minutes = serializers.FloatField(min_value=0.1, max_value=24 * 60, default=10)
+    to = serializers.IntegerField(required=False, allow_null=True, default=None, min_value=-LARGEST_TIME, max_value=LARGEST_TIME)
     entities = serializers.ListField(child=serializers.CharField(max_length=200), required=False, default=list, max_length=200)
+
+    def get_fields(self) -> dict[str, Any]:
+        # A word of Python's own cannot be an attribute.
+        begin = serializers.IntegerField(required=False, allow_null=True, default=None, min_value=-LARGEST_TIME, max_value=LARGEST_TIME)
+        return {**super().get_fields(), "from": begin}
+
+    def validate(self, given: dict[str, Any]) -> dict[str, Any]:
+        begin, end = given["from"], given["to"]
+        if begin is not None and end is None:
+            raise serializers.ValidationError({"to": "is needed with `from`"})
+        if begin is not None and begin >= end:
+            raise serializers.ValidationError({"from": "must be before `to`"})
+        return given
 
 
 class GalleryView(APIView):
@@ -67,7 +82,7 @@ class GalleryView(APIView):
 
 
 class SandboxView(APIView):
-    """A rule program over the last minutes: every fluent, inner ones too, with the rule that made each edge; nothing is stored."""
+    """A rule program over a stretch of history: every fluent, inner ones too, with the rule that made each edge; nothing is stored."""
 
     throttle_action = "preview"
 
@@ -85,6 +100,8 @@ class SandboxView(APIView):
                 feed=feed.engine_feed().to_json(),
                 specification=frozen(specification, regions_of_feed(feed, user=person(request))),
                 span=int(given["minutes"] * MINUTE[feed.time]),
+                from_t=given["from"],
+                to_t=given["to"],
                 entities=given["entities"],
             )
         except PreviewFailed as error:

@@ -1,4 +1,4 @@
-"""A rule program tried on the newest stretch of a feed's history, in a process of its own that can be killed.
+"""A rule program tried on a stretch of a feed's history, in a process of its own that can be killed.
 
 `run` is what that process does (`webapp/queries/spare.py`); it loads neither Django nor a database.
 """
@@ -30,12 +30,24 @@ FAILURES = {
 }
 
 
-def sandbox(*, log_root: str, feed: dict[str, Any], specification: Any, span: int, entities: Sequence[str] = ()) -> dict[str, Any]:
-    """Every fluent and event of a checked, frozen rule program over the last `span` (in the feed's unit) of the log, with the rules of its edges.
+def sandbox(
+    *,
+    log_root: str,
+    feed: dict[str, Any],
+    specification: Any,
+    span: int,
+    from_t: int | None = None,
+    to_t: int | None = None,
+    entities: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Every fluent and event of a checked, frozen rule program over a stretch of the log, with the rules of its edges.
 
-    `entities`: only what speaks of one of them; empty for all. Raises PreviewFailed. The shape is that of `POST queries/sandbox` in docs/api.md.
+    The stretch is [from_t, to_t], both closed, in the feed's unit. It ends with the log's newest moment where `to_t` is None or later, and is
+    `span` long where `from_t` is None. `entities`: only what speaks of one of them; empty for all. Raises PreviewFailed. The shape is that of
+    `POST queries/sandbox` in docs/api.md.
     """
-    request = {"log_root": log_root, "feed": feed, "specification": specification, "span": span, "entities": list(entities)}
+    request = {"log_root": log_root, "feed": feed, "specification": specification, "span": span, "from": from_t, "to": to_t}
+    request["entities"] = list(entities)
     started = time.monotonic()
     try:
         status, written = SPARES.ask(__name__, request, seconds=SECONDS, memory=MEMORY_BYTES)
@@ -57,10 +69,11 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
     newest = log.end[1]
     if newest is None:
         return {"from": None, "to": None, "rows": 0, "entities": None, "rules": [], "lanes": []}
-    first = newest - int(request["span"])
-    table = _accepted(log, feed, first, newest)
-    lanes, chosen = _lanes(specification, feed, table, first, newest, request["entities"])
-    return {"from": first, "to": newest, "rows": table.num_rows, "entities": chosen, **_told(lanes)}
+    last = newest if request["to"] is None else min(newest, int(request["to"]))
+    first = min(last, last - int(request["span"]) if request["from"] is None else int(request["from"]))
+    table = _accepted(log, feed, first, last)
+    lanes, chosen = _lanes(specification, feed, table, first, last, request["entities"])
+    return {"from": first, "to": last, "rows": table.num_rows, "entities": chosen, **_told(lanes)}
 
 
 def _accepted(log: Any, feed: Any, from_t: int, to_t: int) -> Any:

@@ -84,6 +84,27 @@ def test_only_the_span_and_the_entities_asked_for_are_told(
 
 
 @pytest.mark.usefixtures("region")
+def test_any_stretch_that_the_history_holds_can_be_asked_for(
+    people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient]
+) -> None:
+    day = 24 * 3_600_000
+    received(feed, [*PARKING, *({**row, "t": row["t"] + day} for row in PARKING)])
+    client = client_of(people.viewer)
+
+    def parked(**stretch: Any) -> tuple[Any, ...]:
+        found = ask(client, **stretch).json()
+        lanes = [lane for lane in found["lanes"] if lane["fluent"] == "parked"]
+        return found["from"], found["to"], found["rows"], [(one["start"], one["end"]) for lane in lanes for one in lane["intervals"]]
+
+    assert parked(**{"from": 0, "to": 3500}) == (0, 3500, 3, [(2001, None)])
+    assert parked(to=5000, minutes=0.1) == (-1000, 5000, 5, [(2001, 4001)])
+    assert parked(**{"from": day, "to": 2 * day}) == (day, day + 5000, 5, [(day + 2001, day + 4001)])
+    assert parked(**{"from": 10_000, "to": 20_000}) == (10_000, 20_000, 0, [])
+    for wrong in ({"from": 10}, {"from": 10, "to": 10}, {"from": 0, "to": 2**62}, {"to": "noon"}):
+        assert ask(client, **wrong).status_code == 400
+
+
+@pytest.mark.usefixtures("region")
 def test_of_too_many_intervals_those_of_the_entities_with_answers_are_told(
     people: SimpleNamespace, feed: Any, received: Callable[..., None], monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
@@ -99,6 +120,8 @@ def test_of_too_many_intervals_those_of_the_entities_with_answers_are_told(
         "feed": feed.engine_feed().to_json(),
         "specification": frozen(CALCULUS, regions_of_feed(feed, user=people.owner)),
         "span": 60_000,
+        "from": None,
+        "to": None,
         "entities": [],
     }
     found = sandboxes.run(request)

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fromCalculus, outputsOf, toCalculus, withInputs } from "../src/data/calculus_document_data";
 import { marked, namesOf, placed, quoted, tokens } from "../src/data/calculus_program_data";
-import { groundings, intervalAt, laneName, ruleLines, sandboxAnswer, shownLanes, tryAddress, wishOf, type Lane } from "../src/data/calculus_sandbox_data";
+import { groundings, intervalAt, laneName, ruleLines, sandboxAnswer, shownLanes, type Lane } from "../src/data/calculus_sandbox_data";
 import { grouped, sentenceParts, templateList } from "../src/data/calculus_template_data";
 import { feed } from "../src/data/shapes";
 
@@ -124,13 +124,6 @@ describe("sandbox", () => {
 
   it("names lanes as rules write them", () => {
     expect([lanes[2]!, lanes[5]!, made("alarm", [])].map(laneName)).toEqual(["near(a, b)", "pace(c) = fast", "alarm"]);
-  });
-
-  it("is asked for by an address that reaches back beyond the answer", () => {
-    const address = tryAddress("7", 9.5, ["a b", "c"])!;
-    expect(wishOf(new URL(address, "http://x").search)).toEqual({ minutes: 30, args: ["a b", "c"] });
-    expect(tryAddress("7", 59.5, ["a"])).toBeNull();
-    expect(["", "?try=7&who=a", "?try=x"].map(wishOf)).toEqual([null, null, null]);
   });
 
   it("puts groundings of outputs first, and shows all that a grounding needs", () => {

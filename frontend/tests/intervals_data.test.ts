@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { fluentName, pair, type Interval } from "../src/data/interval";
 import { IntervalsData } from "../src/data/intervals_data";
 import { detection, type Detection } from "../src/data/shapes";
-import { density, firstReaching, itemAt, makeRows, merge } from "../src/data/timeline_rows";
+import { density, firstReaching, itemAt, makeRows, merge, outOfSight } from "../src/data/timeline_rows";
 import { detections } from "./strategies";
 
 function crossing(id: string, kind: string, start: number): Detection {
@@ -188,6 +188,23 @@ describe("rows of the timeline", () => {
           const inside = [...row.items].filter((i) => columns.start[i]! <= t && Math.min(columns.end[i]!, 50) >= t);
           if (hit === null) expect(inside).toEqual([]);
           else expect(inside).toContain(hit);
+        }
+      }),
+    );
+  });
+
+  it("says where the nearest answer is when none is in the window", () => {
+    fc.assert(
+      fc.property(fc.array(detections, { maxLength: 14 }), fc.integer({ min: -10, max: 60 }), fc.integer({ min: 1, max: 20 }), (list, t0, span) => {
+        const { columns, rows } = rowsOf(list);
+        const found = outOfSight(rows, () => columns, t0, t0 + span);
+        const all = columns.intervals.map((one) => ({ one, end: one.end ?? Infinity }));
+        if (all.length === 0 || all.some(({ one, end }) => one.start <= t0 + span && end >= t0)) {
+          expect(found).toBeNull();
+        } else if (all.some(({ end }) => end < t0)) {
+          expect(found!.end).toBe(Math.max(...all.filter(({ end }) => end < t0).map(({ end }) => end)));
+        } else {
+          expect(found!.start).toBe(Math.min(...all.map(({ one }) => one.start)));
         }
       }),
     );

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { followsBefore, fromDocument, isOrdered, isScored, moved, newStep, toDocument } from "../src/data/motion_data";
+import { faultWords } from "../src/data/motion_words";
 import { isHalfDone, missingSteps, ofDetection, stateOf } from "../src/data/motion_progress";
 import { detection, feed } from "../src/data/shapes";
 
@@ -75,6 +76,14 @@ describe("a motion pattern's steps", () => {
     const entries = fromDocument({ predicates: [{ inside: REGION }, { distance: [0, 0], window: [5, 0] }, { inside: REGION, window: [9, 5] }, { outside: REGION, window: [5, 0] }] }, CITY);
     expect(entries.steps.map((_, i) => followsBefore(entries.steps, i))).toEqual([false, false, true, false]);
     expect([isOrdered(entries), isScored(entries)]).toEqual([true, true]);
+  });
+});
+
+describe("faults", () => {
+  it("name the step, and of one without a place nothing but that", () => {
+    const { steps } = fromDocument({ predicates: [{}, { inside: { region: "gone" } }] }, CITY);
+    const say = (pointer: string): string => faultWords({ pointer, message: "is wrong" }, steps);
+    expect([say("/predicates/0"), say("/predicates/1/inside/region"), say("/every")]).toEqual(["Step 1: choose its place, on the map or by name.", "Step 2: is wrong", "is wrong"]);
   });
 });
 

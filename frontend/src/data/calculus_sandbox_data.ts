@@ -35,31 +35,6 @@ export function laneName({ fluent, args, value }: Pick<Lane, "fluent" | "args" |
   return value === null || value === "true" ? head : `${head} = ${value}`;
 }
 
-/** How far back the sandbox looks, in minutes. */
-export const SPANS = [1, 5, 10, 30, 60];
-
-/** A stretch of history that the sandbox is asked to try at once, and whose lanes it shows first. */
-export interface Wish {
-  minutes: number;
-  args: string[];
-}
-
-/** The query's page trying its rules on the last minutes, with an answer that began `ago` minutes ago in them; null when it is out of reach. */
-export function tryAddress(query: string, ago: number, args: readonly string[]): string | null {
-  // What led to the answer came before it.
-  const minutes = SPANS.find((span) => span >= ago + 1);
-  if (minutes === undefined) return null;
-  const search = new URLSearchParams({ try: String(minutes) });
-  for (const arg of args) search.append("who", arg);
-  return `/queries/${query}?${search.toString()}`;
-}
-
-export function wishOf(search: string): Wish | null {
-  const at = new URLSearchParams(search);
-  const minutes = Number(at.get("try"));
-  return SPANS.includes(minutes) ? { minutes, args: at.getAll("who") } : null;
-}
-
 /** The groundings of outputs, those with the most intervals first; then those of what else speaks of several entities. */
 export function groundings(lanes: readonly Lane[]): string[][] {
   const counts = new Map<string, { args: string[]; output: number; all: number }>();

@@ -28,6 +28,14 @@ export function timeWords(steps: readonly MotionStep[], i: number, unit: TimeUni
   return `${step.isForAll ? "all the time" : "at some moment"} ${when}`;
 }
 
+/** What is wrong with a step names the step; one without a place has nothing else to be told about it. */
+export function faultWords({ pointer, message }: { pointer: string; message: string }, steps: readonly MotionStep[]): string {
+  const place = /^\/predicates\/(\d+)/.exec(pointer)?.[1];
+  if (place === undefined) return message;
+  const isPlaced = steps[Number(place)]?.place !== null;
+  return `Step ${Number(place) + 1}: ${isPlaced ? message : "choose its place, on the map or by name."}`;
+}
+
 export function titleWords({ sense, place }: MotionStep, feed: Feed): string {
   return `${{ inside: "Inside", outside: "Outside", distance: "Distance to" }[sense]} ${placeWords(place, feed)}`;
 }

@@ -1,5 +1,6 @@
 /** The rows of the timeline and the marks on them: pure arithmetic from intervals and a time window to rectangles in CSS pixels. */
 
+import type { Interval } from "./interval";
 import type { QueryIntervals } from "./intervals_data";
 
 export interface TimelineRow {
@@ -48,6 +49,23 @@ export function makeRows(queries: readonly QueryIntervals[], options: RowOptions
     }
   }
   return rows;
+}
+
+/** When nothing of the rows lies within [t0, t1]: the interval that ended last before it, else the first one after it. Null when something does, or there is none. */
+export function outOfSight(rows: readonly TimelineRow[], columnsOf: (query: string) => QueryIntervals, t0: number, t1: number): Interval | null {
+  let [before, after]: [Interval | null, Interval | null] = [null, null];
+  for (const row of rows) {
+    if (row.kind !== "query") continue;
+    const { intervals } = columnsOf(row.query);
+    for (const i of row.items) {
+      const one = intervals[i]!;
+      const end = one.end ?? Infinity;
+      if (one.start <= t1 && end >= t0) return null;
+      if (end < t0 && (before === null || end > before.end!)) before = one;
+      if (one.start > t1 && (after === null || one.start < after.start)) after = one;
+    }
+  }
+  return before ?? after;
 }
 
 interface Arranged {

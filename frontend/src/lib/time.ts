@@ -36,6 +36,21 @@ export function formatMoment(t: number, unit: TimeUnit, zone: Zone): string {
   return `${formatDate(t, zone)}, ${formatClock(t, unit, zone)}`;
 }
 
+/** As a field for date and time holds it: "2026-11-22T07:12:05". */
+export function toWall(t: number, zone: Zone): string {
+  const f = fields(t, zone);
+  return `${String(f.y).padStart(4, "0")}-${two(f.mo + 1)}-${two(f.d)}T${two(f.h)}:${two(f.mi)}:${two(f.s)}`;
+}
+
+/** The moment that clocks of the zone show so; the earlier one where they show it twice; null for what is no date and time. */
+export function fromWall(text: string, zone: Zone): number | null {
+  const wall = Date.parse(`${text}Z`);
+  if (!/^\d{4,6}-\d\d-\d\dT\d\d:\d\d/.test(text) || Number.isNaN(wall)) return null;
+  const day = 86_400_000;
+  const offsets = [zoneOffset(wall - day, "ms", zone), zoneOffset(wall + day, "ms", zone)];
+  return offsets.map((offset) => wall - offset).find((t) => t + zoneOffset(t, "ms", zone) === wall) ?? wall - offsets[0]!;
+}
+
 export function zoneName(zone: Zone): string {
   const options: Intl.DateTimeFormatOptions = { timeZoneName: "short" };
   if (zone !== "local") options.timeZone = zone;

@@ -192,9 +192,10 @@ class QueryPage {
     if (kinds.length > 0 || answer.faults.length === 0) this.alerts.setKinds(kinds);
   }
 
-  private tell(faults: Fault[], sentence: string | null): void {
-    this.faults = faults;
-    this.editor?.faults?.(faults);
+  private tell(given: Fault[], sentence: string | null): void {
+    this.faults = given;
+    this.editor?.faults?.(given);
+    const faults = given.map((fault) => ({ ...fault, message: this.editor?.faultText?.(fault) ?? fault.message }));
     const unclaimed = showFaults(this.body, this.isTried ? faults : []);
     if (sentence !== null && faults.length === 0) {
       replace(this.sentence, h("p", { class: "sentence-text" }, sentence));

@@ -4,14 +4,14 @@ import { get, post } from "../lib/api";
 import { anything } from "../lib/parse";
 import { button, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { query as address } from "../lib/api";
-import { alert as alertParser, alertDetail, comment as commentParser, type Alert, type AlertDetail, type Feed } from "../data/shapes";
+import { alert as alertParser, alertDetail, comment as commentParser, queryRow, type Alert, type AlertDetail, type Feed, type QueryRow } from "../data/shapes";
 import { around, asGeometry, bounds, type Box } from "../lib/regions";
 import { list, record } from "../lib/parse";
 import { queryColour } from "../lib/colours";
 import { orderedEvidence, type EvidencePoint } from "../data/evidence";
 import { formatAgo, formatClock, formatMoment, formatSpan, zoneName, type Zone } from "../lib/time";
 import { answerTitle, SEVERITY_NAMES, STATE_NAMES } from "../lib/words";
-import { evidenceList } from "./drawer_view";
+import { evidenceList, rulesBehind } from "./drawer_view";
 import { openMap, type FeedMap } from "./map_view";
 import { fail } from "./shell_view";
 
@@ -41,8 +41,13 @@ export class AlertDetailView {
     this.shown = alert.id;
     replace(this.element, this.head(alert), h("div", { class: "panel-body stack" }, h("div", { class: "skeleton alert-map" }), h("div", { class: "skeleton" }), h("div", { class: "skeleton" })));
     try {
-      const [detail, found] = await Promise.all([get(`alerts/${alert.id}/`, alertDetail), get(`queries/${alert.query}/shapes`, shapes).catch(() => ({ shapes: [] }))]);
-      if (this.shown === alert.id) this.show(alert, detail, found.shapes);
+      const [detail, found, row] = await Promise.all([
+        get(`alerts/${alert.id}/`, alertDetail),
+        get(`queries/${alert.query}/shapes`, shapes).catch(() => ({ shapes: [] })),
+        // A removed query has no page to try its rules on.
+        get(`queries/${alert.query}/`, queryRow).catch(() => null),
+      ]);
+      if (this.shown === alert.id) this.show(alert, detail, found.shapes, row);
     } catch (error) {
       fail(error);
     }
@@ -57,7 +62,7 @@ export class AlertDetailView {
     );
   }
 
-  private show(alert: Alert, detail: AlertDetail, found: unknown[]): void {
+  private show(alert: Alert, detail: AlertDetail, found: unknown[], row: QueryRow | null): void {
     const feed = this.feedOf(alert.feed);
     const unit = feed?.time ?? "ms";
     const map = h("div", { class: "alert-map" });
@@ -79,6 +84,7 @@ export class AlertDetailView {
           h("dt", {}, "Opened"), h("dd", {}, formatAgo(alert.opened_at, Date.now())),
         ),
         detail.sentence === "" ? null : h("div", {}, h("h3", { class: "section-title" }, "Why"), h("p", { class: "small muted" }, detail.sentence)),
+        row === null ? null : rulesBehind(row, { start: alert.start, end, entities: alert.entities }, unit),
         events.length === 0 ? null : h("div", {}, h("h3", { class: "section-title" }, "Events that explain it"), evidenceList(events, unit, this.zone)),
         this.comments(alert, detail),
         this.deliveries(detail),

@@ -2,12 +2,12 @@
 
 import { post } from "../lib/api";
 import { alert as alertParser, type Alert, type Detection, type EvidenceItem, type QueryRow } from "../data/shapes";
-import { tryAddress } from "../data/calculus_sandbox_data";
 import { orderedEvidence, type EvidencePoint } from "../data/evidence";
 import type { Interval } from "../data/interval";
+import { stretchesOf, tryAddress } from "../data/stretch";
 import { button, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { queryColour } from "../lib/colours";
-import { formatAgo, formatMoment, formatSpan, zoneName, type TimeUnit, type Zone } from "../lib/time";
+import { formatAgo, formatMoment, formatSpan, parseDuration, zoneName, type TimeUnit, type Zone } from "../lib/time";
 import { kindName, SEVERITY_NAMES, STATE_NAMES } from "../lib/words";
 import { headline, revisionText } from "./interval_words";
 import { fail, toast } from "./shell_view";
@@ -19,8 +19,6 @@ export interface DrawerContent {
   detections: Detection[];
   query: QueryRow | null;
   alert: Alert | null;
-  /** Minutes since it began, by the feed's clock; null where the feed has no minutes. */
-  ago: number | null;
 }
 
 export interface DrawerHandlers {
@@ -99,8 +97,7 @@ export class DrawerView {
     return h("section", {}, h("h3", { class: "section-title" }, "Events that explain it"), evidenceList(points, this.unit, this.zone));
   }
 
-  private about({ query, detections, interval, ago }: DrawerContent): HTMLElement {
-    const rules = query?.family === "calculus" && ago !== null ? tryAddress(query.id, ago, interval.entities) : null;
+  private about({ query, detections, interval }: DrawerContent): HTMLElement {
     const last = detections[detections.length - 1];
     const found = last !== undefined && typeof last.detected_at === "number" ? formatAgo(last.detected_at, Date.now()) : null;
     return h(
@@ -109,7 +106,7 @@ export class DrawerView {
       h("h3", { class: "section-title" }, "Why"),
       h("p", { class: "small muted" }, query === null || query.sentence === "" ? "The query's own text is not available." : query.sentence),
       h("p", { class: "small faint" }, [kindName(interval.kind), last ? `version ${last.version}` : null, found ? `found ${found}` : null, last?.backfill === true ? "from history" : null].filter((text) => text !== null).join(" · ")),
-      rules === null ? null : linkButton("Rules and conditions behind it", rules, "layers", "button-sm"),
+      query === null ? null : rulesBehind(query, interval, this.unit),
     );
   }
 
@@ -140,6 +137,16 @@ export class DrawerView {
       alert !== null ? linkButton("Open alert", `/alerts/${alert.id}`, undefined, "button-quiet") : null,
     );
   }
+}
+
+const BEHIND = { whole: "Rules and conditions behind it", beginning: "Rules behind its beginning", end: "Rules behind its end" } as const;
+
+/** Links to the rules tried on what led to an answer of theirs; null for other families, whose answers name their events. */
+export function rulesBehind({ id, family, specification }: QueryRow, answer: { start: number; end: number | null; entities: readonly string[] }, unit: TimeUnit): HTMLElement | null {
+  if (family !== "calculus") return null;
+  const { window } = specification;
+  const memory = typeof window === "string" || typeof window === "number" ? parseDuration(window) : null;
+  return h("div", { class: "row row-wrap" }, ...stretchesOf(answer, memory, unit).map(({ about, stretch }) => linkButton(BEHIND[about], tryAddress(id, stretch, answer.entities), "layers", "button-sm")));
 }
 
 /** The events in their order; the numbers are those on the map. */

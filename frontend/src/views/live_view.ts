@@ -87,6 +87,7 @@ export class LiveView {
       onSelect: (one) => this.selection.select(one),
       onRange: (range) => this.time.setRange(range),
       onWindow: (window) => this.time.setWindow(window),
+      onGo: (one) => this.time.goTo(one),
       selectedKey: () => this.selection.selected?.key ?? null,
     });
     const mapElement = h("div", { class: "map-canvas" });

@@ -41,6 +41,7 @@ export class RegionEditorView implements EditorMap {
   private readonly isGeographic: boolean;
   private shapes: readonly MapShape[] = [];
   private asked: ((geometry: Geometry | [number, number]) => void) | null = null;
+  private picked: ((name: string) => void) | null = null;
   private isPlacing = false;
 
   constructor(
@@ -68,6 +69,7 @@ export class RegionEditorView implements EditorMap {
     });
     map.on("pm:drawend", () => this.drawing(null));
     map.on("click", (event) => this.clicked(event.latlng));
+    map.on("mousemove", (event) => this.pointed(event.latlng));
     this.element.addEventListener("keydown", (event) => {
       if (event.key !== "Escape") return;
       map.pm.disableDraw();
@@ -103,9 +105,10 @@ export class RegionEditorView implements EditorMap {
     if (box !== null) this.feedMap.fit(box, this.isGeographic ? 16 : 4);
   }
 
-  ask(kind: "region" | "point", onDrawn: (geometry: Geometry | [number, number]) => void, begin = true): void {
+  ask(kind: "region" | "point", onDrawn: (geometry: Geometry | [number, number]) => void, begin = true, onPicked: ((name: string) => void) | null = null): void {
     this.stop();
     this.asked = onDrawn;
+    this.picked = onPicked;
     this.readyTools();
     if (kind === "point") this.placing(true);
     else if (begin) this.draw("Polygon");
@@ -113,6 +116,8 @@ export class RegionEditorView implements EditorMap {
 
   stop(): void {
     this.asked = null;
+    this.picked = null;
+    this.pointed(null);
     this.readyTools();
     this.placing(false);
     this.feedMap.map.pm.disableDraw();
@@ -169,6 +174,7 @@ export class RegionEditorView implements EditorMap {
   private take(drawn: Geometry | [number, number]): void {
     const { asked } = this;
     this.asked = null;
+    this.picked = null;
     if (asked !== null) {
       asked(drawn);
     } else if (!Array.isArray(drawn) && this.onChange !== null) {
@@ -183,7 +189,28 @@ export class RegionEditorView implements EditorMap {
     for (const element of this.buttons.values()) element.disabled = this.asked === null && this.onChange === null;
   }
 
+  /** The stored region that a click would choose. */
+  private pickable(at: L.LatLng | null): DrawnRegion | null {
+    const { map, project, regions } = this.feedMap;
+    if (at === null || this.picked === null || map.pm.globalDrawModeEnabled()) return null;
+    const [px, py] = project(at.lng, at.lat);
+    return regions.regionAt(px, py);
+  }
+
+  private pointed(at: L.LatLng | null): void {
+    const region = this.pickable(at);
+    this.feedMap.regions.highlight(new Set(region === null ? [] : [region.id]));
+    this.element.classList.toggle("picking", region !== null);
+    this.element.title = region?.name ?? "";
+  }
+
   private clicked(at: L.LatLng): void {
+    const region = this.pickable(at);
+    if (region !== null) {
+      const { picked } = this;
+      this.stop();
+      picked?.(region.name);
+    }
     if (!this.isPlacing) return;
     this.placing(false);
     this.take([tidy(at.lng, this.isGeographic), tidy(at.lat, this.isGeographic)]);

@@ -2,7 +2,7 @@
 
 import type { Interval } from "../data/interval";
 import type { QueryIntervals } from "../data/intervals_data";
-import { itemAt, makeRows, type TimelineRow } from "../data/timeline_rows";
+import { itemAt, makeRows, outOfSight, type TimelineRow } from "../data/timeline_rows";
 import { h, replace } from "../lib/dom";
 import { onThemeChange, queryColour } from "../lib/colours";
 import { formatClock, formatSpan, type TimeUnit, type Zone } from "../lib/time";
@@ -122,6 +122,11 @@ export class TimelineView {
   /** Whether any interval passes the filters, in sight or not. */
   get isEmpty(): boolean {
     return this.rows.every((row) => row.items.length === 0);
+  }
+
+  /** The answer nearest to a window in which there is none; null where one is in sight, or none is known. */
+  get outOfSight(): Interval | null {
+    return this.now === 0 ? null : outOfSight(this.rows, (query) => this.columns.get(query)!, this.t0, this.t1);
   }
 
   /** Zooms by `factor` (below 1: closer) about a moment, by default the middle. */

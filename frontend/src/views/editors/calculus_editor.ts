@@ -3,6 +3,7 @@
 import "../../styles/calculus.css";
 import { fromCalculus, outputsOf, toCalculus, withInputs, type CalculusEntries } from "../../data/calculus_document_data";
 import { namesOf, placed, quoted } from "../../data/calculus_program_data";
+import { wishOf } from "../../data/stretch";
 import { h, icon, replace } from "../../lib/dom";
 import { asGeometry, isReference } from "../../lib/regions";
 import { DurationField } from "../query_form/duration_field";
@@ -10,7 +11,6 @@ import { section } from "../query_form/section";
 import { GalleryView } from "./calculus/gallery_view";
 import { InputsView } from "./calculus/inputs_view";
 import { RuleEditor } from "./calculus/rule_editor";
-import { wishOf } from "../../data/calculus_sandbox_data";
 import { SandboxView } from "./calculus/sandbox_view";
 import type { EditorContext, FamilyEditor, OpenEditor } from "./editor";
 

@@ -25,9 +25,10 @@ export interface EditorMap {
   show(shapes: readonly MapShape[], fit?: boolean): void;
   /**
    * The next shape drawn (or the next click, for "point") goes to `onDrawn`; a later call takes the earlier one's place.
-   * Drawing begins at once; with `begin` false the map's tools only stand ready for it.
+   * Drawing begins at once; with `begin` false the map's tools only stand ready for it. With `onPicked` a click on a stored region
+   * gives its name instead.
    */
-  ask(kind: "region" | "point", onDrawn: (geometry: Geometry | [number, number]) => void, begin?: boolean): void;
+  ask(kind: "region" | "point", onDrawn: (geometry: Geometry | [number, number]) => void, begin?: boolean, onPicked?: (name: string) => void): void;
   /** Ends what `ask` began. */
   stop(): void;
 }
@@ -54,6 +55,8 @@ export interface FamilyEditor {
   kinds(): string[];
   /** Faults of the last check; those whose pointer has no `data-pointer` element of its own may be shown inside (line and column of a text). */
   faults?(faults: readonly Fault[]): void;
+  /** A fault as it is told to the reader, where the server's words are about the document and not about what is on the page. */
+  faultText?(fault: Fault): string;
   /** Answers of the preview. */
   answers?(rows: readonly Detection[]): void;
   /** Ends what it began; the page clears the map itself. */

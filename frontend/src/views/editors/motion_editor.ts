@@ -1,8 +1,10 @@
 /** The editor of motion patterns: a track of steps, how scores decide, when it looks, and who matches now. */
 
 import { isOrdered, isScored, fromDocument, SCORINGS, toDocument, type MotionEntries, type Scoring } from "../../data/motion_data";
+import { faultWords } from "../../data/motion_words";
 import type { Witness } from "../../data/motion_progress";
 import type { Detection } from "../../data/shapes";
+import type { Fault } from "../../lib/api";
 import { h } from "../../lib/dom";
 import { formatClock } from "../../lib/time";
 import { ConditionsField } from "../query_form/conditions_field";
@@ -66,6 +68,10 @@ class MotionEditor implements FamilyEditor {
 
   answers(rows: readonly Detection[]): void {
     this.progress.answers(rows, this.entries.steps.length);
+  }
+
+  faultText(fault: Fault): string {
+    return faultWords(fault, this.entries.steps);
   }
 
   private set(change: Partial<MotionEntries>): void {

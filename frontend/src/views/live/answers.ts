@@ -1,7 +1,8 @@
 /** The answers of the live page: the timeline, its list twin, and what stands there while there are none. */
 
 import type { Interval } from "../../data/interval";
-import { h, icon, replace } from "../../lib/dom";
+import { button, h, icon } from "../../lib/dom";
+import { formatSpan } from "../../lib/time";
 import { IntervalListView } from "../interval_list_view";
 import { headline } from "../interval_words";
 import { TimelineView } from "../timeline_view";
@@ -12,6 +13,8 @@ export interface AnswersHandlers {
   onSelect: (interval: Interval | null) => void;
   onRange: (range: [number, number] | null) => void;
   onWindow: (window: [number, number]) => void;
+  /** The reader wants to see an answer that is not in the window. */
+  onGo: (interval: Interval) => void;
   selectedKey: () => string | null;
 }
 
@@ -23,7 +26,9 @@ export class Answers {
   readonly timeline: TimelineView;
   private readonly list: IntervalListView;
   private readonly wrap = h("div", { class: "timeline-canvas-wrap" });
-  private readonly nothing = h("div", { class: "timeline-empty", role: "status" }, icon("history"), h("span", {}, "Fetching the answers so far."));
+  private readonly why = h("span", {}, "Fetching the answers so far.");
+  private readonly go = button("Go there", { icon: "locate-fixed", kind: "button-sm", hidden: true, onClick: () => this.goThere() });
+  private readonly nothing = h("div", { class: "timeline-empty", role: "status" }, icon("history"), this.why, this.go);
 
   constructor(
     private readonly model: LiveModel,
@@ -43,16 +48,32 @@ export class Answers {
     const all = model.queries.map((row) => model.intervals.of(row.id));
     const shown = all.filter((columns) => !hidden.has(columns.query));
     this.timeline.setRows(shown.filter((columns) => columns.intervals.length > 0 || all.length <= MOST_EMPTY_ROWS), (id) => model.queryName(id), model.entities);
-    this.showNothing();
     this.showList();
     return new Map(all.map((columns) => [columns.query, { total: columns.count, open: columns.openCount }]));
   }
 
-  private showNothing(): void {
-    this.nothing.hidden = this.model.data.seq !== null && (!this.timeline.isEmpty || this.model.state.mode === "list");
-    const text = this.nothingText();
-    if (this.nothing.hidden || this.nothing.textContent === text) return;
-    replace(this.nothing, icon("history"), h("span", {}, text));
+  /** An empty window says why, and where the nearest answer is when there is one: buoys are quiet for hours. */
+  showNothing(): void {
+    const isLoading = this.model.data.seq === null;
+    const away = isLoading || this.timeline.isEmpty ? null : this.timeline.outOfSight;
+    this.nothing.hidden = !isLoading && away === null && (!this.timeline.isEmpty || this.model.state.mode === "list");
+    this.go.hidden = away === null;
+    const text = away === null ? this.nothingText() : this.awayText(away);
+    if (this.why.textContent !== text) this.why.textContent = text;
+  }
+
+  private goThere(): void {
+    const interval = this.timeline.outOfSight;
+    if (interval !== null) this.handlers.onGo(interval);
+  }
+
+  private awayText({ start, end }: Interval): string {
+    const { timeline, model } = this;
+    const isBefore = start < timeline.t0;
+    const away = isBefore ? timeline.t1 - (end ?? start) : start - timeline.t0;
+    const minute = model.inUnit(60_000, 1);
+    const span = formatSpan(Math.max(minute, Math.floor(away / minute) * minute), model.feed.time);
+    return isBefore ? `No answers in this window. The one before ${end === start ? "was" : "ended"} ${span} earlier.` : `No answers in this window. The next one is ${span} later.`;
   }
 
   private nothingText(): string {
@@ -69,13 +90,13 @@ export class Answers {
     const isList = this.model.state.mode === "list";
     this.list.element.hidden = !isList;
     this.wrap.hidden = isList;
-    this.showNothing();
-    if (isList) this.showList();
-    else this.timeline.requestDraw();
+    this.showList();
+    if (!isList) this.timeline.requestDraw();
   }
 
   /** The list shows what the brushed range or else the window holds. */
   showList(): void {
+    this.showNothing();
     if (this.model.state.mode !== "list") return;
     const [from, to] = this.model.state.range ?? [this.timeline.t0, this.timeline.t1];
     this.list.show(this.timeline.shown(), from, to, this.handlers.selectedKey());

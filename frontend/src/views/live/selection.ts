@@ -79,7 +79,7 @@ export class Selection {
   }
 
   private openDrawer(interval: Interval): void {
-    this.linked().drawer.open({ interval, detections: this.model.detections(interval), query: this.model.query(interval.query), alert: this.model.alertOf(interval), ago: this.model.feed.time === "ms" ? (this.model.now() - interval.start) / 60_000 : null });
+    this.linked().drawer.open({ interval, detections: this.model.detections(interval), query: this.model.query(interval.query), alert: this.model.alertOf(interval) });
   }
 
   /** The selected stay may have ended, grown, been revised or gone meanwhile. */

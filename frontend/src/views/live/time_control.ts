@@ -68,6 +68,14 @@ export class TimeControl {
     this.handlers.onState();
   }
 
+  /** As much time as is shown now, or as the answer takes, up to a little after its end: those before it are in sight too. */
+  goTo({ start, end }: { start: number; end: number | null }): void {
+    const [t0, t1] = this.model.window();
+    const last = end ?? this.model.now();
+    const span = Math.max(t1 - t0, (last - start) * 1.3);
+    this.setWindow([last + span * 0.15 - span, last + span * 0.15]);
+  }
+
   goLive(): void {
     this.model.state.window = null;
     this.showPause();

@@ -1,4 +1,4 @@
-/** One region: a stored one by name, drawn on the map, brought in a file, or typed as numbers. */
+/** One region: a stored one by name or by a click on it, drawn on the map, brought in a file, or typed as numbers. */
 
 import { ApiError, faultList, post } from "../../lib/api";
 import { button, h, icon, iconButton, replace } from "../../lib/dom";
@@ -79,7 +79,7 @@ export class RegionChoice {
     return { id, geometry, label, active, ...(active && this.reference === null ? { onEdited } : {}) };
   }
 
-  /** The next shape drawn on the map becomes the region; `begin` false only readies the map's tools. */
+  /** The next shape drawn on the map becomes the region; `begin` false only readies the map's tools. While there is none, so does a click on a stored one. */
   draw(begin = true): void {
     if (this.reference === FEATURE) return;
     this.options.context.map.ask(
@@ -89,6 +89,7 @@ export class RegionChoice {
         this.take(drawn);
       },
       begin,
+      this.value() === null ? (name) => this.named(name, false) : undefined,
     );
   }
 
@@ -100,13 +101,13 @@ export class RegionChoice {
     if (this.names.childElementCount === 0) this.names.append(...regions.map((row) => h("option", { value: row.name })));
   }
 
-  private named(name: string): void {
+  private named(name: string, isElsewhere = true): void {
     const isKnown = this.options.context.regions.some((row) => row.name === name);
     if (name === (this.reference ?? "") || (!isKnown && name !== "")) return;
     this.reference = isKnown ? name : null;
     if (isKnown) this.geometry = null;
     this.show();
-    this.options.onChange(isKnown);
+    this.options.onChange(isKnown && isElsewhere);
   }
 
   private take(geometry: Geometry | null, isElsewhere = false): void {
@@ -126,11 +127,16 @@ export class RegionChoice {
   private line(): HTMLElement {
     if (this.reference !== null) return h("p", { class: "row small" }, icon("link"), h("span", { class: "grow" }, "Uses the stored region ", h("strong", {}, this.reference), ". Changing it there changes it here."), this.remover());
     if (this.geometry !== null) return h("p", { class: "row small" }, icon("check"), h("span", { class: "grow" }, describe(this.geometry, this.options.context.feed.crs === "geographic")), this.remover());
-    return h("p", { class: "row small muted" }, icon("pencil"), h("span", {}, "Draw it on the map, choose a stored one, or bring a file."));
+    return h("p", { class: "row small muted" }, icon("pencil"), h("span", {}, this.options.context.regions.length === 0 ? "Draw it on the map, or bring a file." : "Click one on the map, draw one, choose one by name, or bring a file."));
   }
 
   private remover(): HTMLElement {
-    return iconButton("Take another region", "x", { kind: "button-quiet button-sm", onClick: () => this.take(null) });
+    return iconButton("Take another region", "x", { kind: "button-quiet button-sm", onClick: () => this.another() });
+  }
+
+  private another(): void {
+    this.take(null);
+    this.draw(false);
   }
 
   private async import(file: File): Promise<void> {

@@ -1,7 +1,8 @@
-/** The rules tried on the last minutes: every fluent as a lane, who made each edge, and the same as a list for the keyboard. */
+/** The rules tried on a stretch of history: every fluent as a lane, who made each edge, and the same as a list for the keyboard. */
 
-import { SPANS, groundings, intervalAt, laneName, ruleLines, sandboxAnswer, shownLanes, type Edge, type Lane, type SandboxAnswer, type SandboxInterval, type Wish } from "../../../data/calculus_sandbox_data";
+import { groundings, intervalAt, laneName, ruleLines, sandboxAnswer, shownLanes, type Edge, type Lane, type SandboxAnswer, type SandboxInterval } from "../../../data/calculus_sandbox_data";
 import type { Feed } from "../../../data/shapes";
+import type { Wish } from "../../../data/stretch";
 import { ApiError, post, reason } from "../../../lib/api";
 import { onThemeChange, queryColour } from "../../../lib/colours";
 import { awaiting, button, empty, h, icon, replace } from "../../../lib/dom";
@@ -10,6 +11,7 @@ import { formatClock, formatNumber, formatSpan, type Zone } from "../../../lib/t
 import { readInk, type Ink } from "../../timeline_painter";
 import { HEAD_PX, LANE_PX, paintLanes, type LaneScene } from "./lane_painter";
 import type { Lines } from "./rule_editor";
+import { StretchField } from "./stretch_field";
 
 const MOST_ROWS = 400;
 const MOST_GROUNDINGS = 300;
@@ -32,7 +34,7 @@ interface Current {
 
 export class SandboxView {
   readonly element: HTMLElement;
-  private readonly minutes = h("select", { class: "select select-sm", "aria-label": "How far back" }, ...SPANS.map((value) => h("option", { value, selected: value === 10 }, `last ${value} min`)));
+  private readonly stretch: StretchField;
   private readonly run = button("Try it", { icon: "circle-play", kind: "button-primary", id: "run-sandbox", onClick: () => void this.ask() });
   private readonly who = h("select", { class: "select select-sm", id: "sandbox-who", "aria-label": "Whose lanes", onChange: () => this.refresh() });
   private readonly words = h("input", { class: "input input-sm", id: "sandbox-filter", placeholder: "Filter: fluent, entity", "aria-label": "Filter lanes", autocomplete: "off", onInput: () => this.refresh() });
@@ -48,20 +50,23 @@ export class SandboxView {
   private answer: SandboxAnswer | null = null;
   private lanes: Lane[] = [];
   private current: Current | null = null;
-  private wished: string | null = null;
+  /** Whose lanes alone are asked for; null for everybody's. */
+  private wished: string[] | null = null;
   private ink: Ink | null = null;
   private isStale = false;
   private frame = 0;
 
   constructor(private readonly options: SandboxOptions) {
+    this.stretch = new StretchField(options.feed, options.zone);
     this.element = h(
       "section",
       { class: "panel calculus-sandbox", "aria-label": "Sandbox" },
-      h("div", { class: "panel-head" }, h("h2", {}, "Try it on what has happened"), this.minutes, this.run),
+      h("div", { class: "panel-head" }, h("h2", {}, "Try it on what has happened"), this.stretch.select, this.run),
+      this.stretch.ends,
       this.tools,
       this.body,
     );
-    replace(this.body, empty("layers", "See what each rule does", "The rules run over the last minutes of the feed. Every fluent becomes a lane, inner ones too, with the rule that began and ended each interval."));
+    replace(this.body, empty("layers", "See what each rule does", "The rules run over a stretch of the feed’s history. Every fluent becomes a lane, inner ones too, with the rule that began and ended each interval."));
     const signal = this.stop.signal;
     this.scroller.addEventListener("scroll", () => this.draw(), { signal });
     this.scroller.addEventListener("pointermove", (event) => this.point(event), { signal });
@@ -76,10 +81,10 @@ export class SandboxView {
     });
   }
 
-  /** Asks at once, for the lanes of somebody. */
-  grant({ minutes, args }: Wish): void {
-    this.minutes.value = String(minutes);
-    this.wished = JSON.stringify(args);
+  /** Asks at once, for the lanes of somebody: a busy stretch has too many for all of them. */
+  grant(wish: Wish): void {
+    this.stretch.set(wish);
+    this.wished = wish.args.length === 0 ? null : wish.args;
     void this.ask();
   }
 
@@ -107,7 +112,18 @@ export class SandboxView {
 
   private async asked(signal: AbortSignal): Promise<void> {
     const { feed, specification } = this.options;
-    this.show(await post("queries/sandbox", { feed: feed.name, specification: specification(), minutes: Number(this.minutes.value) }, sandboxAnswer, signal));
+    const stretch = this.stretch.value();
+    if (stretch === null) {
+      this.nowhere();
+      return;
+    }
+    this.show(await post("queries/sandbox", { feed: feed.name, specification: specification(), ...stretch, entities: this.wished ?? [] }, sandboxAnswer, signal));
+  }
+
+  private nowhere(): void {
+    this.answer = null;
+    this.tools.hidden = true;
+    replace(this.body, empty("clock", "Which stretch?", "Give it two moments, the earlier one first."));
   }
 
   private failed(error: unknown): void {
@@ -125,7 +141,8 @@ export class SandboxView {
     this.tools.hidden = answer.lanes.length === 0;
     const found = groundings(answer.lanes).slice(0, MOST_GROUNDINGS);
     const isOutput = new Set(answer.lanes.filter((lane) => lane.is_output).map((lane) => JSON.stringify(lane.args)));
-    const first = found.find((args) => JSON.stringify(args) === this.wished) ?? found.find((args) => isOutput.has(JSON.stringify(args)));
+    const { wished } = this;
+    const first = (wished === null ? undefined : (found.find((args) => JSON.stringify(args) === JSON.stringify(wished)) ?? found.find((args) => wished.every((who) => args.includes(who))))) ?? found.find((args) => isOutput.has(JSON.stringify(args)));
     replace(this.who, h("option", { value: EVERYBODY }, "Everybody"), ...found.map((args) => h("option", { value: JSON.stringify(args), selected: args === first }, args.join(", "))));
     this.refresh();
   }
@@ -145,15 +162,24 @@ export class SandboxView {
 
   private summary(answer: SandboxAnswer): HTMLElement {
     const { time } = this.options.feed;
-    const restricted = answer.entities === null ? null : h("p", { class: "small muted row" }, icon("info"), `There is too much to show all of it: lanes of ${formatNumber(answer.entities.length)} entities, those with the most answers first.`);
+    const restricted = answer.entities === null ? null : this.wished !== null ? this.only(this.wished) : h("p", { class: "small muted row" }, icon("info"), `There is too much to show all of it: lanes of ${formatNumber(answer.entities.length)} entities, those with the most answers first.`);
     const outputs = this.lanes.filter((lane) => lane.is_output).reduce((sum, lane) => sum + lane.intervals.length, 0);
     const text = answer.lanes.length === 0 ? "" : `${formatNumber(this.lanes.length)} of ${formatNumber(answer.lanes.length)} lanes, ${formatNumber(outputs)} answer${outputs === 1 ? "" : "s"} among them. `;
     return h("div", { class: "sandbox-summary" }, h("p", { class: "small" }, text, h("span", { class: "faint num" }, `${formatSpan(answer.to - answer.from, time)} of history, ${formatNumber(answer.rows)} events, ${answer.seconds.toFixed(1)} s`)), restricted);
   }
 
+  private only(who: readonly string[]): HTMLElement {
+    const everybody = (): void => {
+      this.wished = null;
+      void this.ask();
+    };
+    return h("p", { class: "small muted row row-wrap" }, icon("info"), h("span", {}, `Only what speaks of ${who.join(" or ")}.`), button("Everybody", { kind: "button-sm button-quiet", onClick: everybody }));
+  }
+
   private nothing(answer: SandboxAnswer): HTMLElement {
     if (answer.lanes.length > 0) return empty("filter", "No lane of that name", "Look for another word, or choose Everybody.");
-    return empty("history", "Nothing held in this stretch", "No rule began anything in these minutes. Look further back, or make the thresholds wider.");
+    if (answer.rows === 0) return empty("history", "No events in this stretch", "The feed’s history does not reach it, or holds it no longer.");
+    return empty("history", "Nothing held in this stretch", "No rule began anything in this time. Look further back, or make the thresholds wider.");
   }
 
   // ---- Lanes

@@ -1,0 +1,50 @@
+/** Stretches of a feed's history, in its unit: those that rules are tried on to explain an answer, and the address that asks for one. Pure. */
+
+import { formatSpan, type TimeUnit } from "../lib/time";
+
+/** Both ends closed. */
+export interface Stretch {
+  from: number;
+  to: number;
+}
+
+/** A stretch that rules are tried on at once, and whose lanes are shown first. */
+export interface Wish extends Stretch {
+  args: string[];
+}
+
+/** What the server counts as a minute on a feed of ticks. */
+const MINUTE = { ms: 60_000, ticks: 1500 } as const;
+/** Busy feeds bring more rows in a longer time than are tried at once. Ticks may be as long as they like. */
+const MOST_BEFORE = { ms: 15 * MINUTE.ms, ticks: Infinity } as const;
+
+/** Minutes as the feed counts: "10 min", "15,000 ticks". */
+export function minuteWords(minutes: number, unit: TimeUnit): string {
+  return formatSpan(minutes * MINUTE[unit], unit);
+}
+
+/**
+ * Where to look for what led to an answer of rules that remember for `memory`: the whole of it with what came before; of a long one
+ * apart what began and what ended it.
+ */
+export function stretchesOf({ start, end }: { start: number; end: number | null }, memory: number | null, unit: TimeUnit): { about: "whole" | "beginning" | "end"; stretch: Stretch }[] {
+  const before = Math.max(MINUTE[unit], Math.min(memory ?? 10 * MINUTE[unit], MOST_BEFORE[unit]));
+  const after = Math.ceil(before / 10);
+  const around = (first: number, last: number): Stretch => ({ from: first - before, to: last + after });
+  if (end === null) return [{ about: "beginning", stretch: around(start, start) }];
+  if (end - start <= before) return [{ about: "whole", stretch: around(start, end) }];
+  return [{ about: "beginning", stretch: around(start, start) }, { about: "end", stretch: around(end, end) }];
+}
+
+/** The query's page trying its rules on a stretch. */
+export function tryAddress(query: string, { from, to }: Stretch, args: readonly string[]): string {
+  const search = new URLSearchParams({ from: String(from), to: String(to) });
+  for (const arg of args) search.append("who", arg);
+  return `/queries/${query}?${search.toString()}`;
+}
+
+export function wishOf(search: string): Wish | null {
+  const at = new URLSearchParams(search);
+  const [from, to] = ["from", "to"].map((name) => (/^-?\d+$/.test(at.get(name) ?? "") ? Number(at.get(name)) : NaN));
+  return Number.isSafeInteger(from) && Number.isSafeInteger(to) && from! < to! ? { from: from!, to: to!, args: at.getAll("who") } : null;
+}

@@ -1,0 +1,58 @@
+/** Which stretch of history: the last minutes, or from one moment to another. */
+
+import { minuteWords, type Stretch } from "../../../data/stretch";
+import type { Feed } from "../../../data/shapes";
+import { h } from "../../../lib/dom";
+import { fromWall, toWall, zoneName, type Zone } from "../../../lib/time";
+
+const MINUTES = [1, 5, 10, 30, 60];
+const OTHER = "other";
+
+export class StretchField {
+  readonly select: HTMLSelectElement;
+  /** Below the choice, while the ends are chosen one by one. */
+  readonly ends: HTMLElement;
+  private readonly from: HTMLInputElement;
+  private readonly to: HTMLInputElement;
+
+  constructor(
+    private readonly feed: Feed,
+    private readonly zone: Zone,
+  ) {
+    const last = MINUTES.map((value) => h("option", { value, selected: value === 10 }, `last ${minuteWords(value, feed.time)}`));
+    this.select = h("select", { class: "select select-sm", id: "sandbox-stretch", "aria-label": "Which stretch", onChange: () => this.show() }, ...last, h("option", { value: OTHER }, "from … to …"));
+    this.from = this.moment("sandbox-from");
+    this.to = this.moment("sandbox-to");
+    const zoned = feed.time === "ms" ? h("span", { class: "small faint" }, zoneName(zone)) : null;
+    this.ends = h("div", { class: "sandbox-ends", hidden: true }, h("label", { for: this.from.id }, "From"), this.from, h("label", { for: this.to.id }, "to"), this.to, zoned);
+  }
+
+  set({ from, to }: Stretch): void {
+    this.select.value = OTHER;
+    const isMs = this.feed.time === "ms";
+    // The fields hold whole seconds: the stretch may grow by them, and loses nothing.
+    this.from.value = isMs ? toWall(from, this.zone) : String(from);
+    this.to.value = isMs ? toWall(to + 999, this.zone) : String(to);
+    this.show();
+  }
+
+  /** As the server is asked; null when an end is missing or they are the wrong way round. */
+  value(): { minutes: number } | Stretch | null {
+    if (this.select.value !== OTHER) return { minutes: Number(this.select.value) };
+    const [from, to] = [this.read(this.from), this.read(this.to)];
+    return from === null || to === null || from >= to ? null : { from, to };
+  }
+
+  private show(): void {
+    this.ends.hidden = this.select.value !== OTHER;
+  }
+
+  private moment(id: string): HTMLInputElement {
+    return this.feed.time === "ms" ? h("input", { class: "input input-sm num", id, type: "datetime-local", step: 1 }) : h("input", { class: "input input-sm num", id, inputmode: "numeric", autocomplete: "off", placeholder: "tick" });
+  }
+
+  private read({ value }: HTMLInputElement): number | null {
+    if (this.feed.time === "ms") return fromWall(value, this.zone);
+    return /^-?\d+$/.test(value.trim()) ? Number(value) : null;
+  }
+}

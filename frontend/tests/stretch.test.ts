@@ -1,0 +1,52 @@
+import { describe, expect, it } from "vitest";
+
+import { minuteWords, stretchesOf, tryAddress, wishOf } from "../src/data/stretch";
+import { fromWall, toWall } from "../src/lib/time";
+
+const MIN = 60_000;
+
+describe("stretches that explain an answer", () => {
+  it("hold the answer and what its rules remember before it", () => {
+    expect(stretchesOf({ start: 100 * MIN, end: 103 * MIN }, 5 * MIN, "ms")).toEqual([{ about: "whole", stretch: { from: 95 * MIN, to: 103.5 * MIN } }]);
+    expect(stretchesOf({ start: 100 * MIN, end: 100 * MIN }, null, "ms")[0]!.stretch).toEqual({ from: 90 * MIN, to: 101 * MIN });
+    expect(stretchesOf({ start: 680_000, end: 700_000 }, 86_400, "ticks")[0]!.stretch).toEqual({ from: 593_600, to: 708_640 });
+  });
+
+  it("are two for a long one, and one for one that still holds", () => {
+    const long = stretchesOf({ start: 1000 * MIN, end: 5000 * MIN }, 10 * MIN, "ms");
+    expect(long.map(({ about, stretch }) => [about, stretch.from / MIN, stretch.to / MIN])).toEqual([["beginning", 990, 1001], ["end", 4990, 5001]]);
+    expect(stretchesOf({ start: 1000 * MIN, end: null }, 10 * MIN, "ms").map(({ about }) => about)).toEqual(["beginning"]);
+  });
+
+  it("are bounded on a busy feed whose rules remember for days, never on one of ticks", () => {
+    expect(stretchesOf({ start: 0, end: null }, 2 * 1440 * MIN, "ms")[0]!.stretch.from).toBe(-15 * MIN);
+    expect(stretchesOf({ start: 0, end: null }, 1_007_000, "ticks")[0]!.stretch.from).toBe(-1_007_000);
+    expect(stretchesOf({ start: 0, end: null }, 1000, "ms")[0]!.stretch.from).toBe(-MIN);
+  });
+
+  it("are asked for by an address, and nothing else is", () => {
+    const address = tryAddress("7", { from: -5, to: 12 }, ["a b", "c&d"]);
+    expect(wishOf(new URL(address, "http://x").search)).toEqual({ from: -5, to: 12, args: ["a b", "c&d"] });
+    expect(["", "?from=file", "?from=5", "?from=5&to=5", "?from=1.5&to=9", "?from=1&to=1e99"].map(wishOf)).toEqual([null, null, null, null, null, null]);
+  });
+
+  it("are named as the feed counts", () => {
+    expect([minuteWords(10, "ms"), minuteWords(10, "ticks")]).toEqual(["10 min", "15,000 ticks"]);
+  });
+});
+
+describe("fields for date and time", () => {
+  it("give back the moment in any zone, also where clocks are put forward and back", () => {
+    for (const zone of ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"]) {
+      for (let t = Date.UTC(2026, 2, 28); t < Date.UTC(2026, 2, 31); t += 20 * MIN) expect(fromWall(toWall(t, zone), zone)).toBe(t);
+    }
+    const twice = Date.UTC(2026, 9, 25, 0, 30);
+    expect(toWall(twice, "Europe/Berlin")).toBe("2026-10-25T02:30:00");
+    expect(fromWall("2026-10-25T02:30:00", "Europe/Berlin")).toBe(twice);
+    expect(fromWall("2026-11-22T07:12", "UTC")).toBe(Date.UTC(2026, 10, 22, 7, 12));
+  });
+
+  it("give nothing for what is no date", () => {
+    expect(["", "noon", "2026-13-40T99:99"].map((text) => fromWall(text, "UTC"))).toEqual([null, null, null]);
+  });
+});

@@ -116,9 +116,8 @@ class Stream:
     batches: list[tuple[Batch, int]]
 
 
-def prepared(queries: Sequence[RegisteredQuery], rows: pa.RecordBatch, batch_rows: int) -> Stream:
+def prepared(index: CompositeIndex, rows: pa.RecordBatch, batch_rows: int) -> Stream:
     """Classes of all events found: what the relational stage takes."""
-    index = OPERATOR.compile(queries, FEED)
     names = EntityDictionary()
     state, batches = OPERATOR.keyed.initial(index), []
     for begin in range(0, rows.num_rows, batch_rows):

@@ -52,7 +52,7 @@ export function emptyPrimitive(): PrimitiveEntry {
   return { where: [], prefix: [], inside: null, outside: null, others: {} };
 }
 
-export function defaultSpan(feed: Feed): Span {
+export function defaultSpan(feed: Feed): string | number {
   return feed.time === "ms" ? "PT5M" : 100;
 }
 

@@ -48,7 +48,7 @@ export class TruthView {
       h(
         "table",
         { class: "truth-table num" },
-        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "What happened"), h("th", { scope: "col" }, "Found"), h("th", { scope: "col" }, "Right"))),
+        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "What happened"), h("th", { scope: "col", title: "Recall: of what happened, how much was found" }, "Found"), h("th", { scope: "col", title: "Precision: of the answers, how many are right" }, "Right"))),
         h("tbody", {}, ...rows.map((row) => h("tr", { class: isPerfect(row) ? "" : "truth-off" }, h("th", { scope: "row" }, words(row.kind)), h("td", {}, share(row.found, row.happened)), h("td", {}, share(row.right, row.told))))),
       ),
     );

@@ -57,7 +57,7 @@ class CompositeEditor implements FamilyEditor {
       this.stage,
       h("div", { class: "row spread row-wrap" }, h("h2", {}, "Which events, and how do they follow?"), h("span", { class: "small faint" }, h("kbd", {}, "↑"), " ", h("kbd", {}, "↓"), " choose, ", h("kbd", {}, "Enter"), " writes, ", h("kbd", {}, "Esc"), " goes back")),
       h("div", { class: "composite-body" }, this.tree.element, this.detail),
-      h("div", { class: "composite-written" }, h("div", { class: "stack" }, h("h3", {}, "As text"), this.text.element, this.missing), h("div", { class: "stack" }, h("h3", {}, "In words"), this.words)),
+      h("div", { class: "composite-written" }, h("div", { class: "stack" }, h("h3", {}, "As text"), this.text.element, this.missing, written(defaultSpan(context.feed))), h("div", { class: "stack" }, h("h3", {}, "In words"), this.words)),
     );
     replace(this.element, ...this.sections(), this.found.element);
     this.text.show(this.textNow());
@@ -287,6 +287,12 @@ class CompositeEditor implements FamilyEditor {
     const geometry = isReference(region) ? (this.context.regions.find((row) => row.name === region.region)?.geometry ?? null) : region;
     return geometry === null ? [] : [{ id: `primitive-${name}`, geometry, label: name, active: false }];
   }
+}
+
+/** How operators are written, with a time of the feed. */
+function written(span: number | string): HTMLElement {
+  const forms = [["A : B", "then"], [`A :[0,${span}] B`, "within a time after it"], [`A ;[${span}] B`, "within a time of each other"], ["A : !B : C", "none between"], [`A : !B[${span}]`, "none for a time after it"]];
+  return h("p", { class: "small muted pattern-forms" }, ...forms.map(([form, words]) => h("span", {}, h("code", { class: "mono" }, form), ` ${words}`)), h("span", {}, h("code", { class: "mono" }, "AND  OR  ( )")));
 }
 
 /** What the choice goes to when a node is removed: what stands before it, else above it. */

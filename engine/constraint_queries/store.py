@@ -220,40 +220,67 @@ def joined(graphs: Graphs, slots: Slots, parts: Sequence[tuple[Store, Ints, Ints
 
     An event that several stores hold is one event; a compared column comes from those that have it.
     """
+    stores = [store for store, _, _ in parts]
     found = Store(graphs, slots)
-    found.now = max([found.now, *(store.now for store, _, _ in parts)])
-    found.work = np.sum([found.work, *(store.work for store, _, _ in parts)], axis=0)
-    found.texts = sorted({text for store, _, _ in parts for text in store.texts})
-    tables, seqs, domains = [], [], []
-    for store, theirs, ours in parts:
-        own = store.domains()
-        variable = np.repeat(np.arange(store.variables), own["lengths"])
-        to = np.full(store.variables, -1, np.int64)
-        to[theirs] = ours
-        live = (to[variable] >= 0) & (own["until"] >= found.now)
-        member = own["member"][live]
-        used, place = np.unique(member, return_inverse=True)
-        domains.append((to[variable[live]], place, own["until"][live], own["bits"][live]))
-        tables.append((store, used))
-        seqs.append(store.events.seq[used])
-    seq = np.concatenate([*seqs, np.empty(0, np.int64)])
-    t = np.concatenate([*(store.events.t[used] for store, used in tables), np.empty(0, np.int64)])
-    unique, first = np.unique(seq, return_index=True)
-    order = np.lexsort((unique, t[first]))
-    number = np.empty(len(unique), np.int64)
-    number[order] = np.arange(len(unique))
-    table = found._table(len(unique))
-    for (store, used), own_seq in zip(tables, seqs, strict=True):
-        _fill(found, table, store, used, number[np.searchsorted(unique, own_seq)])
-    columns = [np.concatenate([np.empty(0, np.int64), *(one[k] for one in domains)]) for k in range(4)]
-    members = [number[np.searchsorted(unique, own_seq)][one[1]] for one, own_seq in zip(domains, seqs, strict=True)]
-    columns[1] = np.concatenate([np.empty(0, np.int64), *members])
-    by = np.lexsort((columns[1], columns[0]))
-    lengths = np.bincount(columns[0], minlength=found.variables).astype(np.int64)
-    found.restore(table, {"lengths": lengths, "member": columns[1][by], "until": columns[2][by], "bits": columns[3][by]})
+    found.now = max([found.now, *(store.now for store in stores)])
+    found.work = np.sum([found.work, *(store.work for store in stores)], axis=0)
+    found.texts = sorted({text for store in stores for text in store.texts})
+    shares = [_share(*part, found.now) for part in parts]
+    numbers = _numbers(shares)
+    table = found._table(max((int(own.max(initial=-1)) + 1 for own in numbers), default=0))
+    for share, own in zip(shares, numbers, strict=True):
+        _fill(found, table, share.store, share.used, own)
+    found.restore(table, _domains(found.variables, shares, numbers))
     found.kept_at_most = found.kept
-    found.peak = max([found.kept_at_most, *(store.peak for store, _, _ in parts)])
+    found.peak = max([found.kept_at_most, *(store.peak for store in stores)])
     return found
+
+
+@dataclass(frozen=True)
+class _Share:
+    """What a store gives to a joined one: the rows of the domains that are taken over and not over yet, and the events they refer to.
+
+    `used`: numbers of the events in `store`, ascending; of each row `variable` is that of the joined store, `place` the event's position in `used`.
+    """
+
+    store: Store
+    used: Ints
+    variable: Ints
+    place: Ints
+    until: Ints
+    bits: Ints
+
+
+def _share(store: Store, theirs: Ints, ours: Ints, now: int) -> _Share:
+    own = store.domains()
+    becomes = np.full(store.variables, -1, np.int64)
+    becomes[theirs] = ours
+    variable = becomes[np.repeat(np.arange(store.variables), own["lengths"])]
+    live = (variable >= 0) & (own["until"] >= now)
+    used, place = np.unique(own["member"][live], return_inverse=True)
+    return _Share(store, used, variable[live], place, own["until"][live], own["bits"][live])
+
+
+def _numbers(shares: Sequence[_Share]) -> list[Ints]:
+    """For each share the numbers of its events among all of them in (t, arrival); equal arrival numbers are the same event."""
+    t, seq = (_concatenated([getattr(share.store.events, name)[share.used] for share in shares]) for name in ("t", "seq"))
+    _, first, which = np.unique(seq, return_index=True, return_inverse=True)
+    number = np.empty(len(first), np.int64)
+    number[np.lexsort((seq[first], t[first]))] = np.arange(len(first))
+    ends = np.cumsum([0, *(len(share.used) for share in shares)]).tolist()
+    return [number[which[begin:end]] for begin, end in pairwise(ends)]
+
+
+def _domains(variables: int, shares: Sequence[_Share], numbers: Sequence[Ints]) -> dict[str, Ints]:
+    """The domains of all shares as `Store.domains` gives them; `numbers`: of each share's events."""
+    variable, until, bits = (_concatenated([getattr(share, name) for share in shares]) for name in ("variable", "until", "bits"))
+    member = _concatenated([own[share.place] for share, own in zip(shares, numbers, strict=True)])
+    order = np.lexsort((member, variable))
+    return {"lengths": np.bincount(variable, minlength=variables), "member": member[order], "until": until[order], "bits": bits[order]}
+
+
+def _concatenated(pieces: Sequence[Ints]) -> Ints:
+    return np.concatenate([np.empty(0, np.int64), *pieces])
 
 
 def _fill(found: Store, table: Events, store: Store, used: Ints, at: Ints) -> None:

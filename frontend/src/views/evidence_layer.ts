@@ -43,7 +43,7 @@ export class EvidenceLayer extends CanvasLayer {
     this.explained(frame, taken);
     for (const { text, x, y } of this.names) {
       const at = this.at(frame, x, y)!;
-      this.write(frame, text, { x: at[0] - 9, y: at[1] - 9, w: 18, h: 18 }, at[1], taken);
+      this.write(frame, text, around(at[0], at[1], MARK_PX * 2), at[1], taken);
     }
   }
 
@@ -90,7 +90,7 @@ export class EvidenceLayer extends CanvasLayer {
     context.fillStyle = this.ink.onAccent;
     context.fillText(text, x, y + 0.5);
     context.textAlign = "start";
-    return { x: x - w / 2 - 2, y: y - MARK_PX - 2, w: w + 4, h: MARK_PX * 2 + 4 };
+    return around(x, y, w);
   }
 
   /** Beside its mark, on the first side that is free and in sight; left out when there is none. */
@@ -114,6 +114,11 @@ export class EvidenceLayer extends CanvasLayer {
     context.textBaseline = "middle";
     haloText(context, text, box.x + 2, box.y + 8, this.ink);
   }
+}
+
+/** The box of a mark `w` wide with its halo. A name about the same point keeps as far away, so that its other sides are free. */
+function around(x: number, y: number, w: number): Box {
+  return { x: x - w / 2 - 2, y: y - MARK_PX - 2, w: w + 4, h: MARK_PX * 2 + 4 };
 }
 
 function readInk() {

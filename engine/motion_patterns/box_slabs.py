@@ -13,7 +13,7 @@ import numpy.typing as npt
 from numba import njit
 
 from engine.index.bits import how_many, lowest_bit
-from engine.index.prefetch import prefetch, prefetch_span
+from engine.index.prefetch import prefetch
 from engine.motion_patterns import sample_store
 
 Floats = npt.NDArray[np.float64]
@@ -131,7 +131,7 @@ def _decide(x, y, across, up, gray, boxes, word, doubtful, count):  # type: igno
 
 @njit(cache=True, nogil=True)
 def _expect(store, entity, near, hit):  # type: ignore[no-untyped-def]
-    """What keeping the samples `near[:hit]` will read and write is fetched."""
+    """What keeping the samples `near[:hit]` will read and write is fetched, but for their links."""
     for k in range(0, hit, sample_store.IN_A_LINE):
         sample_store.expect(store, k)
     for k in range(hit):
@@ -143,7 +143,7 @@ def take(begin, x, y, t, seq, entity, west, south, across, up, words, gray, boxe
     """Rows from `begin` on that lie in some box go to the store, each with the word of its boxes: the first row that is not done, for want of room,
     and how many bits the words have.
 
-    Memory takes as long as the work: so what a block will read and write is fetched while something else is computed.
+    Memory takes as long as the work: so what a block's samples will need in the store is fetched while their borders are looked at.
     """
     columns, levels = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     word, near, doubtful = np.empty(BLOCK, np.uint64), np.empty(BLOCK + 1, np.int32), np.empty(BLOCK + 1, np.int32)
@@ -152,13 +152,10 @@ def take(begin, x, y, t, seq, entity, west, south, across, up, words, gray, boxe
         size = min(BLOCK, len(x) - start)
         if store.bounds[1] - store.bounds[0] + size > len(store.t):
             return start, pairs
-        after = start + BLOCK
         px, py, who = x[start : start + size], y[start : start + size], entity[start : start + size]
         _cells(px, west, across, columns)
         _cells(py, south, up, levels)
-        prefetch_span(x, after, after + BLOCK)
         _combine(columns[:size], levels[:size], words, word)
-        prefetch_span(y, after, after + BLOCK)
         hit = _some(word, size, near)
         _expect(store, who, near, hit)
         count, bits = _gray(columns, levels, gray, word, near, hit, doubtful)
@@ -166,5 +163,6 @@ def take(begin, x, y, t, seq, entity, west, south, across, up, words, gray, boxe
         if empty:
             hit = _still(word, near, hit)
         pairs += bits - gone
+        sample_store.expect_links(store, who, near, hit)
         sample_store.append(store, near[:hit], t[start : start + size], seq[start : start + size], px, py, who, word)
     return len(x), pairs

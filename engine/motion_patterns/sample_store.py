@@ -103,7 +103,7 @@ def append(store, rows, t, seq, x, y, entity, word):  # type: ignore[no-untyped-
 
 @njit(cache=True, nogil=True)
 def expect(store, ahead):  # type: ignore[no-untyped-def]
-    """The lines are fetched to which the sample `ahead` places after the next one will go; links follow from who it is."""
+    """The lines are fetched to which the sample `ahead` places after the next one will go; its link: `expect_links`."""
     place = (store.bounds[1] + ahead) & (len(store.t) - 1)
     prefetch_to_write(store.t, place)
     prefetch_to_write(store.seq, place)
@@ -112,6 +112,13 @@ def expect(store, ahead):  # type: ignore[no-untyped-def]
     prefetch_to_write(store.entity, place)
     prefetch_to_write(store.back, place)
     prefetch_to_write(store.word, place)
+
+
+@njit(cache=True, nogil=True)
+def expect_links(store, entity, rows, count):  # type: ignore[no-untyped-def]
+    """The heads of the batch's `rows[:count]` are fetched."""
+    for k in range(count):
+        prefetch_to_write(store.head, np.int64(entity[rows[k]]))
 
 
 @njit(cache=True, nogil=True)

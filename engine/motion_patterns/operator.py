@@ -27,17 +27,17 @@ from engine.operator import Operator, Output, RegisteredQuery, Stage
 
 Ints = npt.NDArray[np.int64]
 
-STATE_VERSION = 4
+STATE_VERSION = 5
 """Of what `dump` writes: a state of another version is refused and made anew from the log."""
 
 
 @dataclass
 class MotionState:
-    """State of one partition. `points` and `planes` (one for each group) hold the samples and who matches. `done`: every evaluation time up to it
-    is evaluated (null: none is). `open` are the matches that hold; those of ranked queries the relational stage keeps, and `sent` is what it was
-    last told of its candidates here. `rank[e]` orders entities by id."""
+    """State of one partition. `points` (null when no query keeps any) and `planes` (one for each group) hold the samples and who matches. `done`:
+    every evaluation time up to it is evaluated (null: none is). `open` are the matches that hold; those of ranked queries the relational stage keeps,
+    and `sent` is what it was last told of its candidates here. `rank[e]` orders entities by id."""
 
-    points: PointSeries
+    points: PointSeries | None
     planes: list[PlaneSweep]
     open: OpenMatches
     sent: Events
@@ -47,11 +47,12 @@ class MotionState:
 
     @property
     def structures(self) -> list[Structure]:
-        return [self.points, *self.planes]
+        return [self.points, *self.planes] if self.points else list(self.planes)
 
     def held(self) -> tuple[Ints, Ints]:
         """(query, entity) of all pairs that match now (ranked: are candidates), sorted."""
-        query, entity = (np.concatenate(columns) for columns in zip(*(one.held() for one in self.structures), strict=True))
+        nobody = np.empty(0, np.int64)
+        query, entity = (np.concatenate(columns) for columns in zip((nobody, nobody), *(one.held() for one in self.structures), strict=True))
         order = np.lexsort((entity, query))
         return query[order], entity[order]
 
@@ -61,7 +62,9 @@ class MotionStage(Stage[MotionIndex, MotionState]):
 
     def initial(self, index: MotionIndex) -> MotionState:
         none = none_of(index.widest)
-        return MotionState(PointSeries(index), [PlaneSweep(index, group) for group in index.groups], OpenMatches(none), none)
+        return MotionState(
+            PointSeries(index) if index.clocks else None, [PlaneSweep(index, group) for group in index.groups], OpenMatches(none), none
+        )
 
     def step(self, index: MotionIndex, state: MotionState, batch: Batch, watermark: int) -> Output[MotionState]:
         if len(batch):
@@ -78,7 +81,7 @@ class MotionStage(Stage[MotionIndex, MotionState]):
     def migrate(self, index: MotionIndex, parts: Sequence[tuple[MotionIndex, MotionState]]) -> MotionState:
         done = max((part.done for _, part in parts if part.done is not None), default=None)
         state = MotionState(
-            points=PointSeries.merged(index, [part.points for _, part in parts]),
+            points=PointSeries.merged(index, [part.points for _, part in parts if part.points]) if index.clocks else None,
             planes=[
                 PlaneSweep.merged(index, group, [own for _, part in parts for own in part.planes if own.group.key == group.key], done)
                 for group in index.groups
@@ -114,11 +117,13 @@ class MotionStage(Stage[MotionIndex, MotionState]):
         version = arrays.get("version", np.array([1])).tolist()
         if version != [STATE_VERSION]:
             raise ValueError(f"the state of motion patterns has version {version[0]}, this program reads {STATE_VERSION}")
-        own = [{name.partition(" ")[2]: column for name, column in arrays.items() if name.startswith(f"{n} ")} for n in range(len(index.groups) + 1)]
+        points = 1 if index.clocks else 0
+        numbers = range(points + len(index.groups))
+        own = [{name.partition(" ")[2]: column for name, column in arrays.items() if name.startswith(f"{n} ")} for n in numbers]
         done = int(arrays["done"][0]) if len(arrays["done"]) else None
         return MotionState(
-            points=PointSeries.load(index, own[0]),
-            planes=[PlaneSweep.load(index, group, part, done) for group, part in zip(index.groups, own[1:], strict=True)],
+            points=PointSeries.load(index, own[0]) if points else None,
+            planes=[PlaneSweep.load(index, group, part, done) for group, part in zip(index.groups, own[points:], strict=True)],
             open=OpenMatches(Events._make(arrays[f"open {name}"] for name in Events._fields)),
             sent=Events._make(arrays[f"sent {name}"] for name in Events._fields),
             done=done,
@@ -154,14 +159,14 @@ class MotionOperator(Operator[MotionIndex]):
 
 def _evaluated(index: MotionIndex, state: MotionState, last: int, dictionary: EntityDictionary) -> Events:
     """All evaluation times up to `last`; events of each (query, entity) in order of time."""
-    found = [none_of(index.widest)]
+    found = []
     rank = _rank(index, state, dictionary)
     for structure in state.structures:
         found.append(structure.advance(last, len(dictionary), rank))
         state.work.add(structure.work)
         structure.work = Work()
     state.done = last if state.done is None else max(state.done, last)
-    return joined(found)
+    return found[0] if len(found) == 1 else joined([none_of(index.widest), *found])
 
 
 def _rank(index: MotionIndex, state: MotionState, dictionary: EntityDictionary) -> Ints:

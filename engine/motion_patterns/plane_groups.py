@@ -1,9 +1,9 @@
 """Which queries go by planes, and what they share: a **group** is queries with equal conditions, `every` and bucket width, as many as have no more
 than 64 tracks together, so that a word says which of them a sample hits.
 
-A query goes by planes when all its predicates have windows and these are few buckets long; the bucket is the greatest span of which `every` and all
-the query's windows are whole multiples. All others (predicates in order, windows of very many buckets) keep index points. The choice depends on the
-query alone, so it never changes when others come and go.
+A query goes by planes when its windows are few buckets long; the bucket is the greatest span of which `every` and all the query's windows are whole
+multiples. A predicate without a window has that of the horizon: planes say who satisfies each predicate of an order, `chains` who does in order. All
+other queries (windows of very many buckets) keep index points. The choice depends on the query alone, so it never changes when others come and go.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -78,8 +78,13 @@ class PlaneGroup:
 
     @property
     def slots(self) -> int:
-        """Buckets that some window sees."""
-        return int(self.sweep.start.max(initial=0)) // self.width
+        """Buckets that some window sees, or has yet to see: one that *forall* neighbours leave nothing of ends before it begins."""
+        return int(max(self.sweep.start.max(initial=0), self.sweep.end.max(initial=0))) // self.width
+
+    @property
+    def reach(self) -> int:
+        """How far back a sample matters, in the unit of t."""
+        return max(self.slots * self.width, int(self.measures.start.max(initial=0)))
 
     @property
     def column_slots(self) -> int:
@@ -94,11 +99,11 @@ def bucket_width(specification: MotionSpecification) -> int | None:
     >>> bucket_width(MotionSpecification("", Conditions(()), steps, None, every=4))
     2
     """
-    windows = [predicate.window for predicate in specification.predicates]
+    windows = [predicate.window or (specification.horizon or 0, 0) for predicate in specification.predicates]
     # A query of nothing but foralls has a track more than predicates.
-    if any(window is None for window in windows) or len(windows) >= MOST_TRACKS:
+    if len(windows) >= MOST_TRACKS:
         return None
-    spans = [span for window in windows if window is not None for span in window]
+    spans = [span for window in windows for span in window]
     width = math.gcd(specification.every, *spans)
     return width if max(spans) <= MOST_BUCKETS * width else None
 
@@ -246,9 +251,26 @@ class _Group:
             witness_first=_first(witnesses),
             witness=_ints([self.measures[p] if p in self.measures else self.series[p] for row in witnesses for p in row]),
             witness_measured=np.array([p in self.measures for row in witnesses for p in row], np.bool_),
+            witness_node=_ints([node for q in self.queries for node in _row(plan.witness_first, plan.witness_node, q)]),
+            **self._chains(),
             since=_ints([max(self.keys[p].start for p in row) for row in witnesses]),
             radii=np.array([measures.radius[row].sum() for row in self.sums], np.float64),
         )
+
+    def _chains(self) -> dict[str, npt.NDArray[Any]]:
+        """What Sweep says of members of chains."""
+        plan, keys = self.plan, self.keys
+        members = [range(int(plan.chain_first[q]), int(plan.chain_first[q + 1])) for q in self.queries]
+        series = [int(plan.chain[n]) for row in members for n in row]
+        number = {n: i for i, n in enumerate(n for row in members for n in row)}
+        after = [[number.get(int(follower), -1) for follower in plan.chain_after[n]] for n in number]
+        opens = [max(row) < 0 or any(keys[p].end > keys[series[i]].end for i in row if i >= 0) for p, row in zip(series, after, strict=True)]
+        return {
+            "chain_first": _first(members),
+            "chain": _ints([self.series[p] for p in series]),
+            "chain_after": np.array(after, np.int64).reshape(-1, 2),
+            "chain_opens": np.array(opens, np.bool_),
+        }
 
 
 def _row(first: Ints, entries: Ints, i: int) -> list[int]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from numba import njit
 
 from engine.index.bits import how_many
-from engine.motion_patterns import bit_planes, box_slabs, distance_columns, sample_store
+from engine.motion_patterns import bit_planes, box_slabs, chains, distance_columns, sample_store, sliding
 from engine.motion_patterns.box_slabs import BoxSlabs
 from engine.motion_patterns.distances import distances_to
 from engine.motion_patterns.evaluation import NEVER, Events
@@ -41,6 +41,7 @@ class PlaneSweep(Structure):
         self.store = sample_store.no_samples(len(group.measured), 0)
         self.planes = bit_planes.no_planes(tracks, group.slots, series, 0)
         self.columns = distance_columns.no_columns(len(group.measures.start), group.column_slots, 0)
+        self.chains = chains.no_chains(len(group.queries), 0)
         self.holds = np.zeros((len(group.queries), 0), np.uint64)
 
     def take(self, sightings: Sightings) -> None:
@@ -90,13 +91,14 @@ class PlaneSweep(Structure):
         self.store = self.store._replace(head=np.concatenate([self.store.head, np.full(words * _WORD - len(self.store.head), -1, np.int64)]))
         self.planes = bit_planes.with_words(self.planes, words)
         self.columns = distance_columns.with_entities(self.columns, words * _WORD)
+        self.chains = chains.no_chains(len(self.holds), words if len(self.group.sweep.chain) else 0)
         self.holds = np.hstack([self.holds, np.zeros((len(self.holds), words - self.holds.shape[1]), np.uint64)])
 
     def advance(self, last: int, entities: int, rank: Ints) -> Events:
         group = self.group
         entities = min(entities, self.holds.shape[1] * _WORD)
         events, n, work = advance(
-            group.sweep, group.measures, self.store, self.planes, self.columns, self.holds, group.queries,
+            group.sweep, group.measures, self.store, self.planes, self.columns, self.chains, self.holds, group.queries,
             last, self.forced, entities, rank, self.index.widest,
         )  # fmt: skip
         if self.forced != NEVER and (self.forced // group.every + 1) * group.every <= last:
@@ -160,7 +162,8 @@ class PlaneSweep(Structure):
         self._measure(np.arange(count))
         if done is not None:
             group, entities = self.group, self.holds.shape[1] * _WORD
-            moved = np.empty(len(group.sweep.track), np.bool_), np.empty(len(group.measures.start), np.bool_)
+            series = len(group.sweep.track)
+            moved = np.empty(series, np.bool_), np.empty(len(group.measures.start), np.bool_), np.empty(series, np.int64)
             at = done // group.every * group.every
             move(group.sweep, group.measures, self.store, self.planes, self.columns, at, entities, True, *moved, np.zeros(4, np.int64))
 
@@ -169,12 +172,12 @@ class PlaneSweep(Structure):
 
     def check(self, done: int | None) -> None:
         bit_planes.check(self.store, self.planes)
+        sliding.check(self.planes, self.group.sweep.track)
         columns = sample_store.live(self.store)
         assert (np.diff(columns["t"]) >= 0).all()
-        reach = max(int(self.group.sweep.start.max(initial=0)), int(self.group.measures.start.max(initial=0)))
         if done is not None and self.kept():
             # Memory is bounded by the longest window: a sample goes at the first evaluation after it left.
-            assert int(columns["t"][0]) + reach > done - self.group.every
+            assert int(columns["t"][0]) + self.group.reach > done - self.group.every
 
 
 def _translated(word: npt.NDArray[Any], tracks: Sequence[TrackKey], wanted: Sequence[TrackKey]) -> Words:

@@ -31,8 +31,6 @@ class PointSeries(Structure):
         self.forced = np.full(len(index.clocks), NEVER, np.int64)
 
     def take(self, sightings: Sightings) -> None:
-        if not self.index.clocks:
-            return
         batch = sightings.batch
         self._make_room(sightings.entities)
         found = hits(self.index, self.index.point_classes, batch)

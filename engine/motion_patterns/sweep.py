@@ -11,6 +11,7 @@ from numba import njit
 
 from engine.index.bits import how_many, lowest_bit
 from engine.motion_patterns import bit_planes
+from engine.motion_patterns.chains import keep_solved, solve
 from engine.motion_patterns.evaluation import CANDIDATE, END, NEVER, START, WITHDRAWN, grown, no_events
 from engine.motion_patterns.scores import approximate, choose, contenders, exact_score, within
 from engine.motion_patterns.theta import LOCAL_AT_LEAST, LOCAL_AT_MOST, RANKED
@@ -36,6 +37,18 @@ def _prove(t, seq, x, y, store, samples, reads):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _prove_one(events, k, j, store, number):  # type: ignore[no-untyped-def]
+    """Sample `number` is the witness of predicate j in event k; leaves it as it is if negative."""
+    if number < 0:
+        return
+    place = number & (len(store.t) - 1)
+    events.t[k, j] = store.t[place]
+    events.seq[k, j] = store.seq[place]
+    events.x[k, j] = store.x[place]
+    events.y[k, j] = store.y[place]
+
+
+@njit(cache=True, nogil=True)
 def _witnesses(sweep, measures, store, planes, q, at, events, low, high, trail, pick):  # type: ignore[no-untyped-def]
     """Scores and the latest witness of each predicate of q into those of the events `low` to `high` that begin something: (trail, samples read)."""
     first, reads = sweep.witness_first[q], 0
@@ -43,11 +56,22 @@ def _witnesses(sweep, measures, store, planes, q, at, events, low, high, trail, 
     events.score[low:high] = np.nan
     samples = np.empty(high - low, np.int64)
     for j in range(sweep.witness_first[q + 1] - first):
-        if sweep.witness_measured[first + j]:
+        if sweep.witness_measured[first + j] or sweep.witness_node[first + j] >= 0:
             continue
         s = sweep.witness[first + j]
         bit_planes.latest(store, planes, s, sweep.track[s], who, samples)
         reads = _prove(events.t[low:high, j], events.seq[low:high, j], events.x[low:high, j], events.y[low:high, j], store, samples, reads)
+    if sweep.chain_first[q] < sweep.chain_first[q + 1]:
+        for i in range(len(who)):
+            if who[i] < 0:
+                continue
+            # Afresh: the chain that holds may be an older one, and the witness must not depend on when it was found.
+            _, n = solve(sweep, store, planes, q, who[i], pick, np.empty_like(pick))
+            reads += n
+            for j in range(sweep.witness_first[q + 1] - first):
+                node = sweep.witness_node[first + j]
+                if node >= 0:
+                    _prove_one(events, low + i, j, store, pick[node])
     if sweep.sums_first[q] < sweep.sums_first[q + 1]:
         for i in range(len(who)):
             if who[i] < 0:
@@ -57,8 +81,7 @@ def _witnesses(sweep, measures, store, planes, q, at, events, low, high, trail, 
             reads += n
             for j in range(sweep.witness_first[q + 1] - first):
                 if sweep.witness_measured[first + j]:
-                    one = slice(j, j + 1)
-                    _prove(events.t[k, one], events.seq[k, one], events.x[k, one], events.y[k, one], store, pick[one], 0)
+                    _prove_one(events, k, j, store, pick[j])
     return trail, reads
 
 
@@ -121,7 +144,7 @@ def _touched(sweep, q, moved, measure_moved):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def advance(sweep, measures, store, planes, columns, holds, query_of, last, forced, entities, rank, width):  # type: ignore[no-untyped-def]
+def advance(sweep, measures, store, planes, columns, chains, holds, query_of, last, forced, entities, rank, width):  # type: ignore[no-untyped-def]
     """Evaluate a group at all multiples of `every` up to `last`: (events, how many, [entered, left, evaluations, samples read]).
 
     `holds[q, word]`: who matches (ranked: is among the best). `query_of[q]`: what a query is called in events. `forced`: a time; at the first
@@ -131,7 +154,8 @@ def advance(sweep, measures, store, planes, columns, holds, query_of, last, forc
     events, n = no_events(64, width), 0
     work = np.zeros(4, np.int64)
     moved, measure_moved = np.zeros(len(sweep.track), np.bool_), np.zeros(len(measures.start), np.bool_)
-    trail, pick = np.empty(64, np.int64), np.empty(width, np.int64)
+    entered = np.zeros(len(sweep.track), np.int64)
+    trail, pick, bucket = np.empty(64, np.int64), np.empty(width, np.int64), np.empty(width, np.int64)
     binary, found = np.empty(words, np.uint64), np.empty(words, np.uint64)
     total = np.empty(entities)
     forced_k = NEVER if forced == NEVER else forced // every + 1
@@ -144,12 +168,14 @@ def advance(sweep, measures, store, planes, columns, holds, query_of, last, forc
         if everything:
             forced_k = NEVER
         work[2] += 1
-        move(sweep, measures, store, planes, columns, at, entities, everything, moved, measure_moved, work)
+        move(sweep, measures, store, planes, columns, at, entities, everything, moved, measure_moved, entered, work)
         for q in range(len(query_of)):
             if not (everything or _touched(sweep, q, moved, measure_moved)):
                 continue
             decides = sweep.decides[q]
             _binary(sweep, planes.words, q, words, binary)
+            if sweep.chain_first[q] < sweep.chain_first[q + 1]:
+                work[3] += keep_solved(sweep, store, planes, chains, entered, q, at, words, binary, pick, bucket)
             matching = binary
             scored = sweep.sums_first[q] < sweep.sums_first[q + 1]
             if scored:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from engine.motion_patterns import bit_planes, sample_store
+from engine.motion_patterns import bit_planes, sample_store, sliding
 from engine.motion_patterns.distance_columns import slide
 from engine.motion_patterns.evaluation import NEVER, multiple
 
@@ -21,7 +21,9 @@ class Sweep(NamedTuple):
 
     `clock`: [every, bucket width]. Series s is `track[s]` seen through the window `start[s]`, `end[s]`.
     Queries by their number in the group: `needs` and `bars` (series with and without a bit), `sums` (measures), `decides` ... `k` as in Plan, for
-    each predicate the `witness`: a series, or if `witness_measured` a measure; `since`: its longest start; `radii`: sum of its measures' radii.
+    each predicate the `witness`: a series, or if `witness_measured` a measure, and its member of the chain, `witness_node` (or -1); `since`: its
+    longest start; `radii`: sum of its measures' radii. Member n of a chain is of series `chain[n]`, the members `chain_after[n]` (or -1) follow it,
+    and `chain_opens[n]` says whether its samples may complete a chain (`chains`).
     """
 
     clock: Ints
@@ -41,6 +43,11 @@ class Sweep(NamedTuple):
     witness_first: Ints
     witness: Ints
     witness_measured: npt.NDArray[np.bool_]
+    witness_node: Ints
+    chain_first: Ints
+    chain: Ints
+    chain_after: Ints
+    chain_opens: npt.NDArray[np.bool_]
     since: Ints
     radii: Floats
 
@@ -72,19 +79,29 @@ def next_evaluation(sweep, measures, store, planes, columns):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True)
-def move(sweep, measures, store, planes, columns, at, entities, all_of_them, moved, measure_moved, work):  # type: ignore[no-untyped-def]
-    """All windows move to `at`; `moved[s]`, `measure_moved[m]`: whether what they hold changed. `work` counts what [entered, left]."""
+def move(sweep, measures, store, planes, columns, at, entities, all_of_them, moved, measure_moved, entered, work):  # type: ignore[no-untyped-def]
+    """All windows move to `at`; `moved[s]`, `measure_moved[m]`: whether what they hold changed, `entered[s]`: the first bucket that came into that of
+    series s. `work` counts what [entered, left]."""
     width, words = sweep.clock[1], (entities + 63) >> 6
     if len(sweep.track):
         # What no window sees any more makes room for the new buckets.
+        afresh = np.full(len(sweep.track), all_of_them)
         for s in range(len(sweep.track)):
+            left = planes.left[s]
+            entered[s] = planes.entered[s]
             moved[s] = bit_planes.pass_buckets(planes, s, sweep.track[s], sweep.start[s], sweep.end[s], width, at, work)
+            afresh[s] |= not sliding.is_worth_it(planes, s, left)
+            if moved[s] and not afresh[s]:
+                sliding.take_out(planes, s, sweep.track[s], left, words)
         bit_planes.fill(store, planes, width, at, words)
     for s in range(len(sweep.track)):
+        left = planes.left[s]
         moved[s] |= bit_planes.pass_buckets(planes, s, sweep.track[s], sweep.start[s], sweep.end[s], width, at, work)
         moved[s] |= all_of_them
-        if moved[s]:
+        if moved[s] and (afresh[s] or planes.left[s] > left):
             bit_planes.gather(planes, s, sweep.track[s], words)
+        elif moved[s]:
+            sliding.put_in(planes, s, sweep.track[s], entered[s], words)
     for m in range(len(measures.start)):
         before, left = columns.entered[m], columns.left[m]
         entered = sample_store.first_after(store, before, store.bounds[1], at - measures.end[m])

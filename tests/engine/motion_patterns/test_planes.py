@@ -17,8 +17,6 @@ from engine.motion_patterns.region_grid import RegionGrid
 from engine.motion_patterns.sightings import Sightings
 from tests.engine.motion_patterns.worlds import GLOBE, OPERATOR, PLANE, batch_of, box, documents, registered, streams
 
-windowed = documents(kinds=["windowed", "scored"])
-
 
 def told(queries, rows, feed, strangers=0):
     """Changes and emitted rows of the keyed stage, in three batches with a restart between; `strangers` are entities that were there before."""
@@ -38,7 +36,7 @@ def told(queries, rows, feed, strangers=0):
     return [sorted(map(repr, rows)) for rows in found]
 
 
-@given(st.lists(windowed, min_size=1, max_size=4), streams(most=40))
+@given(st.lists(documents(), min_size=1, max_size=4), streams(most=40))
 @settings(max_examples=40, deadline=None)
 def test_planes_tell_what_index_points_tell(queries, rows):
     by_planes = told(queries, rows, PLANE)
@@ -48,14 +46,14 @@ def test_planes_tell_what_index_points_tell(queries, rows):
     assert by_planes == by_points
 
 
-@given(st.lists(windowed, min_size=1, max_size=4), streams(most=40), st.sampled_from([63, 64, 200, 700]))
+@given(st.lists(documents(), min_size=1, max_size=4), streams(most=40), st.sampled_from([63, 64, 200, 700]))
 @settings(max_examples=40, deadline=None)
 def test_buckets_without_planes_tell_the_same(queries, rows, strangers):
     """With many entities a bucket of a few hits has no plane."""
     assert told(queries, rows, PLANE, strangers) == told(queries, rows, PLANE)
 
 
-@given(st.lists(windowed, min_size=2, max_size=6), streams(most=40), st.sampled_from([0, 16]))
+@given(st.lists(documents(), min_size=2, max_size=6), streams(most=40), st.sampled_from([0, 16]))
 @settings(max_examples=30, deadline=None)
 def test_queries_in_several_groups_tell_the_same(queries, rows, slabbed):
     """As many groups as queries with different tracks, boxes by themselves or by a grid that they share."""
@@ -122,7 +120,7 @@ def test_a_state_of_another_version_is_refused():
     arrays = unpack_arrays(OPERATOR.keyed.dump(index, OPERATOR.keyed.initial(index)))
     for version in ({"version": np.array([1])}, {}):
         old = {name: column for name, column in arrays.items() if name != "version"} | version
-        with pytest.raises(ValueError, match="version 1, this program reads 4"):
+        with pytest.raises(ValueError, match="version 1, this program reads 5"):
             OPERATOR.keyed.load(index, pack_arrays(old))
 
 

@@ -88,18 +88,22 @@ def test_equal_predicates_of_many_queries_keep_their_points_once():
 
 
 IN_ORDER = {"family": "motion", "predicates": [{"inside": {"center": [0, 0], "radius": 1}}], "horizon": 50, "every": 1}
+IN_ORDER_FAR_BACK = IN_ORDER | {"horizon": 5000, "every": 7}
 
 
-@pytest.mark.parametrize("document", [TOUR, IN_ORDER], ids=["planes", "points"])
-def test_memory_is_that_of_the_longest_window(document):
+@pytest.mark.parametrize(("document", "rows"), [(TOUR, 2000), (IN_ORDER, 2000), (IN_ORDER_FAR_BACK, 7000)], ids=["planes", "in order", "points"])
+def test_memory_is_that_of_the_longest_window(document, rows):
     index = OPERATOR.compile(registered([document], PLANE), PLANE)
     state, dictionary = OPERATOR.keyed.initial(index), EntityDictionary()
-    for t in range(2000):
-        state = OPERATOR.keyed.step(index, state, batch_of([row(t, t)], dictionary), t).state
-        if t % 20 == 0:
+    for first in range(0, rows, 5):
+        batch = [row(t, t) for t in range(first, first + 5)]
+        state = OPERATOR.keyed.step(index, state, batch_of(batch, dictionary), first + 5).state
+        if first % 100 == 0:
             OPERATOR.keyed.check(index, state)
-    assert OPERATOR.keyed.counters(index, state)["index_points_kept"] <= 51
-    assert len(state.points.points.t) <= 256
+    longest = 5000 if document is IN_ORDER_FAR_BACK else 50
+    assert OPERATOR.keyed.counters(index, state)["index_points_kept"] <= longest + 11
+    assert (state.points is not None) == (document is IN_ORDER_FAR_BACK)
+    assert state.points is None or len(state.points.points.t) <= 4 * longest
     assert all(len(part.store.t) <= 1024 for part in state.planes)
 
 

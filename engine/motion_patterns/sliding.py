@@ -1,0 +1,98 @@
+"""ORs of long windows, kept up from one evaluation to the next: what enters is added, what leaves taken out unless another bucket has it too.
+
+Things move on slowly, so that the bucket after the one that leaves excludes nearly all of its bits; the others are read only where that fails.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from engine.motion_patterns.bit_planes import Planes
+
+
+@njit(cache=True, nogil=True)
+def is_worth_it(planes, s, left):  # type: ignore[no-untyped-def]
+    """Whether taking out the buckets from `left` on that left the window of series s reads less than the OR of all that are in it."""
+    return 3 * (planes.left[s] - left) + 2 < planes.entered[s] - planes.left[s]
+
+
+@njit(cache=True, nogil=True)
+def take_out(planes, s, p, low, words):  # type: ignore[no-untyped-def]
+    """`words[s]` loses what only the buckets from `low` up to the window of series s have of track p; what the window has else stays."""
+    slots, bits, found = len(planes.bucket), planes.bits[p], planes.words[s]
+    high, made = planes.left[s], planes.entered[s]
+    kept = np.empty(made - high, np.int64)
+    several = 0
+    for j in range(high, made):
+        if planes.dense[j % slots, p] and planes.counts[j % slots, p] > 0:
+            kept[several] = j % slots
+            several += 1
+    for j in range(low, high):
+        slot = j % slots
+        if planes.dense[slot, p]:
+            _take_out_plane(bits, slot, kept[:several], found, words)
+            continue
+        for i in range(planes.counts[slot, p]):
+            e = bits[slot, i]
+            _take_out_word(bits, kept[:several], found, e >> np.uint64(6), np.uint64(1) << (e & np.uint64(63)))
+    for j in range(high, made):
+        if not planes.dense[j % slots, p]:
+            _put_in_list(planes, p, j % slots, found)
+
+
+@njit(cache=True, nogil=True)
+def _take_out_plane(bits, slot, kept, found, words):  # type: ignore[no-untyped-def]
+    if len(kept) == 0:
+        for w in range(words):
+            found[w] &= ~bits[slot, w]
+        return
+    leaving, following = bits[slot], bits[kept[0]]
+    for w in range(words):
+        gone = leaving[w] & ~following[w]
+        if gone:
+            _take_out_word(bits, kept[1:], found, w, gone)
+
+
+@njit(cache=True, nogil=True)
+def _take_out_word(bits, kept, found, w, gone):  # type: ignore[no-untyped-def]
+    """`found[w]` loses the bits `gone` that none of the planes `kept` has."""
+    for slot in kept:
+        gone &= ~bits[slot, w]
+        if gone == 0:
+            return
+    found[w] &= ~gone
+
+
+@njit(cache=True, nogil=True)
+def _put_in_list(planes, p, slot, found):  # type: ignore[no-untyped-def]
+    for i in range(planes.counts[slot, p]):
+        e = planes.bits[p, slot, i]
+        found[e >> np.uint64(6)] |= np.uint64(1) << (e & np.uint64(63))
+
+
+@njit(cache=True, nogil=True)
+def put_in(planes, s, p, low, words):  # type: ignore[no-untyped-def]
+    """`words[s]` gets what the buckets of the window of series s from `low` on have of track p."""
+    slots, bits, found = len(planes.bucket), planes.bits[p], planes.words[s]
+    for j in range(max(low, planes.left[s]), planes.entered[s]):
+        slot = j % slots
+        if not planes.dense[slot, p]:
+            _put_in_list(planes, p, slot, found)
+        elif planes.counts[slot, p] > 0:
+            plane = bits[slot]
+            for w in range(words):
+                found[w] |= plane[w]
+
+
+def check(planes: Planes, track: np.ndarray) -> None:
+    """Assert that each series' words are the OR of its window."""
+    slots = len(planes.bucket)
+    for s, p in enumerate(track):
+        found = np.zeros(planes.words.shape[1], np.uint64)
+        for j in range(planes.left[s], planes.entered[s]):
+            if planes.dense[j % slots, p] and planes.counts[j % slots, p] > 0:
+                found |= planes.bits[p, j % slots]
+            else:
+                _put_in_list(planes, p, j % slots, found)
+        assert (found == planes.words[s]).all()

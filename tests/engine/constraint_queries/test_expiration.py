@@ -176,6 +176,16 @@ def test_more_events_than_the_limit_stop_the_query_with_the_figure(monkeypatch: 
         run([NEAR], LINE, PLANE)
 
 
+@pytest.mark.parametrize(("size", "partitions"), [(1, 1), (3, 2), (20, 1), (20, 4)])
+def test_the_limit_is_met_at_the_same_event_whatever_the_batches_and_partitions(size: int, partitions: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator, "MOST_EVENTS", 7)
+    evaluator, stamper = Evaluator.start(PLANE, registered([NEAR], PLANE), partitions), Stamper()
+    with pytest.raises(QueryStopped, match="query '0': it would keep 8 events at t = 7; at most 7"):
+        for at in range(0, len(LINE), size):
+            evaluator.process(stamper.stamp(table_of(LINE[at : at + size])))
+        evaluator.finish()
+
+
 def test_more_solutions_than_the_limit_stop_the_query(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operator, "MOST_SOLUTIONS", 38)
     assert run([NEAR], LINE, PLANE) == answers(LINE, [NEAR])

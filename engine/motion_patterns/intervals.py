@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from numba import njit
 
 from engine.model.batch import EntityDictionary
 from engine.model.changes import NO_CHANGES, Evidence, changes
-from engine.motion_patterns.evaluation import START, Events
+from engine.motion_patterns.evaluation import START, Events, no_events
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -73,10 +74,11 @@ def state_changes(open_matches: OpenMatches, events: Events, dictionary: EntityD
     if len(events.query) == 0:
         return open_matches, NO_CHANGES
     # Most matches go on: only those that something happens to are looked at.
-    touched = np.zeros(len(open_matches.began.query), np.bool_)
-    at = np.searchsorted(open_matches.keys, keys_of(events))
+    keys, wanted = open_matches.keys, keys_of(events)
+    touched = np.zeros(len(keys), np.bool_)
+    at = np.searchsorted(keys, wanted)
     known = at < len(touched)
-    known[known] = open_matches.keys[at[known]] == keys_of(events)[known]
+    known[known] = keys[at[known]] == wanted[known]
     touched[at[known]] = True
     held = int(touched.sum())
     every = joined([taken(open_matches.began, touched), events])
@@ -97,13 +99,33 @@ def state_changes(open_matches: OpenMatches, events: Events, dictionary: EntityD
     weight = np.ones(len(rows), np.int8)
     weight[: len(withdrawn)] = -1
     stated = match_changes(taken(every, rows), pa.array(end, pa.int64(), mask=no_end), weight, dictionary)
-    return _merged(taken(open_matches.began, ~touched), taken(every, begins[~ended])), stated
+    fresh = taken(every, begins[~ended])
+    return OpenMatches(_merged(keys, open_matches.began, touched, keys_of(fresh), fresh)), stated
 
 
-def _merged(one: Events, other: Events) -> OpenMatches:
-    """Both, sorted by (query, entity) as each of them is."""
-    place = np.searchsorted(keys_of(one), keys_of(other))
-    return OpenMatches(Events._make(np.insert(a, place, b, axis=0) for a, b in zip(one, other, strict=True)))
+@njit(cache=True, nogil=True)
+def _merged(keys, began, gone, fresh_keys, fresh):  # type: ignore[no-untyped-def]
+    """`began` without those that are `gone`, and `fresh`, by (query, entity): `keys` and `fresh_keys`, both rising."""
+    merged = no_events(len(keys) - gone.sum() + len(fresh_keys), fresh.seq.shape[1])
+    i = n = 0
+    for j in range(len(fresh_keys) + 1):
+        while i < len(keys) and (j == len(fresh_keys) or keys[i] <= fresh_keys[j]):
+            if not gone[i]:
+                _copy(began, i, merged, n)
+                n += 1
+            i += 1
+        if j < len(fresh_keys):
+            _copy(fresh, j, merged, n)
+            n += 1
+    return merged
+
+
+@njit(cache=True, nogil=True)
+def _copy(events, i, to, n):  # type: ignore[no-untyped-def]
+    """Event i of `events` becomes event n of `to`."""
+    to.query[n], to.entity[n], to.at[n], to.what[n], to.score[n] = events.query[i], events.entity[i], events.at[i], events.what[i], events.score[i]
+    for j in range(events.seq.shape[1]):
+        to.t[n, j], to.seq[n, j], to.x[n, j], to.y[n, j] = events.t[i, j], events.seq[i, j], events.x[i, j], events.y[i, j]
 
 
 def match_changes(matches: Events, end: pa.Array, weight: npt.NDArray[np.int8], dictionary: EntityDictionary) -> pa.RecordBatch:

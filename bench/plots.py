@@ -12,6 +12,8 @@ from bench import Figure, Row
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
+from matplotlib.axis import Axis
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 
 def plot(family: str, rows: Sequence[Row], figures: Mapping[str, Figure], folder: Path) -> Iterator[Path]:
@@ -36,6 +38,8 @@ def _draw(path: Path, figure: Figure, points: Sequence[Row]) -> Iterator[Path]:
     axes.set(title=figure.title, xlabel=figure.x_label, ylabel=points[0].unit)
     axes.set_xscale("log" if figure.log_x else "linear")
     axes.set_yscale("log" if figure.log_y else "linear")
+    _scaled(axes.xaxis, [row.x or 0.0 for row in points], log=figure.log_x)
+    _scaled(axes.yaxis, [value for values, _ in lines for value in values.values()], log=figure.log_y)
     axes.grid(visible=True, which="major", alpha=0.3)
     axes.legend()
     for kind in (".svg", ".png"):
@@ -43,3 +47,14 @@ def _draw(path: Path, figure: Figure, points: Sequence[Row]) -> Iterator[Path]:
         canvas.savefig(target, dpi=150)
         yield target
     plt.close(canvas)
+
+
+def _scaled(axis: Axis, values: Sequence[float], *, log: bool) -> None:
+    """Plain numbers, not powers of ten; whole ones where all values are."""
+    if not log:
+        axis.set_major_locator(MaxNLocator(integer=all(value == int(value) for value in values)))
+        return
+    some = [value for value in values if value > 0]
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if max(some, default=1) < 1000 * min(some, default=1) else (1,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.15g}"))
+    axis.set_minor_formatter(NullFormatter())

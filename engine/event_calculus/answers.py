@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ import numpy as np
 from engine.event_calculus.compiled import jit
 from engine.event_calculus.intervals import Intervals, Ints, either, gather, subtract
 from engine.event_calculus.keys import find_rows, take_rows
-from engine.event_calculus.tables import FluentTable
+from engine.event_calculus.shapes import called, is_shape, spelt
+from engine.event_calculus.tables import FluentTable, Symbols, rows_of
 
 NEVER = -(1 << 62)
 """Earlier than every time."""
@@ -25,6 +26,22 @@ class Change:
     s: Ints
     e: Ints | None
     weight: Ints
+
+    def spelt(self, symbols: Symbols) -> Change:
+        """As it is told: a fluent with a shape under its own name, what stands in the shape among its arguments."""
+        if not is_shape(self.name):
+            return self
+        return replace(self, name=called(self.name), keys=spelt_keys(self.name, self.keys, symbols))
+
+
+def spelt_keys(name: str, keys: Ints, symbols: Symbols) -> Ints:
+    """The keys (arguments and what follows them) of a relation with the functors of its shape, if it has one."""
+    functors = spelt(name)
+    if not functors:
+        return keys
+    left = iter(keys)
+    rows = [next(left) if functor is None else np.full(keys.shape[1], symbols.code(functor)) for functor in functors]
+    return rows_of([*rows, *left], keys.shape[1])
 
 
 def revised(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from engine.event_calculus.candidates import NotCovered, alternatives
 from engine.event_calculus.expansion import Expander
 from engine.event_calculus.levels import check_hierarchy
 from engine.event_calculus.literals import unknown
-from engine.event_calculus.ordering import Unsafe, order_body
+from engine.event_calculus.ordering import Unsafe, bound_by, order_body
 from engine.event_calculus.program import EVENT, Program
+from engine.event_calculus.shapes import alike, called, is_shape, whole
 from engine.event_calculus.syntax import (
-    Comparison,
     Construct,
     Edge,
     Fact,
@@ -20,14 +20,14 @@ from engine.event_calculus.syntax import (
     Happens,
     HoldsAt,
     Indicator,
+    Initially,
     IntervalRule,
     Literal,
     Negation,
     PointRule,
     Retrieve,
-    literal_variables,
 )  # fmt: skip
-from engine.event_calculus.terms import Place, Variable, variables
+from engine.event_calculus.terms import Place, Term, Variable, variables
 
 
 class Checker:
@@ -40,9 +40,13 @@ class Checker:
         self.events = program.events | {indicator for indicator, kind in program.inputs.items() if kind == EVENT}
         self.fluents = program.fluents | {indicator for indicator, kind in program.inputs.items() if kind != EVENT}
         self.facts = set(program.facts) | set(program.domains)
+        self.shapes: dict[str, list[str]] = {}
+        for name in sorted({name for name, _ in self.events | self.fluents | self.facts if is_shape(name)}):
+            self.shapes.setdefault(called(name), []).append(name)
 
     def check(self) -> None:
         self._kinds()
+        self._told_apart()
         for rule in self.program.point_rules:
             for literal in rule.body:
                 self._literal(literal)
@@ -55,7 +59,10 @@ class Checker:
                     self._literal(part.position)
             for literal in interval_rule.conditions:
                 self._literal(literal)
+            self._no_whole_term(interval_rule.head.name, interval_rule.head.arguments)
             self._interval_head(interval_rule)
+        for start in self.program.initially:
+            self._start(start)
         for rules in self.program.groundings.values():
             for grounding in rules:
                 self._grounding(grounding)
@@ -77,19 +84,46 @@ class Checker:
             if point_rule.indicator in self.program.inputs and (point_rule.kind == "event") == (self.program.inputs[point_rule.indicator] == EVENT):
                 self.fault(point_rule.place, f"{point_rule.name} is an input; rules cannot define it")
 
+    def _told_apart(self) -> None:
+        """Answers spell terms out: two shapes of one fluent or event must not read alike."""
+        first: dict[tuple[bool, Indicator], Place] = {}
+        for rule in self.program.point_rules:
+            first.setdefault((rule.kind == "event", rule.indicator), rule.place)
+        for interval_rule in self.program.interval_rules:
+            first.setdefault((False, interval_rule.head.indicator), interval_rule.place)
+        for (event, (name, arity)), place in first.items():
+            for (other_event, (other, other_arity)), before in first.items() if is_shape(name) else ():
+                if event == other_event and name != other and called(name) == called(other) and alike(name, arity, other, other_arity):
+                    later = max(place, before, key=lambda one: (one.line, one.column))
+                    self.fault(later, f"answers of {name} and {other} would read alike; give one of them another name")
+                    return
+
     def _literal(self, literal: Literal) -> None:
         if isinstance(literal, Negation):
             for inner in literal.body:
                 self._literal(inner)
         elif isinstance(literal, Happens):
-            self._indicator("event", literal.indicator, self.events, literal.place)
+            if self._no_whole_term(literal.name, literal.arguments):
+                self._indicator("event", literal.indicator, self.events, literal.place)
         elif isinstance(literal, Edge | HoldsAt):
             self._fluent(literal.fluent)
-        elif isinstance(literal, Fact):
+        elif isinstance(literal, Fact) and self._no_whole_term(literal.name, literal.arguments):
             self._indicator("fact", literal.indicator, self.facts, literal.place)
 
     def _fluent(self, pattern: FluentPattern) -> None:
-        self._indicator("fluent", pattern.indicator, self.fluents, pattern.place)
+        if self._no_whole_term(pattern.name, pattern.arguments):
+            self._indicator("fluent", pattern.indicator, self.fluents, pattern.place)
+
+    def _no_whole_term(self, name: str, arguments: Sequence[Term]) -> bool:
+        """A variable stands for a name or a number. Where a relation has terms with arguments it would pass over them in silence."""
+        siblings = self.shapes.get(called(name), []) if self.shapes else []
+        for other in siblings:
+            if other != name and (variable := whole(name, arguments, other)) is not None:
+                shown = "_" if variable.name.startswith("_#") else variable.name
+                known = ", ".join(siblings[:10])
+                self.fault(variable.place, f"{shown} would stand for a whole term; write the term with its arguments, as in {known}")
+                return False
+        return True
 
     def _indicator(self, what: str, indicator: Indicator, known: set[Indicator], place: Place) -> None:
         if indicator in known:
@@ -105,12 +139,8 @@ class Checker:
         self.fault(place, unknown(what, indicator[0], {name for name, _ in known}))
 
     def _head(self, rule: PointRule) -> None:
-        bound = set().union(*(literal_variables(literal) for literal in rule.body if not isinstance(literal, Negation | Comparison)))
-        bound |= {
-            literal.left.name
-            for literal in rule.body
-            if isinstance(literal, Comparison) and literal.operator == "=" and isinstance(literal.left, Variable)
-        }
+        self._no_whole_term(rule.name, rule.terms if rule.kind == "event" else rule.terms[:-1])
+        bound = bound_by(rule.body)
         free = {term.name: term.place for term in rule.terms if isinstance(term, Variable) and term.name not in bound}
         if not free or rule.kind == "terminate":
             return
@@ -120,6 +150,16 @@ class Checker:
         shown = "_" if name.startswith("_#") else name
         remedy = "" if rule.kind == "event" else f" or declare grounding({rule.name}(...)=...) :- ..."
         self.fault(place, f"unsafe: no condition binds {shown}; use it in happensAt, holdsAt or a fact{remedy}")
+
+    def _start(self, start: Initially) -> None:
+        self._no_whole_term(start.fluent.name, start.fluent.arguments)
+        for literal in start.body:
+            self._literal(literal)
+        bound = bound_by(start.body)
+        free = next((term for term in start.fluent.terms if isinstance(term, Variable) and term.name not in bound), None)
+        if free is not None and "=" + start.fluent.name not in self.program.groundings:
+            name = "_" if free.name.startswith("_#") else free.name
+            self.fault(free.place, f"unsafe: no condition binds {name}; use it in a fact or declare grounding({start.fluent}) :- ...")
 
     def _interval_head(self, rule: IntervalRule) -> None:
         try:
@@ -135,6 +175,8 @@ class Checker:
             self.fault(unsafe.place, unsafe.message)
 
     def _grounding(self, grounding: Grounding) -> None:
+        if grounding.name.startswith("="):
+            self._no_whole_term(grounding.name[1:], grounding.terms[:-1])
         for literal in grounding.body:
             if isinstance(literal, Happens | HoldsAt | Edge):
                 self.fault(literal.place, "a grounding may use only domains, facts and comparisons")

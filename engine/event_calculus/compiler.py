@@ -24,6 +24,7 @@ from engine.event_calculus.literals import (
 from engine.event_calculus.ordering import Unsafe, order_body
 from engine.event_calculus.parser import Problem, ProgramRefused, parse
 from engine.event_calculus.program import EVENT, INTERVALS, POINTS, Program
+from engine.event_calculus.shapes import called
 from engine.event_calculus.syntax import (
     Construct,
     Deadline,
@@ -32,12 +33,15 @@ from engine.event_calculus.syntax import (
     Grounding,
     Happens,
     Indicator,
+    Initially,
     IntervalRule,
     PointRule,
     Retrieve,
     SpatialFluent,
+    timed,
 )  # fmt: skip
-from engine.event_calculus.terms import Atom, Clause, Compound, ListTerm, Number, Place, Term, Variable, conjuncts
+from engine.event_calculus.tables import symbol_name
+from engine.event_calculus.terms import Atom, Clause, Compound, ListTerm, Number, Place, Term, Variable, conjuncts, variables
 
 MAX_RULES = 2_000
 MAX_FACTS = 200_000
@@ -83,7 +87,7 @@ class _Reader:
         self.facts: dict[Indicator, list[tuple[Term, ...]]] = {}
         self.point_rules: list[PointRule] = []
         self.interval_rules: list[IntervalRule] = []
-        self.initially: list[FluentPattern] = []
+        self.initially: list[Initially] = []
         self.groundings: dict[str, list[Grounding]] = {}
         self.domains: dict[Indicator, None] = {}
         self.outputs: dict[str, None] = {}
@@ -98,12 +102,13 @@ class _Reader:
     # -- reading -------------------------------------------------------------------------------------------------
 
     def read(self) -> Program:
-        heads = [clause for clause in self.clauses if self._is_rule_of_ours(clause)]
+        rules: list[Clause] = []
         for clause in self.clauses:
-            if clause.head is not None and clause not in heads:
+            if self._is_rule_of_ours(clause):
+                rules.append(clause)
+            elif clause.head is not None:
                 self._background(clause)
-        self.expander.facts = set(self.facts)
-        for clause in heads:
+        for clause in rules:
             try:
                 self._clause(clause)
             except Faulty as faulty:
@@ -137,12 +142,25 @@ class _Reader:
             self._fault(clause.place, unknown("kind of rule", head.name, _RULE_HEADS))
         elif clause.body is not None:
             self.expander.define(head, clause.body)
-        elif all(isinstance(argument, Atom | Number) for argument in head.arguments):
-            self.facts.setdefault(head.indicator, []).append(head.arguments)
-            if len(self.facts[head.indicator]) == MAX_FACTS + 1:
-                self._fault(clause.place, f"more than {MAX_FACTS:,} facts {head.name}/{len(head.arguments)}")
-        else:
+        elif next(variables(head), None) is not None:
             self.expander.define(head, None)
+        else:
+            self._fact(head)
+
+    def _fact(self, head: Compound) -> None:
+        try:
+            indicator, arguments = (head.name, len(head.arguments)), head.arguments
+            if not all(isinstance(argument, Atom | Number) for argument in arguments):
+                name, arguments = event_pattern(head)
+                indicator = (name, len(arguments))
+        except Faulty as faulty:
+            self._fault(faulty.place, faulty.message)
+            return
+        self.expander.facts.add(head.indicator)
+        rows = self.facts.setdefault(indicator, [])
+        rows.append(arguments)
+        if len(rows) == MAX_FACTS + 1:
+            self._fault(head.place, f"more than {MAX_FACTS:,} facts {indicator[0]}/{indicator[1]}")
 
     def _clause(self, clause: Clause) -> None:
         head = clause.head
@@ -170,11 +188,24 @@ class _Reader:
         if head.name == "holdsFor":
             self._interval_rule(head, body)
         elif head.name == "initially":
-            if body:
-                raise Faulty(head.place, "initially takes no conditions")
-            self.initially.append(fluent_pattern(head.arguments[0]))
+            self.initially.append(self._start(head, body))
         else:
             self._point_rule(head, body)
+
+    def _start(self, head: Compound, body: tuple[Term, ...]) -> Initially:
+        literals = tuple(literal_of(term) for term in body)
+        for literal in timed(literals):
+            raise Faulty(literal.place, "initially speaks of the beginning: its conditions are facts, comparisons and arithmetic, without a time")
+        return Initially(fluent_pattern(head.arguments[0]), literals, head.place)
+
+    def _ordered_start(self, start: Initially) -> Initially:
+        """With its body in an order that can be evaluated; declared groundings are taken first."""
+        grounded = "=" + start.fluent.name in self.groundings
+        try:
+            return replace(start, body=order_body(start.body, {term.name for term in start.fluent.terms if grounded and isinstance(term, Variable)}))
+        except Unsafe as unsafe:
+            self._fault(unsafe.place, unsafe.message)
+            return start
 
     def _point_rule(self, head: Compound, body: tuple[Term, ...]) -> None:
         time = time_variable(head.arguments[1])
@@ -270,6 +301,12 @@ class _Reader:
         before, after = fluent_pattern(head.arguments[0]), fluent_pattern(head.arguments[1])
         if before.name != after.name or before.arguments != after.arguments:
             raise Faulty(head.place, "fi must name one fluent with the same arguments twice, with two values")
+        names = [term.name for term in before.arguments if isinstance(term, Variable)]
+        if len(set(names)) < len(names):
+            raise Faulty(head.place, "the arguments of fi are different variables and constants")
+        for value in (before.value, after.value):
+            if isinstance(value, Variable):
+                raise Faulty(value.place, "the values of fi are constants")
         conditions = tuple(term for term in conjuncts(clause.body) if not (isinstance(term, Compound) and term.name == "grounding"))
         self.fi.append((before, after, head.arguments[2], conditions, head.place))
 
@@ -319,7 +356,7 @@ class _Reader:
     def _finish(self) -> Program:
         deadlines = tuple(deadline for entry in self.fi if (deadline := self._resolved(entry)) is not None)
         program = Program(
-            tuple(self.point_rules), tuple(self.interval_rules), tuple(self.initially), deadlines,
+            tuple(self.point_rules), tuple(self.interval_rules), tuple(map(self._ordered_start, self.initially)), deadlines,
             {name: tuple(rules) for name, rules in self.groundings.items()}, tuple(self.domains),
             {indicator: tuple(rows) for indicator, rows in self.facts.items()}, tuple(self.spatial), dict(self.inputs), tuple(self.outputs),
         )  # fmt: skip
@@ -335,7 +372,7 @@ class _Reader:
             for rule in rules:
                 arity = len(rule.terms) - (1 if name.startswith("=") else 0)
                 indicator = (name.lstrip("="), arity)
-                if indicator not in defined and not any(known[0] == indicator[0] for known in [*defined, *inputs]):
+                if indicator not in defined and called(indicator[0]) not in {called(known) for known, _ in [*defined, *inputs]}:
                     inputs[indicator] = INTERVALS if name.startswith("=") else EVENT
         return replace(program, inputs=inputs)
 
@@ -344,14 +381,25 @@ class _Reader:
         value = delay.value if isinstance(delay, Number) else None
         for condition in conditions:
             if value is None and isinstance(condition, Compound) and isinstance(delay, Variable):
-                value = self._constant(condition, delay)
+                value = self._only_number(condition, delay)
         if value is None or value <= 0 or value != int(value):
             self._fault(place, "the duration of a deadline must be a positive whole number, or a variable that one fact fixes")
             return None
-        extends = any(pattern.indicator == before.indicator and str(pattern.value) == str(before.value) for pattern in self.extends)
-        return Deadline(before.indicator, before.value, after.value, int(value), extends, place)
+        return Deadline(before.indicator, before.arguments, before.value, after.value, int(value), self._extends(before, place), place)
 
-    def _constant(self, condition: Compound, wanted: Variable) -> float | None:
+    def _extends(self, before: FluentPattern, place: Place) -> bool:
+        """Whether p is declared for what a deadline speaks of: for all of it, or for none."""
+        for pattern in self.extends:
+            pairs = list(zip(pattern.terms, before.terms, strict=True)) if pattern.indicator == before.indicator else []
+            names = [tuple(symbol_name(term) if isinstance(term, Atom | Number) else None for term in pair) for pair in pairs]
+            if not pairs or any(one is not None and other is not None and one != other for one, other in names):
+                continue
+            if any(one is not None and other is None for one, other in names):
+                self._fault(place, f"p({pattern}) speaks of some groundings of {before} only; write a deadline for them and one for the others")
+            return True
+        return False
+
+    def _only_number(self, condition: Compound, wanted: Variable) -> float | None:
         """The number the only matching fact gives `wanted`."""
         found = set()
         for row in self.facts.get(condition.indicator, []):

@@ -17,6 +17,7 @@ from engine.event_calculus.inputs import InputSpec
 from engine.event_calculus.levels import Node
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import EVENT, Program
+from engine.event_calculus.shapes import called
 from engine.event_calculus.syntax import (
     Construct,
     Edge,
@@ -104,7 +105,7 @@ class _Cutter:
         first, second = set[Relation](), set[Relation]()
         for relation, rules in self.rules.items():
             (first if self.places[relation] else second).update(read.relation for rule in rules for read in _reads(rule))
-        stated = {relation for relation in [*self.rules, *self.given] if relation.name in self.outputs}
+        stated = {relation for relation in [*self.rules, *self.given] if called(relation.name) in self.outputs}
         naming = {Relation(source.fluent, source.name, source.arity) for sources in self.plan.domain_sources.values() for source in sources}
         positions = {spatial.position for spatial in self.program.spatial}
         keyed, relational, lists = set[Indicator](), set[Indicator](), list[Indicator]()
@@ -127,8 +128,8 @@ class _Cutter:
         places = dict(self.given)
         for relation in self.rules:
             places[relation] = places.get(relation, set(range(relation.arity))) & set(range(relation.arity))
-        for pattern in self.program.initially:
-            places[Relation(True, *pattern.indicator)] = set()
+        for start in self.program.initially:
+            places[Relation(True, *start.indicator)] = set()
         for spatial in self.program.spatial:
             places[Relation(True, *spatial.fluent.indicator)] = set()
         self.places = places
@@ -192,7 +193,7 @@ class _Cutter:
         """Whether what a fluent carries over a window's edge is in an answer of its own. Only rows may end it: an answer that is over is none."""
         simple = any(isinstance(rule, PointRule) for rule in self.rules[relation])
         timed = any(deadline.fluent == (relation.name, relation.arity) for deadline in self.program.deadlines)
-        return self.dialect == "rtec" and not (simple and (timed or relation.name not in self.outputs))
+        return self.dialect == "rtec" and not (simple and (timed or called(relation.name) not in self.outputs))
 
     def _groundings(self, relation: Relation) -> list[Grounding]:
         """What is declared for a fluent: events are never restricted."""

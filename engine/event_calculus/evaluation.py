@@ -46,7 +46,7 @@ class FluentTables:
 
 
 class Evaluation:
-    """Evaluates a plan over one window; `run` fills `fluents` and `events` and returns what the next window needs.
+    """Evaluates a plan over one window; `run` fills `fluents` and `events` (those of rules) and returns what the next window needs.
 
     Nothing that it holds refers to it, so a window's arrays go with it (left to the garbage collector they cost a tenth of a small window).
     `withdrawn`: by fluent, what rules of speeds stated wrongly before the window. `part`: computes only its nodes; the tables of the others are
@@ -64,6 +64,7 @@ class Evaluation:
         self.part = part
         tables = FluentTables(plan)
         self.fluents, self.inputs, self.sources = tables.computed, tables.inputs, tables.of
+        self.events: dict[Node, Table] = {}
         self.withdrawn: dict[Indicator, FluentTable] = {}
         self.groundings = DeclaredGroundings(plan, world, {} if groundings is None else groundings)
         self.crossing = Crossing(memory, bounds, ends_at_edge=exact and world.start_offset == 0)
@@ -84,14 +85,14 @@ class Evaluation:
     def _node(self, node: Node, derived: DerivedFluents) -> None:
         self.world.spend(ROWS_A_NODE)
         if node.kind == "event":
-            self.world.events[node.name, node.arity] = self._event(node)
+            self._happened(node, self._event(node))
             return
         if node.kind == "simple":
             table, self._carries[node] = self._simple(node)
             if self.crossing.ends_at_edge:
-                table = self.crossing.joined(f"simple {node.name}/{node.arity}", table)
+                table = self.crossing.joined(f"simple {node.name}/{node.arity} {node.part}", table)
         else:
-            table = self.crossing.joined(f"fluent {node.name}/{node.arity}={node.value}", derived.table(node))
+            table = self.crossing.joined(f"fluent {node.name}/{node.arity} {node.part}", derived.table(node))
         if table.n > MAX_GROUNDINGS:
             raise LimitExceeded(f"{node.name} has {table.n:,} groundings in a window; the limit is {MAX_GROUNDINGS:,}")
         self.fluents[node] = table
@@ -103,9 +104,7 @@ class Evaluation:
         """
         for node in component:
             if node.kind == "event":
-                self.world.events[node.name, node.arity] = Table(
-                    tuple(np.empty(0, np.int64) for _ in range(node.arity)), (SYMBOL,) * node.arity, 0, np.empty(0, np.int64)
-                )
+                self._happened(node, _no_events(node.arity))
             else:
                 self.fluents[node] = no_fluent(node.arity + 1)
         before: list[bytes] = []
@@ -119,11 +118,17 @@ class Evaluation:
 
     def _print(self, node: Node) -> bytes:
         if node.kind == "event":
-            table = self.world.events[node.name, node.arity]
+            table = self.events[node]
             assert table.t is not None
             return b"".join(np.ascontiguousarray(column).tobytes() for column in (*table.columns, table.t))
         fluent = self.fluents[node]
         return b"".join(column.tobytes() for column in (fluent.keys, *fluent.lists))
+
+    def _happened(self, node: Node, table: Table) -> None:
+        """What happens is looked up by name: the parts of an event that is divided stand together."""
+        self.events[node] = table
+        parts = [part for other, part in self.events.items() if (other.name, other.arity) == (node.name, node.arity)]
+        self.world.events[node.name, node.arity] = table if len(parts) == 1 else _together(parts)
 
     # -- events and simple fluents -------------------------------------------------------------------------------
 
@@ -138,7 +143,7 @@ class Evaluation:
             if rows.n:
                 parts.append((*(self.column(rows, term) for term in rule.terms), rows.columns[rule.time]))
         if not parts:
-            return Table(tuple(np.empty(0, np.int64) for _ in range(node.arity)), (SYMBOL,) * node.arity, 0, np.empty(0, np.int64))
+            return _no_events(node.arity)
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
         _, first, n = distinct_rows(columns, len(columns[0]))
         columns = [column[first] for column in columns]
@@ -166,3 +171,14 @@ class Evaluation:
             if rows.n:
                 points.add(rule, rows)
         return points.table(self.memory.simple.get(node))
+
+
+def _no_events(arity: int) -> Table:
+    return Table(tuple(np.empty(0, np.int64) for _ in range(arity)), (SYMBOL,) * arity, 0, np.empty(0, np.int64))
+
+
+def _together(parts: Sequence[Table]) -> Table:
+    """Events of rules, which have names for arguments."""
+    columns = tuple(np.concatenate(column) for column in zip(*(part.columns for part in parts), strict=True))
+    times = np.concatenate([part.t for part in parts if part.t is not None])
+    return Table(columns, parts[0].kinds, sum(part.n for part in parts), times)

@@ -106,14 +106,29 @@ class Expander:
             return [()]
         suffix = f"#{next(self._fresh)}"
         names: dict[str, Term] = {}
-        equalities: list[Term] = []
-        for given, formal in zip(call.arguments, head.arguments, strict=True):
-            if isinstance(formal, Variable) and formal.name not in names:
-                names[formal.name] = given
-            else:
-                equalities.append(Compound("=", (given, names.get(formal.name, formal) if isinstance(formal, Variable) else formal), call.place))
+        equalities = _matched(call, head, names)
+        if equalities is None:
+            return []
         renamed = tuple(_substituted(literal, names, suffix) for literal in body)
         return [tuple(equalities) + alternative for alternative in self._expand(renamed, depth + 1)]
+
+
+def _matched(call: Compound, head: Compound, names: dict[str, Term]) -> list[Term] | None:
+    """What must be equal for a call to be of a clause, `names` getting what its variables stand for; null where it cannot be."""
+    equalities: list[Term] = []
+    for given, formal in zip(call.arguments, head.arguments, strict=True):
+        if isinstance(formal, Variable) and formal.name not in names:
+            names[formal.name] = given
+            continue
+        wanted = names.get(formal.name, formal) if isinstance(formal, Variable) else formal
+        if isinstance(given, Compound) and isinstance(wanted, Compound):
+            within = _matched(given, wanted, names) if given.indicator == wanted.indicator else None
+            if within is None:
+                return None
+            equalities += within
+        else:
+            equalities.append(Compound("=", (given, wanted), call.place))
+    return equalities
 
 
 def _joined(body: Body, place: Place) -> Term:

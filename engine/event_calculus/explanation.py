@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from engine.event_calculus.conditions import as_symbols
+from engine.event_calculus.conditions import as_symbols, satisfy
 from engine.event_calculus.evaluation import Evaluation
 from engine.event_calculus.intervals import INF
 from engine.event_calculus.keys import find_rows
 from engine.event_calculus.levels import Node
+from engine.event_calculus.shapes import shown
 from engine.event_calculus.syntax import Edge, Happens, HoldsAt, IntervalRule, Literal, Negation, PointRule, Retrieve
-from engine.event_calculus.tables import FluentTable, Rows, number_text, rows_of
-from engine.event_calculus.terms import Place, Term, Variable
+from engine.event_calculus.tables import SYMBOL, FluentTable, Rows, number_text, rows_of
+from engine.event_calculus.terms import Atom, Number, Place, Term, Variable
 
 Key = tuple[int, ...]
 MAX_REASONS = 20
@@ -69,7 +70,7 @@ class Explainer:
         for found in self._at(node, "initiate", t):
             if found.fits(key):
                 return self._cause(found, t)
-        return self._by_deadline(node, key[-1], t, after=True) or self._initially(node, key, t)
+        return self._by_deadline(node, key, t, after=True) or self._initially(node, key, t)
 
     def ended(self, node: Node, key: Key, e: int) -> Cause | None:
         """Why F=V ends at `e`; null for an open interval."""
@@ -84,7 +85,7 @@ class Explainer:
         for found in self._at(node, "initiate", t):
             if found.key[-1] != key[-1] and found.fits((*key[:-1], found.key[-1] if found.key[-1] is not None else -1)):
                 return self._cause(found, t)
-        return self._by_deadline(node, key[-1], t, after=False)
+        return self._by_deadline(node, key, t, after=False)
 
     def happened(self, node: Node, key: Key, t: int) -> Cause | None:
         """Why an event of the program happened at `t`; `key` is its arguments."""
@@ -120,16 +121,16 @@ class Explainer:
     def _sentence(self, literal: Literal, rows: Rows, position: int) -> str:
         """What a condition found, in the language's own notation; empty for background knowledge."""
 
-        def shown(terms: Sequence[Term]) -> str:
-            return f"({', '.join(self._shown(term, rows, position) for term in terms)})" if terms else ""
+        def written(name: str, terms: Sequence[Term]) -> str:
+            return shown(name, [self._shown(term, rows, position) for term in terms])
 
         if isinstance(literal, Negation):
             inner = ", ".join(part for one in literal.body if (part := self._sentence(one, rows, position)))
             return f"\\+ {inner}" if inner else ""
         if isinstance(literal, Happens):
-            return f"happensAt({literal.name}{shown(literal.arguments)}, {self._time(literal.time, rows, position)})"
+            return f"happensAt({written(literal.name, literal.arguments)}, {self._time(literal.time, rows, position)})"
         if isinstance(literal, Edge | HoldsAt):
-            fluent = f"{literal.fluent.name}{shown(literal.fluent.arguments)}={self._shown(literal.fluent.value, rows, position)}"
+            fluent = f"{written(literal.fluent.name, literal.fluent.arguments)}={self._shown(literal.fluent.value, rows, position)}"
             moment = self._time(literal.time, rows, position)
             return f"happensAt({literal.kind}({fluent}), {moment})" if isinstance(literal, Edge) else f"holdsAt({fluent}, {moment})"
         return ""
@@ -149,28 +150,25 @@ class Explainer:
         names = self.evaluation.world.symbols.names
         return names[int(value)] if rows.kinds[term.name] == "symbol" else str(int(value))
 
-    def _by_deadline(self, node: Node, value: int, t: int, *, after: bool) -> Cause | None:
+    def _by_deadline(self, node: Node, key: Key, t: int, *, after: bool) -> Cause | None:
         """The fi clause that stated (`after`) or ended a value at t; asked when no rule did."""
         symbols = self.evaluation.world.symbols
         for deadline in self.evaluation.plan.deadlines.get(node, ()):
-            if str(deadline.after if after else deadline.before) == symbols.names[value]:
+            terms = (*deadline.arguments, deadline.after if after else deadline.before)
+            if all(not isinstance(term, Atom | Number) or symbols.term(term) == code for term, code in zip(terms, key, strict=True)):
                 return self._caused(deadline.place, t, [f"{deadline.before} was initiated at {t - deadline.delay}"])
         return None
 
     def _initially(self, node: Node, key: Key, t: int) -> Cause | None:
         if t != -self.evaluation.world.tick:
             return None
-        names = [self.evaluation.world.symbols.names[code] for code in key]
-        for pattern in self.evaluation.plan.program.initially:
-            terms = zip(pattern.terms, names, strict=False)
-            if pattern.indicator == (node.name, node.arity) and all(isinstance(term, Variable) or str(term) == name for term, name in terms):
-                return self._caused(self._clause_of(pattern.place), t, ["initially"])
+        for start in self.evaluation.plan.starts(node):
+            given = {term.name: code for term, code in zip(start.fluent.terms, key, strict=True) if isinstance(term, Variable)}
+            rows = Rows(1, {name: np.array([code]) for name, code in given.items()}, dict.fromkeys(given, SYMBOL))
+            stated = [self.evaluation.column(rows, term)[0] for term in start.fluent.terms]
+            if stated == list(key) and satisfy(self.evaluation.world, rows, start.body).n:
+                return self._caused(start.place, t, ["initially"])
         return None
-
-    def _clause_of(self, place: Place) -> Place:
-        """The place of the clause that holds `place`."""
-        before = [head for head in self.texts if (head.line, head.column) <= (place.line, place.column)]
-        return max(before, key=lambda head: (head.line, head.column), default=place)
 
     # -- interval rules --------------------------------------------------------------------------------------------
 
@@ -205,7 +203,7 @@ class Explainer:
             if any(isinstance(term, Variable) and term.name not in bound for term in terms):
                 continue
             wanted = [bound[term.name] if isinstance(term, Variable) else self.evaluation.world.symbols.term(term) for term in terms]  # type: ignore[arg-type]
-            text = f"{literal.fluent.name}({', '.join(names[code] for code in wanted[:-1])})={names[wanted[-1]]}"
+            text = f"{shown(literal.fluent.name, [names[code] for code in wanted[:-1]])}={names[wanted[-1]]}"
             state = self._state(self.evaluation.sources(literal.fluent), wanted, edge)
             (changing if state in ("begins", "ends") else steady).append(f"{text} {state}")
         return [*changing, *steady]
@@ -229,5 +227,5 @@ class Explainer:
 
 def key_columns(evaluation: Evaluation, node: Node) -> list[list[int]]:
     """The arguments of an event table as symbol codes."""
-    table = evaluation.world.events[node.name, node.arity]
+    table = evaluation.events[node]
     return [as_symbols(evaluation.world, column, kind).tolist() for column, kind in zip(table.columns, table.kinds, strict=True)]

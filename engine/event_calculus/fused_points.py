@@ -8,7 +8,7 @@ literal (`conditions.py`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from engine.event_calculus.compiled import jit
 from engine.event_calculus.inertia import ANY_ARGUMENT, INITIATE, OPEN_INITIATE, TERMINATE, TERMINATE_ANY
 from engine.event_calculus.intervals import INF, Ints
+from engine.event_calculus.levels import Node
 from engine.event_calculus.syntax import Edge, FluentPattern, Grounding, Happens, HoldsAt, Literal, Negation, PointRule
 from engine.event_calculus.tables import SYMBOL
 from engine.event_calculus.terms import Atom, Number, Term, Variable
@@ -100,17 +101,23 @@ class FusedPoints:
 _NOTHING = np.empty(0, np.int64)
 
 
-def fused_points(rules: Sequence[PointRule], groundings: Sequence[tuple[Grounding, ...] | None]) -> tuple[FusedPoints | None, list[PointRule]]:
-    """The rules in numbers, and those of a form that this way of evaluation does not take. `groundings`: those declared for each rule's head."""
-    building = _Building()
+def fused_points(
+    rules: Sequence[PointRule], groundings: Sequence[tuple[Grounding, ...] | None], nodes: Callable[[FluentPattern], Sequence[Node]]
+) -> tuple[FusedPoints | None, list[PointRule]]:
+    """The rules in numbers, and those of a form that this way of evaluation does not take.
+
+    `groundings`: those declared for each rule's head; `nodes`: those that hold intervals of a pattern.
+    """
+    building = _Building(nodes)
     left = [rule for rule, declared in zip(rules, groundings, strict=True) if not building.add(rule, declared)]
     return (building.built() if building.rules else None), left
 
 
 class _Building:
-    def __init__(self) -> None:
+    def __init__(self, nodes: Callable[[FluentPattern], Sequence[Node]]) -> None:
+        self.nodes = nodes
         self.sources: list[Happens | FluentPattern] = []
-        self.places: dict[tuple[type, str, int, Term | None], int] = {}
+        self.places: dict[tuple[object, ...], int] = {}
         self.rules: list[tuple[int, int, int]] = []
         self.literals: list[tuple[int, int, int]] = []
         self.terms: list[list[int]] = []
@@ -141,7 +148,8 @@ class _Building:
         """The place of what the literal reads among the sources."""
         source = literal if isinstance(literal, Happens) else literal.fluent
         value = None if isinstance(source, Happens) or isinstance(source.value, Variable) else source.value
-        place = self.places.setdefault((type(source), source.name, source.indicator[1], value), len(self.sources))
+        nodes = () if isinstance(source, Happens) else tuple(self.nodes(source))
+        place = self.places.setdefault((type(source), source.indicator, value, nodes), len(self.sources))
         if place == len(self.sources):
             self.sources.append(source)
         return place

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from engine.event_calculus.compiled import jit
-from engine.event_calculus.intervals import INF, Ints, counting_order
+from engine.event_calculus.intervals import INF, Bools, Ints, counting_order
 from engine.event_calculus.keys import find_rows, number_rows, take_rows
 
 ANY_VALUE = -(1 << 40)
@@ -21,7 +21,7 @@ INITIATE, OPEN_INITIATE, TERMINATE, TERMINATE_ANY = 0, 1, 2, 3
 @jit
 def _inertia(
     ptr: Ints, t: Ints, code: Ints, run_value: Ints, run_start: Ints, run_due: Ints,
-    before: Ints, after: Ints, delay: Ints, extends: Ints, tick: int, query_time: int, snapshot: int, capacity: int,
+    before: Ints, after: Ints, delay: Ints, extends: Ints, applies: Bools, tick: int, query_time: int, snapshot: int, capacity: int,
 ) -> Any:  # fmt: skip
     """`simple_fluent`'s runs as far as `capacity` reaches, and how many there are: arrays that grow in the loop make it far slower."""
     n, rules = len(ptr) - 1, len(before)
@@ -80,7 +80,7 @@ def _inertia(
                 began = _initiates(code, i, j, v)
                 for other in range(rules):
                     began = began or (fired[other] and after[other] == v)
-                if began and (extends[r] == 1 or due[r] == INF):
+                if began and applies[g, r] and (extends[r] == 1 or due[r] == INF):
                     due[r] = now + delay[r]
             i = j
         if value >= 0:
@@ -210,6 +210,19 @@ def _applied(points: Ints, parts: Ints, keys: Ints, limit: int) -> Any:
 
 
 @jit
+def _applying(keys: Ints, deadlines: Ints) -> Bools:
+    """Of which groundings each deadline speaks."""
+    n, rules = keys.shape[1], deadlines.shape[1]
+    out = np.ones((n, rules), np.bool_)
+    for r in range(rules):
+        for j in range(keys.shape[0]):
+            if deadlines[4 + j, r] != ANY_ARGUMENT:
+                for i in range(n):
+                    out[i, r] = out[i, r] and keys[j, i] == deadlines[4 + j, r]
+    return out
+
+
+@jit
 def _stated(keys: Ints, group: Ints, value: Ints, s: Ints, e: Ints) -> Any:
     """Runs in order of group as lists by (group, value)."""
     width, n = keys.shape[0], len(group)
@@ -245,9 +258,9 @@ def simple_fluent(
 
     `points` (3 + arguments, points): time, kind, value, arguments (ANY_ARGUMENT: any grounding), in parts that leave the same arguments open.
     INITIATE opens a grounding; the other kinds apply to groundings that are open. An initiation at T holds from T + tick, a termination at T
-    ends it at T + tick; values exclude each other; initiation and termination at one T leave nothing new. `deadlines` is (4, rules): value
-    before, value after, delay, 1 if a new initiation extends. The carry is the state after all earlier points: value that runs (-1: none),
-    its start, and when each deadline fires (INF: not set).
+    ends it at T + tick; values exclude each other; initiation and termination at one T leave nothing new. `deadlines` is (4 + arguments, rules):
+    value before, value after, delay, 1 if a new initiation extends, arguments of the groundings it speaks of (ANY_ARGUMENT: any). The carry is
+    the state after all earlier points: value that runs (-1: none), its start, and when each deadline fires (INF: not set).
 
     Returns false for more than `limit` pairs of point and grounding, else true, keys (arguments and value), ptr, s, e, and the new carry.
 
@@ -265,10 +278,11 @@ def simple_fluent(
         due[at[i]] = carry_due[i]
     if not fits:
         return False, keys, ptr, value, value, keys, value, start, due
+    applies = _applying(keys, deadlines)
     capacity = len(t) + n
     while True:
         runs, group, held, s, e, kept_value, kept_start, kept_due = _inertia(
-            ptr, t, code, value, start, due, deadlines[0], deadlines[1], deadlines[2], deadlines[3], tick, query_time, snapshot, capacity
+            ptr, t, code, value, start, due, deadlines[0], deadlines[1], deadlines[2], deadlines[3], applies, tick, query_time, snapshot, capacity
         )
         if runs <= capacity:
             break

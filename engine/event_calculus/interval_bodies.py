@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from engine.event_calculus import builtins
 from engine.event_calculus.literals import Faulty, event_pattern, expression_of, fluent_pattern, literal_of, name_of, unknown
-from engine.event_calculus.syntax import Construct, Edge, Happens, HoldsAt, IntervalLiteral, Literal, Negation, NonEmpty, Retrieve
+from engine.event_calculus.syntax import Construct, Happens, IntervalLiteral, Literal, NonEmpty, Retrieve, timed
 from engine.event_calculus.terms import CUT, NEGATION, Atom, Compound, ListTerm, Term, Variable
 
 _UNARY = {"union_all": 0, "intersect_all": 0, "complement_all": 0}
@@ -24,11 +24,8 @@ def interval_body(body: tuple[Term, ...], out: str) -> tuple[tuple[IntervalLiter
         if literal is None:
             conditions.append(literal_of(term))
     renamed = tuple(_renamed(literal, aliases) for literal in intervals)
-    for condition in conditions:
-        if isinstance(condition, Happens | Edge | HoldsAt) or (
-            isinstance(condition, Negation) and any(isinstance(part, Happens | Edge | HoldsAt) for part in condition.body)
-        ):
-            raise Faulty(condition.place, "happensAt and holdsAt have a time; they cannot be conditions of holdsFor")
+    for condition in timed(conditions):
+        raise Faulty(condition.place, "happensAt and holdsAt have a time; they cannot be conditions of holdsFor")
     return renamed, tuple(conditions)
 
 

@@ -1,26 +1,47 @@
-"""The order of evaluation: every fluent and event after what it depends on, cycles of simple fluents together."""
+"""The order of evaluation: every fluent and event after what it depends on, cycles of simple fluents together.
+
+A fluent is one node with all its groundings (and, if it is simple, all its values) unless that closes a forbidden cycle: then its rules whose heads
+have different constants in some place are nodes of their own, as close(A, B, 30) is when it is made of close(A, B, 24).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from engine.event_calculus.program import Program
 from engine.event_calculus.syntax import Edge, FluentPattern, Happens, HoldsAt, Indicator, IntervalRule, Literal, Negation, PointRule, Retrieve
-from engine.event_calculus.terms import Place, Variable
+from engine.event_calculus.tables import symbol_name
+from engine.event_calculus.terms import Atom, Number, Place, Term
+
+MAX_PARTS = 200
+"""Nodes one relation may be divided into; one with more is not divided."""
 
 
 class Node(NamedTuple):
     """A thing to compute: an event, a simple fluent with all its values, or one value of another fluent.
 
-    `value` is "" for events and simple fluents and for a statically determined fluent whose value is a variable.
+    `part`: the constants of its heads where the relation is divided, as in "true" or "(_, _, 30)=true"; "" where it is whole.
     """
 
     kind: str
     name: str
     arity: int
-    value: str
+    part: str
+
+
+Pattern = tuple[str | None, ...]
+"""The constants of a head or a condition, null where it has a variable."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A node, the patterns of the heads that make it, and what they have in common: what does not unify with that is not in its table."""
+
+    node: Node
+    heads: frozenset[Pattern]
+    common: Pattern
 
 
 @dataclass(frozen=True)
@@ -38,26 +59,53 @@ class Hierarchy:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.simple = program.simple_fluents
-        self.rules: dict[Node, list[PointRule | IntervalRule]] = {}
-        for rule in program.point_rules:
-            kind = "event" if rule.kind == "event" else "simple"
-            self.rules.setdefault(Node(kind, *rule.indicator, ""), []).append(rule)
-        for pattern in program.initially:
-            self.rules.setdefault(Node("simple", *pattern.indicator, ""), [])
-        for interval_rule in program.interval_rules:
-            self.rules.setdefault(derived_node(interval_rule.head), []).append(interval_rule)
-        self.nodes_of: dict[Indicator, list[Node]] = {}
-        for node in self.rules:
-            if node.kind != "event":
-                self.nodes_of.setdefault((node.name, node.arity), []).append(node)
+        self._build(frozenset())
+        tangled = {_relation(node) for component, _ in self.forbidden() for node in component}
+        if tangled:
+            self._build(tangled)
+
+    def _build(self, divided: Collection[_Relation]) -> None:
+        """The graph with these relations divided by all constants of their heads."""
+        self._parts = _parts(self.program, divided)
+        self.rules: dict[Node, list[PointRule | IntervalRule]] = {part.node: [] for parts in self._parts.values() for part in parts}
+        for rule in self.program.point_rules:
+            head = rule.terms if rule.kind == "event" else rule.terms[:-1]
+            relation = _Relation("event" if rule.kind == "event" else "simple", *rule.indicator)
+            for node in (self._meeting if rule.kind == "terminate" else self._made)(relation, _pattern(head)):
+                self.rules[node].append(rule)
+        for interval_rule in self.program.interval_rules:
+            for node in self._made(_Relation("derived", *interval_rule.head.indicator), _pattern(interval_rule.head.terms)):
+                self.rules[node].append(interval_rule)
         self.dependencies = [dependency for node, rules in self.rules.items() for rule in rules for dependency in self._of(node, rule)]
         self.components = _components(list(self.rules), self.dependencies)
 
     def sources(self, pattern: FluentPattern) -> list[Node]:
         """The computed nodes that hold intervals of `pattern`; inputs are not among them."""
-        wanted = "" if isinstance(pattern.value, Variable) else str(pattern.value)
-        return [node for node in self.nodes_of.get(pattern.indicator, []) if not wanted or not node.value or node.value == wanted]
+        return [
+            *self._meeting(_Relation("simple", *pattern.indicator), _pattern(pattern.arguments)),
+            *self._meeting(_Relation("derived", *pattern.indicator), _pattern(pattern.terms)),
+        ]
+
+    def simple(self, fluent: Indicator) -> list[Node]:
+        """The nodes of a simple fluent."""
+        return [part.node for part in self._parts.get(_Relation("simple", *fluent), ())]
+
+    def forbidden(self) -> Iterator[tuple[list[Node], tuple[Place, str]]]:
+        """The components that close a cycle as no program may, and what is wrong with each."""
+        inner: dict[int, list[Dependency]] = {}
+        place = {node: number for number, component in enumerate(self.components) for node in component}
+        for dependency in self.dependencies:
+            if place[dependency.target] == place[dependency.source]:
+                inner.setdefault(place[dependency.target], []).append(dependency)
+        for number, dependencies in sorted(inner.items()):
+            if fault := _forbidden(self.components[number], dependencies):
+                yield self.components[number], fault
+
+    def _meeting(self, relation: _Relation, pattern: Pattern) -> list[Node]:
+        return [part.node for part in self._parts.get(relation, ()) if _unify(part.common, pattern)]
+
+    def _made(self, relation: _Relation, head: Pattern) -> list[Node]:
+        return [part.node for part in self._parts[relation] if head in part.heads]
 
     def _of(self, node: Node, rule: PointRule | IntervalRule) -> Iterator[Dependency]:
         if isinstance(rule, IntervalRule):
@@ -82,25 +130,107 @@ class Hierarchy:
                 yield Dependency(node, source, "edge" if isinstance(literal, Edge) else "holdsAt", literal.place)
 
     def _event(self, node: Node, literal: Happens, how: str) -> Iterator[Dependency]:
-        source = Node("event", *literal.indicator, "")
-        if source in self.rules:
+        for source in self._meeting(_Relation("event", *literal.indicator), _pattern(literal.arguments)):
             yield Dependency(node, source, how, literal.place)
 
 
-def derived_node(pattern: FluentPattern) -> Node:
-    return Node("derived", *pattern.indicator, "" if isinstance(pattern.value, Variable) else str(pattern.value))
+# -- parts -----------------------------------------------------------------------------------------------------------
+
+
+class _Relation(NamedTuple):
+    kind: str
+    name: str
+    arity: int
+
+
+def _relation(node: Node) -> _Relation:
+    return _Relation(node.kind, node.name, node.arity)
+
+
+def _pattern(terms: Iterable[Term]) -> Pattern:
+    return tuple(symbol_name(term) if isinstance(term, Atom | Number) else None for term in terms)
+
+
+def _unify(one: Pattern, other: Pattern) -> bool:
+    return all(a is None or b is None or a == b for a, b in zip(one, other, strict=True))
+
+
+def _parts(program: Program, divided: Collection[_Relation]) -> dict[_Relation, list[_Part]]:
+    """The nodes of each relation, in the order in which the program speaks of them."""
+    heads: dict[_Relation, dict[Pattern, None]] = {}
+    for rule in program.point_rules:
+        relation = _Relation("event" if rule.kind == "event" else "simple", *rule.indicator)
+        found = heads.setdefault(relation, {})
+        # What ends a fluent makes no grounding of it: it belongs to every part that it meets.
+        if rule.kind != "terminate":
+            found[_pattern(rule.terms if rule.kind == "event" else rule.terms[:-1])] = None
+    for start in program.initially:
+        heads.setdefault(_Relation("simple", *start.indicator), {})[_pattern(start.fluent.arguments)] = None
+    for interval_rule in program.interval_rules:
+        heads.setdefault(_Relation("derived", *interval_rule.head.indicator), {})[_pattern(interval_rule.head.terms)] = None
+    return {relation: list(_divided(relation, list(patterns), relation in divided)) for relation, patterns in heads.items()}
+
+
+def _divided(relation: _Relation, heads: list[Pattern], by_arguments: bool) -> Iterator[_Part]:
+    if by_arguments and len(classes := list(_classes(heads))) <= MAX_PARTS:
+        labels: dict[str, int] = {}
+        for own in classes:
+            common = _common(own)
+            label = _label(relation, common)
+            labels[label] = labels.get(label, 0) + 1
+            yield _Part(Node(*relation, label if labels[label] == 1 else f"{label} {labels[label]}"), frozenset(own), common)
+        return
+    if not heads:
+        return
+    values = {head[-1]: None for head in heads} if relation.kind == "derived" else {}
+    if not values or None in values:
+        yield _Part(Node(*relation, ""), frozenset(heads), _common(heads))
+        return
+    for value in values:
+        own = [head for head in heads if head[-1] == value]
+        yield _Part(Node(*relation, value or ""), frozenset(own), _common(own))
+
+
+def _common(heads: Sequence[Pattern]) -> Pattern:
+    """The constants that all heads have."""
+    return tuple(column[0] if len(set(column)) == 1 else None for column in zip(*heads, strict=True))
+
+
+def _label(relation: _Relation, common: Pattern) -> str:
+    if all(one is None for one in common):
+        return ""
+    shown = ["_" if one is None else one for one in common]
+    if relation.kind != "derived":
+        return f"({', '.join(shown)})"
+    return f"({', '.join(shown[:-1])})={shown[-1]}"
+
+
+def _classes(heads: list[Pattern]) -> Iterator[list[Pattern]]:
+    """The heads that may state the same fact, together: no fact can be of two classes."""
+    for column in zip(*heads, strict=True):
+        if None not in column and len(set(column)) > 1:
+            apart: dict[str | None, list[Pattern]] = {}
+            for head, value in zip(heads, column, strict=True):
+                apart.setdefault(value, []).append(head)
+            for own in apart.values():
+                yield from _classes(own)
+            return
+    left = list(heads)
+    while left:
+        own, reached = [left.pop(0)], 0
+        while reached < len(own):
+            own += [head for head in left if _unify(own[reached], head)]
+            left = [head for head in left if not _unify(own[reached], head)]
+            reached += 1
+        yield own
+
+
+# -- cycles ----------------------------------------------------------------------------------------------------------
 
 
 def check_hierarchy(program: Program) -> list[tuple[Place, str]]:
     """Faults of a program that is not hierarchical (CONTRACT 2.6; [dRTEC] 2)."""
-    hierarchy = Hierarchy(program)
-    faults = []
-    for component in hierarchy.components:
-        members = set(component)
-        inner = [dependency for dependency in hierarchy.dependencies if dependency.target in members and dependency.source in members]
-        if inner and (fault := _forbidden(component, inner)):
-            faults.append(fault)
-    return faults
+    return [fault for _, fault in Hierarchy(program).forbidden()]
 
 
 def _forbidden(component: list[Node], inner: list[Dependency]) -> tuple[Place, str] | None:

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 from engine.event_calculus import builtins
+from engine.event_calculus.shapes import flattened, is_shape
 from engine.event_calculus.syntax import Assignment, Comparison, Edge, Fact, FluentPattern, Happens, HoldsAt, Literal, Negation
 from engine.event_calculus.terms import NEGATION, Atom, Compound, Number, Place, Term, Variable, conjuncts
 
@@ -49,7 +50,7 @@ def name_of(term: Term) -> str:
 
 
 def fluent_pattern(term: Term) -> FluentPattern:
-    """`name(arguments)=value`."""
+    """`name(arguments)=value`; arguments that have arguments themselves give the name a shape."""
     if not (isinstance(term, Compound) and term.name == "="):
         raise Faulty(term.place, f"expected a fluent with its value, as in near(A, B)=true, not {term}")
     head, value = term.arguments
@@ -61,10 +62,23 @@ def event_pattern(term: Term) -> tuple[str, tuple[Term, ...]]:
     if isinstance(term, Atom):
         return term.name, ()
     if isinstance(term, Compound) and term.name not in builtins.OPERATORS:
-        if len(term.arguments) > MAX_ARGUMENTS:
-            raise Faulty(term.place, f"{term.name} has {len(term.arguments)} arguments; at most {MAX_ARGUMENTS} are allowed")
-        return term.name, tuple(simple_term(argument, what=f"an argument of {term.name}") for argument in term.arguments)
+        if is_shape(term.name):
+            raise Faulty(term.place, f"{term.name!r} is the form in which a term with arguments is named; choose another name")
+        _check_arguments(term)
+        name, arguments = flattened(term)
+        if len(arguments) > MAX_ARGUMENTS:
+            raise Faulty(term.place, f"{term.name} has {len(arguments)} arguments; at most {MAX_ARGUMENTS} are allowed")
+        return name, arguments
     raise Faulty(term.place, f"expected a name with arguments, not {term}")
+
+
+def _check_arguments(term: Compound) -> None:
+    """An argument is a variable, a name, a number or a term with such arguments."""
+    for argument in term.arguments:
+        if isinstance(argument, Compound) and argument.name not in builtins.OPERATORS | {NEGATION}:
+            _check_arguments(argument)
+        else:
+            simple_term(argument, what=f"an argument of {term.name}")
 
 
 def ground_target(term: Term) -> tuple[str, tuple[Term, ...]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from engine.event_calculus.syntax import Assignment, Comparison, Fact, Happens, HoldsAt, Literal, Negation, literal_terms, literal_variables
 from engine.event_calculus.terms import Place, Term, Variable, variables
 
@@ -21,7 +23,7 @@ def order_body(body: tuple[Literal, ...], bound: set[str]) -> tuple[Literal, ...
 
     A negation waits for every variable that some other condition binds; its other variables are local to it. Raises Unsafe.
     """
-    bindable = set(bound).union(*(_binds(literal) for literal in body))
+    bindable = set(bound) | bound_by(body)
     known, waiting, ordered = set(bound), list(body), []
     while waiting:
         position = next((n for n, literal in enumerate(waiting) if _needs(literal, known, bindable) <= known), None)
@@ -67,6 +69,11 @@ def _needs(literal: Literal, known: set[str], bindable: set[str]) -> set[str]:
 def _place_of(literal: Literal, name: str) -> Place:
     terms: list[Term] = list(literal_terms(literal))
     return next((variable.place for term in terms for variable in variables(term) if variable.name == name), literal.place)
+
+
+def bound_by(body: Iterable[Literal]) -> set[str]:
+    """Variables that hold a value once all of `body` is satisfied."""
+    return set().union(*(_binds(literal) for literal in body))
 
 
 def generators(body: tuple[Literal, ...]) -> bool:

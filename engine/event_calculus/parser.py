@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +46,27 @@ def parse(text: str) -> list[Clause]:
     Raises ProgramRefused with line and column of the first fault of syntax, or when the text is longer than
     MAX_CHARACTERS or nested deeper than MAX_DEPTH.
     """
+    return list(_parsed(text))
+
+
+def parse_term(text: str) -> Term:
+    """One term. Raises ProgramRefused."""
+    head = _read(f"{text} .")[0].head
+    assert head is not None
+    return head
+
+
+@lru_cache(maxsize=4)
+def _parsed(text: str) -> tuple[Clause, ...]:
+    """Saving a query reads its program several times: to check it, to name its outputs and areas, to say it in words."""
+    return _read(text)
+
+
+def _read(text: str) -> tuple[Clause, ...]:
     _refuse_oversize(text)
     try:
         clauses: list[Clause] = _lark().parse(text)  # type: ignore[assignment]
-        return clauses
+        return tuple(clauses)
     except UnexpectedInput as fault:
         raise ProgramRefused([_problem(fault, text)]) from None
 

@@ -22,6 +22,7 @@ from engine.event_calculus.syntax import (
     FluentPattern,
     Grounding,
     Indicator,
+    Initially,
     IntervalRule,
     Literal,
     Negation,
@@ -29,6 +30,7 @@ from engine.event_calculus.syntax import (
     Retrieve,
     literal_variables,
 )  # fmt: skip
+from engine.event_calculus.tables import symbol_name
 from engine.event_calculus.terms import Atom, Number, Term, Variable
 
 
@@ -68,7 +70,7 @@ class Plan:
         """The rules of each simple fluent that one compiled call evaluates, and the others."""
         for node, own in self._point_rules.items():
             if node.kind == "simple":
-                self.fused_points[node] = fused_points(own, [self.groundings_of(rule.terms, rule.name) for rule in own])
+                self.fused_points[node] = fused_points(own, [self.groundings_of(rule.terms, rule.name) for rule in own], self._hierarchy.sources)
 
     @cached_property
     def components(self) -> Sequence[tuple[Sequence[Node], bool]]:
@@ -101,7 +103,7 @@ class Plan:
         """Whether an input fluent has the pattern's name and, as far as its declaration tells, its value."""
         values = [declared.fluent.value for declared in self.program.spatial if declared.fluent.indicator == pattern.indicator]
         known = pattern.indicator in self.program.inputs or isinstance(pattern.value, Variable)
-        return known or not values or any(isinstance(value, Variable) or str(value) == str(pattern.value) for value in values)
+        return known or not values or any(_may_match([value], [pattern.value]) for value in values)
 
     def point_rules(self, node: Node) -> list[PointRule]:
         return self._point_rules[node]
@@ -109,11 +111,20 @@ class Plan:
     def interval_rules(self, node: Node) -> list[IntervalRule]:
         return self._interval_rules[node]
 
+    def rules_beside(self, rule: IntervalRule) -> bool:
+        """Whether other rules may state what a holdsFor rule states."""
+        return any(len(self._interval_rules[node]) > 1 for node in self._hierarchy.sources(rule.head))
+
+    def starts(self, node: Node) -> list[Initially]:
+        """What `initially` says of a simple fluent's groundings at this node."""
+        return [start for start in self.program.initially if node in self._hierarchy.sources(start.fluent)]
+
     @cached_property
     def deadlines(self) -> dict[Node, tuple[Deadline, ...]]:
         found: dict[Node, list[Deadline]] = {}
         for deadline in self.program.deadlines:
-            found.setdefault(Node("simple", *deadline.fluent, ""), []).append(deadline)
+            for node in self._hierarchy.simple(deadline.fluent):
+                found.setdefault(node, []).append(deadline)
         return {node: tuple(deadlines) for node, deadlines in found.items()}
 
     @cached_property
@@ -122,7 +133,7 @@ class Plan:
 
     def groundings_of(self, terms: Sequence[Term], name: str) -> tuple[Grounding, ...] | None:
         """The groundings declared for a fluent that none of `terms` contradicts; null where nothing is declared."""
-        key = name, tuple(None if isinstance(term, Variable) else str(term) for term in terms)
+        key = name, tuple(symbol_name(term) if isinstance(term, Atom | Number) else None for term in terms)
         if key not in self._matching:
             rules = self.program.groundings.get("=" + name)
             self._matching[key] = None if rules is None else tuple(rule for rule in rules if _may_match(terms, rule.terms))
@@ -220,7 +231,8 @@ def _product(rule: Grounding) -> Product | None:
 def _may_match(terms: Sequence[Term], declared: Sequence[Term]) -> bool:
     """Whether no constant of one stands against another constant of the other."""
     return len(terms) == len(declared) and all(
-        isinstance(a, Variable) or isinstance(b, Variable) or str(a) == str(b) for a, b in zip(terms, declared, strict=True)
+        not isinstance(a, Atom | Number) or not isinstance(b, Atom | Number) or symbol_name(a) == symbol_name(b)
+        for a, b in zip(terms, declared, strict=True)
     )
 
 

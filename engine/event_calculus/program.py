@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from engine.event_calculus.syntax import Deadline, FluentPattern, Grounding, Indicator, IntervalRule, PointRule, SpatialFluent
+from engine.event_calculus.syntax import Deadline, Grounding, Indicator, Initially, IntervalRule, PointRule, SpatialFluent
 from engine.event_calculus.terms import Term
 
 EVENT, POINTS, INTERVALS = "event", "points", "intervals"
@@ -18,7 +18,7 @@ class Program:
 
     point_rules: tuple[PointRule, ...] = ()
     interval_rules: tuple[IntervalRule, ...] = ()
-    initially: tuple[FluentPattern, ...] = ()
+    initially: tuple[Initially, ...] = ()
     deadlines: tuple[Deadline, ...] = ()
     groundings: Mapping[str, tuple[Grounding, ...]] = field(default_factory=dict)
     domains: tuple[Indicator, ...] = ()
@@ -29,12 +29,12 @@ class Program:
 
     @property
     def fluents(self) -> set[Indicator]:
-        simple = {rule.indicator for rule in self.point_rules if rule.kind != "event"} | {pattern.indicator for pattern in self.initially}
+        simple = {rule.indicator for rule in self.point_rules if rule.kind != "event"} | {start.indicator for start in self.initially}
         return simple | {rule.head.indicator for rule in self.interval_rules} | {spatial.fluent.indicator for spatial in self.spatial}
 
     @property
     def simple_fluents(self) -> set[Indicator]:
-        return {rule.indicator for rule in self.point_rules if rule.kind != "event"} | {pattern.indicator for pattern in self.initially}
+        return {rule.indicator for rule in self.point_rules if rule.kind != "event"} | {start.indicator for start in self.initially}
 
     @property
     def events(self) -> set[Indicator]:

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from engine.event_calculus.answers import spelt_keys
 from engine.event_calculus.intervals import Ints
 from engine.event_calculus.operator import CalculusIndex, CalculusOperator
+from engine.event_calculus.shapes import called
 from engine.event_calculus.tables import rows_of
 from engine.event_calculus.windows import Decision, WindowState
 from engine.model.batch import Batch, EntityDictionary
@@ -82,12 +84,14 @@ class WindowReplay:
 
     def _rows(self, decision: Decision, name: str, keys: Ints, value: Ints | None, start: Ints, end: Ints) -> pa.Table:
         n = len(start)
+        relation = name.rpartition("/")[0]
+        keys = spelt_keys(relation, keys, self._state.symbols)
         names = pa.array(self._state.symbols.names, pa.string())
         flat = np.ascontiguousarray(keys.T).reshape(-1)
         columns = [
             pa.array([self._index.queries[0].query.id] * n, pa.string()),
             pa.array(np.full(n, decision.query_time)),
-            pa.array([name.rpartition("/")[0]] * n, pa.string()),
+            pa.array([called(relation)] * n, pa.string()),
             pa.ListArray.from_arrays(pa.array(np.arange(n + 1) * len(keys), pa.int32()), names.take(pa.array(flat))),
             pa.nulls(n, pa.string()) if value is None else names.take(pa.array(value)),
             pa.array(start),

@@ -16,6 +16,7 @@ from engine.event_calculus.inputs import read_rows
 from engine.event_calculus.intervals import INF
 from engine.event_calculus.levels import Node
 from engine.event_calculus.parser import clause_texts
+from engine.event_calculus.shapes import called, entities_of
 from engine.event_calculus.specification import CalculusSpecification
 from engine.event_calculus.tables import FluentTable
 from engine.event_calculus.windows import Windows
@@ -116,12 +117,12 @@ def _lanes(checked: CalculusSpecification, evaluation: Evaluation, limit: int, e
     for name, node, table in _fluents(evaluation):
         for lane in _fluent_lanes(evaluation, explainer, name, node, table, entities):
             left = _within(left, limit, len(lane["intervals"]))
-            yield {**lane, "level": 0 if node is None else levels[node], "is_output": name in checked.outputs}
+            yield {**lane, "level": 0 if node is None else levels[node], "is_output": called(name) in checked.outputs}
     for node in checked.plan.nodes:
         if node.kind == "event":
             for lane in _event_lanes(evaluation, explainer, node, entities):
                 left = _within(left, limit, len(lane["intervals"]))
-                yield {**lane, "level": levels[node], "is_output": node.name in checked.outputs}
+                yield {**lane, "level": levels[node], "is_output": called(node.name) in checked.outputs}
 
 
 def _within(left: int, limit: int, more: int) -> int:
@@ -152,12 +153,13 @@ def _fluent_lanes(
         for s, e in zip(table.lists.s[part].tolist(), table.lists.e[part].tolist(), strict=True):
             causes = (None, None) if node is None else (explainer.began(node, key, s), explainer.ended(node, key, e))
             intervals.append(_interval(s, None if e == INF else e, *causes))
-        yield {"fluent": name, "args": args, "value": value, "kind": "input" if node is None else node.kind, "intervals": intervals}
+        kind = "input" if node is None else node.kind
+        yield {"fluent": called(name), "args": entities_of(name, args), "value": value, "kind": kind, "intervals": intervals}
 
 
 def _event_lanes(evaluation: Evaluation, explainer: Explainer, node: Node, entities: frozenset[str] | None) -> Iterator[Lane]:
     names = evaluation.world.symbols.names
-    moments = evaluation.world.events[node.name, node.arity].t
+    moments = evaluation.events[node].t
     assert moments is not None
     columns = key_columns(evaluation, node)
     found: dict[tuple[int, ...], list[int]] = {}
@@ -167,7 +169,7 @@ def _event_lanes(evaluation: Evaluation, explainer: Explainer, node: Node, entit
         args = [names[code] for code in key]
         if _wanted(args, entities):
             intervals = [_interval(t, t, explainer.happened(node, key, t), None) for t in sorted(times)]
-            yield {"fluent": node.name, "args": args, "value": None, "kind": "event", "intervals": intervals}
+            yield {"fluent": called(node.name), "args": entities_of(node.name, args), "value": None, "kind": "event", "intervals": intervals}
 
 
 def _wanted(args: Collection[str], entities: frozenset[str] | None) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.event_calculus.conditions import LimitExceeded
+from engine.event_calculus.conditions import LimitExceeded, named, satisfy
 from engine.event_calculus.inertia import ANY_ARGUMENT, INITIATE, OPEN_INITIATE, TERMINATE, TERMINATE_ANY, simple_fluent
 from engine.event_calculus.intervals import Intervals, Ints
 from engine.event_calculus.levels import Node
@@ -74,12 +74,13 @@ class Points:
     def _initially(self) -> None:
         """What holds at 0 was initiated one tick before."""
         evaluation = self.evaluation
-        for pattern in evaluation.plan.program.initially:
-            if pattern.indicator == (self.node.name, self.node.arity):
-                rows = evaluation.groundings.of_rows(one_row(), pattern.terms, pattern.name)
-                if rows.n and all(rows.bound(term) for term in pattern.terms):
-                    *columns, value = (evaluation.column(rows, term) for term in pattern.terms)
-                    self.parts.append(_Part(list(columns), value, np.full(rows.n, -evaluation.world.tick), INITIATE))
+        for start in evaluation.plan.starts(self.node):
+            terms = start.fluent.terms
+            rows = evaluation.groundings.of_rows(one_row(), terms, start.fluent.name)
+            rows = named(satisfy(evaluation.world, rows, start.body), terms)
+            if rows.n and all(rows.bound(term) for term in terms):
+                *columns, value = (evaluation.column(rows, term) for term in terms)
+                self.parts.append(_Part(list(columns), value, np.full(rows.n, -evaluation.world.tick), INITIATE))
 
     def table(self, carry: SimpleCarry | None) -> tuple[FluentTable, SimpleCarry]:
         evaluation, width = self.evaluation, self.node.arity
@@ -124,8 +125,12 @@ class Points:
         return points, parts
 
     def _table(self, deadlines: Sequence[Deadline]) -> Ints:
-        rows = [[self._code(d.before), self._code(d.after), d.delay, int(d.extends)] for d in deadlines]
-        return np.ascontiguousarray(np.array(rows, np.int64).reshape(len(deadlines), 4).T)
+        rows = [
+            [self._code(d.before), self._code(d.after), d.delay, int(d.extends)]
+            + [ANY_ARGUMENT if isinstance(term, Variable) else self._code(term) for term in d.arguments]
+            for d in deadlines
+        ]
+        return np.ascontiguousarray(np.array(rows, np.int64).reshape(len(deadlines), 4 + self.node.arity).T)
 
     def _code(self, term: Term) -> int:
         assert isinstance(term, Atom | Number)

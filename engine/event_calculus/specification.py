@@ -11,6 +11,7 @@ from engine.event_calculus.inputs import InputSpec, default_columns
 from engine.event_calculus.parser import ProgramRefused
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import EVENT, INTERVALS, POINTS, Program
+from engine.event_calculus.shapes import called
 from engine.event_calculus.synopsis import INPUTS, SynopsisSpec, read_synopsis
 from engine.event_calculus.syntax import Indicator
 from engine.event_calculus.windows import Settings
@@ -138,7 +139,7 @@ def _all_inputs(program: Program, declared: Mapping[str, InputSpec], context: Co
 def _outputs(document: Mapping[str, Any], program: Program, context: Context) -> tuple[str, ...]:
     known: dict[str, None] = {}
     for indicator in sorted(program.fluents | program.events | _input_fluents(program)):
-        known[indicator[0]] = None
+        known[called(indicator[0])] = None
     if "outputs" not in document:
         return _default_outputs(program)
     wanted = []
@@ -196,7 +197,7 @@ def outputs_spoken_of(document: Mapping[str, Any]) -> list[str]:
 
 
 def _default_outputs(program: Program) -> tuple[str, ...]:
-    return tuple(program.outputs) or tuple({indicator[0]: None for indicator in sorted(program.fluents | program.events)})
+    return tuple(program.outputs) or tuple({called(name): None for name, _ in sorted(program.fluents | program.events)})
 
 
 def _readable(document: Mapping[str, Any]) -> Program | None:

@@ -9,10 +9,9 @@ import numpy as np
 from engine.event_calculus.conditions import distance_m, number
 from engine.event_calculus.intervals import INF, Intervals, Ints, keep
 from engine.event_calculus.keys import find_rows, packed
-from engine.event_calculus.levels import derived_node
 from engine.event_calculus.memory import Floats
 from engine.event_calculus.syntax import Construct, Indicator, IntervalRule
-from engine.event_calculus.tables import Rows, grouped, rows_of
+from engine.event_calculus.tables import Rows, grouped, rows_of, united
 from engine.event_calculus.terms import Term
 
 if TYPE_CHECKING:
@@ -80,9 +79,11 @@ class Speeds:
     def _withdraw(self, rule: IntervalRule, rows: Rows, construct: Construct, owner: Ints, s: Ints) -> None:
         """Notes what a rule stated before the window about intervals that were open then; only where the rule alone makes the fluent of them."""
         plan = self.evaluation.plan
-        if not len(owner) or construct.out != rule.out or len(plan.interval_rules(derived_node(rule.head))) > 1:
+        if not len(owner) or construct.out != rule.out or plan.rules_beside(rule):
             return
         terms: tuple[Term, ...] = rule.head.terms
         keys = rows_of([self.evaluation.groundings.column(rows, term)[owner] for term in terms], len(owner))
         whole = Intervals(np.arange(len(owner) + 1), s, np.full(len(owner), self.evaluation.bounds.first))
-        self.evaluation.withdrawn[rule.head.indicator] = grouped(keys, whole)
+        found, withdrawn = grouped(keys, whole), self.evaluation.withdrawn
+        others = withdrawn.get(rule.head.indicator)
+        withdrawn[rule.head.indicator] = found if others is None else united([others, found], len(terms))

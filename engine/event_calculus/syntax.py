@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal as Choice
@@ -166,6 +166,19 @@ class PointRule:
 
 
 @dataclass(frozen=True)
+class Initially:
+    """initially(F=V): holds from 0; `body` is of facts, comparisons and arithmetic, in an order in which it can be evaluated."""
+
+    fluent: FluentPattern
+    body: tuple[Literal, ...]
+    place: Place = field(compare=False)
+
+    @property
+    def indicator(self) -> Indicator:
+        return self.fluent.indicator
+
+
+@dataclass(frozen=True)
 class IntervalRule:
     """holdsFor: `intervals` in order, `conditions` over the arguments; `out` names the list that is the answer."""
 
@@ -189,9 +202,10 @@ class Grounding:
 
 @dataclass(frozen=True)
 class Deadline:
-    """fi(F=before, F=after, delay); `extends`: p(F=before). `delay` in the unit of t."""
+    """fi(F=before, F=after, delay), of the groundings that have the constants of `arguments`; `extends`: p(F=before). `delay` in the unit of t."""
 
     fluent: Indicator
+    arguments: tuple[Term, ...]
     before: Term
     after: Term
     delay: int
@@ -228,6 +242,15 @@ def literal_terms(literal: Literal) -> Iterator[Term]:
     elif isinstance(literal, Assignment):
         yield Variable(literal.variable, literal.place)
         yield literal.expression
+
+
+def timed(body: Iterable[Literal]) -> Iterator[Happens | Edge | HoldsAt]:
+    """The conditions of a body that have a time, also those in negations."""
+    for literal in body:
+        if isinstance(literal, Negation):
+            yield from timed(literal.body)
+        elif isinstance(literal, Happens | Edge | HoldsAt):
+            yield literal
 
 
 def literal_variables(literal: Literal) -> set[str]:

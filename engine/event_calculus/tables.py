@@ -24,6 +24,11 @@ def number_text(value: float) -> str:
     return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(float(value))
 
 
+def symbol_name(term: Atom | Number) -> str:
+    """The name of the symbol that a constant is."""
+    return term.name if isinstance(term, Atom) else number_text(term.value)
+
+
 class Symbols:
     """Names and their codes, dense from 0 in order of first appearance, never reused.
 
@@ -91,7 +96,7 @@ class Symbols:
         return codes[inverse.reshape(-1)]
 
     def term(self, term: Atom | Number) -> int:
-        return self.code(term.name if isinstance(term, Atom) else number_text(term.value))
+        return self.code(symbol_name(term))
 
     def terms(self, constants: Sequence[Atom | Number]) -> Ints:
         """Codes of a rule's constants: looked up once, as codes never change."""

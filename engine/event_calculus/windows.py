@@ -32,6 +32,7 @@ from engine.event_calculus.levels import Node
 from engine.event_calculus.memory import Bounds, Groundings, Memory
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import EVENT, INTERVALS
+from engine.event_calculus.shapes import called
 from engine.event_calculus.syntax import Indicator
 from engine.event_calculus.tables import SYMBOL, FluentTable, Symbols, Table, no_fluent, rows_of, united
 
@@ -111,15 +112,24 @@ class _Stated:
 
 
 def _stated(plan: Plan, name: str) -> Iterator[_Stated]:
+    """The relations that have an output's name: several where their arguments have shapes."""
+    relations = [node.name for node in plan.nodes] + [given for given, _ in plan.program.inputs] + [one.fluent.name for one in plan.program.spatial]
+    for relation in dict.fromkeys(relations):
+        if called(relation) == name:
+            yield from _of_relation(plan, relation)
+
+
+def _of_relation(plan: Plan, name: str) -> Iterator[_Stated]:
     nodes = [node for node in plan.nodes if node.name == name]
     given = {indicator[1] for indicator in plan.program.inputs if indicator[0] == name}
     given |= {declared.fluent.indicator[1] for declared in plan.program.spatial if declared.fluent.name == name}
     fluents = {node.arity: None for node in nodes if node.kind != "event"} | dict.fromkeys(sorted(given))
     for arity in fluents:
         yield _Stated(f"{name}/{arity}", name, arity, tuple(node for node in nodes if node.kind != "event" and node.arity == arity))
-    for node in nodes:
-        if node.kind == "event":
-            yield _Stated(f"{name}/{node.arity}", name, node.arity, (node,), event=True)
+    events = {node.arity: None for node in nodes if node.kind == "event"}
+    for arity in events:
+        own = tuple(node for node in nodes if node.kind == "event" and node.arity == arity)
+        yield _Stated(f"{name}/{arity}", name, arity, own, event=True)
 
 
 class Windows:
@@ -286,6 +296,7 @@ class Windows:
                     output.name, before, self._current(evaluation, output), bounds.low, bounds.first, withdrawn
                 )
                 changes += changed
+        changes = [change.spelt(state.symbols) for change in changes]
         decision = Decision(query_time, changes, dict(state.answers), dict(state.instants), evaluation)
         if commit:
             quiet = not changes and not any(len(part) for parts in state.rows.values() for part in parts)

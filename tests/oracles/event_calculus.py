@@ -45,6 +45,7 @@ class PointByPoint:
     points: dict[Key, set[int]] = field(default_factory=dict)
     intervals: dict[Key, list[tuple[int, int]]] = field(default_factory=dict)
     dialect: str = "rtec"
+    listed: dict[str, set[tuple[str, ...]]] = field(default_factory=dict)
 
     def answer(self) -> dict[Key, set[int]]:
         """The ticks of every fluent-value pair that holds at some tick, inputs included."""
@@ -59,7 +60,7 @@ class PointByPoint:
             for rule in self.program.interval_rules:
                 for key, ticks in self._derived(rule):
                     next_holds[key] = next_holds.get(key, set()) | ticks
-            next_holds = {key: ticks for key, ticks in next_holds.items() if ticks}
+            next_holds = {key: ticks for key, ticks in next_holds.items() if ticks and (key in given or self._is_declared(key))}
             if next_holds == holds and next_happens == happens:
                 return holds
             holds, happens = next_holds, next_happens
@@ -148,6 +149,27 @@ class PointByPoint:
                 return
         yield extended
 
+    # -- declared groundings ---------------------------------------------------------------------------------------
+
+    def _declared(self, name: str) -> set[tuple[str, ...]]:
+        """Arguments and values that grounding declarations of a fluent list; each must be listed by facts alone."""
+        if name not in self.listed:
+            rules = self.program.groundings["=" + name]
+            self.listed[name] = {tuple(text(term, binding) for term in rule.terms) for rule in rules for binding in self.satisfy(rule.body, {})}
+        return self.listed[name]
+
+    def _is_declared(self, key: Key) -> bool:
+        name, arguments, value = key
+        return "=" + name not in self.program.groundings or (*arguments, value) in self._declared(name)
+
+    def _grounded(self, name: str, terms: Sequence[Term], binding: Binding) -> Iterator[Binding]:
+        """A binding with what it leaves open of `terms` bound by the declared groundings."""
+        if all(not isinstance(term, Variable) or term.name in binding for term in terms):
+            yield binding
+        elif "=" + name in self.program.groundings:
+            for row in self._declared(name):
+                yield from self._unify(terms, row, binding)
+
     # -- fluents ---------------------------------------------------------------------------------------------------
 
     def _computed_events(self) -> dict[tuple[str, tuple[str, ...]], set[int]]:
@@ -164,13 +186,25 @@ class PointByPoint:
         initiated: dict[tuple[tuple[str, ...], str], set[int]] = {}
         for rule in self._rules(name, arity, "initiate"):
             for binding in self.satisfy(rule.body, {}):
-                *arguments, value = (text(term, binding) for term in rule.terms)
-                initiated.setdefault((tuple(arguments), value), set()).add(binding[rule.time])
-        start = {(tuple(map(str, p.arguments)), str(p.value)) for p in self.program.initially if p.indicator == (name, arity)}
+                for grounded in self._grounded(name, rule.terms, binding):
+                    key = tuple(text(term, grounded) for term in rule.terms[:-1]), text(rule.terms[-1], grounded)
+                    initiated.setdefault(key, set()).add(grounded[rule.time])
+        start = set(self._start(name, arity))
         for arguments in sorted({arguments for arguments, _ in [*initiated, *start]}):
             yield from self._grounding(
                 name, arity, arguments, {v: ts for (a, v), ts in initiated.items() if a == arguments}, {v for a, v in start if a == arguments}
             )
+
+    def _start(self, name: str, arity: int) -> Iterator[tuple[tuple[str, ...], str]]:
+        """What holds from 0: declared groundings are tried one by one, else what the conditions bind."""
+        for start in self.program.initially:
+            if start.indicator == (name, arity):
+                terms = start.fluent.terms
+                open_ = {term.name for term in terms if isinstance(term, Variable)}
+                first = self._grounded(name, terms, {}) if open_ and "=" + name in self.program.groundings else iter([{}])
+                for binding in first:
+                    for extended in self.satisfy(start.body, binding):
+                        yield tuple(text(term, extended) for term in terms[:-1]), text(terms[-1], extended)
 
     def _rules(self, name: str, arity: int, kind: str) -> list[PointRule]:
         return [rule for rule in self.program.point_rules if rule.kind == kind and rule.indicator == (name, arity)]
@@ -178,7 +212,7 @@ class PointByPoint:
     def _grounding(
         self, name: str, arity: int, arguments: tuple[str, ...], initiated: dict[str, set[int]], at_start: set[str]
     ) -> Iterator[tuple[Key, set[int]]]:
-        deadlines = [d for d in self.program.deadlines if d.fluent == (name, arity)]
+        deadlines = [d for d in self.program.deadlines if d.fluent == (name, arity) and any(True for _ in self._unify(d.arguments, arguments, {}))]
         values = {*initiated, *at_start, *(str(v) for d in deadlines for v in (d.before, d.after))}
         terminated = {value: self._terminations(name, arity, arguments, value) for value in values}
         ticks: dict[str, set[int]] = {value: set() for value in values}
@@ -222,10 +256,11 @@ class PointByPoint:
         names = sorted({v.name for part in rule.intervals if isinstance(part, Retrieve) for v in part.fluent.terms if isinstance(v, Variable)})
         known = sorted({name for _, arguments, value in self.holds for name in (*arguments, value)})
         for binding in _bindings(names, known):
-            for extended in self.satisfy(rule.conditions, binding):
-                ticks = self._algebra(rule, extended)
-                if ticks:
-                    yield (rule.head.name, tuple(text(t, extended) for t in rule.head.arguments), text(rule.head.value, extended)), ticks
+            for satisfied in self.satisfy(rule.conditions, binding):
+                for extended in self._grounded(rule.head.name, rule.head.terms, satisfied):
+                    ticks = self._algebra(rule, extended)
+                    if ticks:
+                        yield (rule.head.name, tuple(text(t, extended) for t in rule.head.arguments), text(rule.head.value, extended)), ticks
 
     def _algebra(self, rule: IntervalRule, binding: Binding) -> set[int]:
         lists: dict[str, set[int]] = {}

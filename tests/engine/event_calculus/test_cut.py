@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.event_calculus.cut import Cut, cut
+from engine.event_calculus.shapes import called
 from engine.event_calculus.specification import CalculusSpecification
 from engine.model.events import HEARTBEAT, Stamper, check_rows
 from engine.model.feed import Feed
@@ -23,7 +24,7 @@ from engine.runtime.evaluator import Evaluator, Outcome
 from engine.runtime.executors import ExecutorsEvaluator
 from engine.specification import check
 from tests.engine.event_calculus.recordings import add, query_of
-from tests.engine.event_calculus.worlds import FACTS, INPUTS, LAST, Row, by_oracle, compiled, programs, rows
+from tests.engine.event_calculus.worlds import FACTS, INPUTS, LAST, Row, by_oracle, compiled, divided, programs, rows, with_terms
 from tests.engine.runtime.test_executors import through
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ def table(stream: list[Row]) -> pa.Table:
 
 @st.composite
 def questions(draw: st.DrawFn) -> RegisteredQuery:
-    """A random program, with groundings over a domain for some of its fluents, and some of them as outputs."""
-    text = draw(programs())
+    """A random program, with groundings over a domain for some of its fluents, some of them as outputs, its fluents maybe in terms."""
+    text = draw(st.one_of(programs(), programs(), divided()))
     made = query(text).specification.program
     if draw(st.booleans()):
         text += KNOWN
@@ -79,7 +80,10 @@ def questions(draw: st.DrawFn) -> RegisteredQuery:
             if arity == 1 and draw(st.booleans()):
                 text += f"grounding({name}(X)={draw(st.sampled_from(['on', 'true', 'V']))}) :- id(X)" + draw(st.sampled_from([".", ", kind(X, _)."]))
                 text = text.replace("=V) :- id(X)", "=V) :- id(X), kind(_, V)") + "\n"
-    named = sorted({name for name, _ in made.fluents | made.events})
+    if draw(st.integers(0, 3)) == 0:
+        text = with_terms(text)
+        made = query(text).specification.program
+    named = sorted({called(name) for name, _ in made.fluents | made.events})
     outputs = draw(st.lists(st.sampled_from(named), min_size=1, unique=True))
     step = draw(st.sampled_from([1, 2, 3, 5, 12, 30]))
     return query(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from engine.event_calculus.compiler import compile_text
 from engine.event_calculus.parser import MAX_CHARACTERS, ProgramRefused, parse
+from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import Program
 from tests.engine.event_calculus.recordings import PROGRAMS
 
@@ -75,6 +76,9 @@ def test_background_rules_and_alternatives_are_expanded() -> None:
     assert len(program.point_rules) == 3
 
 
+TERMS = "initiatedAt(pow(vote(X, Y))=true, T) :- happensAt(pair(X, Y), T).\n"
+
+
 @pytest.mark.parametrize(
     ("text", "place", "words"),
     [
@@ -107,6 +111,37 @@ def test_background_rules_and_alternatives_are_expanded() -> None:
         ("fi(w(X)=true, w(X)=false, 0).", "line 1, column 1", "positive whole number"),
         ("spatial(near(X, Y)=true, distance(coord, 5)).", "line 1", "unknown event that gives positions"),
         ("initiatedAt(f(X)=true, T) :- happensAt(a(X), T)", "line 1, column 48", "ends inside a clause"),
+        ("initially(f(X)=true).", "line 1, column 13", "no condition binds X; use it in a fact or declare grounding"),
+        ("initially(f(X)=true) :- k(X), Y > 3. k(a).", "line 1, column 31", "no condition binds Y"),
+        ("initially(f(X)=true) :- k(X), \\+ holdsAt(w(X)=true, T). k(a).", "line 1, column 34", "facts, comparisons and arithmetic, without a time"),
+        (TERMS + "terminatedAt(pow(X)=true, T) :- happensAt(a(X), T).", "line 2, column 18", "X would stand for a whole term"),
+        (TERMS + "initiatedAt(g(X)=true, T) :- happensAt(a(X), T), holdsAt(pow(_)=true, T).", "line 2, column 62", "as in pow(vote(_, _))"),
+        (
+            TERMS + "initiatedAt(g(X)=true, T) :- happensAt(start(pow(votes(X, X))=true), T).",
+            "line 2, column 46",
+            "did you mean 'pow(vote(_, _))'?",
+        ),
+        ("initiatedAt(f(X)=v(X), T) :- happensAt(a(X), T).", "line 1, column 18", "the value of a fluent must be"),
+        ("initiatedAt(f(g(X + 1))=true, T) :- happensAt(a(X), T).", "line 1, column 17", "an argument of g must be"),
+        ("initiatedAt('f(_)'(X)=true, T) :- happensAt(a(X), T).", "line 1, column 13", "choose another name"),
+        (
+            "initiatedAt(f(g(X), X)=true, T) :- happensAt(a(X), T).\ninitiatedAt(f(g(X, X))=true, T) :- happensAt(a(X), T).",
+            "line 2, column 1",
+            "would read alike",
+        ),
+        (
+            "holdsFor(f(X, 1)=true, I) :- holdsFor(f(X, 2)=true, I).\nholdsFor(f(X, 2)=true, I) :- holdsFor(f(X, _)=true, I).",
+            "column 30",
+            "cycle through a statically",
+        ),
+        ("happensAt(e(X, 1), T) :- happensAt(e(X, 2), T). happensAt(e(X, 2), T) :- happensAt(e(X, 1.0), T).", "line 1", "cause each other"),
+        ("initiatedAt(f(X, 1)=on, T) :- happensAt(start(f(X, N)=on), T), N > 1.", "line 1, column 31", "cycle through start or end"),
+        (
+            "initiatedAt(f(X)=on, T) :- happensAt(a(X), T). fi(f(X)=on, f(X)=off, 3). p(f(x)=on).",
+            "line 1, column 48",
+            "some groundings of f(X)=on only",
+        ),
+        ("fi(f(X)=on, f(X)=V, 3).", "line 1, column 18", "values of fi are constants"),
         ("initiatedAt(f(X=true, T) :- happensAt(a(X), T).", "line 1", "expected"),
     ],
 )
@@ -119,9 +154,37 @@ def test_all_faults_come_together() -> None:
     assert len(refused("initiatedAt(f(X)=true, T) :- happensAt(aa(X), T).\ninitiatedAt(g(X)=true, T) :- happensAt(bb(X), T).")) == 2
 
 
+def test_terms_are_relations_of_their_own() -> None:
+    program = accepted(
+        TERMS
+        + """terminatedAt(pow(vote(_, 'St. John'))=true, T) :- happensAt(a(_), T).
+        holdsFor(obl(act(X, pay(Y)), 5)=true, I) :- holdsFor(pow(vote(X, Y))=true, I).
+        initiatedAt(cost(X)=C, T) :- happensAt(a(X), T), cost(item(X), C), cheap(item(X)).
+        cost(item(x), 3). cost(item(y), 4). cheap(item(X)) :- cost(item(X), C), C < 4. cheap(other(_)).
+        outputEntity(pow(vote(_, _))=true). outputEntity(obl(_)=true). index(pow(vote(X, _))=true, X). inputEntity(pair(_, _)).
+        grounding(pow(vote(X, Y))=true) :- voter(X), voter(Y). voter(x)."""
+    )
+    assert program.fluents == {("pow(vote(_, _))", 2), ("obl(act(_, pay(_)), _)", 3), ("cost", 1)}
+    assert program.facts["cost(item(_), _)", 2]
+    assert program.outputs == ("pow", "obl")
+
+
+def test_constants_divide_a_relation_only_where_it_is_made_of_itself() -> None:
+    levels = [
+        f"holdsFor(close(X, {n})=true, I) :- holdsFor({before}=true, I)." for n, before in ((24, "w(X)"), (30, "close(X, 24)"), (34, "close(X, 30)"))
+    ]
+    apart = Plan(accepted("\n".join(levels)))
+    assert [node.part for node in apart.nodes] == ["(_, 24)=true", "(_, 30)=true", "(_, 34)=true"]
+    assert sorted(apart.levels.values()) == [1, 2, 3]
+    whole = Plan(accepted("\n".join(text.replace("close(X, 24)=true, I).", "w(X)=true, I).") for text in levels[:2])))
+    assert [node.part for node in whole.nodes] == ["true"]
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "\n".join(f"initiatedAt(f(X, c{n})=on, T) :- happensAt(start(f(X, c{n + 1})=on), T), holdsAt(f(X, _)=on, T)." for n in range(900)),
+        "\n".join(f"holdsFor(f(X, c{n})=on, I) :- holdsFor(f(X, c{(n + 1) % 1_900})=on, I)." for n in range(1_900)),
         "(" * 100_000,
         "f(" * 5_000 + ")" * 5_000 + ".",
         "a :- " + "\\+ " * 20_000 + "b.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from engine.event_calculus.compiler import compile_text
 from engine.event_calculus.intervals import INF
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import Program
+from engine.event_calculus.shapes import called
 from engine.event_calculus.storage import dump_state, load_state
 from engine.event_calculus.windows import Decision, Settings, Windows, WindowState
 from tests.oracles.event_calculus import Key, PointByPoint, runs
@@ -21,7 +23,9 @@ from tests.oracles.event_calculus import Key, PointByPoint, runs
 NAMES = ("a", "b", "c")
 LAST = 20
 """Rows lie at 0 to LAST."""
-INPUTS = {"ev": ("event", 1), "go": ("event", 1), "tie": ("event", 2), "pt": ("points", 1), "iv": ("intervals", 1), "near": ("intervals", 2)}
+Inputs = Mapping[str, tuple[str, int]]
+"""How rows state an input, and its number of arguments."""
+INPUTS: Inputs = {"ev": ("event", 1), "go": ("event", 1), "tie": ("event", 2), "pt": ("points", 1), "iv": ("intervals", 1), "near": ("intervals", 2)}
 
 Row = tuple[str, tuple[str, ...], int, int]
 """Input, arguments, t, t_end."""
@@ -176,6 +180,54 @@ def _cycle(draw: st.DrawFn, one: list[str]) -> list[str]:
     ]
 
 
+@st.composite
+def divided(draw: st.DrawFn) -> str:
+    """Text of a program in which relations are made of themselves with other constants in one place: each uses those before it, in any order."""
+    lines = []
+    derived, simple, event = (draw(st.permutations(["1", "2", "far"])) for _ in range(3))
+    for place, own in enumerate(derived):
+        value = draw(st.sampled_from(["true", "true", "false"]))
+        before = [f"lev(X, {one})={draw(st.sampled_from(['true', 'true', 'false']))}" for one in derived[:place]]
+        before += [f"lev(X, {own})=true"] if value == "false" and place else []
+        lines.append(
+            _derived(draw, f"lev(X, {own})", [draw(st.sampled_from([*ONE, *before])) for _ in range(3)], True).replace(
+                "=true, I)", f"={value}, I)", 1
+            )
+        )
+        if value == "false" and place:
+            lines.append(f"holdsFor(lev(X, {own})=true, I) :- holdsFor({before[0]}, I).")
+    for place, own in enumerate(simple):
+        before = [f"stage(X, {one})=on" for one in simple[:place]]
+        trigger = draw(st.sampled_from(["ev(X)", "tie(X, _)", *[f"start({one})" for one in before], *[f"end({one})" for one in before]]))
+        condition = draw(
+            st.sampled_from(
+                ["", f", holdsAt(lev(X, {own})=true, T)", ", \\+ holdsAt(lev(X, _)=true, T)", *[f", holdsAt({one}, T)" for one in before]]
+            )
+        )
+        lines.append(f"initiatedAt(stage(X, {own})=on, T) :- happensAt({trigger}, T){condition}.")
+    lines.append(f"terminatedAt(stage(X, {draw(st.sampled_from(['_', *simple]))})=on, T) :- happensAt(go(X), T).")
+    if draw(st.booleans()):
+        lines.append(f"fi(stage(X, N)=on, stage(X, N)=off, {draw(st.integers(1, 6))}).")
+    for place, own in enumerate(event):
+        before = [f"step(X, {one})" for one in event[:place]]
+        trigger = draw(st.sampled_from(["ev(X)", f"start(stage(X, {own})=on)", *before]))
+        absent = draw(st.sampled_from(["", ", \\+ happensAt(go(X), T)", *[f", \\+ happensAt({one}, T)" for one in before]]))
+        lines.append(f"happensAt(step(X, {own}), T) :- happensAt({trigger}, T){absent}.")
+    lines.append("initiatedAt(seen(X, N)=true, T) :- happensAt(step(X, N), T), \\+ holdsAt(stage(X, N)=on, T).")
+    return "\n".join(draw(st.permutations(lines)))
+
+
+def with_terms(text: str) -> str:
+    """The same program with what rules define inside of terms: simple1(X) as kept(simple1(X)), pair2(X, Y) as rel(pair2(X), Y)."""
+    text = re.sub(r"\b(pair\d)\((\w+), (\w+)\)", r"rel(\1(\2), \3)", text)
+    return re.sub(r"\b((?:simple|derived|event)\d|ping|pong|stage|lev|step|seen)\(([^()]*)\)", r"kept(\1(\2))", text)
+
+
+def in_terms(facts: Facts) -> Facts:
+    """The facts of a program as those of the same program `with_terms`."""
+    return {("rel" if name.startswith("pair") else "kept", (name, *arguments), value, s, e) for name, arguments, value, s, e in facts}
+
+
 FACTS = "kind(a, 1). kind(b, 2). kind(c, 3).\n"
 
 
@@ -183,10 +235,10 @@ def compiled(text: str) -> Program:
     return compile_text(FACTS + text, inputs=INPUTS)
 
 
-def by_oracle(program: Program, stream: list[Row], dialect: str) -> Facts:
+def by_oracle(program: Program, stream: list[Row], dialect: str, inputs: Inputs = INPUTS) -> Facts:
     world = PointByPoint(program, first=-50, last=LAST, dialect=dialect)
     for name, arguments, t, end in stream:
-        kind = INPUTS[name][0]
+        kind = inputs[name][0]
         if kind == "event":
             world.events.setdefault((name, arguments), set()).add(t)
         elif kind == "points":
@@ -215,10 +267,11 @@ class ByEngine:
     program: Program
     settings: Settings
     restart: bool = False
+    inputs: Inputs = field(default_factory=lambda: INPUTS)
     facts: Facts = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        outputs = tuple(sorted({name for name, _ in self.program.fluents | self.program.events}))
+        outputs = tuple(sorted({called(name) for name, _ in self.program.fluents | self.program.events}))
         self.windows = Windows(Plan(self.program), self.settings, outputs)
         self.state: WindowState = self.windows.initial()
 
@@ -257,7 +310,7 @@ class ByEngine:
     def _take(self, row: Row, arrived: int) -> None:
         name, arguments, t, end = row
         codes = [np.array([self.state.symbols.code(argument)]) for argument in arguments]
-        if INPUTS[name][0] != "event":
+        if self.inputs[name][0] != "event":
             codes.append(np.array([self.state.symbols.code("true")]))
         nowhere = np.array([np.nan])
         rows_ = InputRows(tuple(codes), np.array([t]), np.array([end]), np.array([arrived]), nowhere, nowhere)
@@ -281,10 +334,10 @@ class ByEngine:
                     self.facts.remove(fact)
 
 
-def on_time(stream: list[Row]) -> list[int]:
+def on_time(stream: list[Row], inputs: Inputs = INPUTS) -> list[int]:
     """The clock at each row's arrival: the greatest time so far."""
     clock, found = -1, []
     for name, _, t, end in stream:
-        clock = max(clock, end if INPUTS[name][0] == "intervals" else t)
+        clock = max(clock, end if inputs[name][0] == "intervals" else t)
         found.append(clock)
     return found

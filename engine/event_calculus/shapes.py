@@ -1,0 +1,127 @@
+"""Relations whose arguments have arguments of their own, as in pow(vote(V, M)) = true: each shape is a relation of its own.
+
+Such a relation is named by its shape, `pow(vote(_, _))`, and its arguments are those in the holes, from left to right: everything but reading and
+showing treats it as any other. What a variable stands for is a name or a number, never a term with arguments. In answers the fluent is `pow` and
+the entities are `vote, V, M`: the term read from left to right, so that two shapes of one fluent are told apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from engine.event_calculus.parser import parse_term
+from engine.event_calculus.terms import Compound, Place, Term, Variable
+
+_HOLE = "(_"
+"""Begins the innermost arguments of every shape; no other name of a fluent or an event may hold it."""
+_PLAIN = re.compile(r"[a-z][A-Za-z0-9_]*")
+_NOWHERE = Place(0, 0)
+
+
+def is_shape(name: str) -> bool:
+    """Whether a relation's name is a shape; of a name that the text gives: whether it could be taken for one."""
+    return _HOLE in name
+
+
+def flattened(term: Compound) -> tuple[str, tuple[Term, ...]]:
+    """The name of a relation and its arguments."""
+    if not any(isinstance(argument, Compound) for argument in term.arguments):
+        return term.name, term.arguments
+    return _shape(term), tuple(_leaves(term))
+
+
+def called(name: str) -> str:
+    """The fluent's or event's own name."""
+    return _term(name).name if is_shape(name) else name
+
+
+def spelt(name: str) -> list[str | None]:
+    """What an answer's entities are, in order: a functor within the shape, or the next argument (null). Empty for a relation without a shape."""
+    return list(_prefix(_term(name)))[1:] if is_shape(name) else []
+
+
+def entities_of(name: str, arguments: Sequence[str]) -> list[str]:
+    """The entities of an answer."""
+    left = iter(arguments)
+    return [next(left) if functor is None else functor for functor in spelt(name)] or list(arguments)
+
+
+def alike(one: str, arity: int, other: str, other_arity: int) -> bool:
+    """Whether answers of two relations could have the same entities under one name, `one` or `other` being a shape."""
+    mine, theirs = spelt(one) or [None] * arity, spelt(other) or [None] * other_arity
+    return len(mine) == len(theirs) and all(a is None or b is None or a == b for a, b in zip(mine, theirs, strict=True))
+
+
+def shown(name: str, arguments: Sequence[str]) -> str:
+    """A relation with its arguments as a program writes it."""
+    if not is_shape(name):
+        return f"{name}({', '.join(arguments)})" if arguments else name
+    left = iter(arguments)
+    return _filled(_term(name), left)
+
+
+def whole(name: str, arguments: Sequence[Term], other: str) -> Variable | None:
+    """A variable of `name(arguments)` that stands where relation `other`, which this would match otherwise, has a term with arguments."""
+    mine = _refilled(_term(name), iter(arguments)) if is_shape(name) else Compound(name, tuple(arguments), _NOWHERE)
+    found: list[Variable] = []
+    return found[0] if _meets(mine, _term(other), found) and found else None
+
+
+def _meets(mine: Term, other: Term, found: list[Variable]) -> bool:
+    if isinstance(other, Variable):
+        return not isinstance(mine, Compound)
+    assert isinstance(other, Compound)
+    if isinstance(mine, Variable):
+        found.append(mine)
+        return True
+    if not isinstance(mine, Compound) or mine.indicator != other.indicator:
+        return False
+    return all(_meets(one, two, found) for one, two in zip(mine.arguments, other.arguments, strict=True))
+
+
+@lru_cache(maxsize=10_000)
+def _term(shape: str) -> Compound:
+    term = parse_term(shape)
+    assert isinstance(term, Compound)
+    return term
+
+
+def _quoted(functor: str) -> str:
+    if _PLAIN.fullmatch(functor):
+        return functor
+    return "'" + functor.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _shape(term: Term) -> str:
+    return f"{_quoted(term.name)}({', '.join(map(_shape, term.arguments))})" if isinstance(term, Compound) else "_"
+
+
+def _leaves(term: Term) -> Iterator[Term]:
+    if isinstance(term, Compound):
+        for argument in term.arguments:
+            yield from _leaves(argument)
+    else:
+        yield term
+
+
+def _prefix(term: Term) -> Iterator[str | None]:
+    if isinstance(term, Compound):
+        yield term.name
+        for argument in term.arguments:
+            yield from _prefix(argument)
+    else:
+        yield None
+
+
+def _filled(term: Term, arguments: Iterator[str]) -> str:
+    if isinstance(term, Compound):
+        return f"{term.name}({', '.join([_filled(argument, arguments) for argument in term.arguments])})"
+    return next(arguments)
+
+
+def _refilled(term: Term, arguments: Iterator[Term]) -> Term:
+    if isinstance(term, Compound):
+        return Compound(term.name, tuple([_refilled(argument, arguments) for argument in term.arguments]), term.place)
+    return next(arguments)

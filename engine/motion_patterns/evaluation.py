@@ -208,6 +208,49 @@ def best(score, ranks, k, rank, chosen):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _move(plan, points, series, due, k, touched_series, touched_entity, work):  # type: ignore[no-untyped-def]
+    """Points of the `series` that are due enter and leave at evaluation k: (touched pairs, how many), in arrays that may be replaced by longer ones.
+
+    `due[s]` moves on; `work` counts points [entered, left].
+    """
+    touched = 0
+    for s in range(len(series)):
+        if due[s] > k:
+            continue
+        p = series[s]
+        at, entered, left = k * plan.every[p], points.entered[p], points.left[p]
+        measure, eager = plan.measure[p], plan.eager[p]
+        while True:
+            touched = enter(points, p, at, NEVER, plan.end[p], measure, plan.sign[p], eager, touched_series, touched_entity, touched)
+            touched = leave(points, p, at, plan.start[p], measure, eager, touched_series, touched_entity, touched)
+            if touched < len(touched_series):
+                break
+            touched_series = np.append(touched_series, np.empty(touched, np.int64))
+            touched_entity = np.append(touched_entity, np.empty(touched, np.int64))
+        work[0] += points.entered[p] - entered
+        work[1] += points.left[p] - left
+        due[s] = _due(plan, points, p)
+    return touched_series, touched_entity, touched
+
+
+@njit(cache=True, nogil=True)
+def _rank(plan, points, standing, q, at, entities, rank, marked, events, n, pick):  # type: ignore[no-untyped-def]
+    """The best of ranked query q, of which the `marked` entities were looked at, are told from event n on: (events, n)."""
+    scores, holds, chosen = standing.score[plan.ranking[q]], standing.holds[q], np.empty(entities, np.bool_)
+    best(scores[:entities], plan.ranks[q], plan.k[q], rank, chosen)
+    for e in range(entities):
+        if chosen[e] == holds[e] and not (chosen[e] and marked[e]):
+            continue
+        holds[e] = chosen[e]
+        if n == len(events.query):
+            events = grown(events, n, 2 * n)
+        _note(events, n, plan, points, q, e, at, CANDIDATE if chosen[e] else WITHDRAWN, scores[e], pick)
+        n += 1
+    marked[:] = False
+    return events, n
+
+
+@njit(cache=True, nogil=True)
 def advance(plan, points, standing, series, queries, every, last, forced, entities, rank, width):  # type: ignore[no-untyped-def]
     """Evaluate one clock at all multiples of `every` up to `last`: gives (events, how many, points entered, points left, evaluations).
 
@@ -216,20 +259,15 @@ def advance(plan, points, standing, series, queries, every, last, forced, entiti
     """
     events = no_events(64, width)
     n = 0
-    moves_in, moves_out, evaluations = 0, 0, 0
+    evaluations, work = 0, np.zeros(2, np.int64)
     due = np.empty(len(series), np.int64)
     for s in range(len(series)):
         due[s] = _due(plan, points, series[s])
     touched_series = np.empty(256, np.int64)
     touched_entity = np.empty(256, np.int64)
-    longest = 1
-    for i in range(len(queries)):
-        longest = max(longest, plan.chain_first[queries[i] + 1] - plan.chain_first[queries[i]])
-    pick = np.empty(longest, np.int64)
+    pick = np.empty(width, np.int64)
     rankings = standing.score.shape[0]
-    moved = np.zeros(rankings, np.bool_)
-    marked = np.zeros((rankings, entities), np.bool_)
-    chosen = np.empty(entities, np.bool_)
+    moved, marked = np.zeros(rankings, np.bool_), np.zeros((rankings, entities), np.bool_)
     # Names for what the loop over pairs reads: taking an array out of a tuple each time costs more than reading it.
     head, extremum, measure_of = points.head, points.extremum, plan.measure
     users_first, users_of = plan.users_first, plan.users
@@ -245,23 +283,7 @@ def advance(plan, points, standing, series, queries, every, last, forced, entiti
             break
         at = k * every
         evaluations += 1
-        touched = 0
-        for s in range(len(series)):
-            if due[s] > k:
-                continue
-            p = series[s]
-            entered, left = points.entered[p], points.left[p]
-            measure, eager = plan.measure[p], plan.eager[p]
-            while True:
-                touched = enter(points, p, at, NEVER, plan.end[p], measure, plan.sign[p], eager, touched_series, touched_entity, touched)
-                touched = leave(points, p, at, plan.start[p], measure, eager, touched_series, touched_entity, touched)
-                if touched < len(touched_series):
-                    break
-                touched_series = np.append(touched_series, np.empty(touched, np.int64))
-                touched_entity = np.append(touched_entity, np.empty(touched, np.int64))
-            moves_in += points.entered[p] - entered
-            moves_out += points.left[p] - left
-            due[s] = _due(plan, points, p)
+        touched_series, touched_entity, touched = _move(plan, points, series, due, k, touched_series, touched_entity, work)
         # Where most pairs are touched, several times over, each is looked at once and in order.
         everything = k == forced_k or touched > len(queries) * entities
         if k == forced_k:
@@ -312,20 +334,9 @@ def advance(plan, points, standing, series, queries, every, last, forced, entiti
                         events = grown(events, n, 2 * n)
                     _note(events, n, plan, points, q, e, at, START if matches else END, score, pick)
                     n += 1
-        for i in range(len(queries)):
-            q = queries[i]
-            r = plan.ranking[q]
-            if r < 0 or not moved[r]:
-                continue
-            moved[r] = False
-            best(standing.score[r, :entities], plan.ranks[q], plan.k[q], rank, chosen)
-            for e in range(entities):
-                if chosen[e] == standing.holds[q, e] and not (chosen[e] and marked[r, e]):
-                    continue
-                standing.holds[q, e] = chosen[e]
-                if n == len(events.query):
-                    events = grown(events, n, 2 * n)
-                _note(events, n, plan, points, q, e, at, CANDIDATE if chosen[e] else WITHDRAWN, standing.score[r, e], pick)
-                n += 1
-            marked[r, :] = False
-    return events, n, moves_in, moves_out, evaluations
+        for q in queries:
+            r = ranking_of[q]
+            if r >= 0 and moved[r]:
+                events, n = _rank(plan, points, standing, q, at, entities, rank, marked[r], events, n, pick)
+                moved[r] = False
+    return events, n, work[0], work[1], evaluations

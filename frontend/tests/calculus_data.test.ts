@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fromCalculus, outputsOf, toCalculus, withInputs } from "../src/data/calculus_document_data";
 import { marked, namesOf, placed, quoted, tokens } from "../src/data/calculus_program_data";
-import { groundings, intervalAt, laneName, ruleLines, sandboxAnswer, shownLanes, type Lane } from "../src/data/calculus_sandbox_data";
+import { answered, groundings, intervalAt, laneName, ruleLines, sandboxAnswer, shownLanes, type Lane } from "../src/data/calculus_sandbox_data";
 import { grouped, sentenceParts, templateList } from "../src/data/calculus_template_data";
 import { feed } from "../src/data/shapes";
 
@@ -124,6 +124,15 @@ describe("sandbox", () => {
 
   it("names lanes as rules write them", () => {
     expect([lanes[2]!, lanes[5]!, made("alarm", [])].map(laneName)).toEqual(["near(a, b)", "pace(c) = fast", "alarm"]);
+  });
+
+  it("finds the answer that is to be explained, by its beginning or its end", () => {
+    const all = [...lanes, made("near", ["b", "a"], { intervals: [{ start: 30, end: null, began: null, ended: null }] })];
+    const found = (what: string, args: string[], at: number) => {
+      const one = answered(all, { what, args, at });
+      return one === null ? null : [laneName(one.lane), one.interval.start];
+    };
+    expect([found("near", ["a", "b"], 20), found("near", ["a", "b"], 30), found("near", ["a", "b"], 25), found("far", ["a"], 10)]).toEqual([["near(a, b)", 10], ["near(b, a)", 30], ["near(a, b)", 10], null]);
   });
 
   it("puts groundings of outputs first, and shows all that a grounding needs", () => {

@@ -1,5 +1,6 @@
 /** What the sandbox found: lanes of fluents and events with the rules of their edges; which are shown, and what lies where. Pure. */
 
+import type { Answer } from "./stretch";
 import { boolean, integer, list, nullable, number, oneOf, otherwise, record, string } from "../lib/parse";
 
 const edge = nullable(record({ rule: integer, because: otherwise(list(string), []) }));
@@ -77,6 +78,14 @@ export function intervalAt(one: Lane, t: number, reach: number): SandboxInterval
     if (away === 0) return candidate;
   }
   return best;
+}
+
+/** The lane of an answer with the interval that is to be explained; null when the stretch does not give it. */
+export function answered(lanes: readonly Lane[], { what, args, at }: Answer): { lane: Lane; interval: SandboxInterval } | null {
+  const own = lanes.filter((one) => one.fluent === what && args.every((arg) => one.args.includes(arg)));
+  const lane = own.find((one) => one.intervals.some(({ start, end }) => start === at || end === at)) ?? own[0];
+  const interval = lane === undefined ? null : (lane.intervals.find(({ start, end }) => start === at || end === at) ?? intervalAt(lane, at, Infinity));
+  return lane === undefined || interval === null ? null : { lane, interval };
 }
 
 /** Lines of the program (from 1, both included) that a rule takes. */

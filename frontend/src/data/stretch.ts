@@ -8,9 +8,16 @@ export interface Stretch {
   to: number;
 }
 
-/** A stretch that rules are tried on at once, and whose lanes are shown first. */
+/** The fluent or event that an answer is of, and the moment of it that is to be explained. */
+export interface Answer {
+  what: string;
+  args: readonly string[];
+  at: number;
+}
+
+/** A stretch that rules are tried on at once, and the answer that is looked at first. */
 export interface Wish extends Stretch {
-  args: string[];
+  answer: Answer | null;
 }
 
 /** What the server counts as a minute on a feed of ticks. */
@@ -27,24 +34,26 @@ export function minuteWords(minutes: number, unit: TimeUnit): string {
  * Where to look for what led to an answer of rules that remember for `memory`: the whole of it with what came before; of a long one
  * apart what began and what ended it.
  */
-export function stretchesOf({ start, end }: { start: number; end: number | null }, memory: number | null, unit: TimeUnit): { about: "whole" | "beginning" | "end"; stretch: Stretch }[] {
+export function stretchesOf({ start, end }: { start: number; end: number | null }, memory: number | null, unit: TimeUnit): { about: "whole" | "beginning" | "end"; at: number; stretch: Stretch }[] {
   const before = Math.max(MINUTE[unit], Math.min(memory ?? 10 * MINUTE[unit], MOST_BEFORE[unit]));
   const after = Math.ceil(before / 10);
   const around = (first: number, last: number): Stretch => ({ from: first - before, to: last + after });
-  if (end === null) return [{ about: "beginning", stretch: around(start, start) }];
-  if (end - start <= before) return [{ about: "whole", stretch: around(start, end) }];
-  return [{ about: "beginning", stretch: around(start, start) }, { about: "end", stretch: around(end, end) }];
+  if (end === null) return [{ about: "beginning", at: start, stretch: around(start, start) }];
+  if (end - start <= before) return [{ about: "whole", at: start, stretch: around(start, end) }];
+  return [{ about: "beginning", at: start, stretch: around(start, start) }, { about: "end", at: end, stretch: around(end, end) }];
 }
 
 /** The query's page trying its rules on a stretch. */
-export function tryAddress(query: string, { from, to }: Stretch, args: readonly string[]): string {
-  const search = new URLSearchParams({ from: String(from), to: String(to) });
+export function tryAddress(query: string, { from, to }: Stretch, { what, args, at }: Answer): string {
+  const search = new URLSearchParams({ from: String(from), to: String(to), what, at: String(at) });
   for (const arg of args) search.append("who", arg);
   return `/queries/${query}?${search.toString()}`;
 }
 
 export function wishOf(search: string): Wish | null {
-  const at = new URLSearchParams(search);
-  const [from, to] = ["from", "to"].map((name) => (/^-?\d+$/.test(at.get(name) ?? "") ? Number(at.get(name)) : NaN));
-  return Number.isSafeInteger(from) && Number.isSafeInteger(to) && from! < to! ? { from: from!, to: to!, args: at.getAll("who") } : null;
+  const asked = new URLSearchParams(search);
+  const [from, to, at] = ["from", "to", "at"].map((name) => (/^-?\d+$/.test(asked.get(name) ?? "") ? Number(asked.get(name)) : NaN)) as [number, number, number];
+  if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to) || from >= to) return null;
+  const what = asked.get("what");
+  return { from, to, answer: what === null || !Number.isSafeInteger(at) ? null : { what, args: asked.getAll("who"), at } };
 }

@@ -9,6 +9,8 @@ export interface TimelineRow {
   label: string;
   /** Indices into the query's columns, by start; those of a query row are all that pass the filter. */
   items: Int32Array;
+  /** Of the items, those that are answers still: what was taken back is shown, but not counted. */
+  count: number;
   /** For each item the greatest end up to it, so that the first visible one is found by bisection. */
   reach: Float64Array;
   /** CSS pixels from the top of all rows. */
@@ -41,10 +43,10 @@ export function makeRows(queries: readonly QueryIntervals[], options: RowOptions
     const isExpanded = options.isExpanded(columns.query);
     const lanes: Lanes = isExpanded ? (made.lanes ??= lanesOf(columns, made.items)) : { shown: [], hidden: 0 };
     const shared = { query: columns.query, label: options.label(columns.query) };
-    rows.push({ ...shared, kind: "query", items: made.items, reach: made.reach, top, height: QUERY_ROW_PX, isExpanded, hidden: lanes.hidden });
+    rows.push({ ...shared, kind: "query", items: made.items, count: made.count, reach: made.reach, top, height: QUERY_ROW_PX, isExpanded, hidden: lanes.hidden });
     top += QUERY_ROW_PX;
-    for (const { label, items, reach } of lanes.shown) {
-      rows.push({ ...shared, kind: "lane", label, items, reach, top, height: LANE_ROW_PX, isExpanded: false, hidden: 0 });
+    for (const { label, items, count, reach } of lanes.shown) {
+      rows.push({ ...shared, kind: "lane", label, items, count, reach, top, height: LANE_ROW_PX, isExpanded: false, hidden: 0 });
       top += LANE_ROW_PX;
     }
   }
@@ -71,6 +73,7 @@ export function outOfSight(rows: readonly TimelineRow[], columnsOf: (query: stri
 interface Arranged {
   entities: ReadonlySet<string> | null;
   items: Int32Array;
+  count: number;
   reach: Float64Array;
   lanes?: Lanes;
 }
@@ -82,7 +85,7 @@ function arranged(columns: QueryIntervals, entities: ReadonlySet<string> | null)
   const before = known.get(columns);
   if (before?.entities === entities) return before;
   const items = filtered(columns, entities);
-  const made = { entities, items, reach: reachOf(columns, items) };
+  const made = { entities, items, count: countOf(columns, items), reach: reachOf(columns, items) };
   known.set(columns, made);
   return made;
 }
@@ -92,6 +95,10 @@ function filtered(columns: QueryIntervals, entities: ReadonlySet<string> | null)
   let count = 0;
   for (let i = 0; i < items.length; i++) if (entities === null || columns.intervals[i]!.entities.some((entity) => entities.has(entity))) items[count++] = i;
   return items.subarray(0, count);
+}
+
+function countOf(columns: QueryIntervals, items: Int32Array): number {
+  return items.reduce((sum, i) => sum + Number(!columns.intervals[i]!.isWithdrawn), 0);
 }
 
 function reachOf(columns: QueryIntervals, items: Int32Array): Float64Array {
@@ -105,7 +112,7 @@ function reachOf(columns: QueryIntervals, items: Int32Array): Float64Array {
 }
 
 interface Lanes {
-  shown: { label: string; items: Int32Array; reach: Float64Array }[];
+  shown: { label: string; items: Int32Array; count: number; reach: Float64Array }[];
   hidden: number;
 }
 
@@ -113,7 +120,7 @@ const collator = new Intl.Collator("en", { numeric: true });
 
 function shownLane(columns: QueryIntervals, label: string, list: readonly number[]): Lanes["shown"][number] {
   const items = Int32Array.from(list);
-  return { label, items, reach: reachOf(columns, items) };
+  return { label, items, count: countOf(columns, items), reach: reachOf(columns, items) };
 }
 
 function lanesOf(columns: QueryIntervals, items: Int32Array): Lanes {

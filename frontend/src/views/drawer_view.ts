@@ -142,11 +142,11 @@ export class DrawerView {
 const BEHIND = { whole: "Rules and conditions behind it", beginning: "Rules behind its beginning", end: "Rules behind its end" } as const;
 
 /** Links to the rules tried on what led to an answer of theirs; null for other families, whose answers name their events. */
-export function rulesBehind({ id, family, specification }: QueryRow, answer: { start: number; end: number | null; entities: readonly string[] }, unit: TimeUnit): HTMLElement | null {
+export function rulesBehind({ id, family, specification }: QueryRow, answer: { kind: string; start: number; end: number | null; entities: readonly string[] }, unit: TimeUnit): HTMLElement | null {
   if (family !== "calculus") return null;
   const { window } = specification;
   const memory = typeof window === "string" || typeof window === "number" ? parseDuration(window) : null;
-  return h("div", { class: "row row-wrap" }, ...stretchesOf(answer, memory, unit).map(({ about, stretch }) => linkButton(BEHIND[about], tryAddress(id, stretch, answer.entities), "layers", "button-sm")));
+  return h("div", { class: "row row-wrap" }, ...stretchesOf(answer, memory, unit).map(({ about, at, stretch }) => linkButton(BEHIND[about], tryAddress(id, stretch, { what: answer.kind, args: answer.entities, at }), "layers", "button-sm")));
 }
 
 /** The events in their order; the numbers are those on the map. */

@@ -256,7 +256,7 @@ function queryLabel(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, r
   context.beginPath();
   context.roundRect(24, middle - 5, 10, 10, 3);
   context.fill();
-  const number = formatNumber(row.items.length);
+  const number = formatNumber(row.count);
   context.font = `500 11px ${FONT}`;
   context.textBaseline = "middle";
   const taken = context.measureText(number).width;

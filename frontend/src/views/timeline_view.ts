@@ -30,13 +30,17 @@ interface Drag {
 }
 
 const SNAP_PX = 4;
+const [MOST_OPEN_QUERIES, MOST_OPEN_LANES] = [6, 10];
 
 export class TimelineView {
   readonly canvas = h("canvas", { class: "timeline-canvas", tabindex: 0, role: "application", "aria-label": "Timeline of answers. W and S zoom, A and D pan, J and K step through intervals; the list view shows the same as a table." });
   private readonly tip = h("div", { class: "timeline-tip", hidden: true });
   private columns = new Map<string, QueryIntervals>();
   private rows: TimelineRow[] = [];
+  /** As the reader chose. */
   private readonly folded = new Map<string, boolean>();
+  private readonly met = new Set<string>();
+  private readonly unfolded = new Set<string>();
   private readonly colours = new Map<string, string>();
   private ink = readInk();
   private request = 0;
@@ -150,14 +154,22 @@ export class TimelineView {
   }
 
   private layOut(): void {
-    const isMany = this.columns.size > 6;
+    for (const columns of this.columns.values()) this.meet(columns);
     this.rows = makeRows([...this.columns.values()], {
       label: this.label,
       entities: this.entities,
-      isExpanded: (query) => this.folded.get(query) ?? (!isMany || this.entities !== null),
+      isExpanded: (query) => this.folded.get(query) ?? (this.entities !== null || this.unfolded.has(query)),
     });
     this.clampScroll();
     this.requestDraw();
+  }
+
+  /** Lanes stand open where they are few, lest those of one query push all others out of sight; it is decided once, with its first answers. */
+  private meet({ query, lanes }: QueryIntervals): void {
+    if (lanes.length === 0 || this.met.has(query)) return;
+    this.met.add(query);
+    const isAlone = this.columns.size === 1;
+    if (isAlone || (this.columns.size <= MOST_OPEN_QUERIES && lanes.length <= MOST_OPEN_LANES)) this.unfolded.add(query);
   }
 
   private clampScroll(): void {

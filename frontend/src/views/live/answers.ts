@@ -73,7 +73,7 @@ export class Answers {
     const away = isBefore ? timeline.t1 - (end ?? start) : start - timeline.t0;
     const minute = model.inUnit(60_000, 1);
     const span = formatSpan(Math.max(minute, Math.floor(away / minute) * minute), model.feed.time);
-    return isBefore ? `No answers in this window. The one before ${end === start ? "was" : "ended"} ${span} earlier.` : `No answers in this window. The next one is ${span} later.`;
+    return isBefore ? `No answers here. The last one ${end === start ? "was" : "ended"} ${span} earlier.` : `No answers here. The next one is ${span} later.`;
   }
 
   private nothingText(): string {

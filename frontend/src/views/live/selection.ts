@@ -111,11 +111,10 @@ export class Selection {
 
   /** Timeline and map go to the answer. */
   show(interval: Interval): void {
-    const { time, timeline, tracks } = this.linked();
+    const { time, tracks } = this.linked();
     const [from, to] = reach(interval.start, interval.end ?? this.model.now(), this.model.detections(interval));
     const pad = Math.max((to - from) * 0.6, this.model.inUnit(60_000, 250));
     time.setWindow([from - pad, to + pad]);
-    timeline.setWindow(from - pad, to + pad, this.model.now());
     tracks.fitTo(interval);
   }
 

@@ -62,6 +62,7 @@ export class TimeControl {
   setWindow(window: [number, number]): void {
     this.model.state.window = window;
     this.model.state.span = window[1] - window[0];
+    this.timeline().setWindow(...window, this.model.now());
     this.showPause();
     this.model.loadHistory(window).catch(fail);
     this.handlers.onWindow();

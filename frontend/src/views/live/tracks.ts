@@ -57,11 +57,14 @@ export class LiveTracks {
     const pad = this.model.inUnit(45_000, 250);
     const end = Math.round(interval.end ?? this.model.now());
     const from = interval.isMark ? interval.start - pad : interval.start;
+    const isOne = entities.length < 2;
+    const caption = (point: EvidencePoint): string => this.caption(point, isOne);
+    // The events are known at once; the ways between them are asked for.
+    this.feedMap.tracks.explain([], evidence, caption);
     const made = await this.tracks(entities, interval.start - pad, end + pad, signal);
     if (signal.aborted) return;
     const drawn = made.map((track): DrawnTrack => ({ track, colour: queryColour(interval.query), from, to: interval.isMark ? interval.start : end, label: track.entity }));
-    const isOne = entities.length < 2;
-    this.feedMap.tracks.explain(drawn, evidence, (point) => this.caption(point, isOne));
+    this.feedMap.tracks.explain(drawn, evidence, caption);
     if (!isChosen) return;
     if (this.mustGo || this.shownFor !== interval.key) this.goTo(made, evidence, [interval.start - pad, end + pad]);
     this.shownFor = interval.key;

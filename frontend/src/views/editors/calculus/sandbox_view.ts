@@ -1,8 +1,8 @@
 /** The rules tried on a stretch of history: every fluent as a lane, who made each edge, and the same as a list for the keyboard. */
 
-import { groundings, intervalAt, laneName, ruleLines, sandboxAnswer, shownLanes, type Edge, type Lane, type SandboxAnswer, type SandboxInterval } from "../../../data/calculus_sandbox_data";
+import { answered, groundings, intervalAt, laneName, ruleLines, sandboxAnswer, shownLanes, type Edge, type Lane, type SandboxAnswer, type SandboxInterval } from "../../../data/calculus_sandbox_data";
 import type { Feed } from "../../../data/shapes";
-import type { Wish } from "../../../data/stretch";
+import type { Answer, Wish } from "../../../data/stretch";
 import { ApiError, post, reason } from "../../../lib/api";
 import { onThemeChange, queryColour } from "../../../lib/colours";
 import { awaiting, button, empty, h, icon, replace } from "../../../lib/dom";
@@ -50,8 +50,8 @@ export class SandboxView {
   private answer: SandboxAnswer | null = null;
   private lanes: Lane[] = [];
   private current: Current | null = null;
-  /** Whose lanes alone are asked for; null for everybody's. */
-  private wished: string[] | null = null;
+  /** The answer that is to be explained: only lanes of whom it is about are asked for. */
+  private wished: Answer | null = null;
   private ink: Ink | null = null;
   private isStale = false;
   private frame = 0;
@@ -84,7 +84,7 @@ export class SandboxView {
   /** Asks at once, for the lanes of somebody: a busy stretch has too many for all of them. */
   grant(wish: Wish): void {
     this.stretch.set(wish);
-    this.wished = wish.args.length === 0 ? null : wish.args;
+    this.wished = wish.answer;
     void this.ask();
   }
 
@@ -117,7 +117,7 @@ export class SandboxView {
       this.nowhere();
       return;
     }
-    this.show(await post("queries/sandbox", { feed: feed.name, specification: specification(), ...stretch, entities: this.wished ?? [] }, sandboxAnswer, signal));
+    this.show(await post("queries/sandbox", { feed: feed.name, specification: specification(), ...stretch, entities: this.wished?.args ?? [] }, sandboxAnswer, signal));
   }
 
   private nowhere(): void {
@@ -142,9 +142,27 @@ export class SandboxView {
     const found = groundings(answer.lanes).slice(0, MOST_GROUNDINGS);
     const isOutput = new Set(answer.lanes.filter((lane) => lane.is_output).map((lane) => JSON.stringify(lane.args)));
     const { wished } = this;
-    const first = (wished === null ? undefined : (found.find((args) => JSON.stringify(args) === JSON.stringify(wished)) ?? found.find((args) => wished.every((who) => args.includes(who))))) ?? found.find((args) => isOutput.has(JSON.stringify(args)));
+    const asked = wished === null ? undefined : answered(answer.lanes, wished)?.lane.args;
+    const first = found.find((args) => JSON.stringify(args) === JSON.stringify(asked)) ?? found.find((args) => isOutput.has(JSON.stringify(args)));
     replace(this.who, h("option", { value: EVERYBODY }, "Everybody"), ...found.map((args) => h("option", { value: JSON.stringify(args), selected: args === first }, args.join(", "))));
     this.refresh();
+    this.explain();
+  }
+
+  /** The answer itself is looked at first: the rules that began and ended it are told and marked. */
+  private explain(): void {
+    const told = this.wished === null ? null : answered(this.lanes, this.wished);
+    if (told === null) return;
+    const place = this.lanes.indexOf(told.lane);
+    this.look({ lane: place, interval: told.interval });
+    this.scrollTo(place);
+  }
+
+  private scrollTo(place: number): void {
+    const top = place * LANE_PX;
+    const room = this.scroller.clientHeight - HEAD_PX - LANE_PX;
+    if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
+    else if (top > this.scroller.scrollTop + room) this.scroller.scrollTop = top - room;
   }
 
   private refresh(): void {
@@ -162,7 +180,7 @@ export class SandboxView {
 
   private summary(answer: SandboxAnswer): HTMLElement {
     const { time } = this.options.feed;
-    const restricted = answer.entities === null ? null : this.wished !== null ? this.only(this.wished) : h("p", { class: "small muted row" }, icon("info"), `There is too much to show all of it: lanes of ${formatNumber(answer.entities.length)} entities, those with the most answers first.`);
+    const restricted = answer.entities === null ? null : this.wished !== null ? this.only(this.wished.args) : h("p", { class: "small muted row" }, icon("info"), `There is too much to show all of it: lanes of ${formatNumber(answer.entities.length)} entities, those with the most answers first.`);
     const outputs = this.lanes.filter((lane) => lane.is_output).reduce((sum, lane) => sum + lane.intervals.length, 0);
     const text = answer.lanes.length === 0 ? "" : `${formatNumber(this.lanes.length)} of ${formatNumber(answer.lanes.length)} lanes, ${formatNumber(outputs)} answer${outputs === 1 ? "" : "s"} among them. `;
     return h("div", { class: "sandbox-summary" }, h("p", { class: "small" }, text, h("span", { class: "faint num" }, `${formatSpan(answer.to - answer.from, time)} of history, ${formatNumber(answer.rows)} events, ${answer.seconds.toFixed(1)} s`)), restricted);
@@ -236,10 +254,7 @@ export class SandboxView {
     const interval = same ?? intervals[Math.min(intervals.length - 1, Math.max(0, before + step[1]))];
     if (interval === undefined) return;
     this.look({ lane: place, interval });
-    const top = place * LANE_PX;
-    if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
-    const room = this.scroller.clientHeight - HEAD_PX - LANE_PX;
-    if (top > this.scroller.scrollTop + room) this.scroller.scrollTop = top - room;
+    this.scrollTo(place);
   }
 
   /** Shows an interval's rules below, and in the editor. */

@@ -20,8 +20,8 @@ from engine.complex_events.pattern import Pattern, pattern_tree
 from engine.complex_events.plan import CompositeIndex
 from engine.complex_events.searching import BY_LISTS, LISTED, MOST_WAITING, SEARCHED
 from engine.model.batch import Batch, EntityDictionary
-from tests.engine.complex_events.worlds import NAMES, PLANE, SCHEMA, SPANS, registered
-from tests.oracles.complex_events import Row
+from tests.engine.complex_events.worlds import NAMES, PLANE, SCHEMA, SPANS, as_tree, registered
+from tests.oracles.complex_events import Row, detections
 
 OPERATOR = CompositeOperator()
 
@@ -179,3 +179,21 @@ def test_a_start_that_is_not_the_latest_counts_before_a_bound() -> None:
     run.take(rows)
     assert [(start, end) for _, start, end, _ in run.answers] == [(1, 6)]
     assert run.counted(LISTED) == 1
+
+
+@pytest.mark.parametrize("by_lists", [True, False])
+@pytest.mark.parametrize("pattern", ["(A :[1,1] C) AND (B : C)", "(B : C) AND (A :[1,1] C)"])
+def test_an_event_that_completes_both_parts_has_the_latest_events_beside_it(pattern: str, by_lists: bool) -> None:
+    """The C at 6 ends both parts. The A at 5 is told: with the B at 2 the one at 2 and the C at 3 would make an occurrence of the same start."""
+    primitives = {name: {"where": [["reader", "=", name.lower()]]} for name in "ABC"}
+    document = {"family": "composite", "pattern": pattern, "primitives": primitives, "within": 9, "per": None}
+    placed = [("a", 2), ("b", 2), ("c", 3), ("a", 5), ("c", 6)]
+    rows = [{"seq": i, "entity": "x", "t": t, "x": None, "y": None, "reader": reader} for i, (reader, t) in enumerate(placed)]
+    run = Run([document], by_lists)
+    run.take(rows)
+    witnesses = {end: {seq for _, seq in evidence} for _, _, end, evidence in run.answers}
+    assert witnesses == {3: {0, 1, 2}, 6: {1, 3, 4}}
+    for (end, _), occurrences in detections(rows, as_tree(document))[None].items():
+        assert max(one.start for one in occurrences) == 2
+        assert witnesses[end] in [one.events for one in occurrences if one.start == 2]
+    assert (run.counted(LISTED) > 0) == by_lists

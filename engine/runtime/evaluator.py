@@ -86,7 +86,7 @@ class Evaluator:
 
     def process(self, stamped: pa.Table) -> Outcome:
         """Takes stamped rows that follow those before, in order of seq; missing columns are null."""
-        rows = _conformed(stamped, self.feed)
+        rows = conformed(stamped, self.feed)
         if rows.num_rows:
             self.position = rows.column(SEQ)[-1].as_py()
             self._reached = reached(rows, self._reached)
@@ -247,7 +247,7 @@ def _digests(plan: Plan) -> list[str]:
     return [running.digest for running in plan.values()]
 
 
-def _conformed(rows: pa.Table, feed: Feed) -> pa.Table:
+def conformed(rows: pa.Table, feed: Feed) -> pa.Table:
     """The feed's columns and stamps in their order; a column that is not there is null."""
     wanted = stamped_schema(feed)
     if rows.schema.equals(wanted):

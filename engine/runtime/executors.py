@@ -1,46 +1,43 @@
 """The evaluator spread over Spark's workers: the same partitions as in one process, one task each, their states in files.
 
-    rows --repartitionById(home of the entity)--> keyed task --repartitionById(home of the route)--> relational task --> changes
+    segments --> divided by entity --repartitionById--> keyed task --repartitionById--> relational task --> changes
 
-A task loads the state of its partition from the folder of the last position, and writes the one after its rows into the next folder, under a
-temporary name and renamed. A task that is tried again does the same over: nothing it wrote before is read. The folder has to be
-reachable by all executors.
+The driver knows from the segments' names which rows they hold and how far the clock has come; what the tasks do is in `executors_tasks.py`. The
+folder of the states has to be reachable by all executors.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import Broadcast, TaskContext
+from pyspark import Broadcast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from engine.failpoints import failpoint
-from engine.model.batch import CLOCK, SEQ, TIME
 from engine.model.changes import ANSWERS, answers
 from engine.model.events import stamped_schema
 from engine.model.feed import Feed
-from engine.operator import OperatorFailed, QueryStopped, RegisteredQuery
-from engine.runtime.container import table_bytes, table_from
-from engine.runtime.evaluator import Evaluator, Outcome, route_partitions
-from engine.runtime.partitions import KeyedPartition, Plan, RelationalPartition, plan_of
+from engine.operator import RegisteredQuery
+from engine.runtime import steps
+from engine.runtime.container import table_from
+from engine.runtime.evaluator import Evaluator, Outcome
+from engine.runtime.executors_tasks import SPARK_MESSAGES, Work, has_relational, raise_fault, rows_of, write
+from engine.runtime.partitions import KeyedPartition, RelationalPartition, plan_of
 from engine.runtime.processor import FeedProcessor
-from engine.runtime.steps import bounded
+from engine.sources.segments import Gap, Segment, without_overlaps
 
-MESSAGES = pa.schema([("home", pa.int32()), ("kind", pa.string()), ("name", pa.string()), ("payload", pa.binary())])
-"""What tasks send: tables as Arrow streams. `kind`: changes and emitted of the operator `name`, late, counts (JSON)."""
-SPARK_MESSAGES = "home int, kind string, name string, payload binary"
 FOLDERS_KEPT = 3
 
-Message = tuple[int, str, str, bytes]
+
+class ForTheDriver(RuntimeError):
+    """Rows that the tasks cannot take as they were delivered, and why. Nothing has changed: the driver may take them step by step."""
 
 
 class ExecutorsEvaluator:
@@ -106,35 +103,58 @@ class ExecutorsEvaluator:
         self._store(local)
         return outcome
 
-    def process_frame(self, frame: DataFrame, last_seq: int, newest: int) -> Outcome:
-        """The rows of `frame`, which follow those before without a gap up to `last_seq`; `newest` is the greatest `t` and clock among them.
+    def process_segments(self, delivered: DataFrame, *, most_answers: int | None = None) -> Outcome:
+        """The rows of whole segments of the log (`path`, `content`) that follow those before.
 
-        Raises QueryStopped, OperatorFailed; the evaluator is of no more use then.
+        Raises ForTheDriver when rows are missing among them, or when they have more than `most_answers`. Raises QueryStopped, OperatorFailed.
         """
-        self._reached = newest if self._reached is None else max(self._reached, newest)
+        segments = self._following(delivered)
+        if not segments:
+            return Outcome(ANSWERS.empty_table(), pa.Table.from_batches([], stamped_schema(self.feed)), 0, 0, self.watermark)
+        last, newest = segments[-1].next_seq - 1, segments[-1].max_t
+        reached = newest if self._reached is None else max(self._reached, newest)
         following = uuid.uuid4().hex
         (self.folder / following).mkdir(parents=True)
-        outcome = self._outcome(self._tasks(frame, following).toArrow())
-        self.state, self.position = following, last_seq
+        messages = self._tasks(delivered, following, reached - self.feed.lateness).toArrow()
+        outcome, last_t = self._outcome(messages, reached - self.feed.lateness, last - self.position)
+        if most_answers is not None and outcome.changes.num_rows > most_answers:
+            raise ForTheDriver(f"rows {self.position + 1} to {last} have {outcome.changes.num_rows:,} answers")
+        self.state, self.position, self.last_t, self._reached = following, last, last_t, reached
         return outcome
 
-    def _tasks(self, frame: DataFrame, following: str) -> DataFrame:
-        count, watermark = self.partitions, self.watermark
-        assert watermark is not None
-        work = _Work(self.feed, str(self.folder / self.state), str(self.folder / following), count, watermark, self._broadcast)
-        home = F.expr(f"cast(crc32(cast(entity as binary)) % {count} as int)")
-        columns = stamped_schema(self.feed).names
-        messages = frame.select(*columns).repartitionById(count, home).mapInArrow(work.keyed, SPARK_MESSAGES)
-        if not any(run.operator.relational is not None for run in self._plan.values()):
+    def _following(self, delivered: DataFrame) -> list[Segment]:
+        """The segments that have rows beyond `position`, in order. Raises ForTheDriver when those are not all rows that follow."""
+        named = [Segment.parse(Path(path)) for path in delivered.select("path").toArrow().column("path").to_pylist()]
+        try:
+            segments = without_overlaps(segment for segment in named if segment.next_seq > self.position + 1)
+        except Gap as gap:
+            raise ForTheDriver(str(gap)) from None
+        if segments and segments[0].first_seq > self.position + 1:
+            raise ForTheDriver(f"rows {self.position + 1} to {segments[0].first_seq - 1} are missing")
+        return segments
+
+    def _tasks(self, segments: DataFrame, following: str, watermark: int) -> DataFrame:
+        count = self.partitions
+        before, after = str(self.folder / self.state), str(self.folder / following)
+        work = Work(self.feed, before, after, count, self.position, watermark, self._broadcast)
+        given = segments.select("path", "content")
+        if count == 1:
+            return given.coalesce(1).mapInArrow(work.whole, SPARK_MESSAGES)
+        messages = given.mapInArrow(work.divided, SPARK_MESSAGES).repartitionById(count, F.col("home")).mapInArrow(work.keyed, SPARK_MESSAGES)
+        if not has_relational(self._plan):
             return messages
         return messages.repartitionById(count, F.col("home")).mapInArrow(work.relational, SPARK_MESSAGES)
 
-    def _outcome(self, messages: pa.Table) -> Outcome:
-        plan = self._plan
+    def _outcome(self, messages: pa.Table, watermark: int, rows: int) -> tuple[Outcome, int | None]:
+        """What the tasks say of so many rows, and `last_t` after them.
+
+        Raises ForTheDriver when they saw another number, QueryStopped, OperatorFailed.
+        """
+        plan, last_t = self._plan, self.last_t
         changes, late = [ANSWERS.empty_table()], [pa.Table.from_batches([], stamped_schema(self.feed))]
-        counts = {"processed": 0, "duplicates": 0}
+        counts = {"rows": 0, "processed": 0, "duplicates": 0}
         for kind, name, payload in zip(*(messages.column(i).to_pylist() for i in (1, 2, 3)), strict=True):
-            _raise_fault(kind, name, payload)
+            raise_fault(kind, name, payload)
             if kind == "changes":
                 batch = table_from(payload).combine_chunks().to_batches()[0]
                 changes.append(answers(batch, *plan[name].keys))
@@ -143,9 +163,10 @@ class ExecutorsEvaluator:
             elif kind == "counts":
                 facts = json.loads(payload)
                 counts = {key: counts[key] + facts[key] for key in counts}
-                if facts["last_t"] is not None:
-                    self.last_t = facts["last_t"] if self.last_t is None else max(self.last_t, facts["last_t"])
-        return Outcome(pa.concat_tables(changes), pa.concat_tables(late), counts["processed"], counts["duplicates"], self.watermark)
+                last_t = max((t for t in (last_t, facts["last_t"]) if t is not None), default=None)
+        if counts["rows"] != rows:
+            raise ForTheDriver(f"{counts['rows']} rows of {rows} came")
+        return Outcome(pa.concat_tables(changes), pa.concat_tables(late), counts["processed"], counts["duplicates"], watermark), last_t
 
     # -- queries ------------------------------------------------------------------------------------------------------------------
 
@@ -191,8 +212,8 @@ class ExecutorsEvaluator:
         following = uuid.uuid4().hex
         (self.folder / following).mkdir(parents=True)
         for p, (keyed, relational) in enumerate(zip(local._keyed, local._relational, strict=True)):
-            _write(self.folder / following / f"keyed-{p}", keyed.dump())
-            _write(self.folder / following / f"relational-{p}", relational.dump())
+            write(self.folder / following / f"keyed-{p}", keyed.dump())
+            write(self.folder / following / f"relational-{p}", relational.dump())
         self.state = following
         self.position, self.last_t, self._reached = local.position, local.last_t, local._reached
 
@@ -227,6 +248,8 @@ class _Beside:
 class ExecutorsProcessor(FeedProcessor):
     """A FeedProcessor whose batches are evaluated by Spark's workers."""
 
+    takes_segments = True
+
     def __init__(self, spark: SparkSession, *arguments: Any, **options: Any) -> None:
         self.spark = spark
         super().__init__(*arguments, **options)
@@ -243,128 +266,28 @@ class ExecutorsProcessor(FeedProcessor):
     def _load(self, queries: Sequence[RegisteredQuery], data: bytes) -> Any:
         return ExecutorsEvaluator.load(self.spark, self.feed, self._folder, queries, data)
 
+    def process(self, checkpoint: int, batch: int, delivered: Any) -> None:
+        """As FeedProcessor.process, of a frame of segments (`path`, `content`)."""
+        super().process(checkpoint, batch, DeliveredSegments(delivered, self.feed))
+
     def _evaluate(self, delivered: Any) -> list[Outcome]:
-        position = self.evaluator.position
-        frame: DataFrame = delivered
-        new = frame.where(F.col(SEQ) > position)
-        summary = new.agg(F.min(SEQ), F.max(SEQ), F.count(SEQ), F.max(TIME), F.max(CLOCK)).toArrow()
-        first, last, count, newest, clock = summary.to_pylist()[0].values()
-        if count == 0:
-            return []
-        if first != position + 1 or last - first + 1 != count:
-            # Rows that Spark has not listed yet, or twice: the driver puts them in order.
-            return super()._evaluate(delivered)
         evaluator: Any = self.evaluator
-        return [bounded(evaluator.process_frame(new, last, max(value for value in (newest, clock) if value is not None)), count)]
-
-
-class _Work:
-    """What the tasks of one batch do. Travels to the workers."""
-
-    def __init__(self, feed: Feed, before: str, after: str, partitions: int, watermark: int, queries: Any) -> None:
-        self.feed, self.before, self.after, self.partitions, self.watermark, self.queries = feed, before, after, partitions, watermark, queries
-
-    def keyed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        p = _partition()
-        rows = _gathered(batches, stamped_schema(self.feed)).sort_by(SEQ)
         try:
-            part = KeyedPartition.load(self.feed, self._plan(), Path(self.before, f"keyed-{p}").read_bytes())
-            output = part.take(rows, self.watermark)
-        except (QueryStopped, OperatorFailed) as fault:
-            yield _message_batch([_fault(p, fault)])
-            return
-        failpoint("executor.before_state")
-        _write(Path(self.after, f"keyed-{p}"), part.dump())
-        if not any(run.operator.relational is not None for run in part.plan.values()):
-            shutil.copyfile(Path(self.before, f"relational-{p}"), Path(self.after, f"relational-{p}"))
-        admitted = output.admitted
-        newest = pc.max(admitted.accepted.column(TIME)).as_py() if admitted.accepted.num_rows else None
-        counts = {"processed": admitted.accepted.num_rows, "duplicates": admitted.duplicates, "last_t": newest}
-        messages: list[Message] = [(p, "counts", "", json.dumps(counts).encode())]
-        if admitted.late.num_rows:
-            messages.append((p, "late", "", table_bytes(admitted.late)))
-        messages += [(p, "changes", name, _bytes(changes)) for name, changes in output.changes.items() if changes.num_rows]
-        for name, emitted in output.emitted.items():
-            homes = route_partitions(emitted, self.partitions)
-            messages += [(h, "emitted", name, _bytes(emitted.filter(pa.array(homes == h)))) for h in range(self.partitions) if (homes == h).any()]
-        yield _message_batch(messages)
-
-    def relational(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        p = _partition()
-        rows = _gathered(batches, MESSAGES)
-        passed: list[Message] = []
-        emitted: dict[str, list[pa.RecordBatch]] = {}
-        for home, kind, name, payload in zip(*(column.to_pylist() for column in rows.columns), strict=True):
-            if kind == "emitted":
-                emitted.setdefault(name, []).extend(table_from(payload).combine_chunks().to_batches())
-            else:
-                passed.append((home, kind, name, payload))
-        try:
-            part = RelationalPartition.load(self._plan(), Path(self.before, f"relational-{p}").read_bytes())
-            found = part.take(emitted, self.watermark)
-        except (QueryStopped, OperatorFailed) as fault:
-            yield _message_batch([*passed, _fault(p, fault)])
-            return
-        _write(Path(self.after, f"relational-{p}"), part.dump())
-        passed += [(p, "changes", name, _bytes(changes)) for name, changes in found.items() if changes.num_rows]
-        yield _message_batch(passed)
-
-    def _plan(self) -> Plan:
-        return _plan_of(self.queries)
+            # A batch is longer than a step of the driver's. Which query finds too much in one step is the driver's to say, or it would depend on the
+            # placement (decision 15).
+            return [evaluator.process_segments(delivered.segments, most_answers=steps.MOST_ANSWERS)]
+        except ForTheDriver:
+            return super()._evaluate(delivered)
 
 
-def _fault(partition: int, fault: QueryStopped | OperatorFailed) -> Message:
-    """What broke off a task, for the driver: an exception would reach it as a text of Spark's, after three more tries."""
-    if isinstance(fault, QueryStopped):
-        return (partition, "stopped", "", json.dumps([*fault.key, fault.reason]).encode())
-    return (partition, "failed", fault.name, fault.reason.encode())
+class DeliveredSegments:
+    """The rows of a frame of segments, for the driver."""
 
+    def __init__(self, segments: DataFrame, feed: Feed) -> None:
+        self.segments, self.feed = segments, feed
 
-def _raise_fault(kind: str, name: str, payload: bytes) -> None:
-    """The fault of a message made by `_fault`; nothing for other kinds."""
-    if kind == "stopped":
-        query, version, reason = json.loads(payload)
-        raise QueryStopped((query, version), reason)
-    if kind == "failed":
-        raise OperatorFailed(name, payload.decode())
-
-
-_PLANS: dict[str, Plan] = {}
-
-
-def _plan_of(queries: Any) -> Plan:
-    """Compiled once in each worker: workers are used again for the batches to come."""
-    key, feed, registered, partitions = queries.value
-    if key not in _PLANS:
-        _PLANS.clear()
-        _PLANS[key] = plan_of(registered, feed, partitions)
-    return _PLANS[key]
-
-
-def _partition() -> int:
-    context = TaskContext.get()
-    assert context is not None
-    return int(context.partitionId())
-
-
-def _gathered(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    """All rows of a task. Spark knows more than `schema` says (a filtered column holds no null), and says it in the schema."""
-    return pa.Table.from_batches([pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches], schema)
-
-
-def _bytes(batch: pa.RecordBatch) -> bytes:
-    return table_bytes(pa.Table.from_batches([batch]))
-
-
-def _message_batch(messages: Sequence[Message]) -> pa.RecordBatch:
-    columns = list(zip(*messages, strict=True)) or [()] * len(MESSAGES)
-    return pa.RecordBatch.from_arrays([pa.array(column, kind) for column, kind in zip(columns, MESSAGES.types, strict=True)], schema=MESSAGES)
-
-
-def _write(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    def toArrow(self) -> pa.Table:
+        """All of them in this process."""
+        contents = self.segments.select("content").toArrow().column("content")
+        none = pa.Table.from_batches([], stamped_schema(self.feed))
+        return pa.concat_tables([none, *(rows_of(content.as_buffer(), self.feed, -1) for content in contents)])

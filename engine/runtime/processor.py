@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
@@ -51,6 +51,9 @@ class Delivered(Protocol):
 
 class FeedProcessor:
     """One feed in one process. `process` and `follow` may be called from different threads; anything that raises ends its use."""
+
+    takes_segments: ClassVar[bool] = False
+    """Whether batches are to bring whole segments of the log (`path`, `content`) instead of rows."""
 
     def __init__(self, feed: Feed, log: EventLog, store: Store, snapshots: Snapshots, *, partitions: int = 1) -> None:
         self.feed, self.log, self.store, self.snapshots, self.partitions = feed, log, store, snapshots, partitions

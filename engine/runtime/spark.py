@@ -45,6 +45,9 @@ SPARK_TYPES: Mapping[ColumnType, T.DataType] = {
     ColumnType.BOOL: T.BooleanType(),
 }
 
+SEGMENTS = "path string, modificationTime timestamp, length bigint, content binary"
+"""The columns of Spark's source of whole files."""
+
 
 def settings(cores: int, *, memory: str = "1g") -> dict[str, str]:
     """Spark's configuration for one machine, measured where a reason is given."""
@@ -97,8 +100,13 @@ def reached_at(host: str, secret: str) -> dict[str, str]:
     }
 
 
+def local_master(cores: int) -> str:
+    """This machine alone, four tries a task: with a single one a killed Python worker ended the whole query."""
+    return f"local[{cores},4]"
+
+
 def session(name: str, *, cores: int, master: str | None = None, memory: str = "1g", extra: Mapping[str, str] | None = None) -> SparkSession:
-    """The process's session. `local[N,4]`: with a single try for each task one killed Python worker ended the whole query."""
+    """The process's session: on this machine, or on the cluster `master`."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if "spark.driver.host" not in (extra or {}):
@@ -106,7 +114,7 @@ def session(name: str, *, cores: int, master: str | None = None, memory: str = "
     # Workers import this package too, from whatever folder the program was started in.
     paths = [str(PROJECT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
-    builder: Any = SparkSession.builder.appName(name).master(master or f"local[{cores},4]")
+    builder: Any = SparkSession.builder.appName(name).master(master or local_master(cores))
     for key, value in {**settings(cores, memory=memory), "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"], **(extra or {})}.items():
         builder = builder.config(key, value)
     spark: SparkSession = builder.getOrCreate()
@@ -158,12 +166,14 @@ class FeedStream:
             if path.name != f"spark-{self.generation}":
                 shutil.rmtree(path, ignore_errors=True)
         self.processor.log.live.mkdir(parents=True, exist_ok=True)
+        kind, schema = ("binaryFile", SEGMENTS) if self.processor.takes_segments else ("parquet", spark_schema(self.processor.feed))
         stream = (
-            self.spark.readStream.schema(spark_schema(self.processor.feed))
+            self.spark.readStream.format(kind)
+            .schema(schema)
             .option("maxBytesPerTrigger", self.max_bytes)
             .option("maxFileAge", "1000d")
             .option("pathGlobFilter", "*.parquet")
-            .parquet(str(self.processor.log.live))
+            .load(str(self.processor.log.live))
         )
         self.query = (
             stream.writeStream.queryName(self.processor.feed.name)

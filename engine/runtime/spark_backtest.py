@@ -19,7 +19,8 @@ from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.runtime.evaluator import Evaluator, Outcome, reached
 from engine.runtime.executors import ExecutorsEvaluator
-from engine.runtime.spark import session, spark_schema
+from engine.runtime.spark import session
+from engine.sources.segments import Segment
 
 BATCH_ROWS = 500_000
 """Rows of one Spark job: its fixed cost of a fifth of a second is then small beside its work."""
@@ -79,10 +80,16 @@ class SparkEvaluator:
         if not held:
             return self._nothing()
         rows = pa.concat_tables(held, promote_options="permissive")
-        path = self.folder / "rows.parquet"
-        pq.write_table(rows, path, compression="none")
-        frame = self.spark.read.schema(spark_schema(self.feed)).parquet(str(path))
-        return self.spread.process_frame(frame, rows.column(SEQ)[-1].as_py(), reached(rows, None))
+        folder = self.folder / f"rows-{self.spread.position + 1}"
+        folder.mkdir()
+        share = -(-rows.num_rows // self.spread.partitions)
+        for begin in range(0, rows.num_rows, share):
+            piece = rows.slice(begin, share)
+            name = Segment.name(piece.column(SEQ)[0].as_py(), piece.num_rows, reached(rows.slice(0, begin + share), None))
+            pq.write_table(piece, folder / name, compression="none")
+        outcome = self.spread.process_segments(self.spark.read.format("binaryFile").load(str(folder)))
+        shutil.rmtree(folder)
+        return outcome
 
     def _nothing(self) -> Outcome:
         return Outcome(ANSWERS.empty_table(), pa.Table.from_batches([], stamped_schema(self.feed)), 0, 0, self.spread.watermark)

@@ -17,13 +17,14 @@ import pytest
 
 from engine.model.events import Stamper
 from engine.runtime.evaluator import Evaluator
-from engine.runtime.executors import ExecutorsEvaluator
+from engine.runtime.executors import ExecutorsEvaluator, ForTheDriver
+from engine.sources.segments import Segment
 from tests.engine.runtime.test_processor import FEED, QUERIES, rows_of
 from webapp.platform.folders import ROOT
 from webapp.platform.java import spark_environment
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -44,11 +45,15 @@ def answered(outcomes: list[Any]) -> Counter[str]:
 
 
 def through(spark: SparkSession, evaluator: ExecutorsEvaluator, table: pa.Table, folder: Path) -> Any:
-    """One batch as Spark delivers it: from a file."""
-    path = folder / f"{table.column('seq')[0].as_py()}.parquet"
-    pq.write_table(table, path)
+    """One batch as Spark delivers it: a segment of the log."""
+    return evaluator.process_segments(delivered(spark, table, folder))
+
+
+def delivered(spark: SparkSession, table: pa.Table, folder: Path) -> DataFrame:
     newest = max(pc.max(table.column(name)).as_py() for name in ("t", "clock"))
-    return evaluator.process_frame(spark.read.parquet(str(path)), table.column("seq")[-1].as_py(), newest)
+    path = folder / Segment.name(table.column("seq")[0].as_py(), table.num_rows, newest)
+    pq.write_table(table, path)
+    return spark.read.format("binaryFile").load(str(path))
 
 
 def test_answers_are_those_of_one_evaluator_also_after_a_restart_and_new_queries(spark: SparkSession, tmp_path: Path) -> None:
@@ -87,6 +92,21 @@ def test_a_killed_worker_is_replaced_and_the_answers_stay(spark: SparkSession, t
         environment.update(before)
     assert (once / "executor.before_state").exists()
     assert answered(found) == answered(expected)
+
+
+def test_what_tasks_cannot_take_as_it_is_leaves_everything_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
+    """A segment that is not there yet; more answers than a step may find. The driver may then take the same rows, or the tasks with the rest."""
+    tables = batches(2)
+    local, spread = Evaluator.start(FEED, QUERIES), ExecutorsEvaluator.start(spark, FEED, tmp_path / "state", QUERIES, 2)
+    with pytest.raises(ForTheDriver, match="rows 0 to 59 are missing"):
+        through(spark, spread, tables[1], tmp_path)
+    expected, found = [local.process(tables[0])], [through(spark, spread, tables[0], tmp_path)]
+    second = delivered(spark, tables[1], tmp_path)
+    with pytest.raises(ForTheDriver, match="answers"):
+        spread.process_segments(second, most_answers=0)
+    expected, found = [*expected, local.process(tables[1])], [*found, spread.process(tables[1])]
+    assert answered(found) == answered(expected)
+    assert not spread.process_segments(second).changes.num_rows
 
 
 SEPARATE = """

@@ -13,16 +13,17 @@ from engine.event_calculus.explanation import Explainer
 from engine.event_calculus.intervals import INF
 from engine.event_calculus.parser import clause_texts
 from engine.event_calculus.sandbox import explain, run_sandbox
+from engine.event_calculus.shapes import called
 from engine.event_calculus.windows import Settings
 from engine.model.faults import Refused
 from tests.engine.event_calculus.test_operator import DOCUMENT, FEED, PROGRAM, stamped
-from tests.engine.event_calculus.worlds import FACTS, LAST, ByEngine, Row, compiled, on_time, programs, rows
+from tests.engine.event_calculus.worlds import FACTS, LAST, ByEngine, Row, compiled, divided, on_time, programs, rows, with_terms
 
 STORY = [("enter", "a", 2, 0, 0), ("enter", "b", 3, 0, 0), ("position", "a", 5, 0, 0), ("position", "b", 5, 1, 1), ("leave", "b", 9, 0, 0)]
 
 
 @settings(max_examples=60, deadline=None)
-@given(programs(), rows(), st.sampled_from(["rtec", "rtec1"]))
+@given(st.one_of(programs(), divided(), st.one_of(programs(), divided()).map(with_terms)), rows(), st.sampled_from(["rtec", "rtec1"]))
 def test_every_edge_has_its_rule(text: str, stream: list[Row], dialect: str) -> None:
     """In one window from before the first row on, an edge without a rule would be an edge nothing made."""
     program = compiled(text)
@@ -40,7 +41,7 @@ def test_every_edge_has_its_rule(text: str, stream: list[Row], dialect: str) -> 
                 assert causes[0] is not None, (text, node, s)
                 assert (causes[1] is None) == (e == INF), (text, node, e)
                 for cause in causes:
-                    assert cause is None or node.name + "(" in cause.text.split(":-")[0]
+                    assert cause is None or called(node.name) + "(" in cause.text.split(":-")[0]
 
 
 def lane(lanes: list[dict[str, Any]], fluent: str, *args: str) -> dict[str, Any]:
@@ -64,6 +65,24 @@ def test_lanes_of_all_fluents_with_their_rules() -> None:
     assert lane(lanes, "parted", "a", "b")["intervals"][0]["rule_start"]["because"] == ["happensAt(end(together(a, b)=true), 5)"]
     assert lane(lanes, "close", "a", "b")["intervals"][0]["rule_start"] is None
     assert not lane(lanes, "close", "a", "b")["is_output"]
+
+
+def test_lanes_of_terms_are_told_as_answers_are() -> None:
+    rules = """
+initiatedAt(pow(leave(P))=true, T) :- happensAt(enter(P), T).
+terminatedAt(pow(leave(P))=true, T) :- happensAt(leave(P), T).
+happensAt(told(left(P), 1), T) :- happensAt(end(pow(leave(P))=true), T).
+happensAt(told(left(P), 2), T) :- happensAt(told(left(P), 1), T).
+"""
+    lanes = run_sandbox(PROGRAM + rules, {**DOCUMENT, "outputs": ["pow"]}, FEED, stamped(STORY), 0, 12)
+    power = lane(lanes, "pow", "leave", "b")
+    assert power["is_output"] and [(one["start"], one["end"]) for one in power["intervals"]] == [(4, 10)]
+    first, second = lane(lanes, "told", "left", "b", "1"), lane(lanes, "told", "left", "b", "2")
+    assert first["level"] < second["level"]
+    assert first["intervals"][0]["rule_start"]["because"] == ["happensAt(end(pow(leave(b))=true), 9)"]
+    assert second["intervals"][0]["rule_start"]["because"] == ["happensAt(told(left(b), 1), 9)"]
+    asked = explain(PROGRAM + rules, DOCUMENT, FEED, stamped(STORY), fluent="pow", args=["leave", "b"], value="true", start=4, end=10)
+    assert asked[0]["args"] == ["leave", "b"] and asked[0]["intervals"][0]["rule_end"]["because"] == ["happensAt(leave(b), 9)"]
 
 
 def test_only_the_stretch_and_the_entities_asked_for() -> None:

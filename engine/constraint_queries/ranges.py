@@ -120,37 +120,58 @@ def passing(
     room = max(n, _BLOCK)
     rows, queries, found = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int64)
     passed = np.empty(max(1, np.diff(filters).max()) if len(filters) > 1 else 1, np.int64)
-    asked = np.empty((len(ready), (n + _WORD - 1) // _WORD), np.int64)
-    for r in range(len(ready)):
-        for word in range(asked.shape[1]):
-            asked[r, word] = _ready(ready, r, word * _WORD, min(_WORD, n - word * _WORD))
+    asked = _words(ready, n)
     count = np.uint64(0)
     for begin in range(0, n, _BLOCK):
         end = min(begin + _BLOCK, n)
         for q in range(len(filters) - 1):
             if count + np.uint64(_BLOCK) > np.uint64(len(rows)):
                 rows, queries, found = _twice(rows), _twice(queries), _twice(found)
-            first, last = filters[q], filters[q + 1]
-            own_bits = bits[first:last]
+            first = filters[q]
+            own_bits = bits[first : filters[q + 1]]
             for word in range(begin, end, _WORD):
                 some, size = np.int64(0), min(_WORD, end - word)
-                for f in range(first, last):
-                    own = np.int64(-1) if size == _WORD else (np.int64(1) << size) - 1
-                    for r in range(ranges[f], ranges[f + 1]):
-                        own &= _in_range(values, column[r], word, size, low[r], high[r])
-                    for r in range(masks[f], masks[f + 1]):
-                        own &= asked[mask[r], word // _WORD]
-                    passed[f - first] = own
-                    some |= own
+                for f in range(len(own_bits)):
+                    passed[f] = _passes(ranges, column, low, high, masks, mask, values, asked, first + f, word, size)
+                    some |= passed[f]
                 while some != 0:
                     k = lowest_bit(some)
                     some &= some - 1
-                    taken = np.int64(0)
-                    for f in range(np.uint64(last - first)):
-                        taken |= own_bits[f] * ((passed[f] >> k) & 1)
-                    rows[count], queries[count], found[count] = word + k, q, taken
+                    rows[count], queries[count], found[count] = word + k, q, _takers(own_bits, passed, k)
                     count += np.uint64(1)
     return rows[:count], queries[:count], found[:count]
+
+
+@njit(cache=True, nogil=True)
+def _words(ready: Any, n: int) -> Any:
+    """The masks bit by bit, 64 events a number."""
+    asked = np.empty((len(ready), (n + _WORD - 1) // _WORD), np.int64)
+    for which in range(len(ready)):
+        for word in range(asked.shape[1]):
+            asked[which, word] = _ready(ready, which, word * _WORD, min(_WORD, n - word * _WORD))
+    return asked
+
+
+@inlined
+def _passes(
+    ranges: Ints, column: Ints, low: Floats, high: Floats, masks: Ints, mask: Ints, values: Floats, asked: Any, f: int, word: int, size: int
+) -> Any:  # fmt: skip
+    """Bit by bit which of the `size` events from number `word` on pass filter f."""
+    passed = np.int64(-1) if size == _WORD else (np.int64(1) << size) - 1
+    for r in range(ranges[f], ranges[f + 1]):
+        passed &= _in_range(values, column[r], word, size, low[r], high[r])
+    for r in range(masks[f], masks[f + 1]):
+        passed &= asked[mask[r], word // _WORD]
+    return passed
+
+
+@inlined
+def _takers(bits: Ints, passed: Ints, k: int) -> Any:
+    """The variables that may take an event: those of the filters in whose `passed` bit k is set."""
+    found = np.int64(0)
+    for f in range(np.uint64(len(bits))):
+        found |= bits[f] * ((passed[f] >> k) & 1)
+    return found
 
 
 @inlined

@@ -15,6 +15,8 @@ from engine.event_calculus.answers import NEVER
 from engine.event_calculus.arrivals import InputRows
 from engine.event_calculus.brought import Message, written
 from engine.event_calculus.cut import Cut
+from engine.event_calculus.evaluation import Evaluation
+from engine.event_calculus.intervals import INF
 from engine.event_calculus.syntax import Indicator
 from engine.event_calculus.tables import Symbols
 from engine.event_calculus.windows import Windows, WindowState
@@ -57,9 +59,18 @@ class NonRelational:
             digest = blake2b(lists, digest_size=_DIGEST_BYTES).digest()
             if digest != state.sent:
                 found.append(Message(decision.query_time, state.partition, lists))
-                # What changed may go on changing: the next query time is not passed over.
+            if digest != state.sent or self._leaves(decision.evaluation):
+                # What changed may go on changing, and what is over leaves the window: the next query time is not passed over.
                 state.sent, own.idle = digest, 0
         return found
+
+    def _leaves(self, evaluation: Evaluation) -> bool:
+        """Whether something that is told is over, so that a later window does not have it although nothing happens."""
+        tables = [evaluation.fluents[node] for node in self.cut.sent if node.kind != "event"]
+        tables += [evaluation.inputs[indicator] for indicator in self.cut.lists if indicator in evaluation.inputs]
+        return any((table.lists.e < INF).any() for table in tables) or any(
+            evaluation.events[node].n for node in self.cut.sent if node.kind == "event"
+        )
 
     def ahead(self, state: EntityState) -> list[Message]:
         """The lists at the next query time, should the input end here."""

@@ -159,6 +159,13 @@ def test_queries_come_and_go(asked: RegisteredQuery, other: RegisteredQuery, str
     assert _by_query(found) == _by_query(expected)
 
 
+def test_what_is_over_leaves_the_lists_that_are_told() -> None:
+    """A partition that has fallen silent passes over no query time before what it told is out of the window: it was stated again and again."""
+    asked = query("initiatedAt(f(X)=on, T) :- happensAt(ev(X), T). fi(f(X)=on, f(X)=off, 4).", outputs=["f"], step=1, window=2)
+    stream: list[Row] = [("ev", ("c",), 0, 1), ("near", ("b", "b"), 16, 20), ("beat", ("a",), 27, 28)]
+    assert answer(asked, table(stream), 9, 3) == answer(asked, table(stream), 9, 1)
+
+
 def _by_query(outcomes: list[Outcome]) -> Counter[str]:
     return Counter(str(row) for outcome in outcomes for row in outcome.changes.to_pylist())
 

@@ -11,18 +11,18 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from engine.event_calculus.parser import parse_term
+from engine.event_calculus.parser import ProgramRefused, parse_term
 from engine.event_calculus.terms import Compound, Place, Term, Variable
 
 _HOLE = "(_"
-"""Begins the innermost arguments of every shape; no other name of a fluent or an event may hold it."""
+"""Begins the innermost arguments of every shape."""
 _PLAIN = re.compile(r"[a-z][A-Za-z0-9_]*")
 _NOWHERE = Place(0, 0)
 
 
 def is_shape(name: str) -> bool:
-    """Whether a relation's name is a shape; of a name that the text gives: whether it could be taken for one."""
-    return _HOLE in name
+    """Whether a relation's name is a shape; of a name that the text or a row gives: whether it could be taken for one."""
+    return _HOLE in name and _known(name) is not None
 
 
 def flattened(term: Compound) -> tuple[str, tuple[Term, ...]]:
@@ -81,11 +81,21 @@ def _meets(mine: Term, other: Term, found: list[Variable]) -> bool:
     return all(_meets(one, two, found) for one, two in zip(mine.arguments, other.arguments, strict=True))
 
 
-@lru_cache(maxsize=10_000)
 def _term(shape: str) -> Compound:
-    term = parse_term(shape)
-    assert isinstance(term, Compound)
+    term = _known(shape)
+    assert term is not None
     return term
+
+
+@lru_cache(maxsize=10_000)
+def _known(name: str) -> Compound | None:
+    """The term of a shape; null for any other name."""
+    try:
+        term = parse_term(name)
+    except ProgramRefused:
+        return None
+    nested = isinstance(term, Compound) and any(isinstance(argument, Compound) for argument in term.arguments)
+    return term if isinstance(term, Compound) and nested and _shape(term) == name else None
 
 
 def _quoted(functor: str) -> str:

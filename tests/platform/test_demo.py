@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from tests.platform.test_postgres import wait_until
+from webapp.platform.demo import keep_environment
 from webapp.platform.folders import ROOT, PortReservation
 
 pytestmark = pytest.mark.services
@@ -157,3 +158,13 @@ def test_after_kill_9_it_starts_again_with_its_data_at_the_same_address(project:
     assert second.end(signal.SIGTERM) == 0
     assert (project / "var" / "log" / "seed.log").exists()
     assert alive(second.tree) == []
+
+
+def test_what_runs_is_spoken_to_from_another_shell(tmp_path: Path) -> None:
+    kept = tmp_path / "environment"
+    variables = {"SECRET_KEY": "it's $HOME; `x`", "DATABASE_URL": "postgres://a:b%20@127.0.0.1:5/c"}
+    keep_environment(kept, {"SECRET_KEY": "of an earlier start, and longer than the next one"})
+    keep_environment(kept, variables)
+    assert kept.stat().st_mode & 0o777 == 0o600
+    shell = subprocess.run(["sh", "-c", f'. {kept}; printf \'%s\\n\' "$SECRET_KEY" "$DATABASE_URL"'], capture_output=True, text=True, check=True)
+    assert shell.stdout.splitlines() == list(variables.values())

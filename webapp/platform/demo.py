@@ -8,9 +8,10 @@ import argparse
 import fcntl
 import http.client
 import os
+import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -56,6 +57,16 @@ def environment(var: Path, *, port: int, database_url: str, redis_url: str) -> d
     # A JAVA_HOME that Spark cannot use was replaced on purpose; the port is the one that was free.
     forced = ("JAVA_HOME", "VEDETTE_PORT")
     return {name: value if name in forced else os.environ.get(name) or value for name, value in chosen.items()}
+
+
+def keep_environment(path: Path, variables: Mapping[str, str]) -> None:
+    """Writes `variables` so that `. PATH` in a shell sets them: `manage.py` in another terminal then speaks to what runs here.
+
+    Only its owner may read it.
+    """
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600, exist_ok=False)
+    path.write_text("".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()))
 
 
 def processes(var: Path, port: int, *, feeds: bool) -> Iterator[Process]:
@@ -123,6 +134,7 @@ def run(*, feeds: bool, verbose: bool) -> None:
         database_url=postgres.url if postgres else os.environ["DATABASE_URL"],
         redis_url=redis.url if redis else os.environ["REDIS_URL"],
     )
+    keep_environment(var / "environment", variables)
     password = kept_secret(var / "analyst-password", 12)
     with ProcessManager(var / "log", environment=variables, echo=verbose) as manager:
         try:

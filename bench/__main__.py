@@ -1,7 +1,8 @@
-"""All measurements: `python -m bench [--quick] [--only FAMILY,...] [--out FOLDER] [--plots FOLDER] [--no-spark]`.
+"""All measurements: `python -m bench [--quick] [--only FAMILY,...] [--out FOLDER] [--plots FOLDER] [--spark | --no-spark]`.
 
 Prints a table, writes one JSON file a family (default `bench/results/`, not committed) and, with `--plots`, the figures as SVG and PNG.
-`--quick` leaves the rows out that start Spark. Fails when the answers of two methods differ; a missed target is told, not failed.
+`--quick` leaves the rows out that start Spark unless `--spark` asks for them. A family that breaks off, as when the answers of two methods
+differ, is told and keeps the rows it had; the others go on, and the run fails. A missed target is told, not failed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import platform
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -25,26 +27,49 @@ RESULTS = Path(__file__).parent / "results"
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     size = Size.QUICK if options.quick else Size.FULL
+    with_spark = not options.quick if options.spark is None else options.spark
     options.out.mkdir(parents=True, exist_ok=True)
-    missed = []
+    missed: list[str] = []
+    broken: list[str] = []
     for family in options.only:
-        module = importlib.import_module(MODULES[family])
         print(f"\n{family}\n{'-' * len(family)}")
-        rows = []
+        module = importlib.import_module(MODULES[family])
         began = time.monotonic()
-        for row in _measured(module, size, spark=not (options.quick or options.no_spark)):
-            print(line(row, told=size is Size.FULL), flush=True)
-            rows.append(row)
+        rows, whole = _told(module, size, spark=with_spark)
+        broken += [] if whole else [family]
         missed += [f"{family}: {row.workload}: {words}" for row in rows for words in row.missed]
         _write(options.out / f"{family}.json", family, size, rows, time.monotonic() - began)
         if options.plots:
-            from bench.plots import plot
+            _plot(family, module, rows, options.plots)
+    if with_spark:
+        from bench.spark_overhead import end_session
 
-            for path in plot(family, rows, getattr(module, "FIGURES", dict[str, Figure]()), options.plots):
-                print(f"  {path}")
+        end_session()
     if missed and size is Size.FULL:
         print("\nbelow its target\n----------------", *missed, sep="\n")
-    return 0
+    if broken:
+        print(f"\nbroken off: {', '.join(broken)}")
+    return 1 if broken else 0
+
+
+def _told(module: ModuleType, size: Size, *, spark: bool) -> tuple[list[Row], bool]:
+    """A family's rows, each printed once it is measured; whether they are all."""
+    rows = []
+    try:
+        for row in _measured(module, size, spark=spark):
+            print(line(row, told=size is Size.FULL), flush=True)
+            rows.append(row)
+    except Exception:
+        traceback.print_exc()
+        return rows, False
+    return rows, True
+
+
+def _plot(family: str, module: ModuleType, rows: Sequence[Row], folder: Path) -> None:
+    from bench.plots import plot
+
+    for path in plot(family, rows, getattr(module, "FIGURES", dict[str, Figure]()), folder):
+        print(f"  {path}")
 
 
 def _measured(module: ModuleType, size: Size, *, spark: bool) -> Iterator[Row]:
@@ -59,7 +84,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", type=_families, default=list(MODULES), help=f"families, separated by commas: {', '.join(MODULES)}")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the JSON files")
     parser.add_argument("--plots", type=Path, help="folder for the figures")
-    parser.add_argument("--no-spark", action="store_true", help="without the rows that start Spark")
+    parser.add_argument("--spark", action=argparse.BooleanOptionalAction, help="with the rows that start Spark: as a rule, but with --quick")
     return parser.parse_args(arguments)
 
 

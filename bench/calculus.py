@@ -68,10 +68,9 @@ def spark_rows(size: Size) -> Iterator[Row]:
     """
     if not (DATA / "caviar" / "sde.csv.gz").exists():
         return
-    from bench.spark_overhead import run
+    from bench.spark_overhead import run, shared_session
     from engine.runtime.executors import ExecutorsProcessor
     from engine.runtime.processor import FeedProcessor
-    from engine.runtime.spark import session
 
     feed = Feed.from_json(_feed("caviar") | {"tick": 1})
     variants = ("rtec_2025_allpairs", "rtec_v1_allpairs")
@@ -83,18 +82,15 @@ def spark_rows(size: Size) -> Iterator[Row]:
         for first in range(0, len(table), SEGMENT_ROWS):
             log.append(table.slice(first, SEGMENT_ROWS))
         for cores in (1, 2):
-            spark = session("bench", cores=cores)
-            try:
-                for placed, asked in itertools.product((FeedProcessor, ExecutorsProcessor), (queries[:1], queries)[:cores]):
-                    # As the product: one partition on the driver, one a core on executors.
-                    partitions = cores if placed is ExecutorsProcessor else 1
-                    rates = [run(spark, placed, log, asked, partitions, feed=feed, batch_bytes=BATCH_BYTES).rows_per_s() for _ in range(2)][1:]
-                    where = "executors" if placed is ExecutorsProcessor else "driver"
-                    asks = f"{len(asked)} quer{'y' if len(asked) == 1 else 'ies'}"
-                    title = f"CAVIAR enlarged, 20 entities, {asks}, {where}, {cores} core{'s' * (cores > 1)}"
-                    yield Row(title, Layer.SPARK, statistics.median(rates), "rows/s", less_is_better=False)
-            finally:
-                spark.stop()
+            spark = shared_session(cores)
+            for placed, asked in itertools.product((FeedProcessor, ExecutorsProcessor), (queries[:1], queries)[:cores]):
+                # As the product: one partition on the driver, one a core on executors.
+                partitions = cores if placed is ExecutorsProcessor else 1
+                rates = [run(spark, placed, log, asked, partitions, feed=feed, batch_bytes=BATCH_BYTES).rows_per_s() for _ in range(2)][1:]
+                where = "executors" if placed is ExecutorsProcessor else "driver"
+                asks = f"{len(asked)} quer{'y' if len(asked) == 1 else 'ies'}"
+                title = f"CAVIAR enlarged, 20 entities, {asks}, {where}, {cores} core{'s' * (cores > 1)}"
+                yield Row(title, Layer.SPARK, statistics.median(rates), "rows/s", less_is_better=False)
 
 
 SEGMENT_ROWS = 200_000

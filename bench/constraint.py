@@ -70,39 +70,22 @@ def spark_rows(size: Size) -> Iterator[Row]:
     stream = measurements(200_000 if size is Size.QUICK else 900_000)
     made = shapes(100, (3,), MEASURED, LENGTHS, 1, REACHES)
     documents = calibrated(made, 0.01, stream.slice(0, 6_000), SEA, MEASURED)
-    rates, answers = through_spark(stream, documents, 1 if size is Size.QUICK else 2)
+    rates, answers = through_spark(stream, documents, 1, 2_000_000) if size is Size.QUICK else through_spark(stream, documents, 2, 16_000_000)
     yield Row("100 queries, verbosity 1 %, in Spark", Layer.SPARK, rates, "events/s", less_is_better=False, facts={"alerts": answers})
 
 
-def through_spark(stream: pa.Table, documents: Sequence[dict[str, Any]], rounds: int) -> tuple[float, int]:
+def through_spark(stream: pa.Table, documents: Sequence[dict[str, Any]], rounds: int, batch_bytes: int) -> tuple[float, int]:
     """Events a second from the end of the first batch on, the median of some runs after one that warms up; answers of one."""
-    from bench.spark_overhead import Memory
+    from bench.spark_overhead import run, shared_session
     from engine.runtime.processor import FeedProcessor
-    from engine.runtime.snapshots import Snapshots
-    from engine.runtime.spark import FeedStream, session
 
     queries = [RegisteredQuery(str(i), 1, check(dict(one), SEA)) for i, one in enumerate(documents)]
-    rates, answers = [], 0
-    spark = session("bench", cores=2)
-    with tempfile.TemporaryDirectory(prefix="vedette-bench-") as name:
-        log = EventLog(Path(name), SEA.name)
+    with tempfile.TemporaryDirectory(prefix="vedette-bench-") as folder:
+        log = EventLog(Path(folder), SEA.name)
         for begin in range(0, len(stream), 50_000):
             log.append(_as_rows(stream.slice(begin, 50_000)))
-        for number in range(rounds + 1):
-            store, folder = Memory(queries), Path(name, f"run-{number}")
-            processor = FeedProcessor(SEA, log, store, Snapshots(folder / "state"))
-            processor.follow()
-            running = FeedStream(spark, processor, folder, max_bytes=16_000_000)
-            running.start()
-            while processor.head.last_seq < len(stream) - 1:
-                if not running.alive:
-                    raise RuntimeError(running.failure())
-                time.sleep(0.02)
-            running.stop()
-            rates.append(store.rows_per_s())
-            answers = store.changes
-    spark.stop()
-    return statistics.median(rates[1:]), answers
+        found = [run(shared_session(), FeedProcessor, log, queries, 1, feed=SEA, batch_bytes=batch_bytes) for _ in range(rounds + 1)]
+    return statistics.median(one.rows_per_s() for one in found[1:]), found[-1].changes
 
 
 def _as_rows(table: pa.Table) -> pa.Table:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
 import shutil
 import statistics
 import tempfile
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from bench.border_worlds import FEED, WORLDS, World, write_log
 from engine.model.changes import ANSWERS
@@ -28,9 +30,10 @@ from engine.runtime.evaluator import Outcome
 from engine.runtime.executors import ExecutorsProcessor
 from engine.runtime.processor import Delivered, FeedProcessor
 from engine.runtime.snapshots import Snapshots
-from engine.runtime.spark import FeedStream, session
+from engine.runtime.spark import FeedStream, local_master, session
 from engine.runtime.store import Commit, Head, QueryKey
 from engine.sources.eventlog import EventLog
+from webapp.platform.java import spark_environment
 
 BATCH_BYTES = 32_000_000
 """About a million rows."""
@@ -72,9 +75,28 @@ class Memory:
         logging.info("%s %s", kind, text)
 
     def rows_per_s(self) -> float:
-        """From the end of the first batch, which warms everything up, to the end of the last."""
+        """From the end of the first batch, which warms everything up, to the end of the last. Raises ValueError when there was one alone."""
+        if len(self.batches) < 2:
+            raise ValueError("all rows came in one batch: nothing is left to measure")
         (start, first), (end, last) = self.batches[0], self.batches[-1]
         return (last - first) / (end - start)
+
+
+def shared_session(cores: int = 2) -> SparkSession:
+    """The one session of all that a run measures in Spark; started anew when the number of cores changes. `end_session` ends it."""
+    running = SparkSession.getActiveSession()
+    if running is not None and running.sparkContext.master == local_master(cores):
+        return running
+    end_session()
+    os.environ.update(spark_environment())
+    return session("bench", cores=cores)
+
+
+def end_session() -> None:
+    """Ends the session if there is one."""
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        running.stop()
 
 
 class NothingDone(FeedProcessor):
@@ -98,33 +120,36 @@ def run(
     processor.follow()
     stream = FeedStream(spark, processor, folder, max_bytes=batch_bytes)
     stream.start()
-    while processor.head.last_seq < log.end[0] - 1:
-        if not stream.alive:
-            raise RuntimeError(stream.failure())
-        time.sleep(0.02)
-    stream.stop()
-    shutil.rmtree(folder)
+    try:
+        while processor.head.last_seq < log.end[0] - 1:
+            if not stream.alive:
+                raise RuntimeError(stream.failure())
+            time.sleep(0.02)
+    finally:
+        stream.stop()
+        shutil.rmtree(folder)
     return store
 
 
-def measured(world: World, rows: int, placement: str, partitions: int, cores: int, rounds: int) -> tuple[list[float], list[float], int]:
+def measured(
+    world: World, rows: int, placement: str, partitions: int, cores: int, rounds: int, *, batch_bytes: int = BATCH_BYTES
+) -> tuple[list[float], list[float], int]:  # fmt: skip
     """Rows/s without and with the operator, runs that take turns, and the answers of one run."""
     folder = Path(tempfile.mkdtemp(prefix="vedette-bench-"))
     log = EventLog(folder, FEED.name)
     write_log(log, rows, world)
-    spark = session("bench", cores=cores)
+    spark = shared_session(cores)
     queries = world.queries()
     kind = ExecutorsProcessor if placement == "executors" else FeedProcessor
     try:
-        run(spark, kind, log, queries, partitions)  # Kernels compiled, JVM warm.
+        run(spark, kind, log, queries, partitions, batch_bytes=batch_bytes)  # Kernels compiled, JVM warm.
         nothing, evaluated, answers = [], [], 0
         for _ in range(rounds):
-            nothing.append(run(spark, NothingDone, log, [], 1).rows_per_s())
-            found = run(spark, kind, log, queries, partitions)
+            nothing.append(run(spark, NothingDone, log, [], 1, batch_bytes=batch_bytes).rows_per_s())
+            found = run(spark, kind, log, queries, partitions, batch_bytes=batch_bytes)
             evaluated.append(found.rows_per_s())
             answers = found.changes
     finally:
-        spark.stop()
         shutil.rmtree(folder)
     return nothing, evaluated, answers
 
@@ -141,6 +166,7 @@ def main() -> None:
     partitions = chosen.partitions or (1 if chosen.placement == "driver" else chosen.cores)
     world = WORLDS[chosen.world]
     nothing, evaluated, answers = measured(world, chosen.rows, chosen.placement, partitions, chosen.cores, chosen.rounds)
+    end_session()
     answer = {
         "rows": chosen.rows,
         "world": chosen.world,

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.complex_events.bitmaps import Words, may_end, note, steps, width_of
-from engine.complex_events.history import SHIFT, History, slot_with_room
+from engine.complex_events.history import SHIFT, History, append, slot_with_room
 from engine.complex_events.needs import longest
 from engine.complex_events.pattern import nodes
 from engine.complex_events.plan import CompositeIndex
-from engine.complex_events.search import END, FAR, KIND, LAST_TRIGGER, NONE, SEQ, TRIGGER, Ints, T, kernel
+from engine.complex_events.search import FAR, KIND, LAST_TRIGGER, NONE, TRIGGER, Ints, kernel
 from engine.complex_events.searching import DETECTED, EVENT, GIVEN_UP, SEARCHED, Events, Found, Scratch, search_query
 
 EVALUATED_LEAVES = 0
@@ -70,10 +70,7 @@ def advance_every_leaf(tables, history: History, events: Events, work: Scratch, 
             slot = slot_with_room(history, kind << SHIFT, t - tables.horizon[kind])
             if slot < 0:
                 return -1
-            end = history.slots[slot, END]
-            history.pool[end, T], history.pool[end, SEQ], history.entity[end] = t, seq, events.entity[at]
-            history.x[end], history.y[end] = events.x[at], events.y[at]
-            history.slots[slot, END] = end + 1
+            append(history, slot, t, seq, np.int64(events.entity[at]), events.x[at], events.y[at])
             note(leaves.bits, kind, t >> width)
         work.cursor[EVENT] += 1
         for k in range(events.ends[at], events.ends[at + 1]):

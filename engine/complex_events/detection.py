@@ -13,8 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from engine.complex_events.bitmaps import beside, may_end, note
-from engine.complex_events.history import SHIFT, History, find, slot_with_room
+from engine.complex_events.history import PLACE, SHIFT, History, append, find, slot_with_room
 from engine.complex_events.plan import AT_ONCE, CHECKS, CHECKS_END, FIRST_GUARDS, GUARDS, GUARDS_END, LAST_NODE, OFFSET, QUERY, TRIGGER_NODE, Tables
+from engine.complex_events.plan import Short as Guards
 from engine.complex_events.portions import oldest, state_waiting, wait
 from engine.complex_events.search import BEGIN, BY_TIMER, END, FAR, LAST_TRIGGER, NONE, SEQ, TRIGGER, Ints, T, Whole, kernel, latest, memory
 from engine.complex_events.searching import (
@@ -42,7 +43,12 @@ from engine.complex_events.searching import (
     search_query,
 )
 from engine.complex_events.timers import WHO_SHIFT, Timers, pop, push
+from engine.index.prefetch import prefetch
 
+_SOON = 4
+"""Events ahead of the present one whose triggers are asked of memory."""
+_MOST_FETCHED, _LINE = 32, 2
+"""Of its triggers, and those whose nearest guards share a line of the cache."""
 DONE, POOL_FULL, HEAP_FULL, OUTPUT_FULL, TOO_MUCH_WORK, _PORTION_FULL = range(6)
 
 
@@ -94,6 +100,8 @@ def _take(
             _fire(tables, history, heap, work, out, counters)
         if not more:
             return DONE
+        if at + _SOON < len(events.t):
+            _fetch_triggers(tables, history, events, at + _SOON)
         if at == cursor[AHEAD]:
             note_slot(tables, events, work)
         lacking = _stored(tables, history, heap, events, work, out, most_items, counters)
@@ -104,6 +112,20 @@ def _take(
         counters[EVENTS] += 1
         cursor[NEXT] += 1
     return TOO_MUCH_WORK
+
+
+@kernel(inline=True)
+def _fetch_triggers(tables: Tables, history: History, events: Events, at: Whole) -> None:
+    """Asks memory for the nearest guards of an event's triggers and for where it will be stored. Of an event of several classes mostly the first."""
+    first, last = events.instances[events.ends[at]], events.instances[events.ends[at + 1] - 1]
+    begin, end = tables.trigger_ends[first], tables.trigger_ends[last + 1]
+    prefetch(tables.whose, begin)
+    for i in range(begin, min(end, begin + _MOST_FETCHED), _LINE):
+        prefetch(tables.nearest, i * 2 * FIRST_GUARDS)
+    kind = tables.kind[first]
+    if tables.shared[0]:
+        prefetch(history.pool, 2 * history.slots[kind, END])
+        prefetch(history.place, PLACE * history.slots[kind, END])
 
 
 @kernel(inline=True)
@@ -145,22 +167,40 @@ def _ask_all(tables: Tables, history: History, heap: Timers, events: Events, wor
     t, entity = events.t[at], np.int64(events.entity[at]) if tables.shared[0] == 0 else np.int64(0)
     first, end = events.ends[at], events.ends[at + 1]
     alone = tables.kind[events.instances[first]] == tables.kind[events.instances[end - 1]]  # The instances of a class stand together.
-    for k in range(first, end):
-        instance = events.instances[k]
-        for i in range(tables.trigger_ends[instance], tables.trigger_ends[instance + 1]):
-            if _lately(tables, work, i, t):
-                counters[CONDITIONS] += 1
+    k = first
+    while k < end:
+        # The triggers of consecutive instances stand together: mostly one stretch for all groups.
+        begin = tables.trigger_ends[events.instances[k]]
+        k += 1
+        while k < end and events.instances[k] == events.instances[k - 1] + 1:
+            k += 1
+        for i in range(begin, tables.trigger_ends[events.instances[k - 1] + 1]):
+            if not _lately(tables.nearest, work, i, t):
+                continue
+            counters[CONDITIONS] += 1
+            query = np.int64(tables.whose[i] >> 1)
+            if work.waiting.queries[query, BY_LISTS] == 0:
                 if work.refuted[i] != work.cursor[SLOT]:
                     _ask(tables, history, heap, work, out, i, entity, t, events.seq[at], alone, counters)
+            # No class is twice a trigger of a query, unless it starts timers: then there are no lists.
+            elif (alone or work.seen[query] != work.cursor[EVENT]) and _lately_further(tables, work, i, t, counters):
+                work.seen[query] = work.cursor[EVENT]
+                wait(work.waiting, query, t, events.seq[at], i if alone else np.int64(-1))
 
 
 @kernel(inline=True)
-def _lately(tables: Tables, work: Scratch, trigger: Whole, now: Whole) -> bool:
-    """Whether the first guards of a trigger have come recently enough, of whatever entity."""
+def _lately(guards: Guards, work: Scratch, trigger: Whole, now: Whole) -> bool:
+    """Whether the guards in a trigger's row have come recently enough, of whatever entity."""
     for i in range(FIRST_GUARDS):  # noqa: SIM110 - a kernel has no generators
-        if work.last[tables.nearest[trigger, 2 * i]] < now - tables.nearest[trigger, 2 * i + 1]:
+        if work.last[guards[trigger, 2 * i]] < now - guards[trigger, 2 * i + 1]:
             return False
     return True
+
+
+@kernel(inline=True)
+def _lately_further(tables: Tables, work: Scratch, trigger: Whole, now: Whole, counters: Ints) -> bool:
+    """Whether all other guards of a trigger have come recently enough; the trigger's own line is looked at only if they are many."""
+    return _lately(tables.further, work, trigger, now) and (tables.whose[trigger] & 1 == 0 or _lately_all(tables, work, trigger, now, counters))
 
 
 @kernel(inline=True)
@@ -197,9 +237,7 @@ def _store(history: History, events: Events, at: Whole, slot: Whole) -> None:
     end = history.slots[slot, END]
     if end > history.slots[slot, BEGIN] and history.pool[end - 1, SEQ] == events.seq[at]:
         return
-    history.pool[end, T], history.pool[end, SEQ], history.entity[end] = events.t[at], events.seq[at], events.entity[at]
-    history.x[end], history.y[end] = events.x[at], events.y[at]
-    history.slots[slot, END] = end + 1
+    append(history, slot, events.t[at], events.seq[at], np.int64(events.entity[at]), events.x[at], events.y[at])
 
 
 @kernel()
@@ -222,17 +260,13 @@ def _ask(
     tables: Tables, history: History, heap: Timers, work: Scratch, out: Found, trigger: Whole, entity: Whole, t: Whole, seq: Whole, alone: bool,
     counters: Ints
 ) -> None:  # fmt: skip
-    """An event asks the query of a trigger whose nearest guards have come: it waits, or a search, or a timer. `alone`: it is of a single class."""
+    """An event asks the query of a trigger whose nearest guards have come: a search, or a timer. `alone`: it is of a single class."""
     query, offset = tables.triggers[trigger, QUERY], tables.triggers[trigger, OFFSET]
     if offset != AT_ONCE:
         if _starts(tables, history, work, query, entity, t, seq, offset, tables.triggers[trigger, TRIGGER_NODE], counters):
             push(heap, t + offset, query << WHO_SHIFT | entity)
     elif work.seen[query] == work.cursor[EVENT]:
         return
-    elif work.waiting.queries[query, BY_LISTS]:
-        if _lately_all(tables, work, trigger, t, counters):
-            work.seen[query] = work.cursor[EVENT]
-            wait(work.waiting, query, t, seq, trigger if alone else np.int64(-1))
     elif _may_complete(tables, history, work, trigger, entity, t, counters):
         work.seen[query] = work.cursor[EVENT]
         # Events of several classes may be triggers in several places.

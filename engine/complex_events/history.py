@@ -1,8 +1,8 @@
 """The events that patterns may still need: one slot for each (class, entity), in one pool.
 
-A slot's events stand side by side in (t, seq), so that a search needs no more than a bisection. Slots are found by an open-addressing table. A full
-slot first gives up what is older than any query needs, then moves to twice the room at the pool's end; a full pool is made anew from what is still
-needed.
+What searches ask of an event, its time and arrival, stands apart from what answers tell of it besides. A slot's events stand side by side in
+(t, seq), so that a search needs no more than a bisection. Slots are found by an open-addressing table. A full slot first gives up what is older than
+any query needs, then moves to twice the room at the pool's end; a full pool is made anew from what is still needed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ import numpy.typing as npt
 from engine.complex_events.search import BASE, BEGIN, END, LIMIT, SEQ, Ints, T, Whole, kernel
 
 Floats = npt.NDArray[np.float64]
+ENTITY, X, Y = range(3)
+PLACE = 3
+"""Columns of `History.place`: the event's entity and, as the bits of floats, where it was."""
 SHIFT = 32
 """A slot's key is class << SHIFT | entity."""
 USED_SLOTS, USED_POOL, DIRECT = range(3)
@@ -24,7 +27,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class History(NamedTuple):
-    """`table` holds slots (-1 free), at most half full; `keys[s]` and `slots[s]` belong to slot s; `pool`, `entity`, `x`, `y` to events.
+    """`table` holds slots (-1 free), at most half full; `keys[s]` and `slots[s]` belong to slot s; `pool`, `place` to events.
 
     `used`: slots, room of the pool, and whether the slots are those of classes 0, 1, ... (no event is kept by its entity): then no table is asked.
     """
@@ -33,9 +36,7 @@ class History(NamedTuple):
     keys: Ints
     slots: Ints
     pool: Ints
-    entity: npt.NDArray[np.int32]
-    x: Floats
-    y: Floats
+    place: Ints
     used: Ints
 
 
@@ -69,7 +70,7 @@ def filled(events: Stored, kinds: int, more_slots: int, more_events: int) -> His
     size = int(room.sum()) + max(_LEAST_ROOM, len(events.key) + (2 * _SLACK + 2) * more_events)
     history = History(
         np.full(1 << int(2 * slots - 1).bit_length(), -1, np.int32), np.zeros(slots, np.int64), np.zeros((slots, 4), np.int64),
-        np.zeros((size, 2), np.int64), np.zeros(size, np.int32), np.zeros(size), np.zeros(size),
+        np.zeros((size, 2), np.int64), np.zeros((size, PLACE), np.int64),
         np.array([len(keys), int(room.sum()), kinds > 0], np.int64),
     )  # fmt: skip
     bases = np.cumsum(room) - room
@@ -77,7 +78,7 @@ def filled(events: Stored, kinds: int, more_slots: int, more_events: int) -> His
     history.slots[: len(keys)] = np.column_stack([bases, bases, bases + lengths, bases + room])
     at = np.repeat(bases - starts, lengths) + np.arange(len(events.key))
     history.pool[at] = np.column_stack([events.t, events.seq])
-    history.entity[at], history.x[at], history.y[at] = events.entity, events.x, events.y
+    history.place[at] = np.column_stack([events.entity, events.x.view(np.int64), events.y.view(np.int64)])
     _enter_all(history)
     return history
 
@@ -93,7 +94,19 @@ def stored(history: History, horizon: Ints, now: int) -> Stored:
     at, key = at[keep], key[keep]
     order = np.argsort(key, kind="stable")
     at, key = at[order], key[order]
-    return Stored(key, history.pool[at, T], history.pool[at, SEQ], history.entity[at], history.x[at], history.y[at])
+    return Stored(key, history.pool[at, T], history.pool[at, SEQ], *columns_of(history.place[at]))
+
+
+@kernel(inline=True)
+def bits_of(number: Any) -> Whole:
+    """A float as a whole number with the same bits."""
+    return np.float64(number).view(np.int64)
+
+
+def columns_of(place: Ints) -> tuple[npt.NDArray[np.int32], Floats, Floats]:
+    """Entities, x and y."""
+    x, y = np.ascontiguousarray(place[:, X]), np.ascontiguousarray(place[:, Y])
+    return place[:, ENTITY].astype(np.int32), x.view(np.float64), y.view(np.float64)
 
 
 def merged(parts: list[Stored]) -> Stored:
@@ -192,7 +205,16 @@ def slot_with_room(history: History, key: Whole, needed_from: Whole) -> Whole:
             used[USED_POOL] += room
         for at in range(end - begin):
             history.pool[base + at, T], history.pool[base + at, SEQ] = history.pool[begin + at, T], history.pool[begin + at, SEQ]
-            history.entity[base + at] = history.entity[begin + at]
-            history.x[base + at], history.y[base + at] = history.x[begin + at], history.y[begin + at]
+            for column in range(PLACE):
+                history.place[base + at, column] = history.place[begin + at, column]
         slots[slot, BASE], slots[slot, BEGIN], slots[slot, END], slots[slot, LIMIT] = base, base, base + end - begin, base + room
     return slot
+
+
+@kernel(inline=True)
+def append(history: History, slot: Whole, t: Whole, seq: Whole, entity: Whole, x: Any, y: Any) -> None:
+    """Enters an event, later than all others, in a slot with room."""
+    end = history.slots[slot, END]
+    history.pool[end, T], history.pool[end, SEQ] = t, seq
+    history.place[end, ENTITY], history.place[end, X], history.place[end, Y] = entity, bits_of(x), bits_of(y)
+    history.slots[slot, END] = end + 1

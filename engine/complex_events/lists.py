@@ -293,24 +293,26 @@ def fill(
 
 
 @kernel(inline=True)
-def _seen(items: Memory, at: Whole, exact: Whole, earliest: Whole, latest: Whole, now: Whole, arrival: Whole) -> bool:
-    """Whether an entry ends in [earliest, latest], by the event (now, arrival), or (exact) with it."""
-    e, own = items[at * ENTRY + E], items[at * ENTRY + ARRIVAL]
-    if exact:
-        return bool(e == now and own == arrival)
-    return bool(earliest <= e and e <= latest and (e < now or (e == now and own <= arrival)))
+def _last_seen(items: Memory, own: Memory, i: Whole, latest: Whole, now: Whole, arrival: Whole) -> Whole:
+    """The last entry of a node's list that ends by `latest`, at most `now`, and by the event (now, arrival); one before the first if none does."""
+    at = own[i * LIST + UNTIL] - 1
+    while at >= own[i * LIST + FROM] and (items[at * ENTRY + E] > latest or (items[at * ENTRY + E] == now and items[at * ENTRY + ARRIVAL] > arrival)):
+        at -= 1
+    return at
 
 
 @kernel(inline=True)
 def _greatest(
     items: Memory, own: Memory, i: Whole, exact: Whole, earliest: Whole, latest: Whole, below: Whole, now: Whole, arrival: Whole
 ) -> Whole:  # fmt: skip
-    """The greatest start below `below` of the entries seen in a node's list, else NONE."""
-    best = np.int64(NONE)
-    at = own[i * LIST + UNTIL] - 1
-    while at >= own[i * LIST + FROM] and items[at * ENTRY + E] >= max(earliest, best):
+    """The greatest start below `below` of what ends in [earliest, latest], by the event (now, arrival), or (exact) with it; else NONE."""
+    best, floor = np.int64(NONE), now if exact else earliest
+    at = _last_seen(items, own, i, now if exact else latest, now, arrival)
+    while at >= own[i * LIST + FROM] and items[at * ENTRY + E] >= max(floor, best):
+        if exact and items[at * ENTRY + ARRIVAL] != arrival:
+            break
         s = items[at * ENTRY + S]
-        if best < s and s < below and _seen(items, at, exact, earliest, latest, now, arrival):
+        if best < s and s < below:
             best = s
         at -= 1
     return best
@@ -321,11 +323,13 @@ def _has(
     nodes: Memory, asks: Memory, items: Memory, own: Memory, root: Whole, node: Whole, exact: Whole, earliest: Whole, latest: Whole, s: Whole,
     now: Whole, arrival: Whole
 ) -> Whole:  # fmt: skip
-    """Whether an occurrence of a node that starts at `s` is seen: 1, 0, or UNSURE."""
-    i, later = node - root, False
-    at = own[i * LIST + UNTIL] - 1
-    while at >= own[i * LIST + FROM] and items[at * ENTRY + E] >= max(earliest, s):
-        if items[at * ENTRY + S] >= s and _seen(items, at, exact, earliest, latest, now, arrival):
+    """Whether an occurrence of a node that starts at `s` ends as for `_greatest`: 1, 0, or UNSURE."""
+    i, later, floor = node - root, False, now if exact else earliest
+    at = _last_seen(items, own, i, now if exact else latest, now, arrival)
+    while at >= own[i * LIST + FROM] and items[at * ENTRY + E] >= max(floor, s):
+        if exact and items[at * ENTRY + ARRIVAL] != arrival:
+            break
+        if items[at * ENTRY + S] >= s:
             if items[at * ENTRY + S] == s:
                 return 1
             later = True
@@ -412,9 +416,7 @@ def trace(
         if exact == NOTHING:
             continue
         if op == PRIMITIVE:
-            at = own[i * LIST + UNTIL] - 1
-            while at > own[i * LIST + FROM] and (items[at * ENTRY + S] != s or not _seen(items, at, exact, earliest, latest, now, arrival)):
-                at -= 1
+            at = _last_seen(items, own, i, s, now, arrival)
             picked[count * 2], picked[count * 2 + 1] = node, own[i * LIST + POSITION] + at - own[i * LIST + FROM]
             count += 1
         elif op == EITHER:

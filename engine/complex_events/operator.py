@@ -155,7 +155,8 @@ def _changes(program: Program, out: Found, dictionary: EntityDictionary) -> pa.R
     owner = np.repeat(np.arange(n), np.diff(ends))
     order = np.lexsort((events[:, 2], events[:, 1], owner))
     names = program.name_of.take(pa.array(events[order, 0]))
-    evidence = Evidence(ends, out.entity[order], events[order, 1], out.x[order], out.y[order], events[order, 2], names)
+    entity, x, y = store.columns_of(events[order, 3:])
+    evidence = Evidence(ends, entity, events[order, 1], x, y, events[order, 2], names)
     return changes(
         dictionary,
         query=program.position_of[rows[:, 0]],

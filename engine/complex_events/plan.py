@@ -60,7 +60,7 @@ QUERY, OFFSET, TRIGGER_NODE, LAST_NODE, GUARDS, GUARDS_END, CHECKS, CHECKS_END =
 """Columns of `Tables.triggers`."""
 
 FIRST_GUARDS = 4
-"""Guards of a trigger that stand beside it, where all triggers of an instance are asked in turn."""
+"""Guards of a trigger in a row of `Tables.nearest`, and of `Tables.further`."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,8 @@ class Tables(NamedTuple):
     (OFFSET AT_ONCE) as one of the leaves TRIGGER_NODE to LAST_NODE, or starts, when it completes TRIGGER_NODE, a timer that is due OFFSET later.
     What it completes holds an event of each of `guards[GUARDS:GUARDS_END]`, rows (class, age), that is at most so old, the lowest ages first.
     `nearest`: the first FIRST_GUARDS of them for each trigger, as class, age, class, age; where there are fewer, the class after the last, which
-    counts as always there. `timer_guards[timer_guard_ends[q]:...]`: the same for the timers of query q.
+    counts as always there. `further`: the next ones. `whose`: query << 1 | whether there are still more. `timer_guards[timer_guard_ends[q]:...]`:
+    the same for the timers of query q.
     `checks[CHECKS:CHECKS_END]`: parts beside the trigger, from the leaf up, see `bitmaps`; none if the pattern is too small to be worth it, or if its
     events are triggers in several places: then `whole[q]` are the steps [begin, end) of the whole pattern and the width of its slots.
     Rows of bitmaps of class c: `bit_rows[bit_ends[c]:bit_ends[c + 1]]`, as (row, width); `narrowest` of these widths. `kind`: the class of each
@@ -111,6 +112,8 @@ class Tables(NamedTuple):
     trigger_ends: Ints
     triggers: Ints
     nearest: Short
+    further: Short
+    whose: Short
     guards: Ints
     timer_guard_ends: Ints
     timer_guards: Ints
@@ -383,7 +386,8 @@ class _Builder:
         tables = Tables(
             np.array(self.nodes, np.int64).reshape(-1, NODE), np.array(self.asks, np.int64).reshape(-1, ASK), np.array(self.listed, np.int64),
             np.array(self.root, np.int64), np.array(self.within, np.int64), leaf_ends, leaves, trigger_ends, rows,
-            _nearest(rows, guard_rows, len(self.classes)), guard_rows, timer_guard_ends,
+            _in_rows(rows, guard_rows, 0, len(self.classes)), _in_rows(rows, guard_rows, FIRST_GUARDS, len(self.classes)), _whose(rows, guard_rows),
+            guard_rows, timer_guard_ends,
             np.array(timer_guards, np.int64).reshape(-1, 2), np.array(self.checks, np.int64).reshape(-1, len(bitmaps.CHECK_COLUMNS)),
             np.array(self.steps, np.int64).reshape(-1, len(bitmaps.STEP_COLUMNS)), np.array(self.whole, np.int64).reshape(-1, 3), bit_ends,
             np.array(bit_rows, np.int64).reshape(-1, 2), np.array([min((width for _, width in bit_rows), default=62)], np.int64),
@@ -394,13 +398,22 @@ class _Builder:
         return Program(tuple(self.positions), tuple(self.keys), tuple(instances), tuple(self.names), tables, self.per_entity)
 
 
-def _nearest(triggers: Ints, guards: Ints, always: int) -> Short:
-    """The first guards of each trigger, side by side; `always` stands for none, and for one whose age needs more than 32 bits."""
+def _in_rows(triggers: Ints, guards: Ints, first: int, always: int) -> Short:
+    """Guards from the first on of each trigger, side by side; `always` stands for none, and for one whose age needs more than 32 bits."""
     found = np.zeros((len(triggers), 2 * FIRST_GUARDS), np.int32)
     for i in range(FIRST_GUARDS):
-        at = triggers[:, GUARDS] + i
+        at = triggers[:, GUARDS] + first + i
         there = at < triggers[:, GUARDS_END]
         there[there] = guards[at[there], 1] < 2**31
         found[:, 2 * i] = always
         found[there, 2 * i : 2 * i + 2] = guards[at[there]]
     return found
+
+
+def _whose(triggers: Ints, guards: Ints) -> Short:
+    """The query of each trigger, and whether it has guards that stand in neither row."""
+    last = np.maximum(triggers[:, GUARDS_END] - 1, 0)
+    more = triggers[:, GUARDS_END] - triggers[:, GUARDS] > 2 * FIRST_GUARDS
+    # The ages rise: the last one is the greatest.
+    more |= (triggers[:, GUARDS_END] > triggers[:, GUARDS]) & (np.append(guards[:, 1], 0)[last] >= 2**31)
+    return (triggers[:, QUERY] << 1 | more).astype(np.int32)

@@ -11,13 +11,13 @@ import numpy as np
 
 from engine.complex_events.bitmaps import note
 from engine.complex_events.history import History
-from engine.complex_events.lists import ARRIVAL, ENTRY, FROM, ROOM, TOO_LONG, UNSURE, UNTIL, E, S, fill, trace
+from engine.complex_events.lists import ARRIVAL, ASK, ENTRY, FROM, ROOM, TOO_LONG, UNSURE, UNTIL, E, S, fill, trace
 from engine.complex_events.plan import LAST_NODE, TRIGGER_NODE, Tables
-from engine.complex_events.search import BEGIN, END, FAR, LAST, LAST_TRIGGER, TRIGGER, Ints, T, Whole, kernel, memory
+from engine.complex_events.search import BEGIN, END, FAR, KIND, LAST, LAST_TRIGGER, NODE, TRIGGER, Ints, T, Whole, kernel, memory
 from engine.complex_events.searching import (
     AHEAD,
     BY_LISTS,
-    C_NEXT,
+    C_BEFORE,
     C_SEQ,
     C_TIME,
     C_TRIGGER,
@@ -38,7 +38,12 @@ from engine.complex_events.searching import (
     search_past,
     state,
 )
+from engine.index.prefetch import prefetch
 
+_SOON = 2
+"""Queries ahead of the present one whose events are asked of memory."""
+_NEAR, _LINE = 24, 4
+"""Events of a leaf that are asked of memory, and those that share a line of the cache."""
 _NODE_ROOM, _CANDIDATE_ROOM = 16, 4
 """Entries for each node of a query, and for each of its nodes and candidates: beyond, lists are more work than searches."""
 
@@ -49,13 +54,11 @@ def wait(waiting: Waiting, query: Whole, t: Whole, seq: Whole, trigger: Whole) -
     number = waiting.size[0]
     waiting.size[0] += 1
     waiting.candidates[number, C_TIME], waiting.candidates[number, C_SEQ] = t, seq
-    waiting.candidates[number, C_TRIGGER], waiting.candidates[number, C_NEXT] = trigger, -1
-    if waiting.queries[query, COUNT] == 0:
-        waiting.touched[waiting.size[1]] = query
-        waiting.size[1] += 1
-        waiting.queries[query, OLDEST] = number
-    else:
-        waiting.candidates[waiting.queries[query, NEWEST], C_NEXT] = number
+    waiting.candidates[number, C_TRIGGER], waiting.candidates[number, C_BEFORE] = trigger, waiting.queries[query, NEWEST]
+    first = waiting.queries[query, COUNT] == 0  # Nothing branches on it: the line may still be on its way.
+    waiting.touched[waiting.size[1]] = query
+    waiting.size[1] += first
+    waiting.queries[query, OLDEST] = number if first else waiting.queries[query, OLDEST]
     waiting.queries[query, NEWEST] = number
     waiting.queries[query, COUNT] += 1
     if waiting.queries[query, COUNT] == MOST_WAITING:
@@ -68,12 +71,35 @@ def oldest(waiting: Waiting, now: Whole) -> Whole:
     return waiting.candidates[0, C_TIME] if waiting.size[0] else now
 
 
+@kernel(inline=True)
+def _fetch_nodes(tables: Tables, query: Whole) -> None:
+    """Asks memory for the pattern of a query that is stated soon."""
+    end = tables.root[query + 1] if query + 1 < len(tables.root) else len(tables.nodes)
+    for node in range(tables.root[query], end):
+        prefetch(tables.nodes, node * NODE)
+        prefetch(tables.asks, node * ASK)
+    prefetch(tables.leaves, tables.leaf_ends[query])
+
+
+@kernel(inline=True)
+def _fetch_events(tables: Tables, history: History, query: Whole) -> None:
+    """Asks memory for the events that a query's leaves may need soon."""
+    for i in range(tables.leaf_ends[query], tables.leaf_ends[query + 1]):
+        slot = tables.nodes[tables.leaves[i], KIND]
+        end = history.slots[slot, END]
+        for at in range(max(history.slots[slot, BEGIN], end - _NEAR), end, _LINE):
+            prefetch(history.pool, 2 * at)
+
+
 @kernel()
 def state_waiting(tables: Tables, history: History, work: Scratch, out: Found, most_items: Whole, counters: Ints) -> bool:
     """States what waits, from query STATED of the touched ones on; whether all is done, else `out` is full."""
     waiting, cursor = work.waiting, work.cursor
     while cursor[STATED] < waiting.size[1]:
         query = waiting.touched[cursor[STATED]]
+        if cursor[STATED] + 2 * _SOON < waiting.size[1]:
+            _fetch_nodes(tables, waiting.touched[cursor[STATED] + 2 * _SOON])
+            _fetch_events(tables, history, waiting.touched[cursor[STATED] + _SOON])
         count = waiting.queries[query, COUNT]
         if out.size[0] + count > len(out.rows) or out.size[1] + count * most_items > len(out.events):
             return False
@@ -130,10 +156,15 @@ def _by_lists(tables: Tables, history: History, work: Scratch, out: Found, query
 @kernel()
 def _by_searches(tables: Tables, history: History, work: Scratch, out: Found, query: Whole, counters: Ints) -> None:
     """Searches a query for each of its candidates."""
-    candidates, number = work.waiting.candidates, work.waiting.queries[query, OLDEST]
+    candidates, number, after = work.waiting.candidates, work.waiting.queries[query, NEWEST], np.int64(-1)
+    for _ in range(work.waiting.queries[query, COUNT]):  # From now on the chain leads to the newest.
+        before = candidates[number, C_BEFORE]
+        candidates[number, C_BEFORE] = after
+        number, after = before, number
+    number = after
     while number >= 0 and work.cursor[GIVEN_UP] < 0:
         trigger = candidates[number, C_TRIGGER]
         work.env[TRIGGER] = tables.triggers[trigger, TRIGGER_NODE] if trigger >= 0 else 0
         work.env[LAST_TRIGGER] = tables.triggers[trigger, LAST_NODE] if trigger >= 0 else FAR
         search_past(tables, history, work, out, query, candidates[number, C_TIME], candidates[number, C_SEQ], counters)
-        number = candidates[number, C_NEXT]
+        number = candidates[number, C_BEFORE]

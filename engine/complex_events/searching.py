@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from engine.complex_events.bitmaps import Words
 from engine.complex_events.history import DIRECT as BY_CLASS
-from engine.complex_events.history import SHIFT, Floats, History, find
+from engine.complex_events.history import PLACE, SHIFT, Floats, History, find
 from engine.complex_events.lists import Lists, lists
 from engine.complex_events.plan import Tables
 from engine.complex_events.search import (
@@ -57,8 +57,8 @@ CANDIDATES = 1_048_576
 """Events that wait at most, each counted for every query that it may complete."""
 MOST_WAITING = 256
 """Events of a query that wait at most."""
-C_TIME, C_SEQ, C_TRIGGER, C_NEXT = range(4)
-"""Columns of `Waiting.candidates`: the event, the trigger that it is (-1: one of several), and the query's next candidate."""
+C_TIME, C_SEQ, C_TRIGGER, C_BEFORE = range(4)
+"""Columns of `Waiting.candidates`: the event, the trigger that it is (-1: one of several), and the query's candidate before it."""
 OLDEST, NEWEST, COUNT, BY_LISTS = range(4)
 """Columns of `Waiting.queries`: a query's candidates, and whether it is evaluated by lists."""
 
@@ -110,13 +110,10 @@ class Scratch(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Room for detections: `rows` (query, entity, s, e, end of its evidence) and evidence as `events` (leaf's node, t, seq), `entity`, `x`, `y`."""
+    """Room for detections: `rows` (query, entity, s, e, end of its evidence) and evidence as `events` (leaf's node, t, seq, then `History.place`)."""
 
     rows: Ints
     events: Ints
-    entity: npt.NDArray[np.int32]
-    x: Floats
-    y: Floats
     size: Ints
 
 
@@ -128,7 +125,7 @@ def scratch(tables: Tables, since: Ints, since_seq: Ints, last: Ints, bits: Ints
     waiting = Waiting(
         np.zeros((max(CANDIDATES, len(tables.triggers)) if tables.listed.any() else 0, 4), np.int64),
         queries,
-        np.zeros(n, np.int64),
+        np.zeros(n + 1, np.int64),
         np.zeros(3, np.int64),
     )
     cursor = np.zeros(11, np.int64)
@@ -149,10 +146,7 @@ def begin(work: Scratch) -> None:
 
 
 def found(rows: int, items: int) -> Found:
-    return Found(
-        np.zeros((rows, 5), np.int64), np.zeros((items, 3), np.int64), np.zeros(items, np.int32), np.zeros(items), np.zeros(items),
-        np.zeros(2, np.int64),
-    )  # fmt: skip
+    return Found(np.zeros((rows, 5), np.int64), np.zeros((items, 3 + PLACE), np.int64), np.zeros(2, np.int64))
 
 
 @kernel(inline=True)
@@ -187,7 +181,8 @@ def state(history: History, work: Scratch, out: Found, query: Whole, entity: Who
     for i in range(count):
         at = work.picked[i, 1]
         out.events[item, 0], out.events[item, 1], out.events[item, 2] = work.picked[i, 0], history.pool[at, T], history.pool[at, SEQ]
-        out.entity[item], out.x[item], out.y[item] = history.entity[at], history.x[at], history.y[at]
+        for column in range(PLACE):
+            out.events[item, 3 + column] = history.place[at, column]
         item += 1
     out.rows[row, 0], out.rows[row, 1], out.rows[row, 2], out.rows[row, 3], out.rows[row, 4] = query, entity, start, now, item
     out.size[0], out.size[1] = row + 1, item

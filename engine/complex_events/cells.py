@@ -10,8 +10,10 @@ What is remembered here follows from the classes and the values seen: it is no p
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import product
+from math import prod
+from operator import contains
 from typing import Any
 
 import numpy as np
@@ -39,8 +41,8 @@ class Cells:
         self.axes: list[_Values | _Masks] = [_Values(column, [one.get(column) for one in split]) for column in columns]
         if any(None in one for one in split):
             self.axes.append(_Masks([one.get(None) for one in split]))
-        self.asked = [len(one) for one in split]
-        self.always = [number for number, count in enumerate(self.asked) if count == 0]
+        self.always = [number for number, one in enumerate(split) if not one]
+        self.joined = _joined(split, [axis.column for axis in self.axes], [axis.demanded for axis in self.axes])
         self.pairs = [_Pairs() for _ in self.axes[1:]]
         self.numbers: dict[int, int] = {}
         self.ends = np.zeros(1, np.int64)
@@ -84,10 +86,30 @@ class Cells:
             code, last = pairs.parts[code]
             signatures.append(last)
         signatures = [code, *reversed(signatures)] if self.axes else []
-        counted: Counter[int] = Counter(self.always)
-        for axis, signature in zip(self.axes, signatures, strict=True):
-            counted.update(axis.satisfied(signature))
-        return sorted(number for number, count in counted.items() if count == self.asked[number] or not self.asked[number])
+        found = list(self.always)
+        for asked, classes in self.joined:
+            members = [self.axes[i].members[signatures[i]] for i in asked]
+            if prod(map(len, members)) <= len(classes):
+                for demands in product(*members):
+                    found += classes.get(demands, ())
+            else:
+                held = list(map(set, members))
+                found += [one for demands, own in classes.items() if all(map(contains, held, demands)) for one in own]
+        return sorted(found)
+
+
+def _joined(
+    split: Sequence[Mapping[str | None, Demand]], columns: Sequence[str | None], numbers: Sequence[Mapping[Demand, int]]
+) -> list[tuple[tuple[int, ...], dict[tuple[int, ...], list[int]]]]:
+    """Classes by the axes that they ask, and by the numbers of their demands there."""
+    places = {column: i for i, column in enumerate(columns)}
+    found: dict[tuple[int, ...], dict[tuple[int, ...], list[int]]] = {}
+    for number, one in enumerate(split):
+        if one:
+            asked = tuple(sorted(places[column] for column in one))
+            demands = tuple(numbers[i][one[columns[i]]] for i in asked)
+            found.setdefault(asked, {}).setdefault(demands, []).append(number)
+    return list(found.items())
 
 
 def _by_axis(one: Class, feed: Feed) -> dict[str | None, Demand]:
@@ -107,11 +129,7 @@ class _Axis:
 
     def __init__(self, demands: Sequence[Demand | None]) -> None:
         self.demands = list(dict.fromkeys(one for one in demands if one is not None))
-        numbers = {one: number for number, one in enumerate(self.demands)}
-        self.owners: list[list[int]] = [[] for _ in self.demands]
-        for owner, one in enumerate(demands):
-            if one is not None:
-                self.owners[numbers[one]].append(owner)
+        self.demanded = {one: number for number, one in enumerate(self.demands)}
         self.kinds: dict[Hashable, int] = {(): 0}
         self.members: list[tuple[int, ...]] = [()]
 
@@ -121,10 +139,6 @@ class _Axis:
         if number == len(self.members):
             self.members.append(satisfied)
         return number
-
-    def satisfied(self, signature: int) -> list[int]:
-        """Classes with a demand in the signature."""
-        return [owner for number in self.members[signature] for owner in self.owners[number]]
 
 
 class _Values(_Axis):
@@ -192,6 +206,8 @@ class _Values(_Axis):
 
 class _Masks(_Axis):
     """The axis of all that is asked of whole rows."""
+
+    column = None
 
     def __init__(self, demands: Sequence[Demand | None]) -> None:
         super().__init__(demands)

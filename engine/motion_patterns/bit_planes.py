@@ -31,7 +31,8 @@ class Planes(NamedTuple):
     """Buckets with hits are numbered from 0 for ever in order of time; number j has the slot `j % slots`. `bounds`: [buckets made, the first sample
     that is in none]. `bucket`, `first`, `stop`: its number by time, its first sample and the one past the last.
 
-    `counts[slot, p]`: hits of track p; with `dense[slot, p]` they are the bits `bits[p, slot]`, else this begins with their entities.
+    `counts[slot, p]`: hits of track p, those one after the other of an entity as one; with `dense[slot, p]` they are the bits `bits[p, slot]`, else
+    this begins with their entities.
     `latest[slot, e]`: how far the last sample of e that hits is from `first`, if e has one there. `words[s]`: OR over the window of series s, the
     buckets `left[s]` to `entered[s]`.
     """
@@ -115,16 +116,27 @@ def _first_hit(store, number, stop):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _set(store, first, stop, counts, dense, bits, latest, most):  # type: ignore[no-untyped-def]
     """Hits of the samples `first` to `stop` into the planes `bits[p]` of one bucket, `latest[e]`: the last sample that hits, counted from `first`.
+    Unless the store is linked, each leads back to the one before it in the bucket.
 
-    A track that is not `dense` gets up to `most` entities. Four hits of a sample are written without asking how many there are: what is none is one
-    of the last track.
+    Mostly who hits goes on hitting: only what the sample before did not hit is written. A track that is not `dense` gets up to `most` entities. Four
+    hits of a sample are written without asking how many there are: what is none is one of the last track.
     """
-    mask, entity, word, nobody = len(store.t) - 1, store.entity, store.word, np.uint64(len(bits) - 1)
+    mask, linked, nobody = len(store.t) - 1, len(store.head) > 0, np.uint64(len(bits) - 1)
+    entity, word, back = store.entity, store.word, store.back
     for number in range(first, stop):
-        left = word[number & mask]
+        own = word[number & mask]
+        if own == 0:
+            continue
         e = np.uint32(entity[number & mask])
-        if left != 0:
-            latest[e] = number - first
+        before, latest[e] = np.int64(latest[e]), number - first
+        # What stood there may be of another bucket that had the slot.
+        earlier = (first + before) & mask
+        known = (before < number - first) & (entity[earlier] == entity[number & mask]) & (word[earlier] != 0)
+        if not linked:
+            back[number & mask] = (number - first - before) * np.int64(known)
+        left = own & ~(word[earlier] * np.uint64(known))
+        if left == 0:
+            continue
         place, bit = e >> np.uint32(6), np.uint64(1) << np.uint64(e & np.uint32(63))
         more = np.int64(how_many(left))
         for _ in range(4):
@@ -296,10 +308,24 @@ def check(store: Store, planes: Planes) -> None:
             continue  # Only empty windows still stand there.
         assert planes.stop[slot] <= tail
         own = np.arange(planes.first[slot], planes.stop[slot]) & mask
-        for p, plane in enumerate(planes.bits[:-1, slot]):
-            who = store.entity[own[(store.word[own] >> np.uint64(p)) & np.uint64(1) != 0]]
+        for p, (plane, who) in enumerate(
+            zip(planes.bits[:-1, slot], _entering(store.entity[own], store.word[own], len(planes.bits) - 1), strict=True)
+        ):
             assert len(who) == planes.counts[slot, p]
             if planes.dense[slot, p]:
                 assert (np.flatnonzero(np.unpackbits(plane.view(np.uint8), bitorder="little")) == np.unique(who)).all()
             else:
-                assert (np.sort(plane[: len(who)]) == np.sort(who)).all()
+                assert plane[: len(who)].tolist() == who
+
+
+def _entering(entity: Int32s, word: Words, tracks: int) -> list[list[int]]:
+    """For each track the entities with a hit of it, at each sample that hits it when the entity's hitting sample before did not."""
+    found: list[list[int]] = [[] for _ in range(tracks)]
+    last: dict[int, int] = {}
+    for e, own in zip(entity.tolist(), word.tolist(), strict=True):
+        if own:
+            for p in range(tracks):
+                if own >> p & 1 and not last.get(e, 0) >> p & 1:
+                    found[p].append(e)
+            last[e] = own
+    return found

@@ -87,6 +87,11 @@ class PlaneGroup:
         return max(self.slots * self.width, int(self.measures.start.max(initial=0)))
 
     @property
+    def linked(self) -> bool:
+        """Whether samples of an entity are looked for over several buckets: exact scores are."""
+        return len(self.measures.start) > 0
+
+    @property
     def column_slots(self) -> int:
         return int((self.measures.start - self.measures.end).max(initial=0)) // self.width
 

@@ -88,7 +88,8 @@ class PlaneSweep(Structure):
         if entities <= words * _WORD:
             return
         words = max(2 * words, -(-entities // _WORD))
-        self.store = self.store._replace(head=np.concatenate([self.store.head, np.full(words * _WORD - len(self.store.head), -1, np.int64)]))
+        if self.group.linked:
+            self.store = sample_store.with_entities(self.store, words * _WORD)
         self.planes = bit_planes.with_words(self.planes, words)
         self.columns = distance_columns.with_entities(self.columns, words * _WORD)
         self.chains = chains.no_chains(len(self.holds), words if len(self.group.sweep.chain) else 0)

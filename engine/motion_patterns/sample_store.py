@@ -2,7 +2,7 @@
 
 Samples are numbered from 0 for ever; number n lies in ring place `n & (size - 1)`. `head[e]` is the latest sample of entity e, `back` the distance in
 numbers to the entity's sample before (0: none), `word` has a bit for each track that the sample **hits**: a track is a predicate without its window.
-Numbers below `left` are gone: a link that leads there leads nowhere.
+Numbers below `left` are gone: a link that leads there leads nowhere. A store without heads is not **linked**: its `back` is for planes to write.
 """
 
 from __future__ import annotations
@@ -72,6 +72,11 @@ def with_room(store: Store, count: int) -> Store:
     return grown._replace(bounds=store.bounds, head=store.head)
 
 
+def with_entities(store: Store, entities: int) -> Store:
+    """The same samples, linked, with room for more `entities`."""
+    return store._replace(head=np.concatenate([store.head, np.full(entities - len(store.head), -1, np.int64)]))
+
+
 @njit(cache=True, nogil=True)
 def append(store, rows, t, seq, x, y, entity, word):  # type: ignore[no-untyped-def]
     """Keep the batch's `rows`, in order; there must be room. Their numbers follow each other from the old tail on.
@@ -80,7 +85,7 @@ def append(store, rows, t, seq, x, y, entity, word):  # type: ignore[no-untyped-
     """
     size = len(store.t)
     mask = size - 1
-    left, number = store.bounds[0], store.bounds[1]
+    left, number, linked = store.bounds[0], store.bounds[1], len(store.head) > 0
     to_t, to_seq, to_x, to_y, to_entity, to_word = store.t, store.seq, store.x, store.y, store.entity, store.word
     back, head = store.back, store.head
     plain = len(t) > 0 and t[0] == t[-1] and seq[-1] - seq[0] == len(t) - 1
@@ -94,9 +99,10 @@ def append(store, rows, t, seq, x, y, entity, word):  # type: ignore[no-untyped-
         to_y[i] = y[r]
         to_entity[i] = e
         to_word[i] = word[r]
-        last = head[e]
-        back[i] = number - last if last >= left else 0
-        head[e] = number
+        if linked:
+            last = head[e]
+            back[i] = number - last if last >= left else 0
+            head[e] = number
         number += 1
     store.bounds[1] = number
 
@@ -117,7 +123,7 @@ def expect(store, ahead):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def expect_links(store, entity, rows, count):  # type: ignore[no-untyped-def]
     """The heads of the batch's `rows[:count]` are fetched."""
-    for k in range(count):
+    for k in range(count if len(store.head) else 0):
         prefetch_to_write(store.head, np.int64(entity[rows[k]]))
 
 

@@ -42,7 +42,8 @@ class BoxSlabs:
         """Slabs of at most MOST_BOXES boxes."""
         corner = (float(boxes[:, 0].min()), float(boxes[:, 1].min()))
         sides = np.maximum(boxes[:, 2:].max(axis=0) - corner, 1e-300)
-        scale = (float(_CELLS / sides[0]), float(_CELLS / sides[1]))
+        # The last border is in the last cell but one: what lies beyond is not in its cell.
+        scale = (float((_CELLS - 1) / sides[0]), float((_CELLS - 1) / sides[1]))
         words, gray = np.zeros((2, _CELLS + 2), np.uint64), np.zeros((2, _CELLS + 2), np.uint64)
         for axis in range(2):
             ends = np.empty((2, len(boxes)), np.int32)

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { emptyEntries, fromConditions, fromDuration, fromSpecification, hasOptions, OPERATORS, SPAN_UNITS, toConditions, toDuration, toSpecification, TRANSITIONS, type SpanUnit } from "../src/data/query_form_data";
+import { emptyEntries, fromConditions, fromDuration, fromSpecification, hasOptions, OPERATORS, SPAN_UNITS, toConditions, toDuration, toldInForm, toSpecification, TRANSITIONS, type SpanUnit } from "../src/data/query_form_data";
 import { barHeights, scaleOf, shareOf, valueAt } from "../src/data/histogram_data";
 import { spokenRegions } from "../src/data/query_shapes";
 import { feed } from "../src/data/shapes";
@@ -83,6 +83,28 @@ describe("the form for borders and transitions", () => {
     expect(toSpecification(entries)).toMatchObject({ segments: true, hysteresis: 5, accuracy: "a" });
     expect(Object.keys(toSpecification({ ...entries, place: "ranges" }))).toEqual(["family", "version", "ranges"]);
     expect(toSpecification({ ...entries, family: "transition" })).not.toHaveProperty("segments");
+  });
+});
+
+describe("what is missing in the form for borders and transitions", () => {
+  const say = (pointer: string, message: string, change: Partial<ReturnType<typeof emptyEntries>>) => toldInForm({ pointer, message }, { ...emptyEntries("transition", "ms"), ...change });
+  // As engine/border_monitoring/specification.py and engine/specification.py write them.
+  const NO_PLACE = "must have either 'region' or 'ranges'";
+  const NO_TIME = "the key 'within' is missing";
+  const NO_RANGE = 'must be an object from column to [lo, hi], for example {"price": [10, null]}';
+
+  it("is told in the words of the page, at the field to fill", () => {
+    expect(say("", NO_PLACE, {})).toEqual({ pointer: "/region", message: "No region yet: draw one on the map, choose a stored one, or bring a file." });
+    expect(say("", NO_TIME, { within: null })).toEqual({ pointer: "/within", message: "No time yet: say how long it has." });
+    expect(say("/ranges", NO_RANGE, { place: "ranges" })).toEqual({ pointer: "/ranges", message: "No range yet: add one, and say between which values." });
+  });
+
+  it("leaves what is written and wrong to the server's words", () => {
+    const region = { region: "Old harbour" };
+    const unknown = { pointer: "/region/region", message: "unknown region 'Old harbour'. Known: none" };
+    expect(say(unknown.pointer, unknown.message, { region })).toEqual(unknown);
+    expect(say("", "the key 'name' is missing", {})).toEqual({ pointer: "", message: "the key 'name' is missing" });
+    expect(say("/ranges", "must have at most 9 columns, not 10", { place: "ranges", ranges: [{ column: "v", low: "", high: "" }] }).message).toBe("must have at most 9 columns, not 10");
   });
 });
 

@@ -1,5 +1,6 @@
 /** Entries of forms and the parts of a specification that they mean, both ways. Pure. */
 
+import type { Fault } from "../lib/api";
 import { isObject } from "../lib/parse";
 import { asGeometry, isReference, type Geometry, type Reference } from "../lib/regions";
 import { parseDuration, type TimeUnit } from "../lib/time";
@@ -78,6 +79,15 @@ export function toSpecification(entries: CrossingEntries): Record<string, unknow
   }
   if (entries.where.length > 0) document["where"] = entries.where;
   return Object.assign(document, options(entries));
+}
+
+/** What is still empty in the form in its own words, at the field to fill: the server speaks of keys, and lays a missing one to the whole document. */
+export function toldInForm(fault: Fault, { place, region, ranges, within }: CrossingEntries): Fault {
+  const missing = fault.pointer === "" ? /'(\w+)'/.exec(fault.message)?.[1] : undefined;
+  if (missing === "region" && place === "region" && region === null) return { pointer: "/region", message: "No region yet: draw one on the map, choose a stored one, or bring a file." };
+  if (fault.pointer === "/ranges" && ranges.every((row) => row.column === "")) return { ...fault, message: "No range yet: add one, and say between which values." };
+  if (missing === "within" && within === null) return { pointer: "/within", message: "No time yet: say how long it has." };
+  return fault;
 }
 
 /** Options that are off are left out; so are those that need a region where ranges are watched. */

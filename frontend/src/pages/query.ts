@@ -195,7 +195,7 @@ class QueryPage {
   private tell(given: Fault[], sentence: string | null): void {
     this.faults = given;
     this.editor?.faults?.(given);
-    const faults = given.map((fault) => ({ ...fault, message: this.editor?.faultText?.(fault) ?? fault.message }));
+    const faults = given.map((fault) => this.editor?.told?.(fault) ?? fault);
     const unclaimed = showFaults(this.body, this.isTried ? faults : []);
     if (sentence !== null && faults.length === 0) {
       replace(this.sentence, h("p", { class: "sentence-text" }, sentence));

@@ -2,7 +2,8 @@
 
 import { h, replace } from "../../lib/dom";
 import { FEATURE } from "../../data/bulk_data";
-import { FIRST_POLICIES, fromSpecification, hasOptions, kindsOf, numericColumns, toSpecification, TRANSITIONS, type CrossingEntries, type FirstPolicy, type TransitionKind } from "../../data/query_form_data";
+import { FIRST_POLICIES, fromSpecification, hasOptions, kindsOf, numericColumns, toldInForm, toSpecification, TRANSITIONS, type CrossingEntries, type FirstPolicy, type TransitionKind } from "../../data/query_form_data";
+import type { Fault } from "../../lib/api";
 import { columnSelect, ConditionsField } from "../query_form/conditions_field";
 import { DurationField } from "../query_form/duration_field";
 import { RangesField } from "../query_form/ranges_field";
@@ -48,6 +49,10 @@ class CrossingEditor implements FamilyEditor {
 
   kinds(): string[] {
     return kindsOf(this.entries);
+  }
+
+  told(fault: Fault): Fault {
+    return toldInForm(fault, this.entries);
   }
 
   private set(change: Partial<CrossingEntries>): void {

@@ -55,8 +55,8 @@ export interface FamilyEditor {
   kinds(): string[];
   /** Faults of the last check; those whose pointer has no `data-pointer` element of its own may be shown inside (line and column of a text). */
   faults?(faults: readonly Fault[]): void;
-  /** A fault as it is told to the reader, where the server's words are about the document and not about what is on the page. */
-  faultText?(fault: Fault): string;
+  /** A fault as it is told to the reader, at the field that mends it, where the server's words are about the document and not about what is on the page. */
+  told?(fault: Fault): Fault;
   /** Answers of the preview. */
   answers?(rows: readonly Detection[]): void;
   /** Ends what it began; the page clears the map itself. */

@@ -70,8 +70,8 @@ class MotionEditor implements FamilyEditor {
     this.progress.answers(rows, this.entries.steps.length);
   }
 
-  faultText(fault: Fault): string {
-    return faultWords(fault, this.entries.steps);
+  told(fault: Fault): Fault {
+    return { ...fault, message: faultWords(fault, this.entries.steps) };
   }
 
   private set(change: Partial<MotionEntries>): void {

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { fromCalculus, outputsOf, toCalculus, withInputs } from "../src/data/calculus_document_data";
 import { marked, namesOf, placed, quoted, tokens } from "../src/data/calculus_program_data";
 import { answered, groundings, intervalAt, laneName, ruleLines, sandboxAnswer, shownLanes, type Lane } from "../src/data/calculus_sandbox_data";
-import { grouped, sentenceParts, templateList } from "../src/data/calculus_template_data";
+import { grouped, sentenceParts, spoken, templateList } from "../src/data/calculus_template_data";
 import { feed } from "../src/data/shapes";
 
 const STRAIT = feed({ name: "strait", crs: "geographic", time: "ms", columns: { sog: "float", cog: "float", ship_type: "string" } });
@@ -110,6 +110,12 @@ describe("templates", () => {
   it("cuts sentences at their parameters", () => {
     const [one] = templateList({ templates: [raw] }).templates;
     expect(sentenceParts(one!).map((part) => ("text" in part ? part.text : part.parameter.name))).toEqual(["Within ", "distance", " for ", "span", ", ", "{else}", "."]);
+  });
+
+  it("speaks sentences with their values", () => {
+    const [one] = templateList({ templates: [raw] }).templates;
+    expect(spoken(one!, { distance: 500, span: "PT1M" }, "ms")).toBe("Within 500 m for 1 minute, {else}.");
+    expect(spoken(one!, { distance: 500, span: 90_000 }, "ms")).toBe("Within 500 m for 90 seconds, {else}.");
   });
 
   it("groups in the server's order", () => {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { emptyEntries, fromConditions, fromDuration, fromSpecification, hasOptions, OPERATORS, SPAN_UNITS, toConditions, toDuration, toldInForm, toSpecification, TRANSITIONS, type SpanUnit } from "../src/data/query_form_data";
+import { emptyEntries, fromConditions, fromDuration, fromSpecification, hasOptions, OPERATORS, SPAN_UNITS, toConditions, toDuration, toldInForm, toSpecification, TRANSITIONS, unitName, type SpanUnit } from "../src/data/query_form_data";
 import { barHeights, scaleOf, shareOf, valueAt } from "../src/data/histogram_data";
 import { spokenRegions } from "../src/data/query_shapes";
 import { feed } from "../src/data/shapes";
@@ -105,6 +105,13 @@ describe("what is missing in the form for borders and transitions", () => {
     expect(say(unknown.pointer, unknown.message, { region })).toEqual(unknown);
     expect(say("", "the key 'name' is missing", {})).toEqual({ pointer: "", message: "the key 'name' is missing" });
     expect(say("/ranges", "must have at most 9 columns, not 10", { place: "ranges", ranges: [{ column: "v", low: "", high: "" }] }).message).toBe("must have at most 9 columns, not 10");
+  });
+});
+
+describe("units of time", () => {
+  it("agree with the amount before them", () => {
+    expect(["1", "2", "0", "0.5", "", "x"].map((amount) => unitName("min", amount))).toEqual(["minute", "minutes", "minutes", "minutes", "minutes", "minutes"]);
+    expect([unitName("d", "1,0"), unitName("h", "-1"), unitName("ticks", " 1 "), unitName("s", "30")]).toEqual(["day", "hour", "tick", "seconds"]);
   });
 });
 

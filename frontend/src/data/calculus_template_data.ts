@@ -1,6 +1,9 @@
 /** The gallery's templates as the server sends them, and their sentences in parts. Pure. */
 
 import { anything, list, nullable, oneOf, otherwise, record, string } from "../lib/parse";
+import { isReference } from "../lib/regions";
+import type { TimeUnit } from "../lib/time";
+import { fromDuration, unitName } from "./query_form_data";
 
 const parameter = record({
   name: string,
@@ -33,6 +36,23 @@ export function sentenceParts({ sentence, parameters }: Pick<Template, "sentence
     if (found !== undefined) return [{ parameter: found }];
     return part === "" ? [] : [{ text: part }];
   });
+}
+
+/** A parameter's value as a field shows it. */
+export function shown(value: unknown): string {
+  return typeof value === "string" || typeof value === "number" ? String(value) : "";
+}
+
+/** The sentence with its values. */
+export function spoken(template: Pick<Template, "sentence" | "parameters">, values: Record<string, unknown>, time: TimeUnit): string {
+  const text = ({ name, kind, unit }: Parameter): string => {
+    const value = values[name];
+    if (isReference(value)) return value.region;
+    if (kind !== "duration") return `${shown(value)}${unit === "" ? "" : ` ${unit}`}`;
+    const span = fromDuration(value, time);
+    return `${span.amount} ${unitName(span.unit, span.amount)}`;
+  };
+  return sentenceParts(template).map((part) => ("text" in part ? part.text : text(part.parameter))).join("");
 }
 
 /** Templates by group, in the server's order. */

@@ -12,6 +12,14 @@ export const OPERATORS = ["=", "!=", "<", "<=", ">", ">=", "in"] as const;
 export const SPAN_UNITS = { s: 1000, min: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 export type SpanUnit = keyof typeof SPAN_UNITS | "ticks";
 
+const UNIT_NAMES: Record<SpanUnit, string> = { s: "second", min: "minute", h: "hour", d: "day", ticks: "tick" };
+
+/** The unit as it is written behind an amount: "minute" behind 1 and −1, else "minutes". */
+export function unitName(unit: SpanUnit, amount: string): string {
+  const value = amount.trim() === "" ? NaN : Number(amount.trim().replace(",", "."));
+  return `${UNIT_NAMES[unit]}${Math.abs(value) === 1 ? "" : "s"}`;
+}
+
 export interface RangeEntry {
   column: string;
   /** Inclusive; empty is unbounded. */

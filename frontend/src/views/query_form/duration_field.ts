@@ -2,9 +2,8 @@
 
 import { h } from "../../lib/dom";
 import type { TimeUnit } from "../../lib/time";
-import { fromDuration, SPAN_UNITS, toDuration, type SpanUnit } from "../../data/query_form_data";
-
-const NAMES: Record<SpanUnit, string> = { s: "seconds", min: "minutes", h: "hours", d: "days", ticks: "ticks" };
+import { fromDuration, toDuration, type SpanUnit } from "../../data/query_form_data";
+import { unitSelect } from "./unit_select";
 
 export interface DurationOptions {
   /** Of the amount's input; the unit's is `${id}-unit`. */
@@ -27,9 +26,8 @@ export class DurationField {
 
   constructor({ id, label, time, value, pointer, hint, placeholder = "", onChange }: DurationOptions) {
     ({ amount: this.amount, unit: this.unit } = fromDuration(value, time));
-    const units: SpanUnit[] = time === "ms" ? (Object.keys(SPAN_UNITS) as SpanUnit[]) : ["ticks"];
-    const unit = h("select", { class: "select", id: `${id}-unit`, "aria-label": `Unit: ${label}` }, ...units.map((one) => h("option", { value: one, selected: one === this.unit }, NAMES[one])));
     const amount = h("input", { class: "input num", id, inputmode: "decimal", value: this.amount, placeholder, autocomplete: "off" });
+    const unit = unitSelect(amount, { time, unit: this.unit, label, id: `${id}-unit` });
     unit.addEventListener("change", () => {
       this.unit = unit.value as SpanUnit;
       onChange();

@@ -1,16 +1,16 @@
 /** Templates to begin with: choose one, say its parameters in its sentence, and its rules are written. */
 
-import { grouped, sentenceParts, templateList, type Parameter, type Template } from "../../../data/calculus_template_data";
-import { fromDuration, SPAN_UNITS, toDuration, type SpanUnit } from "../../../data/query_form_data";
+import { grouped, sentenceParts, shown, spoken, templateList, type Parameter, type Template } from "../../../data/calculus_template_data";
+import { fromDuration, toDuration, type SpanUnit } from "../../../data/query_form_data";
 import type { Feed, RegionRow } from "../../../data/shapes";
 import { ApiError, get, post, query as address, reason } from "../../../lib/api";
 import { button, h, icon, replace } from "../../../lib/dom";
 import { Latest } from "../../../lib/latest";
 import { object, record } from "../../../lib/parse";
 import { isReference } from "../../../lib/regions";
+import { unitSelect } from "../../query_form/unit_select";
 
 const filledAnswer = record({ specification: object });
-const UNIT_NAMES: Record<SpanUnit, string> = { s: "seconds", min: "minutes", h: "hours", d: "days", ticks: "ticks" };
 
 export interface GalleryOptions {
   feed: Feed;
@@ -74,7 +74,7 @@ export class GalleryView {
     const { specification } = await post("queries/gallery", { feed: this.options.feed.name, template: template.name, values }, filledAnswer, signal);
     this.mark([]);
     replace(this.state, "The rules are written below.");
-    this.options.onFilled(specification, words(template, values, this.options.feed));
+    this.options.onFilled(specification, spoken(template, values, this.options.feed.time));
   }
 
   private refused(error: unknown): void {
@@ -113,9 +113,8 @@ export class GalleryView {
   private duration({ value, label }: Parameter, common: Record<string, string>, set: (value: unknown) => void): HTMLElement {
     const { time } = this.options.feed;
     const { amount, unit } = fromDuration(value, time);
-    const units: SpanUnit[] = time === "ms" ? (Object.keys(SPAN_UNITS) as SpanUnit[]) : ["ticks"];
     const input = h("input", { class: "input input-sm calculus-value", inputmode: "decimal", value: amount, autocomplete: "off", ...common });
-    const choice = h("select", { class: "select select-sm", "aria-label": `Unit: ${label}` }, ...units.map((one) => h("option", { value: one, selected: one === unit }, UNIT_NAMES[one])));
+    const choice = unitSelect(input, { time, unit, label, kind: "select select-sm" });
     const changed = (): void => set(toDuration(input.value, choice.value as SpanUnit) ?? input.value);
     input.addEventListener("input", changed);
     choice.addEventListener("change", changed);
@@ -134,22 +133,4 @@ function select(common: Record<string, string>, options: readonly string[], valu
 function numeric(text: string): number | string {
   const value = Number(text.trim().replace(",", "."));
   return text.trim() === "" || !Number.isFinite(value) ? text : value;
-}
-
-function shown(value: unknown): string {
-  return typeof value === "string" || typeof value === "number" ? String(value) : "";
-}
-
-/** The sentence with its values. */
-function words(template: Template, values: Record<string, unknown>, feed: Feed): string {
-  const text = ({ name, kind, unit }: Parameter): string => {
-    const value = values[name];
-    if (isReference(value)) return value.region;
-    if (kind === "duration") {
-      const { amount, unit: span } = fromDuration(value, feed.time);
-      return `${amount} ${UNIT_NAMES[span]}`;
-    }
-    return `${shown(value)}${unit === "" ? "" : ` ${unit}`}`;
-  };
-  return sentenceParts(template).map((part) => ("text" in part ? part.text : text(part.parameter))).join("");
 }

@@ -1,11 +1,10 @@
 /** A length of time that may be negative or not bounded. */
 
 import { fromSigned, toSigned, type SignedSpan } from "../../../data/constraint_spans";
-import { SPAN_UNITS, type SpanUnit } from "../../../data/query_form_data";
+import type { SpanUnit } from "../../../data/query_form_data";
 import { h } from "../../../lib/dom";
 import type { TimeUnit } from "../../../lib/time";
-
-const NAMES: Record<SpanUnit, string> = { s: "seconds", min: "minutes", h: "hours", d: "days", ticks: "ticks" };
+import { unitSelect } from "../../query_form/unit_select";
 
 export interface SpanOptions {
   id: string;
@@ -19,9 +18,8 @@ export interface SpanOptions {
 
 export function spanField({ id, label, time, value, pointer, placeholder, onChange }: SpanOptions): HTMLElement {
   const from = fromSigned(value, time);
-  const units: SpanUnit[] = time === "ms" ? (Object.keys(SPAN_UNITS) as SpanUnit[]) : ["ticks"];
-  const unit = h("select", { class: "select", id: `${id}-unit`, "aria-label": `Unit: ${label}` }, ...units.map((one) => h("option", { value: one, selected: one === from.unit }, NAMES[one])));
   const amount = h("input", { class: "input num", id, value: from.amount, placeholder, autocomplete: "off" });
+  const unit = unitSelect(amount, { time, unit: from.unit, label, id: `${id}-unit` });
   const tell = (): void => onChange(toSigned(amount.value, unit.value as SpanUnit));
   amount.addEventListener("input", tell);
   unit.addEventListener("change", tell);

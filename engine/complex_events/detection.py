@@ -23,6 +23,7 @@ from engine.complex_events.searching import (
     AHEAD,
     BY_LISTS,
     CONDITIONS,
+    COUNT,
     EVALUATED,
     EVENT,
     EVENTS,
@@ -183,7 +184,7 @@ def _ask_all(tables: Tables, history: History, heap: Timers, events: Events, wor
                 if work.refuted[i] != work.cursor[SLOT]:
                     _ask(tables, history, heap, work, out, i, entity, t, events.seq[at], alone, counters)
             # No class is twice a trigger of a query, unless it starts timers: then there are no lists.
-            elif (alone or work.seen[query] != work.cursor[EVENT]) and _lately_further(tables, work, i, t, counters):
+            elif (alone or work.seen[query] != work.cursor[EVENT]) and _lately_further(tables, work, i, query, t, counters):
                 work.seen[query] = work.cursor[EVENT]
                 wait(work.waiting, query, t, events.seq[at], i if alone else np.int64(-1))
 
@@ -198,9 +199,14 @@ def _lately(guards: Guards, work: Scratch, trigger: Whole, now: Whole) -> bool:
 
 
 @kernel(inline=True)
-def _lately_further(tables: Tables, work: Scratch, trigger: Whole, now: Whole, counters: Ints) -> bool:
-    """Whether all other guards of a trigger have come recently enough; the trigger's own line is looked at only if they are many."""
-    return _lately(tables.further, work, trigger, now) and (tables.whose[trigger] & 1 == 0 or _lately_all(tables, work, trigger, now, counters))
+def _lately_further(tables: Tables, work: Scratch, trigger: Whole, query: Whole, now: Whole, counters: Ints) -> bool:
+    """Whether all other guards of a trigger have come recently enough; the trigger's own line is looked at only if they are many.
+
+    Of a query for which some event waits already only the first guards are asked: its lists are made anyway, and tell the rest for less.
+    """
+    if not _lately(tables.further, work, trigger, now):
+        return False
+    return tables.whose[trigger] & 1 == 0 or work.waiting.queries[query, COUNT] > 0 or _lately_all(tables, work, trigger, now, counters)
 
 
 @kernel(inline=True)

@@ -116,13 +116,13 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
     return {"family": "composite", "pattern": pattern, "primitives": primitives, "within": draw(st.sampled_from([0, 2, 5, 9, 20])), "per": None}
 
 
-def stream(chance: random.Random, count: int, steps: Sequence[int], late: int = 3) -> list[Row]:
+def stream(chance: random.Random, count: int, steps: Sequence[int], late: int = 3, readers: Sequence[str] = "abcd") -> list[Row]:
     """Events with equal times; seq says the order of arrival, which is not that of times."""
     now = 0
     rows: list[dict[str, Any]] = []
     for _ in range(count):
         now += chance.choice(steps)
-        rows.append({"entity": chance.choice("ab"), "t": now, "x": None, "y": None, "reader": chance.choice("abcd")})
+        rows.append({"entity": chance.choice("ab"), "t": now, "x": None, "y": None, "reader": chance.choice(readers)})
     order = sorted(range(count), key=lambda i: (rows[i]["t"] + chance.randint(0, late), i))
     for seq, i in enumerate(order):
         rows[i]["seq"] = seq
@@ -148,6 +148,35 @@ def test_long_portions(pattern: str, within: int) -> None:
     listed, _ = both_ways(stream(chance, 4 * MOST_WAITING, [0, 1, 1, 2]), [document, document], chance, 3 * MOST_WAITING)
     assert listed.counted(LISTED) > 0
     assert len(listed.answers) > 100
+
+
+def wide(chance: random.Random, names: Sequence[str]) -> Pattern:
+    """A tree in which each of the primitives stands once, and of which every occurrence holds nearly all."""
+    if len(names) == 1:
+        return tree.Primitive(names[0])
+    cut = chance.randint(1, len(names) - 1)
+    first, second = wide(chance, names[:cut]), wide(chance, names[cut:])
+    what = chance.choice(["and", "and", "and", "interval", "bounded", "or" if len(names) == 2 else "sequence"])
+    if what in ("and", "interval"):
+        return tree.Both(first, second, None if what == "and" else chance.choice([20, 60]))
+    if what == "or":
+        return tree.Either(first, second)
+    return tree.Sequence(first, second, 0, chance.choice([20, 60]) if what == "bounded" else None)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_more_primitives_than_stand_in_the_rows_of_guards(seed: int) -> None:
+    """Twelve of them, of which some are seen seldom: also the guards beyond the second row decide which events wait."""
+    chance, names = random.Random(seed), "ABCDEFGHIJKL"
+    primitives = {name: {"where": [["reader", "=", name.lower()]]} for name in names}
+    documents: list[dict[str, Any]] = [
+        {"family": "composite", "pattern": pattern_tree(wide(chance, chance.sample(names, 12))), "primitives": primitives, "within": 150, "per": None}
+        for _ in range(12)
+    ]
+    rows = stream(chance, 600, [0, 1, 1, 2], readers=names.lower() + "abcdefgh" * 3)
+    listed, searched = both_ways(rows, documents, chance, 80)
+    assert listed.counted(LISTED) > 0 and searched.counted(SEARCHED) > 0
+    assert len(listed.answers) > 20
 
 
 def still_by_lists(state: CompositeState) -> list[bool]:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from engine.failpoints import failpoint
-from engine.model.columns import ENTITY, TIME
+from engine.model.columns import CLOCK, ENTITY, TIME
 from engine.model.events import Stamper
 from engine.sources.segments import Gap, Segment, list_segments, newest_segment, publish, segments_beyond, without_overlaps
 
@@ -254,35 +255,31 @@ class EventLog:
                 continue
             return
 
-    def tail(self, from_t: int, to_t: int | None = None, *, columns: Sequence[str] | None = None, entities: Sequence[str] | None = None) -> pa.Table:
-        """Rows with `from_t <= t < to_t`, in order of arrival: of all entities or of those named. Reads no segment that ended before.
+    def tail(
+        self,
+        from_t: int,
+        to_t: int | None = None,
+        *,
+        lateness: int | None = None,
+        columns: Sequence[str] | None = None,
+        entities: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """Rows with `from_t <= t < to_t`, in order of arrival: of all entities or of those named. Opens no segment that ended before.
 
-        The table has no columns when the log is empty.
+        With the feed's `lateness`, without the rows that came too late; then no segment is opened, either, that began when whatever is of the
+        span would have been late. Needs the memory of the answer and of one row group. The table has no columns when the log is empty.
         """
+        wanted = _Wanted(from_t, to_t, lateness, columns, None if entities is None else pa.array(entities, pa.string()))
         for _ in range(LISTINGS):
             segments = self.segments()
             try:
                 # Without any match the newest segment gives an empty table its columns.
-                chosen = [s for s in segments if s.max_t >= from_t] or segments[-1:]
-                found = [self._matching(s, from_t, to_t, columns, entities) for s in chosen]
+                found = [_matching(s, wanted) for s in _reaching(segments, wanted) or segments[-1:]]
             except FileNotFoundError:
                 continue
             full = [table for table in found if table.num_rows] or found[:1]
             return pa.concat_tables(full, promote_options="permissive") if full else pa.table({})
         raise Gap("the log was reorganised faster than it could be read")
-
-    def _matching(self, segment: Segment, from_t: int, to_t: int | None, columns: Sequence[str] | None, entities: Sequence[str] | None) -> pa.Table:
-        with pq.ParquetFile(segment.path) as file:
-            groups = [g for g in range(file.num_row_groups) if _may_hold(file, g, from_t, to_t)]
-            wanted = None if columns is None else [name for name in file.schema_arrow.names if name in {*columns, TIME, ENTITY}]
-            table = file.read_row_groups(groups, columns=wanted).replace_schema_metadata(None)
-        keep = pc.greater_equal(table.column(TIME), from_t)
-        if to_t is not None:
-            keep = pc.and_(keep, pc.less(table.column(TIME), to_t))
-        if entities is not None:
-            keep = pc.and_(keep, pc.is_in(table.column(ENTITY), pa.array(entities, pa.string())))
-        table = table.filter(keep)
-        return table if columns is None else table.select([name for name in columns if name in table.column_names])
 
     def entries(self, from_seq: int = 0) -> Iterator[Entry]:
         """The appends of live segments that end beyond `from_seq`, in order; heartbeats and other writers' included.
@@ -356,6 +353,56 @@ def _segment_rows(segment: Segment, from_seq: int, to_seq: int, columns: Sequenc
                 table = file.read_row_group(group, columns=wanted).replace_schema_metadata(None)
                 yield table.slice(begin - first, min(to_seq, after) - begin)
             first = after
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What `tail` was asked for."""
+
+    from_t: int
+    to_t: int | None
+    lateness: int | None
+    columns: Sequence[str] | None
+    entities: pa.Array | None
+
+    def among(self, rows: pa.Table) -> pa.Table:
+        """Those of `rows` that are wanted, in the wanted columns."""
+        t = rows.column(TIME)
+        keep = pc.greater_equal(t, self.from_t)
+        if self.to_t is not None:
+            keep = pc.and_(keep, pc.less(t, self.to_t))
+        if self.lateness is not None:
+            on_time = pc.greater_equal(t, pc.subtract(rows.column(CLOCK), self.lateness))
+            keep = pc.and_(keep, pc.fill_null(on_time, True))
+        if self.entities is not None:
+            keep = pc.and_(keep, pc.is_in(rows.column(ENTITY), self.entities))
+        rows = rows.filter(keep)
+        return rows if self.columns is None else rows.select([name for name in self.columns if name in rows.column_names])
+
+
+def _reaching(segments: Sequence[Segment], wanted: _Wanted) -> list[Segment]:
+    """Those of neighbours that may hold a wanted row, by their names alone.
+
+    The clock of a segment's rows is at least the greatest `t` before it: once that less the lateness is past the span, so is every row on time.
+    """
+    kept = [segment for segment in segments if segment.max_t >= wanted.from_t]
+    if wanted.to_t is None or wanted.lateness is None:
+        return kept
+    closed = wanted.to_t + wanted.lateness
+    begins = {segment.first_seq: before.max_t for before, segment in pairwise(segments)}
+    return [segment for segment in kept if begins.get(segment.first_seq, closed - 1) < closed]
+
+
+def _matching(segment: Segment, wanted: _Wanted) -> pa.Table:
+    """The wanted rows of one file, read a row group at a time."""
+    with pq.ParquetFile(segment.path) as file:
+        names = file.schema_arrow.names
+        looked_at = {TIME, ENTITY} if wanted.lateness is None else {TIME, ENTITY, CLOCK}
+        needed = None if wanted.columns is None else [name for name in names if name in {*wanted.columns, *looked_at}]
+        groups = [g for g in range(file.num_row_groups) if _may_hold(file, g, wanted.from_t, wanted.to_t)]
+        # No group at all is still a table with the columns.
+        read = (file.read_row_groups(some, columns=needed) for some in [[g] for g in groups] or [[]])
+        return pa.concat_tables([wanted.among(rows.replace_schema_metadata(None)) for rows in read])
 
 
 def _may_hold(file: pq.ParquetFile, group: int, from_t: int, to_t: int | None) -> bool:

@@ -87,7 +87,7 @@ def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[dict[str, A
 
 def pauses(feed: Feed, begin: int, end: int) -> list[Span]:
     """The spans between `begin` and `end` in which the feed got no row for PAUSE_MS and more, in order."""
-    rows = log_of(feed).tail(begin, end, columns=["event", "t", "clock"])
+    rows = log_of(feed).tail(begin, end, lateness=feed.lateness, columns=["event", "t", "clock"])
     times = accepted(feed, rows).column("t").to_numpy() if rows.num_rows else np.empty(0, np.int64)
     edges = np.sort(np.concatenate([[begin, end], times]).astype(np.int64))
     before = np.flatnonzero(np.diff(edges) >= PAUSE_MS)

@@ -105,7 +105,8 @@ def tracks(feed: Feed, entities: Sequence[str], from_t: int | None = None, to_t:
         return Tracks(True, [])
     until = newest if to_t is None else to_t
     since = min(until, newest) - DEFAULT_SPAN[feed.time] if from_t is None else from_t
-    rows = log.tail(since, until + 1, columns=["event", "entity", "t", "x", "y", "clock"], entities=list(entities)[:TRACK_ENTITIES])
+    wanted = list(entities)[:TRACK_ENTITIES]
+    rows = log.tail(since, until + 1, lateness=feed.lateness, columns=["event", "entity", "t", "x", "y", "clock"], entities=wanted)
     if not rows.num_rows:
         return Tracks(True, [])
     rows = accepted(feed, rows)

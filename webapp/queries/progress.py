@@ -76,7 +76,7 @@ def _accepted(log: Any, feed: Any, from_t: int, to_t: int, entity: str | None) -
     from engine.model.events import stamped_schema
     from engine.runtime.gate import Gate
 
-    table = log.tail(from_t, to_t)
+    table = log.tail(from_t, to_t, lateness=feed.lateness)
     if entity is not None:
         table = table.filter(pc.equal(table.column("entity"), entity))
     if table.num_rows > ROWS:

@@ -83,7 +83,7 @@ def _accepted(log: Any, feed: Any, from_t: int, to_t: int) -> Any:
     from engine.model.events import stamped_schema
     from engine.runtime.gate import Gate
 
-    table = log.tail(from_t, to_t + 1)
+    table = log.tail(from_t, to_t + 1, lateness=feed.lateness)
     if table.num_rows > ROWS:
         raise SystemExit(TOO_LONG)
     columns = [table.column(f.name).cast(f.type) if f.name in table.column_names else pa.nulls(len(table), f.type) for f in stamped_schema(feed)]

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.failpoints import VARIABLE
-from engine.sources.eventlog import Appended, Entry, EventLog
+from engine.sources.eventlog import Appended, Entry, EventLog, _Wanted
 from engine.sources.segments import Gap, Segment, list_segments, without_overlaps
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -196,6 +196,55 @@ def test_tail_opens_no_segment_that_ended_before(log: EventLog) -> None:
     assert log.tail(2)["t"].to_pylist() == [9]
 
 
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The first numbers of the segments that `tail` opens from here on."""
+    found: list[int] = []
+    whole = pq.ParquetFile
+
+    def counted(path: Path) -> pq.ParquetFile:
+        found.append(Segment.parse(path).first_seq)
+        return whole(path)
+
+    monkeypatch.setattr("engine.sources.eventlog.pq.ParquetFile", counted)
+    return found
+
+
+@pytest.mark.parametrize("compacted", [-1, 39, 99])
+def test_a_bounded_span_opens_only_segments_that_may_hold_it(log: EventLog, opened: list[int], compacted: int) -> None:
+    for t in range(0, 1000, 10):
+        log.append(rows(t))
+    log.compact(compacted)
+    opened.clear()
+    assert log.tail(500, 530, lateness=20)["t"].to_pylist() == [500, 510, 520]
+    # The row of 550 is the last that could have brought one of 529 in time.
+    reaching = [s.first_seq for s in log.segments() if s.max_t >= 500 and s.first_seq <= 55]
+    assert opened == reaching and (len(reaching) == 6 or compacted == 99)
+    opened.clear()
+    log.tail(500, 530)
+    assert len(opened) == sum(s.max_t >= 500 for s in log.segments()), "late rows may be anywhere"
+
+
+def test_rows_that_came_in_time_are_found_however_far_behind(log: EventLog) -> None:
+    for t in (100, 120, 119, 101, 100, 130, 109, 120, 140, 120, 141, 120):
+        log.append(rows(t))
+    # After 120, 100 is in time; after 130, 109 is late; after 140, 120 is the last that is in time, and after 141 late.
+    assert log.tail(100, 121, lateness=20)["t"].to_pylist() == [100, 120, 119, 101, 100, 120, 120]
+    assert log.tail(100, 121)["t"].to_pylist() == [100, 120, 119, 101, 100, 109, 120, 120, 120]
+
+
+def test_tail_holds_no_more_than_a_row_group_beside_its_answer(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.sources.compaction.GROUP_ROWS", 50)
+    for first in range(0, 1000, 50):
+        log.append(rows(*range(first, first + 50)))
+    log.compact(999)
+    sizes = []
+    among = _Wanted.among
+    monkeypatch.setattr(_Wanted, "among", lambda wanted, table: sizes.append(table.num_rows) or among(wanted, table))
+    assert log.tail(0, 1000, columns=["t"], entities=["nobody"]).num_rows == 0
+    assert sizes == [50] * 20 and len(log.segments()) == 1
+
+
 def test_the_oldest_history_goes_and_the_rest_stays(log: EventLog) -> None:
     for t in (10, 20, 30):
         log.append(rows(t, t - 5))
@@ -301,6 +350,8 @@ def test_the_log_behaves_like_a_list(steps: list[tuple]) -> None:
             assert log.end == (len(model), max(model) if model else None)
             wanted = [t for t in model[log.start :] if 5 <= t < 20]
             assert (log.tail(5, 20)["t"].to_pylist() if model else []) == wanted
+            in_time = [t for s, t, c in kept if 5 <= t < 20 and (s == 0 or t >= c - 3)]
+            assert (log.tail(5, 20, lateness=3)["t"].to_pylist() if model else []) == in_time
 
 
 # -- other processes --------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""How far entities are with a motion pattern now: computed from the newest rows of the log, in a process of its own that can be killed.
+"""How far entities are with a motion pattern now: computed from the newest rows of the log, in a process that can be killed.
 
 `run` is what that process does (`webapp/queries/spare.py`), within the limits of a preview; it loads neither Django nor a database.
 """
@@ -28,7 +28,7 @@ def progress(*, log_root: str, feed: dict[str, Any], specification: Any, entity:
     """
     request = {"log_root": log_root, "feed": feed, "specification": specification, "entity": entity}
     try:
-        status, written = SPARES.ask(__name__, request, seconds=SECONDS, memory=MEMORY_BYTES)
+        status, written = SPARES.ask(__name__, request, seconds=SECONDS, memory=MEMORY_BYTES, again=True)
     except TookTooLong as error:
         raise PreviewFailed(f"It took more than {SECONDS:g} seconds to read what the windows reach: choose shorter ones.") from error
     if status != 0:
@@ -58,7 +58,8 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
     entity = request["entity"]
     batch = _accepted(log, feed, at - reach(index, 0) + 1, at + 1, entity)
     rows = _rows(batch, steps_of(index, 0, batch, at))
-    if entity is not None and specification.theta is not None and any(row["done"] == row["of"] for row in rows):
+    is_ranked = specification.theta is not None and specification.theta.op not in ("<=", ">=")
+    if entity is not None and is_ranked and any(row["done"] == row["of"] for row in rows):
         # Whether it matches depends on the scores of all others.
         batch = _accepted(log, feed, at - reach(index, 0) + 1, at + 1, None)
         rows = [row for row in _rows(batch, steps_of(index, 0, batch, at)) if row["entity"] == entity]
@@ -70,15 +71,12 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
 def _accepted(log: Any, feed: Any, from_t: int, to_t: int, entity: str | None) -> Batch:
     """The accepted rows (of one entity) with from_t <= t < to_t, sorted by (t, seq). A duplicate has its original's entity and t: they tell it."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     from engine.model.batch import Batch, EntityDictionary
     from engine.model.events import stamped_schema
     from engine.runtime.gate import Gate
 
-    table = log.tail(from_t, to_t, lateness=feed.lateness)
-    if entity is not None:
-        table = table.filter(pc.equal(table.column("entity"), entity))
+    table = log.tail(from_t, to_t, lateness=feed.lateness, entities=None if entity is None else [entity])
     if table.num_rows > ROWS:
         raise MemoryError(f"{table.num_rows} rows")
     columns = [table.column(f.name).cast(f.type) if f.name in table.column_names else pa.nulls(len(table), f.type) for f in stamped_schema(feed)]

@@ -1,7 +1,8 @@
 """Processes that are started before they are needed: one has loaded the engine, and waits for a request of somebody who tries a query.
 
 Run as a program (`python -m webapp.queries.spare`) it reads one JSON request on standard input, writes one JSON answer and ends: what a request
-allocates, breaks or never finishes ends with it. Its standard input is its lease: when that closes, because who asked is gone, so is it.
+allocates, breaks or never finishes ends with it. Only a request that says so leaves it waiting `again`: to load the engine takes many times as long
+as what a page asks every few seconds. Its standard input is its lease: when that closes, because who asked is gone, so is it.
 A spare costs about 150 MB, so the first one is started when somebody begins to write a query, and one that nobody used for a while is ended.
 """
 
@@ -16,6 +17,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from queue import SimpleQueue
 from typing import Any
 
 IDLE_S = 120.0
@@ -26,8 +28,8 @@ PROGRAMS = ("webapp.queries.preview", "webapp.queries.progress", "webapp.queries
 """Modules with a `run(request)` that a spare may be asked for."""
 ENGINE = (
     "engine.runtime.evaluator", "engine.sources.eventlog", "engine.specification", "engine.border_monitoring.operator",
-    "engine.constraint_queries.operator", "engine.motion_patterns.operator", "engine.event_calculus.operator",
-    "engine.event_calculus.sandbox", "webapp.detections.facts",
+    "engine.constraint_queries.operator", "engine.motion_patterns.operator", "engine.motion_patterns.progress",
+    "engine.event_calculus.operator", "engine.event_calculus.sandbox", "webapp.detections.facts",
 )  # fmt: skip
 
 
@@ -60,24 +62,37 @@ class Spares:
         if waiting is not None:
             _end(waiting)
 
-    def ask(self, program: str, request: dict[str, Any], *, seconds: float, memory: int) -> tuple[int, bytes]:
+    def ask(self, program: str, request: dict[str, Any], *, seconds: float, memory: int, again: bool = False) -> tuple[int, bytes]:
         """The exit status and the answer of `program`, which may take `memory` bytes of addresses.
 
+        `again`: the process then waits for the next request, unless another one waits by then; for what is asked often and keeps nothing.
         Raises TookTooLong after `seconds`; the time that a process started only now takes to load is not counted.
         """
         process = self._take() or _start()
-        message = json.dumps({"program": program, "request": request, "seconds": seconds, "memory": memory}).encode() + b"\n"
+        message = json.dumps({"program": program, "request": request, "seconds": seconds, "memory": memory, "again": again}).encode() + b"\n"
+        waits = False
         try:
             assert process.stdin is not None and process.stdout is not None
             with _killed_after(LOADING_S, process):
                 process.stdout.readline()
             with _killed_after(seconds, process):
                 answer = _exchange(process, message)
-            status = process.wait()
+                goes_on = again and answer.endswith(b"\n")
+                status = 0 if goes_on else process.wait()
+            waits = goes_on and self._return(process)
         finally:
-            _end(process)
+            if not waits:
+                _end(process)
         self.prepare()
         return status, answer
+
+    def _return(self, process: subprocess.Popen[bytes]) -> bool:
+        """Lets the process wait; false where another one does."""
+        with self._lock:
+            if self._waiting is not None and self._waiting.poll() is None:
+                return False
+            self._waiting = process
+            return True
 
     def _take(self) -> subprocess.Popen[bytes] | None:
         with self._lock:
@@ -108,14 +123,14 @@ def _killed_after(seconds: float, process: subprocess.Popen[bytes]) -> Iterator[
 
 
 def _exchange(process: subprocess.Popen[bytes], message: bytes) -> bytes:
-    """All that the process answers; nothing when it has ended."""
+    """The line that the process answers; nothing, or a part of one, when it has ended."""
     assert process.stdin is not None and process.stdout is not None
     try:
         process.stdin.write(message)
         process.stdin.flush()
     except BrokenPipeError:
         return b""
-    return process.stdout.read()
+    return process.stdout.readline()
 
 
 def _start() -> subprocess.Popen[bytes]:
@@ -140,30 +155,41 @@ SPARES = Spares()
 
 
 def main() -> None:
-    """One request, one answer, within limits of the operating system."""
+    """One answer for each request, within limits of the operating system; the first request that does not say `again` is the last."""
     for name in ENGINE:
         import_module(name)
     _warm_up()
-    sys.stdout.write(READY.decode())
+    requests: SimpleQueue[str] = SimpleQueue()
+    threading.Thread(target=_hand_over, args=(requests,), daemon=True).start()
+    again = True
+    while again:
+        _write(READY.decode())
+        asked = json.loads(requests.get())
+        again = asked.get("again", False)
+        _limit(asked["seconds"], asked["memory"])
+        if asked["program"] not in PROGRAMS:
+            raise SystemExit(f"{asked['program']} is none of {', '.join(PROGRAMS)}")
+        _write(json.dumps(import_module(asked["program"]).run(asked["request"])) + "\n")
+
+
+def _hand_over(requests: SimpleQueue[str]) -> None:
+    """Passes requests on, and ends the process when standard input closes, whatever it does."""
+    for line in sys.stdin:
+        requests.put(line)
+    os._exit(0)
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
     sys.stdout.flush()
-    line = sys.stdin.readline()
-    if not line:
-        return
-    asked = json.loads(line)
-    threading.Thread(target=_end_with_the_lease, daemon=True).start()
-    resource.setrlimit(resource.RLIMIT_AS, (asked["memory"], asked["memory"]))
+
+
+def _limit(seconds: float, memory: int) -> None:
+    """Limits what the process may have altogether to `memory` bytes of addresses, and from now on to twice `seconds` of processor time."""
     used = resource.getrusage(resource.RUSAGE_SELF)
-    cpu = int(used.ru_utime + used.ru_stime + 2 * asked["seconds"]) + 1
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
-    if asked["program"] not in PROGRAMS:
-        raise SystemExit(f"{asked['program']} is none of {', '.join(PROGRAMS)}")
-    json.dump(import_module(asked["program"]).run(asked["request"]), sys.stdout)
-
-
-def _end_with_the_lease() -> None:
-    """Ends the process when standard input closes."""
-    sys.stdin.read()
-    os._exit(1)
+    cpu = int(used.ru_utime + used.ru_stime + 2 * seconds) + 1
+    for kind, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, cpu)):
+        resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
 
 
 def _warm_up() -> None:

@@ -5,7 +5,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.conf import settings
 from rest_framework.test import APIClient
+
+from engine.sources.eventlog import EventLog
+from webapp.queries.progress import run
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
@@ -64,6 +68,41 @@ def test_one_entity_is_compared_with_all_others_where_scores_decide(people: Simp
     client = client_of(people.viewer)
     found = {name: client.post("/api/v1/queries/progress", {**ask, "entity": name}).json()["entities"] for name in ("half", "none")}
     assert {name: [row["matches"] for row in rows] for name, rows in found.items()} == {"half": [False], "none": [True]}
+
+
+@pytest.fixture
+def asked_of_log(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Whose rows were read from the log, question by question; None: everybody's."""
+    found: list[Any] = []
+    whole = EventLog.tail
+
+    def tail(log: EventLog, *span: int, entities: Any = None, **more: Any) -> Any:
+        found.append(entities)
+        return whole(log, *span, entities=entities, **more)
+
+    monkeypatch.setattr(EventLog, "tail", tail)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("theta", "read"),
+    [
+        ({"op": "<=", "value": 1000}, [["half"]]),
+        ({"op": ">=", "value": 0}, [["half"]]),
+        ({"op": "top", "k": 1, "order": "min"}, [["half"], None]),
+        ({"op": "min"}, [["half"], None]),
+    ],
+)
+def test_one_entity_s_own_rows_are_enough_where_no_others_decide(
+    theta: dict[str, Any], read: list[Any], people: SimpleNamespace, tour: Any, asked_of_log: list[Any]
+) -> None:
+    distance = {"distance": [99, 5], "window": [60_000, 0], "quantifier": "exists"}
+    document = {"family": "motion", "predicates": [distance], "theta": theta, "every": 1000}
+    request = {"log_root": str(settings.EVENT_LOG_ROOT), "feed": tour.feed.engine_feed().to_json(), "specification": document}
+    everybody = run({**request, "entity": None})["entities"]
+    asked_of_log.clear()
+    assert run({**request, "entity": "half"})["entities"] == [row for row in everybody if row["entity"] == "half"] != []
+    assert asked_of_log == read
 
 
 def test_a_pattern_that_is_being_written(people: SimpleNamespace, tour: Any, client_of: Callable[..., APIClient]) -> None:

@@ -64,6 +64,32 @@ def test_a_spare_answers_sooner_than_a_process_that_is_started_for_it(spares: Sp
     assert not psutil.pid_exists(first), "each is used once"
 
 
+def test_what_is_asked_often_does_not_wait_for_another_to_load(spares: Spares, request_of: dict[str, Any]) -> None:
+    answers = []
+    pids = set()
+    for _ in range(3):
+        answers.append(spares.ask(PROGRAM, request_of, seconds=60, memory=MEMORY, again=True))
+        assert spares._waiting is not None
+        pids.add(spares._waiting.pid)
+    assert len(pids) == 1 and answers[0][0] == 0 and answers == [answers[0]] * 3
+    assert spares.ask(PROGRAM, request_of, seconds=60, memory=MEMORY) == answers[0]
+    assert not psutil.pid_exists(pids.pop()), "what is tried once ends with its process"
+
+
+def test_one_that_breaks_off_is_not_asked_again(spares: Spares, request_of: dict[str, Any]) -> None:
+    status, _ = spares.ask(PROGRAM, request_of, seconds=60, memory=1_000_000, again=True)
+    assert status != 0
+    assert spares.ask(PROGRAM, request_of, seconds=60, memory=MEMORY, again=True)[0] == 0
+
+
+def test_one_that_is_too_slow_is_not_asked_again(spares: Spares, monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = WASTER.replace('print("begun", flush=True)', "pass")
+    monkeypatch.setattr(spare, "_start", lambda: subprocess.Popen([sys.executable, "-c", silent], stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+    with pytest.raises(TookTooLong):
+        spares.ask("waster", {}, seconds=0.2, memory=MEMORY, again=True)
+    assert spares._waiting is None
+
+
 def test_one_that_takes_too_long_is_ended(spares: Spares, request_of: dict[str, Any]) -> None:
     with pytest.raises(TookTooLong):
         spares.ask(PROGRAM, request_of, seconds=0.01, memory=MEMORY)

@@ -30,6 +30,7 @@ from engine.complex_events.searching import (
     GIVEN_UP,
     LAST_DUE,
     LAST_WHO,
+    MOST_WAITING,
     NEXT,
     NOTING,
     REASON,
@@ -44,12 +45,17 @@ from engine.complex_events.searching import (
     search_query,
 )
 from engine.complex_events.timers import WHO_SHIFT, Timers, pop, push
+from engine.index.bits import lowest_bit
 from engine.index.prefetch import prefetch
 
 _SOON = 4
 """Events ahead of the present one whose triggers are asked of memory."""
 _MOST_FETCHED, _LINE = 32, 2
 """Of its triggers, and those whose nearest guards share a line of the cache."""
+_WORD = 64
+"""Triggers that are looked at together: bits of a word."""
+_MANY = 3 * MOST_WAITING // 4
+"""Events that wait for a query: from here on, another one waits only if its whole minimum condition holds."""
 DONE, POOL_FULL, HEAP_FULL, OUTPUT_FULL, TOO_MUCH_WORK, _PORTION_FULL = range(6)
 
 
@@ -175,18 +181,46 @@ def _ask_all(tables: Tables, history: History, heap: Timers, events: Events, wor
         k += 1
         while k < end and events.instances[k] == events.instances[k - 1] + 1:
             k += 1
-        for i in range(begin, tables.trigger_ends[events.instances[k - 1] + 1]):
-            if not _lately(tables.nearest, work, i, t):
-                continue
-            counters[CONDITIONS] += 1
-            query = np.int64(tables.whose[i] >> 1)
-            if work.waiting.queries[query, BY_LISTS] == 0:
-                if work.refuted[i] != work.cursor[SLOT]:
-                    _ask(tables, history, heap, work, out, i, entity, t, events.seq[at], alone, counters)
-            # No class is twice a trigger of a query, unless it starts timers: then there are no lists.
-            elif (alone or work.seen[query] != work.cursor[EVENT]) and _lately_further(tables, work, i, query, t, counters):
-                work.seen[query] = work.cursor[EVENT]
-                wait(work.waiting, query, t, events.seq[at], i if alone else np.int64(-1))
+        end_of_triggers = tables.trigger_ends[events.instances[k - 1] + 1]
+        for word in range(begin, end_of_triggers, _WORD):
+            hopeful = _hopeful(tables.nearest, work, word, min(word + _WORD, end_of_triggers), t)
+            while hopeful:
+                i = word + np.int64(lowest_bit(hopeful))
+                hopeful &= hopeful - np.uint64(1)
+                if _lately(tables.nearest, work, i, t):
+                    _visit(tables, history, heap, work, out, i, entity, t, events.seq[at], alone, counters)
+
+
+@kernel(inline=True)
+def _hopeful(guards: Guards, work: Scratch, begin: Whole, end: Whole, now: Whole) -> np.uint64:
+    """Which of the triggers [begin, end), a word of them at most, have their strictest guard.
+
+    Most lack it; which ones, nobody can foretell, so that a branch for each would take longer than the look.
+    """
+    found = np.uint64(0)
+    for i in range(begin, end):
+        # Unsigned places: they are not to be looked at as places from the end.
+        came = work.last[np.uint32(guards[np.uint64(i), 0])] >= now - guards[np.uint64(i), 1]
+        found |= np.uint64(came) << np.uint64(i - begin)
+    return found
+
+
+@kernel(inline=True)
+def _visit(
+    tables: Tables, history: History, heap: Timers, work: Scratch, out: Found, trigger: Whole, entity: Whole, t: Whole, seq: Whole, alone: bool,
+    counters: Ints
+) -> None:  # fmt: skip
+    """A trigger whose nearest guards have come: its query is asked, or the event waits for it. `alone`: it is of a single class."""
+    counters[CONDITIONS] += 1
+    query = np.int64(tables.whose[trigger] >> 1)
+    if work.waiting.queries[query, BY_LISTS] == 0:
+        if work.refuted[trigger] != work.cursor[SLOT]:
+            _ask(tables, history, heap, work, out, trigger, entity, t, seq, alone, counters)
+    # No class is twice a trigger of a query, unless it starts timers: then there are no lists.
+    elif (alone or work.seen[query] != work.cursor[EVENT]) and _may_wait(tables, work, trigger, query, t, counters):
+        if not alone:
+            work.seen[query] = work.cursor[EVENT]
+        wait(work.waiting, query, t, seq, trigger if alone else np.int64(-1))
 
 
 @kernel(inline=True)
@@ -199,14 +233,15 @@ def _lately(guards: Guards, work: Scratch, trigger: Whole, now: Whole) -> bool:
 
 
 @kernel(inline=True)
-def _lately_further(tables: Tables, work: Scratch, trigger: Whole, query: Whole, now: Whole, counters: Ints) -> bool:
+def _may_wait(tables: Tables, work: Scratch, trigger: Whole, query: Whole, now: Whole, counters: Ints) -> bool:
     """Whether all other guards of a trigger have come recently enough; the trigger's own line is looked at only if they are many.
 
-    Of a query for which some event waits already only the first guards are asked: its lists are made anyway, and tell the rest for less.
+    They are not asked while some event waits for the query already: its lists are made anyway, and tell the same for less. Of a query for which many
+    wait they are, lest those that complete nothing take the room.
     """
-    if not _lately(tables.further, work, trigger, now):
-        return False
-    return tables.whose[trigger] & 1 == 0 or work.waiting.queries[query, COUNT] > 0 or _lately_all(tables, work, trigger, now, counters)
+    if 0 < work.waiting.queries[query, COUNT] < _MANY:
+        return True
+    return _lately(tables.further, work, trigger, now) and (tables.whose[trigger] & 1 == 0 or _lately_all(tables, work, trigger, now, counters))
 
 
 @kernel(inline=True)

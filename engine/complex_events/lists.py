@@ -155,14 +155,17 @@ def _sequence(
     items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, q: Whole, q_end: Whole, low: Whole, high: Whole, within: Whole, every: Whole
 ) -> Whole:  # fmt: skip
     """The list of p :[low,high] q from theirs; gives its end."""
-    group = top
+    group, after = top, p
     for a in range(q, q_end):
         start, e, arrival = items[a * ENTRY + S], items[a * ENTRY + E], items[a * ENTRY + ARRIVAL]
         if top > group and (items[group * ENTRY + E] != e or items[group * ENTRY + ARRIVAL] != arrival):
             group = top
-        b = p_end - 1
-        while b >= p and items[b * ENTRY + E] > start - low:
-            b -= 1
+        # Starts mostly rise: the first entry that ends too late is near that of the start before.
+        while after < p_end and items[after * ENTRY + E] <= start - low:
+            after += 1
+        while after > p and items[(after - 1) * ENTRY + E] > start - low:
+            after -= 1
+        b = after - 1
         best = np.int64(NONE)
         # Nothing starts after its end: earlier ends cannot have a greater start than the best.
         while b >= p and items[b * ENTRY + E] >= max(start - high, best):
@@ -208,49 +211,71 @@ def _with_each(
 
 
 @kernel(inline=True)
-def _after_group(items: Memory, at: Whole, end: Whole, every: Whole) -> Whole:
+def _after_group(items: Memory, at: Whole, end: Whole) -> Whole:
     """The first entry after those with the same end."""
     after = at + 1
-    while (
-        every and after < end and items[after * ENTRY + E] == items[at * ENTRY + E] and items[after * ENTRY + ARRIVAL] == items[at * ENTRY + ARRIVAL]
-    ):
+    while after < end and items[after * ENTRY + E] == items[at * ENTRY + E] and items[after * ENTRY + ARRIVAL] == items[at * ENTRY + ARRIVAL]:
         after += 1
     return after
 
 
 @kernel(inline=True)
-def _both(items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, q: Whole, q_end: Whole, span: Whole, every: Whole) -> Whole:
-    """The list of p AND q, of p ;[span] q, from theirs; gives its end. The parts' entries are taken in the order of their ends."""
+def _both(items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, q: Whole, q_end: Whole, span: Whole) -> Whole:
+    """The list of p AND q, of p ;[span] q, from theirs; gives its end. The parts' entries are taken in the order of their ends.
+
+    Nothing branches on which part comes next, since that cannot be foretold: an entry is written in any case, and counted if it is one.
+    """
+    i, j = p, q
+    first, second = np.int64(NONE), np.int64(NONE)  # The greatest starts so far.
+    if top + (p_end - p) + (q_end - q) > room:
+        return TOO_LONG
+    while i < p_end and j < q_end:
+        s, e, arrival = items[i * ENTRY + S], items[i * ENTRY + E], items[i * ENTRY + ARRIVAL]
+        other, other_e, other_arrival = items[j * ENTRY + S], items[j * ENTRY + E], items[j * ENTRY + ARRIVAL]
+        of_first = (e < other_e) | ((e == other_e) & (arrival <= other_arrival))
+        of_second = (other_e < e) | ((e == other_e) & (other_arrival <= arrival))
+        first, second = max(first, s if of_first else NONE), max(second, other if of_second else NONE)
+        best = max(min(s, second) if of_first else NONE, min(other, first) if of_second else NONE)
+        end = e if of_first else other_e
+        items[top * ENTRY + S], items[top * ENTRY + E], items[top * ENTRY + ARRIVAL] = best, end, arrival if of_first else other_arrival
+        top += (best != NONE) & (end - best <= span)
+        i += of_first
+        j += of_second
+    top = _with_greatest(items, top, i, p_end, second, span)
+    return _with_greatest(items, top, j, q_end, first, span)
+
+
+@kernel(inline=True)
+def _with_greatest(items: Memory, top: Whole, a: Whole, a_end: Whole, greatest: Whole, span: Whole) -> Whole:
+    """Entries [a, a_end) of one part where the other has `greatest` start and no more entries; gives the end of the list."""
+    for at in range(a, a_end if greatest != NONE else a):
+        best, end = min(items[at * ENTRY + S], greatest), items[at * ENTRY + E]
+        items[top * ENTRY + S], items[top * ENTRY + E], items[top * ENTRY + ARRIVAL] = best, end, items[at * ENTRY + ARRIVAL]
+        top += end - best <= span
+    return top
+
+
+@kernel(inline=True)
+def _both_every(items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, q: Whole, q_end: Whole, span: Whole) -> Whole:
+    """The same with all starts of each end."""
     i, j = p, q
     first, second = np.int64(NONE), np.int64(NONE)  # The greatest starts so far.
     while i < p_end or j < q_end:
         of_first = j == q_end or (i < p_end and not _before(items, j, i))
         of_second = i == p_end or (j < q_end and not _before(items, i, j))
-        from_i, from_j = i, j
+        from_i, from_j, group = i, j, top
         if of_first:
             first = max(first, items[i * ENTRY + S])
-            i = _after_group(items, i, p_end, every)
+            i = _after_group(items, i, p_end)
         if of_second:
             second = max(second, items[j * ENTRY + S])
-            j = _after_group(items, j, q_end, every)
-        if every:
-            group = top
-            if of_first:
-                top = _with_each(items, group, top, room, from_i, i, q, j, second, span)
-            if of_second and top >= 0:
-                top = _with_each(items, group, top, room, from_j, j, p, i, first, span)
-            if top < 0:
-                return TOO_LONG
-            continue
-        best = min(items[from_i * ENTRY + S], second) if of_first else np.int64(NONE)
-        if of_second:
-            best = max(best, min(items[from_j * ENTRY + S], first))
-        at = from_i if of_first else from_j
-        if best != NONE and items[at * ENTRY + E] - best <= span:
-            if top == room:
-                return TOO_LONG
-            items[top * ENTRY + S], items[top * ENTRY + E], items[top * ENTRY + ARRIVAL] = best, items[at * ENTRY + E], items[at * ENTRY + ARRIVAL]
-            top += 1
+            j = _after_group(items, j, q_end)
+        if of_first:
+            top = _with_each(items, group, top, room, from_i, i, q, j, second, span)
+        if of_second and top >= 0:
+            top = _with_each(items, group, top, room, from_j, j, p, i, first, span)
+        if top < 0:
+            return TOO_LONG
     return top
 
 
@@ -277,8 +302,10 @@ def fill(
             if op == EITHER:
                 top = _either(items, top, room, p, p_end, q, q_end, every)
             elif p < p_end and q < q_end:
-                if op == BOTH:
-                    top = _both(items, top, room, p, p_end, q, q_end, min(high, within), every)
+                if op == BOTH and every:
+                    top = _both_every(items, top, room, p, p_end, q, q_end, min(high, within))
+                elif op == BOTH:
+                    top = _both(items, top, room, p, p_end, q, q_end, min(high, within))
                 else:
                     top = _sequence(items, top, room, p, p_end, q, q_end, nodes[node * NODE + LOW], high, within, every)
         if top < 0:

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.browser.answering import Answering
+from webapp.alerts.models import Alert
 
 if TYPE_CHECKING:
     from playwright.sync_api import FloatRect
@@ -69,6 +70,46 @@ def asked_for_tracks(site: Site, act: Any) -> dict[str, list[str]]:
     return parse_qs(urlsplit(answer.value.url).query)
 
 
+COVERED = """
+  ([part, count]) => {
+    const place = document.getElementById("toasts");
+    const text = "Critical: Somebody who stays in a place that must stay empty — person-12, person-13 · stayed in";
+    place.replaceChildren(...Array.from({ length: count }, () => {
+      const toast = document.createElement("div");
+      toast.className = "toast toast-critical";
+      toast.style.animation = "none";
+      toast.append(text);
+      return toast;
+    }));
+    const buttons = [...document.querySelectorAll(`${part} :is(a, button)`)].filter((button) => button.checkVisibility());
+    if (buttons.length === 0) throw new Error(`no button in ${part}`);
+    const meets = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+    const boxes = [...place.children].map((toast) => toast.getBoundingClientRect());
+    const found = buttons.filter((button) => boxes.some((box) => meets(box, button.getBoundingClientRect()))).map((button) => button.innerText);
+    place.replaceChildren();
+    return found;
+  }
+"""
+
+
+def covered_by_messages(site: Site, part: str) -> list[str]:
+    """The buttons in `part` of the page that four messages, as many as there are at once, would lie over."""
+    found: list[str] = site.page.evaluate(COVERED, [part, 4])
+    return found
+
+
+def test_messages_cover_no_button_of_an_open_alert(live: Site) -> None:
+    page = live.page
+    alert = Alert.objects.order_by("pk").first()
+    assert alert is not None
+    for width, height in ((1440, 900), (1000, 700), (390, 844)):
+        page.set_viewport_size({"width": width, "height": height})
+        page.goto(f"{live.address}/alerts/{alert.pk}")
+        page.locator(".alert-detail .drawer-foot :is(a, button)").first.wait_for()
+        assert covered_by_messages(live, ".alert-detail .drawer-foot") == [], f"{width} wide"
+    assert live.faults == []
+
+
 def test_a_box_on_the_map_chooses_whose_answers_the_timeline_shows(live: Site) -> None:
     before = listed(live)
     everyone = {who for *_, who, _from, _until, _length in before}
@@ -121,6 +162,10 @@ def test_pointing_at_an_answer_shows_the_way_of_its_entity_and_choosing_it_its_e
     assert told == [str(n + 1) for n in range(len(told))] and len(told) >= 3
     # The map shows the same numbers, near ones together: "1, 2" or "3–5".
     live.world.wait(lambda: _numbers(page.locator(EVIDENCE).get_attribute("data-evidence")) == {int(n) for n in told}, 20, "the events on the map")
+    for width, height in ((1440, 900), (1000, 700), (390, 844)):
+        page.set_viewport_size({"width": width, "height": height})
+        assert covered_by_messages(live, ".live-drawer") == [], f"{width} wide"
+    page.set_viewport_size({"width": 1440, "height": 900})
     # The other way round: the timeline's own marks answer to the pointer too.
     page.keyboard.press("Escape")
     show_list(live, False)

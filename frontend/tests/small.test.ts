@@ -4,7 +4,7 @@ import { EntitiesData, PointGrid, TRAIL } from "../src/data/entities_data";
 import { fromSearch, noChoice, toSearch, type ViewState } from "../src/data/view_state";
 import { worldCopy } from "../src/lib/globe";
 import { bounds, openRing, rings, withRing, type Ring } from "../src/lib/regions";
-import { answerTitle } from "../src/lib/words";
+import { answerTitle, versionWords } from "../src/lib/words";
 import { axisLabel, axisStep, formatMoment, formatSpan, parseDuration, zoneOffset } from "../src/lib/time";
 
 describe("times", () => {
@@ -133,6 +133,10 @@ describe("the globe", () => {
 });
 
 describe("words", () => {
+  it("say which version gave an answer, and of which the text is where it is another", () => {
+    expect([versionWords(2, 2), versionWords(2, null), versionWords(2, 3)]).toEqual(["version 2", "version 2", "version 2; the text is of version 3"]);
+  });
+
   it("name an answer by who takes part and what it is, or by what it is alone", () => {
     expect(answerTitle(["bus-1", "bus-2"], "leaving_object")).toBe("bus-1 and bus-2: leaving object");
     expect(answerTitle([], "detection")).toBe("Detected");

@@ -26,9 +26,10 @@ describe("stretches that explain an answer", () => {
 
   it("are asked for by an address, and nothing else is", () => {
     const answer = { what: "near", args: ["a b", "c&d"], at: 7 };
-    const address = tryAddress("7", { from: -5, to: 12 }, answer);
-    expect(wishOf(new URL(address, "http://x").search)).toEqual({ from: -5, to: 12, answer });
-    expect(wishOf("?from=1&to=2&at=x&what=near")).toEqual({ from: 1, to: 2, answer: null });
+    const asked = (version: number | null) => wishOf(new URL(tryAddress("7", { from: -5, to: 12 }, answer, version), "http://x").search);
+    expect(asked(null)).toEqual({ from: -5, to: 12, answer, version: null });
+    expect(asked(3)).toEqual({ from: -5, to: 12, answer, version: 3 });
+    expect(wishOf("?from=1&to=2&at=x&what=near&version=0")).toEqual({ from: 1, to: 2, answer: null, version: null });
     expect(["", "?from=file", "?from=5", "?from=5&to=5", "?from=1.5&to=9", "?from=1&to=1e99"].map(wishOf)).toEqual([null, null, null, null, null, null]);
   });
 

@@ -20,6 +20,7 @@ def test_a_template_becomes_a_query_by_way_of_the_sandbox(site: Site) -> None:
     _try(site)
     _break_and_mend(site)
     _save(site)
+    _look_back(site)
     assert site.faults == []
 
 
@@ -99,3 +100,21 @@ def _save(site: Site) -> None:
     assert stored.family == "calculus" and stored.alert_kinds == ["meeting"]
     assert stored.specification["outputs"] == ["meeting", "long"]
     assert stored.specification["program"].endswith("intDurGreater(I1, 5, I).")
+
+
+def _look_back(site: Site) -> None:
+    """Who asks for the rules behind an answer of an earlier version sees those, and is told that there are newer ones."""
+    from webapp.queries.models import Query
+    from webapp.queries.services import query_edit
+
+    page = site.page
+    stored = Query.objects.get(name="companions")
+    newer = stored.specification["program"].replace("intDurGreater(I1, 5, I)", "intDurGreater(I1, 777, I)")
+    query_edit(query=stored, user=stored.owner, specification={**stored.specification, "program": newer})
+    page.goto(f"{site.address}/queries/{stored.pk}?version=1&from=0&to=1000&what=meeting&at=500")
+    page.get_by_label("Rules of the program").get_by_text("intDurGreater(I1, 5, I)").wait_for()
+    page.get_by_text("Version 1 gave this answer").wait_for()
+    assert page.locator("#save-query").count() == 0, "what is looked at is not saved by mistake"
+    page.get_by_role("link", name="See the newest").click()
+    page.get_by_label("Rules of the program").get_by_text("intDurGreater(I1, 777, I)").wait_for()
+    assert page.locator(".earlier").count() == 0 and page.locator("#save-query").is_visible()

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, extend_schema, inline_serializer
 from rest_framework import serializers
@@ -15,6 +16,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from engine.model.faults import Refused
+from engine.model.feed import Feed as EngineFeed
 from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer
 from webapp.alerts.models import Channel
@@ -25,7 +27,7 @@ from webapp.feeds.selectors import regions_of_feed
 from webapp.queries import services
 from webapp.queries.families import kinds_of
 from webapp.queries.filters import QueryFilter
-from webapp.queries.models import Query, QueryStop
+from webapp.queries.models import Query, QueryStop, QueryVersion
 from webapp.queries.preview import PreviewFailed, preview
 from webapp.queries.references import frozen
 from webapp.queries.selectors import query_list, shapes_of, specification_faults, version_list
@@ -146,23 +148,28 @@ class QueryView(OfFeedView):
     def versions(self, request: Request, pk: int) -> Response:
         query = self.get_object()
         feed = query.feed.engine_feed()
-        return Response(
-            [
-                {
-                    "version": version.version,
-                    "specification": version.document,
-                    "sentence": sentence_of(version.document, feed=feed),
-                    "created_at": version.created_at,
-                    "created_by": version.created_by.username if version.created_by else None,
-                    "current": version.to_feed_version is None,
-                }
-                for version in version_list(query=query)
-            ]
-        )
+        return Response([_of_version(version, feed) for version in version_list(query=query)])
+
+    @extend_schema(summary="One generation of a query, with its regions as they were", responses=OpenApiTypes.OBJECT)
+    def version(self, request: Request, pk: int, version: int) -> Response:
+        query = self.get_object()
+        found = get_object_or_404(version_list(query=query), version=version)
+        return Response({**_of_version(found, query.feed.engine_feed()), "specification": found.specification})
 
     @extend_schema(summary="Every region of the query, for a map", responses=OpenApiTypes.OBJECT)
     def shapes(self, request: Request, pk: int) -> Response:
         return Response({"shapes": shapes_of(self.get_object())})
+
+
+def _of_version(version: QueryVersion, feed: EngineFeed) -> dict[str, Any]:
+    return {
+        "version": version.version,
+        "specification": version.document,
+        "sentence": sentence_of(version.document, feed=feed),
+        "created_at": version.created_at,
+        "created_by": version.created_by.username if version.created_by else None,
+        "current": version.to_feed_version is None,
+    }
 
 
 def read(serializer: serializers.Serializer[Any]) -> tuple[Feed, Any, dict[str, Any]]:

@@ -18,6 +18,8 @@ export interface Answer {
 /** A stretch that rules are tried on at once, and the answer that is looked at first. */
 export interface Wish extends Stretch {
   answer: Answer | null;
+  /** The version of the query whose rules are meant; null: the newest. */
+  version: number | null;
 }
 
 /** What the server counts as a minute on a feed of ticks. */
@@ -43,9 +45,9 @@ export function stretchesOf({ start, end }: { start: number; end: number | null 
   return [{ about: "beginning", at: start, stretch: around(start, start) }, { about: "end", at: end, stretch: around(end, end) }];
 }
 
-/** The query's page trying its rules on a stretch. */
-export function tryAddress(query: string, { from, to }: Stretch, { what, args, at }: Answer): string {
-  const search = new URLSearchParams({ from: String(from), to: String(to), what, at: String(at) });
+/** The query's page trying its rules, those of `version`, on a stretch. */
+export function tryAddress(query: string, { from, to }: Stretch, { what, args, at }: Answer, version: number | null): string {
+  const search = new URLSearchParams({ ...(version === null ? {} : { version: String(version) }), from: String(from), to: String(to), what, at: String(at) });
   for (const arg of args) search.append("who", arg);
   return `/queries/${query}?${search.toString()}`;
 }
@@ -55,5 +57,6 @@ export function wishOf(search: string): Wish | null {
   const [from, to, at] = ["from", "to", "at"].map((name) => (/^-?\d+$/.test(asked.get(name) ?? "") ? Number(asked.get(name)) : NaN)) as [number, number, number];
   if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to) || from >= to) return null;
   const what = asked.get("what");
-  return { from, to, answer: what === null || !Number.isSafeInteger(at) ? null : { what, args: asked.getAll("who"), at } };
+  const version = /^[1-9]\d{0,8}$/.test(asked.get("version") ?? "") ? Number(asked.get("version")) : null;
+  return { from, to, version, answer: what === null || !Number.isSafeInteger(at) ? null : { what, args: asked.getAll("who"), at } };
 }

@@ -26,6 +26,11 @@ export function answerTitle(entities: readonly string[], kind: string): string {
   return entities.length === 0 ? kindName(kind) : `${entities.join(" and ")}: ${kindName(kind).toLowerCase()}`;
 }
 
+/** The version that gave an answer, where what is told of the query is of its `newest` one (null: not known). */
+export function versionWords(version: number, newest: number | null): string {
+  return newest === null || newest === version ? `version ${version}` : `version ${version}; the text is of version ${newest}`;
+}
+
 const VERBS: Record<string, string> = {
   in: "enters",
   out: "leaves",

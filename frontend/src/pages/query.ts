@@ -1,10 +1,11 @@
 import { ApiError, call, get, getAll, post, query as address, faultList, reason, type Fault } from "../lib/api";
 import { button, h, icon, linkButton, replace } from "../lib/dom";
 import { Latest } from "../lib/latest";
-import { isObject, list, nullable, number, otherwise, record, string } from "../lib/parse";
+import { isObject, list, nullable, number, object, otherwise, record, string } from "../lib/parse";
 import { FEATURE } from "../data/bulk_data";
 import { isCrossing } from "../data/query_form_data";
 import { channel as channelParser, moment, queryRow, region as regionParser, type Channel, type Detection, type Feed, type QueryRow, type RegionRow } from "../data/shapes";
+import { wishOf } from "../data/stretch";
 import { queryColour } from "../lib/colours";
 import { formatAgo, formatNumber } from "../lib/time";
 import { familyName } from "../lib/words";
@@ -32,6 +33,12 @@ const offered = isBulk ? families.filter(isCrossing) : families;
 /** Stands for the file's regions while the template is checked. */
 const SAMPLE = { center: [0, 0], radius: 1 };
 
+/** An earlier version that the page shows, its regions as they were: the rules that gave an answer. */
+interface Earlier {
+  version: number;
+  specification: Record<string, unknown>;
+}
+
 class QueryPage {
   private family: string;
   private editor: FamilyEditor | null = null;
@@ -56,6 +63,7 @@ class QueryPage {
     private readonly feed: Feed,
     private readonly regions: RegionRow[],
     channels: Channel[],
+    private readonly earlier: Earlier | null,
   ) {
     const wanted = parameters.get("family");
     this.family = stored?.family ?? (wanted !== null && offered.includes(wanted) ? wanted : (offered[0] ?? "border"));
@@ -69,14 +77,14 @@ class QueryPage {
     });
     this.bulk = isBulk ? this.openBulk() : null;
     const left = h("div", { class: "query-left" }, this.general(), this.bulk?.fields ?? null, this.fields, this.alerts.element, section("In words", this.sentence));
-    replace(this.body, stored === null ? familyGallery(offered, this.family, (family) => void this.choose(family)) : null, this.stage, h("div", { class: "query-page" }, left, h("div", { class: "query-right" }, mapBox, this.bulk?.element ?? this.preview.element)));
+    replace(this.body, stored === null ? familyGallery(offered, this.family, (family) => void this.choose(family)) : this.ofEarlier(stored), this.stage, h("div", { class: "query-page" }, left, h("div", { class: "query-right" }, mapBox, this.bulk?.element ?? this.preview.element)));
     replace(shell.root, this.head(), this.body);
     this.map = new RegionEditorView(mapBox, feed);
     this.map.setContext(regions.map((row) => ({ id: row.id, name: row.name, geometry: row.geometry, colour: null })));
   }
 
   async start(): Promise<void> {
-    await this.open(stored?.specification ?? this.fresh(this.family));
+    await this.open(this.earlier?.specification ?? stored?.specification ?? this.fresh(this.family));
     if (stored !== null) this.alerts.setKinds(stored.kinds);
   }
 
@@ -124,9 +132,16 @@ class QueryPage {
       actions.push(button("Versions", { icon: "history", kind: "button-quiet", onClick: () => void showVersions(stored) }));
       if (stored.editable) actions.push(button("Remove", { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => void remove(stored) }));
     }
-    if (stored?.editable !== false) actions.push(this.save);
-    const badges = stored === null ? [] : [h("span", { class: "badge" }, familyName(stored.family)), h("span", { class: "badge" }, `version ${stored.version}`)];
+    // An earlier version is there to be looked at: saved, it would be the newest.
+    if (stored?.editable !== false && this.earlier === null) actions.push(this.save);
+    const badges = stored === null ? [] : [h("span", { class: "badge" }, familyName(stored.family)), h("span", { class: "badge" }, `version ${(this.earlier ?? stored).version}`)];
     return h("header", { class: "bar" }, h("a", { class: "breadcrumb", href: "/queries/" }, icon("arrow-left"), "Queries"), h("h1", { class: "truncate" }, title), ...badges, h("div", { class: "bar-actions" }, ...actions));
+  }
+
+  private ofEarlier({ id, version }: QueryRow): HTMLElement | null {
+    if (this.earlier === null) return null;
+    const told = `Version ${formatNumber(this.earlier.version)} gave this answer: these are its rules, and its areas as they were. The newest is version ${formatNumber(version)}.`;
+    return h("p", { class: "notice notice-high earlier" }, icon("history"), h("span", { class: "grow" }, told), h("a", { href: `/queries/${id}` }, "See the newest"));
   }
 
   private general(): HTMLElement {
@@ -252,11 +267,11 @@ function draftOf(family: string): string {
   return isCrossing(family) ? "crossing" : family;
 }
 
-const version = record({ version: number, sentence: otherwise(string, ""), created_at: moment, created_by: nullable(string), current: otherwise((value: unknown) => value === true, false), specification: (value: unknown) => value });
+const versionRow = record({ version: number, sentence: otherwise(string, ""), created_at: moment, created_by: nullable(string), current: otherwise((value: unknown) => value === true, false), specification: (value: unknown) => value });
 
 async function showVersions(row: QueryRow): Promise<void> {
   try {
-    const versions = await get(`queries/${row.id}/versions`, list(version));
+    const versions = await get(`queries/${row.id}/versions`, list(versionRow));
     const items = versions.map((one) => h("div", { class: "version" }, h("div", { class: "row spread" }, h("strong", {}, `Version ${formatNumber(one.version)}`), one.current ? h("span", { class: "badge badge-good" }, "current") : null), h("p", { class: "small" }, one.sentence), h("p", { class: "small faint" }, `${formatAgo(one.created_at, Date.now())}${one.created_by ? ` by ${one.created_by}` : ""}`), h("details", {}, h("summary", { class: "small" }, "Specification"), h("pre", { class: "mono document" }, JSON.stringify(one.specification, null, 2)))));
     openDialog(`Versions of ${row.name}`, ...items).foot.remove();
   } catch (error) {
@@ -274,6 +289,13 @@ async function remove(row: QueryRow): Promise<void> {
   }
 }
 
+/** The version that the address asks for, where it is not the newest. */
+async function askedVersion(): Promise<Earlier | null> {
+  const version = wishOf(location.search)?.version ?? null;
+  if (stored === null || version === null || version === stored.version) return null;
+  return await get(`queries/${stored.id}/versions/${version}`, record({ version: number, specification: object }));
+}
+
 async function open(): Promise<void> {
   const name = stored?.feed ?? parameters.get("feed");
   const feed = shell.feeds.find((one) => one.name === name) ?? shell.feeds[0];
@@ -281,8 +303,9 @@ async function open(): Promise<void> {
     replace(shell.root, h("div", { class: "page" }, linkButton("There is no feed yet: make one first", "/feeds/", "activity")));
     return;
   }
+  const earlier = await askedVersion();
   const [regions, channels] = await Promise.all([getAll(address("regions/", { feed: feed.name, page_size: 1000 }), regionParser, 20_000), getAll("channels/", channelParser).catch((): Channel[] => [])]);
-  await new QueryPage(feed, regions, channels).start();
+  await new QueryPage(feed, regions, channels, earlier).start();
 }
 
 open().catch(fail);

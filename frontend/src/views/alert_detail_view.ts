@@ -84,7 +84,7 @@ export class AlertDetailView {
           h("dt", {}, "Opened"), h("dd", {}, formatAgo(alert.opened_at, Date.now())),
         ),
         detail.sentence === "" ? null : h("div", {}, h("h3", { class: "section-title" }, "Why"), h("p", { class: "small muted" }, detail.sentence)),
-        row === null ? null : rulesBehind(row, { kind: alert.kind, start: alert.start, end, entities: alert.entities }, unit),
+        row === null ? null : rulesBehind(row, { kind: alert.kind, start: alert.start, end, entities: alert.entities, version: detail.evidence.detection?.version ?? null }, unit),
         events.length === 0 ? null : h("div", {}, h("h3", { class: "section-title" }, "Events that explain it"), evidenceList(events, unit, this.zone)),
         this.comments(alert, detail),
         this.deliveries(detail),

@@ -8,7 +8,7 @@ import { stretchesOf, tryAddress } from "../data/stretch";
 import { button, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { queryColour } from "../lib/colours";
 import { formatAgo, formatMoment, formatSpan, parseDuration, zoneName, type TimeUnit, type Zone } from "../lib/time";
-import { kindName, SEVERITY_NAMES, STATE_NAMES } from "../lib/words";
+import { kindName, SEVERITY_NAMES, STATE_NAMES, versionWords } from "../lib/words";
 import { headline, revisionText } from "./interval_words";
 import { fail, toast } from "./shell_view";
 
@@ -105,8 +105,8 @@ export class DrawerView {
       {},
       h("h3", { class: "section-title" }, "Why"),
       h("p", { class: "small muted" }, query === null || query.sentence === "" ? "The query's own text is not available." : query.sentence),
-      h("p", { class: "small faint" }, [kindName(interval.kind), last ? `version ${last.version}` : null, found ? `found ${found}` : null, last?.backfill === true ? "from history" : null].filter((text) => text !== null).join(" · ")),
-      query === null ? null : rulesBehind(query, interval, this.unit),
+      h("p", { class: "small faint" }, [kindName(interval.kind), last ? versionWords(last.version, query?.version ?? null) : null, found ? `found ${found}` : null, last?.backfill === true ? "from history" : null].filter((text) => text !== null).join(" · ")),
+      query === null ? null : rulesBehind(query, { ...interval, version: last?.version ?? null }, this.unit),
     );
   }
 
@@ -141,12 +141,12 @@ export class DrawerView {
 
 const BEHIND = { whole: "Rules and conditions behind it", beginning: "Rules behind its beginning", end: "Rules behind its end" } as const;
 
-/** Links to the rules tried on what led to an answer of theirs; null for other families, whose answers name their events. */
-export function rulesBehind({ id, family, specification }: QueryRow, answer: { kind: string; start: number; end: number | null; entities: readonly string[] }, unit: TimeUnit): HTMLElement | null {
+/** Links to the rules that gave an answer, tried on what led to it; null for other families, whose answers name their events. */
+export function rulesBehind({ id, family, specification }: QueryRow, answer: { kind: string; start: number; end: number | null; entities: readonly string[]; version: number | null }, unit: TimeUnit): HTMLElement | null {
   if (family !== "calculus") return null;
   const { window } = specification;
   const memory = typeof window === "string" || typeof window === "number" ? parseDuration(window) : null;
-  return h("div", { class: "row row-wrap" }, ...stretchesOf(answer, memory, unit).map(({ about, at, stretch }) => linkButton(BEHIND[about], tryAddress(id, stretch, { what: answer.kind, args: answer.entities, at }), "layers", "button-sm")));
+  return h("div", { class: "row row-wrap" }, ...stretchesOf(answer, memory, unit).map(({ about, at, stretch }) => linkButton(BEHIND[about], tryAddress(id, stretch, { what: answer.kind, args: answer.entities, at }, answer.version), "layers", "button-sm")));
 }
 
 /** The events in their order; the numbers are those on the map. */

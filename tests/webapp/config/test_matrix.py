@@ -58,6 +58,7 @@ OWNED = {
     "api-region": ["GET", "PATCH", "DELETE"],
     "api-query": ["GET", "PATCH", "DELETE"],
     "api-query-versions": ["GET"],
+    "api-query-version": ["GET"],
     "api-query-shapes": ["GET"],
     "api-query-progress": ["GET"],
     "api-detection": ["GET"],
@@ -100,6 +101,8 @@ def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[
 def address_of(name: str, things: dict[str, Any]) -> str:
     if name == "api-detection":
         return reverse(name, args=[(b"k" * 16).hex()])
+    if name == "api-query-version":
+        return reverse(name, args=[things["query"].pk, 1])
     if name in ("api-job", "api-job-start", "api-job-stop"):
         return reverse(name, args=["main"])
     if name == "api-token":

@@ -161,6 +161,15 @@ def test_versions_are_listed_newest_first_with_who_made_them(people: SimpleNames
     assert [(row["version"], row["created_by"], row["current"]) for row in listed] == [(2, "analyst", True), (1, "owner", False)]
 
 
+def test_a_version_keeps_its_regions_as_they_were(people: SimpleNamespace, query: Query, region: Any, client_of: Callable[..., APIClient]) -> None:
+    grown = {"type": "Polygon", "coordinates": [[[0, 0], [30, 0], [30, 30], [0, 30], [0, 0]]]}
+    assert client_of(people.owner).patch(f"/api/v1/regions/{region.pk}/", {"geometry": grown}).status_code == 200
+    of = {number: client_of(people.viewer).get(f"/api/v1/queries/{query.pk}/versions/{number}").json() for number in (1, 2)}
+    assert [(row["version"], row["current"], row["specification"]["region"]) for row in of.values()] == [(1, False, SQUARE), (2, True, grown)]
+    assert client_of(people.viewer).get(f"/api/v1/queries/{query.pk}/versions/3").status_code == 404
+    assert client_of(people.stranger).get(f"/api/v1/queries/{query.pk}/versions/1").status_code == 404
+
+
 def test_lists_are_filtered(people: SimpleNamespace, query: Query, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.owner)
     for asked, count in (("feed=yard", 1), ("feed=x", 0), ("family=border", 1), ("family=motion", 0), ("enabled=false", 0), ("search=OUT", 1)):

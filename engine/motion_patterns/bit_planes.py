@@ -240,6 +240,19 @@ def _unite(bits, several, n, found, begun, words):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True, nogil=True)
+def expect_latest(planes, s, p, entities):  # type: ignore[no-untyped-def]
+    """What `latest` reads first is fetched."""
+    if planes.entered[s] == planes.left[s]:
+        return
+    slot = (planes.entered[s] - 1) % len(planes.bucket)
+    bits, last = planes.bits[p, slot], planes.latest[slot]
+    for e in entities:
+        if e >= 0:
+            prefetch(bits, e >> 6)
+            prefetch(last, e)
+
+
+@njit(cache=True, nogil=True)
 def latest(store, planes, s, p, entities, samples):  # type: ignore[no-untyped-def]
     """`samples[i]`: the latest sample of `entities[i]` (negative: nobody) in the window of series s that hits track p, or -1.
 

@@ -45,11 +45,12 @@ class BoxSlabs:
         # The last border is in the last cell but one: what lies beyond is not in its cell.
         scale = (float((_CELLS - 1) / sides[0]), float((_CELLS - 1) / sides[1]))
         words, gray = np.zeros((2, _CELLS + 2), np.uint64), np.zeros((2, _CELLS + 2), np.uint64)
+        ends = np.empty((2, len(boxes)), np.int32)
+        for side in range(2):
+            x, y = np.ascontiguousarray(boxes[:, 2 * side : 2 * side + 2].T)
+            _cells(x, y, *corner, *scale, ends[side])
         for axis in range(2):
-            ends = np.empty((2, len(boxes)), np.int32)
-            for side in range(2):
-                _cells(np.ascontiguousarray(boxes[:, axis + 2 * side]), corner[axis], scale[axis], ends[side])
-            for r, (low, high) in enumerate(ends.T.tolist()):
+            for r, (low, high) in enumerate((ends >> 16 * axis & 0xFFFF).T.tolist()):
                 words[axis, low : high + 1] |= np.uint64(1 << r)
                 gray[axis, [low, high]] |= np.uint64(1 << r)
         return cls(np.ascontiguousarray(boxes), corner, scale, words, gray)
@@ -61,63 +62,62 @@ class BoxSlabs:
 
 
 @njit(cache=True, nogil=True)
-def _cells(values, low, scale, cells):  # type: ignore[no-untyped-def]
-    """The cell of each coordinate, 0 for NaN; without branches, so that several are done at a time."""
-    most = np.float64(_CELLS + 1)
-    for i in range(len(values)):
-        u = (values[i] - low) * scale + 1.0
-        cells[i] = np.int32(min(max(u, 0.0), most) if u >= 0.0 else 0.0)
+def _cell(value, low, scale):  # type: ignore[no-untyped-def]
+    """The cell of a coordinate, 0 for NaN; without branches, so that several are done at a time."""
+    u = (value - low) * scale + 1.0
+    return np.int32(min(max(u, 0.0), np.float64(_CELLS + 1)) if u >= 0.0 else 0.0)
 
 
 @njit(cache=True, nogil=True)
-def _combine(across, up, words, found):  # type: ignore[no-untyped-def]
-    x, y = words[0], words[1]
-    for i in range(len(across)):
-        found[i] = x[np.uint32(across[i])] & y[np.uint32(up[i])]
+def _cells(x, y, west, south, across, up, cells):  # type: ignore[no-untyped-def]
+    """Both cells of each sample, packed: the lower 16 bits are that of x."""
+    for i in range(len(x)):
+        cells[i] = _cell(x[i], west, across) | _cell(y[i], south, up) << np.int32(16)
 
 
 @njit(cache=True, nogil=True)
-def _some(words, size, near):  # type: ignore[no-untyped-def]
-    """Which of the words have a bit, into `near`: how many."""
-    n = 0
-    for i in range(size):
+def _either(cells, i):  # type: ignore[no-untyped-def]
+    """The cells on the axes of x and of y."""
+    both = np.uint32(cells[i])
+    return both & np.uint32(0xFFFF), both >> np.uint32(16)
+
+
+@njit(cache=True, nogil=True)
+def _find(cells, words, near):  # type: ignore[no-untyped-def]
+    """The samples that may be in a box, into `near`: how many. Most are in none, so their words are not kept."""
+    n, x, y = 0, words[0], words[1]
+    for i in range(len(cells)):
+        column, level = _either(cells, i)
         near[n] = i
-        n += words[i] != 0
+        n += (x[column] & y[level]) != 0
     return n
 
 
 @njit(cache=True, nogil=True)
-def _still(words, near, hit):  # type: ignore[no-untyped-def]
-    """Which of the samples `near[:hit]` have a bit yet, to the front of `near`: how many."""
-    n = 0
+def _gray(cells, words, gray, near, hit, word, doubtful):  # type: ignore[no-untyped-def]
+    """The words of the samples `near[:hit]`, into `word`, and which places of `near` have samples with gray bits, into `doubtful`: (how many, how many
+    bits all words have)."""
+    n, bits, x, y, gray_x, gray_y = 0, np.uint64(0), words[0], words[1], gray[0], gray[1]
     for k in range(hit):
-        i = np.uint32(near[k])
-        near[n] = i
-        n += words[i] != 0
-    return n
-
-
-@njit(cache=True, nogil=True)
-def _gray(across, up, gray, word, near, hit, doubtful):  # type: ignore[no-untyped-def]
-    """Which of the samples `near[:hit]` have gray bits, into `doubtful`: (how many, how many bits all of them have)."""
-    n, bits, x, y = 0, np.uint64(0), gray[0], gray[1]
-    for k in range(hit):
-        i = np.uint32(near[k])
-        own = word[i]
-        doubtful[n] = i
-        n += (own & (x[np.uint32(across[i])] | y[np.uint32(up[i])])) != 0
+        column, level = _either(cells, np.uint32(near[k]))
+        own = x[column] & y[level]
+        word[k] = own
+        doubtful[n] = k
+        n += (own & (gray_x[column] | gray_y[level])) != 0
         bits += how_many(own)
     return n, np.int64(bits)
 
 
 @njit(cache=True, nogil=True)
-def _decide(x, y, across, up, gray, boxes, word, doubtful, count):  # type: ignore[no-untyped-def]
-    """Gray bits of the samples `doubtful[:count]` are decided: (how many bits go, whether some word has none left)."""
+def _decide(x, y, cells, gray, boxes, near, word, doubtful, count):  # type: ignore[no-untyped-def]
+    """Gray bits of the samples at the places `doubtful[:count]` are decided: (how many bits go, whether some word has none left)."""
     gone, empty = np.uint64(0), False
-    for k in range(count):
-        i = np.uint32(doubtful[k])
-        left, px, py = word[i], x[i], y[i]
-        asked = left & (gray[0, np.uint32(across[i])] | gray[1, np.uint32(up[i])])
+    for d in range(count):
+        k = np.uint32(doubtful[d])
+        i = np.uint32(near[k])
+        column, level = _either(cells, i)
+        left, px, py = word[k], x[i], y[i]
+        asked = left & (gray[0, column] | gray[1, level])
         while asked:
             r = lowest_bit(asked)
             # Half of them are outside, none can tell which: so no branch.
@@ -125,9 +125,20 @@ def _decide(x, y, across, up, gray, boxes, word, doubtful, count):  # type: igno
             left ^= outside << r
             gone += outside
             asked &= asked - np.uint64(1)
-        word[i] = left
+        word[k] = left
         empty |= left == 0
     return np.int64(gone), empty
+
+
+@njit(cache=True, nogil=True)
+def _still(word, near, hit):  # type: ignore[no-untyped-def]
+    """Which of the samples `near[:hit]` have a bit yet, with their words to the front: how many."""
+    n = 0
+    for k in range(hit):
+        own = word[k]
+        near[n], word[n] = near[k], own
+        n += own != 0
+    return n
 
 
 @njit(cache=True, nogil=True)
@@ -146,21 +157,20 @@ def take(begin, x, y, t, seq, entity, west, south, across, up, words, gray, boxe
 
     Memory takes as long as the work: so what a block's samples will need in the store is fetched while their borders are looked at.
     """
-    columns, levels = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
-    word, near, doubtful = np.empty(BLOCK, np.uint64), np.empty(BLOCK + 1, np.int32), np.empty(BLOCK + 1, np.int32)
+    # What is not looked for is written too, and overwritten: the last one's place is past them all.
+    near, doubtful = np.empty(BLOCK + 1, np.int32), np.empty(BLOCK + 1, np.int32)
+    cells, word = np.empty(BLOCK, np.int32), np.empty(BLOCK + 1, np.uint64)
     pairs = 0
     for start in range(begin, len(x), BLOCK):
         size = min(BLOCK, len(x) - start)
         if store.bounds[1] - store.bounds[0] + size > len(store.t):
             return start, pairs
         px, py, who = x[start : start + size], y[start : start + size], entity[start : start + size]
-        _cells(px, west, across, columns)
-        _cells(py, south, up, levels)
-        _combine(columns[:size], levels[:size], words, word)
-        hit = _some(word, size, near)
+        _cells(px, py, west, south, across, up, cells)
+        hit = _find(cells[:size], words, near)
         _expect(store, who, near, hit)
-        count, bits = _gray(columns, levels, gray, word, near, hit, doubtful)
-        gone, empty = _decide(px, py, columns, levels, gray, boxes, word, doubtful, count)
+        count, bits = _gray(cells, words, gray, near, hit, word, doubtful)
+        gone, empty = _decide(px, py, cells, gray, boxes, near, word, doubtful, count)
         if empty:
             hit = _still(word, near, hit)
         pairs += bits - gone

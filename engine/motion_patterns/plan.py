@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -126,7 +127,7 @@ class MotionIndex:
         """The border of a polygon on a geographic feed whose distance is asked."""
         return self.borders.get(target) if isinstance(target, PolygonRegion) else None
 
-    @property
+    @cached_property
     def widest(self) -> int:
         """The greatest number of predicates of a query."""
         return int(np.diff(self.plan.witness_first).max(initial=0))

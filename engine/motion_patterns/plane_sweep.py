@@ -55,7 +55,8 @@ class PlaneSweep(Structure):
         """As `take` where only samples in some of few boxes are kept."""
         batch = sightings.batch
         x, y = sightings.places(self.group.where)
-        begin = 0
+        begin, hits = box_slabs.take(0, x, y, batch.t, batch.seq, batch.entity, *slabs.arrays, self.store)
+        self.work.index_points += hits
         while begin < len(x):
             self.store = sample_store.with_room(self.store, min(box_slabs.BLOCK, len(x) - begin))
             begin, hits = box_slabs.take(begin, x, y, batch.t, batch.seq, batch.entity, *slabs.arrays, self.store)
@@ -71,7 +72,7 @@ class PlaneSweep(Structure):
         rows = np.flatnonzero(~(np.isnan(x) | np.isnan(y)) if group.keeps_all else word).astype(np.int32)
         self.store = sample_store.with_room(self.store, len(rows))
         tail = int(self.store.bounds[1])
-        sample_store.append(self.store, rows, batch.t, batch.seq, batch.x, batch.y, batch.entity, word)
+        sample_store.append(self.store, rows, batch.t, batch.seq, batch.x, batch.y, batch.entity, word[rows])
         self._measure(np.arange(tail, tail + len(rows)))
         self.work.index_points += int(_count(word, rows)) + len(rows) * len(group.measures.start)
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from numba import njit
 
 from engine.index.prefetch import prefetch_to_write
+from engine.index.streaming_stores import write_past_caches
 
 Ints = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
@@ -79,7 +80,7 @@ def with_entities(store: Store, entities: int) -> Store:
 
 @njit(cache=True, nogil=True)
 def append(store, rows, t, seq, x, y, entity, word):  # type: ignore[no-untyped-def]
-    """Keep the batch's `rows`, in order; there must be room. Their numbers follow each other from the old tail on.
+    """Keep the batch's `rows`, in order, with a `word` for each; there must be room. Their numbers follow each other from the old tail on.
 
     Rows of the batch are in order of (t, seq): at one time, and with as many numbers as rows, they are numbered without a gap and need not be read.
     """
@@ -93,12 +94,12 @@ def append(store, rows, t, seq, x, y, entity, word):  # type: ignore[no-untyped-
         r = np.uint32(rows[k])
         i = number & mask
         e = entity[r]
-        to_t[i] = t[0] if plain else t[r]
-        to_seq[i] = seq[0] + r if plain else seq[r]
-        to_x[i] = x[r]
-        to_y[i] = y[r]
+        _put(to_t, i, t[0] if plain else t[r], linked)
+        _put(to_seq, i, np.int64(seq[0] + r) if plain else seq[r], linked)
+        _put(to_x, i, x[r], linked)
+        _put(to_y, i, y[r], linked)
         to_entity[i] = e
-        to_word[i] = word[r]
+        to_word[i] = word[k]
         if linked:
             last = head[e]
             back[i] = number - last if last >= left else 0
@@ -108,13 +109,23 @@ def append(store, rows, t, seq, x, y, entity, word):  # type: ignore[no-untyped-
 
 
 @njit(cache=True, nogil=True)
+def _put(column, i, value, linked):  # type: ignore[no-untyped-def]
+    """Unless scores are made of it, what is in the column is read for witnesses alone: of few samples, much later."""
+    if linked:
+        column[i] = value
+    else:
+        write_past_caches(column, i, value)
+
+
+@njit(cache=True, nogil=True)
 def expect(store, ahead):  # type: ignore[no-untyped-def]
     """The lines are fetched to which the sample `ahead` places after the next one will go; its link: `expect_links`."""
     place = (store.bounds[1] + ahead) & (len(store.t) - 1)
-    prefetch_to_write(store.t, place)
-    prefetch_to_write(store.seq, place)
-    prefetch_to_write(store.x, place)
-    prefetch_to_write(store.y, place)
+    if len(store.head) > 0:
+        prefetch_to_write(store.t, place)
+        prefetch_to_write(store.seq, place)
+        prefetch_to_write(store.x, place)
+        prefetch_to_write(store.y, place)
     prefetch_to_write(store.entity, place)
     prefetch_to_write(store.back, place)
     prefetch_to_write(store.word, place)

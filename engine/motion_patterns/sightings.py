@@ -27,9 +27,10 @@ class Sightings:
 
     def places(self, where: Conditions) -> tuple[Floats, Floats]:
         """(x, y) of all rows; x is NaN of those that do not count."""
+        if not where:
+            return self.batch.x, self.batch.y
         if where not in self._places:
-            x = self.batch.x
-            self._places[where] = (np.where(where.mask(self.batch), x, np.nan) if where else x, self.batch.y)
+            self._places[where] = (np.where(where.mask(self.batch), self.batch.x, np.nan), self.batch.y)
         return self._places[where]
 
     def inside(self, where: Conditions, grid: RegionGrid) -> Inside:

@@ -56,6 +56,10 @@ def _witnesses(sweep, measures, store, planes, q, at, events, low, high, trail, 
     events.score[low:high] = np.nan
     samples = np.empty(high - low, np.int64)
     for j in range(sweep.witness_first[q + 1] - first):
+        s = sweep.witness[first + j]
+        if not (sweep.witness_measured[first + j] or sweep.witness_node[first + j] >= 0):
+            bit_planes.expect_latest(planes, s, sweep.track[s], who)
+    for j in range(sweep.witness_first[q + 1] - first):
         if sweep.witness_measured[first + j] or sweep.witness_node[first + j] >= 0:
             continue
         s = sweep.witness[first + j]

@@ -94,7 +94,7 @@ describe("what is missing in the form for borders and transitions", () => {
   const NO_RANGE = 'must be an object from column to [lo, hi], for example {"price": [10, null]}';
 
   it("is told in the words of the page, at the field to fill", () => {
-    expect(say("", NO_PLACE, {})).toEqual({ pointer: "/region", message: "No region yet: draw one on the map, choose a stored one, or bring a file." });
+    expect(say("", NO_PLACE, {})).toEqual({ pointer: "/region", message: "No region yet: draw one on the map, choose a stored one or bring a file." });
     expect(say("", NO_TIME, { within: null })).toEqual({ pointer: "/within", message: "No time yet: say how long it has." });
     expect(say("/ranges", NO_RANGE, { place: "ranges" })).toEqual({ pointer: "/ranges", message: "No range yet: add one, and say between which values." });
   });

@@ -92,7 +92,7 @@ export function toSpecification(entries: CrossingEntries): Record<string, unknow
 /** What is still empty in the form in its own words, at the field to fill: the server speaks of keys, and lays a missing one to the whole document. */
 export function toldInForm(fault: Fault, { place, region, ranges, within }: CrossingEntries): Fault {
   const missing = fault.pointer === "" ? /'(\w+)'/.exec(fault.message)?.[1] : undefined;
-  if (missing === "region" && place === "region" && region === null) return { pointer: "/region", message: "No region yet: draw one on the map, choose a stored one, or bring a file." };
+  if (missing === "region" && place === "region" && region === null) return { pointer: "/region", message: "No region yet: draw one on the map, choose a stored one or bring a file." };
   if (fault.pointer === "/ranges" && ranges.every((row) => row.column === "")) return { ...fault, message: "No range yet: add one, and say between which values." };
   if (missing === "within" && within === null) return { pointer: "/within", message: "No time yet: say how long it has." };
   return fault;

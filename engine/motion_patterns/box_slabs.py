@@ -95,8 +95,8 @@ def _find(cells, words, near):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _gray(cells, words, gray, near, hit, word, doubtful):  # type: ignore[no-untyped-def]
-    """The words of the samples `near[:hit]`, into `word`, and which places of `near` have samples with gray bits, into `doubtful`: (how many, how many
-    bits all words have)."""
+    """The words of the samples `near[:hit]`, into `word`, and the places in `near` of those with gray bits, into `doubtful`: (how many, how many bits
+    all words have)."""
     n, bits, x, y, gray_x, gray_y = 0, np.uint64(0), words[0], words[1], gray[0], gray[1]
     for k in range(hit):
         column, level = _either(cells, np.uint32(near[k]))

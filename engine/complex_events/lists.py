@@ -225,8 +225,8 @@ def _both(items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, q: Who
 
     Nothing branches on which part comes next, since that cannot be foretold: an entry is written in any case, and counted if it is one.
     """
-    i, j = p, q
-    first, second = np.int64(NONE), np.int64(NONE)  # The greatest starts so far.
+    i, j, never = p, q, np.int64(NONE)
+    first, second = never, never  # The greatest starts so far.
     if top + (p_end - p) + (q_end - q) > room:
         return TOO_LONG
     while i < p_end and j < q_end:
@@ -234,11 +234,11 @@ def _both(items: Memory, top: Whole, room: Whole, p: Whole, p_end: Whole, q: Who
         other, other_e, other_arrival = items[j * ENTRY + S], items[j * ENTRY + E], items[j * ENTRY + ARRIVAL]
         of_first = (e < other_e) | ((e == other_e) & (arrival <= other_arrival))
         of_second = (other_e < e) | ((e == other_e) & (other_arrival <= arrival))
-        first, second = max(first, s if of_first else NONE), max(second, other if of_second else NONE)
-        best = max(min(s, second) if of_first else NONE, min(other, first) if of_second else NONE)
+        first, second = max(first, s if of_first else never), max(second, other if of_second else never)
+        best = max(min(s, second) if of_first else never, min(other, first) if of_second else never)
         end = e if of_first else other_e
         items[top * ENTRY + S], items[top * ENTRY + E], items[top * ENTRY + ARRIVAL] = best, end, arrival if of_first else other_arrival
-        top += (best != NONE) & (end - best <= span)
+        top += (best != never) & (end - best <= span)
         i += of_first
         j += of_second
     top = _with_greatest(items, top, i, p_end, second, span)

@@ -24,6 +24,8 @@ Words = npt.NDArray[np.uint64]
 
 _RARE = 4
 """A bucket with less than a hit for so many words has no plane: setting a bit costs about as much as reading this many words in a row."""
+_BLOCK, _MANY = 1024, 8
+"""Samples that are sorted by their new hits together: they stay in the first cache; from so many hits on it does not matter how many."""
 _AT_ONCE = 5
 
 
@@ -51,8 +53,7 @@ class Planes(NamedTuple):
 
 
 def no_planes(tracks: int, slots: int, series: int, words: int) -> Planes:
-    """Empty planes, and one of no track past the last. Memory of planes that are never written is never taken."""
-    tracks += 1
+    """Empty planes. Memory of planes that are never written is never taken."""
     return Planes(
         np.zeros(2, np.int64), np.zeros(slots, np.int64), np.zeros(slots, np.int64), np.zeros(slots, np.int64),
         np.zeros((slots, tracks), np.int64), np.zeros((slots, tracks), np.bool_),
@@ -64,7 +65,7 @@ def no_planes(tracks: int, slots: int, series: int, words: int) -> Planes:
 def with_words(planes: Planes, words: int) -> Planes:
     """The same planes, `words` wide."""
     tracks, slots, had = planes.bits.shape
-    wide = no_planes(tracks - 1, slots, len(planes.words), words)
+    wide = no_planes(tracks, slots, len(planes.words), words)
     there = planes.counts.T > 0
     wide.bits[there, :had] = planes.bits[there]
     used = planes.counts.any(axis=1)
@@ -91,7 +92,6 @@ def fill(store, planes, width, at, words):  # type: ignore[no-untyped-def]
             planes.stop[slot] = stop
             planes.counts[slot] = 0
             planes.dense[slot] = dense
-            planes.dense[slot, -1] = True
             for p in range(len(planes.bits)):
                 if dense[p]:
                     planes.bits[p, slot, :words] = 0
@@ -115,39 +115,53 @@ def _first_hit(store, number, stop):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _set(store, first, stop, counts, dense, bits, latest, most):  # type: ignore[no-untyped-def]
-    """Hits of the samples `first` to `stop` into the planes `bits[p]` of one bucket, `latest[e]`: the last sample that hits, counted from `first`.
-    Unless the store is linked, each leads back to the one before it in the bucket.
+    """Hits of the samples `first` to `stop` into the planes `bits[p]` of one bucket. A track that is not `dense` gets up to `most` entities.
 
-    Mostly who hits goes on hitting: only what the sample before did not hit is written. A track that is not `dense` gets up to `most` entities. Four
-    hits of a sample are written without asking how many there are: what is none is one of the last track.
+    Samples are written by how many hits they have: then it can be foretold where each ends.
     """
-    mask, linked, nobody = len(store.t) - 1, len(store.head) > 0, np.uint64(len(bits) - 1)
+    who, hits, several = np.empty((_MANY + 1, _BLOCK), np.uint32), np.empty((_MANY + 1, _BLOCK), np.uint64), np.empty(_MANY + 1, np.int64)
+    for begin in range(first, stop, _BLOCK):
+        _find_new(store, first, begin, min(begin + _BLOCK, stop), latest, who, hits, several)
+        for n in range(1, _MANY + 1):
+            _write(who[n, : several[n]], hits[n], counts, dense, bits, most)
+
+
+@njit(cache=True, nogil=True)
+def _find_new(store, first, begin, stop, latest, who, hits, several):  # type: ignore[no-untyped-def]
+    """Entities and new hits of the samples `begin` to `stop` of the bucket that starts with sample `first`: the `several[n]` samples with n (with _MANY
+    or more) are `who[n]`, `hits[n]`. `latest[e]`: the last sample that hits, counted from `first`. Unless the store is linked, each leads back to the
+    one before it in the bucket.
+
+    Mostly who hits goes on hitting: only what the sample before did not hit is new.
+    """
+    mask, linked = len(store.t) - 1, len(store.head) > 0
     entity, word, back = store.entity, store.word, store.back
-    for number in range(first, stop):
+    several[:] = 0
+    for number in range(begin, stop):
         own = word[number & mask]
         if own == 0:
             continue
         e = np.uint32(entity[number & mask])
         before, latest[e] = np.int64(latest[e]), number - first
-        # What stood there may be of another bucket that had the slot.
-        earlier = (first + before) & mask
+        # What stood there may be of another bucket that had the slot; mostly it is later, and then not looked at.
+        earlier = (first + before if before < number - first else number) & mask
         known = (before < number - first) & (entity[earlier] == entity[number & mask]) & (word[earlier] != 0)
         if not linked:
             back[number & mask] = (number - first - before) * np.int64(known)
-        left = own & ~(word[earlier] * np.uint64(known))
-        if left == 0:
-            continue
+        new = own & ~(word[earlier] * np.uint64(known))
+        n = min(how_many(new), np.uint64(_MANY))
+        who[n, several[n]] = e
+        hits[n, several[n]] = new
+        several[n] += 1
+
+
+@njit(cache=True, nogil=True)
+def _write(who, hits, counts, dense, bits, most):  # type: ignore[no-untyped-def]
+    """The `hits` of the entities `who` into planes and lists."""
+    for i in range(len(who)):
+        e, left = who[i], hits[i]
         place, bit = e >> np.uint32(6), np.uint64(1) << np.uint64(e & np.uint32(63))
-        more = np.int64(how_many(left))
-        for _ in range(4):
-            p = min(lowest_bit(left), nobody)
-            left &= left - np.uint64(1)
-            if dense[p]:
-                bits[p, place] |= bit
-            elif counts[p] < most:
-                bits[p, counts[p]] = e
-            counts[p] += 1
-        for _ in range(4, more):
+        while left:
             p = lowest_bit(left)
             left &= left - np.uint64(1)
             if dense[p]:
@@ -322,13 +336,13 @@ def check(store: Store, planes: Planes) -> None:
         assert planes.stop[slot] <= tail
         own = np.arange(planes.first[slot], planes.stop[slot]) & mask
         for p, (plane, who) in enumerate(
-            zip(planes.bits[:-1, slot], _entering(store.entity[own], store.word[own], len(planes.bits) - 1), strict=True)
+            zip(planes.bits[:, slot], _entering(store.entity[own], store.word[own], len(planes.bits)), strict=True)
         ):
             assert len(who) == planes.counts[slot, p]
             if planes.dense[slot, p]:
                 assert (np.flatnonzero(np.unpackbits(plane.view(np.uint8), bitorder="little")) == np.unique(who)).all()
             else:
-                assert plane[: len(who)].tolist() == who
+                assert sorted(plane[: len(who)].tolist()) == sorted(who)
 
 
 def _entering(entity: Int32s, word: Words, tracks: int) -> list[list[int]]:

@@ -128,9 +128,9 @@ def _set(store, first, stop, counts, dense, bits, latest, most):  # type: ignore
 
 @njit(cache=True, nogil=True)
 def _find_new(store, first, begin, stop, latest, who, hits, several):  # type: ignore[no-untyped-def]
-    """Entities and new hits of the samples `begin` to `stop` of the bucket that starts with sample `first`: the `several[n]` samples with n (with _MANY
-    or more) are `who[n]`, `hits[n]`. `latest[e]`: the last sample that hits, counted from `first`. Unless the store is linked, each leads back to the
-    one before it in the bucket.
+    """Entities and new hits of the samples `begin` to `stop` of the bucket that starts with sample `first`: the `several[n]` samples with n new
+    hits, or for the greatest n with more, are `who[n]`, `hits[n]`. `latest[e]`: the last sample that hits, counted from `first`. Unless the store is
+    linked, each leads back to the one before it in the bucket.
 
     Mostly who hits goes on hitting: only what the sample before did not hit is new.
     """
@@ -335,9 +335,7 @@ def check(store: Store, planes: Planes) -> None:
             continue  # Only empty windows still stand there.
         assert planes.stop[slot] <= tail
         own = np.arange(planes.first[slot], planes.stop[slot]) & mask
-        for p, (plane, who) in enumerate(
-            zip(planes.bits[:, slot], _entering(store.entity[own], store.word[own], len(planes.bits)), strict=True)
-        ):
+        for p, (plane, who) in enumerate(zip(planes.bits[:, slot], _entering(store.entity[own], store.word[own], len(planes.bits)), strict=True)):
             assert len(who) == planes.counts[slot, p]
             if planes.dense[slot, p]:
                 assert (np.flatnonzero(np.unpackbits(plane.view(np.uint8), bitorder="little")) == np.unique(who)).all()

@@ -76,6 +76,15 @@ def grown(source, n, size):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def first_of(events, n):  # type: ignore[no-untyped-def]
+    """The first n events, over the same memory."""
+    return Events(
+        events.query[:n], events.entity[:n], events.at[:n], events.what[:n], events.score[:n],
+        events.t[:n], events.seq[:n], events.x[:n], events.y[:n],
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
 def multiple(t, every):  # type: ignore[no-untyped-def]
     """Number of the first multiple of `every` at or after t."""
     return -((-t) // every)
@@ -252,7 +261,7 @@ def _rank(plan, points, standing, q, at, entities, rank, marked, events, n, pick
 
 @njit(cache=True, nogil=True)
 def advance(plan, points, standing, series, queries, every, last, forced, entities, rank, width):  # type: ignore[no-untyped-def]
-    """Evaluate one clock at all multiples of `every` up to `last`: gives (events, how many, points entered, points left, evaluations).
+    """Evaluate one clock at all multiples of `every` up to `last`: gives (events, points entered, points left, evaluations).
 
     `series`, `queries`: those of the clock. `forced`: a time; at the first multiple after it everything is evaluated (NEVER: not). `entities`: codes
     in use; `rank` orders them by id (used by top k only).
@@ -339,4 +348,4 @@ def advance(plan, points, standing, series, queries, every, last, forced, entiti
             if r >= 0 and moved[r]:
                 events, n = _rank(plan, points, standing, q, at, entities, rank, marked[r], events, n, pick)
                 moved[r] = False
-    return events, n, work[0], work[1], evaluations
+    return first_of(events, n), work[0], work[1], evaluations

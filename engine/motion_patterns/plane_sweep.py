@@ -99,17 +99,19 @@ class PlaneSweep(Structure):
     def advance(self, last: int, entities: int, rank: Ints) -> Events:
         group = self.group
         entities = min(entities, self.holds.shape[1] * _WORD)
-        events, n, work = advance(
+        events: Events
+        events, work = advance(
             group.sweep, group.measures, self.store, self.planes, self.columns, self.chains, self.holds, group.queries,
             last, self.forced, entities, rank, self.index.widest,
         )  # fmt: skip
         if self.forced != NEVER and (self.forced // group.every + 1) * group.every <= last:
             self.forced = NEVER
-        self.work.positive_updates += int(work[0])
-        self.work.negative_updates += int(work[1])
-        self.work.evaluations += int(work[2])
-        self.work.samples_read += int(work[3])
-        return Events._make(column[:n] for column in events)
+        entered, left, evaluations, samples_read = work.tolist()
+        self.work.positive_updates += entered
+        self.work.negative_updates += left
+        self.work.evaluations += evaluations
+        self.work.samples_read += samples_read
+        return events
 
     def force(self, after: int) -> None:
         self.forced = after

@@ -53,12 +53,12 @@ class PointSeries(Structure):
         entities = min(entities, self.points.head.shape[1])
         for clock, every in enumerate(index.clocks):
             series, queries, forced = index.clock_series[clock], index.clock_queries[clock], int(self.forced[clock])
-            events, n, entered, left, evaluations = advance(
+            events, entered, left, evaluations = advance(
                 index.plan, self.points, self.standing, series, queries, every, last, forced, entities, rank, index.widest
             )
             if forced != NEVER and (forced // every + 1) * every <= last:
                 self.forced[clock] = NEVER
-            found.append(Events._make(column[:n] for column in events))
+            found.append(events)
             self.work.positive_updates += entered
             self.work.negative_updates += left
             self.work.evaluations += evaluations

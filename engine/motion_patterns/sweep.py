@@ -12,7 +12,7 @@ from numba import njit
 from engine.index.bits import how_many, lowest_bit
 from engine.motion_patterns import bit_planes
 from engine.motion_patterns.chains import keep_solved, solve
-from engine.motion_patterns.evaluation import CANDIDATE, END, NEVER, START, WITHDRAWN, grown, no_events
+from engine.motion_patterns.evaluation import CANDIDATE, END, NEVER, START, WITHDRAWN, first_of, grown, no_events
 from engine.motion_patterns.scores import approximate, choose, contenders, exact_score, within
 from engine.motion_patterns.theta import LOCAL_AT_LEAST, LOCAL_AT_MOST, RANKED
 from engine.motion_patterns.windows import forget, move, next_evaluation
@@ -149,7 +149,7 @@ def _touched(sweep, q, moved, measure_moved):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def advance(sweep, measures, store, planes, columns, chains, holds, query_of, last, forced, entities, rank, width):  # type: ignore[no-untyped-def]
-    """Evaluate a group at all multiples of `every` up to `last`: (events, how many, [entered, left, evaluations, samples read]).
+    """Evaluate a group at all multiples of `every` up to `last`: (events, [entered, left, evaluations, samples read]).
 
     `holds[q, word]`: who matches (ranked: is among the best). `query_of[q]`: what a query is called in events. `forced`: a time; at the first
     multiple after it everything is evaluated (NEVER: not). Ranked queries tell all their best at each evaluation. `width`: witnesses of an event.
@@ -203,4 +203,4 @@ def advance(sweep, measures, store, planes, columns, chains, holds, query_of, la
                 work[3] += reads
                 n += len(who)
     forget(sweep, store, planes, columns)
-    return events, n, work
+    return first_of(events, n), work

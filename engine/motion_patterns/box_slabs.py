@@ -22,8 +22,8 @@ Words = npt.NDArray[np.uint64]
 MOST_BOXES = 64
 _CELLS = 1024
 """Of an axis: the words of both axes stay in the first cache."""
-BLOCK = 2048
-"""Samples that are looked at together: they stay in the first cache."""
+BLOCK = 16384
+"""Samples that are looked at together: they stay in the second cache, and it is long enough a run through memory for the processor to read ahead."""
 
 
 @dataclass(frozen=True)
@@ -158,16 +158,17 @@ def take(begin, x, y, t, seq, entity, west, south, across, up, words, gray, boxe
     Memory takes as long as the work: so what a block's samples will need in the store is fetched while their borders are looked at.
     """
     # What is not looked for is written too, and overwritten: the last one's place is past them all.
-    near, doubtful = np.empty(BLOCK + 1, np.int32), np.empty(BLOCK + 1, np.int32)
-    cells, word = np.empty(BLOCK, np.int32), np.empty(BLOCK + 1, np.uint64)
+    most = min(BLOCK, len(x) - begin)
+    near, doubtful = np.empty(most + 1, np.int32), np.empty(most + 1, np.int32)
+    cells, word = np.empty(most, np.int32), np.empty(most + 1, np.uint64)
     pairs = 0
     for start in range(begin, len(x), BLOCK):
         size = min(BLOCK, len(x) - start)
-        if store.bounds[1] - store.bounds[0] + size > len(store.t):
-            return start, pairs
         px, py, who = x[start : start + size], y[start : start + size], entity[start : start + size]
         _cells(px, py, west, south, across, up, cells)
         hit = _find(cells[:size], words, near)
+        if store.bounds[1] - store.bounds[0] + hit > len(store.t):
+            return start, pairs
         _expect(store, who, near, hit)
         count, bits = _gray(cells, words, gray, near, hit, word, doubtful)
         gone, empty = _decide(px, py, cells, gray, boxes, near, word, doubtful, count)

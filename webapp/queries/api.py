@@ -150,7 +150,9 @@ class QueryView(OfFeedView):
         feed = query.feed.engine_feed()
         return Response([_of_version(version, feed) for version in version_list(query=query)])
 
-    @extend_schema(summary="One generation of a query, with its regions as they were", responses=OpenApiTypes.OBJECT)
+    @extend_schema(
+        operation_id="queries_version_retrieve", summary="One generation of a query, with its regions as they were", responses=OpenApiTypes.OBJECT
+    )
     def version(self, request: Request, pk: int, version: int) -> Response:
         query = self.get_object()
         found = get_object_or_404(version_list(query=query), version=version)

@@ -1,6 +1,7 @@
 """Boxes that are found by words of bits, against comparisons with every box."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,3 +43,13 @@ def test_each_sample_hits_the_bits_of_the_boxes_that_hold_it(
     }
     assert found == expected and hits == len(expected)
     assert kept == sorted({i for i, _ in expected})
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_in_the_cell_of_a_border_the_border_decides(axis: int) -> None:
+    slabs = BoxSlabs.of(np.array([[0.0, 0.0, 1.0, 1.0], [0.2, 0.2, 0.7, 0.7]]))
+    near = np.array([0.2 - 1e-5, 0.2, 0.2 + 1e-5, 0.7 - 1e-5, 0.7, 0.7 + 1e-5])
+    x, y = np.array([near, np.full(len(near), 0.5)])[[axis, 1 - axis]]
+    t, store = np.arange(len(near)), sample_store.no_samples(0, 0, len(near))
+    box_slabs.take(0, x, y, t, t, t.astype(np.int32), *slabs.arrays, store)
+    assert sample_store.live(store)["word"].tolist() == [1, 3, 3, 3, 3, 1]

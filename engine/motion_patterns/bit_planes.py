@@ -83,26 +83,51 @@ def fill(store, planes, width, at, words):  # type: ignore[no-untyped-def]
         bucket = -((-store.t[number & places]) // width)
         stop = first_after(store, number, tail, bucket * width)
         if bucket > at // width - slots and _first_hit(store, number, stop) < stop:
-            slot, before = planes.bounds[0] % slots, (planes.bounds[0] - 1) % slots
-            # What a track had in the bucket before foretells what it has in this one.
-            dense = _RARE * planes.counts[before] >= words
-            planes.bounds[0] += 1
+            slot = planes.bounds[0] % slots
             planes.bucket[slot] = bucket
             planes.first[slot] = number
             planes.stop[slot] = stop
-            planes.counts[slot] = 0
-            planes.dense[slot] = dense
-            for p in range(len(planes.bits)):
-                if dense[p]:
-                    planes.bits[p, slot, :words] = 0
-            most = words // _RARE
-            _set(store, number, stop, planes.counts[slot], planes.dense[slot], planes.bits[:, slot], planes.latest[slot], most)
-            for p in range(len(planes.bits)):
-                if not planes.dense[slot, p] and planes.counts[slot, p] > most:
-                    planes.dense[slot, p] = True
-                    _set_plane(store, number, stop, p, planes.bits[p, slot, :words])
+            _fill_bucket(store, planes, planes.bounds[0], words)
+            planes.bounds[0] += 1
         number = stop
     planes.bounds[1] = number
+
+
+@njit(cache=True, nogil=True)
+def _fill_bucket(store, planes, j, words):  # type: ignore[no-untyped-def]
+    """Planes, lists and last samples of bucket j."""
+    slots, tracks, most = len(planes.bucket), len(planes.bits), words // _RARE
+    slot, before = j % slots, (j - 1) % slots
+    first, stop = planes.first[slot], planes.stop[slot]
+    # What a track had in the bucket before foretells what it has in this one.
+    dense = _RARE * planes.counts[before] >= words
+    planes.counts[slot] = 0
+    planes.dense[slot] = dense
+    for p in range(tracks):
+        if dense[p]:
+            planes.bits[p, slot, :words] = 0
+    _set(store, first, stop, planes.counts[slot], planes.dense[slot], planes.bits[:, slot], planes.latest[slot], most)
+    for p in range(tracks):
+        if not planes.dense[slot, p] and planes.counts[slot, p] > most:
+            planes.dense[slot, p] = True
+            _set_plane(store, first, stop, p, planes.bits[p, slot, :words])
+
+
+@njit(cache=True, nogil=True)
+def fill_again(store, planes, track, words):  # type: ignore[no-untyped-def]
+    """All buckets that windows see or may yet see, and the words of each series, when the entities of stored samples are called otherwise."""
+    made = planes.bounds[0]
+    for j in range(max(made - len(planes.bucket), 0), made):
+        if planes.first[j % len(planes.bucket)] >= store.bounds[0]:
+            _fill_bucket(store, planes, j, words)
+    for s in range(len(track)):
+        gather(planes, s, track[s], words)
+
+
+def newest(planes: Planes) -> tuple[int, int]:
+    """The first sample of the last bucket that is made, and the one past its last; nothing if there is none."""
+    slot = (planes.bounds[0] - 1) % len(planes.bucket)
+    return (int(planes.first[slot]), int(planes.stop[slot])) if planes.bounds[0] else (0, 0)
 
 
 @njit(cache=True, nogil=True)

@@ -13,12 +13,13 @@ import numpy.typing as npt
 from numba import njit
 
 from engine.index.bits import how_many
-from engine.motion_patterns import bit_planes, box_slabs, chains, distance_columns, sample_store, sliding
+from engine.motion_patterns import bit_planes, box_slabs, chains, distance_columns, sample_store, seats, sliding
 from engine.motion_patterns.box_slabs import BoxSlabs
 from engine.motion_patterns.distances import distances_to
 from engine.motion_patterns.evaluation import NEVER, Events
 from engine.motion_patterns.plan import MotionIndex
 from engine.motion_patterns.plane_groups import PlaneGroup, TrackKey
+from engine.motion_patterns.seats import BY_NUMBER, Seats, looked_up
 from engine.motion_patterns.sightings import Sightings
 from engine.motion_patterns.structure import Arrays, Structure
 from engine.motion_patterns.sweep import advance
@@ -28,15 +29,24 @@ Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 _WORD = 64
+_TELLING = 4096
+"""Samples of a bucket that tell how entities sit; fewer stay in the caches wherever they are."""
+_REST = 4
+"""Between two looks at the seats there come so many times the samples that are kept. To change seats costs as much as to take half of these."""
 
 
 class PlaneSweep(Structure):
-    """One group's samples and answers. `holds[q, word]`: who matches, by the group's numbers of its queries."""
+    """One group's samples and answers. `holds[q, word]`: who matches, by the group's numbers of its queries.
+
+    In all of these entities go by their `seats`; outside of them by their numbers. Once sample number `looks_at` has come it is looked whether others
+    would be better.
+    """
 
     def __init__(self, index: MotionIndex, group: PlaneGroup) -> None:
         super().__init__()
         self.index, self.group = index, group
         self.forced = NEVER
+        self.seats, self.looks_at = BY_NUMBER, 0
         tracks, series = len(group.tracks), len(group.sweep.track)
         self.store = sample_store.no_samples(len(group.measured), 0)
         self.planes = bit_planes.no_planes(tracks, group.slots, series, 0)
@@ -50,16 +60,18 @@ class PlaneSweep(Structure):
             self._take_boxes(self.group.slabs, sightings)
         else:
             self._take_regions(sightings)
+        if int(self.store.bounds[1]) >= self.looks_at and not self.group.keeps_all:
+            self._look_at_seats(sightings)
 
     def _take_boxes(self, slabs: BoxSlabs, sightings: Sightings) -> None:
         """As `take` where only samples in some of few boxes are kept."""
         batch = sightings.batch
         x, y = sightings.places(self.group.where)
-        begin, hits = box_slabs.take(0, x, y, batch.t, batch.seq, batch.entity, *slabs.arrays, self.store)
+        begin, hits = box_slabs.take(0, x, y, batch.t, batch.seq, batch.entity, *slabs.arrays, self.seats.of, self.store)
         self.work.index_points += hits
         while begin < len(x):
             self.store = sample_store.with_room(self.store, min(box_slabs.BLOCK, len(x) - begin))
-            begin, hits = box_slabs.take(begin, x, y, batch.t, batch.seq, batch.entity, *slabs.arrays, self.store)
+            begin, hits = box_slabs.take(begin, x, y, batch.t, batch.seq, batch.entity, *slabs.arrays, self.seats.of, self.store)
             self.work.index_points += hits
 
     def _take_regions(self, sightings: Sightings) -> None:
@@ -72,7 +84,7 @@ class PlaneSweep(Structure):
         rows = np.flatnonzero(~(np.isnan(x) | np.isnan(y)) if group.keeps_all else word).astype(np.int32)
         self.store = sample_store.with_room(self.store, len(rows))
         tail = int(self.store.bounds[1])
-        sample_store.append(self.store, rows, batch.t, batch.seq, batch.x, batch.y, batch.entity, word[rows])
+        sample_store.append(self.store, rows, batch.t, batch.seq, batch.x, batch.y, self._seated(batch.entity[rows]), word[rows])
         self._measure(np.arange(tail, tail + len(rows)))
         self.work.index_points += int(_count(word, rows)) + len(rows) * len(group.measures.start)
 
@@ -96,6 +108,42 @@ class PlaneSweep(Structure):
         self.chains = chains.no_chains(len(self.holds), words if len(self.group.sweep.chain) else 0)
         self.holds = np.hstack([self.holds, np.zeros((len(self.holds), words - self.holds.shape[1]), np.uint64)])
 
+    def _look_at_seats(self, sightings: Sightings) -> None:
+        """Entities take other seats if it pays, once the newest bucket has samples enough to tell."""
+        first, stop = bit_planes.newest(self.planes)
+        if stop - first < _TELLING or first < self.store.bounds[0]:
+            return
+        self.looks_at = int(self.store.bounds[1]) + _REST * self.kept()
+        own = self.store.entity[np.arange(first, stop) & (len(self.store.t) - 1)]
+        if seats.in_order(looked_up(self.seats.entity, own)):
+            self._change_seats(BY_NUMBER)
+        elif seats.scattered(own):
+            self._change_seats(self._by_cell(sightings))
+
+    def _by_cell(self, sightings: Sightings) -> Seats:
+        x, y = sightings.places(self.group.where)
+        return seats.by_cell(self.seats, sightings.entities, sightings.batch.entity, x, y, self.store, self.group.extent)
+
+    def _change_seats(self, wanted: Seats) -> None:
+        """What goes by seat is made anew."""
+        if wanted is self.seats:
+            return
+        held, words = self.held(), self.holds.shape[1]
+        seats.change(self.store, self.seats, wanted)
+        self.seats = wanted
+        bit_planes.fill_again(self.store, self.planes, self.group.sweep.track, words)
+        self.chains = chains.no_chains(*self.chains.known.shape)
+        self.holds[:] = 0
+        self.hold(*held)
+
+    def _seated(self, entity: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        seat: npt.NDArray[Any] = looked_up(self.seats.of, entity)
+        return seat
+
+    def _by_entity(self, seat: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        entity: npt.NDArray[Any] = looked_up(self.seats.entity, seat)
+        return entity
+
     def advance(self, last: int, entities: int, rank: Ints) -> Events:
         group = self.group
         entities = min(entities, self.holds.shape[1] * _WORD)
@@ -111,7 +159,7 @@ class PlaneSweep(Structure):
         self.work.negative_updates += left
         self.work.evaluations += evaluations
         self.work.samples_read += samples_read
-        return events
+        return events if self.seats is BY_NUMBER else events._replace(entity=self._by_entity(events.entity))
 
     def force(self, after: int) -> None:
         self.forced = after
@@ -119,11 +167,11 @@ class PlaneSweep(Structure):
     def held(self) -> tuple[Ints, Ints]:
         bits = np.unpackbits(self.holds.view(np.uint8), axis=1, bitorder="little")
         query, entity = np.nonzero(bits)
-        return self.group.queries[query], entity.astype(np.int64)
+        return self.group.queries[query], self._by_entity(entity.astype(np.int64))
 
     def hold(self, query: Ints, entity: Ints) -> None:
         for q, number in enumerate(self.group.queries):
-            own = entity[query == number]
+            own = self._seated(entity[query == number])
             np.bitwise_or.at(self.holds[q], own // _WORD, np.uint64(1) << (own % _WORD).astype(np.uint64))
 
     def dump(self) -> Arrays:
@@ -132,8 +180,13 @@ class PlaneSweep(Structure):
             "entities": np.array([self.holds.shape[1] * _WORD]),
             "forced": np.array([self.forced]),
             "held": np.vstack([query, entity]),
-            **{f"sample_{name}": column for name, column in sample_store.live(self.store).items()},
+            **{f"sample_{name}": column for name, column in self._samples().items()},
         }
+
+    def _samples(self) -> Arrays:
+        """Stored samples, by entity."""
+        columns = sample_store.live(self.store)
+        return columns | {"entity": self._by_entity(columns["entity"])}
 
     @classmethod
     def load(cls, index: MotionIndex, group: PlaneGroup, arrays: Arrays, done: int | None) -> PlaneSweep:
@@ -150,7 +203,7 @@ class PlaneSweep(Structure):
         """The samples of all `parts`, which are of groups with an equal key, as far as the group needs them; nothing is held."""
         found = cls(index, group)
         found._make_room(max((part.holds.shape[1] * _WORD for part in parts), default=0))
-        lives = [sample_store.live(part.store) for part in parts]
+        lives = [part._samples() for part in parts]
         words = [_translated(live["word"], part.group.tracks, group.tracks) for part, live in zip(parts, lives, strict=True)]
         columns = _united(lives, words)
         if not group.keeps_all:
@@ -179,6 +232,7 @@ class PlaneSweep(Structure):
         sliding.check(self.planes, self.group.sweep.track)
         columns = sample_store.live(self.store)
         assert (np.diff(columns["t"]) >= 0).all()
+        assert (self._seated(self.seats.entity) == np.arange(len(self.seats.of))).all()
         if done is not None and self.kept():
             # Memory is bounded by the longest window: a sample goes at the first evaluation after it left.
             assert int(columns["t"][0]) + self.group.reach > done - self.group.every

@@ -26,7 +26,9 @@ from numba import njit
 from bench import Figure, Layer, Row, Size
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import Crs, Feed, TimeUnit
+from engine.motion_patterns.evaluation import NEVER
 from engine.motion_patterns.operator import MotionOperator
+from engine.motion_patterns.plane_sweep import PlaneSweep
 from engine.motion_patterns.sightings import Sightings
 from engine.motion_patterns.structure import Work
 from engine.operator import RegisteredQuery
@@ -66,6 +68,8 @@ def rows(size: Size) -> Iterator[Row]:
     for queries in (1, 10) if quick else (1, 10, 100):
         found = measured(most, binary_queries(queries, 5))
         yield from _times(f"binary, {most:,} objects, {queries} queries", found, "queries", queries, 50.0 if queries == 10 else None)
+    found = measured(most, binary_queries(10, 5), shuffled=True)
+    yield from _times(f"binary, {most:,} objects in no order, 10 queries", found, None, 10)
     measured(500, ordered_queries(2, 2))
     for objects in (most // 6, most):
         found = measured(objects, ordered_queries(10, 5))
@@ -117,7 +121,7 @@ def _spark_queries() -> list[RegisteredQuery]:
 def _times(workload: str, found: dict[str, Any], figure: str | None, x: float, promised: float | None = None) -> Iterator[Row]:
     """A re-evaluation of all queries with its upkeep: in the kernel, which is a figure's point, and in the engine."""
     facts = {name: found[name] for name in ("matches", "initial_ms", "index_points_kept")}
-    rescan = {"compiled rescan": found["rescan_ms"]}
+    rescan = {"compiled rescan": found["rescan_ms"]} | ({"numbers by appearance": found["by_number_ms"]} if "by_number_ms" in found else {})
     least = {} if promised is None else {"compiled rescan": promised}
     yield Row(workload, Layer.KERNEL, found["kernel_ms"], "ms", rescan, least, figure=figure, x=x)
     yield Row(workload, Layer.ENGINE, found["operator_ms"], "ms", rescan, facts=facts)
@@ -160,21 +164,23 @@ class Roads:
         return np.ascontiguousarray(place[:, 0]), np.ascontiguousarray(place[:, 1])
 
 
-def batches(objects: int, instants: int) -> Iterator[tuple[np.ndarray, np.ndarray, Batch]]:
-    """(x, y, rows) of each re-evaluation: EVERY instants of all objects."""
-    roads, dictionary = Roads(objects), EntityDictionary()
+def batches(objects: int, instants: int, shuffled: bool) -> Iterator[tuple[np.ndarray, np.ndarray, Batch]]:
+    """(x, y, rows) of each re-evaluation: EVERY instants of all objects, which report in the order of x and y or at each instant in another."""
+    roads, dictionary, chance = Roads(objects), EntityDictionary(), np.random.default_rng(11)
     names = pa.array([f"o{i:06}" for i in range(objects)])
     dictionary.encode(names)
-    codes = pa.DictionaryArray.from_arrays(pa.array(np.tile(np.arange(objects, dtype=np.int32), EVERY)), names)
+    who = np.tile(np.arange(objects, dtype=np.int32), (EVERY, 1))
     for first in range(1, instants + 1, EVERY):
         places = [roads.instant() for _ in range(EVERY)]
         x, y = (np.stack([place[i] for place in places]) for i in range(2))
+        if shuffled:
+            who = chance.permuted(who, axis=1)
         rows = pa.RecordBatch.from_arrays(
             [
-                codes,
+                pa.DictionaryArray.from_arrays(pa.array(who.reshape(-1)), names),
                 pa.array(np.repeat(np.arange(first, first + EVERY), objects)),
-                pa.array(x.reshape(-1)),
-                pa.array(y.reshape(-1)),
+                pa.array(np.take_along_axis(x, who, axis=1).reshape(-1)),
+                pa.array(np.take_along_axis(y, who, axis=1).reshape(-1)),
                 pa.array(np.arange(EVERY * objects) + (first - 1) * objects),
             ],
             names=["entity", "t", "x", "y", "seq"],
@@ -339,11 +345,14 @@ class Ours:
 
 
 class Kernel:
-    """The operator's structures for these queries, without rows of Arrow around them."""
+    """The operator's structures for these queries, without rows of Arrow around them; without `seats` entities are never renumbered."""
 
-    def __init__(self, documents: list[dict[str, Any]], objects: int) -> None:
+    def __init__(self, documents: list[dict[str, Any]], objects: int, seats: bool = True) -> None:
         self.structures = Ours(documents).state.structures
         self.rank = np.arange(objects)
+        for structure in self.structures:
+            if isinstance(structure, PlaneSweep) and not seats:
+                structure.looks_at = NEVER
 
     def take(self, batch: Batch, newest: int) -> None:
         sightings = Sightings(batch)
@@ -357,17 +366,26 @@ class Kernel:
         return [set(entity[query == q].tolist()) for q in range(queries)]
 
 
-def measured(objects: int, documents: list[dict[str, Any]]) -> dict[str, Any]:
-    """Milliseconds of a re-evaluation of all queries with its upkeep, by kernel and operator, and of one rescan of all; what was counted."""
+def measured(objects: int, documents: list[dict[str, Any]], shuffled: bool = False) -> dict[str, Any]:
+    """Milliseconds of a re-evaluation of all queries with its upkeep, by kernel and operator, and of one rescan of all; what was counted.
+
+    `shuffled`: rows of an instant come in no order; then also by the kernel that never renumbers entities.
+    """
     kernel, ours, ring = Kernel(documents, objects), Ours(documents), Ring(objects, documents)
+    by_number = Kernel(documents, objects, seats=False) if shuffled else None
     times: dict[str, list[float]] = {"kernel": [], "operator": [], "rescan": []}
+    if shuffled:
+        times["by_number"] = []
     initial_ms, initially, counts = 0.0, Work(), []
-    for round_, (x, y, batch) in enumerate(batches(objects, HISTORY + EVERY * ROUNDS)):
+    for round_, (x, y, batch) in enumerate(batches(objects, HISTORY + EVERY * ROUNDS, shuffled)):
         newest = (round_ + 1) * EVERY
         batch.t, batch.seq, batch.x, batch.y, batch.entity  # noqa: B018 - the columns are there before the clock runs, for all
         before = Work(**vars(ours.state.work))
         ring.take(x, y)
         kernel_ms, _ = passed(partial(kernel.take, batch, newest))
+        if by_number:
+            ring.answer()  # Else it would find the rows in the caches, where the other did not.
+            by_number_ms, _ = passed(partial(by_number.take, batch, newest))
         operator_ms, _ = passed(partial(ours.take, batch, newest))
         if newest <= HISTORY:
             initial_ms += operator_ms
@@ -377,6 +395,9 @@ def measured(objects: int, documents: list[dict[str, Any]]) -> dict[str, Any]:
         times["rescan"].append(rescan_ms)
         times["kernel"].append(kernel_ms)
         times["operator"].append(operator_ms)
+        if by_number:
+            times["by_number"].append(by_number_ms)
+            assert by_number.answer(len(documents)) == expected, "the answers without renumbering differ"
         counts.append((moved(ours.state.work) - moved(before), ours.state.work.samples_read - before.samples_read))
         assert ours.answer(len(documents)) == expected, "the operator's answers differ"
         assert kernel.answer(len(documents)) == expected, "the kernel's answers differ"

@@ -96,3 +96,24 @@ describe("what later events took back", () => {
     expect([found?.isWithdrawn, found === null ? [] : model.detections(found).map((one) => one.id)]).toEqual([true, ["x"]]);
   });
 });
+
+describe("what the query asked when it gave an answer", () => {
+  const OLD = { version: 1, specification: { family: "border" }, sentence: "Tells of trucks.", unchanged: false };
+
+  it("is known at once of the version that the page shows", async () => {
+    const { model, asked } = await loaded({});
+    expect([model.rulesOf("1", 1, () => undefined), asked]).toEqual([{ version: 1, specification: {}, sentence: "", unchanged: true }, []]);
+  });
+
+  it("is asked for of another version, once, and told when it is here", async () => {
+    const { model, asked } = await loaded({ "queries/1/versions/3": OLD });
+    await new Promise<void>((come) => expect([model.rulesOf("1", 3, come), model.rulesOf("1", 3, come)]).toEqual(["coming", "coming"]));
+    expect([model.rulesOf("1", 3, () => undefined), asked]).toEqual([OLD, ["queries/1/versions/3"]]);
+  });
+
+  it("is not to be had of a query that was removed", async () => {
+    const { model } = await loaded({});
+    await new Promise<void>((come) => void model.rulesOf("7", 1, come));
+    expect(model.rulesOf("7", 1, () => undefined)).toBeNull();
+  });
+});

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { superseded } from "../build_keeping";
-import { covered } from "../src/views/live/in_sight";
+import { covered, windowInSight } from "../src/views/live/in_sight";
 
 const edges = (left: number, top: number, right: number, bottom: number) => ({ left, top, right, bottom });
 
@@ -17,6 +17,19 @@ describe("what panels cover of the map", () => {
 
   it("is the lower part where the panel goes all across", () => {
     expect(covered(edges(0, 52, 390, 480), [edges(0, 300, 390, 788)])).toEqual(edges(0, 0, 0, 180));
+  });
+});
+
+describe("a stretch of time under panels", () => {
+  const plot = edges(200, 600, 1000, 800);
+
+  it("is shown in what they leave free, with more time drawn beneath them", () => {
+    expect(windowInSight([1000, 1500], plot, edges(100, 0, 200, 0))).toEqual([900, 1700]);
+    expect(windowInSight([1000, 1500], plot, edges(0, 0, 0, 0))).toEqual([1000, 1500]);
+  });
+
+  it("is shown as ever where they leave nothing", () => {
+    expect(windowInSight([1000, 1500], plot, edges(400, 0, 380, 0))).toEqual([1000, 1500]);
   });
 });
 

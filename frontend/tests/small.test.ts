@@ -133,8 +133,8 @@ describe("the globe", () => {
 });
 
 describe("words", () => {
-  it("say which version gave an answer, and of which the text is where it is another", () => {
-    expect([versionWords(2, 2), versionWords(2, null), versionWords(2, 3)]).toEqual(["version 2", "version 2", "version 2; the text is of version 3"]);
+  it("say which version gave an answer, and whether it would be another now", () => {
+    expect([true, false].map((unchanged) => versionWords({ version: 2, unchanged }))).toEqual(["version 2", "version 2; the query was changed since"]);
   });
 
   it("name an answer by who takes part and what it is, or by what it is alone", () => {

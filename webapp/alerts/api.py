@@ -22,7 +22,7 @@ from webapp.alerts.selectors import alert_list, alert_summary, channel_list, del
 from webapp.alerts.webhooks import RefusedAddress, check_url
 from webapp.config.pagination import NewestFirst
 from webapp.queries.models import Query
-from webapp.queries.sentences import sentence_of
+from webapp.queries.selectors import behind
 
 COMMENT_LENGTH = 4000
 
@@ -155,10 +155,13 @@ class AlertView(GenericViewSet[Alert]):
         return Response(self._detail(self.get_object()))
 
     def _detail(self, alert: Alert) -> dict[str, Any]:
+        sentence, regions = behind(alert.query, alert.query_version)
         return {
             **self.get_serializer(alert).data,
+            "version": alert.query_version,
             "comments": CommentSerializer(alert.comments.select_related("author"), many=True).data,
-            "sentence": sentence_of(alert.query.specification, feed=alert.query.feed.engine_feed()),
+            "sentence": sentence,
+            "shapes": regions,
             "evidence": evidence_of(alert),
             "deliveries": deliveries_of(alert),
         }

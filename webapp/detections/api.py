@@ -25,8 +25,7 @@ from webapp.detections.models import Detection
 from webapp.detections.selectors import detection_list, detection_row
 from webapp.detections.truth import truth_scores
 from webapp.feeds.selectors import feed_get
-from webapp.queries.selectors import queries_visible
-from webapp.queries.sentences import sentence_of
+from webapp.queries.selectors import behind, queries_visible
 
 DOWNLOAD_ROWS = 100_000
 PAGE_SIZE, LARGEST_PAGE = 100, 1_000
@@ -159,7 +158,7 @@ class DetectionView(APIView):
                 **detection_row(found),
                 "feed": found.feed.name,
                 "query_name": query.name,
-                "sentence": sentence_of(query.specification, feed=found.feed.engine_feed()),
+                "sentence": behind(query, found.version)[0],
                 "tracks": tracks_around(feed=found.feed, detection=found),
             }
         )

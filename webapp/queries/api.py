@@ -30,7 +30,7 @@ from webapp.queries.filters import QueryFilter
 from webapp.queries.models import Query, QueryStop, QueryVersion
 from webapp.queries.preview import PreviewFailed, preview
 from webapp.queries.references import frozen
-from webapp.queries.selectors import query_list, shapes_of, specification_faults, version_list
+from webapp.queries.selectors import is_unchanged, query_list, shapes_of, specification_faults, version_list
 from webapp.queries.sentences import sentence_of
 
 MINUTE = {"ms": 60_000, "ticks": 1_500}
@@ -156,7 +156,8 @@ class QueryView(OfFeedView):
     def version(self, request: Request, pk: int, version: int) -> Response:
         query = self.get_object()
         found = get_object_or_404(version_list(query=query), version=version)
-        return Response({**_of_version(found, query.feed.engine_feed()), "specification": found.specification})
+        told = _of_version(found, query.feed.engine_feed())
+        return Response({**told, "specification": found.specification, "unchanged": is_unchanged(query, found)})
 
     @extend_schema(summary="Every region of the query, for a map", responses=OpenApiTypes.OBJECT)
     def shapes(self, request: Request, pk: int) -> Response:

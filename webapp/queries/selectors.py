@@ -17,7 +17,8 @@ from webapp.feeds.models import Feed, Region
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.models import Query, QueryStop, QueryVersion
 from webapp.queries.pace import PACES
-from webapp.queries.references import shapes
+from webapp.queries.references import frozen, shapes
+from webapp.queries.sentences import sentence_of
 
 
 def query_list(*, user: AnyUser) -> QuerySet[Query]:
@@ -64,6 +65,21 @@ def shapes_of(query: Query) -> list[Any]:
     """Every region of the query's newest version."""
     newest = query.versions.order_by("-version").first()
     return [] if newest is None else list(shapes(newest.specification))
+
+
+def behind(query: Query, version: int) -> tuple[str | None, list[Any]]:
+    """The sentence of the version that gave an answer, and its regions as they were: the query may have been edited since."""
+    found = query.versions.filter(version=version).first()
+    document, ready = (query.specification, {}) if found is None else (found.document, found.specification)
+    return sentence_of(document, feed=query.feed.engine_feed()), list(shapes(ready))
+
+
+def is_unchanged(query: Query, version: QueryVersion) -> bool:
+    """Whether a version, maybe an older one, asks what the query asks now, with the areas where they are now.
+
+    Switching a query off and on makes a version that differs from the one before in nothing but its number.
+    """
+    return bool(frozen(query.specification, dict(query.regions.values_list("name", "geometry"))) == version.specification)
 
 
 def specification_faults(*, feed: Feed, specification: Any, user: AnyUser) -> list[Fault]:

@@ -83,7 +83,10 @@ export const detectionDetail: Parser<Detection & { sentence: string; query_name:
 });
 
 export const alertDetail = record({
+  /** The version of the query that gave it: sentence and areas are of that one. */
+  version: otherwise(integer, 1),
   sentence: otherwise(string, ""),
+  shapes: otherwise(list(anything), []),
   comments: otherwise(list(comment), []),
   evidence: otherwise(
     record({ detection: nullable(detection), closing: nullable(detection), tracks: otherwise(list(track), []) }),
@@ -159,6 +162,16 @@ export const queryRow = record({
   stopped: otherwise(nullable(record({ reason: string, at: moment })), null),
 });
 export type QueryRow = ReturnType<typeof queryRow>;
+
+/** What a query asked in one of its versions, its regions as they were. */
+export const queryVersion = record({
+  version: integer,
+  specification: object,
+  sentence: otherwise(string, ""),
+  /** The query asks the same now: it was only switched off and on since, if anything. */
+  unchanged: boolean,
+});
+export type QueryVersion = ReturnType<typeof queryVersion>;
 
 export const counters = record({ received: integer, processed: integer, duplicates: integer, late: integer, dead: integer, waiting: integer });
 export type Counters = ReturnType<typeof counters>;

@@ -26,9 +26,9 @@ export function answerTitle(entities: readonly string[], kind: string): string {
   return entities.length === 0 ? kindName(kind) : `${entities.join(" and ")}: ${kindName(kind).toLowerCase()}`;
 }
 
-/** The version that gave an answer, where what is told of the query is of its `newest` one (null: not known). */
-export function versionWords(version: number, newest: number | null): string {
-  return newest === null || newest === version ? `version ${version}` : `version ${version}; the text is of version ${newest}`;
+/** The version that gave an answer, and whether the query asks something else now. */
+export function versionWords({ version, unchanged }: { version: number; unchanged: boolean }): string {
+  return unchanged ? `version ${version}` : `version ${version}; the query was changed since`;
 }
 
 const VERBS: Record<string, string> = {

@@ -1,10 +1,10 @@
 import { ApiError, call, get, getAll, post, query as address, faultList, reason, type Fault } from "../lib/api";
 import { button, h, icon, linkButton, replace } from "../lib/dom";
 import { Latest } from "../lib/latest";
-import { isObject, list, nullable, number, object, otherwise, record, string } from "../lib/parse";
+import { isObject, list, nullable, number, otherwise, record, string } from "../lib/parse";
 import { FEATURE } from "../data/bulk_data";
 import { isCrossing } from "../data/query_form_data";
-import { channel as channelParser, moment, queryRow, region as regionParser, type Channel, type Detection, type Feed, type QueryRow, type RegionRow } from "../data/shapes";
+import { channel as channelParser, moment, queryRow, queryVersion, region as regionParser, type Channel, type Detection, type Feed, type QueryRow, type QueryVersion, type RegionRow } from "../data/shapes";
 import { wishOf } from "../data/stretch";
 import { queryColour } from "../lib/colours";
 import { formatAgo, formatNumber } from "../lib/time";
@@ -33,12 +33,6 @@ const offered = isBulk ? families.filter(isCrossing) : families;
 /** Stands for the file's regions while the template is checked. */
 const SAMPLE = { center: [0, 0], radius: 1 };
 
-/** An earlier version that the page shows, its regions as they were: the rules that gave an answer. */
-interface Earlier {
-  version: number;
-  specification: Record<string, unknown>;
-}
-
 class QueryPage {
   private family: string;
   private editor: FamilyEditor | null = null;
@@ -63,7 +57,8 @@ class QueryPage {
     private readonly feed: Feed,
     private readonly regions: RegionRow[],
     channels: Channel[],
-    private readonly earlier: Earlier | null,
+    /** An earlier version that the page shows, its regions as they were: the rules that gave an answer. */
+    private readonly earlier: QueryVersion | null,
   ) {
     const wanted = parameters.get("family");
     this.family = stored?.family ?? (wanted !== null && offered.includes(wanted) ? wanted : (offered[0] ?? "border"));
@@ -289,11 +284,12 @@ async function remove(row: QueryRow): Promise<void> {
   }
 }
 
-/** The version that the address asks for, where it is not the newest. */
-async function askedVersion(): Promise<Earlier | null> {
+/** The version that the address asks for, where the newest asks something else. */
+async function askedVersion(): Promise<QueryVersion | null> {
   const version = wishOf(location.search)?.version ?? null;
   if (stored === null || version === null || version === stored.version) return null;
-  return await get(`queries/${stored.id}/versions/${version}`, record({ version: number, specification: object }));
+  const found = await get(`queries/${stored.id}/versions/${version}`, queryVersion);
+  return found.unchanged ? null : found;
 }
 
 async function open(): Promise<void> {

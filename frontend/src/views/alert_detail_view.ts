@@ -1,21 +1,17 @@
 /** One alert with its evidence: small map, events, comments, deliveries. */
 
 import { get, post } from "../lib/api";
-import { anything } from "../lib/parse";
 import { button, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { query as address } from "../lib/api";
-import { alert as alertParser, alertDetail, comment as commentParser, queryRow, type Alert, type AlertDetail, type Feed, type QueryRow } from "../data/shapes";
+import { alert as alertParser, alertDetail, comment as commentParser, queryVersion, type Alert, type AlertDetail, type Feed, type QueryVersion } from "../data/shapes";
 import { around, asGeometry, bounds, type Box } from "../lib/regions";
-import { list, record } from "../lib/parse";
 import { queryColour } from "../lib/colours";
 import { orderedEvidence, type EvidencePoint } from "../data/evidence";
 import { formatAgo, formatClock, formatMoment, formatSpan, zoneName, type Zone } from "../lib/time";
-import { answerTitle, SEVERITY_NAMES, STATE_NAMES } from "../lib/words";
+import { answerTitle, SEVERITY_NAMES, STATE_NAMES, versionWords } from "../lib/words";
 import { evidenceList, rulesBehind } from "./drawer_view";
 import { openMap, type FeedMap } from "./map_view";
 import { fail } from "./shell_view";
-
-const shapes = record({ shapes: list(anything) });
 
 export class AlertDetailView {
   readonly element = h("section", { class: "panel alert-detail", "aria-label": "Alert" });
@@ -41,13 +37,10 @@ export class AlertDetailView {
     this.shown = alert.id;
     replace(this.element, this.head(alert), h("div", { class: "panel-body stack" }, h("div", { class: "skeleton alert-map" }), h("div", { class: "skeleton" }), h("div", { class: "skeleton" })));
     try {
-      const [detail, found, row] = await Promise.all([
-        get(`alerts/${alert.id}/`, alertDetail),
-        get(`queries/${alert.query}/shapes`, shapes).catch(() => ({ shapes: [] })),
-        // A removed query has no page to try its rules on.
-        get(`queries/${alert.query}/`, queryRow).catch(() => null),
-      ]);
-      if (this.shown === alert.id) this.show(alert, detail, found.shapes, row);
+      const detail = await get(`alerts/${alert.id}/`, alertDetail);
+      // A removed query has no page to try its rules on.
+      const rules = await get(`queries/${alert.query}/versions/${detail.version}`, queryVersion).catch(() => null);
+      if (this.shown === alert.id) this.show(alert, detail, rules);
     } catch (error) {
       fail(error);
     }
@@ -62,7 +55,7 @@ export class AlertDetailView {
     );
   }
 
-  private show(alert: Alert, detail: AlertDetail, found: unknown[], row: QueryRow | null): void {
+  private show(alert: Alert, detail: AlertDetail, rules: QueryVersion | null): void {
     const feed = this.feedOf(alert.feed);
     const unit = feed?.time ?? "ms";
     const map = h("div", { class: "alert-map" });
@@ -83,22 +76,22 @@ export class AlertDetailView {
           ...(end === null ? [h("dt", {}, "Until"), h("dd", {}, "still going")] : end === alert.start ? [] : [h("dt", {}, "Until"), h("dd", {}, `${formatMoment(end, unit, this.zone)} (${formatSpan(end - alert.start, unit)})`)]),
           h("dt", {}, "Opened"), h("dd", {}, formatAgo(alert.opened_at, Date.now())),
         ),
-        detail.sentence === "" ? null : h("div", {}, h("h3", { class: "section-title" }, "Why"), h("p", { class: "small muted" }, detail.sentence)),
-        row === null ? null : rulesBehind(row, { kind: alert.kind, start: alert.start, end, entities: alert.entities, version: detail.evidence.detection?.version ?? null }, unit),
+        detail.sentence === "" ? null : h("div", {}, h("h3", { class: "section-title" }, "Why"), h("p", { class: "small muted" }, detail.sentence), rules === null ? null : h("p", { class: "small faint" }, versionWords(rules))),
+        rules === null ? null : rulesBehind(alert.query, rules, { kind: alert.kind, start: alert.start, end, entities: alert.entities }, unit),
         events.length === 0 ? null : h("div", {}, h("h3", { class: "section-title" }, "Events that explain it"), evidenceList(events, unit, this.zone)),
         this.comments(alert, detail),
         this.deliveries(detail),
       ),
       this.foot(alert),
     );
-    if (feed !== undefined) this.drawMap(map, feed, alert, detail, events, found);
+    if (feed !== undefined) this.drawMap(map, feed, alert, detail, events);
     else map.remove();
   }
 
-  private drawMap(place: HTMLElement, feed: Feed, alert: Alert, detail: AlertDetail, events: EvidencePoint[], found: unknown[]): void {
+  private drawMap(place: HTMLElement, feed: Feed, alert: Alert, detail: AlertDetail, events: EvidencePoint[]): void {
     this.feedMap = openMap(place, feed, { isSmall: true });
     const colour = queryColour(alert.query);
-    const geometries = found.flatMap((value) => asGeometry(value) ?? []);
+    const geometries = detail.shapes.flatMap((value) => asGeometry(value) ?? []);
     this.feedMap.regions.set(geometries.map((geometry, i) => ({ id: String(i), name: "", geometry, colour })));
     const isOne = alert.entities.length < 2;
     this.feedMap.tracks.explain(

@@ -1,7 +1,7 @@
 /** Details of one answer: what, who, when, the events that explain it, its alert. */
 
 import { post } from "../lib/api";
-import { alert as alertParser, type Alert, type Detection, type EvidenceItem, type QueryRow } from "../data/shapes";
+import { alert as alertParser, type Alert, type Detection, type EvidenceItem, type QueryRow, type QueryVersion } from "../data/shapes";
 import { orderedEvidence, type EvidencePoint } from "../data/evidence";
 import type { Interval } from "../data/interval";
 import { stretchesOf, tryAddress } from "../data/stretch";
@@ -18,6 +18,8 @@ export interface DrawerContent {
   interval: Interval;
   detections: Detection[];
   query: QueryRow | null;
+  /** What the query asked when it gave the answer; null: not to be had. */
+  rules: QueryVersion | "coming" | null;
   alert: Alert | null;
 }
 
@@ -97,16 +99,16 @@ export class DrawerView {
     return h("section", {}, h("h3", { class: "section-title" }, "Events that explain it"), evidenceList(points, this.unit, this.zone));
   }
 
-  private about({ query, detections, interval }: DrawerContent): HTMLElement {
+  private about({ rules, detections, interval }: DrawerContent): HTMLElement {
     const last = detections[detections.length - 1];
     const found = last !== undefined && typeof last.detected_at === "number" ? formatAgo(last.detected_at, Date.now()) : null;
     return h(
       "section",
       {},
       h("h3", { class: "section-title" }, "Why"),
-      h("p", { class: "small muted" }, query === null || query.sentence === "" ? "The query's own text is not available." : query.sentence),
-      h("p", { class: "small faint" }, [kindName(interval.kind), last ? versionWords(last.version, query?.version ?? null) : null, found ? `found ${found}` : null, last?.backfill === true ? "from history" : null].filter((text) => text !== null).join(" · ")),
-      query === null ? null : rulesBehind(query, { ...interval, version: last?.version ?? null }, this.unit),
+      rules === "coming" ? h("div", { class: "skeleton" }) : h("p", { class: "small muted" }, rules === null || rules.sentence === "" ? "The query's own text is not available." : rules.sentence),
+      h("p", { class: "small faint" }, [kindName(interval.kind), rules === "coming" || rules === null ? null : versionWords(rules), found ? `found ${found}` : null, last?.backfill === true ? "from history" : null].filter((text) => text !== null).join(" · ")),
+      rules === "coming" || rules === null ? null : rulesBehind(interval.query, rules, interval, this.unit),
     );
   }
 
@@ -142,11 +144,11 @@ export class DrawerView {
 const BEHIND = { whole: "Rules and conditions behind it", beginning: "Rules behind its beginning", end: "Rules behind its end" } as const;
 
 /** Links to the rules that gave an answer, tried on what led to it; null for other families, whose answers name their events. */
-export function rulesBehind({ id, family, specification }: QueryRow, answer: { kind: string; start: number; end: number | null; entities: readonly string[]; version: number | null }, unit: TimeUnit): HTMLElement | null {
+export function rulesBehind(query: string, { version, specification }: QueryVersion, answer: { kind: string; start: number; end: number | null; entities: readonly string[] }, unit: TimeUnit): HTMLElement | null {
+  const { family, window } = specification;
   if (family !== "calculus") return null;
-  const { window } = specification;
   const memory = typeof window === "string" || typeof window === "number" ? parseDuration(window) : null;
-  return h("div", { class: "row row-wrap" }, ...stretchesOf(answer, memory, unit).map(({ about, at, stretch }) => linkButton(BEHIND[about], tryAddress(id, stretch, { what: answer.kind, args: answer.entities, at }, answer.version), "layers", "button-sm")));
+  return h("div", { class: "row row-wrap" }, ...stretchesOf(answer, memory, unit).map(({ about, at, stretch }) => linkButton(BEHIND[about], tryAddress(query, stretch, { what: answer.kind, args: answer.entities, at }, version), "layers", "button-sm")));
 }
 
 /** The events in their order; the numbers are those on the map. */

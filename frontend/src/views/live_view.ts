@@ -69,7 +69,7 @@ export class LiveView {
     this.session = this.openSession(feed);
     this.model = new LiveModel(feed, zone, state, this.session.data);
     this.connection = new ConnectionView(feed, () => this.session.retryNow());
-    this.selection = new Selection(this.model, () => ({ timeline: this.answers.timeline, drawer: this.drawer, regions: this.feedMap.regions, entities: this.entityLayer, tracks: this.tracks, time: this.time }), () => this.chosen());
+    this.selection = new Selection(this.model, () => ({ timeline: this.answers.timeline, drawer: this.drawer, regions: this.feedMap.regions, entities: this.entityLayer, tracks: this.tracks, time: this.time, panels: () => this.panels() }), () => this.chosen());
     this.pointer = new MapPointer(this.model, { onEntities: (entities) => this.setEntities(entities), onRegion: (region) => this.selection.pointAtRegion(region) });
     this.time = new TimeControl(this.model, () => this.answers.timeline, { onState: handlers.onState, onRange: () => this.rangeChanged(), onMode: () => this.answers.showMode(), onWindow: () => this.answers.showList() });
     this.drawer = new DrawerView(feed.time, zone, {

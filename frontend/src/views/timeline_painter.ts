@@ -1,13 +1,15 @@
 /** Draws the timeline: axis, query rows with their density, lanes with intervals, the present, the brush. No state of its own. */
 
+import { marksOf, numbersText, type EvidencePoint } from "../data/evidence";
 import type { Interval } from "../data/interval";
 import type { QueryIntervals } from "../data/intervals_data";
 import { density, merge, type TimelineRow } from "../data/timeline_rows";
 import { token } from "../lib/colours";
 import { formatDate, formatNumber, type TimeUnit, type Zone } from "../lib/time";
-import { axis, clippedText, closedBar, diamond, FONT, openBar, shortenedText } from "./canvas_marks";
+import { axis, closedBar, diamond, FONT, openBar, shortenedText } from "./canvas_marks";
 
 export const AXIS_PX = 28;
+const WITNESS_PX = 7;
 
 export interface Scene {
   rows: readonly TimelineRow[];
@@ -24,6 +26,8 @@ export interface Scene {
   scroll: number;
   hovered: string | null;
   selected: string | null;
+  /** The events behind the selected answer: marked in its row, with the numbers that they have on the map. */
+  witnesses: readonly EvidencePoint[];
   range: readonly [number, number] | null;
   unit: TimeUnit;
   zone: Zone;
@@ -221,6 +225,28 @@ function outline(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, inte
   context.beginPath();
   context.roundRect(x - 2, y - 2, wide + 4, tall + 4, 4);
   context.stroke();
+  if (interval.key === scene.selected) witnesses(context, scene, ink, y + tall / 2);
+}
+
+/** Numbered dots, as on the map: one for all that stand too close. */
+function witnesses(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, middle: number): void {
+  const at = (t: number): number => scene.gutter + ((t - scene.t0) / (scene.t1 - scene.t0)) * (scene.width - scene.gutter);
+  context.font = `650 9.5px ${FONT}`;
+  context.textBaseline = "middle";
+  for (const { x, points } of marksOf(scene.witnesses, ({ t }) => [at(t), middle], 2 * WITNESS_PX)) {
+    const text = numbersText(points);
+    const wide = Math.max(2 * WITNESS_PX, context.measureText(text).width + 7);
+    context.beginPath();
+    context.roundRect(x - wide / 2, middle - WITNESS_PX, wide, 2 * WITNESS_PX, WITNESS_PX);
+    context.fillStyle = ink.accent;
+    context.fill();
+    context.strokeStyle = context.fillStyle = ink.surface;
+    context.lineWidth = 1.5;
+    context.stroke();
+    context.textAlign = "center";
+    context.fillText(text, x, middle + 0.5);
+    context.textAlign = "start";
+  }
 }
 
 function caption(context: CanvasRenderingContext2D, ink: Ink, text: string, x: number, y: number, wide: number): void {
@@ -264,7 +290,7 @@ function queryLabel(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, r
   context.fillText(number, scene.gutter - 10 - taken, middle + 0.5);
   context.font = `580 12px ${FONT}`;
   context.fillStyle = ink.text;
-  clippedText(context, row.label, 41, middle + 0.5, scene.gutter - 60 - taken);
+  shortenedText(context, row.label, 41, middle + 0.5, scene.gutter - 60 - taken);
 }
 
 function laneLabel(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, row: TimelineRow, y: number): void {

@@ -1,5 +1,6 @@
 /** The interval timeline: a window of time over rows of intervals, panned, zoomed, brushed and stepped through. */
 
+import type { EvidencePoint } from "../data/evidence";
 import type { Interval } from "../data/interval";
 import type { QueryIntervals } from "../data/intervals_data";
 import { itemAt, makeRows, outOfSight, type TimelineRow } from "../data/timeline_rows";
@@ -7,6 +8,7 @@ import { h, replace } from "../lib/dom";
 import { onThemeChange, queryColour } from "../lib/colours";
 import { formatClock, formatSpan, type TimeUnit, type Zone } from "../lib/time";
 import { revisionText } from "./interval_words";
+import type { Edges } from "./map_view";
 import { AXIS_PX, paint, readInk, visibleRows, type Scene } from "./timeline_painter";
 
 export interface TimelineHandlers {
@@ -49,6 +51,8 @@ export class TimelineView {
   private hovered: string | null = null;
   private hoverX: number | null = null;
   private selected: string | null = null;
+  /** The events behind the selected answer. */
+  private witnesses: readonly EvidencePoint[] = [];
   private entities: ReadonlySet<string> | null = null;
   private label: (query: string) => string = (query) => query;
   range: [number, number] | null = null;
@@ -95,8 +99,9 @@ export class TimelineView {
     this.requestDraw();
   }
 
-  setSelected(key: string | null, reveal = false): void {
+  setSelected(key: string | null, reveal = false, witnesses: readonly EvidencePoint[] = []): void {
     this.selected = key;
+    this.witnesses = witnesses;
     if (reveal && key !== null) this.reveal(key);
     this.requestDraw();
   }
@@ -205,6 +210,12 @@ export class TimelineView {
     return Math.max(128, Math.min(216, Math.round(this.wrap.clientWidth * 0.3)));
   }
 
+  /** Where times are drawn, right of the names. */
+  get plot(): Edges {
+    const { left, top, right, bottom } = this.wrap.getBoundingClientRect();
+    return { left: left + this.gutter, top, right, bottom };
+  }
+
   drawNow(): void {
     const began = performance.now();
     const [width, height] = [this.wrap.clientWidth, this.wrap.clientHeight];
@@ -222,7 +233,7 @@ export class TimelineView {
   private scene(width: number, height: number): Scene {
     return {
       rows: this.rows, columns: this.columns, colour: (query) => this.colour(query), t0: this.t0, t1: this.t1, now: this.now, width, height, gutter: this.gutter,
-      scroll: this.scroll, hovered: this.hovered, selected: this.selected, range: this.range, unit: this.unit, zone: this.zone, hoverX: this.drag ? null : this.hoverX,
+      scroll: this.scroll, hovered: this.hovered, selected: this.selected, witnesses: this.witnesses, range: this.range, unit: this.unit, zone: this.zone, hoverX: this.drag ? null : this.hoverX,
     };
   }
 

@@ -1,7 +1,7 @@
 """Alerts: opened and ended by answers, whatever the batches; handled by people; told to everybody through the outbox."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -249,6 +249,20 @@ def test_an_alert_comes_with_what_explains_it(query: Query, people: SimpleNamesp
     assert shown_alert["evidence"]["detection"]["evidence"] == evidence
     assert [point[0] for point in shown_alert["evidence"]["tracks"][0]["points"]] == [1, 5, 10, 20]
     assert shown_alert["sentence"].startswith("Tells when")
+
+
+def test_an_alert_is_explained_by_the_version_that_gave_it(query: Query, people: SimpleNamespace, region: Any, client_of: Any) -> None:
+    record(query, crossing(query, "in", "a", 10))
+    circle = {"center": [5, 5], "radius": 2}
+    edited = query_edit(query=query, user=people.owner, specification={"family": "border", "version": 1, "region": circle})
+    record(edited, replace(crossing(edited, "in", "b", 20), version=2))
+    client = client_of(people.viewer)
+    of = [client.get(f"/api/v1/alerts/{alert.pk}/").json() for alert in Alert.objects.order_by("pk")]
+    assert [(one["version"], one["shapes"]) for one in of] == [(1, [region.geometry]), (2, [circle])]
+    assert of[0]["sentence"] == "Tells when something enters square or leaves square." != of[1]["sentence"]
+    query_remove(query=edited)
+    gone = client.get(f"/api/v1/alerts/{of[0]['id']}/").json()
+    assert (gone["sentence"], gone["shapes"]) == (of[0]["sentence"], of[0]["shapes"])
 
 
 def test_removing_a_query_resolves_its_alerts_and_editing_it_does_not(query: Query, people: SimpleNamespace) -> None:

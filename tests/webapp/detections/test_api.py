@@ -14,7 +14,7 @@ from webapp.detections.models import Detection
 from webapp.detections.partitions import partitions_ensure, span_of
 from webapp.jobs.models import Job, JobEvent
 from webapp.queries.models import Query
-from webapp.queries.services import query_register
+from webapp.queries.services import query_edit, query_register
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
@@ -116,6 +116,8 @@ def test_one_answer_comes_with_its_sentence_and_tracks(
     shown = client_of(people.viewer).get(f"/api/v1/detections/{key}/?feed=yard").json()
     assert (shown["query_name"], shown["feed"], shown["start"], shown["end"]) == ("In and out", "yard", 10, 20)
     assert shown["sentence"].startswith("Tells") and shown["tracks"][0]["points"][0] == [5, 5.0, 0.0]
+    query_edit(query=stored, user=people.owner, specification={"family": "border", "version": 1, "region": {"center": [5, 5], "radius": 2}})
+    assert client_of(people.viewer).get(f"/api/v1/detections/{key}/?feed=yard").json()["sentence"] == shown["sentence"]
 
 
 def export(client: APIClient, kind: str) -> str:

@@ -170,6 +170,36 @@ def test_a_version_keeps_its_regions_as_they_were(people: SimpleNamespace, query
     assert client_of(people.stranger).get(f"/api/v1/queries/{query.pk}/versions/1").status_code == 404
 
 
+OTHER = {**BORDER, "region": {"center": [5, 5], "radius": 2}}
+
+
+def test_a_version_is_unchanged_until_the_query_asks_something_else(
+    people: SimpleNamespace, query: Query, region: Any, client_of: Callable[..., APIClient]
+) -> None:
+    owner = client_of(people.owner)
+
+    def first_is_unchanged(address: str, **change: Any) -> bool:
+        assert owner.patch(f"/api/v1/{address}/", change).status_code == 200
+        return bool(owner.get(f"/api/v1/queries/{query.pk}/versions/1").json()["unchanged"])
+
+    own = f"queries/{query.pk}"
+    assert first_is_unchanged(own, enabled=False) and first_is_unchanged(own, enabled=True)
+    assert owner.get(f"/api/v1/{own}/").json()["version"] == 3
+    assert first_is_unchanged(f"regions/{region.pk}", name="yard square")
+    written = owner.get(f"/api/v1/{own}/").json()["specification"]
+    assert not first_is_unchanged(own, specification=OTHER)
+    assert first_is_unchanged(own, specification=written)
+    grown = {"type": "Polygon", "coordinates": [[[0, 0], [30, 0], [30, 30], [0, 30], [0, 0]]]}
+    assert not first_is_unchanged(f"regions/{region.pk}", geometry=grown)
+
+
+def test_a_version_is_compared_with_what_a_query_asks_that_is_switched_off(
+    people: SimpleNamespace, query: Query, client_of: Callable[..., APIClient]
+) -> None:
+    client_of(people.owner).patch(f"/api/v1/queries/{query.pk}/", {"enabled": False, "specification": OTHER})
+    assert client_of(people.viewer).get(f"/api/v1/queries/{query.pk}/versions/1").json()["unchanged"] is False
+
+
 def test_lists_are_filtered(people: SimpleNamespace, query: Query, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.owner)
     for asked, count in (("feed=yard", 1), ("feed=x", 0), ("family=border", 1), ("family=motion", 0), ("enabled=false", 0), ("search=OUT", 1)):

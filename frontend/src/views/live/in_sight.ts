@@ -2,6 +2,9 @@
 
 import type { Edges } from "../map_view";
 
+/** Less than this (CSS pixels) shows nothing anyway. */
+const LEAST_CLEAR_PX = 60;
+
 /**
  * How much of the map's window is covered from each edge. A panel covers it from the side to which it is attached: below,
  * when it goes all across, else left or right.
@@ -17,4 +20,12 @@ export function covered(map: Edges, panels: readonly Edges[]): Edges {
     else found.right = Math.max(found.right, map.right - left);
   }
   return found;
+}
+
+/** The window of time that shows [from, to] in what is left of a plot that is covered from left and right. */
+export function windowInSight([from, to]: readonly [number, number], plot: Edges, { left, right }: Edges): [number, number] {
+  const clear = plot.right - plot.left - left - right;
+  if (clear < LEAST_CLEAR_PX) return [from, to];
+  const perPixel = (to - from) / clear;
+  return [from - left * perPixel, to + right * perPixel];
 }

@@ -1,6 +1,6 @@
 /** What the live page of one feed knows: queries, regions, answers, and the feed's present. No DOM. */
 
-import { detection, queryRow, region as regionParser, SEVERITIES, type Alert, type Detection, type Feed, type QueryRow, type RegionRow } from "../../data/shapes";
+import { detection, queryRow, queryVersion, region as regionParser, SEVERITIES, type Alert, type Detection, type Feed, type QueryRow, type QueryVersion, type RegionRow } from "../../data/shapes";
 import type { Interval } from "../../data/interval";
 import { IntervalsData } from "../../data/intervals_data";
 import type { LiveData } from "../../data/live_data";
@@ -37,6 +37,8 @@ export class LiveModel {
   isDirty = false;
   isConnected = false;
   private queryById = new Map<string, QueryRow>();
+  /** By query and version, those that were asked for. */
+  private readonly versions = new Map<string, QueryVersion | "coming" | null>();
   private historyFrom = Infinity;
   private withdrawnFrom = Infinity;
   /** Queries of answers that none is known of, and those that were asked for. */
@@ -107,6 +109,21 @@ export class LiveModel {
 
   queryName(id: string): string {
     return this.query(id)?.name ?? `Query ${id}`;
+  }
+
+  /** What the query asked in `version`; one that the page does not know is asked for, and `onCome` called when the answer is here. */
+  rulesOf(id: string, version: number, onCome: () => void): QueryVersion | "coming" | null {
+    const row = this.query(id);
+    if (row?.version === version) return { version, specification: row.specification, sentence: row.sentence, unchanged: true };
+    const key = `${id} ${version}`;
+    const known = this.versions.get(key);
+    if (known !== undefined) return known;
+    this.versions.set(key, "coming");
+    void get(`queries/${id}/versions/${version}`, queryVersion).catch(() => null).then((found) => {
+      this.versions.set(key, found);
+      onCome();
+    });
+    return "coming";
   }
 
   take(news: News): void {

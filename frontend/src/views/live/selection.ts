@@ -1,6 +1,6 @@
 /** The answer pointed at and the answer chosen: the same one on the timeline, in the list, on the map and in the drawer. */
 
-import { participants, reach } from "../../data/evidence";
+import { orderedEvidence, participants, reach } from "../../data/evidence";
 import type { Interval } from "../../data/interval";
 import { detectionDetail } from "../../data/shapes";
 import { get, query as address } from "../../lib/api";
@@ -9,6 +9,7 @@ import type { EntityLayer } from "../entity_layer";
 import type { RegionLayer } from "../region_layer";
 import { fail } from "../shell_view";
 import type { TimelineView } from "../timeline_view";
+import { covered, windowInSight } from "./in_sight";
 import type { LiveModel } from "./model";
 import type { TimeControl } from "./time_control";
 import type { Focus, LiveTracks } from "./tracks";
@@ -20,6 +21,8 @@ export interface Linked {
   entities: EntityLayer;
   tracks: LiveTracks;
   time: TimeControl;
+  /** Where panels stand over the others. */
+  panels: () => DOMRect[];
 }
 
 export class Selection {
@@ -50,7 +53,7 @@ export class Selection {
     const { timeline, drawer, tracks } = this.linked();
     this.selected = interval;
     this.model.state.detection = interval?.key ?? null;
-    timeline.setSelected(interval?.key ?? null, reveal);
+    timeline.setSelected(interval?.key ?? null, reveal, interval === null ? [] : orderedEvidence(this.model.detections(interval)));
     this.showFocus();
     if (interval === null) drawer.close();
     else this.openDrawer(interval);
@@ -79,7 +82,14 @@ export class Selection {
   }
 
   private openDrawer(interval: Interval): void {
-    this.linked().drawer.open({ interval, detections: this.model.detections(interval), query: this.model.query(interval.query), alert: this.model.alertOf(interval) });
+    const { model } = this;
+    const detections = model.detections(interval);
+    const version = detections[detections.length - 1]?.version;
+    const again = (): void => {
+      if (this.selected?.query === interval.query) this.openDrawer(this.selected);
+    };
+    const rules = version === undefined ? null : model.rulesOf(interval.query, version, again);
+    this.linked().drawer.open({ interval, detections, query: model.query(interval.query), rules, alert: model.alertOf(interval) });
   }
 
   /** The selected stay may have ended, grown, been revised or gone meanwhile. */
@@ -89,6 +99,7 @@ export class Selection {
     const { end, detections, isWithdrawn } = this.selected;
     if (found === null || found === this.selected || (found.end === end && found.isWithdrawn === isWithdrawn && found.detections.length === detections.length)) return;
     this.selected = found;
+    this.linked().timeline.setSelected(found.key, false, orderedEvidence(this.model.detections(found)));
     this.openDrawer(found);
     this.linked().tracks.draw();
   }
@@ -111,10 +122,10 @@ export class Selection {
 
   /** Timeline and map go to the answer. */
   show(interval: Interval): void {
-    const { time, tracks } = this.linked();
+    const { time, tracks, timeline, panels } = this.linked();
     const [from, to] = reach(interval.start, interval.end ?? this.model.now(), this.model.detections(interval));
     const pad = Math.max((to - from) * 0.6, this.model.inUnit(60_000, 250));
-    time.setWindow([from - pad, to + pad]);
+    time.setWindow(windowInSight([from - pad, to + pad], timeline.plot, covered(timeline.plot, panels())));
     tracks.fitTo(interval);
   }
 

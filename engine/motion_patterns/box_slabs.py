@@ -15,7 +15,6 @@ from numba import njit
 from engine.index.bits import how_many, lowest_bit
 from engine.index.prefetch import prefetch
 from engine.motion_patterns import sample_store
-from engine.motion_patterns.seats import look_up_rows
 
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
@@ -152,16 +151,16 @@ def _expect(store, entity, near, hit):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def take(begin, x, y, t, seq, entity, west, south, across, up, words, gray, boxes, seat_of, store):  # type: ignore[no-untyped-def]
-    """Rows from `begin` on that lie in some box go to the store, each with its entity's seat and the word of its boxes: the first row that is not
-    done, for want of room, and how many bits the words have.
+def take(begin, x, y, t, seq, entity, west, south, across, up, words, gray, boxes, store):  # type: ignore[no-untyped-def]
+    """Rows from `begin` on that lie in some box go to the store, each with the word of its boxes: the first row that is not done, for want of room,
+    and how many bits the words have.
 
     Memory takes as long as the work: so what a block's samples will need in the store is fetched while their borders are looked at.
     """
     # What is not looked for is written too, and overwritten: the last one's place is past them all.
     most = min(BLOCK, len(x) - begin)
     near, doubtful = np.empty(most + 1, np.int32), np.empty(most + 1, np.int32)
-    cells, word, seat = np.empty(most, np.int32), np.empty(most + 1, np.uint64), np.empty(most, np.int32)
+    cells, word = np.empty(most, np.int32), np.empty(most + 1, np.uint64)
     pairs = 0
     for start in range(begin, len(x), BLOCK):
         size = min(BLOCK, len(x) - start)
@@ -176,6 +175,5 @@ def take(begin, x, y, t, seq, entity, west, south, across, up, words, gray, boxe
         if empty:
             hit = _still(word, near, hit)
         pairs += bits - gone
-        look_up_rows(seat_of, who, near[:hit], seat)
-        sample_store.append(store, near[:hit], t[start : start + size], seq[start : start + size], px, py, seat, word)
+        sample_store.append(store, near[:hit], t[start : start + size], seq[start : start + size], px, py, who, word)
     return len(x), pairs

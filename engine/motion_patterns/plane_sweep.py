@@ -56,10 +56,13 @@ class PlaneSweep(Structure):
 
     def take(self, sightings: Sightings) -> None:
         self._make_room(sightings.entities)
+        tail = int(self.store.bounds[1])
         if self.group.slabs is not None:
             self._take_boxes(self.group.slabs, sightings)
         else:
             self._take_regions(sightings)
+        if self.seats is not BY_NUMBER:
+            seats.change(self.store, tail, BY_NUMBER, self.seats)
         if int(self.store.bounds[1]) >= self.looks_at and not self.group.keeps_all:
             self._look_at_seats(sightings)
 
@@ -67,11 +70,11 @@ class PlaneSweep(Structure):
         """As `take` where only samples in some of few boxes are kept."""
         batch = sightings.batch
         x, y = sightings.places(self.group.where)
-        begin, hits = box_slabs.take(0, x, y, batch.t, batch.seq, batch.entity, *slabs.arrays, self.seats.of, self.store)
+        begin, hits = box_slabs.take(0, x, y, batch.t, batch.seq, batch.entity, *slabs.arrays, self.store)
         self.work.index_points += hits
         while begin < len(x):
             self.store = sample_store.with_room(self.store, min(box_slabs.BLOCK, len(x) - begin))
-            begin, hits = box_slabs.take(begin, x, y, batch.t, batch.seq, batch.entity, *slabs.arrays, self.seats.of, self.store)
+            begin, hits = box_slabs.take(begin, x, y, batch.t, batch.seq, batch.entity, *slabs.arrays, self.store)
             self.work.index_points += hits
 
     def _take_regions(self, sightings: Sightings) -> None:
@@ -84,7 +87,7 @@ class PlaneSweep(Structure):
         rows = np.flatnonzero(~(np.isnan(x) | np.isnan(y)) if group.keeps_all else word).astype(np.int32)
         self.store = sample_store.with_room(self.store, len(rows))
         tail = int(self.store.bounds[1])
-        sample_store.append(self.store, rows, batch.t, batch.seq, batch.x, batch.y, self._seated(batch.entity[rows]), word[rows])
+        sample_store.append(self.store, rows, batch.t, batch.seq, batch.x, batch.y, batch.entity, word[rows])
         self._measure(np.arange(tail, tail + len(rows)))
         self.work.index_points += int(_count(word, rows)) + len(rows) * len(group.measures.start)
 
@@ -129,7 +132,7 @@ class PlaneSweep(Structure):
         if wanted is self.seats:
             return
         held, words = self.held(), self.holds.shape[1]
-        seats.change(self.store, self.seats, wanted)
+        seats.change(self.store, self.store.bounds[0], self.seats, wanted)
         self.seats = wanted
         bit_planes.fill_again(self.store, self.planes, self.group.sweep.track, words)
         self.chains = chains.no_chains(*self.chains.known.shape)

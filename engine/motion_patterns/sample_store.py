@@ -1,9 +1,9 @@
 """Samples of all entities that some predicate still needs, each kept once: a ring in order of (t, arrival), linked by entity.
 
-Samples are numbered from 0 for ever; number n lies in ring place `n & (size - 1)`. `head[e]` is the latest sample of entity e (by its
-seat, see `seats`), `back` the distance in
+Samples are numbered from 0 for ever; number n lies in ring place `n & (size - 1)`. `head[e]` is the latest sample of entity e, `back` the distance in
 numbers to the entity's sample before (0: none), `word` has a bit for each track that the sample **hits**: a track is a predicate without its window.
-Numbers below `left` are gone: a link that leads there leads nowhere. A store without heads is not **linked**: its `back` is for planes to write.
+Numbers below `left` are gone: a link that leads there leads nowhere. A store without heads is not **linked**: its `back` is for planes to write,
+and its entities may be called by their `seats`.
 """
 
 from __future__ import annotations
@@ -81,8 +81,7 @@ def with_entities(store: Store, entities: int) -> Store:
 
 @njit(cache=True, nogil=True)
 def append(store, rows, t, seq, x, y, entity, word):  # type: ignore[no-untyped-def]
-    """Keep the batch's `rows`, in order, with an `entity` and a `word` for each; there must be room. Their numbers follow each other from the old
-    tail on.
+    """Keep the batch's `rows`, in order, with a `word` for each; there must be room. Their numbers follow each other from the old tail on.
 
     Rows of the batch are in order of (t, seq): at one time, and with as many numbers as rows, they are numbered without a gap and need not be read.
     """
@@ -95,7 +94,7 @@ def append(store, rows, t, seq, x, y, entity, word):  # type: ignore[no-untyped-
     for k in range(len(rows)):
         r = np.uint32(rows[k])
         i = number & mask
-        e = entity[k]
+        e = entity[r]
         _put(to_t, i, t[0] if plain else t[r], linked)
         _put(to_seq, i, np.int64(seq[0] + r) if plain else seq[r], linked)
         _put(to_x, i, x[r], linked)
@@ -121,13 +120,8 @@ def _put(column, i, value, linked):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def expect(store, ahead):  # type: ignore[no-untyped-def]
-    """The lines are fetched to which the sample `ahead` places after the next one will go."""
+    """The lines are fetched to which the sample `ahead` places after the next one will go; of a store that is not linked."""
     place = (store.bounds[1] + ahead) & (len(store.t) - 1)
-    if len(store.head) > 0:
-        prefetch_to_write(store.t, place)
-        prefetch_to_write(store.seq, place)
-        prefetch_to_write(store.x, place)
-        prefetch_to_write(store.y, place)
     prefetch_to_write(store.entity, place)
     prefetch_to_write(store.back, place)
     prefetch_to_write(store.word, place)

@@ -85,19 +85,10 @@ def looked_up(table, numbers):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def look_up_rows(table, entity, rows, found):  # type: ignore[no-untyped-def]
-    """As `looked_up`, of the entities of some rows, into `found`."""
-    for k in range(len(rows)):
-        e = np.uint32(entity[np.uint32(rows[k])])
-        found[k] = table[e] if e < len(table) else e
-
-
-@njit(cache=True, nogil=True)
-def change(store, old, new):  # type: ignore[no-untyped-def]
-    """Stored samples have the seats `new` instead of `old`."""
-    left, tail = store.bounds
+def change(store, first, old, new):  # type: ignore[no-untyped-def]
+    """Stored samples from number `first` on have the seats `new` instead of `old`."""
     mask, entity = len(store.t) - 1, store.entity
-    for number in range(left, tail):
+    for number in range(first, store.bounds[1]):
         seat = np.uint32(entity[number & mask])
         e = np.uint32(old.entity[seat]) if seat < len(old.entity) else seat
         entity[number & mask] = new.of[e] if e < len(new.of) else e

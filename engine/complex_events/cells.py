@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from engine.complex_events.plan import Atom, Class
+from engine.complex_events.classes import Atom, Class
 from engine.complex_events.search import Ints
 from engine.model.batch import ENTITY, Batch
 from engine.model.feed import ColumnType, Feed

@@ -13,8 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from engine.complex_events.bitmaps import beside, may_end, note
+from engine.complex_events.fragments import AT_ONCE, CHECKS, CHECKS_END, GUARDS, GUARDS_END, LAST_NODE, OFFSET, QUERY, TRIGGER_NODE
 from engine.complex_events.history import PLACE, SHIFT, History, append, find, slot_with_room
-from engine.complex_events.plan import AT_ONCE, CHECKS, CHECKS_END, FIRST_GUARDS, GUARDS, GUARDS_END, LAST_NODE, OFFSET, QUERY, TRIGGER_NODE, Tables
+from engine.complex_events.plan import FIRST_GUARDS, Tables
 from engine.complex_events.plan import Short as Guards
 from engine.complex_events.portions import oldest, state_waiting, wait
 from engine.complex_events.search import BEGIN, BY_TIMER, END, FAR, LAST_TRIGGER, NONE, SEQ, TRIGGER, Ints, T, Whole, kernel, latest, memory

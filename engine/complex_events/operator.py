@@ -20,7 +20,7 @@ from engine.complex_events import history as store
 from engine.complex_events.cells import Cells
 from engine.complex_events.detection import DONE, HEAP_FULL, POOL_FULL, TOO_MUCH_WORK, advance, note_all
 from engine.complex_events.history import SHIFT, History, Stored
-from engine.complex_events.plan import CompositeIndex, Program, compile_index
+from engine.complex_events.plan import CompositeIndex, Program, compile_index, recompile_index
 from engine.complex_events.search import FAR, MOST_OPERATIONS, NONE, Ints
 from engine.complex_events.searching import (
     ACCESSED,
@@ -363,6 +363,9 @@ class CompositeOperator(Operator[CompositeIndex]):
 
     def compile(self, queries: Sequence[RegisteredQuery], feed: Feed) -> CompositeIndex:
         return compile_index(queries, feed)
+
+    def recompile(self, old: CompositeIndex, queries: Sequence[RegisteredQuery], feed: Feed) -> CompositeIndex:
+        return recompile_index(old, queries)
 
     def horizon(self, query: RegisteredQuery) -> int | None:
         """`within`: no occurrence that is completed later holds or excludes anything older, and no timer waits longer."""

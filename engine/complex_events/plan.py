@@ -3,11 +3,13 @@
 A **class** is a set of conditions that some primitive has; primitives with equal conditions share it, and its events are kept once. A program's
 **instance** is a class as one group of queries asks for it: queries that look at single entities are evaluated in the keyed stage and are one group;
 the others are spread over GROUPS groups, each the work of one relational partition.
+
+The index is put together from the queries' fragments, in array operations over all of them. When the list of queries changes, fragments are made
+only for those that are new; what is put together is the same as if all had been compiled anew.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,71 +19,35 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.complex_events import bitmaps
-from engine.complex_events import pattern as tree
-from engine.complex_events.lists import ASK
-from engine.complex_events.needs import Ages, asks, held, longest, negates, of_all, of_either, present, reach, total
-from engine.complex_events.pattern import Pattern
-from engine.complex_events.search import (
-    ABSENCE,
-    BOTH,
-    EITHER,
-    FAR,
-    FIRST,
-    HIGH,
-    KIND,
-    LAST,
-    LEAF,
-    LOW,
-    NODE,
-    OP,
-    PRIMITIVE,
-    SECOND,
-    SEQUENCE,
-    WITHOUT,
-    Ints,
-)  # fmt: skip
-from engine.complex_events.specification import CompositeSpecification, PrimitiveFilter
-from engine.model.conditions import Condition, Conditions
+from engine.complex_events.bitmaps import CHECK_BEGIN, CHECK_END, STEP_FROM, STEP_OP
+from engine.complex_events.classes import Class
+from engine.complex_events.fragments import (
+    CHECKS,
+    CHECKS_END,
+    GROUP,
+    GROUPS,
+    GUARDS,
+    GUARDS_END,
+    LAST_NODE,
+    LISTED,
+    PER_ENTITY,
+    QUERY,
+    TRIGGER_NODE,
+    WHOLE_BEGIN,
+    WHOLE_END,
+    WHOLE_WIDTH,
+    WITHIN,
+    Fragments,
+    Ragged,
+    fragments_of,
+)
+from engine.complex_events.search import FIRST, KIND, LAST, OP, PRIMITIVE, SECOND, WITHOUT, Ints
 from engine.model.feed import Feed
-from engine.model.region import Region
 from engine.operator import RegisteredQuery
-
-GROUPS = 4
-"""Groups of queries over all entities: an event is sent on once for each group that asks for it. At most so many partitions share the work."""
-
-SMALL = 2
-"""Leaves of patterns that are searched at once: bitmaps would cost as much."""
-
-AT_ONCE = -1
-"""Offset of a trigger whose event itself completes the pattern."""
-
-QUERY, OFFSET, TRIGGER_NODE, LAST_NODE, GUARDS, GUARDS_END, CHECKS, CHECKS_END = TRIGGER_COLUMNS = range(8)
-"""Columns of `Tables.triggers`."""
 
 FIRST_GUARDS = 4
 """Guards of a trigger in a row of `Tables.nearest`, and of `Tables.further`."""
 
-
-@dataclass(frozen=True)
-class Atom:
-    """One thing that is asked of an event: a condition, the beginning of a column's text, or a region it lies in or outside of."""
-
-    condition: Condition | None = None
-    type: str = ""
-    prefix: tuple[str, str] | None = None
-    region: Region | None = None
-    outside: bool = False
-
-    @property
-    def column(self) -> str | None:
-        """The one column it looks at; null for regions."""
-        if self.condition is not None:
-            return self.condition.column
-        return None if self.prefix is None else self.prefix[0]
-
-
-Class = frozenset[Atom]
 Short = npt.NDArray[np.int32]
 
 
@@ -130,14 +96,15 @@ class Tables(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """Queries that are evaluated together: `positions` of them in the index, `instances` as (group, class).
+    """Queries that are evaluated together: `positions` of them in the index.
 
-    `names`: of the primitive of each leaf node, else empty. `per_entity`: slots are kept for each entity. What follows from these is made once.
+    `group_of` each instance. `names`: of the primitive of each leaf node, else empty. `per_entity`: slots are kept for each entity.
+    What follows from these is made once.
     """
 
     positions: tuple[int, ...]
     keys: tuple[tuple[str, int], ...]
-    instances: tuple[tuple[int, int], ...]
+    group_of: Ints
     names: tuple[str, ...]
     tables: Tables
     per_entity: bool
@@ -146,11 +113,6 @@ class Program:
     def position_of(self) -> Ints:
         """The positions, to be asked for many at once."""
         return np.array(self.positions, np.int64)
-
-    @cached_property
-    def group_of(self) -> Ints:
-        """The group of each instance."""
-        return np.array([group for group, _ in self.instances], np.int64)
 
     @cached_property
     def name_of(self) -> pa.Array:
@@ -164,7 +126,7 @@ class CompositeIndex:
 
     feed: Feed
     queries: tuple[RegisteredQuery, ...]
-    classes: tuple[Class, ...]
+    fragments: Fragments
     keyed: Program
     relational: Program
     keyed_ends: Ints
@@ -172,230 +134,135 @@ class CompositeIndex:
     relational_ends: Ints
     relational_instances: Ints
 
+    @property
+    def classes(self) -> tuple[Class, ...]:
+        return self.fragments.classes
+
 
 def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> CompositeIndex:
-    classes: dict[Class, int] = {}
-    keyed, relational = _Builder(feed, classes, True), _Builder(feed, classes, False)
-    for position, query in enumerate(queries):
-        specification: CompositeSpecification = query.specification
-        (keyed if specification.per_entity else relational).add(position, query, specification)
-    programs = keyed.program(), relational.program()
-    ends, instances = zip(*(_instances_of_classes(program, len(classes)) for program in programs), strict=True)
-    return CompositeIndex(feed, tuple(queries), tuple(classes), *programs, ends[0], instances[0], ends[1], instances[1])
+    return _indexed(fragments_of(queries, feed), queries, feed)
 
 
-def _instances_of_classes(program: Program, classes: int) -> tuple[Ints, Ints]:
-    lists: list[list[int]] = [[] for _ in range(classes)]
-    for instance, (_, number) in enumerate(program.instances):
-        lists[number].append(instance)
-    return _csr(lists)
+def recompile_index(old: CompositeIndex, queries: Sequence[RegisteredQuery]) -> CompositeIndex:
+    """The same for a list that differs from that of `old` by some queries: costs some passes over arrays, and what is new."""
+    known = {query.key: number for number, query in enumerate(old.queries)}
+    at = np.array([known.get(query.key, -1) for query in queries], np.int64)
+    fresh = np.flatnonzero(at < 0)
+    at[fresh] = len(old.queries) + np.arange(len(fresh))
+    added = fragments_of([queries[i] for i in fresh.tolist()], old.feed)
+    return _indexed(old.fragments.followed_by(added).taken(at).renumbered(), queries, old.feed)
 
 
-def _csr(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
-    ends = np.zeros(len(lists) + 1, np.int64)
-    np.cumsum([len(one) for one in lists], out=ends[1:])
-    return ends, np.array([item for one in lists for item in one], np.int64)
+def _indexed(fragments: Fragments, queries: Sequence[RegisteredQuery], feed: Feed) -> CompositeIndex:
+    programs = _program(fragments, queries, True), _program(fragments, queries, False)
+    # The instances of a class stand side by side.
+    ends, instances = zip(
+        *((_ends(program.tables.kind, len(fragments.classes)), np.arange(len(program.tables.kind))) for program in programs), strict=True
+    )
+    return CompositeIndex(feed, tuple(queries), fragments, *programs, ends[0], instances[0], ends[1], instances[1])
 
 
-def atoms(where: Conditions, primitive: PrimitiveFilter, feed: Feed) -> Class:
-    """What an event must satisfy to match a primitive. Constants of different types may be equal in Python (1 and True): the type tells them
-    apart."""
-    conditions = [*where.items, *primitive.where.items]
-    found = [Atom(condition=one, type=f"{type(one.constant).__name__} {feed.types[one.column]}") for one in conditions]
-    found += [Atom(prefix=one) for one in primitive.prefixes]
-    found += [Atom(region=one) for one in primitive.regions]
-    return frozenset([*found, *(Atom(region=one, outside=True) for one in primitive.outside)])
+def _program(all_fragments: Fragments, queries: Sequence[RegisteredQuery], per_entity: bool) -> Program:
+    """The program of those queries that look at single entities, or of the others."""
+    positions = np.flatnonzero(all_fragments.facts[:, PER_ENTITY] == per_entity)
+    one = all_fragments.taken(positions)
+    kinds, group = one.kinds.rows, one.facts[one.kinds.owner, GROUP]
+    instances, instance = np.unique(kinds * GROUPS + group, return_inverse=True)
+    trigger_ends, triggers = _triggers(one, instance.reshape(-1), len(instances))
+    nodes, guards = _nodes(one), _of_classes(one, one.guards)
+    leaf = nodes[:, OP] == PRIMITIVE
+    steps, bit_ends, bit_rows = _steps(one)
+    checks, whole = one.checks.rows.copy(), np.ascontiguousarray(one.facts[:, [WHOLE_BEGIN, WHOLE_END, WHOLE_WIDTH]])
+    checks[:, [CHECK_BEGIN, CHECK_END]] += one.steps.ends[one.checks.owner, None]
+    whole[:, :2] += one.steps.ends[:-1, None]
+    always = len(one.classes)
+    tables = Tables(
+        nodes=nodes,
+        asks=one.asks.rows,
+        listed=one.facts[:, LISTED].copy(),
+        root=one.nodes.ends[:-1],
+        within=one.facts[:, WITHIN].copy(),
+        leaf_ends=_ends(one.nodes.owner[leaf], len(positions)),
+        leaves=np.flatnonzero(leaf),
+        trigger_ends=trigger_ends,
+        triggers=triggers,
+        nearest=_in_rows(triggers, guards, 0, always),
+        further=_in_rows(triggers, guards, FIRST_GUARDS, always),
+        whose=_whose(triggers, guards),
+        guards=guards,
+        timer_guard_ends=one.timer_guards.ends,
+        timer_guards=_of_classes(one, one.timer_guards),
+        checks=checks,
+        steps=steps,
+        whole=whole,
+        bit_ends=bit_ends,
+        bit_rows=bit_rows,
+        narrowest=np.array([bit_rows[:, 1].min(initial=62)]),
+        kind=instances // GROUPS,
+        horizon=_horizon(one),
+        shared=np.array([int(not per_entity)]),
+    )
+    keys = tuple(queries[i].key for i in positions.tolist())
+    return Program(tuple(positions.tolist()), keys, instances % GROUPS, tuple(one.names.rows.tolist()), tables, per_entity)
 
 
-class _Beside(NamedTuple):
-    """A part that ends `low` to `high` before the other one starts (ordered), or lies within `high` together with it."""
-
-    part: Pattern
-    ordered: bool
-    low: int
-    high: int
+def _ends(owners: Ints, count: int) -> Ints:
+    """Where the rows of each of `count` owners end, before them 0; `owners` of the rows, ascending."""
+    return np.append(0, np.cumsum(np.bincount(owners, minlength=count)))
 
 
-class _Trigger(NamedTuple):
-    """A leaf of class `kind` completes `node` itself, and the pattern `offset` later (AT_ONCE: itself).
-
-    `ages`: (class, age) of what the completed part holds besides, ages counted from the event.
-    """
-
-    kind: int
-    offset: int
-    node: int
-    ages: Ages
-    beside: tuple[_Beside, ...] = ()
-    """Parts that the completed one holds besides, from the leaf up."""
+def _kinds(fragments: Fragments, owner: Ints, places: Ints) -> Ints:
+    """The classes in these places among those of their queries."""
+    return np.asarray(fragments.kinds.rows[fragments.kinds.ends[owner] + places], np.int64)
 
 
-class _Builder:
-    """Collects the tables of one program."""
+def _of_classes(fragments: Fragments, table: Ragged) -> Ints:
+    """Rows whose first column names a class."""
+    rows = table.rows.copy()
+    rows[:, 0] = _kinds(fragments, table.owner, rows[:, 0])
+    return rows
 
-    def __init__(self, feed: Feed, classes: dict[Class, int], per_entity: bool) -> None:
-        self.feed, self.classes, self.per_entity = feed, classes, per_entity
-        self.instances: dict[tuple[int, int], int] = {}
-        self.nodes: list[list[int]] = []
-        self.asks: list[list[int]] = []
-        self.listed: list[int] = []
-        self.names: list[str] = []
-        self.positions: list[int] = []
-        self.keys: list[tuple[str, int]] = []
-        self.root: list[int] = []
-        self.within: list[int] = []
-        self.leaves: list[list[int]] = []
-        self.triggers: list[list[list[int]]] = []
-        self.guards: list[list[int]] = []
-        self.timer_guards: list[list[list[int]]] = []
-        self.steps: list[tuple[int, int, int]] = []
-        self.whole: list[list[int]] = []
-        self.checks: list[list[int]] = []
-        self.places: dict[tuple[Pattern, int], tuple[int, int]] = {}
-        self.bit_rows: dict[tuple[int, int], int] = {}
-        self.horizon: dict[int, int] = {}
-        self.own: dict[str, int] = {}
-        self.here: dict[int, int] = {}
 
-    def add(self, position: int, query: RegisteredQuery, specification: CompositeSpecification) -> None:
-        group = 0 if self.per_entity else zlib.crc32(f"{query.id} {query.version}".encode()) % GROUPS
-        self.own, self.here = {}, {}
-        for primitive in specification.primitives:
-            number = self.classes.setdefault(atoms(specification.where, primitive, self.feed), len(self.classes))
-            instance = self.instances.setdefault((group, number), len(self.instances))
-            self.own[primitive.name], self.here[number] = number, instance
-            if instance == len(self.triggers):
-                self.triggers.append([])
-            self.horizon[number] = max(self.horizon.get(number, 0), specification.within)
-        self.leaves.append([])
-        root, triggers = self.node(specification.pattern)
-        self.listed.append(int(not self.per_entity and not any(map(negates, tree.nodes(specification.pattern)))))
-        self.asks += asks(specification.pattern, specification.within) if self.listed[-1] else [[0] * ASK] * (len(self.nodes) - root)
-        self.timer_guards.append([[self.own[name], specification.within] for name in sorted(held(specification.pattern))])
-        self.places = {}
-        self.enter(triggers, specification)
-        self.positions.append(position)
-        self.keys.append(query.key)
-        self.root.append(root)
-        self.within.append(specification.within)
+def _nodes(fragments: Fragments) -> Ints:
+    rows, owner = fragments.nodes.rows.copy(), fragments.nodes.owner
+    leaf = rows[:, OP] == PRIMITIVE
+    for column, named in ((FIRST, ~leaf), (SECOND, ~leaf), (WITHOUT, ~leaf), (LAST, np.True_)):
+        there = np.flatnonzero((rows[:, column] >= 0) & named)
+        rows[there, column] += fragments.nodes.ends[owner[there]]
+    leaves = np.flatnonzero(leaf)
+    rows[leaves, KIND] = _kinds(fragments, owner[leaves], rows[leaves, KIND])
+    return rows
 
-    def enter(self, triggers: list[_Trigger], specification: CompositeSpecification) -> None:
-        """Enters the triggers of the next query: one for all leaves of a class that complete it at once, one for each that starts a timer."""
-        number, within = len(self.root), specification.within
-        width, whole = bitmaps.width_of(within), (0, 0)
-        for kind, offset, node in sorted({(one.kind, one.offset, one.node) for one in triggers if one.offset != AT_ONCE}):
-            self.triggers[self.here[kind]].append([number, offset, node, node, 0, 0, 0, 0])
-        at_once: dict[int, list[_Trigger]] = {}
-        for trigger in triggers:
-            if trigger.offset == AT_ONCE:
-                at_once.setdefault(trigger.kind, []).append(trigger)
-        for kind, some in sorted(at_once.items()):
-            ages = of_either(*(one.ages for one in some))
-            begin = len(self.guards)
-            self.guards += [[one, age] for age, one in sorted((min(age, within), one) for one, age in ages.items())]
-            nodes = [one.node for one in some]
-            self.triggers[self.here[kind]].append([number, AT_ONCE, min(nodes), max(nodes), begin, len(self.guards), *self.beside(some, within)])
-            if len(some) > 1 and len(self.leaves[-1]) > SMALL:
-                whole = self.place(specification.pattern, width, within)
-        self.whole.append([*whole, width])
 
-    def beside(self, triggers: list[_Trigger], within: int) -> tuple[int, int]:
-        """Rows of `checks` for the parts beside a trigger; none where an event is a trigger in several places."""
-        begin, reach = len(self.checks), 0
-        if len(self.leaves[-1]) > SMALL and len(triggers) == 1:
-            for part, ordered, low, high in triggers[0].beside:
-                span = min(longest(part), within)
-                reach = min(total(reach, high, span), within) if ordered else min(high, within)
-                width = bitmaps.width_of(reach)
-                self.checks.append([*self.place(part, width, within), int(ordered), low, high, span, width, 0])
-        return begin, len(self.checks)
+def _triggers(fragments: Fragments, instance: Ints, instances: int) -> tuple[Ints, Ints]:
+    """Triggers, those of an instance side by side in the order of their queries; `instance` of each of the fragments' `kinds`."""
+    rows, owner = fragments.triggers.rows.copy(), fragments.triggers.owner
+    asking = instance[fragments.kinds.ends[owner] + rows[:, QUERY]]
+    rows[:, QUERY] = owner
+    rows[:, [TRIGGER_NODE, LAST_NODE]] += fragments.nodes.ends[owner, None]
+    rows[:, [GUARDS, GUARDS_END]] += fragments.guards.ends[owner, None]
+    rows[:, [CHECKS, CHECKS_END]] += fragments.checks.ends[owner, None]
+    order = np.argsort(asking, kind="stable")
+    return _ends(asking[order], instances), rows[order]
 
-    def place(self, part: Pattern, width: int, within: int) -> tuple[int, int]:
-        """The steps [begin, end) of a part over slots of this width."""
-        if (part, width) not in self.places:
-            begin = len(self.steps)
-            rows = {name: self.bit_rows.setdefault((self.own[name], width), len(self.bit_rows)) for name in present(part)}
-            spans = {node: min(longest(node), within) for node in tree.nodes(part)}
-            self.steps += bitmaps.steps(part, rows, spans, width)
-            self.places.update({(node, width): at for node, at in bitmaps.places(part, begin).items()})
-        return self.places[part, width]
 
-    def node(self, pattern: Pattern) -> tuple[int, list[_Trigger]]:
-        """Adds a node and those below; gives its number and its triggers."""
-        number, triggers = self._node(pattern)
-        self.nodes[number][LAST] = len(self.nodes) - 1
-        return number, triggers
+def _steps(fragments: Fragments) -> tuple[Ints, Ints, Ints]:
+    """Steps over rows of bitmaps; and of each class the (row, width)."""
+    asked = _of_classes(fragments, fragments.bit_rows)
+    distinct, first, inverse = np.unique(asked[:, 0] << 32 | asked[:, 1], return_index=True, return_inverse=True)
+    number = np.empty(len(distinct), np.int64)
+    number[np.argsort(first)] = np.arange(len(distinct))
+    steps, owner = fragments.steps.rows.copy(), fragments.steps.owner
+    reading = np.flatnonzero(steps[:, STEP_OP] == PRIMITIVE)
+    steps[reading, STEP_FROM] = number[inverse.reshape(-1)[fragments.bit_rows.ends[owner[reading]] + steps[reading, STEP_FROM]]]
+    return steps, _ends(distinct >> 32, len(fragments.classes)), np.column_stack([number, distinct & 0xFFFFFFFF])
 
-    def _node(self, pattern: Pattern) -> tuple[int, list[_Trigger]]:
-        number = len(self.nodes)
-        row = [-1] * NODE
-        self.nodes.append(row)
-        self.names.append("")
-        match pattern:
-            case tree.Primitive(name):
-                self.names[number] = name
-                row[OP], row[LEAF], row[KIND] = PRIMITIVE, len(self.leaves[-1]), self.own[name]
-                self.leaves[-1].append(number)
-                return number, [_Trigger(self.own[name], AT_ONCE, number, {})]
-            case tree.Sequence(first, second, low, high, without):
-                row[OP], row[LOW], row[HIGH] = SEQUENCE, max(low, 1), FAR if high is None else high
-                row[FIRST], _ = self.node(first)
-                row[SECOND], triggers = self.node(second)
-                if without is not None:
-                    row[WITHOUT], _ = self.node(without)
-                before = {self.own[name]: total(age, high, longest(second)) for name, age in reach(first).items()}
-                part = _Beside(first, True, max(low, 1), total(high))
-                return number, [one._replace(ages=of_all(one.ages, before), beside=(*one.beside, part)) for one in triggers]
-            case tree.Absence(first, without, span):
-                row[OP], row[HIGH] = ABSENCE, span
-                row[FIRST], triggers = self.node(first)
-                row[WITHOUT], _ = self.node(without)
-                return number, [_Trigger(one.kind, max(one.offset, 0) + span, one.node if one.offset >= 0 else row[FIRST], {}) for one in triggers]
-            case tree.Both(first, second, length):
-                row[OP], row[HIGH] = BOTH, FAR if length is None else length
-            case tree.Either(first, second):
-                row[OP] = EITHER
-            case _:
-                raise TypeError(f"{pattern!r} is no pattern")
-        row[FIRST], triggers = self.node(first)
-        row[SECOND], others = self.node(second)
-        if row[OP] == BOTH:
-            own = [{self.own[name]: row[HIGH] for name in held(part)} for part in (first, second)]
-            triggers = [one._replace(ages=of_all(one.ages, own[1]), beside=(*one.beside, _Beside(second, False, 0, row[HIGH]))) for one in triggers]
-            others = [one._replace(ages=of_all(one.ages, own[0]), beside=(*one.beside, _Beside(first, False, 0, row[HIGH]))) for one in others]
-        return number, triggers + others
 
-    def program(self) -> Program:
-        # The instances of a class stand side by side, and so do their triggers.
-        instances = sorted(self.instances, key=lambda one: (one[1], one[0]))
-        self.triggers = [self.triggers[self.instances[one]] for one in instances]
-        leaf_ends, leaves = _csr(self.leaves)
-        trigger_ends, _ = _csr([range(len(some)) for some in self.triggers])
-        timer_guard_ends, _ = _csr([range(len(some)) for some in self.timer_guards])
-        triggers, guards, timer_guards = (
-            [one for some in self.triggers for one in some],
-            self.guards,
-            [one for some in self.timer_guards for one in some],
-        )
-        by_class: list[list[tuple[int, int]]] = [[] for _ in self.classes]
-        for (kind, width), number in self.bit_rows.items():
-            by_class[kind].append((number, width))
-        bit_ends, _ = _csr([range(len(some)) for some in by_class])
-        bit_rows = [one for some in by_class for one in some]
-        rows, guard_rows = np.array(triggers, np.int64).reshape(-1, len(TRIGGER_COLUMNS)), np.array(guards, np.int64).reshape(-1, 2)
-        tables = Tables(
-            np.array(self.nodes, np.int64).reshape(-1, NODE), np.array(self.asks, np.int64).reshape(-1, ASK), np.array(self.listed, np.int64),
-            np.array(self.root, np.int64), np.array(self.within, np.int64), leaf_ends, leaves, trigger_ends, rows,
-            _in_rows(rows, guard_rows, 0, len(self.classes)), _in_rows(rows, guard_rows, FIRST_GUARDS, len(self.classes)), _whose(rows, guard_rows),
-            guard_rows, timer_guard_ends,
-            np.array(timer_guards, np.int64).reshape(-1, 2), np.array(self.checks, np.int64).reshape(-1, len(bitmaps.CHECK_COLUMNS)),
-            np.array(self.steps, np.int64).reshape(-1, len(bitmaps.STEP_COLUMNS)), np.array(self.whole, np.int64).reshape(-1, 3), bit_ends,
-            np.array(bit_rows, np.int64).reshape(-1, 2), np.array([min((width for _, width in bit_rows), default=62)], np.int64),
-            np.array([number for _, number in instances], np.int64),
-            np.array([self.horizon.get(number, -1) for number in range(len(self.classes))], np.int64),
-            np.array([0 if self.per_entity else 1], np.int64),
-        )  # fmt: skip
-        return Program(tuple(self.positions), tuple(self.keys), tuple(instances), tuple(self.names), tables, self.per_entity)
+def _horizon(fragments: Fragments) -> Ints:
+    """The longest `within` of the queries that ask for each class."""
+    horizon = np.full(len(fragments.classes), -1, np.int64)
+    np.maximum.at(horizon, fragments.kinds.rows, fragments.facts[fragments.kinds.owner, WITHIN])
+    return horizon
 
 
 def _in_rows(triggers: Ints, guards: Ints, first: int, always: int) -> Short:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from engine.complex_events.bitmaps import note
+from engine.complex_events.fragments import LAST_NODE, TRIGGER_NODE
 from engine.complex_events.history import History
 from engine.complex_events.lists import ARRIVAL, ASK, ENTRY, FROM, ROOM, TOO_LONG, UNSURE, UNTIL, E, S, fill, trace
-from engine.complex_events.plan import LAST_NODE, TRIGGER_NODE, Tables
+from engine.complex_events.plan import Tables
 from engine.complex_events.search import BEGIN, END, FAR, KIND, LAST, LAST_TRIGGER, NODE, TRIGGER, Ints, T, Whole, kernel, memory
 from engine.complex_events.searching import (
     AHEAD,

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from engine.complex_events.bitmaps import beside, may_end
 from engine.complex_events.detection import note_all
+from engine.complex_events.fragments import AT_ONCE, CHECKS, CHECKS_END, GUARDS, GUARDS_END, OFFSET
 from engine.complex_events.history import SHIFT, nothing
 from engine.complex_events.operator import CompositeOperator, recent
-from engine.complex_events.plan import AT_ONCE, CHECKS, CHECKS_END, GUARDS, GUARDS_END, OFFSET, Program
+from engine.complex_events.plan import Program
 from engine.complex_events.search import KIND, Ints
 from tests.engine.complex_events.worlds import PLANE, documents, longer, registered, rows
 from tests.oracles.complex_events import TIMER, Row, detections, matches

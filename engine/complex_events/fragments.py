@@ -1,0 +1,308 @@
+"""What each query adds to the index, in numbers of its own.
+
+A query's **fragment** is its pattern tree, its triggers and what they look at, as rows that count nodes, steps and guards from the query's own first
+ones, and classes by their place among the query's own. So it follows from the query alone, and is kept when other queries come and go: `plan` puts
+fragments together by adding to each number where the query's rows begin.
+"""
+
+from __future__ import annotations
+
+import zlib
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.complex_events import bitmaps
+from engine.complex_events import pattern as tree
+from engine.complex_events.classes import Class, atoms
+from engine.complex_events.lists import ASK
+from engine.complex_events.needs import Ages, asks, held, longest, negates, of_all, of_either, present, reach, total
+from engine.complex_events.pattern import Pattern
+from engine.complex_events.search import (
+    ABSENCE,
+    BOTH,
+    EITHER,
+    FAR,
+    FIRST,
+    HIGH,
+    KIND,
+    LAST,
+    LEAF,
+    LOW,
+    NODE,
+    OP,
+    PRIMITIVE,
+    SECOND,
+    SEQUENCE,
+    WITHOUT,
+    Ints,
+)  # fmt: skip
+from engine.complex_events.specification import CompositeSpecification
+from engine.model.feed import Feed
+from engine.operator import RegisteredQuery
+
+GROUPS = 4
+"""Groups of queries over all entities: an event is sent on once for each group that asks for it. At most so many partitions share the work."""
+
+SMALL = 2
+"""Leaves of patterns that are searched at once: bitmaps would cost as much."""
+
+AT_ONCE = -1
+"""Offset of a trigger whose event itself completes the pattern."""
+
+QUERY, OFFSET, TRIGGER_NODE, LAST_NODE, GUARDS, GUARDS_END, CHECKS, CHECKS_END = TRIGGER_COLUMNS = range(8)
+"""Columns of triggers. In a fragment the class stands in the place of the QUERY."""
+
+PER_ENTITY, GROUP, LISTED, WITHIN, WHOLE_BEGIN, WHOLE_END, WHOLE_WIDTH = FACTS = range(7)
+"""Columns of `Fragments.facts`, one row a query."""
+
+
+class Ragged(NamedTuple):
+    """Rows of query q: `rows[ends[q]:ends[q + 1]]`."""
+
+    ends: Ints
+    rows: npt.NDArray[Any]
+
+    @property
+    def owner(self) -> Ints:
+        """The query of each row."""
+        return np.repeat(np.arange(len(self.ends) - 1), np.diff(self.ends))
+
+    def taken(self, queries: Ints) -> Ragged:
+        """Those of some queries, in this order.
+
+        >>> Ragged(np.array([0, 1, 3]), np.array([5, 6, 7])).taken(np.array([1, 0, 1])).rows.tolist()
+        [6, 7, 5, 6, 7]
+        """
+        lengths = np.diff(self.ends)[queries]
+        ends = np.append(0, np.cumsum(lengths))
+        return Ragged(ends, self.rows[np.repeat(self.ends[queries] - ends[:-1], lengths) + np.arange(ends[-1])])
+
+    def followed_by(self, other: Ragged) -> Ragged:
+        return Ragged(np.append(self.ends, self.ends[-1] + other.ends[1:]), np.concatenate([self.rows, other.rows]))
+
+
+class Fragments(NamedTuple):
+    """Fragments of queries: `facts` one row for each, see FACTS, and of each table that `plan.Tables` has the query's rows.
+
+    `classes`: all that some query asks for, in the order of the first one; `kinds`: of each query the numbers of its own. All other tables name a
+    class by its place there. `names`: of the primitive of each leaf among the nodes, else empty. `bit_rows`: (class, width), as steps look at them.
+    """
+
+    classes: tuple[Class, ...]
+    facts: Ints
+    kinds: Ragged
+    nodes: Ragged
+    asks: Ragged
+    names: Ragged
+    triggers: Ragged
+    guards: Ragged
+    timer_guards: Ragged
+    checks: Ragged
+    steps: Ragged
+    bit_rows: Ragged
+
+    @property
+    def tables(self) -> tuple[Ragged, ...]:
+        return self[2:]
+
+    def taken(self, queries: Ints) -> Fragments:
+        """Those of some queries, in this order, with all classes."""
+        return Fragments(self.classes, self.facts[queries], *(table.taken(queries) for table in self.tables))
+
+    def followed_by(self, other: Fragments) -> Fragments:
+        """Both, over one list of classes, first those of these."""
+        numbers = {one: number for number, one in enumerate(self.classes)}
+        moved = np.array([numbers.setdefault(one, len(numbers)) for one in other.classes], np.int64)
+        other = other._replace(kinds=Ragged(other.kinds.ends, moved[other.kinds.rows]))
+        tables = (mine.followed_by(theirs) for mine, theirs in zip(self.tables, other.tables, strict=True))
+        return Fragments(tuple(numbers), np.concatenate([self.facts, other.facts]), *tables)
+
+    def renumbered(self) -> Fragments:
+        """The same with only those classes that some query asks for, in the order of the first one that does."""
+        distinct, first, inverse = np.unique(self.kinds.rows, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        classes = tuple(map(self.classes.__getitem__, distinct[order].tolist()))
+        return self._replace(classes=classes, kinds=Ragged(self.kinds.ends, place[inverse.reshape(-1)]))
+
+
+class _Column:
+    """Collects whole numbers, so many a row, of one query after the other."""
+
+    def __init__(self, width: int) -> None:
+        self.width, self.ends, self.numbers = width, array("q", [0]), array("q")
+
+    def add(self, rows: Iterable[Iterable[int]]) -> None:
+        self.numbers.extend(chain.from_iterable(rows))
+        self.ends.append(len(self.numbers) // self.width)
+
+    def ragged(self) -> Ragged:
+        return Ragged(np.array(self.ends, np.int64), np.array(self.numbers, np.int64).reshape(-1, self.width))
+
+
+def fragments_of(queries: Sequence[RegisteredQuery], feed: Feed) -> Fragments:
+    """The fragments of checked composite queries on a feed."""
+    classes: dict[Class, int] = {}
+    widths = (1, NODE, ASK, len(TRIGGER_COLUMNS), 2, 2, len(bitmaps.CHECK_COLUMNS), len(bitmaps.STEP_COLUMNS), 2)
+    kinds, nodes, asked, *others = columns = [_Column(width) for width in widths]
+    facts, names = _Column(len(FACTS)), list[str]()
+    for query in queries:
+        specification: CompositeSpecification = query.specification
+        own = [classes.setdefault(atoms(specification.where, one, feed), len(classes)) for one in specification.primitives]
+        one = _Fragment(specification, own)
+        group = 0 if specification.per_entity else zlib.crc32(f"{query.id} {query.version}".encode()) % GROUPS
+        facts.add([(int(specification.per_entity), group, one.listed, specification.within, *one.whole)])
+        for column, some in zip(columns, one.tables, strict=True):
+            column.add(some)
+        names += one.names
+    of_nodes, own_kinds = nodes.ragged(), kinds.ragged()
+    return Fragments(
+        tuple(classes), facts.ragged().rows, Ragged(own_kinds.ends, own_kinds.rows[:, 0]), of_nodes, asked.ragged(),
+        Ragged(of_nodes.ends, np.array(names, object)), *(column.ragged() for column in others),
+    )  # fmt: skip
+
+
+class _Beside(NamedTuple):
+    """A part that ends `low` to `high` before the other one starts (ordered), or lies within `high` together with it."""
+
+    part: Pattern
+    ordered: bool
+    low: int
+    high: int
+
+
+class _Trigger(NamedTuple):
+    """A leaf of class `kind` completes `node` itself, and the pattern `offset` later (AT_ONCE: itself).
+
+    `ages`: (class, age) of what the completed part holds besides, ages counted from the event.
+    """
+
+    kind: int
+    offset: int
+    node: int
+    ages: Ages
+    beside: tuple[_Beside, ...] = ()
+    """Parts that the completed one holds besides, from the leaf up."""
+
+
+class _Fragment:
+    """The rows of one query, whose primitives belong to the classes `numbers`."""
+
+    def __init__(self, specification: CompositeSpecification, numbers: Sequence[int]) -> None:
+        self.pattern, self.within = specification.pattern, specification.within
+        self.kinds = list(dict.fromkeys(numbers))
+        self.own = {one.name: self.kinds.index(number) for one, number in zip(specification.primitives, numbers, strict=True)}
+        self.nodes: list[list[int]] = []
+        self.names: list[str] = []
+        self.leaves = 0
+        self.triggers: list[tuple[int, ...]] = []
+        self.guards: list[tuple[int, int]] = []
+        self.checks: list[tuple[int, ...]] = []
+        self.steps: list[tuple[int, int, int]] = []
+        self.bit_rows: dict[tuple[int, int], int] = {}
+        self.places: dict[tuple[Pattern, int], tuple[int, int]] = {}
+        _, triggers = self.node(self.pattern)
+        self.listed = int(not specification.per_entity and not any(map(negates, tree.nodes(self.pattern))))
+        self.asks = asks(self.pattern, self.within) if self.listed else [[0] * ASK] * len(self.nodes)
+        self.timer_guards = [(self.own[name], self.within) for name in sorted(held(self.pattern))]
+        self.whole = self.enter(triggers)
+
+    @property
+    def tables(self) -> tuple[Iterable[Iterable[int]], ...]:
+        """Those of `Fragments` in their order, but the names."""
+        kinds = [(number,) for number in self.kinds]
+        return kinds, self.nodes, self.asks, self.triggers, self.guards, self.timer_guards, self.checks, self.steps, self.bit_rows
+
+    def enter(self, triggers: list[_Trigger]) -> tuple[int, int, int]:
+        """Enters the triggers: one for all leaves of a class that complete the pattern at once, one for each that starts a timer.
+
+        Gives the steps [begin, end) of the whole pattern, if some event is a trigger in several places, and the width of its slots.
+        """
+        width, whole = bitmaps.width_of(self.within), (0, 0)
+        for kind, offset, node in sorted({(one.kind, one.offset, one.node) for one in triggers if one.offset != AT_ONCE}):
+            self.triggers.append((kind, offset, node, node, 0, 0, 0, 0))
+        at_once: dict[int, list[_Trigger]] = {}
+        for trigger in triggers:
+            if trigger.offset == AT_ONCE:
+                at_once.setdefault(trigger.kind, []).append(trigger)
+        for kind, some in sorted(at_once.items()):
+            ages = of_either(*(one.ages for one in some))
+            begin = len(self.guards)
+            self.guards += [(one, age) for age, one in sorted((min(age, self.within), one) for one, age in ages.items())]
+            nodes = [one.node for one in some]
+            self.triggers.append((kind, AT_ONCE, min(nodes), max(nodes), begin, len(self.guards), *self.beside(some)))
+            if len(some) > 1 and self.leaves > SMALL:
+                whole = self.place(self.pattern, width)
+        return *whole, width
+
+    def beside(self, triggers: list[_Trigger]) -> tuple[int, int]:
+        """Rows of `checks` for the parts beside a trigger; none where an event is a trigger in several places."""
+        begin, reach = len(self.checks), 0
+        if self.leaves > SMALL and len(triggers) == 1:
+            for part, ordered, low, high in triggers[0].beside:
+                span = min(longest(part), self.within)
+                reach = min(total(reach, high, span), self.within) if ordered else min(high, self.within)
+                width = bitmaps.width_of(reach)
+                self.checks.append((*self.place(part, width), int(ordered), low, high, span, width, 0))
+        return begin, len(self.checks)
+
+    def place(self, part: Pattern, width: int) -> tuple[int, int]:
+        """The steps [begin, end) of a part over slots of this width."""
+        if (part, width) not in self.places:
+            begin = len(self.steps)
+            rows = {name: self.bit_rows.setdefault((self.own[name], width), len(self.bit_rows)) for name in present(part)}
+            spans = {node: min(longest(node), self.within) for node in tree.nodes(part)}
+            self.steps += bitmaps.steps(part, rows, spans, width)
+            self.places.update({(node, width): at for node, at in bitmaps.places(part, begin).items()})
+        return self.places[part, width]
+
+    def node(self, pattern: Pattern) -> tuple[int, list[_Trigger]]:
+        """Adds a node and those below; gives its number and its triggers."""
+        number, triggers = self._node(pattern)
+        self.nodes[number][LAST] = len(self.nodes) - 1
+        return number, triggers
+
+    def _node(self, pattern: Pattern) -> tuple[int, list[_Trigger]]:
+        number = len(self.nodes)
+        row = [-1] * NODE
+        self.nodes.append(row)
+        self.names.append("")
+        match pattern:
+            case tree.Primitive(name):
+                self.names[number] = name
+                row[OP], row[LEAF], row[KIND] = PRIMITIVE, self.leaves, self.own[name]
+                self.leaves += 1
+                return number, [_Trigger(self.own[name], AT_ONCE, number, {})]
+            case tree.Sequence(first, second, low, high, without):
+                row[OP], row[LOW], row[HIGH] = SEQUENCE, max(low, 1), FAR if high is None else high
+                row[FIRST], _ = self.node(first)
+                row[SECOND], triggers = self.node(second)
+                if without is not None:
+                    row[WITHOUT], _ = self.node(without)
+                before = {self.own[name]: total(age, high, longest(second)) for name, age in reach(first).items()}
+                part = _Beside(first, True, max(low, 1), total(high))
+                return number, [one._replace(ages=of_all(one.ages, before), beside=(*one.beside, part)) for one in triggers]
+            case tree.Absence(first, without, span):
+                row[OP], row[HIGH] = ABSENCE, span
+                row[FIRST], triggers = self.node(first)
+                row[WITHOUT], _ = self.node(without)
+                return number, [_Trigger(one.kind, max(one.offset, 0) + span, one.node if one.offset >= 0 else row[FIRST], {}) for one in triggers]
+            case tree.Both(first, second, length):
+                row[OP], row[HIGH] = BOTH, FAR if length is None else length
+            case tree.Either(first, second):
+                row[OP] = EITHER
+            case _:
+                raise TypeError(f"{pattern!r} is no pattern")
+        row[FIRST], triggers = self.node(first)
+        row[SECOND], others = self.node(second)
+        if row[OP] == BOTH:
+            own = [{self.own[name]: row[HIGH] for name in held(part)} for part in (first, second)]
+            triggers = [one._replace(ages=of_all(one.ages, own[1]), beside=(*one.beside, _Beside(second, False, 0, row[HIGH]))) for one in triggers]
+            others = [one._replace(ages=of_all(one.ages, own[0]), beside=(*one.beside, _Beside(first, False, 0, row[HIGH]))) for one in others]
+        return number, triggers + others

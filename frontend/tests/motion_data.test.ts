@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { followsBefore, fromDocument, isOrdered, isScored, moved, newStep, toDocument } from "../src/data/motion_data";
 import { faultWords } from "../src/data/motion_words";
-import { isHalfDone, missingSteps, ofDetection, stateOf } from "../src/data/motion_progress";
+import { distanceWords, isHalfDone, missingSteps, ofDetection, progressWords, stateOf } from "../src/data/motion_progress";
 import { detection, feed } from "../src/data/shapes";
 
 const CITY = feed({ name: "city", crs: "geographic", time: "ms", columns: { speed: "float" } });
@@ -96,6 +96,13 @@ describe("progress", () => {
     expect(stateOf({ ...row, done: 1, of: 3, steps: [null, at, null] })).toBe("1 of 3 steps");
     expect(stateOf({ ...row, matches: true, done: 2, of: 2, steps: [at, at] })).toBe("All 2 steps");
     expect(stateOf({ ...row, done: 2, of: 2, steps: [at, at] })).toBe("Not among them");
+    expect([progressWords(12, 1, false), progressWords(12, 0, false)]).toEqual(["1 matches, 11 more have done some steps.", "nobody matches, 12 more have done some steps."]);
+    expect([progressWords(2000, 10, true), progressWords(1, 1, true)]).toEqual(["10 of 2,000 that were measured match.", "1 of 1 that were measured matches."]);
+  });
+
+  it("measures as exactly as it can be read", () => {
+    expect([31.579, 99.96, 2511.536].map((distance) => distanceWords(distance, true))).toEqual(["31.6 m", "100 m", "2,512 m"]);
+    expect([0.012345, 31.579].map((distance) => distanceWords(distance, false))).toEqual(["0.012", "31.58"]);
   });
 
   it("is half done from the first place to the last but one, and says what is missing", () => {

@@ -1,6 +1,7 @@
 /** Which steps of a motion pattern entities have done, as the server tells it; and the witnesses of a match. Pure. */
 
 import { boolean, integer, list, nullable, number, otherwise, record, string } from "../lib/parse";
+import { formatNumber } from "../lib/time";
 import type { MotionStep } from "./motion_data";
 import type { Detection } from "./shapes";
 
@@ -18,6 +19,19 @@ export function stateOf({ done, of, steps, matches }: EntityProgress): string {
   if (done === of) return of === 1 ? "The step is done" : `All ${of} steps`;
   const isPrefix = steps.slice(0, done).every((step) => step !== null);
   return isPrefix ? `Step ${done} of ${of}` : `${done} of ${of} steps`;
+}
+
+/** "2 match, 40 more have done some steps."; a pattern of distances alone (`isMeasured`) has no half-way: everybody has all of them. */
+export function progressWords(total: number, matching: number, isMeasured: boolean): string {
+  if (isMeasured) return `${formatNumber(matching)} of ${formatNumber(total)} that were measured ${matching === 1 ? "matches" : "match"}.`;
+  const matches = matching === 0 ? "nobody matches" : `${formatNumber(matching)} match${matching === 1 ? "es" : ""}`;
+  return `${matches}, ${formatNumber(total - matching)} more have done some steps.`;
+}
+
+/** As exact as it can be read: "31.6 m", "512 m"; in units of the plan four digits. */
+export function distanceWords(distance: number, isMetres: boolean): string {
+  if (!isMetres) return formatNumber(Number(distance.toPrecision(4)));
+  return `${formatNumber(Number(distance.toFixed(distance < 100 ? 1 : 0)))} m`;
 }
 
 /** The steps that are not done, by place: of an ordered pattern the first is the next one. */

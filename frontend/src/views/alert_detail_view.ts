@@ -76,7 +76,7 @@ export class AlertDetailView {
           ...(end === null ? [h("dt", {}, "Until"), h("dd", {}, "still going")] : end === alert.start ? [] : [h("dt", {}, "Until"), h("dd", {}, `${formatMoment(end, unit, this.zone)} (${formatSpan(end - alert.start, unit)})`)]),
           h("dt", {}, "Opened"), h("dd", {}, formatAgo(alert.opened_at, Date.now())),
         ),
-        detail.sentence === "" ? null : h("div", {}, h("h3", { class: "section-title" }, "Why"), h("p", { class: "small muted" }, detail.sentence), rules === null ? null : h("p", { class: "small faint" }, versionWords(rules))),
+        detail.sentence === "" ? null : h("div", {}, h("h3", { class: "section-title" }, "Why"), h("p", { class: "small muted" }, detail.sentence), rules === null ? null : h("p", { class: "small faint" }, `By ${versionWords(rules)}`)),
         rules === null ? null : rulesBehind(alert.query, rules, { kind: alert.kind, start: alert.start, end, entities: alert.entities }, unit),
         events.length === 0 ? null : h("div", {}, h("h3", { class: "section-title" }, "Events that explain it"), evidenceList(events, unit, this.zone)),
         this.comments(alert, detail),

@@ -113,7 +113,7 @@ def bank(name: str) -> dict[str, Any]:
                 "theta": {"op": "top", "k": 3, "order": "min"},
                 "where": [["kind", "=", "taxi"]],
             },
-            "Every 10 seconds, finds whatever for which its least distance from the point (11.5, 48.1) in the last 5 "
+            "Every 10 seconds, finds everything for which its least distance from the point (11.5, 48.1) in the last 5 "
             "minutes is among the 3 smallest. "
             "Only events count whose kind is taxi.",
         ),

@@ -1,6 +1,7 @@
 /** Who matches now and who is half way, and the matches of the preview: each with the witness of every step. */
 
-import { ofDetection, progressAnswer, stateOf, type EntityProgress, type Witness } from "../../../data/motion_progress";
+import { fromDocument } from "../../../data/motion_data";
+import { distanceWords, ofDetection, progressAnswer, progressWords, stateOf, type EntityProgress, type Witness } from "../../../data/motion_progress";
 import type { Detection } from "../../../data/shapes";
 import { post, reason } from "../../../lib/api";
 import { button, h, icon, replace } from "../../../lib/dom";
@@ -53,17 +54,19 @@ export class ProgressView {
 
   private async asked(signal: AbortSignal): Promise<void> {
     const { feed, timeZone } = this.context;
-    const answer = await post("queries/progress", { feed: feed.name, specification: this.handlers.specification() }, progressAnswer, signal);
+    const specification = this.handlers.specification();
+    const answer = await post("queries/progress", { feed: feed.name, specification }, progressAnswer, signal);
+    const isMeasured = fromDocument(specification, feed).steps.every((step) => step.sense === "distance");
     this.now.classList.remove("stale");
     const matching = answer.entities.filter((row) => row.matches).length;
-    const when = answer.at === null ? "The feed has no events yet." : `${formatMoment(answer.at, feed.time, timeZone)}: ${matching === 0 ? "nobody matches" : `${formatNumber(matching)} match${matching === 1 ? "es" : ""}`}, ${formatNumber(answer.total - matching)} more have done some steps.`;
+    const when = answer.at === null ? "The feed has no events yet." : `${formatMoment(answer.at, feed.time, timeZone)}: ${progressWords(answer.total, matching, isMeasured)}`;
     replace(this.now, h("p", { class: "small" }, when), h("ul", { class: "progress-list" }, ...answer.entities.slice(0, SHOWN).map((row) => this.row(row, stateOf(row)))));
     if (answer.total > SHOWN) this.now.append(h("p", { class: "small faint" }, `and ${formatNumber(answer.total - SHOWN)} more`));
   }
 
   private row(row: EntityProgress, text: string): HTMLElement {
     const dots = row.steps.map((step, i) => h("i", { class: step === null ? "" : "done", title: `Step ${i + 1}${step === null ? " is not done" : ""}` }));
-    const score = row.score === null ? null : h("span", { class: "num" }, `${formatNumber(Number(row.score.toPrecision(6)))}${this.context.feed.crs === "geographic" ? " m" : ""}`);
+    const score = row.score === null ? null : h("span", { class: "num" }, distanceWords(row.score, this.context.feed.crs === "geographic"));
     const open = h(
       "button",
       { type: "button", class: "progress-row", "aria-pressed": "false" },
@@ -81,7 +84,7 @@ export class ProgressView {
   private witness(step: Witness | null, i: number): HTMLElement {
     const { feed, timeZone } = this.context;
     if (step === null) return h("li", { class: "faint" }, `${i + 1}. not yet`);
-    const distance = step.distance === null ? "" : `, ${formatNumber(Number(step.distance.toPrecision(6)))}${feed.crs === "geographic" ? " m" : ""} away`;
+    const distance = step.distance === null ? "" : `, ${distanceWords(step.distance, feed.crs === "geographic")} away`;
     return h("li", {}, `${i + 1}. ${formatMoment(step.t, feed.time, timeZone)}${distance}`);
   }
 

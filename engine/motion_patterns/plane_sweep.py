@@ -32,7 +32,7 @@ _WORD = 64
 _TELLING = 4096
 """Samples of a bucket that tell how entities sit; fewer stay in the caches wherever they are."""
 _REST = 4
-"""Between two looks at the seats there come so many times the samples that are kept. To change seats costs as much as to take half of these."""
+"""Between two looks at the seats there come so many times the samples that are kept. To change seats takes an eighth of the time these take."""
 
 
 class PlaneSweep(Structure):

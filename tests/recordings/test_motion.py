@@ -82,7 +82,8 @@ def patterns(part: Slice, frame: pd.DataFrame, seed: int) -> list[dict[str, Any]
 
 
 def _pattern(n: int, part: Slice, frame: pd.DataFrame, chance: np.random.Generator) -> dict[str, Any]:
-    """Kinds in turn: windows; a tour that stays away from somewhere; in order; order beside windows; distances with every Θ."""
+    """Kinds in turn: windows; a tour that stays away from somewhere; in order; order beside windows; distances with every Θ. Every other one of the
+    first and the third kind asks of nothing but regions that were visited, which leaves all samples elsewhere out."""
     anchor = frame.iloc[int(chance.integers(len(frame) // 2, len(frame)))]
     track = frame[(frame["entity"] == anchor["entity"]) & (frame["t"] <= anchor["t"])]
     steps = 3 + n % 3
@@ -92,12 +93,13 @@ def _pattern(n: int, part: Slice, frame: pd.DataFrame, chance: np.random.Generat
     kind = n % 5
     document: dict[str, Any] = {"family": "motion", "version": 1, "every": part.unit, "horizon": (steps + 1) * part.unit}
     if kind == 0:
-        predicates: list[dict[str, Any]] = [*inside[:-1], inside[-1] | {"quantifier": "forall"}]
+        predicates: list[dict[str, Any]] = [*inside[:-1], inside[-1] | ({} if n % 2 else {"quantifier": "forall"})]
     elif kind == 1:
         away = _region(part, frame[["x", "y"]].iloc[int(chance.integers(len(frame)))].tolist(), chance)
         predicates = [*inside[:-1], {"outside": away, "window": [steps * part.unit, 0], "quantifier": "forall"}]
     elif kind == 2:
-        predicates = [{"inside": region} for region in regions[:3]] + [{"outside": regions[0], "window": [part.unit, 0], "quantifier": "exists"}]
+        elsewhere = [] if n % 2 else [{"outside": regions[0], "window": [part.unit, 0], "quantifier": "exists"}]
+        predicates = [{"inside": region} for region in regions[:3]] + elsewhere
     elif kind == 3:
         predicates = [{"inside": regions[0]}, inside[1], {"outside": regions[1]}, *inside[3:]]
     else:

@@ -209,9 +209,10 @@ class PlaneSweep(Structure):
         lives = [part._samples() for part in parts]
         words = [_translated(live["word"], part.group.tracks, group.tracks) for part, live in zip(parts, lives, strict=True)]
         columns = _united(lives, words)
-        if not group.keeps_all:
-            columns = {name: column[columns["word"] != 0] for name, column in columns.items()}
-        found._restore(columns, done)
+        wanted = np.full(len(columns["t"]), True) if group.keeps_all else columns["word"] != 0
+        if done is not None:
+            wanted &= columns["t"] > done // group.every * group.every - group.reach
+        found._restore({name: column[wanted] for name, column in columns.items()}, done)
         return found
 
     def _restore(self, columns: Arrays, done: int | None) -> None:

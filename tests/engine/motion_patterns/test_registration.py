@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from engine.model.batch import EntityDictionary
 from engine.model.events import Stamper
 from engine.runtime.evaluator import Evaluator
-from tests.engine.motion_patterns.worlds import OPERATOR, PLANE, add_answers, batch_of, documents, registered, streams, table_of
+from tests.engine.motion_patterns.worlds import OPERATOR, PLANE, add_answers, batch_of, box, documents, registered, streams, table_of
 from tests.oracles.motion_patterns import answers
 
 
@@ -131,3 +131,16 @@ def test_removing_every_query_empties_the_state():
     OPERATOR.keyed.check(empty, state)
     assert OPERATOR.keyed.counters(empty, state)["events_kept"] == 0
     assert OPERATOR.keyed.step(empty, state, batch_of([row(1, 5)], EntityDictionary()), 2).changes.num_rows == 0
+
+
+def test_a_group_takes_over_no_sample_that_only_another_still_needs():
+    """Both queries have buckets of one unit, but only the second, which goes by other planes, looks three units back."""
+    here = box(0, 0, 1, 1)
+    near = {"family": "motion", "predicates": [{"inside": here, "window": [1, 0]}], "every": 1}
+    far = {"family": "motion", "predicates": [{"inside": here, "window": [3, 2]}, {"outside": here, "window": [1, 0]}], "every": 1}
+    queries, stamper = registered([near, far], PLANE), Stamper()
+    evaluator = Evaluator.start(PLANE, queries)
+    for t in (0, 3):
+        evaluator.process(stamper.stamp(table_of([{"entity": "1", "t": t, "x": 0.5, "y": 0.5}])))
+    evaluator.register(queries)
+    evaluator.check()

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { fluentName, pair, type Interval } from "../src/data/interval";
 import { IntervalsData } from "../src/data/intervals_data";
 import { detection, type Detection } from "../src/data/shapes";
-import { density, firstReaching, itemAt, makeRows, merge, outOfSight } from "../src/data/timeline_rows";
+import { density, firstReaching, itemAt, keptScroll, makeRows, merge, outOfSight, type TimelineRow } from "../src/data/timeline_rows";
 import { detections } from "./strategies";
 
 function crossing(id: string, kind: string, start: number): Detection {
@@ -217,5 +217,24 @@ describe("rows of the timeline", () => {
         for (const row of rows) expect([...row.items].slice(0, firstReaching(row, t)).every((i) => columns.end[i]! < t)).toBe(true);
       }),
     );
+  });
+});
+
+describe("rows that come above those in sight", () => {
+  const row = (query: string, top: number): TimelineRow => ({ kind: "query", query, label: query, items: new Int32Array(), count: 0, reach: new Float64Array(), top, height: 28, isExpanded: false, hidden: 0 });
+  const before = [row("a", 0), row("c", 28), row("d", 56), row("e", 84)];
+  const after = [row("a", 0), row("b", 28), row("c", 56), row("d", 84), row("dd", 112), row("e", 140)];
+  const kept = (scroll: number, query: string | null): number => keptScroll(before, after, { scroll, room: 56, query });
+
+  it("leave the first one where it is, and the very top the top", () => {
+    expect([kept(0, null), kept(30, null), kept(56, null)]).toEqual([0, 58, 84]);
+  });
+
+  it("leave those of the chosen query where they are, while they are in sight", () => {
+    expect([kept(30, "d"), kept(40, "e"), kept(0, "c"), kept(0, "e")]).toEqual([58, 96, 28, 0]);
+  });
+
+  it("do not move what is gone", () => {
+    expect(keptScroll(before, [row("x", 0)], { scroll: 30, room: 56, query: "d" })).toBe(30);
   });
 });

@@ -70,6 +70,18 @@ export function outOfSight(rows: readonly TimelineRow[], columnsOf: (query: stri
   return before ?? after;
 }
 
+/**
+ * Where to scroll when rows came or went: the rows of the query chosen stay where they are seen, else the first row in sight.
+ * At the very top, with nothing chosen, it stays the top. CSS pixels; `room` is the height in sight.
+ */
+export function keptScroll(before: readonly TimelineRow[], after: readonly TimelineRow[], { scroll, room, query }: { scroll: number; room: number; query: string | null }): number {
+  const seen = before.filter((row) => row.top + row.height > scroll && row.top < scroll + room);
+  const anchor = seen.find((row) => row.query === query) ?? (scroll > 0 ? seen[0] : undefined);
+  if (anchor === undefined) return scroll;
+  const now = after.find((row) => row.query === anchor.query && row.kind === anchor.kind && row.label === anchor.label);
+  return now === undefined ? scroll : scroll + now.top - anchor.top;
+}
+
 interface Arranged {
   entities: ReadonlySet<string> | null;
   items: Int32Array;

@@ -1,9 +1,10 @@
 /** Details of one answer: what, who, when, the events that explain it, its alert. */
 
 import { post } from "../lib/api";
-import { alert as alertParser, type Alert, type Detection, type EvidenceItem, type QueryRow, type QueryVersion } from "../data/shapes";
+import { alert as alertParser, type Alert, type Detection, type EvidenceItem, type Feed, type QueryRow, type QueryVersion } from "../data/shapes";
 import { orderedEvidence, type EvidencePoint } from "../data/evidence";
 import type { Interval } from "../data/interval";
+import { distanceWords } from "../data/motion_progress";
 import { stretchesOf, tryAddress } from "../data/stretch";
 import { button, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { queryColour } from "../lib/colours";
@@ -35,10 +36,14 @@ export class DrawerView {
   private shown: DrawerContent | null = null;
 
   constructor(
-    private readonly unit: TimeUnit,
+    private readonly feed: Feed,
     private readonly zone: Zone,
     private readonly handlers: DrawerHandlers,
   ) {}
+
+  private get unit(): TimeUnit {
+    return this.feed.time;
+  }
 
   close(): void {
     this.shown = null;
@@ -62,7 +67,7 @@ export class DrawerView {
         h("div", { class: "grow" }, h("div", { class: "row small muted" }, h("span", { class: "swatch", vars: { "--swatch": queryColour(interval.query) } }), h("span", { class: "truncate" }, query?.name ?? `Query ${interval.query}`)), h("h2", {}, headline(interval))),
         iconButton("Close details", "x", { kind: "button-quiet button-sm", onClick: this.handlers.onClose }),
       ),
-      h("div", { class: "drawer-body" }, alert ? this.alertSection(alert) : null, this.when(interval), this.who(interval), this.evidence(content.detections), this.about(content)),
+      h("div", { class: "drawer-body" }, alert ? this.alertSection(alert) : null, this.when(content), this.who(interval), this.evidence(content.detections), this.about(content)),
       this.foot(interval, alert),
     );
   }
@@ -72,7 +77,7 @@ export class DrawerView {
     if (this.shown?.interval.detections.includes(alert.detection ?? "") === true) this.open({ ...this.shown, alert });
   }
 
-  private when(interval: Interval): HTMLElement {
+  private when({ interval, query }: DrawerContent): HTMLElement {
     const moment = (t: number): string => formatMoment(t, this.unit, this.zone);
     const zone = this.unit === "ms" ? ` ${zoneName(this.zone)}` : "";
     const rows = interval.isMark
@@ -82,6 +87,8 @@ export class DrawerView {
           ["Until", interval.end === null ? "still going" : moment(interval.end) + zone],
           ["Length", interval.end === null ? "open" : formatSpan(interval.end - interval.start, this.unit)],
         ];
+    const { value } = interval;
+    if (query?.family === "motion" && typeof value === "number") rows.push(["Distance", distanceWords(value, this.feed.crs === "geographic")]);
     const revision = revisionText(interval, this.unit, this.zone);
     if (revision !== null) rows.push([interval.isWithdrawn ? "State" : "Changed", revision]);
     return h("section", {}, h("h3", { class: "section-title" }, "When"), h("dl", { class: "dl num" }, ...rows.flatMap(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])));
@@ -148,7 +155,7 @@ export function rulesBehind(query: string, { version, specification }: QueryVers
   const { family, window } = specification;
   if (family !== "calculus") return null;
   const memory = typeof window === "string" || typeof window === "number" ? parseDuration(window) : null;
-  return h("div", { class: "row row-wrap" }, ...stretchesOf(answer, memory, unit).map(({ about, at, stretch }) => linkButton(BEHIND[about], tryAddress(query, stretch, { what: answer.kind, args: answer.entities, at }, version), "layers", "button-sm")));
+  return h("div", { class: "row row-wrap rules-behind" }, ...stretchesOf(answer, memory, unit).map(({ about, at, stretch }) => linkButton(BEHIND[about], tryAddress(query, stretch, { what: answer.kind, args: answer.entities, at }, version), "layers", "button-sm")));
 }
 
 /** The events in their order; the numbers are those on the map. */

@@ -72,7 +72,7 @@ export class LiveView {
     this.selection = new Selection(this.model, () => ({ timeline: this.answers.timeline, drawer: this.drawer, regions: this.feedMap.regions, entities: this.entityLayer, tracks: this.tracks, time: this.time, panels: () => this.panels() }), () => this.chosen());
     this.pointer = new MapPointer(this.model, { onEntities: (entities) => this.setEntities(entities), onRegion: (region) => this.selection.pointAtRegion(region) });
     this.time = new TimeControl(this.model, () => this.answers.timeline, { onState: handlers.onState, onRange: () => this.rangeChanged(), onMode: () => this.answers.showMode(), onWindow: () => this.answers.showList() });
-    this.drawer = new DrawerView(feed.time, zone, {
+    this.drawer = new DrawerView(feed, zone, {
       onClose: () => this.selection.select(null),
       onZoom: (interval) => this.selection.show(interval),
       onEntity: (entity) => this.pickEntity(entity),

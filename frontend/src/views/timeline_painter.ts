@@ -25,7 +25,7 @@ export interface Scene {
   gutter: number;
   scroll: number;
   hovered: string | null;
-  selected: string | null;
+  selected: Interval | null;
   /** The events behind the selected answer: marked in its row, with the numbers that they have on the map. */
   witnesses: readonly EvidencePoint[];
   range: readonly [number, number] | null;
@@ -169,10 +169,22 @@ function bars(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, row: Ti
     else if (interval.isWithdrawn) withdrawn(context, x, y + inset, wide, tall, colour);
     else bar(context, interval, x, y + inset, wide, tall, colour);
     if (interval.revisedFrom !== null && !interval.isWithdrawn) revision(context, scene, ink, interval.revisedFrom, x + wide, y + inset, tall, colour);
-    outline(context, scene, ink, interval, x, y + inset, wide, tall);
+    if (interval.key === scene.hovered) outline(context, ink.accent, x, y + inset, wide, tall);
     const name = columns.lanes[columns.lane[item]!];
     if (wide > 56 && row.kind === "lane" && row.label === "" && name !== undefined && !interval.isWithdrawn) caption(context, ink, name, x, y + row.height / 2, wide);
   });
+  if (scene.selected?.query === row.query) chosen(context, scene, ink, scene.selected, row, columns, y);
+}
+
+/** The selected answer stands out, also where several are drawn as one. */
+function chosen(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, { key, start, end }: Interval, row: TimelineRow, columns: QueryIntervals, y: number): void {
+  if (!row.items.some((item) => columns.intervals[item]!.key === key)) return;
+  const at = (t: number): number => scene.gutter + ((t - scene.t0) / (scene.t1 - scene.t0)) * (scene.width - scene.gutter);
+  const inset = row.kind === "query" ? 7 : 3;
+  const x = Math.max(scene.gutter - 4, at(start));
+  const right = Math.min(scene.width + 4, at(end ?? scene.now));
+  if (right >= scene.gutter && x <= scene.width) outline(context, ink.text, x, y + inset, Math.max(2, right - x), row.height - inset * 2);
+  witnesses(context, scene, ink, y + row.height / 2);
 }
 
 function bar(context: CanvasRenderingContext2D, interval: Interval, x: number, y: number, wide: number, tall: number, colour: string): void {
@@ -218,14 +230,12 @@ function revision(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, bef
   context.fill();
 }
 
-function outline(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, interval: Interval, x: number, y: number, wide: number, tall: number): void {
-  if (interval.key !== scene.selected && interval.key !== scene.hovered) return;
-  context.strokeStyle = interval.key === scene.selected ? ink.text : ink.accent;
+function outline(context: CanvasRenderingContext2D, colour: string, x: number, y: number, wide: number, tall: number): void {
+  context.strokeStyle = colour;
   context.lineWidth = 2;
   context.beginPath();
   context.roundRect(x - 2, y - 2, wide + 4, tall + 4, 4);
   context.stroke();
-  if (interval.key === scene.selected) witnesses(context, scene, ink, y + tall / 2);
 }
 
 /** Numbered dots, as on the map: one for all that stand too close. */

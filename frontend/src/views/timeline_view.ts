@@ -3,7 +3,7 @@
 import type { EvidencePoint } from "../data/evidence";
 import type { Interval } from "../data/interval";
 import type { QueryIntervals } from "../data/intervals_data";
-import { itemAt, makeRows, outOfSight, type TimelineRow } from "../data/timeline_rows";
+import { itemAt, keptScroll, makeRows, outOfSight, type TimelineRow } from "../data/timeline_rows";
 import { h, replace } from "../lib/dom";
 import { onThemeChange, queryColour } from "../lib/colours";
 import { formatClock, formatSpan, type TimeUnit, type Zone } from "../lib/time";
@@ -50,7 +50,7 @@ export class TimelineView {
   private scroll = 0;
   private hovered: string | null = null;
   private hoverX: number | null = null;
-  private selected: string | null = null;
+  private selected: Interval | null = null;
   /** The events behind the selected answer. */
   private witnesses: readonly EvidencePoint[] = [];
   private entities: ReadonlySet<string> | null = null;
@@ -99,10 +99,10 @@ export class TimelineView {
     this.requestDraw();
   }
 
-  setSelected(key: string | null, reveal = false, witnesses: readonly EvidencePoint[] = []): void {
-    this.selected = key;
+  setSelected(interval: Interval | null, reveal = false, witnesses: readonly EvidencePoint[] = []): void {
+    this.selected = interval;
     this.witnesses = witnesses;
-    if (reveal && key !== null) this.reveal(key);
+    if (reveal && interval !== null) this.reveal(interval.key);
     this.requestDraw();
   }
 
@@ -122,7 +122,7 @@ export class TimelineView {
   /** The neighbour of the selected interval in time; the one nearest to the middle of the window when none is selected. */
   neighbour(direction: 1 | -1): Interval | null {
     const all = this.shown();
-    const at = all.findIndex((interval) => interval.key === this.selected);
+    const at = all.findIndex((interval) => interval.key === this.selected?.key);
     if (at >= 0) return all[at + direction] ?? null;
     const middle = (this.t0 + this.t1) / 2;
     return all.reduce<Interval | null>((best, one) => (best === null || Math.abs(one.start - middle) < Math.abs(best.start - middle) ? one : best), null);
@@ -160,11 +160,13 @@ export class TimelineView {
 
   private layOut(): void {
     for (const columns of this.columns.values()) this.meet(columns);
+    const before = this.rows;
     this.rows = makeRows([...this.columns.values()], {
       label: this.label,
       entities: this.entities,
       isExpanded: (query) => this.folded.get(query) ?? (this.entities !== null || this.unfolded.has(query)),
     });
+    this.scroll = keptScroll(before, this.rows, { scroll: this.scroll, room: this.wrap.clientHeight - AXIS_PX, query: this.selected?.query ?? null });
     this.clampScroll();
     this.requestDraw();
   }

@@ -19,7 +19,8 @@ def motion(specification: Specification, feed: Feed) -> str:
         clauses[0] += f", all in the {last(specification['horizon'], feed)}"
     if measured:
         clauses.append(_score(measured, specification["theta"], feed))
-    return f"Every {duration(specification['every'], feed)}, finds {'whatever' if asked else 'everything'} {', and '.join(clauses)}.{counting(specification)}"
+    whoever = "whatever" if asked else "everything"
+    return f"Every {duration(specification['every'], feed)}, finds {whoever} {', and '.join(clauses)}.{counting(specification)}"
 
 
 def _steps(predicates: list[Any], feed: Feed) -> str:

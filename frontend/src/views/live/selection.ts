@@ -53,7 +53,7 @@ export class Selection {
     const { timeline, drawer, tracks } = this.linked();
     this.selected = interval;
     this.model.state.detection = interval?.key ?? null;
-    timeline.setSelected(interval?.key ?? null, reveal, interval === null ? [] : orderedEvidence(this.model.detections(interval)));
+    timeline.setSelected(interval, reveal, interval === null ? [] : orderedEvidence(this.model.detections(interval)));
     this.showFocus();
     if (interval === null) drawer.close();
     else this.openDrawer(interval);
@@ -99,7 +99,7 @@ export class Selection {
     const { end, detections, isWithdrawn } = this.selected;
     if (found === null || found === this.selected || (found.end === end && found.isWithdrawn === isWithdrawn && found.detections.length === detections.length)) return;
     this.selected = found;
-    this.linked().timeline.setSelected(found.key, false, orderedEvidence(this.model.detections(found)));
+    this.linked().timeline.setSelected(found, false, orderedEvidence(this.model.detections(found)));
     this.openDrawer(found);
     this.linked().tracks.draw();
   }

@@ -87,7 +87,7 @@ export class PreviewView {
     replace(this.result, summary, wrap);
     const timeline = new TimelineView(wrap, this.feed.time, this.zone, {
       onHover: (interval) => this.handlers.onShow(of(interval)),
-      onSelect: (interval) => timeline.setSelected(interval?.key ?? null),
+      onSelect: (interval) => timeline.setSelected(interval),
       onRange: () => timeline.setRange(null),
       onWindow: (window) => timeline.setWindow(...window, answer.to),
       describe: headline,

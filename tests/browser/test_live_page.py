@@ -165,6 +165,13 @@ def test_pointing_at_an_answer_shows_the_way_of_its_entity_and_choosing_it_its_e
     for width, height in ((1440, 900), (1000, 700), (390, 844)):
         page.set_viewport_size({"width": width, "height": height})
         assert covered_by_messages(live, ".live-drawer") == [], f"{width} wide"
+    # The list of queries too stands over the map where the page is narrow.
+    page.locator(".live-body[data-side=open]").wait_for()
+    for width in (1180, 1000, 880):
+        page.set_viewport_size({"width": width, "height": 700})
+        page.evaluate("() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+        for part in (".live-side .drawer-foot", ".live-drawer .drawer-foot"):
+            assert covered_by_messages(live, part) == [], f"{part}, {width} wide"
     page.set_viewport_size({"width": 1440, "height": 900})
     # The other way round: the timeline's own marks answer to the pointer too.
     page.keyboard.press("Escape")

@@ -1,4 +1,7 @@
-"""What is asked of a single event: a **class** is a set of conditions that some primitive has; primitives with equal conditions share it."""
+"""What is asked of a single event: a **class** is a set of conditions that some primitive has; primitives with equal conditions share it.
+
+It is held by **axes**: what one value of a column answers stands together, see `cells`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from dataclasses import dataclass
 
 from engine.complex_events.specification import PrimitiveFilter
 from engine.model.conditions import Condition, Conditions
-from engine.model.feed import Feed
+from engine.model.feed import ColumnType, Feed
 from engine.model.region import Region
 
 
@@ -28,14 +31,32 @@ class Atom:
         return None if self.prefix is None else self.prefix[0]
 
 
-Class = frozenset[Atom]
+Demand = frozenset[Atom]
+"""What a class asks of one axis."""
+Class = frozenset[tuple[str | None, Demand]]
+"""Demands with the column whose values answer them; null for what is asked of whole rows."""
 
 
-def atoms(where: Conditions, primitive: PrimitiveFilter, feed: Feed) -> Class:
-    """What an event must satisfy to match a primitive. Constants of different types may be equal in Python (1 and True): the type tells them
-    apart."""
+def class_of(where: Conditions, primitive: PrimitiveFilter, feed: Feed, known: dict[Demand, Demand]) -> Class:
+    """What an event must satisfy to match a primitive. Equal demands of classes made with the same `known` are one object, for there are many."""
+    found: dict[str | None, set[Atom]] = {}
+    for atom in _atoms(where, primitive, feed):
+        found.setdefault(_axis(atom, feed), set()).add(atom)
+    return frozenset((column, known.setdefault(one, one)) for column, one in ((column, frozenset(some)) for column, some in found.items()))
+
+
+def _axis(atom: Atom, feed: Feed) -> str | None:
+    """The column of which each value is asked once: texts, and whole numbers that are compared for equality."""
+    if atom.condition is not None and feed.types[atom.condition.column] is not ColumnType.STRING:
+        equality = feed.types[atom.condition.column] is ColumnType.INT and atom.condition.op in ("=", "in")
+        return atom.condition.column if equality else None
+    return atom.column
+
+
+def _atoms(where: Conditions, primitive: PrimitiveFilter, feed: Feed) -> list[Atom]:
+    """Constants of different types may be equal in Python (1 and True): the type tells them apart."""
     conditions = [*where.items, *primitive.where.items]
     found = [Atom(condition=one, type=f"{type(one.constant).__name__} {feed.types[one.column]}") for one in conditions]
     found += [Atom(prefix=one) for one in primitive.prefixes]
     found += [Atom(region=one) for one in primitive.regions]
-    return frozenset([*found, *(Atom(region=one, outside=True) for one in primitive.outside)])
+    return [*found, *(Atom(region=one, outside=True) for one in primitive.outside)]

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from engine.complex_events import bitmaps
 from engine.complex_events import pattern as tree
-from engine.complex_events.classes import Class, atoms
+from engine.complex_events.classes import Class, Demand, class_of
 from engine.complex_events.lists import ASK
 from engine.complex_events.needs import Ages, asks, held, longest, negates, of_all, of_either, present, reach, total
 from engine.complex_events.pattern import Pattern
@@ -149,12 +149,13 @@ class _Column:
 def fragments_of(queries: Sequence[RegisteredQuery], feed: Feed) -> Fragments:
     """The fragments of checked composite queries on a feed."""
     classes: dict[Class, int] = {}
+    demands: dict[Demand, Demand] = {}
     widths = (1, NODE, ASK, len(TRIGGER_COLUMNS), 2, 2, len(bitmaps.CHECK_COLUMNS), len(bitmaps.STEP_COLUMNS), 2)
     kinds, nodes, asked, *others = columns = [_Column(width) for width in widths]
     facts, names = _Column(len(FACTS)), list[str]()
     for query in queries:
         specification: CompositeSpecification = query.specification
-        own = [classes.setdefault(atoms(specification.where, one, feed), len(classes)) for one in specification.primitives]
+        own = [classes.setdefault(class_of(specification.where, one, feed, demands), len(classes)) for one in specification.primitives]
         one = _Fragment(specification, own)
         group = 0 if specification.per_entity else zlib.crc32(f"{query.id} {query.version}".encode()) % GROUPS
         facts.add([(int(specification.per_entity), group, one.listed, specification.within, *one.whole)])

@@ -303,7 +303,7 @@ class EntityStage(_Searching):
 
     def step(self, index: CompositeIndex, state: CompositeState, batch: Batch, watermark: int) -> Output[CompositeState]:
         if state.cells is None:
-            state.cells = Cells(index.classes, index.feed)
+            state.cells = Cells(index.classes)
         ends, classes = state.cells.of(batch)
         row = np.repeat(np.arange(len(batch)), np.diff(ends))
         owner, instances = _expanded(index.keyed_ends, index.keyed_instances, classes)

@@ -94,3 +94,12 @@ export function isTyping(event: KeyboardEvent): boolean {
   if (target instanceof HTMLInputElement) return !["checkbox", "radio", "button", "range"].includes(target.type);
   return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement || target.isContentEditable;
 }
+
+/** Of a long name so many characters at its end are always shown. */
+const END_CHARACTERS = 12;
+
+/** A name that loses its middle where it is too long: names often differ in their ends alone. */
+export function longName(tag: "span" | "strong", name: string): HTMLElement {
+  const head = Math.max(0, name.length - END_CHARACTERS);
+  return h(tag, { class: "long-name", title: name }, h("span", { class: "truncate" }, name.slice(0, head)), h("span", {}, name.slice(head)));
+}

@@ -1,5 +1,5 @@
 import { get, page, post, query as address } from "../lib/api";
-import { button, empty, h, icon, isTyping, replace } from "../lib/dom";
+import { button, empty, h, icon, isTyping, longName, replace } from "../lib/dom";
 import { id, list, record } from "../lib/parse";
 import { alert as alertParser, SEVERITIES, type Alert } from "../data/shapes";
 import { formatAgo, formatMoment } from "../lib/time";
@@ -103,12 +103,13 @@ function tableRow(row: Alert): HTMLElement {
     show();
   });
   const unit = shell.feeds.find((one) => one.name === row.feed)?.time ?? "ms";
+  const what = row.entities.join(", ") || kindName(row.kind);
   return h(
     "tr",
     { class: "clickable", "data-alert": row.id, "aria-selected": String(row.id === open), onClick: (event) => { if (!(event.target instanceof HTMLInputElement)) select(row.id); } },
     h("td", { class: "tick" }, box),
     h("td", {}, h("span", { class: `badge badge-dot badge-${row.severity}` }, SEVERITY_NAMES[row.severity])),
-    h("td", {}, h("button", { type: "button", class: "query-name", onClick: () => select(row.id) }, row.entities.join(", ") || kindName(row.kind)), row.entities.length === 0 ? null : h("div", { class: "small muted" }, kindName(row.kind))),
+    h("td", {}, h("button", { type: "button", class: "query-name", "aria-label": what, onClick: () => select(row.id) }, longName("span", what)), row.entities.length === 0 ? null : h("div", { class: "small muted" }, kindName(row.kind))),
     h("td", {}, h("div", { class: "truncate alert-query" }, row.query_name)),
     h("td", { class: "nowrap num" }, h("div", {}, formatAgo(row.opened_at, Date.now())), h("div", { class: "small faint" }, formatMoment(row.start, unit, shell.me.time_zone))),
     h("td", { class: "nowrap" }, h("span", { class: `badge ${row.state === "new" ? "badge-accent" : row.state === "resolved" ? "badge-good" : ""}` }, STATE_NAMES[row.state]), row.acknowledged_by !== null && row.state === "acknowledged" ? h("div", { class: "small faint" }, row.acknowledged_by) : null),

@@ -1,12 +1,11 @@
 /** The preview's answers of several events each: a list, and what the map shows of the one that is chosen. */
 
 import type { Detection } from "../../../data/shapes";
-import { h, replace } from "../../../lib/dom";
+import { h, longName, replace } from "../../../lib/dom";
 import { formatMoment, formatSpan } from "../../../lib/time";
 import type { EditorContext, MapShape } from "../editor";
 
 const SHOWN = 30;
-const END_CHARACTERS = 12;
 
 export class FoundView {
   readonly element = h("section", { class: "form-section", hidden: true });
@@ -32,7 +31,7 @@ export class FoundView {
     const open = h(
       "button",
       { type: "button", class: "progress-row found-row", "aria-pressed": "false" },
-      nameShown(row.entities.join(", ")),
+      longName("strong", row.entities.join(", ")),
       h("span", { class: "small muted" }, `${formatMoment(row.end ?? row.start, feed.time, timeZone)}${row.end !== null && row.end > row.start ? `, over ${formatSpan(row.end - row.start, feed.time)}` : ""}`),
     );
     open.addEventListener("click", () => {
@@ -43,12 +42,6 @@ export class FoundView {
     });
     return h("li", {}, open);
   }
-}
-
-/** A name that loses its middle where it is too long: names often differ in their ends alone. */
-function nameShown(name: string): HTMLElement {
-  const head = Math.max(0, name.length - END_CHARACTERS);
-  return h("strong", { class: "found-name", title: name }, h("span", { class: "truncate" }, name.slice(0, head)), h("span", {}, name.slice(head)));
 }
 
 /** The events of a detection as labelled points, and lines: between each two of them, or from each to the next. */

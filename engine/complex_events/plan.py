@@ -225,11 +225,12 @@ def _of_classes(fragments: Fragments, table: Ragged) -> Ints:
 
 def _nodes(fragments: Fragments) -> Ints:
     rows, owner = fragments.nodes.rows.copy(), fragments.nodes.owner
-    leaf = rows[:, OP] == PRIMITIVE
-    for column, named in ((FIRST, ~leaf), (SECOND, ~leaf), (WITHOUT, ~leaf), (LAST, np.True_)):
-        there = np.flatnonzero((rows[:, column] >= 0) & named)
-        rows[there, column] += fragments.nodes.ends[owner[there]]
-    leaves = np.flatnonzero(leaf)
+    begins = fragments.nodes.ends[owner]
+    rows[:, LAST] += begins
+    leaves, inner = np.flatnonzero(rows[:, OP] == PRIMITIVE), np.flatnonzero(rows[:, OP] != PRIMITIVE)
+    for column in (FIRST, SECOND, WITHOUT):
+        there = inner[rows[inner, column] >= 0]
+        rows[there, column] += begins[there]
     rows[leaves, KIND] = _kinds(fragments, owner[leaves], rows[leaves, KIND])
     return rows
 

@@ -165,7 +165,7 @@ def _indexed(fragments: Fragments, queries: Sequence[RegisteredQuery], feed: Fee
 def _program(all_fragments: Fragments, queries: Sequence[RegisteredQuery], per_entity: bool) -> Program:
     """The program of those queries that look at single entities, or of the others."""
     positions = np.flatnonzero(all_fragments.facts[:, PER_ENTITY] == per_entity)
-    one = all_fragments.taken(positions)
+    one = all_fragments if len(positions) == len(queries) else all_fragments.taken(positions)
     kinds, group = one.kinds.rows, one.facts[one.kinds.owner, GROUP]
     instances, instance = np.unique(kinds * GROUPS + group, return_inverse=True)
     trigger_ends, triggers = _triggers(one, instance.reshape(-1), len(instances))

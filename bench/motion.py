@@ -173,14 +173,16 @@ def batches(objects: int, instants: int, shuffled: bool) -> Iterator[tuple[np.nd
     for first in range(1, instants + 1, EVERY):
         places = [roads.instant() for _ in range(EVERY)]
         x, y = (np.stack([place[i] for place in places]) for i in range(2))
+        own_x, own_y = x, y
         if shuffled:
             who = chance.permuted(who, axis=1)
+            own_x, own_y = (np.take_along_axis(column, who, axis=1) for column in (x, y))
         rows = pa.RecordBatch.from_arrays(
             [
                 pa.DictionaryArray.from_arrays(pa.array(who.reshape(-1)), names),
                 pa.array(np.repeat(np.arange(first, first + EVERY), objects)),
-                pa.array(np.take_along_axis(x, who, axis=1).reshape(-1)),
-                pa.array(np.take_along_axis(y, who, axis=1).reshape(-1)),
+                pa.array(own_x.reshape(-1)),
+                pa.array(own_y.reshape(-1)),
                 pa.array(np.arange(EVERY * objects) + (first - 1) * objects),
             ],
             names=["entity", "t", "x", "y", "seq"],

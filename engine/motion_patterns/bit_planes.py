@@ -93,7 +93,7 @@ def fill(store, planes, width, at, words):  # type: ignore[no-untyped-def]
     planes.bounds[1] = number
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _fill_bucket(store, planes, j, words):  # type: ignore[no-untyped-def]
     """Planes, lists and last samples of bucket j."""
     slots, tracks, most = len(planes.bucket), len(planes.bits), words // _RARE

@@ -26,9 +26,7 @@ from numba import njit
 from bench import Figure, Layer, Row, Size
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import Crs, Feed, TimeUnit
-from engine.motion_patterns.evaluation import NEVER
 from engine.motion_patterns.operator import MotionOperator
-from engine.motion_patterns.plane_sweep import PlaneSweep
 from engine.motion_patterns.sightings import Sightings
 from engine.motion_patterns.structure import Work
 from engine.operator import RegisteredQuery
@@ -121,7 +119,7 @@ def _spark_queries() -> list[RegisteredQuery]:
 def _times(workload: str, found: dict[str, Any], figure: str | None, x: float, promised: float | None = None) -> Iterator[Row]:
     """A re-evaluation of all queries with its upkeep: in the kernel, which is a figure's point, and in the engine."""
     facts = {name: found[name] for name in ("matches", "initial_ms", "index_points_kept")}
-    rescan = {"compiled rescan": found["rescan_ms"]} | ({"numbers by appearance": found["by_number_ms"]} if "by_number_ms" in found else {})
+    rescan = {"compiled rescan": found["rescan_ms"]}
     least = {} if promised is None else {"compiled rescan": promised}
     yield Row(workload, Layer.KERNEL, found["kernel_ms"], "ms", rescan, least, figure=figure, x=x)
     yield Row(workload, Layer.ENGINE, found["operator_ms"], "ms", rescan, facts=facts)
@@ -347,14 +345,11 @@ class Ours:
 
 
 class Kernel:
-    """The operator's structures for these queries, without rows of Arrow around them; without `seats` entities are never renumbered."""
+    """The operator's structures for these queries, without rows of Arrow around them."""
 
-    def __init__(self, documents: list[dict[str, Any]], objects: int, seats: bool = True) -> None:
+    def __init__(self, documents: list[dict[str, Any]], objects: int) -> None:
         self.structures = Ours(documents).state.structures
         self.rank = np.arange(objects)
-        for structure in self.structures:
-            if isinstance(structure, PlaneSweep) and not seats:
-                structure.looks_at = NEVER
 
     def take(self, batch: Batch, newest: int) -> None:
         sightings = Sightings(batch)
@@ -371,13 +366,10 @@ class Kernel:
 def measured(objects: int, documents: list[dict[str, Any]], shuffled: bool = False) -> dict[str, Any]:
     """Milliseconds of a re-evaluation of all queries with its upkeep, by kernel and operator, and of one rescan of all; what was counted.
 
-    `shuffled`: rows of an instant come in no order; then also by the kernel that never renumbers entities.
+    `shuffled`: rows of an instant come in no order.
     """
     kernel, ours, ring = Kernel(documents, objects), Ours(documents), Ring(objects, documents)
-    by_number = Kernel(documents, objects, seats=False) if shuffled else None
     times: dict[str, list[float]] = {"kernel": [], "operator": [], "rescan": []}
-    if shuffled:
-        times["by_number"] = []
     initial_ms, initially, counts = 0.0, Work(), []
     for round_, (x, y, batch) in enumerate(batches(objects, HISTORY + EVERY * ROUNDS, shuffled)):
         newest = (round_ + 1) * EVERY
@@ -385,9 +377,6 @@ def measured(objects: int, documents: list[dict[str, Any]], shuffled: bool = Fal
         before = Work(**vars(ours.state.work))
         ring.take(x, y)
         kernel_ms, _ = passed(partial(kernel.take, batch, newest))
-        if by_number:
-            ring.answer()  # Else it would find the rows in the caches, where the other did not.
-            by_number_ms, _ = passed(partial(by_number.take, batch, newest))
         operator_ms, _ = passed(partial(ours.take, batch, newest))
         if newest <= HISTORY:
             initial_ms += operator_ms
@@ -397,9 +386,6 @@ def measured(objects: int, documents: list[dict[str, Any]], shuffled: bool = Fal
         times["rescan"].append(rescan_ms)
         times["kernel"].append(kernel_ms)
         times["operator"].append(operator_ms)
-        if by_number:
-            times["by_number"].append(by_number_ms)
-            assert by_number.answer(len(documents)) == expected, "the answers without renumbering differ"
         counts.append((moved(ours.state.work) - moved(before), ours.state.work.samples_read - before.samples_read))
         assert ours.answer(len(documents)) == expected, "the operator's answers differ"
         assert kernel.answer(len(documents)) == expected, "the kernel's answers differ"

@@ -74,6 +74,13 @@ def with_words(planes: Planes, words: int) -> Planes:
     return planes._replace(bits=wide.bits, latest=wide.latest, words=wide.words)
 
 
+def emptied(planes: Planes, words: int) -> Planes:
+    """The same buckets and windows without their hits, `words` wide: for `fill_again`."""
+    tracks, slots, _ = planes.bits.shape
+    empty = no_planes(tracks, slots, len(planes.words), words)
+    return planes._replace(counts=empty.counts, dense=empty.dense, bits=empty.bits, latest=empty.latest, words=empty.words)
+
+
 @njit(cache=True, nogil=True)
 def fill(store, planes, width, at, words):  # type: ignore[no-untyped-def]
     """Buckets for the samples up to time `at`, a bucket's edge, as far as some window may see them."""

@@ -19,7 +19,7 @@ from engine.motion_patterns.distances import distances_to
 from engine.motion_patterns.evaluation import NEVER, Events
 from engine.motion_patterns.plan import MotionIndex
 from engine.motion_patterns.plane_groups import PlaneGroup, TrackKey
-from engine.motion_patterns.seats import BY_NUMBER, Seats, looked_up
+from engine.motion_patterns.seats import Seats
 from engine.motion_patterns.sightings import Sightings
 from engine.motion_patterns.structure import Arrays, Structure
 from engine.motion_patterns.sweep import advance
@@ -33,20 +33,22 @@ _TELLING = 4096
 """Samples of a bucket that tell how entities sit; fewer stay in the caches wherever they are."""
 _REST = 4
 """Between two looks at the seats there come so many times the samples that are kept. To change seats takes an eighth of the time these take."""
+_VACANT = 4
+"""Times as many seats as those with samples take: then there are too many vacant ones."""
 
 
 class PlaneSweep(Structure):
     """One group's samples and answers. `holds[q, word]`: who matches, by the group's numbers of its queries.
 
-    In all of these entities go by their `seats`; outside of them by their numbers. Once sample number `looks_at` has come it is looked whether others
-    would be better.
+    In all of these entities go by their `seats`, outside of them by their numbers; where every sample is kept everyone goes by his number (null).
+    Once sample number `looks_at` has come it is looked whether other seats would be better.
     """
 
     def __init__(self, index: MotionIndex, group: PlaneGroup) -> None:
         super().__init__()
         self.index, self.group = index, group
         self.forced = NEVER
-        self.seats, self.looks_at = BY_NUMBER, 0
+        self.seats, self.looks_at = None if group.keeps_all else seats.no_seats(), 0
         tracks, series = len(group.tracks), len(group.sweep.track)
         self.store = sample_store.no_samples(len(group.measured), 0)
         self.planes = bit_planes.no_planes(tracks, group.slots, series, 0)
@@ -61,10 +63,9 @@ class PlaneSweep(Structure):
             self._take_boxes(self.group.slabs, sightings)
         else:
             self._take_regions(sightings)
-        if self.seats is not BY_NUMBER:
-            seats.change(self.store, tail, BY_NUMBER, self.seats)
-        if int(self.store.bounds[1]) >= self.looks_at and not self.group.keeps_all:
-            self._look_at_seats(sightings)
+        self._seat_samples(tail)
+        if self.seats is not None and self.store.bounds[1] >= self.looks_at:
+            self._look_at_seats(self.seats)
 
     def _take_boxes(self, slabs: BoxSlabs, sightings: Sightings) -> None:
         """As `take` where only samples in some of few boxes are kept."""
@@ -99,57 +100,65 @@ class PlaneSweep(Structure):
             self.store.measured[column, place] = distances_to(target, self.store.x[place], self.store.y[place], border)
 
     def _make_room(self, entities: int) -> None:
-        """Doubles when there are more entities than bits."""
-        words = self.holds.shape[1]
-        if entities <= words * _WORD:
-            return
-        words = max(2 * words, -(-entities // _WORD))
+        """For entities numbered below `entities`."""
+        if self.seats is not None:
+            self.seats = seats.with_entities(self.seats, entities)
+        elif entities > self._room:
+            self._widen(entities)
+
+    @property
+    def _room(self) -> int:
+        """Entities that have a bit."""
+        return self.holds.shape[1] * _WORD
+
+    def _widen(self, entities: int) -> None:
+        """Bits for so many entities at least; twice as many as there were."""
+        words = max(2 * self.holds.shape[1], -(-entities // _WORD))
         if self.group.linked:
             self.store = sample_store.with_entities(self.store, words * _WORD)
+            self.columns = distance_columns.with_entities(self.columns, words * _WORD)
         self.planes = bit_planes.with_words(self.planes, words)
-        self.columns = distance_columns.with_entities(self.columns, words * _WORD)
         self.chains = chains.no_chains(len(self.holds), words if len(self.group.sweep.chain) else 0)
         self.holds = np.hstack([self.holds, np.zeros((len(self.holds), words - self.holds.shape[1]), np.uint64)])
 
-    def _look_at_seats(self, sightings: Sightings) -> None:
-        """Entities take other seats if it pays, once the newest bucket has samples enough to tell."""
+    def _seat_samples(self, first: int) -> None:
+        """The entities of samples from number `first` on, stored by number, take seats."""
+        self._sit(self.store.entity, first, int(self.store.bounds[1]), len(self.store.t) - 1)
+
+    def _sit(self, entity: npt.NDArray[np.int32], first: int, stop: int, mask: int) -> None:
+        """Entities in the places `number & mask` give way to their seats."""
+        if self.seats is not None:
+            seats.sit(self.seats, entity, first, stop, mask)
+            if self.seats.taken[0] > self._room:
+                self._widen(int(self.seats.taken[0]))
+
+    def _look_at_seats(self, now: Seats) -> None:
+        """Entities are renumbered if it pays, once the newest bucket has samples enough to tell."""
         first, stop = bit_planes.newest(self.planes)
         if stop - first < _TELLING or first < self.store.bounds[0]:
             return
         self.looks_at = int(self.store.bounds[1]) + _REST * self.kept()
-        own = self.store.entity[np.arange(first, stop) & (len(self.store.t) - 1)]
-        if seats.in_order(looked_up(self.seats.entity, own)):
-            self._change_seats(BY_NUMBER)
-        elif seats.scattered(own):
-            self._change_seats(self._by_cell(sightings))
+        newest = self.store.entity[np.arange(first, stop) & (len(self.store.t) - 1)]
+        cells = seats.cells(now, self.store, self.group.extent)
+        there, in_order = cells != seats.NOWHERE, seats.in_order(now.entity[newest])
+        if len(there) > _VACANT * np.count_nonzero(there) or (not in_order and seats.scattered(cells[there])):
+            self._renumber(now, now.entity[: len(there)] if in_order else cells, there)
 
-    def _by_cell(self, sightings: Sightings) -> Seats:
-        x, y = sightings.places(self.group.where)
-        return seats.by_cell(self.seats, sightings.entities, sightings.batch.entity, x, y, self.store, self.group.extent)
-
-    def _change_seats(self, wanted: Seats) -> None:
-        """What goes by seat is made anew."""
-        if wanted is self.seats:
-            return
-        held, words = self.held(), self.holds.shape[1]
-        seats.change(self.store, self.store.bounds[0], self.seats, wanted)
-        self.seats = wanted
+    def _renumber(self, now: Seats, keys: npt.NDArray[Any], there: npt.NDArray[np.bool_]) -> None:
+        """Those who are `there` sit in the order of their `keys`; what goes by seat is made anew."""
+        query, entity = self.held()
+        self.seats, moved = seats.renumbered(now, keys, there)
+        seats.change(self.store, moved)
+        words = -(-int(self.seats.taken[0]) // _WORD)
+        self.planes = bit_planes.emptied(self.planes, words)
         bit_planes.fill_again(self.store, self.planes, self.group.sweep.track, words)
-        self.chains = chains.no_chains(*self.chains.known.shape)
-        self.holds[:] = 0
-        self.hold(*held)
-
-    def _seated(self, entity: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        seat: npt.NDArray[Any] = looked_up(self.seats.of, entity)
-        return seat
-
-    def _by_entity(self, seat: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        entity: npt.NDArray[Any] = looked_up(self.seats.entity, seat)
-        return entity
+        self.chains = chains.no_chains(len(self.holds), words if len(self.group.sweep.chain) else 0)
+        self.holds = np.zeros((len(self.holds), words), np.uint64)
+        self.hold(query, entity)
 
     def advance(self, last: int, entities: int, rank: Ints) -> Events:
         group = self.group
-        entities = min(entities, self.holds.shape[1] * _WORD)
+        entities = min(entities, self._room) if self.seats is None else int(self.seats.taken[0])
         events: Events
         events, work = advance(
             group.sweep, group.measures, self.store, self.planes, self.columns, self.chains, self.holds, group.queries,
@@ -162,34 +171,47 @@ class PlaneSweep(Structure):
         self.work.negative_updates += left
         self.work.evaluations += evaluations
         self.work.samples_read += samples_read
-        return events if self.seats is BY_NUMBER else events._replace(entity=self._by_entity(events.entity))
+        return events if self.seats is None else events._replace(entity=self._entities_of(events.entity))
+
+    def _seats_of(self, entity: Ints) -> npt.NDArray[np.int32]:
+        seat = entity.astype(np.int32)
+        self._sit(seat, 0, len(seat), -1)
+        return seat
+
+    def _entities_of(self, seat: npt.NDArray[Any]) -> Ints:
+        return (seat if self.seats is None else self.seats.entity[seat]).astype(np.int64)
 
     def force(self, after: int) -> None:
         self.forced = after
 
     def held(self) -> tuple[Ints, Ints]:
         bits = np.unpackbits(self.holds.view(np.uint8), axis=1, bitorder="little")
-        query, entity = np.nonzero(bits)
-        return self.group.queries[query], self._by_entity(entity.astype(np.int64))
+        query, seat = np.nonzero(bits)
+        return self.group.queries[query], self._entities_of(seat)
 
     def hold(self, query: Ints, entity: Ints) -> None:
         for q, number in enumerate(self.group.queries):
-            own = self._seated(entity[query == number])
+            own = self._seats_of(entity[query == number])
             np.bitwise_or.at(self.holds[q], own // _WORD, np.uint64(1) << (own % _WORD).astype(np.uint64))
 
     def dump(self) -> Arrays:
         query, entity = self.held()
         return {
-            "entities": np.array([self.holds.shape[1] * _WORD]),
+            "entities": np.array([self._numbered]),
             "forced": np.array([self.forced]),
             "held": np.vstack([query, entity]),
             **{f"sample_{name}": column for name, column in self._samples().items()},
         }
 
+    @property
+    def _numbered(self) -> int:
+        """Entities have numbers below this."""
+        return self._room if self.seats is None else len(self.seats.of)
+
     def _samples(self) -> Arrays:
         """Stored samples, by entity."""
         columns = sample_store.live(self.store)
-        return columns | {"entity": self._by_entity(columns["entity"])}
+        return columns | {"entity": self._entities_of(columns["entity"]).astype(np.int32)}
 
     @classmethod
     def load(cls, index: MotionIndex, group: PlaneGroup, arrays: Arrays, done: int | None) -> PlaneSweep:
@@ -205,7 +227,7 @@ class PlaneSweep(Structure):
     def merged(cls, index: MotionIndex, group: PlaneGroup, parts: Sequence[PlaneSweep], done: int | None) -> PlaneSweep:
         """The samples of all `parts`, which are of groups with an equal key, as far as the group needs them; nothing is held."""
         found = cls(index, group)
-        found._make_room(max((part.holds.shape[1] * _WORD for part in parts), default=0))
+        found._make_room(max((part._numbered for part in parts), default=0))
         lives = [part._samples() for part in parts]
         words = [_translated(live["word"], part.group.tracks, group.tracks) for part, live in zip(parts, lives, strict=True)]
         columns = _united(lives, words)
@@ -221,8 +243,9 @@ class PlaneSweep(Structure):
         self.store = sample_store.with_room(self.store, count)
         sample_store.append(self.store, np.arange(count, dtype=np.int32), *(columns[name] for name in sample_store.COLUMNS))
         self._measure(np.arange(count))
+        self._seat_samples(0)
         if done is not None:
-            group, entities = self.group, self.holds.shape[1] * _WORD
+            group, entities = self.group, self._room
             series = len(group.sweep.track)
             moved = np.empty(series, np.bool_), np.empty(len(group.measures.start), np.bool_), np.empty(series, np.int64)
             at = done // group.every * group.every
@@ -236,7 +259,9 @@ class PlaneSweep(Structure):
         sliding.check(self.planes, self.group.sweep.track)
         columns = sample_store.live(self.store)
         assert (np.diff(columns["t"]) >= 0).all()
-        assert (self._seated(self.seats.entity) == np.arange(len(self.seats.of))).all()
+        if self.seats is not None:
+            assert (self.seats.of[self.seats.entity[: self.seats.taken[0]]] == np.arange(self.seats.taken[0])).all()
+            assert np.count_nonzero(self.seats.of >= 0) == self.seats.taken[0] <= self._room
         if done is not None and self.kept():
             # Memory is bounded by the longest window: a sample goes at the first evaluation after it left.
             assert int(columns["t"][0]) + self.group.reach > done - self.group.every

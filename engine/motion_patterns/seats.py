@@ -1,16 +1,16 @@
-"""Seats: entities renumbered by the cell they are in, so that neighbours in space are neighbours in a group's planes.
+"""Seats: the numbers that entities go by in a group's planes.
 
-An entity's **seat** is its bit in planes and its place in what is kept beside them. A bucket's hits are those of entities in the same few regions:
-where entities are numbered by appearance they lie all over memory, where they are numbered by cell in few cache lines. Rows that come in the order of
-these numbers run through memory either way, foreseen by the processor; so seats are taken only where rows come in no such order, and left where they
-do.
+An entity's **seat** is its bit in planes and its place in what is kept beside them. Seats are taken in turn, at the first sample that hits: so planes
+are as wide as there were entities in some region, not as there are entities. When most who sit have not hit for long, those who have are
+**renumbered**: by number, where rows come in the order of numbers and so run through memory, foreseen by the processor; else by the cell they are in,
+because a bucket's hits are those of neighbours in space.
 
 Cells are numbered along Hilbert's curve: D. Hilbert, "Ueber die stetige Abbildung einer Linie auf ein Flächenstück", 1891.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,92 +18,111 @@ from numba import njit
 
 from engine.motion_patterns.sample_store import Store
 
+Ints = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
+Cells = npt.NDArray[np.uint16]
 Extent = tuple[float, float, float, float]
 
+NOWHERE = 0xFFFF
 _LEVELS = 7
 """The side of the grid is 2 ** _LEVELS cells."""
-_NOWHERE = 0xFFFF
-_IN_A_LINE = 16
-"""So many entities have what planes keep of each, four bytes, in one cache line."""
-_CACHED_LINES = 4096
-"""A bucket that touches no more lines finds most of them in the second cache."""
-_SPREAD = 3
-"""Times the least number of lines: from there on it pays to sit by cell, which leads to less than twice the least number."""
+_COARSE = 6
+"""Cells are compared with so many of their lowest bits left out: in one of these larger cells neighbours move about for a while."""
+_CACHED = 65_536
+"""What planes keep of so many entities stays in the second cache, wherever they sit."""
 _IN_ORDER = 0.75
-"""Part of the rows that do not go back in the order of numbers; of rows in no order it is a half."""
+"""Part of those that do not go back in the order of numbers; where there is no order it is a half."""
 
 
 class Seats(NamedTuple):
-    """`of[entity]` is an entity's seat, `entity[seat]` who sits there. Whoever is beyond them sits at his own number."""
+    """`of[entity]`: the entity's seat, -1 if it has none. `entity[seat]`: who sits there, of the `taken[0]` first seats; all others are free."""
 
     of: Int32s
     entity: Int32s
+    taken: Ints
 
 
-BY_NUMBER = Seats(np.empty(0, np.int32), np.empty(0, np.int32))
-"""Everyone at his own number: that of his first appearance."""
+def no_seats() -> Seats:
+    """Nobody sits."""
+    return Seats(np.empty(0, np.int32), np.empty(0, np.int32), np.zeros(1, np.int64))
 
 
-def by_cell(seats: Seats, entities: int, who: Int32s, x: Floats, y: Floats, store: Store, extent: Extent) -> Seats:
-    """Seats for the numbers below `entities`, by the cell each was seen in last: at the places (x, y), NaN for none, of a batch's rows, else of the
-    samples stored so far, which are by `seats`. Whoever was seen nowhere comes after the others, in the order of `seats`.
+def with_entities(seats: Seats, entities: int) -> Seats:
+    """The same seats with room for entities numbered below `entities`; doubled when there is too little."""
+    more = max(entities, 2 * len(seats.of)) - len(seats.of)
+    if entities <= len(seats.of):
+        return seats
+    return seats._replace(of=np.append(seats.of, np.full(more, -1, np.int32)), entity=np.append(seats.entity, np.zeros(more, np.int32)))
+
+
+@njit(cache=True, nogil=True)
+def sit(seats, entity, first, stop, mask):  # type: ignore[no-untyped-def]
+    """The entities in the places `number & mask` for the numbers `first` to `stop` give way to their seats; who has none takes the next."""
+    of, who, taken = seats.of, seats.entity, seats.taken[0]
+    for number in range(first, stop):
+        e = np.uint32(entity[number & mask])
+        seat = of[e]
+        if seat < 0:
+            seat = np.int32(taken)
+            of[e] = seat
+            who[seat] = e
+            taken += 1
+        entity[number & mask] = seat
+    seats.taken[0] = taken
+
+
+def cells(seats: Seats, store: Store, extent: Extent) -> Cells:
+    """The cell that each who sits was in at his latest stored sample, NOWHERE for those without one.
 
     `extent`: west, south, east, north of the grid; who is beyond is taken to its nearest cell.
     """
-    cells = np.full(entities, _NOWHERE, np.uint16)
-    _see(cells, looked_up(seats.of, who), x, y, 0, len(who), -1, *extent)
+    found = np.full(int(seats.taken[0]), NOWHERE, np.uint16)
     left, tail = store.bounds
-    _see(cells, store.entity, store.x, store.y, left, tail, len(store.t) - 1, *extent)
-    order = np.argsort(cells, kind="stable")
-    entity = looked_up(seats.entity, order.astype(np.int32))
-    of = np.empty_like(entity)
-    of[entity] = np.arange(entities, dtype=np.int32)
-    return Seats(of, entity)
-
-
-def in_order(numbers: Int32s) -> bool:
-    """Whether rows of these entities come in about the order of their numbers."""
-    return int(np.count_nonzero(numbers[1:] >= numbers[:-1])) >= _IN_ORDER * (len(numbers) - 1)
-
-
-def scattered(seats: Int32s) -> bool:
-    """Whether a bucket with hits on these seats touches many more lines of memory than it would if they were next to each other."""
-    lines = len(np.unique(seats // _IN_A_LINE))
-    return lines > _CACHED_LINES and lines * _IN_A_LINE > _SPREAD * len(np.unique(seats))
-
-
-@njit(cache=True, nogil=True)
-def looked_up(table, numbers):  # type: ignore[no-untyped-def]
-    """`table[n]` for each of the numbers; those beyond the table stay as they are."""
-    found = np.empty_like(numbers)
-    for k in range(len(numbers)):
-        n = np.uint32(numbers[k])
-        found[k] = table[n] if n < len(table) else numbers[k]
+    _see(found, store.entity, store.x, store.y, left, tail, len(store.t) - 1, *extent)
     return found
 
 
+def renumbered(seats: Seats, keys: npt.NDArray[np.integer[Any]], there: npt.NDArray[np.bool_]) -> tuple[Seats, Int32s]:
+    """Seats of those alone who are `there`, in the order of their `keys`, and the new seat of each old one, -1 for the others."""
+    who = np.flatnonzero(there)
+    order = who[np.argsort(keys[who], kind="stable")]
+    moved = np.full(len(there), -1, np.int32)
+    moved[order] = np.arange(len(order), dtype=np.int32)
+    of, entity = np.full_like(seats.of, -1), np.zeros_like(seats.entity)
+    entity[: len(order)] = seats.entity[order]
+    of[entity[: len(order)]] = np.arange(len(order), dtype=np.int32)
+    return Seats(of, entity, np.array([len(order)])), moved
+
+
+def in_order(numbers: npt.NDArray[np.integer[Any]]) -> bool:
+    """Whether these come in about the order of their numbers."""
+    return int(np.count_nonzero(numbers[1:] >= numbers[:-1])) >= _IN_ORDER * (len(numbers) - 1)
+
+
+def scattered(cells: Cells) -> bool:
+    """Whether those who sit side by side, in these cells, are so many that it matters that they are not neighbours in space."""
+    return len(cells) > _CACHED and not in_order(cells >> _COARSE)
+
+
 @njit(cache=True, nogil=True)
-def change(store, first, old, new):  # type: ignore[no-untyped-def]
-    """Stored samples from number `first` on have the seats `new` instead of `old`."""
+def change(store, moved):  # type: ignore[no-untyped-def]
+    """Stored samples get the seats `moved[seat]`."""
+    left, tail = store.bounds
     mask, entity = len(store.t) - 1, store.entity
-    for number in range(first, store.bounds[1]):
-        seat = np.uint32(entity[number & mask])
-        e = np.uint32(old.entity[seat]) if seat < len(old.entity) else seat
-        entity[number & mask] = new.of[e] if e < len(new.of) else e
+    for number in range(left, tail):
+        entity[number & mask] = moved[np.uint32(entity[number & mask])]
 
 
 @njit(cache=True, nogil=True)
-def _see(cells, seat, x, y, low, high, mask, west, south, east, north):  # type: ignore[no-untyped-def]
-    """`cells[seat]` of those that have none yet: where they are in the latest of the rows `low` to `high`, which lie in places `number & mask`."""
+def _see(found, seat, x, y, low, high, mask, west, south, east, north):  # type: ignore[no-untyped-def]
+    """`found[seat]` of those that have none yet: where they are in the latest of the samples `low` to `high`, which lie in places `number & mask`."""
     side = np.float64(1 << _LEVELS)
     across, up = side / max(east - west, 1e-300), side / max(north - south, 1e-300)
     for number in range(high - 1, low - 1, -1):
         i = number & mask
-        if cells[seat[i]] == _NOWHERE and x[i] == x[i] and y[i] == y[i]:
+        if found[seat[i]] == NOWHERE:
             column, level = min(max((x[i] - west) * across, 0.0), side - 1.0), min(max((y[i] - south) * up, 0.0), side - 1.0)
-            cells[seat[i]] = along_the_curve(np.int64(column), np.int64(level))
+            found[seat[i]] = along_the_curve(np.int64(column), np.int64(level))
 
 
 @njit(cache=True, nogil=True)

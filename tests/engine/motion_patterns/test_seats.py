@@ -1,4 +1,4 @@
-"""Wherever entities sit, the answers are the same; and they change seats where it pays."""
+"""Wherever entities sit, the answers are the same; and they are renumbered where it pays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engine.model.batch import Batch, EntityDictionary
 from engine.motion_patterns import plane_groups, plane_sweep, seats
 from engine.motion_patterns.plane_sweep import PlaneSweep
 from engine.motion_patterns.sample_store import append, no_samples
-from engine.motion_patterns.seats import BY_NUMBER, along_the_curve, by_cell, looked_up
+from engine.motion_patterns.seats import along_the_curve, change, no_seats, renumbered, sit, with_entities
 from tests.engine.motion_patterns.worlds import GLOBE, OPERATOR, PLANE, box, documents, registered, run, streams
 from tests.oracles.motion_patterns import answers
 
@@ -25,13 +25,14 @@ SIDE = 128
 
 @contextmanager
 def restless(seed: int) -> Iterator[None]:
-    """At every batch entities take seats by cell, go back to their numbers, or stay."""
+    """At every batch entities are renumbered by cell or by number, or by cell now and then."""
     chance = random.Random(seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plane_sweep, "_TELLING", 0)
         patch.setattr(plane_sweep, "_REST", 0)
-        patch.setattr(seats, "in_order", lambda numbers: chance.random() < 0.2)
-        patch.setattr(seats, "scattered", lambda seats: chance.random() < 0.8)
+        patch.setattr(plane_sweep, "_VACANT", 0 if seed % 2 else 10**9)
+        patch.setattr(seats, "in_order", lambda numbers: chance.random() < 0.3)
+        patch.setattr(seats, "scattered", lambda cells: chance.random() < 0.7)
         yield
 
 
@@ -105,32 +106,33 @@ def test_a_growing_crowd_in_restless_seats_tells_what_it_does_by_number(slabbed,
         assert told(loads=True) == expected
 
 
-def test_seats_are_taken_where_rows_come_in_no_order_and_left_where_they_do(monkeypatch):
-    """With entities by the thousand a bucket's hits lie in few lines of memory soon after rows came in no order."""
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_seats_are_few_and_by_cell_only_where_rows_come_in_no_order(shuffled, monkeypatch):
+    """A tenth of the entities are in some square at a time; those who are come by number, or lie together in space and in memory."""
     monkeypatch.setattr(plane_sweep, "_TELLING", 100)
-    monkeypatch.setattr(seats, "_CACHED_LINES", 50)
+    monkeypatch.setattr(plane_sweep, "_VACANT", 1.2)
+    monkeypatch.setattr(seats, "_CACHED", 100)
     index, dictionary = OPERATOR.compile(registered(squares(None), PLANE), PLANE), EntityDictionary()
     state = OPERATOR.keyed.initial(index)
     (sweep,) = state.planes
+    renumberings = []
+    renumber = PlaneSweep._renumber
 
-    def taken(shuffled: bool, begin: int) -> PlaneSweep:
+    def watched(own, now, keys, there):
+        renumbered = (len(there), int(there.sum()), keys.dtype == np.uint16)
+        renumber(own, now, keys, there)
+        renumberings.append((*renumbered, int(own.seats.taken[0])))
+
+    monkeypatch.setattr(PlaneSweep, "_renumber", watched)
+    for begin in range(0, 240, 40):
         for rows in crowd(5000, begin, shuffled):
             batch = Batch(rows, dictionary)
             OPERATOR.keyed.step(index, state, batch, int(batch.t[-1]))
-        OPERATOR.keyed.check(index, state)
-        return sweep
-
-    def lines() -> int:
-        first, stop = plane_sweep.bit_planes.newest(sweep.planes)
-        return len(set((sweep.store.entity[np.arange(first, stop) & (len(sweep.store.t) - 1)] // 16).tolist()))
-
-    assert taken(shuffled=False, begin=0).seats is BY_NUMBER
-    by_number = lines()
-    assert taken(shuffled=True, begin=40).seats is not BY_NUMBER
-    assert lines() < by_number / 2, (lines(), by_number)
-    for begin in range(80, 280, 40):
-        taken(shuffled=False, begin=begin)
-    assert sweep.seats is BY_NUMBER
+    OPERATOR.keyed.check(index, state)
+    assert renumberings and all(by_cell == shuffled for _, _, by_cell, _ in renumberings)
+    assert all(after == there for _, there, _, after in renumberings)
+    assert any(before > 1.2 * there for before, there, _, _ in renumberings)
+    assert sweep.seats.taken[0] < 2500 and len(sweep.seats.of) >= 5000
 
 
 def test_each_cell_follows_one_that_it_touches():
@@ -140,33 +142,30 @@ def test_each_cell_follows_one_that_it_touches():
     assert (np.abs(np.diff(walk, axis=0)).sum(axis=1) == 1).all()
 
 
-ODD = st.sampled_from([float("nan"), float("inf"), float("-inf"), -1e300, 0.0, 0.5, 1.0])
+ODD = st.sampled_from([float("inf"), float("-inf"), -1e300, 0.0, 0.5, 0.99, 1.0])
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), ODD, ODD), max_size=20), st.lists(st.tuples(st.integers(0, 9), ODD, ODD), max_size=20))
-def test_who_was_seen_last_in_a_cell_earlier_on_the_curve_sits_earlier(stored, rows):
-    """Two times over: by number first, then by the seats so found. Nobody's seat is another's, and who was seen nowhere sits last, by number."""
+@given(st.lists(st.tuples(st.integers(0, 9), ODD, ODD), max_size=20), st.integers(0, 3))
+def test_renumbered_by_cell_those_with_samples_sit_in_the_order_of_the_curve(rows, gone):
+    """The latest place counts; who has no sample that is still stored gives up his seat."""
+    entity, x, y = np.array([e for e, _, _ in rows], np.int32), *(np.array([row[axis] for row in rows], np.float64) for axis in (1, 2))
+    store, none = no_samples(0, 0), np.zeros(len(rows), np.int64)
+    append(store, np.arange(len(rows), dtype=np.int32), none, none, x, y, entity, none.astype(np.uint64))
+    before = with_entities(no_seats(), 10)
+    sit(before, store.entity, 0, len(rows), len(store.t) - 1)
+    assert before.entity[: before.taken[0]].tolist() == list(dict.fromkeys(entity.tolist()))
 
-    def columns(some):
-        return np.array([e for e, _, _ in some], np.int32), *(np.array([one[axis] for one in some], np.float64) for axis in (1, 2))
+    store.bounds[0] = min(gone, len(rows))
+    cells = seats.cells(before, store, (0.0, 0.0, 1.0, 1.0))
+    after, moved = renumbered(before, cells, cells != seats.NOWHERE)
+    change(store, moved)
+    kept = {e: (x, y) for e, x, y in rows[gone:]}
+    assert sorted(after.entity[: after.taken[0]].tolist()) == sorted(kept)
+    assert [after.entity[seat] for seat in store.entity[gone : len(rows)]] == entity[gone:].tolist()
+    assert np.flatnonzero(after.of >= 0).tolist() == sorted(kept)
 
-    found = BY_NUMBER
-    for _ in range(2):
-        store, (entity, x, y) = no_samples(0, 0), columns(stored)
-        none = np.zeros(len(entity), np.int64)
-        append(store, np.arange(len(entity), dtype=np.int32), none, none, x, y, looked_up(found.of, entity), none.astype(np.uint64))
-        found = by_cell(found, 10, *columns(rows), store, (0.0, 0.0, 1.0, 1.0))
-    assert (found.of[found.entity] == np.arange(10)).all()
-
-    def cell(value: float) -> int:
+    def place(value: float) -> int:
         return int(min(max(value * SIDE, 0), SIDE - 1))
 
-    seen = {e: along_the_curve(cell(x), cell(y)) for e, x, y in [*stored, *rows] if x == x and y == y}
-    cells = [seen.get(e, SIDE * SIDE) for e in found.entity.tolist()]
-    assert cells == sorted(cells)
-    assert [e for e in found.entity.tolist() if e not in seen] == [e for e in range(10) if e not in seen]
-
-
-def test_whoever_comes_later_sits_at_his_own_number():
-    table = np.array([2, 0, 1], np.int32)
-    assert looked_up(table, np.array([0, 1, 2, 3, 70], np.int32)).tolist() == [2, 0, 1, 3, 70]
+    walk = [along_the_curve(*map(place, kept[e])) for e in after.entity[: after.taken[0]].tolist()]
+    assert walk == sorted(walk)

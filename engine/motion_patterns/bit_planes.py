@@ -131,12 +131,6 @@ def fill_again(store, planes, track, words):  # type: ignore[no-untyped-def]
         gather(planes, s, track[s], words)
 
 
-def newest(planes: Planes) -> tuple[int, int]:
-    """The first sample of the last bucket that is made, and the one past its last; nothing if there is none."""
-    slot = (planes.bounds[0] - 1) % len(planes.bucket)
-    return (int(planes.first[slot]), int(planes.stop[slot])) if planes.bounds[0] else (0, 0)
-
-
 @njit(cache=True, nogil=True)
 def _first_hit(store, number, stop):  # type: ignore[no-untyped-def]
     """The first of the samples `number` to `stop` that hits, or `stop`."""

@@ -29,8 +29,10 @@ Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 _WORD = 64
+_FEW = 4096
+"""Seats that stay in the caches, whoever has them."""
 _TELLING = 4096
-"""Samples of a bucket that tell how entities sit; fewer stay in the caches wherever they are."""
+"""Newest samples that tell in which order rows come."""
 _REST = 4
 """Between two looks at the seats there come so many times the samples that are kept. To change seats takes an eighth of the time these take."""
 _VACANT = 4
@@ -133,12 +135,12 @@ class PlaneSweep(Structure):
                 self._widen(int(self.seats.taken[0]))
 
     def _look_at_seats(self, now: Seats) -> None:
-        """Entities are renumbered if it pays, once the newest bucket has samples enough to tell."""
-        first, stop = bit_planes.newest(self.planes)
-        if stop - first < _TELLING or first < self.store.bounds[0]:
+        """Entities are renumbered if it pays."""
+        left, tail = self.store.bounds.tolist()
+        self.looks_at = tail + _REST * (tail - left)
+        if now.taken[0] < _FEW:
             return
-        self.looks_at = int(self.store.bounds[1]) + _REST * self.kept()
-        newest = self.store.entity[np.arange(first, stop) & (len(self.store.t) - 1)]
+        newest = self.store.entity[np.arange(max(left, tail - _TELLING), tail) & (len(self.store.t) - 1)]
         cells = seats.cells(now, self.store, self.group.extent)
         there, in_order = cells != seats.NOWHERE, seats.in_order(now.entity[newest])
         if len(there) > _VACANT * np.count_nonzero(there) or (not in_order and seats.scattered(cells[there])):

@@ -28,7 +28,7 @@ def restless(seed: int) -> Iterator[None]:
     """At every batch entities are renumbered by cell or by number, or by cell now and then."""
     chance = random.Random(seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plane_sweep, "_TELLING", 0)
+        patch.setattr(plane_sweep, "_FEW", 0)
         patch.setattr(plane_sweep, "_REST", 0)
         patch.setattr(plane_sweep, "_VACANT", 0 if seed % 2 else 10**9)
         patch.setattr(seats, "in_order", lambda numbers: chance.random() < 0.3)
@@ -109,7 +109,7 @@ def test_a_growing_crowd_in_restless_seats_tells_what_it_does_by_number(slabbed,
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_seats_are_few_and_by_cell_only_where_rows_come_in_no_order(shuffled, monkeypatch):
     """A tenth of the entities are in some square at a time; those who are come by number, or lie together in space and in memory."""
-    monkeypatch.setattr(plane_sweep, "_TELLING", 100)
+    monkeypatch.setattr(plane_sweep, "_FEW", 100)
     monkeypatch.setattr(plane_sweep, "_VACANT", 1.2)
     monkeypatch.setattr(seats, "_CACHED", 100)
     index, dictionary = OPERATOR.compile(registered(squares(None), PLANE), PLANE), EntityDictionary()

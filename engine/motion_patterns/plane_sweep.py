@@ -34,7 +34,7 @@ _FEW = 4096
 _TELLING = 4096
 """Newest samples that tell in which order rows come."""
 _REST = 4
-"""Between two looks at the seats there come so many times the samples that are kept. To change seats takes an eighth of the time these take."""
+"""Between two looks at the seats there come so many times the samples that are kept. To change seats takes a seventh of the time these take."""
 _VACANT = 4
 """Times as many seats as those with samples take: then there are too many vacant ones."""
 

@@ -49,9 +49,9 @@ def no_seats() -> Seats:
 
 def with_entities(seats: Seats, entities: int) -> Seats:
     """The same seats with room for entities numbered below `entities`; doubled when there is too little."""
-    more = max(entities, 2 * len(seats.of)) - len(seats.of)
     if entities <= len(seats.of):
         return seats
+    more = max(entities, 2 * len(seats.of)) - len(seats.of)
     return seats._replace(of=np.append(seats.of, np.full(more, -1, np.int32)), entity=np.append(seats.entity, np.zeros(more, np.int32)))
 
 

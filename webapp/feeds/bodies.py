@@ -23,12 +23,18 @@ from engine.model.columns import TIME
 from engine.model.events import ARROW_TYPES, check_rows
 from engine.model.feed import ColumnType, Feed
 from engine.sources.values import column_of
+from webapp.feeds.arrow_streams import Limits, StreamRefused, StreamTooLarge, read_stream
 
 NDJSON, CSV, ARROW = "application/x-ndjson", "text/csv", "application/vnd.apache.arrow.stream"
 BODY_BYTES = 5_000_000
 """A body may have so many bytes as it is sent."""
 INFLATED_BYTES = 25_000_000
 """And so many when it is unpacked."""
+BODY_ROWS = 100_000
+"""A body may have so many rows: one that holds almost nothing costs a few bytes to send, but half a kilobyte as a dead letter."""
+BODY_VALUES = 1_000_000
+"""And so many values: commas, lines and brackets of a text, cells of an Arrow stream. A value of a byte takes up to 200 as an object."""
+GZIP_MEMBERS = 100
 FUTURE_MS = 300_000
 """On a wall-clock feed a row further ahead of the clock than this is a dead letter: it would make all others late."""
 LINE_BYTES = 1_000_000
@@ -89,8 +95,12 @@ def inflate(body: bytes, encoding: str, limit: int = INFLATED_BYTES) -> bytes:
         return body
     if encoding not in ("gzip", "x-gzip"):
         raise Unsupported(f"The content encoding {encoding[:40]!r} is not read; send gzip or none.")
-    parts, left, size = [], body, 0
+    parts: list[bytes] = []
+    left, size = body, 0
     while left:
+        # Each member takes a copy of what follows it.
+        if len(parts) == GZIP_MEMBERS:
+            raise TooLarge(f"The body has more than {GZIP_MEMBERS} gzip members; send it as one.")
         unpacker = zlib.decompressobj(wbits=31)
         try:
             part = unpacker.decompress(left, limit + 1 - size)
@@ -107,12 +117,13 @@ def inflate(body: bytes, encoding: str, limit: int = INFLATED_BYTES) -> bytes:
 
 
 def read_body(body: bytes, content_type: str, feed: Feed) -> Checked:
-    """Good rows and dead letters (with their lines) of a body without content encoding. Raises Unreadable, Unsupported."""
+    """Good rows and dead letters (with their lines) of a body without content encoding. Raises Unreadable, TooLarge, Unsupported."""
     kind = content_type.split(";")[0].strip().lower()
     if kind == ARROW:
-        return check(_arrow(body), feed)
+        return check(_arrow(body, feed), feed)
     if kind not in TEXTS:
         raise Unsupported(f"The content type {kind[:80]!r} is not read; send {NDJSON}, {CSV} or {ARROW}.")
+    _count_text(body)
     # A body is no larger than one chunk.
     return next(read_text(io.BytesIO(body), kind, feed, len(body) + 1))
 
@@ -149,16 +160,23 @@ def without_future(checked: Checked, now_ms: int) -> Checked:
     return Checked(checked.good.filter(pc.invert(ahead)), checked.dead + dead)
 
 
-def _arrow(body: bytes) -> pa.Table:
+def _count_text(body: bytes) -> None:
+    """Raises TooLarge for what would be many objects, before any is made."""
+    lines = body.count(b"\n")
+    # A line of column names, and the last line's end.
+    if lines > BODY_ROWS + 1:
+        raise TooLarge(f"The body has more than {BODY_ROWS:,} rows; send smaller parts.")
+    if lines + sum(body.count(sign) for sign in (b",", b"[", b"{")) > BODY_VALUES:
+        raise TooLarge(f"The body has more than {BODY_VALUES:,} values; send smaller parts.")
+
+
+def _arrow(body: bytes, feed: Feed) -> pa.Table:
     try:
-        table = pa.ipc.open_stream(body).read_all()
-        # Offsets that point outside would be followed by whoever reads the rows.
-        table.validate(full=True)
-    except (pa.ArrowException, OSError) as error:
-        raise Unreadable(f"The body is not an Arrow stream: {error}") from error
-    if len(set(table.column_names)) < table.num_columns:
-        raise Unreadable("Two columns have the same name.")
-    return table
+        return read_stream(body, Limits(BODY_ROWS, BODY_VALUES, INFLATED_BYTES), feed.types)
+    except StreamRefused as error:
+        raise Unreadable(str(error)) from error
+    except StreamTooLarge as error:
+        raise TooLarge(str(error)) from error
 
 
 # -- lines of JSON ----------------------------------------------------------------------------------------------------------------

@@ -11,16 +11,16 @@ http = get_asgi_application()
 # Models can be imported only after the line above.
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
-from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.core.exceptions import ImproperlyConfigured  # noqa: E402
 from django.core.signals import request_finished  # noqa: E402
 
 from webapp.config.connections import give_back  # noqa: E402
+from webapp.live.origin import SameOrigin  # noqa: E402
 from webapp.live.routing import websocket_urlpatterns  # noqa: E402
 
 if not (settings.SECRET_KEY_GIVEN or settings.DEBUG):
     raise ImproperlyConfigured("SECRET_KEY is not set: give it 50 random characters or more in the environment.")
 
 request_finished.connect(give_back, dispatch_uid="connections")
-application = ProtocolTypeRouter({"http": http, "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)))})
+application = ProtocolTypeRouter({"http": http, "websocket": SameOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)))})

@@ -7,29 +7,28 @@ import contextlib
 import logging
 import random
 import time
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import redis
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.db import DatabaseError
 
-from webapp.live import access, frames, selectors
+from webapp.live import access, frames, seats, selectors
 from webapp.live.frames import Ack, BadFrame, Subscribe, Unsubscribe, View
 from webapp.live.subscription import Chunk, Subscription
 
 logger = logging.getLogger(__name__)
 
-SOCKETS_OF_A_USER = 20
 SUBSCRIPTIONS = 20
 RECHECK_SECONDS = 60.0
+RETRY_SECONDS = 1.0
+"""After so long the permissions are asked for again when the database did not answer."""
 SPREAD_SECONDS = 0.3
 """When everybody is to look again at once, they do so spread over this."""
 BURST, PER_SECOND = 200, 20.0
 """Client frames at once, and on average."""
-
-_sockets: Counter[int] = Counter()
 
 
 def group(feed: str) -> str:
@@ -40,34 +39,44 @@ def group(feed: str) -> str:
 class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     """One browser's socket. Messages are handled one after the other, so a subscription never sees two at once."""
 
-    async def connect(self) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.subscriptions: dict[str, Subscription] = {}
         self.tokens, self.tokens_at = float(BURST), time.monotonic()
         self.recheck: asyncio.Task[None] | None = None
         self.look = asyncio.Event()
-        self.counted = False
+        self.seated = False
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            # However it ended: what a socket held must not be missing for the next one.
+            await self._end()
+
+    async def connect(self) -> None:
         await self.accept()
         user = self.scope.get("user")
         if user is None or not user.is_authenticated:
             await self.close(code=frames.NOT_LOGGED_IN)
             return
-        if _sockets[user.pk] >= SOCKETS_OF_A_USER:
+        self.seated = await seats.take(user.pk)
+        if not self.seated:
             await self._send(frames.error("too-many", "Too many pages are open at once."))
             await self.close(code=frames.TOO_OFTEN)
             return
-        _sockets[user.pk] += 1
-        self.counted = True
         self.recheck = asyncio.create_task(self._recheck())
 
-    async def disconnect(self, code: int) -> None:
-        if self.counted:
-            _sockets[self.scope["user"].pk] -= 1
-            self.counted = False
-        if self.recheck is not None:
-            self.recheck.cancel()
-            await self.channel_layer.group_discard(access.GROUP, self.channel_name)
-        for feed in list(self.subscriptions):
-            await self._leave(feed)
+    async def _end(self) -> None:
+        if self.seated:
+            self.seated = False
+            seats.give_back(self.scope["user"].pk)
+        if self.recheck is None:
+            return
+        self.recheck.cancel()
+        try:
+            for name in (access.GROUP, *map(group, self.subscriptions)):
+                await self.channel_layer.group_discard(name, self.channel_name)
+        except (redis.RedisError, OSError) as error:
+            # The layer forgets members by itself after an hour.
+            logger.warning("the channel layer does not answer: %s", error)
 
     # -- from the client ----------------------------------------------------------------------------------------------------------
 
@@ -244,13 +253,24 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                     await asyncio.wait_for(self.look.wait(), RECHECK_SECONDS)
                     await asyncio.sleep(random.uniform(0, SPREAD_SECONDS))  # noqa: S311  not a secret
                 self.look.clear()
-                if not await database_sync_to_async(selectors.logged_in)(self.scope):
-                    await self.close(code=frames.NOT_LOGGED_IN)
-                    return
-                for subscription in list(self.subscriptions.values()):
-                    before = subscription.allowed
-                    if not await self._learn(subscription, None):
+                try:
+                    if not await self._may_stay():
                         return
-                    # What may not be seen any more has to leave the screen too.
-                    if before - subscription.allowed:
-                        await self._resync(subscription)
+                except DatabaseError as error:
+                    logger.warning("permissions cannot be read: %s", error)
+                    await asyncio.sleep(RETRY_SECONDS)
+                    self.look.set()
+
+    async def _may_stay(self) -> bool:
+        """Reads log-in and permissions anew; closes the socket and says no when there is nothing left for this reader."""
+        if not await database_sync_to_async(selectors.logged_in)(self.scope):
+            await self.close(code=frames.NOT_LOGGED_IN)
+            return False
+        for subscription in list(self.subscriptions.values()):
+            before = subscription.allowed
+            if not await self._learn(subscription, None):
+                return False
+            # What may not be seen any more has to leave the screen too.
+            if before - subscription.allowed:
+                await self._resync(subscription)
+        return True

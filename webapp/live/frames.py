@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from webapp.feeds.models import NAME
+
 Box = tuple[float, float, float, float]
+FEED_NAME = re.compile(NAME.regex)
+"""Whatever else stands for a feed must not reach the database or the channel layer, which refuse some texts."""
 FRAME_BYTES = 65_536
 """A client's frame may be this long."""
 MESSAGE_BYTES = 900_000
 """Most that a message to a page holds: daphne refuses to send more than a mebibyte."""
 QUERIES_NAMED = 1_000
 
-NOT_PERMITTED = 4403
 NOT_LOGGED_IN = 4401
-TOO_BIG = 1009
-TOO_OFTEN = 1008
+NOT_PERMITTED = 4403
+TOO_OFTEN = 4429
+TOO_BIG = 4413
+"""Close codes: of those below 3000 the web server lets an application send 1000 alone (RFC 6455, section 7.4.2)."""
 
 
 class BadFrame(ValueError):
@@ -69,7 +75,7 @@ def parse(text: str) -> ClientFrame:
     if not isinstance(document, dict):
         raise BadFrame("A frame is a JSON object.")
     feed = document.get("feed")
-    if not isinstance(feed, str) or not 1 <= len(feed) <= 63:
+    if not isinstance(feed, str) or not FEED_NAME.match(feed):
         raise BadFrame("feed names a feed.")
     match document.get("type"):
         case "subscribe":
@@ -104,9 +110,15 @@ def _box(value: Any) -> Box | None:
         return None
     if not isinstance(value, list) or len(value) != 4:
         raise BadFrame("bbox is null or [west, south, east, north].")
-    if not all(isinstance(n, int | float) and not isinstance(n, bool) and math.isfinite(n) for n in value):
+    if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in value):
         raise BadFrame("bbox holds finite numbers.")
-    return (float(value[0]), float(value[1]), float(value[2]), float(value[3]))
+    try:
+        west, south, east, north = map(float, value)
+    except OverflowError as error:
+        raise BadFrame("bbox holds finite numbers.") from error
+    if not all(map(math.isfinite, (west, south, east, north))):
+        raise BadFrame("bbox holds finite numbers.")
+    return west, south, east, north
 
 
 def _number(document: Mapping[str, Any], name: str) -> int | None:

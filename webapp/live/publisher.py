@@ -56,7 +56,7 @@ class Publisher:
         self.sent: dict[int, int] = {}
         self.tails: dict[int, PositionTail] = {}
         self._next_status = self._next_feeds = 0.0
-        self._listening = False
+        self._listening: Any = None
 
     def run(self) -> None:
         """Until `stopping` is set. A database that is away only makes it wait."""
@@ -67,7 +67,6 @@ class Publisher:
             except DatabaseError as error:
                 logger.warning("the database does not answer: %s", error)
                 connection.close()
-                self._listening = False
                 self.stopping.wait(1.0)
 
     def step(self) -> None:
@@ -124,17 +123,29 @@ class Publisher:
 
     def _wait(self) -> None:
         """Until somebody wrote to an outbox, or positions are due."""
-        if not self._listening:
-            with connection.cursor() as cursor:
-                cursor.execute(f"LISTEN {OUTBOX_CHANNEL}")
-                cursor.execute(f"LISTEN {access.CHANNEL}")
-            self._listening = True
-        raw = connection.connection
+        raw = self._listen()
         select.select([raw], [], [], min(POLL_S, POSITIONS_S))
         raw.poll()
         if any(notice.channel == access.CHANNEL for notice in raw.notifies):
-            self._send_to(access.GROUP, {"type": "access.changed"})
+            self._let_look()
         raw.notifies.clear()
+
+    def _listen(self) -> Any:
+        """The connection that hears notices. Django replaces it now and then, and LISTEN holds for one connection alone."""
+        connection.ensure_connection()
+        raw = connection.connection
+        if raw is not self._listening:
+            with connection.cursor() as cursor:
+                cursor.execute(f"LISTEN {OUTBOX_CHANNEL}")
+                cursor.execute(f"LISTEN {access.CHANNEL}")
+            self._listening = raw
+            # What was said between the two connections was heard by nobody.
+            self._let_look()
+        return raw
+
+    def _let_look(self) -> None:
+        """Has all sockets look again at what their readers may see."""
+        self._send_to(access.GROUP, {"type": "access.changed"})
 
 
 class PositionTail:

@@ -60,10 +60,26 @@ def reader(feed: Feed, publisher: Publisher) -> Reader:
 def test_it_passes_on_that_permissions_changed(publisher: Publisher, reader: Reader, people: SimpleNamespace) -> None:
     async_to_sync(reader.layer.group_add)(access.GROUP, reader.name)
     publisher._wait()
+    reader.all("access.changed")
     people.viewer.save(update_fields=["last_login"])
     publisher._wait()
     assert reader.all("access.changed") == []
     people.viewer.memberships.all().delete()
+    publisher._wait()
+    assert len(reader.all("access.changed")) == 1
+
+
+def test_it_passes_that_on_by_a_new_connection_too(publisher: Publisher, reader: Reader, people: SimpleNamespace) -> None:
+    async_to_sync(reader.layer.group_add)(access.GROUP, reader.name)
+    publisher._wait()
+    reader.all("access.changed")
+    connection.close_at = 0.0
+    publisher._next_feeds = 0.0
+    publisher.step()
+    people.viewer.memberships.all().delete()
+    publisher._wait()
+    assert reader.all("access.changed"), "what was said between the two connections"
+    people.operator.memberships.all().delete()
     publisher._wait()
     assert len(reader.all("access.changed")) == 1
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.webapp.live.pages import page
-from webapp.live import consumers
+from webapp.live import consumers, seats
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_connection_left")]
 
@@ -23,10 +23,10 @@ async def test_what_is_no_frame_is_answered_with_the_reason(world: SimpleNamespa
 async def test_a_frame_too_long_or_of_bytes_ends_the_socket(world: SimpleNamespace) -> None:
     async with page(world.people.viewer) as reader:
         await reader.socket.send_to(text_data="x" * 65_537)
-        assert await reader.closed() == 1009
+        assert await reader.closed() == 4413
     async with page(world.people.viewer) as reader:
         await reader.socket.send_to(bytes_data=b"x")
-        assert await reader.closed() == 1009
+        assert await reader.closed() == 4413
 
 
 async def test_a_flood_of_frames_ends_the_socket(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,14 +35,15 @@ async def test_a_flood_of_frames_ends_the_socket(world: SimpleNamespace, monkeyp
     async with page(world.people.viewer) as reader:
         for _ in range(6):
             await reader.say(type="ack", seq=1)
-        assert await reader.closed() == 1008
+        assert await reader.closed() == 4429
 
 
 async def test_a_user_has_so_many_sockets_and_gets_them_back(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consumers, "SOCKETS_OF_A_USER", 1)
+    monkeypatch.setattr(seats, "OF_A_USER", 1)
+    monkeypatch.setattr(seats, "PATIENCE_S", 0.1)
     async with page(world.people.viewer):
         async with page(world.people.viewer) as second:
-            assert await second.closed() == 1008
+            assert await second.closed() == 4429
         async with page(world.people.owner) as other:
             await other.say(type="subscribe")
             await other.hear("snapshot")

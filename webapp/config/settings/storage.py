@@ -13,11 +13,11 @@ STATIC_ROOT = text("VEDETTE_STATIC_ROOT") or None
 
 DATABASES = {
     "default": {
-        **env.db_url("DATABASE_URL", default="postgres:///vedette", engine="django.db.backends.postgresql"),
         # For threads that last: of jobs, publisher, ingest. Requests under ASGI give theirs back (`asgi.py`).
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
         "ATOMIC_REQUESTS": False,
+        **env.db_url("DATABASE_URL", default="postgres:///vedette", engine="django.db.backends.postgresql"),
     }
 }
 

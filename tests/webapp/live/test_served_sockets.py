@@ -1,0 +1,210 @@
+"""The live socket as it is served: the real web server and publisher, over the network."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from django.test import Client
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from tests.webapp.live.pages import session_of
+from webapp.platform.folders import ROOT, next_free_port
+from webapp.platform.postgres import with_database
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
+
+CONNECTION_AGE_S = 1
+"""Of the publisher's connection: it is replaced several times while a test runs."""
+
+
+class Served:
+    """The web server and the publisher over the test database."""
+
+    def __init__(self, folder: Path, redis_url: str) -> None:
+        self.folder = folder
+        reservation = next_free_port(9300 + os.getpid() % 400)
+        self.port = reservation.port
+        reservation.release()
+        url = with_database(os.environ["DATABASE_URL"], connection.settings_dict["NAME"])
+        self.environment = {
+            **os.environ,
+            "DATABASE_URL": f"{url}{'&' if '?' in url else '?'}conn_max_age={CONNECTION_AGE_S}",
+            "REDIS_URL": redis_url,
+            "VEDETTE_VAR": str(folder),
+        }
+        self.children = [
+            self._start("-m", "daphne", "-b", "127.0.0.1", "-p", str(self.port), "webapp.config.asgi:application", name="web"),
+            self._start("manage.py", "publish", name="publisher"),
+        ]
+
+    def _start(self, *command: str, name: str) -> subprocess.Popen[bytes]:
+        with (self.folder / f"{name}.log").open("ab") as log:
+            return subprocess.Popen([sys.executable, *command], cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def wait(self) -> None:
+        give_up = time.monotonic() + 60
+        while not self._answers():
+            assert time.monotonic() < give_up, self.log("web")
+            time.sleep(0.1)
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/healthz", timeout=2) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def log(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text(errors="replace")
+
+    def socket(self, session: str, *, origin: str | None = None) -> ClientConnection:
+        """A socket as the browser of this session opens it."""
+        return connect(
+            f"ws://127.0.0.1:{self.port}/ws/live/",
+            origin=origin or f"http://127.0.0.1:{self.port}",  # type: ignore[arg-type]
+            additional_headers={"Cookie": f"{settings.SESSION_COOKIE_NAME}={session}"},
+            open_timeout=30,
+            max_size=None,
+        )
+
+    def close(self) -> None:
+        for child in self.children:
+            child.terminate()
+        for child in self.children:
+            child.wait(timeout=20)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None, redis_url: str) -> Iterator[Served]:
+    made = Served(tmp_path_factory.mktemp("served"), redis_url)
+    try:
+        made.wait()
+        yield made
+    finally:
+        made.close()
+
+
+def say(socket: ClientConnection, **frame: Any) -> None:
+    socket.send(json.dumps({"type": "subscribe", "feed": "yard", **frame}))
+
+
+def hear(socket: ClientConnection, kind: str) -> dict[str, Any]:
+    while True:
+        frame: dict[str, Any] = json.loads(socket.recv(timeout=20))
+        if frame["type"] == kind:
+            return frame
+
+
+def closed(socket: ClientConnection, seconds: float = 10.0) -> int:
+    """The code that the server closes the socket with."""
+    give_up = time.monotonic() + seconds
+    try:
+        while True:
+            socket.recv(timeout=max(0.0, give_up - time.monotonic()))
+    except ConnectionClosed as end:
+        assert end.rcvd is not None, "the connection was cut"
+        return end.rcvd.code
+
+
+def open_all(served: Served, sessions: list[str], opened: ExitStack) -> list[ClientConnection]:
+    """Twenty sockets of each session, opened at the same time, each with its snapshot."""
+
+    def open_one(session: str) -> ClientConnection:
+        socket = opened.enter_context(served.socket(session))
+        say(socket)
+        hear(socket, "snapshot")
+        return socket
+
+    with ThreadPoolExecutor(100) as pool:
+        return list(pool.map(open_one, [session for session in sessions for _ in range(20)]))
+
+
+def test_each_user_has_all_their_sockets_also_right_after_a_reload(served: Served, people: SimpleNamespace, feed: Any) -> None:
+    sessions = [session_of(user) for user in (people.owner, people.viewer, people.analyst, people.operator, people.admin)]
+    with ExitStack() as opened:
+        for socket in open_all(served, sessions, opened):
+            socket.socket.close()
+        assert len(open_all(served, sessions, opened)) == 100
+
+
+def test_a_socket_too_many_is_refused_with_its_reason(served: Served, people: SimpleNamespace, feed: Any) -> None:
+    session = session_of(people.viewer)
+    with ExitStack() as opened:
+        open_all(served, [session], opened)
+        one_more = opened.enter_context(served.socket(session))
+        assert hear(one_more, "error")["code"] == "too-many"
+        assert closed(one_more) == 4429
+
+
+def test_what_is_too_long_or_too_often_is_closed_with_its_code(served: Served, people: SimpleNamespace, feed: Any) -> None:
+    session = session_of(people.viewer)
+    with served.socket(session) as socket:
+        socket.send("x" * 65_537)
+        assert closed(socket) == 4413
+    with served.socket(session) as socket:
+        socket.send(b"x")
+        assert closed(socket) == 4413
+    with served.socket(session) as socket:
+        for _ in range(300):
+            socket.send(json.dumps({"type": "ack", "feed": "yard", "seq": 1}))
+        assert closed(socket) == 4429
+    assert "Traceback" not in served.log("web")
+
+
+NAMES: list[Any] = ["\x00", "yard\x00", "\ud800", "a" * 200, "", "../etc", "Y", "a b", 7, None, ["yard"], {"a": 1}]
+NUMBERS: list[Any] = [10**400, -(2**70), 1.5, True, "7", [1], float("nan"), "\x00"]
+
+
+def test_no_frame_crashes_the_socket_nor_costs_its_user_a_place(served: Served, people: SimpleNamespace, feed: Any) -> None:
+    """Each of these ended the socket with a traceback, and after twenty of them its user was locked out."""
+    session = session_of(people.viewer)
+    strange = [{"feed": name} for name in NAMES] + [{name: number} for number in NUMBERS for name in ("since", "from", "queries", "bbox")]
+    strange += [{"bbox": [0, 0, 1, number]} for number in NUMBERS] + [{"queries": [number]} for number in NUMBERS]
+    strange += [{"feed": name, "type": kind} for name in NAMES for kind in ("view", "unsubscribe", "ack")]
+    strange += [{"type": "view", "bbox": [0, 0, 1, number]} for number in NUMBERS] + [{"type": "ack", "seq": number} for number in NUMBERS]
+    assert len(strange) < 200, "more would be too many at once"
+    with served.socket(session) as socket:
+        for frame in strange:
+            say(socket, **frame)
+        say(socket)
+        hear(socket, "snapshot")
+    assert "Traceback" not in served.log("web")
+
+
+def test_logging_out_closes_the_socket_though_the_publisher_has_a_new_connection(served: Served, people: SimpleNamespace, feed: Any) -> None:
+    session = session_of(people.viewer)
+    with served.socket(session) as socket, served.socket(session_of(people.owner)) as other:
+        for one in (socket, other):
+            say(one)
+            hear(one, "status")
+        time.sleep(4 * CONNECTION_AGE_S)
+        client = Client()
+        client.cookies[settings.SESSION_COOKIE_NAME] = session
+        started = time.monotonic()
+        client.post("/logout/")
+        assert closed(socket) == 4401
+        assert time.monotonic() - started < 2.0
+        hear(other, "status")
+
+
+@pytest.mark.parametrize("origin", ["http://127.0.0.1:1", "https://127.0.0.1:{port}", "http://localhost:{port}", "http://127.0.0.1", "null"])
+def test_pages_of_another_port_scheme_or_host_open_no_socket(served: Served, people: SimpleNamespace, origin: str) -> None:
+    with pytest.raises(InvalidStatus) as refused, served.socket(session_of(people.viewer), origin=origin.format(port=served.port)):
+        pass
+    assert refused.value.response.status_code == 403

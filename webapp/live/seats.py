@@ -1,0 +1,32 @@
+"""How many sockets one user may hold open in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+
+OF_A_USER = 20
+PATIENCE_S = 5.0
+"""A page that is loaded again opens its new socket before the end of its old one has been noticed: it waits so long for the place."""
+LOOK_S = 0.02
+
+_taken: Counter[int] = Counter()
+
+
+async def take(user: int) -> bool:
+    """Takes one of the user's places, as soon as one is free; false when none gets free in time."""
+    give_up = time.monotonic() + PATIENCE_S
+    while _taken[user] >= OF_A_USER:
+        if time.monotonic() > give_up:
+            return False
+        await asyncio.sleep(LOOK_S)
+    _taken[user] += 1
+    return True
+
+
+def give_back(user: int) -> None:
+    """Frees a place that `take` gave."""
+    _taken[user] -= 1
+    if not _taken[user]:
+        del _taken[user]

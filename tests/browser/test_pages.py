@@ -91,3 +91,22 @@ def test_a_region_drawn_by_keyboard_is_stored(site: Site) -> None:
 
     assert Query.objects.get(name="round the middle").specification["region"] == {"center": [0, 0], "radius": 3}
     assert not Region.objects.exists()
+
+
+def test_the_audit_log_shows_who_did_what(site: Site) -> None:
+    from webapp.accounts.models import User
+
+    site.log_in()
+    assert site.page.goto(site.address + "/audit/").status == 403  # type: ignore[union-attr]
+    site.faults.clear()
+    User.objects.filter(username="ada").update(is_superuser=True)
+    page = site.page
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.goto(site.address + "/audit/")
+        page.get_by_role("row").filter(has_text="session.open").filter(has_text="ada").first.wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.get_by_role("searchbox", name="User").fill("nobody of this name")
+    page.get_by_role("searchbox", name="User").press("Enter")
+    page.get_by_text("Nothing in the log matches").wait_for()
+    assert site.faults == []

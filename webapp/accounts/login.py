@@ -15,13 +15,9 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from redis.exceptions import RedisError
 
+from webapp.config.addresses import address_of
+
 logger = logging.getLogger(__name__)
-
-
-def address_of(request: HttpRequest) -> str:
-    """The client's address: of a trusted proxy the last one it added, never one that the client made up."""
-    forwarded = request.headers.get("X-Forwarded-For", "") if settings.SECURE_PROXY_SSL_HEADER else ""
-    return forwarded.split(",")[-1].strip() or request.META.get("REMOTE_ADDR", "")
 
 
 def _keys(request: HttpRequest, username: str) -> tuple[tuple[str, int], tuple[str, int]]:

@@ -8,6 +8,7 @@ from drf_spectacular.views import SpectacularAPIView
 from webapp.accounts.login import Login
 from webapp.accounts.views import account
 from webapp.alerts.views import alerts
+from webapp.audit.views import audit
 from webapp.config.health import healthz
 from webapp.feeds.plan import plan
 from webapp.feeds.views import feeds, regions
@@ -21,6 +22,7 @@ api = [
     path("", include("webapp.detections.urls")),
     path("", include("webapp.alerts.urls")),
     path("", include("webapp.jobs.urls")),
+    path("", include("webapp.audit.urls")),
 ]
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -34,6 +36,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("feeds/", feeds, name="feeds"),
     path("feeds/<slug:name>/plan", plan, name="feed-plan"),
     path("account/", account, name="account"),
+    path("audit/", audit, name="audit"),
     path("login/", Login.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("healthz", healthz, name="healthz"),

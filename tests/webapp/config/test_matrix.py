@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
 OPEN = {"login", "healthz", "logout"}
 """No log-in needed: they give nothing away."""
-PAGES = {"live", "queries", "query-new", "alerts", "regions", "feeds", "account"}
+PAGES = {"live", "queries", "query-new", "alerts", "regions", "feeds", "account", "audit"}
 OWNED_PAGES = {"query", "alert", "feed-plan"}
 PERSONAL = {"api-me": ["GET", "PATCH"], "api-me-password": ["POST"], "api-tokens": ["GET", "POST"], "api-token": ["DELETE"], "api-schema": ["GET"]}
 LISTS = {
@@ -45,6 +45,8 @@ LISTS = {
     "api-job": ["GET"],
     "api-job-start": ["POST"],
     "api-job-stop": ["POST"],
+    "api-audit": ["GET"],
+    "api-audit-export": ["GET"],
 }
 OWNED = {
     "api-feed": ["GET", "PATCH", "DELETE"],

@@ -1,0 +1,50 @@
+/** An entry of the audit log, and its words. */
+
+import { moment } from "./shapes";
+import { id, isObject, nullable, number, otherwise, record, string, type Parser } from "../lib/parse";
+
+const anyRecord: Parser<Record<string, unknown>> = (value) => (isObject(value) ? value : {});
+
+export const entry = record({
+  id,
+  at: moment,
+  actor_name: otherwise(string, ""),
+  means: otherwise(string, ""),
+  token: otherwise(string, ""),
+  address: nullable(string),
+  action: string,
+  outcome: string,
+  status: nullable(number),
+  object_type: otherwise(string, ""),
+  object_id: otherwise(string, ""),
+  object_name: otherwise(string, ""),
+  request: otherwise(string, ""),
+  detail: otherwise(anyRecord, {}),
+});
+export type Entry = ReturnType<typeof entry>;
+
+export const OUTCOMES: Readonly<Record<string, string>> = { done: "Done", refused: "Refused", failed: "Failed" };
+
+export function outcomeText(row: Entry): string {
+  return OUTCOMES[row.outcome] ?? row.outcome;
+}
+
+/** Who it was and by what they were known. */
+export function actorText(row: Entry): string {
+  if (row.means === "nobody") return "not logged in";
+  const by = row.means === "token" ? `token ${row.token}…` : row.means === "command" ? "command on the server" : "";
+  return by === "" ? row.actor_name : `${row.actor_name}, ${by}`;
+}
+
+/** What it was done to. */
+export function objectText(row: Entry): string {
+  const name = row.object_name === "" ? "" : ` “${row.object_name}”`;
+  return `${row.object_type}${row.object_id === "" ? "" : ` ${row.object_id}`}${name}`.trim();
+}
+
+/** What more is known, as `name: value`. */
+export function detailText(row: Entry): string {
+  return Object.entries(row.detail)
+    .map(([name, value]) => `${name.replaceAll("_", " ")}: ${typeof value === "string" ? value : JSON.stringify(value)}`)
+    .join(" · ");
+}

@@ -1,0 +1,76 @@
+import { get, page, query as address } from "../lib/api";
+import { actorText, detailText, entry, objectText, outcomeText, OUTCOMES, type Entry } from "../data/audit_data";
+import { button, empty, h, linkButton, replace } from "../lib/dom";
+import { formatMoment, fromWall } from "../lib/time";
+import { fail, openShell, pageFrame } from "../views/shell_view";
+
+const shell = openShell();
+const download = linkButton("Export as JSON lines", "/api/v1/audit/export", "download");
+const body = pageFrame(shell.root, "Audit log", [download]);
+
+const actor = h("input", { class: "input", type: "search", placeholder: "User", "aria-label": "User" });
+const action = h("input", { class: "input", type: "search", placeholder: "Action, such as query.", "aria-label": "Action, or how it begins" });
+const outcome = h("select", { class: "select", "aria-label": "Outcome" }, h("option", { value: "" }, "All outcomes"), ...Object.entries(OUTCOMES).map(([value, text]) => h("option", { value }, text)));
+const from = h("input", { class: "input", type: "datetime-local", "aria-label": "From" });
+const to = h("input", { class: "input", type: "datetime-local", "aria-label": "Until" });
+const panel = h("div", { class: "panel table-wrap", "aria-busy": "true" }, h("div", { class: "panel-body stack" }, ...[1, 2, 3, 4].map(() => h("div", { class: "skeleton" }))));
+body.append(h("div", { class: "toolbar" }, ...[actor, action, outcome, from, to].map((field) => h("div", { class: "toolbar-select" }, field))), panel);
+
+let rows: Entry[] = [];
+let next: string | null = null;
+let asked = 0;
+
+function instant(field: HTMLInputElement): string | null {
+  const t = field.value === "" ? null : fromWall(field.value, shell.me.time_zone);
+  return t === null ? null : new Date(t).toISOString();
+}
+
+function filters(): Record<string, string | null> {
+  return { actor: actor.value.trim(), action: action.value.trim(), outcome: outcome.value, from: instant(from), to: instant(to) };
+}
+
+function tableRow(row: Entry): HTMLElement {
+  const state = row.outcome === "done" ? "badge" : "badge badge-high";
+  return h(
+    "tr",
+    {},
+    h("td", { class: "num nowrap" }, formatMoment(row.at, "ms", shell.me.time_zone)),
+    h("td", {}, actorText(row), row.address === null ? null : h("div", { class: "small faint mono" }, row.address)),
+    h("td", {}, h("span", { class: "mono" }, row.action), h("div", { class: "small faint" }, row.request)),
+    h("td", {}, objectText(row), h("div", { class: "small muted" }, detailText(row))),
+    h("td", { class: "nowrap" }, h("span", { class: state }, outcomeText(row)), row.status === null ? null : h("span", { class: "small faint num" }, ` ${row.status}`)),
+  );
+}
+
+function show(): void {
+  panel.removeAttribute("aria-busy");
+  if (rows.length === 0) {
+    replace(panel, empty("history", "No entries", "Nothing in the log matches what you chose."));
+    return;
+  }
+  const more = next === null ? null : h("div", { class: "panel-body" }, button("Show older entries", { icon: "chevron-down", onClick: () => void load(next) }));
+  replace(panel, h("table", { class: "table" }, h("thead", {}, h("tr", {}, ...["When", "Who, from where", "What", "To which object", "Outcome"].map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, ...rows.map(tableRow))), more);
+}
+
+/** One page of entries: the newest that the filters leave, or those after `older`. The answer to an earlier question is thrown away. */
+async function load(older: string | null = null): Promise<void> {
+  const mine = ++asked;
+  try {
+    const link = older === null ? null : new URL(older, location.href);
+    const found = await get(link === null ? address("audit/", filters()) : link.pathname + link.search, page(entry));
+    if (mine !== asked) return;
+    rows = older === null ? found.results : [...rows, ...found.results];
+    next = found.next;
+    show();
+  } catch (error) {
+    fail(error);
+  }
+}
+
+function choose(): void {
+  download.href = address("/api/v1/audit/export", filters());
+  void load();
+}
+
+for (const field of [actor, action, outcome, from, to]) field.addEventListener("change", choose);
+void load();

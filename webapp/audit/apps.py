@@ -1,0 +1,13 @@
+"""The application that keeps who did what."""
+
+from django.apps import AppConfig
+
+
+class AuditConfig(AppConfig):
+    name = "webapp.audit"
+    label = "audit"
+
+    def ready(self) -> None:
+        from webapp.audit import logins
+
+        logins.connect()

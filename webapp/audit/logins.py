@@ -1,0 +1,38 @@
+"""Log-ins, log-outs and failed log-ins, whichever way people log in: all of them send Django's signals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
+from django.http import HttpRequest
+
+from webapp.audit.models import Outcome
+from webapp.audit.origin import of_request, origin
+from webapp.audit.services import described, entry_write_or_log, record
+
+
+def connect() -> None:
+    """Listens from now on."""
+    user_logged_in.connect(_logged_in, dispatch_uid="audit")
+    user_logged_out.connect(_logged_out, dispatch_uid="audit")
+    user_login_failed.connect(_failed, dispatch_uid="audit")
+
+
+def _logged_in(user: Any, **_: Any) -> None:
+    record("session.open", user, actor=user)
+
+
+def _logged_out(user: Any, **_: Any) -> None:
+    if user is not None:
+        record("session.close", user, actor=user)
+
+
+def _failed(credentials: dict[str, Any], request: HttpRequest | None = None, **_: Any) -> None:
+    """The name that was tried is kept only when an account has it: people type passwords into the wrong field."""
+    name = str(credentials.get("username", ""))
+    account = None if "\0" in name else get_user_model()._default_manager.filter(username=name).first()
+    who = of_request(request) if request is not None else origin()
+    what = described(account) if account is not None else {"object_type": "user", "detail": {"account": "unknown"}}
+    entry_write_or_log(action="session.open", outcome=Outcome.FAILED, **who, **what)

@@ -1,0 +1,93 @@
+"""Whom and what a piece of work is done for: the request that is being answered, or a command on the server."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from django.http import HttpRequest
+
+from webapp.audit.models import Means
+from webapp.config.addresses import address_of
+
+
+@dataclass
+class Work:
+    """One request being answered; `entries` counts what was recorded for it."""
+
+    request: HttpRequest
+    entries: int = field(default=0)
+
+
+_work: ContextVar[Work | None] = ContextVar("work", default=None)
+
+
+@contextmanager
+def answering(request: HttpRequest) -> Iterator[Work]:
+    """What is recorded inside belongs to this request."""
+    work = Work(request)
+    before = _work.set(work)
+    try:
+        yield work
+    finally:
+        _work.reset(before)
+
+
+def count_entry() -> None:
+    """An entry was recorded for the present request, if there is one."""
+    work = _work.get()
+    if work is not None:
+        work.entries += 1
+
+
+def origin(actor: Any = None) -> dict[str, Any]:
+    """The fields of an entry that say who, how and from where. `actor`: a user who is known before the request knows them."""
+    work = _work.get()
+    return _of_command(actor) if work is None else of_request(work.request, actor)
+
+
+def of_request(request: HttpRequest, actor: Any = None) -> dict[str, Any]:
+    """The same for a request that is at hand."""
+    user: Any = actor if actor is not None else getattr(request, "user", None)
+    known = user is not None and user.pk is not None
+    prefix = getattr(getattr(request, "auth", None), "prefix", "")
+    return {
+        "actor": user.pk if known else None,
+        "actor_name": user.get_username() if known else "",
+        "means": Means.TOKEN if prefix else Means.SESSION if known else Means.NOBODY,
+        "token": prefix,
+        "address": _address(address_of(request)),
+        "request": f"{request.method} {request.path}"[:300],
+    }
+
+
+def _of_command(actor: Any) -> dict[str, Any]:
+    program = " ".join([Path(sys.argv[0]).name, *sys.argv[1:2]])
+    return {
+        "actor": actor.pk if actor is not None else None,
+        "actor_name": actor.get_username() if actor is not None else _system_user(),
+        "means": Means.COMMAND,
+        "request": program[:300],
+    }
+
+
+def _system_user() -> str:
+    """The user of the machine; a container may have none by name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
+
+
+def _address(text: str) -> str | None:
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        return None

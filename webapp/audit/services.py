@@ -1,0 +1,50 @@
+"""The one way into the audit log."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+from django.db import DatabaseError, models
+
+from webapp.audit.models import Entry, Outcome
+from webapp.audit.origin import count_entry, origin
+
+logger = logging.getLogger(__name__)
+
+
+def record(action: str, thing: models.Model | None = None, *, actor: Any = None, outcome: Outcome = Outcome.DONE, **detail: Any) -> None:
+    """Writes down that `action` (kind of object and verb: `query.change`) was done to `thing`. Call it in the transaction that does it.
+
+    Who did it and from where comes from the request being answered, else from the command that runs. `detail` says more, in JSON;
+    never put a secret there. A request for which something was recorded gets no entry from the middleware.
+    """
+    entry_write(action=action, outcome=outcome, detail=detail, **origin(actor), **described(thing))
+    count_entry()
+
+
+def described(thing: models.Model | None) -> dict[str, Any]:
+    """The fields of an entry that say what an object was."""
+    if thing is None:
+        return {}
+    name = next((str(getattr(thing, name)) for name in ("name", "username") if getattr(thing, name, None)), "")
+    return {
+        "object_type": thing._meta.model_name,
+        "object_id": str(thing.pk or ""),
+        "object_name": name[:200],
+        "team": thing.pk if thing._meta.model_name == "team" else getattr(thing, "team_id", None),
+    }
+
+
+def entry_write(**fields: Any) -> None:
+    """Adds one entry. PostgreSQL's texts hold no NUL: an address that somebody asked for may."""
+    Entry.objects.create(**{name: value.replace("\0", "\ufffd") if isinstance(value, str) else value for name, value in fields.items()})
+
+
+def entry_write_or_log(**fields: Any) -> None:
+    """Adds one entry for something that has happened already: when the database is away, the process's log gets it."""
+    try:
+        entry_write(**fields)
+    except DatabaseError as error:
+        logger.error("not in the audit log (%s): %s", error, json.dumps(fields, default=str))

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.model.columns import TIME
+from engine.model.columns import ENTITY, TIME
 from engine.model.events import ARROW_TYPES, check_rows
 from engine.model.feed import ColumnType, Feed
 from engine.sources.values import column_of
@@ -170,13 +170,41 @@ def _count_text(body: bytes) -> None:
         raise TooLarge(f"The body has more than {BODY_VALUES:,} values; send smaller parts.")
 
 
+NEEDED = (ENTITY, TIME)
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+SHOWN_COLUMNS = 20
+
+
+def check_columns(names: Sequence[str], feed: Feed, *, separator: str | None = None) -> None:
+    """Raises Unreadable when no row can be an event because there is no column for its entity or its time: says what was seen instead."""
+    missing = [name for name in NEEDED if name not in names]
+    if not missing:
+        return
+    seen = ", ".join(repr(name[:SHOWN_CHARACTERS]) for name in names[:SHOWN_COLUMNS]) + (", ..." if len(names) > SHOWN_COLUMNS else "")
+    between = f" (taken as separated by {SEPARATORS[separator]})" if separator else ""
+    other = _other_separator(names, separator)
+    remedy = (
+        f"It seems to be separated by {SEPARATORS[other]}: send commas." if other else f"Name the columns as the feed does: {', '.join(feed.types)}."
+    )
+    raise Unreadable(f"There is no column {' and no column '.join(missing)}. The header reads {seen}{between}. {remedy}")
+
+
+def _other_separator(names: Sequence[str], separator: str | None) -> str | None:
+    """What separates a header that was read as a single name."""
+    if separator is None or len(names) != 1:
+        return None
+    return max((one for one in SEPARATORS if one in names[0]), key=names[0].count, default=None)
+
+
 def _arrow(body: bytes, feed: Feed) -> pa.Table:
     try:
-        return read_stream(body, Limits(BODY_ROWS, BODY_VALUES, INFLATED_BYTES), feed.types)
+        table = read_stream(body, Limits(BODY_ROWS, BODY_VALUES, INFLATED_BYTES), feed.types)
     except StreamRefused as error:
         raise Unreadable(str(error)) from error
     except StreamTooLarge as error:
         raise TooLarge(str(error)) from error
+    check_columns(table.column_names, feed)
+    return table
 
 
 # -- lines of JSON ----------------------------------------------------------------------------------------------------------------
@@ -260,6 +288,7 @@ def _column(values: Sequence[Any], kind: ColumnType, *, text: bool) -> tuple[pa.
 def _csv(stream: BinaryIO, feed: Feed, rows: int) -> Iterator[_Lines]:
     lines = _numbered(stream)
     header = _header(lines)
+    check_columns(header, feed, separator=",")
     first = True
     while (chunk := list(islice(lines, rows))) or first:
         first = False

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from engine.failpoints import failpoint
 from engine.model.feed import Feed as EngineFeed
-from webapp.feeds.bodies import CSV, NDJSON, Checked, Unreadable, check, read_text, without_future
+from webapp.feeds.bodies import CSV, NDJSON, Checked, Unreadable, check, check_columns, read_text, without_future
 from webapp.feeds.ingest import Delivery, ingest
 from webapp.feeds.models import Feed
 
@@ -162,6 +162,7 @@ def _parquet(path: Path, feed: EngineFeed, rows: int) -> Iterator[Checked]:
             raise
         raise Unreadable(f"The file is not Parquet: {fault}") from fault
     with file:
+        check_columns(file.schema_arrow.names, feed)
         batches = file.iter_batches(batch_size=rows)
         while True:
             try:

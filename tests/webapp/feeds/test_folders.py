@@ -154,3 +154,14 @@ def test_a_slow_writer_beside_scans_is_never_read_in_part(feed: Feed, inbox: Inb
     writer.join()
     inbox.scan([feed], budget_s=60)
     assert times(feed) == list(range(8))
+
+
+def test_a_file_whose_header_names_no_entity_goes_to_failed_with_what_was_seen(feed: Feed, inbox: Inbox, folder: Path) -> None:
+    (folder / "ais.csv").write_text("mmsi;ts;lon;lat\n1;2;3;4\n")
+    pq.write_table(pa.table({"mmsi": ["a"], "ts": [1]}), folder / "ais.parquet")
+    inbox.scan([feed], budget_s=60)
+    assert names(folder) == ["failed/ais.csv", "failed/ais.csv.reason.txt", "failed/ais.parquet", "failed/ais.parquet.reason.txt"]
+    assert "'mmsi;ts;lon;lat'" in (folder / "failed" / "ais.csv.reason.txt").read_text()
+    assert "semicolons" in (folder / "failed" / "ais.csv.reason.txt").read_text()
+    assert "'mmsi', 'ts'" in (folder / "failed" / "ais.parquet.reason.txt").read_text()
+    assert times(feed) == []

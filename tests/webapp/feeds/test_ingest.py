@@ -115,6 +115,36 @@ def test_a_body_without_rows_and_one_of_dead_letters_alone(feed: Feed, token: st
     assert (times(feed), counts(feed)) == ([], (1, 1))
 
 
+@pytest.mark.parametrize(
+    ("header", "told"),
+    [
+        (
+            b"mmsi,ts,lon,lat",
+            [
+                "no column entity and no column t",
+                "'mmsi', 'ts', 'lon', 'lat'",
+                "separated by commas",
+                "Name the columns as the feed does: event, entity, t",
+            ],
+        ),
+        (b"entity;t;x;y", ["'entity;t;x;y'", "seems to be separated by semicolons"]),
+        (b"entity\tt", ["separated by tabs"]),
+        (b"entity,time,x,y", ["There is no column t."]),
+    ],
+)
+def test_a_csv_whose_rows_could_be_no_events_is_refused_with_the_header_that_was_seen(feed: Feed, token: str, header: bytes, told: list[str]) -> None:
+    response = post(token, header + b"\n1,2,3,4\n", "text/csv")
+    assert response.status_code == 400
+    (fault,) = response.json()["faults"]
+    assert all(part in fault["message"] for part in told), fault
+    assert (times(feed), counts(feed)) == ([], (0, 0))
+
+
+def test_an_arrow_stream_without_the_needed_columns_is_refused(feed: Feed, token: str) -> None:
+    response = post(token, arrow_stream(pa.table({"mmsi": ["a"], "ts": [1]})), "application/vnd.apache.arrow.stream")
+    assert (response.status_code, "'mmsi', 'ts'" in response.json()["faults"][0]["message"]) == (400, True)
+
+
 def test_many_dead_letters_are_all_counted_and_told_in_short(feed: Feed, token: str) -> None:
     response = post(token, b"x\n" * 1_500)
     assert (response.json()["dead"], len(response.json()["dead_letters"])) == (1_500, service.SHOWN)

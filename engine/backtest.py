@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from engine.model.events import DeadLetter
     from engine.model.feed import Feed
     from engine.operator import RegisteredQuery
+    from engine.plausibility import Plausibility
     from engine.runtime.evaluator import Outcome
     from engine.runtime.local import Runtime
     from engine.sources.files import Columns, Piece
@@ -51,7 +52,7 @@ def add_options(options: argparse.ArgumentParser) -> None:
     options.add_argument("--events", required=True, type=Path, metavar="PATH", help="file or folder: parquet, csv or jsonl, also .gz or .zst")
     options.add_argument("--feed", required=True, type=Path, metavar="FEED.json", help="the feed's schema and clock")
     options.add_argument("--out", required=True, type=Path, metavar="OUT", help="answers: .parquet, .csv or .jsonl")
-    options.add_argument("--map", default="", metavar="a=b,...", help="the feed's column a is the file's column b")
+    options.add_argument("--map", default="", metavar="a=b,...", help="the feed's column a is the file's column b, or b+c: both, joined by /")
     options.add_argument("--regions", type=Path, metavar="FILE.geojson", help="stored regions by name: features with a `name`")
     options.add_argument("--arrival", metavar="COLUMN", help="deliver rows in the order of this column instead of file order")
     options.add_argument("--until", type=_whole, metavar="T", help="move the clock on to T after the last event")
@@ -126,6 +127,7 @@ class _Run:
     feed: Feed
     queries: Sequence[RegisteredQuery]
     documents: Mapping[str, Mapping[str, Any]]
+    plausibility: Plausibility
     counts: Counts = field(default_factory=Counts)
     stated: Counter[str] = field(default_factory=Counter)
 
@@ -135,10 +137,11 @@ def backtest(options: argparse.Namespace) -> None:
     started = time.monotonic()
     feed = read_feed(options.feed)
     documents, queries = read_queries(options.query, feed, read_regions(options.regions, feed))
+    from engine.plausibility import Plausibility
     from engine.sinks.answers import AnswerFile, UnbalancedWithdrawal
     from engine.sources.files import Columns, Unreadable, find_files
 
-    run = _Run(options, feed, queries, documents)
+    run = _Run(options, feed, queries, documents, Plausibility(feed, queries, documents))
     try:
         _check_outputs(options)
         paths = find_files(options.events)
@@ -162,6 +165,8 @@ def backtest(options: argparse.Namespace) -> None:
         raise RuntimeError(f"{options.out}: {error}") from error
     seconds = time.monotonic() - started
     progress.end(run.counts.read, written, seconds)
+    for warning in run.plausibility.warnings():
+        print(f"backtest: warning: {warning}", file=sys.stderr)  # noqa: T201
     if options.stats:
         options.stats.write_text(json.dumps(_statistics(run, runtime, answers.written, seconds), indent=2) + "\n")
 
@@ -175,7 +180,7 @@ def _outcomes(
     from engine.sources.files import read_files
 
     stamper = Stamper()
-    tables = _delivered(run, _counted(run, read_files(paths, columns), letters))
+    tables = _delivered(run, _counted(run, read_files(paths, columns), letters), letters)
     for rows in read_ahead(batches_of(tables, run.options.batch_rows)):
         stamped = stamper.stamp(rows)
         if windows is not None:
@@ -192,17 +197,31 @@ def _counted(run: _Run, pieces: Iterable[Piece], letters: _Letters | None) -> It
         run.counts.dead += piece.dead_count
         if letters is not None and piece.dead_count:
             letters.add(piece.dead())
+        run.plausibility.take(piece.rows)
         yield piece
 
 
-def _delivered(run: _Run, pieces: Iterable[Piece]) -> Iterator[pa.Table]:
-    """Checked rows in the order of delivery."""
+def _delivered(run: _Run, pieces: Iterable[Piece], letters: _Letters | None) -> Iterator[pa.Table]:
+    """Checked rows in the order of delivery, without those from the future if the feed bounds them."""
     from engine.sources.delivery import Shuffle, by_arrival
 
     tables = by_arrival(pieces) if run.options.arrival is not None else (piece.rows for piece in pieces)
+    if run.feed.ahead is not None:
+        tables = _not_from_the_future(run, tables, letters)
     if run.options.shuffle_within is not None:
         return Shuffle(run.feed, run.options.shuffle_within, run.options.seed).shuffled(tables)
     return iter(tables)
+
+
+def _not_from_the_future(run: _Run, tables: Iterable[pa.Table], letters: _Letters | None) -> Iterator[pa.Table]:
+    """The rows that move the clock by no more than the feed allows. They are judged before a shuffle, as their order is the file's."""
+    from engine.sources.delivery import beyond_clock
+
+    for rows, refused in beyond_clock(tables, run.feed):
+        run.counts.dead += len(refused)
+        if letters is not None and refused:
+            letters.add(refused)
+        yield rows
 
 
 def _count(run: _Run, outcome: Outcome) -> None:

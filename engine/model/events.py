@@ -46,6 +46,7 @@ class Reason(StrEnum):
     HALF_POSITION = "half_position"
     ENDS_BEFORE_START = "ends_before_start"
     RESERVED_EVENT = "reserved_event"
+    FUTURE = "future"
     LATE = "late"
 
 

@@ -45,6 +45,8 @@ CORE_TYPES: Mapping[str, ColumnType] = MappingProxyType(
 RESERVED_COLUMNS = frozenset(["seq", "clock", "route"])
 """Names that the engine itself adds to rows."""
 
+KEYS = ("name", "crs", "time", "tick", "lateness", "dedupe", "columns", "ahead")
+"""The keys of a FEED.json document."""
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,100}")
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
@@ -54,7 +56,8 @@ class Feed:
     """Schema and clock of a stream (CONTRACT 1 and 4).
 
     `lateness` and `tick` are in the unit of `t` (milliseconds on an `ms` feed, ticks otherwise); `columns` are the
-    attributes beyond the core ones, with their types, in declared order.
+    attributes beyond the core ones, with their types, in declared order. `ahead` (null: without bound) is how far one row may move the clock
+    on; whoever brings rows refuses those beyond (engine/model/clock.py), so what a feed has accepted does not depend on it any more.
     """
 
     name: str
@@ -64,6 +67,7 @@ class Feed:
     lateness: int = 0
     dedupe: bool = True
     columns: Mapping[str, ColumnType] = field(default_factory=dict)
+    ahead: int | None = None
 
     @classmethod
     def from_json(cls, document: Any) -> Feed:
@@ -76,6 +80,7 @@ class Feed:
 
     def to_json(self) -> dict[str, Any]:
         """The document that `from_json` reads back."""
+        guard = {} if self.ahead is None else {"ahead": self.ahead}
         return {
             "name": self.name,
             "crs": str(self.crs),
@@ -84,6 +89,7 @@ class Feed:
             "lateness": self.lateness,
             "dedupe": self.dedupe,
             "columns": {name: str(kind) for name, kind in self.columns.items()},
+            **guard,
         }
 
     @property
@@ -101,26 +107,26 @@ class _Reader:
         if isinstance(document, Mapping):
             self.document = document
         else:
-            self.fault("", "a feed is a JSON object with name, crs, time, tick, lateness, dedupe and columns")
+            self.fault("", "a feed is a JSON object with " + ", ".join(KEYS))
 
     def fault(self, pointer: str, message: str) -> None:
         self.faults.append(Fault(pointer, message))
 
     def feed(self) -> Feed:
-        known = ("name", "crs", "time", "tick", "lateness", "dedupe", "columns")
         for key in self.document:
-            if key not in known:
-                self.fault(f"/{escaped(key)}", unknown_name(key, known, what="key"))
+            if key not in KEYS:
+                self.fault(f"/{escaped(key)}", unknown_name(key, KEYS, what="key"))
         name, crs = self.name(), self.choice("crs", Crs)
         time = self.choice("time", TimeUnit, TimeUnit.MS)
-        tick, lateness = self.whole("tick", 1, 1), self.lateness(time)
+        tick, lateness = self.whole("tick", 1, 1), self.span("lateness", time)
+        ahead = None if self.document.get("ahead") is None else self.span("ahead", time)
         dedupe = self.document.get("dedupe", True)
         if not isinstance(dedupe, bool):
             self.fault("/dedupe", "must be true or false")
         columns = self.columns()
         if self.faults:
             raise Refused(self.faults)
-        return Feed(name, crs, time, tick, lateness, dedupe, columns)
+        return Feed(name, crs, time, tick, lateness, dedupe, columns, ahead)
 
     def name(self) -> str:
         name = self.document.get("name")
@@ -146,12 +152,13 @@ class _Reader:
             return int(value)
         return default
 
-    def lateness(self, time: TimeUnit) -> int:
+    def span(self, key: str, time: TimeUnit) -> int:
+        """A span of time, 0 where there is none: a number in the unit of `t`, or a duration."""
         from engine.model.durations import parse_duration
 
-        value = self.document.get("lateness", 0)
+        value = self.document.get(key, 0)
         if not isinstance(value, str):
-            return self.whole("lateness", 0, 0)
+            return self.whole(key, 0, 0)
         try:
             if time is not TimeUnit.MS:
                 raise ValueError('durations such as "PT3M" are for feeds whose time is "ms"; give a number of ticks')
@@ -159,7 +166,7 @@ class _Reader:
             if not 0 <= span < LARGEST_TIME // 2:
                 raise ValueError("must not be negative")
         except ValueError as error:
-            self.fault("/lateness", str(error))
+            self.fault(f"/{key}", str(error))
             return 0
         return span
 

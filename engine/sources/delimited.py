@@ -17,7 +17,7 @@ import pyarrow.csv as pv
 
 from engine.model.events import ARROW_TYPES, CheckedRows, DeadLetter, Reason
 from engine.model.feed import ColumnType
-from engine.sources.files import Columns, Piece, Unreadable, alive, blocks, located
+from engine.sources.files import Columns, Piece, Unreadable, alive, blocks, located, with_joined
 from engine.sources.values import Bools, column_of
 
 Ints = npt.NDArray[np.int64]
@@ -99,7 +99,7 @@ class _Reader:
         self.path, self.names, self.columns, self.delimiter = path, names, columns, delimiter
         self.feed = columns.feed
         self.present = columns.present(path, names)
-        self.wanted = sorted({*self.present.values(), *([columns.extra] if columns.extra is not None else [])})
+        self.wanted = columns.needed(self.present, names)
 
     def read(self, block: bytes, first_line: int) -> Piece:
         # Only a block without quotes and without empty lines has its rows where its lines are.
@@ -113,7 +113,9 @@ class _Reader:
         return parsed if parsed is not None and not parsed.dead_count else self._by_line(block, first_line)
 
     def _types(self) -> dict[str, pa.DataType]:
-        return {theirs: ARROW_TYPES[self.feed.types[ours]] for ours, theirs in self.present.items()}
+        # What is joined is joined as text.
+        texts = dict.fromkeys(self.wanted, pa.string())
+        return texts | {theirs: ARROW_TYPES[self.feed.types[ours]] for ours, theirs in self.present.items() if theirs in texts}
 
     def _table(self, block: bytes, types: dict[str, pa.DataType]) -> tuple[pa.Table, list[pv.InvalidRow]]:
         """The wanted columns, and the rows with a wrong number of fields. Raises ArrowException."""
@@ -123,8 +125,6 @@ class _Reader:
             invalid.append(row)
             return "skip"
 
-        if self.columns.extra is not None and self.columns.extra not in types:
-            types = {**types, self.columns.extra: pa.string()}
         table = pv.read_csv(
             pa.BufferReader(block),
             pv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=self.names),
@@ -138,7 +138,7 @@ class _Reader:
                 false_values=["false", "False", "FALSE", "0"],
             ),
         )
-        return table, invalid
+        return with_joined(table, self.present.values()), invalid
 
     def _parsed(self, block: bytes, first_line: int, types: dict[str, pa.DataType], lines: Ints | None) -> Piece | None:
         """The block by Arrow's types; null when a value does not fit its type or a line has a wrong number of fields where lines are unknown."""
@@ -219,7 +219,8 @@ class _Reader:
             else:
                 letters.append(self._malformed(problem, text, number))
         at = {name: i for i, name in enumerate(self.names)}
-        table = pa.table({name: pa.array([record[at[name]] or None for record in records], pa.string()) for name in self.wanted})
+        cells = {name: pa.array([record[at[name]] or None for record in records], pa.string()) for name in self.wanted}
+        table = with_joined(pa.table(cells), self.present.values())
         piece = self._piece(table, [], first_line, self._typed(table), np.array(lines, np.int64))
 
         def dead() -> list[DeadLetter]:

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.external_sort import ExternalSort
+from engine.model.clock import Bools, too_far_ahead
 from engine.model.columns import CLOCK, TIME
-from engine.model.events import Stamper
+from engine.model.events import DeadLetter, Reason, Stamper, plain_row
 from engine.model.feed import Feed
 from engine.sources.files import Piece, Unreadable
 
@@ -46,6 +47,24 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
         floats = column.cast(pa.float64())
         return pc.if_else(pc.is_nan(floats), pa.scalar(None, pa.float64()), floats)
     return column.cast(pa.string())
+
+
+def beyond_clock(tables: Iterable[pa.Table], feed: Feed) -> Iterator[tuple[pa.Table, list[DeadLetter]]]:
+    """Each table without the rows that would move the feed's clock by more than its `ahead`, and those."""
+    clock: int | None = None
+    for table in tables:
+        t = table.column(TIME).to_numpy()
+        refused = too_far_ahead(t, clock, feed.ahead or 0)
+        letters = [DeadLetter(Reason.FUTURE, f"t would move the clock by more than {feed.ahead}", plain_row(row)) for row in _rows(table, refused)]
+        kept = t[~refused]
+        if len(kept):
+            clock = int(kept.max()) if clock is None else max(clock, int(kept.max()))
+        yield table.filter(pa.array(~refused)) if letters else table, letters
+
+
+def _rows(table: pa.Table, chosen: Bools) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = table.filter(pa.array(chosen)).to_pylist() if chosen.any() else []
+    return found
 
 
 class Shuffle:

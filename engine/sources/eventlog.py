@@ -15,9 +15,9 @@ import fcntl
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -45,12 +45,25 @@ LISTINGS = 50
 class Appended:
     """Rows `first_seq` to `last_seq` (inclusive) of the log; `last_seq = first_seq - 1` when there were none.
 
-    `repeated`: an earlier append with the same key stands there; nothing was written now.
+    `repeated`: an earlier append with the same key stands there; nothing was written now. `note` is what is kept beside the rows.
     """
 
     first_seq: int
     last_seq: int
     repeated: bool = False
+    note: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+
+@dataclass(frozen=True)
+class End:
+    """Where an append begins: the feed's clock there (null in an empty log), and for how many milliseconds nothing has been appended."""
+
+    clock: int | None
+    silent_ms: int
+
+
+Judge = Callable[[pa.Table, End], tuple[pa.Table, Mapping[str, Any]]]
+"""(rows, where they would stand) -> those of them that are appended, and the note that is kept beside them."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +77,7 @@ class Entry:
 
     @property
     def appended(self) -> Appended:
-        return Appended(self.first_seq, self.first_seq + self.rows - 1)
+        return Appended(self.first_seq, self.first_seq + self.rows - 1, note=self.note)
 
 
 @dataclass
@@ -73,7 +86,7 @@ class _Waiting:
 
     rows: pa.Table
     key: str | None
-    note: Mapping[str, Any]
+    judge: Judge
     since: int
     result: Appended | None = None
     error: BaseException | None = None
@@ -95,14 +108,17 @@ class EventLog:
 
     # -- writing ------------------------------------------------------------------------------------------------------------------
 
-    def append(self, rows: pa.Table, *, key: str | None = None, note: Mapping[str, Any] | None = None, since: int = 0) -> Appended:
+    def append(
+        self, rows: pa.Table, *, key: str | None = None, note: Mapping[str, Any] | None = None, judge: Judge | None = None, since: int = 0
+    ) -> Appended:
         """Puts checked, unstamped `rows` at the end of the log; they are on disk when this returns.
 
         With a `key`, an append that stands at or beyond `since` under the same key is returned instead of writing again. `note`
-        (JSON) is kept beside the rows until they are compacted. Raises OSError: then the rows may be in the log or not, and a
+        (JSON) is kept beside the rows until they are compacted. `judge` (instead of a note) decides at the rows' place in the log which of
+        them are appended: nobody else knows the clock that they meet. Raises OSError: then the rows may be in the log or not, and a
         repetition with the same key tells.
         """
-        waiting = _Waiting(rows, key, note or {}, since)
+        waiting = _Waiting(rows, key, judge or (lambda rows, end: (rows, note or {})), since)
         with self._queue_lock:
             self._queue.append(waiting)
         with self._turn:
@@ -139,20 +155,23 @@ class EventLog:
         if any(waiting.key is not None for waiting in group):
             since = min(waiting.since for waiting in group if waiting.key is not None)
             known = {entry.key: entry.appended for entry in self.entries(since) if entry.key is not None}
+        end = End(max_t, 0 if newest is None else max(0, (time.time_ns() - _mtime_ns(newest)) // 1_000_000))
         entries: list[Entry] = []
         answers: list[Appended] = []
         fresh: list[pa.Table] = []
         for waiting in group:
             before = known.get(waiting.key) if waiting.key is not None else None
             if before is not None:
-                answers.append(Appended(before.first_seq, before.last_seq, repeated=True))
+                answers.append(replace(before, repeated=True))
                 continue
-            entry = Entry(next_seq, waiting.rows.num_rows, waiting.key, waiting.note)
+            rows, note = waiting.judge(waiting.rows, end)
+            entry = Entry(next_seq, rows.num_rows, waiting.key, note)
             answers.append(entry.appended)
             if entry.rows:
                 entries.append(entry)
-                fresh.append(waiting.rows.replace_schema_metadata(None))
+                fresh.append(rows.replace_schema_metadata(None))
                 next_seq += entry.rows
+                end = End(_later(end.clock, rows), 0)
                 if waiting.key is not None:
                     known[waiting.key] = entry.appended
         if fresh:
@@ -165,8 +184,7 @@ class EventLog:
         rows = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
         stamper = Stamper(first_seq) if max_t is None else Stamper(first_seq, max_t)
         stamped = stamper.stamp(rows)
-        reached = pc.max(rows.column(TIME)).as_py()
-        reached = reached if max_t is None else max(reached, max_t)
+        reached = _later(max_t, rows)
         notes = json.dumps([[e.first_seq, e.rows, e.key, e.note] for e in entries], separators=(",", ":"))
         stamped = stamped.replace_schema_metadata({ENTRIES: notes.encode()})
         name = Segment.name(first_seq, rows.num_rows, reached)
@@ -321,6 +339,12 @@ def _group_size(queue: Sequence[_Waiting]) -> int:
 
 def _end(newest: Segment | None) -> tuple[int, int | None]:
     return (0, None) if newest is None else (newest.next_seq, newest.max_t)
+
+
+def _later(clock: int | None, rows: pa.Table) -> int:
+    """The clock after `rows`, at least one."""
+    newest: int = pc.max(rows.column(TIME)).as_py()
+    return newest if clock is None else max(clock, newest)
 
 
 def _later_than(newest: Segment | None) -> int:

@@ -7,23 +7,25 @@ raises Unreadable.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from engine.model.columns import ENTITY, TIME
 from engine.model.events import CheckedRows, DeadLetter
 from engine.model.faults import unknown_name
-from engine.model.feed import Feed
+from engine.model.feed import ColumnType, Feed
 
 PARQUET, CSV, TSV, JSON_LINES = "parquet", "csv", "tsv", "jsonl"
 FORMATS: Mapping[str, str] = {
     ".parquet": PARQUET, ".pq": PARQUET, ".csv": CSV, ".tsv": TSV, ".jsonl": JSON_LINES, ".ndjson": JSON_LINES, ".json": JSON_LINES,
 }  # fmt: skip
 COMPRESSIONS = (".gz", ".zst", ".zstd")
+PLUS, JOINT = "+", "/"
 BLOCK_BYTES = 8 << 20
 """Text is parsed in pieces of about this size."""
 PARQUET_ROWS = 131_072
@@ -35,7 +37,11 @@ class Unreadable(ValueError):
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a file are read as which of the feed's: `--map`. `extra` is read besides, for the order of delivery."""
+    """Which columns of a file are read as which of the feed's: `--map`. `extra` is read besides, for the order of delivery.
+
+    A name such as `scene+id` that the file has no column of stands for its columns `scene` and `id`, their texts joined by JOINT; where one is
+    missing so is the whole.
+    """
 
     feed: Feed
     renamed: Mapping[str, str] = field(default_factory=dict)
@@ -45,6 +51,10 @@ class Columns:
         for name in self.renamed:
             if name not in self.feed.types:
                 raise Unreadable(f"--map: {unknown_name(name, self.feed.types, what='column of the feed')}")
+            if PLUS in self.renamed[name] and self.feed.types[name] is not ColumnType.STRING:
+                raise Unreadable(
+                    f"--map: {self.renamed[name]!r}: only columns of text can be joined, and {name!r} is of type {self.feed.types[name]}"
+                )
 
     @property
     def sources(self) -> dict[str, str]:
@@ -54,12 +64,31 @@ class Columns:
     def present(self, path: Path, names: Sequence[str]) -> dict[str, str]:
         """`sources` as far as the file, whose columns are `names`, has them. Raises Unreadable if it lacks entity, t or one that was named."""
         for ours in (ENTITY, TIME, *self.renamed):
-            if self.sources[ours] not in names:
-                hint = "" if ours in self.renamed else f"; name the one to be read as it with --map {ours}=..."
-                raise Unreadable(f"{path}: {unknown_name(self.sources[ours], names, what='column')}{hint}")
+            for theirs in parts_of(self.sources[ours], names):
+                if theirs not in names:
+                    hint = "" if ours in self.renamed else f"; name the one to be read as it with --map {ours}=..."
+                    raise Unreadable(f"{path}: {unknown_name(theirs, names, what='column')}{hint}")
         if self.extra is not None and self.extra not in names:
             raise Unreadable(f"{path}: {unknown_name(self.extra, names, what='column')}")
-        return {ours: theirs for ours, theirs in self.sources.items() if theirs in names}
+        return {ours: theirs for ours, theirs in self.sources.items() if all(part in names for part in parts_of(theirs, names))}
+
+    def needed(self, present: Mapping[str, str], names: Sequence[str]) -> list[str]:
+        """The file's own columns behind `present`, and the extra one."""
+        extra = [self.extra] if self.extra is not None else []
+        return sorted({*extra, *(part for theirs in present.values() for part in parts_of(theirs, names))})
+
+
+def parts_of(source: str, names: Sequence[str]) -> list[str]:
+    """The columns that `source` stands for in a file whose columns are `names`."""
+    return [source] if source in names or PLUS not in source else source.split(PLUS)
+
+
+def with_joined(table: pa.Table, sources: Iterable[str]) -> pa.Table:
+    """`table` with the columns among `sources` that are made of several."""
+    for source in set(sources) - set(table.column_names):
+        texts = [table.column(part).cast(pa.string()) for part in source.split(PLUS)]
+        table = table.append_column(source, pc.binary_join_element_wise(*texts, JOINT))
+    return table
 
 
 @dataclass(frozen=True)
@@ -156,9 +185,8 @@ def _read_parquet(path: Path, columns: Columns) -> Iterator[Piece]:
 
     with _opened(path) as raw, pq.ParquetFile(raw, pre_buffer=False) as file:
         names = columns.present(path, file.schema_arrow.names)
-        wanted = {*names.values(), *([columns.extra] if columns.extra is not None else [])}
-        for batch in file.iter_batches(PARQUET_ROWS, columns=sorted(wanted)):
-            table = pa.Table.from_batches([batch])
+        for batch in file.iter_batches(PARQUET_ROWS, columns=columns.needed(names, file.schema_arrow.names)):
+            table = with_joined(pa.Table.from_batches([batch]), names.values())
             yield checked_piece(path, table.select(list(names.values())).rename_columns(list(names)), columns, extra=_extra(table, columns))
 
 

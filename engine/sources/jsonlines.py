@@ -13,7 +13,7 @@ import pyarrow.json as pj
 
 from engine.model.events import ARROW_TYPES, CheckedRows, DeadLetter, Reason
 from engine.model.feed import ColumnType, Feed
-from engine.sources.files import Columns, Piece, Unreadable, alive, blocks, located
+from engine.sources.files import JOINT, PLUS, Columns, Piece, Unreadable, alive, blocks, located
 from engine.sources.values import Bools, column_of
 
 SHOWN = 1000
@@ -57,6 +57,8 @@ class _Reader:
         # The type of the column of arrival is the file's own affair.
         if self.columns.extra is not None and self.columns.extra not in self.columns.sources.values():
             return None
+        if any(PLUS in theirs for theirs in self.columns.renamed.values()):
+            return None
         fields = {theirs: ARROW_TYPES[self._kind(ours)] for ours, theirs in self.columns.sources.items()}
         options = pj.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore")
         try:
@@ -96,7 +98,7 @@ class _Reader:
         unread: dict[str, Bools] = {}
         arrays = {}
         for ours, theirs in self.columns.sources.items():
-            values = [row.get(theirs) for row in rows]
+            values = [_value(row, theirs) for row in rows]
             kind = self.feed.types[ours]
             arrays[ours], wrong = column_of(values, kind, text=False)
             if wrong is not None:
@@ -125,6 +127,14 @@ def _object(line: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError("the line holds another kind of value")
     return found
+
+
+def _value(row: dict[str, Any], source: str) -> Any:
+    """The value under a key, or those of several joined."""
+    if source in row or PLUS not in source:
+        return row.get(source)
+    parts = [row.get(part) for part in source.split(PLUS)]
+    return None if any(part is None for part in parts) else JOINT.join(map(str, parts))
 
 
 def _extra_column(values: list[Any]) -> pa.ChunkedArray:

@@ -188,3 +188,40 @@ def test_the_management_command_is_the_same_program(folder: Folder) -> None:
     refused = subprocess.run([sys.executable, root / "manage.py", "backtest", *command], cwd=folder.path, capture_output=True, text=True, check=False)
     assert refused.returncode == 2
     assert "box.json" in refused.stderr
+
+
+def test_a_feed_may_bound_the_future_and_the_order_of_delivery_changes_nothing(folder: Folder) -> None:
+    folder.write("feed.json", {**FEED, "ahead": 100})
+    folder.write("events.csv", ROWS.replace("b,2,9,9,2\n", "b,2,9,9,2\nb,999999,1,1,1\n"))
+    for options in ([], ["--batch-rows", "1"], ["--shuffle-within", "3", "--seed", "5"]):
+        assert folder.run(*options, "--dead-letters", str(folder.path / "dead.jsonl")) == 0
+        assert folder.answers() == EXPECTED
+        assert folder.stats()["rows_dead"] == 2
+    letters = [json.loads(line) for line in (folder.path / "dead.jsonl").read_text().splitlines()]
+    assert "future" in [letter["reason"] for letter in letters]
+
+
+def test_what_makes_answers_improbable_is_told(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    folder.write("events.csv", "entity,t,event\na,1700000000,arrive\na,1700000060,leave\n")
+    folder.write("gone.json", {**BORDER, "name": "gone", "where": [["event", "in", ["arive", "leave"]]]})
+    assert folder.run(queries=("box.json", "gone.json")) == 0
+    told = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
+    assert len(told) == 3, told
+    assert "no row has a place" in told[0] and "--map x=...,y=..." in told[0]
+    assert "look like seconds since 1970 (1700000000 to 1700000060)" in told[1]
+    assert "gone: no row is an event 'arive'" in told[2] and "did you mean 'arrive'" in told[2]
+
+
+def test_rows_that_can_be_what_is_asked_for_are_not_warned_of(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    assert folder.run() == 0
+    assert "warning" not in capsys.readouterr().err
+
+
+def test_an_input_event_of_a_program_that_never_occurs_is_told(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    program = "initiatedAt(inside(P)=true, T) :- happensAt(enter(P), T).\nterminatedAt(inside(P)=true, T) :- happensAt(exit(P), T).\n"
+    inputs = {"enter": {"args": ["entity"]}, "exit": {"args": ["entity"]}}
+    folder.write("rules.json", {"family": "calculus", "version": 1, "program": program, "window": 100, "step": 10, "inputs": inputs})
+    folder.write("events.csv", "entity,t,event\na,1,enter\na,2,exxit\n")
+    assert folder.run(queries=("rules.json",)) == 0
+    (told,) = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
+    assert "rules: no row is an event 'exit'" in told and "did you mean 'exxit'" in told

@@ -9,6 +9,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.viewsets import GenericViewSet
 
+from engine.model.faults import unknown_name
 from webapp.accounts.models import Team, User
 from webapp.accounts.permissions import Owned, check_team
 
@@ -49,6 +50,19 @@ class OwnedSerializer(serializers.ModelSerializer[Any]):
 
     def get_editable(self, thing: Any) -> bool:
         return bool(getattr(thing, "editable", False))
+
+    def to_internal_value(self, data: Any) -> Any:
+        """The checked values. A key that nobody knows is a fault beside the others: left out, it would look as if it had been taken."""
+        unknown = {key: [unknown_name(key, self.fields, what="key")] for key in data if key not in self.fields} if isinstance(data, dict) else {}
+        try:
+            values = super().to_internal_value(data)
+        except serializers.ValidationError as error:
+            if isinstance(error.detail, dict):
+                raise serializers.ValidationError({**error.detail, **unknown}) from error
+            raise
+        if unknown:
+            raise serializers.ValidationError(unknown)
+        return values
 
     def validate_team(self, team: Team | None) -> Team | None:
         """Nobody can look into, or write into, a team that is not theirs."""

@@ -26,7 +26,7 @@ def as_faults(error: Exception, context: dict[str, Any]) -> Response | None:
     if response is None:
         return None
     if isinstance(error, exceptions.ValidationError):
-        faults = list(_nested(error.detail, ""))
+        faults = serializer_faults(error.detail)
     else:
         faults = [Fault("", str(response.data.get("detail", "Refused.")))]
     response.data = faults_body(faults)
@@ -41,6 +41,11 @@ def faults_body(faults: Iterable[Fault]) -> dict[str, list[dict[str, str]]]:
 def pointer_step(key: object) -> str:
     """One step of a JSON pointer (RFC 6901)."""
     return "/" + str(key).replace("~", "~0").replace("/", "~1")
+
+
+def serializer_faults(detail: Any) -> list[Fault]:
+    """What a serializer has to say, by pointers."""
+    return list(_nested(detail, ""))
 
 
 def _nested(detail: Any, pointer: str) -> Iterator[Fault]:

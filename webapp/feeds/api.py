@@ -7,30 +7,49 @@ from typing import Any, cast
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, inline_serializer
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, extend_schema_field, inline_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from engine.model.faults import Refused
+from engine.model.feed import KEYS
 from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.config.boxes import box_from, whole
+from webapp.config.errors import serializer_faults
 from webapp.config.pagination import NewestFirst
 from webapp.config.tables import csv_download
 from webapp.feeds import recent, services
+from webapp.feeds.documents import read_schema
 from webapp.feeds.filters import DeadLetterFilter
 from webapp.feeds.models import DeadLetter, Feed
 from webapp.feeds.selectors import dead_letter_list, feed_counters, feed_head, feed_list, plan_address
 
+SPANS = ("lateness", "ahead")
 DOWNLOAD_ROWS = 100_000
 HISTOGRAM_BINS = 200
 
 
-class FeedSerializer(OwnedSerializer):
-    """A feed with its counters and how far it has been processed."""
+@extend_schema_field({"oneOf": [{"type": "integer"}, {"type": "string", "format": "duration"}]})
+class SpanField(serializers.Field[Any, Any, Any, Any]):
+    """A span of time: a number in the unit of `t` or, on an `ms` feed, an ISO 8601 duration. The engine checks it with the whole document."""
 
+    def to_internal_value(self, data: Any) -> Any:
+        return data
+
+    def to_representation(self, value: int) -> int:
+        return value
+
+
+class FeedSerializer(OwnedSerializer):
+    """A feed with its counters and how far it has been processed. Written, it is the FEED.json of the specification, or more."""
+
+    title = serializers.CharField(max_length=100, required=False, help_text="Default: the name.")
+    lateness = SpanField(required=False, help_text="How far behind the newest row a row may come; default 0.")
+    ahead = SpanField(required=False, allow_null=True, help_text="How far ahead of the clock a row may be; null: without bound.")
     columns = serializers.JSONField(required=False)
     view = serializers.JSONField(required=False)
     plan_image = serializers.SerializerMethodField()
@@ -41,10 +60,27 @@ class FeedSerializer(OwnedSerializer):
     class Meta:
         model = Feed
         fields = (
-            "name", "title", "crs", "time", "tick", "lateness", "dedupe", "columns", "wall_clock", "retention_hours", "query_version",
+            "name", "title", "crs", "time", "tick", "lateness", "ahead", "dedupe", "columns", "wall_clock", "retention_hours", "query_version",
             "plan_image", "plan_bounds", "view", *OwnedSerializer.OWNED, "created_at", "counters", "head",
         )  # fmt: skip
         read_only_fields = ("query_version", "created_at")
+
+    def to_internal_value(self, data: Any) -> Any:
+        """The checked values, spans as numbers. Whatever is wrong is told together, by pointers. Raises Refused."""
+        given = data if isinstance(data, dict) else {}
+        schema, faults = read_schema({**self._standing(), **given})
+        try:
+            values = super().to_internal_value(data)
+        except ValidationError as error:
+            told = {fault.pointer for fault in faults}
+            faults = [*faults, *(fault for fault in serializer_faults(error.detail) if fault.pointer not in told)]
+        if faults or schema is None:
+            raise Refused(faults)
+        return {**values, **{name: getattr(schema, name) for name in SPANS if name in given}}
+
+    def _standing(self) -> dict[str, Any]:
+        """The schema that a change is made to."""
+        return {} if self.instance is None else {name: getattr(self.instance, name) for name in (*KEYS, "view", "plan_bounds")}
 
     def get_plan_image(self, feed: Feed) -> str | None:
         return plan_address(feed)
@@ -104,13 +140,14 @@ class FeedView(OwnedView):
 
     @extend_schema(
         examples=[
-            OpenApiExample("Vessels", {"name": "strait", "title": "The strait", "crs": "geographic", "columns": {"sog": "float"}}, request_only=True)
+            OpenApiExample("Vessels", {"name": "strait", "crs": "geographic", "lateness": "PT1M", "columns": {"sog": "float"}}, request_only=True)
         ]
     )
     def create(self, request: Request) -> Response:
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        feed = services.feed_create(owner=person(request), **serializer.validated_data)
+        values = serializer.validated_data
+        feed = services.feed_create(owner=person(request), **{"title": values["name"], **values})
         return Response(self.represent(feed), status=201)
 
     def partial_update(self, request: Request, name: str) -> Response:

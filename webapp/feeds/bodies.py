@@ -17,7 +17,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.model.columns import ENTITY, TIME
 from engine.model.events import ARROW_TYPES, check_rows
@@ -35,12 +34,10 @@ BODY_ROWS = 100_000
 BODY_VALUES = 1_000_000
 """And so many values: commas, lines and brackets of a text, cells of an Arrow stream. A value of a byte takes up to 200 as an object."""
 GZIP_MEMBERS = 100
-FUTURE_MS = 300_000
-"""On a wall-clock feed a row further ahead of the clock than this is a dead letter: it would make all others late."""
 LINE_BYTES = 1_000_000
 """A longer line is malformed, and not kept in memory."""
 SHOWN_CHARACTERS = 200
-MALFORMED, WRONG_TYPE, FUTURE = "malformed", "wrong_type", "future"
+MALFORMED, WRONG_TYPE = "malformed", "wrong_type"
 
 
 class Unreadable(ValueError):
@@ -147,17 +144,6 @@ def _numbered(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
             while (rest := stream.readline(LINE_BYTES)) and not rest.endswith(b"\n"):
                 pass
         yield number, line
-
-
-def without_future(checked: Checked, now_ms: int) -> Checked:
-    """The rows ahead of `now_ms` by more than FUTURE_MS made dead letters."""
-    limit = now_ms + FUTURE_MS
-    ahead = pc.greater(checked.good.column(TIME), limit)
-    if not pc.any(ahead).as_py():
-        return checked
-    detail = f"t is more than {FUTURE_MS // 60_000} minutes ahead of the clock"
-    dead = [Refusal(FUTURE, detail, row) for row in checked.good.filter(ahead).to_pylist()]
-    return Checked(checked.good.filter(pc.invert(ahead)), checked.dead + dead)
 
 
 def _count_text(body: bytes) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from engine.model.faults import Fault, Refused
-from engine.model.feed import Crs
+from engine.model.feed import KEYS, Crs
+from engine.model.feed import Feed as EngineFeed
 from engine.model.region import read_region
 from webapp.feeds.models import Feed
 
@@ -20,18 +22,19 @@ def checked_region(document: Any, feed: Feed, pointer: str) -> tuple[Any, Box]:
     return document, (west, south, east, north)
 
 
+def read_schema(document: Mapping[str, Any]) -> tuple[EngineFeed | None, list[Fault]]:
+    """The engine's feed of a document that may have keys beside the schema's, and all that is wrong with schema, view and plan."""
+    faults = [*_view_faults(document.get("view")), *_plan_faults(document.get("plan_bounds"), document.get("crs"))]
+    try:
+        schema = EngineFeed.from_json({name: document[name] for name in KEYS if name in document})
+    except Refused as refused:
+        return None, [*refused.faults, *faults]
+    return schema, faults
+
+
 def feed_faults(feed: Feed) -> list[Fault]:
     """What is wrong with a feed beyond what its fields check by themselves."""
-    return [*_schema_faults(feed), *_view_faults(feed.view), *_plan_faults(feed)]
-
-
-def _schema_faults(feed: Feed) -> list[Fault]:
-    """What the engine has to say about name, clock and columns."""
-    try:
-        feed.engine_feed()
-    except Refused as refused:
-        return list(refused.faults)
-    return []
+    return read_schema({name: getattr(feed, name) for name in (*KEYS, "view", "plan_bounds")})[1]
 
 
 def _view_faults(view: Any) -> list[Fault]:
@@ -45,13 +48,18 @@ def _view_faults(view: Any) -> list[Fault]:
     return []
 
 
-def _plan_faults(feed: Feed) -> list[Fault]:
-    bounds = feed.plan_bounds
+def _plan_faults(bounds: Any, crs: Any) -> list[Fault]:
     if bounds is None:
         return []
-    if len(bounds) != 4 or not all(_is_number(number) for number in bounds) or bounds[0] >= bounds[2] or bounds[1] >= bounds[3]:
+    if (
+        not isinstance(bounds, list)
+        or len(bounds) != 4
+        or not all(_is_number(number) for number in bounds)
+        or bounds[0] >= bounds[2]
+        or bounds[1] >= bounds[3]
+    ):
         return [Fault("/plan_bounds", "x0, y0, x1, y1 with x0 < x1 and y0 < y1.")]
-    return [] if feed.crs == "planar" else [Fault("/plan_bounds", "Only a planar feed lies on a plan.")]
+    return [] if crs == "planar" else [Fault("/plan_bounds", "Only a planar feed lies on a plan.")]
 
 
 def _is_number(value: Any) -> bool:

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from engine.failpoints import failpoint
 from engine.model.feed import Feed as EngineFeed
-from webapp.feeds.bodies import CSV, NDJSON, Checked, Unreadable, check, check_columns, read_text, without_future
+from webapp.feeds.bodies import CSV, NDJSON, Checked, Unreadable, check, check_columns, read_text
 from webapp.feeds.ingest import Delivery, ingest
 from webapp.feeds.models import Feed
 
@@ -78,8 +78,6 @@ class Inbox:
         schema = feed.engine_feed()
         try:
             for number, checked in enumerate(read_file(path, schema, self.chunk_rows)):
-                if feed.wall_clock:
-                    checked = without_future(checked, time.time_ns() // 1_000_000)
                 # The digest is the identity: the time that decides about the future may differ when a chunk is repeated.
                 delivery = Delivery(checked.good, checked.dead, f"file:{path.name}", f"file-{identity}-{number}", identity)
                 ingest(feed, delivery)

@@ -15,7 +15,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,8 @@ from django.conf import settings
 from django.db import transaction
 
 from engine.failpoints import failpoint
-from engine.sources.eventlog import Entry, EventLog
+from engine.sources.eventlog import End, Entry, EventLog
+from webapp.feeds.admission import Admission
 from webapp.feeds.bodies import Refusal
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter, IngestReceipt
 
@@ -58,7 +59,7 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Receipt:
-    """The answer to a delivery; `first_seq` and `last_seq` are null when nothing was appended."""
+    """The answer to a delivery; `first_seq` and `last_seq` are null when nothing was appended. `late` of the appended rows came too late."""
 
     received: int
     appended: int
@@ -67,6 +68,7 @@ class Receipt:
     last_seq: int | None
     dead_letters: list[dict[str, Any]] = field(default_factory=list)
     repeated: bool = False
+    late: int = 0
 
 
 _logs_lock = threading.Lock()
@@ -95,9 +97,17 @@ def ingest(feed: Feed, delivery: Delivery) -> Receipt:
         return known
     if not delivery.rows.num_rows:
         return _without_rows(feed, delivery)
-    log = event_log(feed.name)
-    appended = log.append(delivery.rows, key=delivery.key, note=_note(delivery), since=since)
+    admission, judged = Admission(feed), delivery
+
+    def judge(rows: pa.Table, end: End) -> tuple[pa.Table, dict[str, Any]]:
+        nonlocal judged
+        judged = replace(delivery, rows=admission.admit(rows, end), dead=[*delivery.dead, *admission.refused])
+        return judged.rows, _note(judged) | {"late": admission.late_rows}
+
+    appended = event_log(feed.name).append(delivery.rows, key=delivery.key, judge=judge, since=since)
     failpoint("ingest.after_append")
+    if not appended.repeated and not judged.rows.num_rows:
+        return _without_rows(feed, judged)
     settle(feed)
     failpoint("ingest.after_settle")
     if appended.repeated:
@@ -105,12 +115,13 @@ def ingest(feed: Feed, delivery: Delivery) -> Receipt:
         assert known is not None, "settle stores a receipt for every key in the log"
         return known
     return Receipt(
-        received=delivery.received,
-        appended=delivery.rows.num_rows,
-        dead=len(delivery.dead),
+        received=judged.received,
+        appended=judged.rows.num_rows,
+        dead=len(judged.dead),
         first_seq=appended.first_seq,
         last_seq=appended.last_seq,
-        dead_letters=shown(delivery.dead),
+        dead_letters=shown(judged.dead),
+        late=admission.late_rows,
     )
 
 
@@ -154,6 +165,7 @@ def _keep(feed: Feed, counter: IngestCounter, entries: Sequence[Entry]) -> None:
                     last_seq=answered.last_seq,
                     accepted=entry.rows,
                     dead=note.get("dead", 0),
+                    late=note.get("late", 0),
                     dead_letters=note.get("letters", [])[:SHOWN],
                 )
             )
@@ -197,6 +209,7 @@ def _receipt_of(feed: Feed, delivery: Delivery) -> Receipt | None:
         last_seq=stored.last_seq,
         dead_letters=stored.dead_letters,
         repeated=True,
+        late=stored.late,
     )
 
 

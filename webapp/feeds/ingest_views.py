@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from engine.model.faults import Fault
 from webapp.accounts.models import Scope
 from webapp.accounts.services import token_authenticate
 from webapp.config.errors import faults_body
-from webapp.feeds.bodies import ARROW, BODY_BYTES, CSV, NDJSON, TooLarge, Unreadable, Unsupported, inflate, read_body, without_future
+from webapp.feeds.bodies import ARROW, BODY_BYTES, CSV, NDJSON, TooLarge, Unreadable, Unsupported, inflate, read_body
 from webapp.feeds.ingest import Delivery, KeyReused, Receipt, ingest
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import feed_get
@@ -91,6 +90,7 @@ class EventsView(APIView):
                     "received": serializers.IntegerField(),
                     "appended": serializers.IntegerField(),
                     "dead": serializers.IntegerField(),
+                    "late": serializers.IntegerField(help_text="Of the appended rows: those that came too late to count."),
                     "first_seq": serializers.IntegerField(allow_null=True),
                     "last_seq": serializers.IntegerField(allow_null=True),
                     "dead_letters": serializers.ListField(child=serializers.DictField()),
@@ -178,8 +178,6 @@ def take(posted: Posted) -> Receipt:
         raise Refused(HTTPStatus.FORBIDDEN, "The token's user may see this feed but not send to it.")
     try:
         checked = read_body(inflate(posted.body, posted.encoding), posted.content_type, feed.engine_feed())
-        if feed.wall_clock:
-            checked = without_future(checked, time.time_ns() // 1_000_000)
         digest = hashlib.sha256(posted.body).hexdigest() if posted.key is not None else ""
         return ingest(feed, Delivery(checked.good, checked.dead, f"http:{token.prefix}", posted.key, digest))
     except Unreadable as error:
@@ -198,6 +196,7 @@ def as_answer(receipt: Receipt) -> dict[str, Any]:
         "received": receipt.received,
         "appended": receipt.appended,
         "dead": receipt.dead,
+        "late": receipt.late,
         "first_seq": receipt.first_seq,
         "last_seq": receipt.last_seq,
         "dead_letters": receipt.dead_letters,

@@ -30,6 +30,12 @@ class Feed(Owned):
     tick = models.BigIntegerField(default=1, validators=[MinValueValidator(1)])
     lateness = models.BigIntegerField(default=0, validators=[MinValueValidator(0)], help_text="In the unit of t.")
     dedupe = models.BooleanField(default=True)
+    ahead = models.BigIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0)],
+        help_text="How far a row may be ahead of the clock, in the unit of t; null: as far as it likes (decision 17).",
+    )
     columns = DocumentField(default=dict, blank=True, help_text="Attribute name to string, int, float or bool.")
     wall_clock = models.BooleanField(default=False, help_text="Event times are the wall clock's: silence moves the watermark too.")
     plan_image = models.FileField(upload_to="plans/", blank=True, help_text="The plan under a planar feed: PNG, JPEG or WebP.")
@@ -114,6 +120,7 @@ class IngestReceipt(models.Model):
     last_seq = models.BigIntegerField(null=True)
     accepted = models.BigIntegerField(default=0)
     dead = models.BigIntegerField(default=0)
+    late = models.BigIntegerField(default=0)
     dead_letters = models.JSONField(default=list, help_text="The first few, as answered.")
     created_at = models.DateTimeField(default=timezone.now)
 

@@ -17,6 +17,7 @@ from django.db import transaction
 from engine.model.faults import Fault, Refused, refuse
 from webapp.accounts.models import Team, User
 from webapp.config.faults import InUse
+from webapp.feeds.admission import default_ahead
 from webapp.feeds.documents import checked_region, feed_faults
 from webapp.feeds.exchange import Feature
 from webapp.feeds.models import Feed, IngestCounter, Region
@@ -30,8 +31,10 @@ PLAN_KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpg", b"RIFF": "web
 
 @transaction.atomic
 def feed_create(*, owner: User, name: str, title: str, crs: str, **fields: Any) -> Feed:
-    """A new feed with its counters, taken up by the default job. Raises Refused."""
+    """A new feed with its counters, taken up by the default job. Where `ahead` is not given it is what suits the clock. Raises Refused."""
     feed = Feed(owner=owner, name=name, title=title, crs=crs, **fields)
+    if "ahead" not in fields:
+        feed.ahead = default_ahead(time_unit=feed.time, wall_clock=feed.wall_clock, lateness=feed.lateness)
     _check(feed)
     feed.full_clean(exclude=["owner", "team"])
     feed.save()

@@ -188,3 +188,26 @@ def test_after_a_stray_quote_the_rest_of_a_large_file_is_not_lost(tmp_path: Path
     rows, dead, count = read(write(tmp_path / "e.csv", HEADER + "\n".join(lines) + "\n"))
     assert [row["t"] for row in rows] == [t for t in range(500) if t != 100]
     assert (dead, count) == ([(102, "malformed")], 500)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_columns_are_joined(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"people{suffix}"
+    rows = [{"scene": "s1", "id": 7, "t": 1}, {"scene": "s2", "id": 7, "t": 2}, {"scene": None, "id": 7, "t": 3}]
+    if suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        path.write_text("scene,id,t\n" + "".join(f"{row['scene'] or ''},{row['id']},{row['t']}\n" for row in rows))
+    found, dead, _ = read(path, renamed={"entity": "scene+id"})
+    assert [row["entity"] for row in found] == ["s1/7", "s2/7"]
+    assert [reason for _, reason in dead] == ["missing_entity"]
+
+
+def test_what_cannot_be_joined_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", HEADER + "a,1,1,1,,,,\n")
+    with pytest.raises(Unreadable, match="unknown column 'sceen'"):
+        read(path, renamed={"entity": "sceen+s"})
+    with pytest.raises(Unreadable, match="'t' is of type int"):
+        read(path, renamed={"t": "t+n"})

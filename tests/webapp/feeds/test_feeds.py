@@ -205,3 +205,61 @@ def test_a_downloaded_table_holds_no_formulas(feed: Feed, people: SimpleNamespac
 def test_the_service_refuses_what_the_engine_refuses(people: SimpleNamespace) -> None:
     with pytest.raises(Refused):
         feed_create(owner=people.owner, name="x", title="x", crs="planar", columns={"seq": "int"})
+
+
+SPECIFIED = {
+    "name": "strait",
+    "crs": "geographic",
+    "time": "ms",
+    "tick": 1,
+    "lateness": "PT1M",
+    "dedupe": True,
+    "columns": {"sog": "float", "ship_type": "string"},
+}
+
+
+def test_a_feed_is_made_of_the_specifications_own_document(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.owner)
+    shown = client.post("/api/v1/feeds/", SPECIFIED)
+    assert shown.status_code == 201, shown.json()
+    assert (shown.json()["title"], shown.json()["lateness"], shown.json()["ahead"]) == ("strait", 60_000, 86_400_000)
+    changed = client.patch("/api/v1/feeds/strait/", {"lateness": "PT2S", "ahead": "PT1H"}).json()
+    assert (changed["lateness"], changed["ahead"]) == (2_000, 3_600_000)
+    assert client.patch("/api/v1/feeds/strait/", {"ahead": None}).json()["ahead"] is None
+
+
+@pytest.mark.parametrize(
+    ("document", "ahead"),
+    [
+        ({"wall_clock": True, "lateness": 2_000}, 1_000),
+        ({"wall_clock": True, "lateness": "PT1M"}, 30_000),
+        ({"wall_clock": True, "lateness": "P1D"}, 300_000),
+        ({"time": "ticks"}, None),
+        ({"ahead": "PT5M"}, 300_000),
+    ],
+)
+def test_how_far_ahead_rows_may_be_has_a_default_for_each_clock(
+    document: dict[str, Any], ahead: int | None, people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
+    assert client_of(people.owner).post("/api/v1/feeds/", {"name": "f", "crs": "planar", **document}).json()["ahead"] == ahead
+
+
+def test_all_faults_of_a_feed_are_told_at_once_and_a_misspelt_key_with_the_one_that_was_meant(
+    people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
+    wrong = {
+        "crs": "martian",
+        "latenes": "PT1M",
+        "tick": 0,
+        "columns": {"sog": "double"},
+        "view": {"zoom": 3},
+        "retention_hours": 0,
+        "wallclock": True,
+    }
+    answer = client_of(people.owner).post("/api/v1/feeds/", {"name": "strait", **wrong})
+    assert answer.status_code == 400
+    faults = {fault["pointer"]: fault["message"] for fault in answer.json()["faults"]}
+    assert set(faults) == {"/crs", "/latenes", "/tick", "/columns/sog", "/view", "/retention_hours", "/wallclock"}
+    assert "did you mean 'lateness'" in faults["/latenes"]
+    assert "did you mean 'wall_clock'" in faults["/wallclock"]
+    assert not Feed.objects.exists()

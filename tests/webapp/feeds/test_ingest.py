@@ -79,7 +79,7 @@ def test_good_rows_are_in_the_log_and_bad_ones_are_dead_letters_with_their_lines
     response = post(token, lines(GOOD) + b"{broken\n" + lines(BAD, {**GOOD, "t": 5, "speed": 3}))
     assert response.status_code == 202
     assert {**response.json(), "dead_letters": None} == {
-        "received": 4, "appended": 2, "dead": 2, "first_seq": 0, "last_seq": 1, "dead_letters": None, "repeated": False,
+        "received": 4, "appended": 2, "dead": 2, "late": 0, "first_seq": 0, "last_seq": 1, "dead_letters": None, "repeated": False,
     }  # fmt: skip
     assert [(letter["line"], letter["reason"]) for letter in response.json()["dead_letters"]] == [(2, "malformed"), (3, "half_position")]
     assert (times(feed), counts(feed)) == ([1, 5], (4, 2))
@@ -109,7 +109,7 @@ def test_all_forms_say_the_same(feed: Feed, token: str, content_type: str, body:
 
 def test_a_body_without_rows_and_one_of_dead_letters_alone(feed: Feed, token: str) -> None:
     assert post(token, b"").json() | {"x": 0} == {
-        "received": 0, "appended": 0, "dead": 0, "first_seq": None, "last_seq": None, "dead_letters": [], "repeated": False, "x": 0,
+        "received": 0, "appended": 0, "dead": 0, "late": 0, "first_seq": None, "last_seq": None, "dead_letters": [], "repeated": False, "x": 0,
     }  # fmt: skip
     assert post(token, b"nothing\n").json()["dead"] == 1
     assert (times(feed), counts(feed)) == ([], (1, 1))
@@ -164,7 +164,7 @@ def test_on_a_wall_clock_feed_the_future_is_dead_and_the_present_is_not(feed: Fe
     now = time.time_ns() // 1_000_000
     body = lines({**GOOD, "t": now}, {**GOOD, "t": now + 86_400_000}, {**GOOD, "t": now + 200_000})
     assert post(token, body).json()["dead"] == 0
-    Feed.objects.filter(pk=feed.pk).update(wall_clock=True)
+    Feed.objects.filter(pk=feed.pk).update(wall_clock=True, ahead=300_000)
     answer = post(token, body).json()
     assert (answer["appended"], [letter["reason"] for letter in answer["dead_letters"]]) == (2, ["future"])
 

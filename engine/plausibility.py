@@ -1,0 +1,111 @@
+"""Whether rows can be what the queries ask about: places, times in the right unit, events of the names that are asked for.
+
+Nothing here changes an answer. An empty answer has a reason, and most often it is one of these.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.event_calculus.inputs import InputSpec
+from engine.model.columns import EVENT, TIME, X
+from engine.model.conditions import Condition
+from engine.model.faults import unknown_name
+from engine.model.feed import Feed, TimeUnit
+from engine.model.region import Region
+from engine.operator import RegisteredQuery
+
+PLACE_KEYS = frozenset(["region", "inside", "outside", "distance", "segments", "areas", "synopsis"])
+PLACE_WORDS = ("DISTANCE(", "INSIDE(", "spatial(")
+"""What asks for places in texts of triggers and programs."""
+LEAST_SECONDS, MOST_SECONDS = 10**8, 10**11
+"""Whole numbers between these are seconds since 1970 from 1973 on; as milliseconds they would all lie before March 1973."""
+NAMES_KEPT = 10_000
+
+
+class Plausibility:
+    """Looks at rows as they come and says at the end what is strange."""
+
+    def __init__(self, feed: Feed, queries: Sequence[RegisteredQuery], documents: Mapping[str, Mapping[str, Any]]) -> None:
+        self._feed, self._queries, self._documents = feed, queries, documents
+        self._rows = self._places = 0
+        self._times: list[int] = []
+        self._names: set[str] = set()
+
+    def take(self, rows: pa.Table) -> None:
+        """Checked rows."""
+        if rows.num_rows:
+            self._rows += rows.num_rows
+            self._places += rows.num_rows - rows.column(X).null_count
+            least, most = pc.min_max(rows.column(TIME)).as_py().values()
+            self._times = [min([least, *self._times]), max([most, *self._times])]
+            if len(self._names) < NAMES_KEPT:
+                self._names.update(pc.unique(rows.column(EVENT)).to_pylist())
+
+    def warnings(self) -> list[str]:
+        """Sentences that name the remedy; none about no rows at all."""
+        return [*self._of_places(), *self._of_times(), *self._of_events()] if self._rows else []
+
+    def _of_places(self) -> Iterator[str]:
+        asking = [query.id for query in self._queries if not self._places and asks_for_places(self._documents[query.id])]
+        if asking:
+            yield f"no row has a place (x, y), so {_named(asking)} can find nothing; name the columns with --map x=...,y=..."
+
+    def _of_times(self) -> Iterator[str]:
+        least, most = self._times
+        if self._feed.time is TimeUnit.MS and least >= LEAST_SECONDS and most < MOST_SECONDS:
+            yield f"the times look like seconds since 1970 ({least} to {most}); t of a feed whose time is ms is in milliseconds: multiply by 1000"
+
+    def _of_events(self) -> Iterator[str]:
+        if len(self._names) >= NAMES_KEPT:
+            return
+        for query in self._queries:
+            for name in sorted(events_of(query.specification) - self._names - set(self._documents[query.id].get("derive", {}))):
+                yield f"{query.id}: no row is an event {name!r}: {unknown_name(name, self._names, what='event')}"
+
+
+def asks_for_places(document: Any) -> bool:
+    """Whether the document names a region or a distance anywhere."""
+    if isinstance(document, Mapping):
+        return any((key in PLACE_KEYS and value not in (None, False)) or asks_for_places(value) for key, value in document.items())
+    if isinstance(document, list):
+        return any(asks_for_places(item) for item in document)
+    return isinstance(document, str) and any(word in document for word in PLACE_WORDS)
+
+
+def events_of(specification: Any) -> set[str]:
+    """Names of events that a checked specification asks for by `=` or `in`, or as inputs of its program."""
+    found: set[str] = set()
+    made = getattr(specification, "synopsis", None) is not None
+    for part in _parts(specification):
+        if isinstance(part, Condition) and part.column == EVENT and part.op in ("=", "in"):
+            found.update(map(str, part.constant if isinstance(part.constant, tuple) else (part.constant,)))
+        elif isinstance(part, InputSpec) and not made:
+            found.add(part.name)
+    return found
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """`value` and all values within it, as far as specifications go."""
+    yield value
+    if isinstance(value, Region | Condition | InputSpec):
+        return
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        if type(value).__name__ not in ("Program", "Plan"):
+            for field in dataclasses.fields(value):
+                yield from _parts(getattr(value, field.name))
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _parts(item)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for item in value:
+            yield from _parts(item)
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

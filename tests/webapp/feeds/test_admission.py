@@ -1,0 +1,74 @@
+"""Rows from the future: one of them must not make the rows of all others late (decision 17)."""
+
+import time
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from webapp.feeds.bodies import check
+from webapp.feeds.ingest import Delivery, Receipt, event_log, ingest
+from webapp.feeds.models import DeadLetter, Feed, IngestCounter
+from webapp.feeds.services import feed_create
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
+DAY = 86_400_000
+T = 1_700_000_000_000
+
+
+def send(feed: Feed, *times: int, key: str | None = None) -> Receipt:
+    rows = check(pa.table({"entity": ["a"] * len(times), "t": times}), feed.engine_feed()).good
+    return ingest(feed, Delivery(rows, key=key))
+
+
+def times(feed: Feed) -> list[int]:
+    return [t for table in event_log(feed.name).read() for t in table["t"].to_pylist()]
+
+
+def test_a_row_eleven_days_ahead_is_a_dead_letter_and_makes_nothing_late(feed: Feed) -> None:
+    send(feed, T)
+    receipt = send(feed, T + 11 * DAY, T + 1_000)
+    assert (receipt.received, receipt.appended, receipt.dead, receipt.late) == (2, 1, 1, 0)
+    assert receipt.dead_letters[0]["reason"] == "future" and "setting ahead" in receipt.dead_letters[0]["detail"]
+    assert send(feed, T + 2_000).late == 0
+    assert times(feed) == [T, T + 1_000, T + 2_000]
+    counter = IngestCounter.objects.get(feed=feed)
+    assert (counter.received, counter.dead) == (4, 1)
+    assert DeadLetter.objects.get().row["t"] == T + 11 * DAY
+
+
+def test_a_delivery_of_nothing_but_the_future_is_answered_once_for_its_key(feed: Feed) -> None:
+    send(feed, T)
+    first, again = (send(feed, T + 11 * DAY, key="k") for _ in range(2))
+    assert (first.appended, first.dead, first.repeated) == (0, 1, False)
+    assert (again.appended, again.dead, again.repeated) == (0, 1, True)
+    assert (times(feed), DeadLetter.objects.count(), IngestCounter.objects.get(feed=feed).received) == ([T], 1, 2)
+
+
+def test_without_a_bound_a_feed_takes_what_comes(feed: Feed) -> None:
+    feed.ahead = None
+    assert send(feed, T, T + 11 * DAY, T).late == 1
+
+
+def test_a_feed_goes_on_after_a_pause_as_long_as_the_step(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    send(feed, T)
+    now = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now + 3 * DAY * 1_000_000)
+    assert send(feed, T + 3 * DAY + 5_000).appended == 1
+
+
+def test_a_source_whose_clock_is_fast_makes_nobody_late(people: Any) -> None:
+    feed = feed_create(owner=people.owner, name="live", title="live", crs="planar", lateness=10_000, wall_clock=True)
+    now = time.time_ns() // 1_000_000
+    fast = send(feed, now + 240_000)
+    assert (fast.appended, fast.dead, fast.dead_letters[0]["reason"]) == (0, 1, "future")
+    # Half the lateness ahead is allowed, so whoever takes up to the other half to arrive is on time.
+    assert send(feed, now + 4_500).appended == 1
+    assert send(feed, now - 4_500).late == 0
+
+
+def test_the_receipt_says_how_many_rows_were_late_also_when_it_is_repeated(feed: Feed) -> None:
+    send(feed, T)
+    first, again = (send(feed, T - 5_000, T + 1, T - 5_000, key="k") for _ in range(2))
+    assert (first.appended, first.late) == (3, 2)
+    assert (again.repeated, again.appended, again.late) == (True, 3, 2)

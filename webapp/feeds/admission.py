@@ -1,0 +1,70 @@
+"""Which of a delivery's rows come from the future, judged where they would stand in the feed's log (decision 17).
+
+A row that is further ahead than the feed allows becomes a dead letter and does not move the feed's clock: one source with a wrong clock
+would make the rows of all others late.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from engine.model.clock import Bools, Ints, late, too_far_ahead
+from engine.model.columns import TIME
+from engine.sources.eventlog import End
+from webapp.feeds.bodies import Refusal
+from webapp.feeds.models import Feed
+
+FUTURE = "future"
+DAY_MS = 86_400_000
+LEAST_MS, MOST_MS = 1_000, 300_000
+
+
+def default_ahead(*, time_unit: str, wall_clock: bool, lateness: int) -> int | None:
+    """How far a row of a feed may be ahead when nobody says it.
+
+    Beside a wall clock half the lateness, so that a row that takes up to the other half to arrive is never late because of a fast source; at
+    least a second, which clocks differ by, at most five minutes. Without one a day; feeds of ticks have no unit to speak of.
+    """
+    if time_unit != "ms":
+        return None
+    return min(MOST_MS, max(LEAST_MS, lateness // 2)) if wall_clock else DAY_MS
+
+
+class Admission:
+    """Judges the rows of one delivery; `refused` and `late_rows` say afterwards what was found."""
+
+    def __init__(self, feed: Feed) -> None:
+        self.feed = feed
+        self.refused: list[Refusal] = []
+        self.late_rows = 0
+
+    def admit(self, rows: pa.Table, end: End) -> pa.Table:
+        """Those of `rows` that are not from the future."""
+        t = rows.column(TIME).to_numpy()
+        ahead = self._too_far(t, end)
+        self.refused = self._letters(rows, ahead, end)
+        kept = t[~ahead]
+        self.late_rows = int(np.count_nonzero(late(kept, end.clock, self.feed.lateness)))
+        return rows.filter(pa.array(~ahead)) if self.refused else rows
+
+    def _too_far(self, t: Ints, end: End) -> Bools:
+        allowed = self.feed.ahead
+        if allowed is None:
+            return np.zeros(len(t), np.bool_)
+        if self.feed.wall_clock:
+            beyond: Bools = t > time.time_ns() // 1_000_000 + allowed
+            return beyond
+        return too_far_ahead(t, end.clock, allowed, silent=end.silent_ms if self.feed.time == "ms" else 0)
+
+    def _letters(self, rows: pa.Table, ahead: Bools, end: End) -> list[Refusal]:
+        if not ahead.any():
+            return []
+        refused: Sequence[dict[str, Any]] = rows.filter(pa.array(ahead)).to_pylist()
+        clock = "the clock on the wall" if self.feed.wall_clock else f"the feed's clock ({end.clock})"
+        unit = "ms" if self.feed.time == "ms" else "ticks"
+        return [Refusal(FUTURE, f"t is more than {self.feed.ahead} {unit} ahead of {clock}: see the feed's setting ahead", row) for row in refused]

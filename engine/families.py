@@ -44,6 +44,8 @@ FAMILIES: dict[str, Family] = {
     "constraint": Family("engine.constraint_queries", "ConstraintOperator"),
     "composite": Family("engine.complex_events", "CompositeOperator"),
     "motion": Family("engine.motion_patterns", "MotionOperator"),
+    "occupancy": Family("engine.occupancy", "OccupancyOperator"),
+    "encounter": Family("engine.encounter", "EncounterOperator"),
     "calculus": Family("engine.event_calculus", "CalculusOperator"),
 }
 

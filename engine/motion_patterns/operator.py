@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.model.arrays import pack_arrays, unpack_arrays
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import Feed
-from engine.motion_patterns.arrays import pack_arrays, unpack_arrays
 from engine.motion_patterns.evaluation import CANDIDATE, WITHDRAWN, Events
 from engine.motion_patterns.intervals import OpenMatches, joined, none_of, state_changes, taken
 from engine.motion_patterns.plan import MotionIndex, compile_index

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
 
+from engine.model.arrays import pack_arrays, unpack_arrays
 from engine.model.batch import Batch, EntityDictionary
-from engine.motion_patterns.arrays import pack_arrays, unpack_arrays
 from engine.motion_patterns.evaluation import CANDIDATE, END, START, Events, best
 from engine.motion_patterns.intervals import OpenMatches, joined, keys_of, none_of, state_changes, taken, widened
 from engine.motion_patterns.plan import MotionIndex

@@ -52,5 +52,26 @@ def composite() -> st.SearchStrategy[World]:
     return worlds()
 
 
-WORLDS = {"echo": echo, "border": border, "constraint": constraint, "composite": composite, "motion": motion, "calculus": calculus}
+def occupancy() -> st.SearchStrategy[World]:
+    from tests.checks.occupancy import worlds
+
+    return worlds()
+
+
+def encounter() -> st.SearchStrategy[World]:
+    from tests.checks.encounter import worlds
+
+    return worlds()
+
+
+WORLDS = {
+    "echo": echo,
+    "border": border,
+    "constraint": constraint,
+    "composite": composite,
+    "motion": motion,
+    "occupancy": occupancy,
+    "encounter": encounter,
+    "calculus": calculus,
+}
 """By the first family of the operator."""

@@ -11,6 +11,8 @@ TITLES = {
     "border": "Entering and leaving",
     "transition": "Passing, returning, staying",
     "motion": "Motion pattern",
+    "occupancy": "How many are there",
+    "encounter": "Who meets whom",
     "constraint": "Readings close together",
     "composite": "Composite event",
     "calculus": "Event calculus",
@@ -19,6 +21,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "border": ("in", "out"),
     "transition": ("passed", "returned", "stayed_in", "stayed_out"),
     "motion": ("match",),
+    "occupancy": ("occupied",),
+    "encounter": ("met",),
     "constraint": ("match",),
     "composite": ("detection",),
 }

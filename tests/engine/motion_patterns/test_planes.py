@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.model.arrays import pack_arrays, unpack_arrays
 from engine.model.batch import Batch, EntityDictionary
 from engine.motion_patterns import plane_groups, sample_store
-from engine.motion_patterns.arrays import pack_arrays, unpack_arrays
 from engine.motion_patterns.evaluation import WITHDRAWN
 from engine.motion_patterns.plane_groups import bucket_width
 from engine.motion_patterns.region_grid import RegionGrid

@@ -23,6 +23,18 @@ PORT = {"region": {"region": "port A"}}
     ("specification", "feed", "sentence"),
     [
         ({"family": "border", **PORT}, MS, "Tells when something enters port A or leaves port A."),
+        (
+            {"family": "occupancy", **PORT, "count": [">=", 5], "lasting": "PT10M", "stale": "PT6M"},
+            MS,
+            "Tells while at least 5 are in port A for 10 minutes or longer. A report counts for 6 minutes.",
+        ),
+        ({"family": "occupancy", **PORT, "count": ["<=", 0]}, MS, "Tells while nothing is in port A."),
+        (
+            {"family": "encounter", "a": {"where": [["kind", "=", "tug"]]}, "distance": 300, "every": "PT10S", "gap": "PT3M", "lasting": "PT5M"},
+            EARTH_WITH_COLUMNS,
+            "Tells while something whose kind is tug and something are within 300 m of each other for 5 minutes or longer. It looks every "
+            "10 seconds; a report counts for 3 minutes.",
+        ),
         ({"family": "border", **PORT, "segments": True}, MS, "Tells when something enters port A or leaves port A, also between two reports."),
         (
             {"family": "border", **PORT, "where": [["speed", ">", 3], ["kind", "in", ["bus", "car"]]]},

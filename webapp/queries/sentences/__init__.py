@@ -10,13 +10,17 @@ from webapp.queries.sentences.calculus import calculus
 from webapp.queries.sentences.composite import composite
 from webapp.queries.sentences.constraint import constraint
 from webapp.queries.sentences.crossing import border, transition
+from webapp.queries.sentences.encounter import encounter
 from webapp.queries.sentences.motion import motion
+from webapp.queries.sentences.occupancy import occupancy
 from webapp.queries.sentences.words import Specification
 
 SENTENCES: Mapping[str, Callable[[Specification, Feed], str]] = {
     "border": border,
     "transition": transition,
     "motion": motion,
+    "occupancy": occupancy,
+    "encounter": encounter,
     "constraint": constraint,
     "composite": composite,
     "calculus": calculus,

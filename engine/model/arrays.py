@@ -1,4 +1,4 @@
-"""Named arrays as bytes: how the states of this family are kept."""
+"""Named arrays as bytes: how states are kept."""
 
 from __future__ import annotations
 

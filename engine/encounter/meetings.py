@@ -1,0 +1,115 @@
+"""Pairs of places at one T that are near enough, found by cells as wide as the distance: never all pairs.
+
+Two points within the distance lie in the same cell or in neighbouring ones; on the globe cells are cubes around earth-centred points, whose chord
+is at most the distance.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from engine.encounter.places import FIRST_ROLE, OUTSIDE, SECOND_ROLE, WAITING
+from engine.index.geodesic import chord_limits, distances, earth_centred
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+MOST_PAIRS = 20_000_000
+"""Candidates that one step may find in one query."""
+_MARGIN = 1.0 + 2.0**-20
+_FARTHEST_CELL = 2.0**30
+"""Cells are a hair wider than the distance and no more than so many, so that rounding moves no point beyond a neighbour."""
+
+
+class Meetings(NamedTuple):
+    """Pairs that meet: rows of places, the entity of the first role first, and their distance."""
+
+    one: Ints
+    other: Ints
+    distance: Floats
+
+
+def cells(px: Floats, py: Floats, side: float, geographic: bool) -> tuple[Floats, npt.NDArray[np.int32]]:
+    """(points (n, 3), their cells (n, 3))."""
+    points = np.zeros((len(px), 3))
+    if geographic:
+        points[:, 0], points[:, 1], points[:, 2] = earth_centred(px, py)
+    else:
+        points[:, 0], points[:, 1] = px, py
+    width = side * _MARGIN if side > 0 else 1.0
+    with np.errstate(invalid="ignore", over="ignore"):
+        numbers = np.clip(np.nan_to_num(np.floor(points / width)), -_FARTHEST_CELL, _FARTHEST_CELL)
+    return points, numbers.astype(np.int32)
+
+
+def meetings(
+    at: Ints, entity: Any, bits: Any, px: Floats, py: Floats, new: int, distance: float, symmetric: bool, geographic: bool
+) -> Meetings | None:
+    """Meetings at which a place from row `new` on takes part; null when there are more than MOST_PAIRS candidates."""
+    points, cell = cells(px, py, distance, geographic)
+    far = chord_limits(distance)[1] if geographic else distance * distance * (1.0 + 1e-9)
+    one, other = candidates(at, entity, bits, points, cell, new, far, symmetric, 3 if geographic else 2)
+    if one is None:
+        return None
+    metres = distances(px[one], py[one], px[other], py[other]) if geographic else np.hypot(px[other] - px[one], py[other] - py[one])
+    meet = metres <= distance
+    return Meetings(one[meet], other[meet], metres[meet])
+
+
+@njit(cache=True, nogil=True)
+def _bucket(at: int, a: int, b: int, c: int, mask: int) -> int:
+    mixed = (at * 0x9E3779B97F4A7C1 + a * 0x1F123BB5 + b * 0x5851F42D4C957F2 + c * 0x14057B7EF767814) & 0x7FFFFFFFFFFFFFFF
+    return (mixed ^ (mixed >> 29)) & mask
+
+
+@njit(cache=True, nogil=True)
+def candidates(at: Ints, entity: Any, bits: Any, points: Floats, cell: Any, new: int, far: float, symmetric: bool, dimensions: int) -> Any:
+    """Pairs of rows of one T in neighbouring cells whose squared chord is at most `far`, of different entities and fitting roles."""
+    n = len(at)
+    size = 64
+    while size < 2 * n:
+        size *= 2
+    head = np.full(size, -1, np.int64)
+    after = np.full(n, -1, np.int64)
+    room, found = 1024, 0
+    one, other = np.empty(room, np.int64), np.empty(room, np.int64)
+    lowest = -1 if dimensions == 3 else 0
+    for i in range(n):
+        if bits[i] & (OUTSIDE | WAITING):
+            continue
+        if i >= new:
+            for dx in range(-1, 2):
+                for dy in range(-1, 2):
+                    for dz in range(lowest, -lowest + 1):
+                        a, b, c = cell[i, 0] + dx, cell[i, 1] + dy, cell[i, 2] + dz
+                        j = head[_bucket(at[i], a, b, c, size - 1)]
+                        while j >= 0:
+                            if at[j] == at[i] and cell[j, 0] == a and cell[j, 1] == b and cell[j, 2] == c and entity[j] != entity[i]:
+                                u, v, w = points[i, 0] - points[j, 0], points[i, 1] - points[j, 1], points[i, 2] - points[j, 2]
+                                chord = u * u + v * v + w * w
+                                if chord <= far:
+                                    if found + 2 > room:
+                                        if room > MOST_PAIRS:
+                                            return None, None
+                                        room *= 2
+                                        wider, widest = np.empty(room, np.int64), np.empty(room, np.int64)
+                                        wider[:found], widest[:found] = one[:found], other[:found]
+                                        one, other = wider, widest
+                                    if symmetric:
+                                        if bits[i] & FIRST_ROLE and bits[j] & FIRST_ROLE:
+                                            one[found], other[found] = (i, j) if entity[i] < entity[j] else (j, i)
+                                            found += 1
+                                    else:
+                                        if bits[i] & FIRST_ROLE and bits[j] & SECOND_ROLE:
+                                            one[found], other[found] = i, j
+                                            found += 1
+                                        if bits[j] & FIRST_ROLE and bits[i] & SECOND_ROLE:
+                                            one[found], other[found] = j, i
+                                            found += 1
+                            j = after[j]
+        bucket = _bucket(at[i], cell[i, 0], cell[i, 1], cell[i, 2], size - 1)
+        after[i], head[bucket] = head[bucket], i
+    return one[:found], other[:found]

@@ -1,0 +1,75 @@
+"""Runs of consecutive T at which a pair meets: taken on by new meetings, ended by a T that is decided otherwise."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+SIDES = 2
+
+
+class Runs(NamedTuple):
+    """Runs by `pair` (code of the first << 32 | code of the other) and first T. `least`: the least distance, with the tuples of both sides
+    (n, 2) that the places there came from. `told`: the least distance that was stated, NaN where none was, with its tuples' numbers in
+    `told_t` and so on."""
+
+    pair: Ints
+    first: Ints
+    last: Ints
+    least: Floats
+    t: Ints
+    seq: Ints
+    x: Floats
+    y: Floats
+    told: Floats
+    told_t: Ints
+    told_seq: Ints
+    told_x: Floats
+    told_y: Floats
+
+    def take(self, rows: Ints | Bools) -> Runs:
+        return Runs._make(column[rows] for column in self)
+
+    def telling(self, rows: Bools) -> Runs:
+        """The same after `rows` were stated as they are."""
+        columns = self._asdict()
+        for told, own in (("told", "least"), ("told_t", "t"), ("told_seq", "seq"), ("told_x", "x"), ("told_y", "y")):
+            kept = columns[told].copy()
+            kept[rows] = columns[own][rows]
+            columns[told] = kept
+        return Runs(**columns)
+
+
+def no_runs() -> Runs:
+    return runs_of(
+        np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), *(np.empty((0, SIDES), kind) for kind in (np.int64, np.int64, float, float))
+    )
+
+
+def runs_of(pair: Ints, at: Ints, distance: Floats, t: Ints, seq: Ints, x: Floats, y: Floats) -> Runs:
+    """Each meeting as a run of one T that was not stated."""
+    untold = np.full(len(pair), np.nan)
+    return Runs(pair, at, at, distance, t, seq, x, y, untold, np.zeros_like(t), np.zeros_like(seq), np.zeros_like(x), np.zeros_like(y))
+
+
+def taken_on(runs: Runs, meetings: Runs, every: int) -> tuple[Runs, Bools]:
+    """Runs together with meetings that follow them: (all runs by (pair, first), which of them are the newest of their pair)."""
+    joined = Runs._make(np.concatenate(pair) for pair in zip(runs, meetings, strict=True))
+    joined = joined.take(np.lexsort((joined.first, joined.pair)))
+    if not len(joined.pair):
+        return joined, np.empty(0, np.bool_)
+    goes_on = (joined.pair[1:] == joined.pair[:-1]) & (joined.first[1:] == joined.last[:-1] + every)
+    begin = np.flatnonzero(np.concatenate([[True], ~goes_on]))
+    end = np.append(begin[1:], len(joined.pair)) - 1
+    group = np.repeat(np.arange(len(begin)), end - begin + 1)
+    # The first row of the least distance: what was stated of the run stands in its first row.
+    nearest = np.lexsort((joined.first, joined.least, group))[begin]
+    whole = joined.take(nearest)._replace(first=joined.first[begin], last=joined.last[end])
+    told = {name: getattr(joined, name)[begin] for name in ("told", "told_t", "told_seq", "told_x", "told_y")}
+    whole = whole._replace(**told)
+    return whole, np.append(whole.pair[1:] != whole.pair[:-1], True)

@@ -1,0 +1,69 @@
+"""Specifications of the family `encounter` (CONTRACT 2.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.model.conditions import Conditions
+from engine.model.region import Region
+from engine.specification import COMMON_KEYS, Context
+
+LAST, INTERPOLATED = "last", "interpolated"
+
+
+@dataclass(frozen=True)
+class EncounterSpecification:
+    """Pairs of entities of the roles `a` and `b` whose places at a multiple of `every` are at most `distance` apart.
+
+    A tuple gives its entity a place for less than `gap`; `position` (LAST or INTERPOLATED) says which.
+    """
+
+    name: str
+    where: Conditions
+    a: Conditions
+    b: Conditions
+    distance: float
+    every: int
+    gap: int
+    position: str = LAST
+    inside: Region | None = None
+    lasting: int = 0
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether both roles are the same, so that a pair has no order."""
+        return self.a == self.b
+
+    @property
+    def interpolated(self) -> bool:
+        return self.position == INTERPOLATED
+
+
+def check(document: Mapping[str, Any], context: Context) -> EncounterSpecification:
+    """The specification of a document. What is wrong is noted in `context`; the result is then of no use."""
+    required = ("family", "distance", "every", "gap")
+    context.object(document, required=required, optional=(*COMMON_KEYS, "a", "b", "position", "inside", "lasting"))
+    distance = context.at("distance").number(document["distance"], least=0) if "distance" in document else None
+    every = context.at("every").duration(document["every"], least=1) if "every" in document else None
+    gap = context.at("gap").duration(document["gap"]) if "gap" in document else None
+    lasting = None if document.get("lasting") is None else context.at("lasting").duration(document["lasting"])
+    return EncounterSpecification(
+        name=document.get("name", ""),
+        where=context.at("where").where(document.get("where", [])),
+        a=_role(document, "a", context),
+        b=_role(document, "b", context),
+        distance=float(distance or 0),
+        every=every or 1,
+        gap=gap or 0,
+        position=context.at("position").choice(document.get("position", LAST), (LAST, INTERPOLATED)) or LAST,
+        inside=None if document.get("inside") is None else context.at("inside").region(document["inside"]),
+        lasting=lasting or 0,
+    )
+
+
+def _role(document: Mapping[str, Any], name: str, context: Context) -> Conditions:
+    here = context.at(name)
+    role = here.object(document.get(name, {}), optional=("where",))
+    return here.at("where").where(role.get("where", []))

@@ -108,8 +108,8 @@ def _reserved(last: Last, entities: int) -> Last:
     if entities <= len(last.t):
         return last
     wider = no_tuples(max(entities, 2 * len(last.t)))
-    for new, old in zip(wider, last, strict=True):
-        new[: len(old)] = old
+    for name in Last._fields:
+        getattr(wider, name)[: len(last.t)] = getattr(last, name)
     return wider
 
 

@@ -1,8 +1,11 @@
-"""The account page."""
+"""The account page, and what stands before allauth's views."""
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
+from allauth.account.decorators import secure_admin_login
+from allauth.socialaccount.providers.openid_connect import views as oidc
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
 
 from webapp.accounts.api import TokenSerializer
@@ -17,3 +20,19 @@ def account(request: HttpRequest) -> HttpResponse:
     data = page_data(request, tokens=tokens)
     data["page_data"]["teams"] = data["page_data"]["me"]["teams"]
     return render(request, "pages/account.html", data)
+
+
+to_the_log_in = secure_admin_login(admin.site.login)
+"""The admin's log-in: sends to the one of the site; who is logged in and no member of staff is refused."""
+
+
+def provider_log_in(request: HttpRequest, provider_id: str) -> HttpResponseBase:
+    """Begins the log-in at a provider of OpenID Connect.
+
+    The way there is a page that goes on by itself, not a redirect: the content security policy lets forms lead to this site alone, and
+    browsers apply that to where a form's answer redirects to as well.
+    """
+    answer: HttpResponseBase = oidc.login(request, provider_id)
+    if isinstance(answer, HttpResponseRedirect) and not answer.url.startswith("/"):
+        return render(request, "socialaccount/login_redirect.html", {"redirect_to": answer.url})
+    return answer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from allauth.mfa.signals import authentication_failed
 from django.contrib.auth import get_user_model
 from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
 from django.http import HttpRequest
@@ -18,6 +19,7 @@ def connect() -> None:
     user_logged_in.connect(_logged_in, dispatch_uid="audit")
     user_logged_out.connect(_logged_out, dispatch_uid="audit")
     user_login_failed.connect(_failed, dispatch_uid="audit")
+    authentication_failed.connect(_second_factor_failed, dispatch_uid="audit")
 
 
 def _logged_in(user: Any, **_: Any) -> None:
@@ -36,3 +38,9 @@ def _failed(credentials: dict[str, Any], request: HttpRequest | None = None, **_
     who = of_request(request) if request is not None else origin()
     what = described(account) if account is not None else {"object_type": "user", "detail": {"account": "unknown"}}
     entry_write_or_log(action="session.open", outcome=Outcome.FAILED, **who, **what)
+
+
+def _second_factor_failed(user: Any, authenticator: Any, request: HttpRequest | None = None, **_: Any) -> None:
+    """The password was right, or the person is logged in already: their name is known."""
+    who = of_request(request) if request is not None else origin()
+    entry_write_or_log(action="session.open", outcome=Outcome.FAILED, detail={"second_factor": authenticator.type}, **who, **described(user))

@@ -27,8 +27,16 @@ CHANGE_NOTHING = frozenset(
         "api-query-progress-of",
         "api-query-sandbox",
         "api-feed-events",
-        "login",
-        "logout",
+        "account_login",
+        "account_logout",
+        "mfa_authenticate",
+        "mfa_login_webauthn",
+        "openid_connect_login",
+        "openid_connect_callback",
+        "account_reset_password",
+        "account_reauthenticate",
+        "mfa_reauthenticate",
+        "mfa_reauthenticate_webauthn",
     }
 )
 """Addresses whose POST computes an answer, adds rows (the feed counts them), or is recorded by the signals of logging in."""

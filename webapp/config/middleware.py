@@ -10,8 +10,9 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 Next = Callable[[HttpRequest], HttpResponseBase]
 
 OPEN_PATHS = ("/login/", "/healthz", "/static/")
-"""Paths that need no log-in; the API answers for itself (401), the admin has its own log-in."""
-OWN_LOGIN = ("/api/", "/admin/")
+"""Paths that need no log-in."""
+API_PATHS = ("/api/",)
+"""Answers for itself (401)."""
 
 
 class SecurityHeaders:
@@ -53,7 +54,7 @@ class LoginRequired:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if request.user.is_authenticated or request.path.startswith(OPEN_PATHS + OWN_LOGIN):
+        if request.user.is_authenticated or request.path.startswith(OPEN_PATHS + API_PATHS):
             response = self.get_response(request)
             # What one person may see is kept by no cache between, and asked for again after they have logged out.
             response.headers.setdefault("Cache-Control", "private, no-cache")

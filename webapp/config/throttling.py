@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
-from redis.exceptions import RedisError
 from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle, UserRateThrottle
 
@@ -14,27 +12,13 @@ if TYPE_CHECKING:
     from rest_framework.views import APIView
 
 
-logger = logging.getLogger(__name__)
-
-
-class Lenient(SimpleRateThrottle):
-    """A limit that lets everything pass while the cache is away: Redis may be lost at any time."""
-
-    def allow_request(self, request: Request, view: APIView) -> bool:
-        try:
-            return bool(super().allow_request(request, view))
-        except RedisError as error:
-            logger.warning("requests are not counted: %s", error)
-            return True
-
-
-class PerUser(Lenient, UserRateThrottle):
+class PerUser(UserRateThrottle):
     """All requests of one user together."""
 
     scope = "user"
 
 
-class PerAction(Lenient):
+class PerAction(SimpleRateThrottle):
     """Expensive actions of one user: a view names its rate in `throttle_action`."""
 
     def __init__(self) -> None:

@@ -1,12 +1,11 @@
 """All addresses of the site."""
 
 from django.contrib import admin
-from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, URLResolver, include, path
+from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView
 
-from webapp.accounts.login import Login
-from webapp.accounts.views import account
+from webapp.accounts.views import to_the_log_in
 from webapp.alerts.views import alerts
 from webapp.audit.views import audit
 from webapp.config.health import healthz
@@ -35,13 +34,14 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("regions/", regions, name="regions"),
     path("feeds/", feeds, name="feeds"),
     path("feeds/<slug:name>/plan", plan, name="feed-plan"),
-    path("account/", account, name="account"),
     path("audit/", audit, name="audit"),
-    path("login/", Login.as_view(), name="login"),
-    path("logout/", LogoutView.as_view(), name="logout"),
+    path("", include("webapp.accounts.page_urls")),
     path("healthz", healthz, name="healthz"),
     path("api/schema/", SpectacularAPIView.as_view(), name="api-schema"),
     path("api/v1/", include(api)),
+    # The admin has neither a log-in nor a change of password of its own: both would pass by the limits and the second factor.
+    path("admin/login/", to_the_log_in, name="admin-login"),
+    path("admin/password_change/", RedirectView.as_view(pattern_name="account_change_password"), name="admin-password"),
     path("admin/", admin.site.urls),
 ]
 handler400 = "webapp.config.errors.bad_request"

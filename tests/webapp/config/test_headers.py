@@ -139,7 +139,7 @@ def settings_url() -> str:
 
 
 def test_without_redis_people_still_log_in_and_work(people: SimpleNamespace, settings: Any) -> None:
-    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": "redis://127.0.0.1:1/0"}}
+    settings.CACHES = {"default": {"BACKEND": "webapp.config.cache.SharedCache", "LOCATION": "redis://127.0.0.1:1/0"}}
     client = Client()
     assert client.post("/login/", {"username": "owner", "password": "wrong"}).status_code == 200
     assert client.post("/login/", {"username": "owner", "password": "owner has a password"}).status_code == 302

@@ -13,8 +13,22 @@ from rest_framework.test import APIClient
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
-OPEN = {"login", "healthz", "logout"}
+OPEN = {"healthz", "account_logout"}
 """No log-in needed: they give nothing away."""
+LOG_IN = {
+    "account_login", "account_signup", "account_inactive", "mfa_authenticate", "mfa_login_webauthn", "account_reset_password",
+    "account_reset_password_done", "account_reset_password_from_key", "account_reset_password_from_key_done", "openid_connect_login", "openid_connect_callback",
+    "socialaccount_login_cancelled", "socialaccount_login_error", "socialaccount_signup",
+}  # fmt: skip
+"""Below /login/: before and while somebody logs in."""
+OWN_ACCOUNT = {
+    "account_reauthenticate", "mfa_reauthenticate", "mfa_reauthenticate_webauthn", "account_change_password", "account_set_password", "mfa_index",
+    "mfa_activate_totp", "mfa_deactivate_totp", "mfa_view_recovery_codes", "mfa_generate_recovery_codes", "mfa_download_recovery_codes",
+    "mfa_list_webauthn", "mfa_add_webauthn", "mfa_edit_webauthn", "mfa_remove_webauthn", "socialaccount_connections", "usersessions_list",
+}  # fmt: skip
+"""Below /account/: pages about how one's own account is protected."""
+ADMIN = {"admin-login", "admin-password"}
+"""Beside Django's admin; tested in tests/webapp/accounts/test_one_log_in.py."""
 PAGES = {"live", "queries", "query-new", "alerts", "regions", "feeds", "account", "audit"}
 OWNED_PAGES = {"query", "alert", "feed-plan"}
 PERSONAL = {"api-me": ["GET", "PATCH"], "api-me-password": ["POST"], "api-tokens": ["GET", "POST"], "api-token": ["DELETE"], "api-schema": ["GET"]}
@@ -122,10 +136,18 @@ def ask(client: APIClient, method: str, address: str) -> int:
 
 
 def test_every_address_is_in_this_matrix() -> None:
-    listed = OPEN | PAGES | OWNED_PAGES | set(PERSONAL) | set(LISTS) | set(OWNED) | ELSEWHERE
+    listed = OPEN | LOG_IN | OWN_ACCOUNT | ADMIN | PAGES | OWNED_PAGES | set(PERSONAL) | set(LISTS) | set(OWNED) | ELSEWHERE
     found = set(named_addresses())
     assert found - listed == set(), "add the new addresses to the matrix"
     assert listed - found == set(), "these addresses are gone"
+
+
+@pytest.mark.parametrize("name", sorted(OWN_ACCOUNT))
+def test_pages_of_an_account_ask_for_a_log_in(name: str, client_of: Callable[..., APIClient], db: None) -> None:
+    address = reverse(name, args=[1] if name in ("mfa_edit_webauthn", "mfa_remove_webauthn") else [])
+    for method in ("get", "post"):
+        answer = getattr(client_of(None), method)(address)
+        assert answer.status_code == 302 and answer["Location"].startswith("/login/?next="), method
 
 
 @pytest.mark.parametrize("name", sorted({*PERSONAL, *LISTS, *OWNED}))

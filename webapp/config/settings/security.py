@@ -15,9 +15,6 @@ SECRET_KEY = text("SECRET_KEY") or secrets.token_urlsafe(64)
 SECRET_KEY_FALLBACKS = names("SECRET_KEY_FALLBACKS", [])
 
 AUTH_USER_MODEL = "accounts.User"
-LOGIN_URL = "login"
-LOGIN_REDIRECT_URL = "live"
-LOGOUT_REDIRECT_URL = "login"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
@@ -65,11 +62,6 @@ CONTENT_SECURITY_POLICY = {
     "form-action": ["'self'"],
 }
 PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
-
-# Failed log-ins of one account and of one address within LOGIN_WINDOW_SECONDS before both have to wait.
-LOGIN_ATTEMPTS_PER_ACCOUNT = 10
-LOGIN_ATTEMPTS_PER_ADDRESS = 50
-LOGIN_WINDOW_SECONDS = 900
 
 # Webhooks go to public addresses on these ports only; into the networks named here (CIDR, separated by commas) on any port.
 WEBHOOK_PORTS = (80, 443, 8080, 8443)

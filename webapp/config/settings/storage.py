@@ -24,7 +24,12 @@ DATABASES = {
 REDIS_URL = text("REDIS_URL")
 CACHES = {
     "default": (
-        {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL, "KEY_PREFIX": "vedette"}
+        {
+            "BACKEND": "webapp.config.cache.SharedCache",
+            "LOCATION": REDIS_URL,
+            "KEY_PREFIX": "vedette",
+            "OPTIONS": {"socket_timeout": 2, "socket_connect_timeout": 1},
+        }
         if REDIS_URL
         else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
     )

@@ -1,0 +1,60 @@
+"""Where Vedette decides what django-allauth leaves open: whose address counts, who may get an account, what a limit is counted by."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.internal.userkit import filter_users_by_email
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.models import SocialLogin
+from django.http import HttpRequest
+from django.shortcuts import render
+
+from webapp.config.addresses import address_of
+
+
+class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
+    """Log-in by password."""
+
+    error_messages: ClassVar = {
+        **DefaultAccountAdapter.error_messages,
+        "too_many_login_attempts": "Too many log-ins have failed. Try again in 15 minutes.",
+        "username_password_mismatch": "The name or the password is wrong.",
+        "incorrect_password": "That is not your present password.",
+        "incorrect_code": "That code is wrong or has been used.",
+    }
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        """Nobody makes themselves an account: administrators, invitations and providers do."""
+        return False
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        # A request without one comes from no network, such as a test's.
+        return address_of(request) or "::"
+
+    def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
+        # allauth counts by the Host header too: each name of the server would give as many guesses again.
+        return str(credentials.get("username", "")).strip().casefold()
+
+
+class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
+    """Log-in by OpenID Connect."""
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
+        """Whoever the provider vouches for gets an account, unless its settings say no (`sign_up`)."""
+        return bool(sociallogin.provider.app.settings["sign_up"])
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+        """An address that an account here has already does not open that account, unless the provider is trusted with addresses."""
+        if sociallogin.is_existing or request.user.is_authenticated:
+            return
+        taken = next((one.email for one in sociallogin.email_addresses if filter_users_by_email(one.email)), None)
+        if taken is not None:
+            raise ImmediateHttpResponse(render(request, "socialaccount/address_taken.html", {"email": taken}, status=409))
+
+
+class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
+    """Authenticator apps, passkeys and recovery codes."""

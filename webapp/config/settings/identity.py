@@ -1,0 +1,104 @@
+"""Who people are and how they prove it: passwords, log-in by OpenID Connect, second factors, e-mail (django-allauth)."""
+
+import json
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+
+from webapp.config.settings.environment import env, text
+from webapp.config.settings.security import HTTPS
+
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "live"
+LOGOUT_REDIRECT_URL = "account_login"
+
+# -- e-mail: `smtp://user:password@host:587/?tls=True`; without it nothing is sent and the pages say so ---------------------------
+
+EMAIL_GIVEN = bool(text("EMAIL_URL"))
+vars().update(env.email_url("EMAIL_URL", default="dummymail://"))
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = text("VEDETTE_MAIL_FROM", "vedette@localhost")
+SERVER_EMAIL = DEFAULT_FROM_EMAIL
+PASSWORD_RESET_TIMEOUT = 3600
+
+# -- log-in -----------------------------------------------------------------------------------------------------------------------
+
+ACCOUNT_ADAPTER = "webapp.accounts.adapters.AccountAdapter"
+ACCOUNT_FORMS = {"login": "webapp.accounts.forms.LogInForm"}
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]
+# Accounts are made by administrators, invitations and trusted providers; what an address is good for is decided there.
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_EMAIL_NOTIFICATIONS = EMAIL_GIVEN
+ACCOUNT_EMAIL_SUBJECT_PREFIX = "[Vedette] "
+ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if HTTPS else "http"
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 15 * 60
+# Counted in the shared cache (webapp/config/cache.py). A `key` is one account, whatever it is called from; an `ip` one address.
+ACCOUNT_RATE_LIMITS = {
+    "login": "60/m/ip",
+    "login_failed": "10/15m/key,50/15m/ip",
+    "reauthenticate": "10/m/user",
+    "reset_password": "10/h/ip,3/h/key",
+    "reset_password_from_key": "20/m/ip",
+    "change_password": "5/m/user",
+}
+
+# -- second factors ---------------------------------------------------------------------------------------------------------------
+
+MFA_ADAPTER = "webapp.accounts.adapters.SecondFactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_TOTP_ISSUER = "Vedette"
+# Sign-up is closed, so nobody holds an address that is another person's to keep them out.
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+# Browsers allow passkeys without https on loopback names alone, and so does this.
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not HTTPS
+
+# -- OpenID Connect ---------------------------------------------------------------------------------------------------------------
+
+PROVIDER_KEYS = {"id", "name", "issuer", "client_id", "secret", "sign_up", "trust_email"}
+
+
+def oidc_apps(document: str) -> list[dict[str, Any]]:
+    """The providers of `VEDETTE_OIDC_PROVIDERS`, a JSON list, as allauth reads them. Raises ImproperlyConfigured with the place of a fault.
+
+    >>> [app["provider_id"] for app in oidc_apps('[{"id": "corp", "name": "Corp", "issuer": "https://id.example.org", "client_id": "x"}]')]
+    ['corp']
+    """
+    try:
+        found = json.loads(document or "[]")
+    except ValueError as error:
+        raise ImproperlyConfigured(f"VEDETTE_OIDC_PROVIDERS is not JSON: {error}") from error
+    if not isinstance(found, list):
+        raise ImproperlyConfigured("VEDETTE_OIDC_PROVIDERS must be a JSON list of objects.")
+    return [_oidc_app(position, one) for position, one in enumerate(found)]
+
+
+def _oidc_app(position: int, one: Any) -> dict[str, Any]:
+    place = f"VEDETTE_OIDC_PROVIDERS, entry {position}"
+    missing = {"id", "name", "issuer", "client_id"} - set(one) if isinstance(one, dict) else {"id"}
+    if missing or set(one) - PROVIDER_KEYS:
+        raise ImproperlyConfigured(f"{place}: needs id, name, issuer and client_id, and may have secret, sign_up and trust_email; nothing else.")
+    return {
+        "provider_id": one["id"],
+        "name": one["name"],
+        "client_id": one["client_id"],
+        "secret": one.get("secret", ""),
+        "settings": {
+            "server_url": str(one["issuer"]).rstrip("/"),
+            "oauth_pkce_enabled": True,
+            "sign_up": bool(one.get("sign_up", True)),
+            "email_authentication": bool(one.get("trust_email", False)),
+        },
+    }
+
+
+SOCIALACCOUNT_ADAPTER = "webapp.accounts.adapters.ProviderAdapter"
+SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"OAUTH_PKCE_ENABLED": True, "APPS": oidc_apps(text("VEDETTE_OIDC_PROVIDERS"))}}
+SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
+SOCIALACCOUNT_REQUESTS_TIMEOUT = 10
+# Tokens of providers are needed once, at the log-in, and never kept.
+SOCIALACCOUNT_STORE_TOKENS = False

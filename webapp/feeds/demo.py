@@ -28,13 +28,16 @@ TOKEN_TITLE = "Demo simulators"  # noqa: S105
 
 
 @transaction.atomic
-def seed_users(password: str | None) -> User:
-    """The demo's analyst, its administrator and their team; the analyst. A given `password` becomes that of both.
+def seed_users(password: str | None, admin_password: str | None) -> User:
+    """The demo's analyst, its administrator and their team; the analyst. The passwords are for users that are new.
 
-    Raises ValueError when a user is new and there is no password.
+    Raises ValueError when a user is new and there is no password for them.
     """
     analyst = _user(ANALYST, password, first_name="Demo", last_name="Analyst")
-    admin = _user(ADMIN, password, is_staff=True, is_superuser=True)
+    admin = _user(ADMIN, admin_password, is_staff=True, is_superuser=True)
+    if password and admin_password and admin.check_password(password):
+        # Demos made before the two had passwords of their own.
+        _give(admin, admin_password)
     team, _ = Team.objects.get_or_create(name=TEAM)
     # An operator, so that a newcomer may try everything: jobs and channels too.
     Membership.objects.get_or_create(user=analyst, team=team, defaults={"role": Role.OPERATOR})
@@ -45,11 +48,15 @@ def seed_users(password: str | None) -> User:
 def _user(name: str, password: str | None, **fields: Any) -> User:
     user, new = User.objects.get_or_create(username=name, defaults=fields)
     if new and not password:
-        raise ValueError("VEDETTE_DEMO_PASSWORD is not set: it becomes the password of the demo's users.")
-    if password and not user.check_password(password):
-        user.set_password(password)
-        user.save(update_fields=["password"])
+        raise ValueError("Set VEDETTE_DEMO_PASSWORD and VEDETTE_DEMO_ADMIN_PASSWORD: the passwords of the demo's new users.")
+    if new and password:
+        _give(user, password)
     return user
+
+
+def _give(user: User, password: str) -> None:
+    user.set_password(password)
+    user.save(update_fields=["password"])
 
 
 def seed_feed(name: str, analyst: User) -> Feed:
@@ -89,9 +96,9 @@ def seed_token(analyst: User) -> Path | None:
     return token_keep(TOKEN, token_create(user=analyst, name=TOKEN_TITLE, scopes=[Scope.INGEST]).text)
 
 
-def seed(*, password: str | None, feeds: bool = True) -> list[Feed]:
+def seed(*, password: str | None, admin_password: str | None, feeds: bool = True) -> list[Feed]:
     """All of it; without `feeds` the users and their team alone. Raises ValueError without a password for new users."""
-    analyst = seed_users(password)
+    analyst = seed_users(password, admin_password)
     if not feeds:
         return []
     seed_token(analyst)

@@ -110,15 +110,16 @@ def say(text: str) -> None:
     print(text, flush=True)  # noqa: T201
 
 
-def prepare(manager: ProcessManager, *, password: str, feeds: bool) -> None:
-    """Brings the database to the present schema and content. The password is for the seed alone and in no other process's environment."""
+def prepare(manager: ProcessManager, *, passwords: Mapping[str, str], feeds: bool) -> None:
+    """Brings the database to the present schema and content. The passwords are for the seed alone and in no other process's environment."""
     say("Preparing the database ...")
     manager.run("migrate", manage("migrate", "--noinput"))
-    manager.environment["VEDETTE_DEMO_PASSWORD"] = password
+    manager.environment.update(passwords)
     try:
         manager.run("seed", manage("demo_seed", *([] if feeds else ["--no-feeds"])))
     finally:
-        del manager.environment["VEDETTE_DEMO_PASSWORD"]
+        for name in passwords:
+            del manager.environment[name]
 
 
 def run(*, feeds: bool, verbose: bool) -> None:
@@ -136,6 +137,7 @@ def run(*, feeds: bool, verbose: bool) -> None:
     )
     keep_environment(var / "environment", variables)
     password = kept_secret(var / "analyst-password", 12)
+    passwords = {"VEDETTE_DEMO_PASSWORD": password, "VEDETTE_DEMO_ADMIN_PASSWORD": kept_secret(var / "admin-password", 12)}
     with ProcessManager(var / "log", environment=variables, echo=verbose) as manager:
         try:
             for service in (postgres, redis):
@@ -143,7 +145,7 @@ def run(*, feeds: bool, verbose: bool) -> None:
                     process = service.process()
                     manager.start(process)
                     manager.wait_ready(process.name, service.ready, timeout=60.0)
-            prepare(manager, password=password, feeds=feeds)
+            prepare(manager, passwords=passwords, feeds=feeds)
             say("Starting ...")
             reservation.release()
             for process in processes(var, reservation.port, feeds=feeds):
@@ -155,7 +157,9 @@ def run(*, feeds: bool, verbose: bool) -> None:
                 raise
         else:
             say(f"\n  Vedette is ready after {time.monotonic() - started:.0f} s:  http://127.0.0.1:{reservation.port}/")
-            say(f"  Log in as {LOGIN} with {password}\n\n  Logs: {var / 'log'}    Stop: Ctrl-C\n")
+            say(
+                f"  Log in as {LOGIN} with {password}  (until you change it)\n  The administrator is admin; the password stands in {var / 'admin-password'}\n\n  Logs: {var / 'log'}    Stop: Ctrl-C\n"
+            )
         manager.serve()
         say("Stopping ...")
 

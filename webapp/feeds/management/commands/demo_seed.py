@@ -10,21 +10,19 @@ from django.core.management.base import BaseCommand, CommandError
 
 from webapp.feeds.demo import seed
 
-PASSWORD_VARIABLES = ("VEDETTE_DEMO_PASSWORD", "DEMO_PASSWORD")
-
 
 class Command(BaseCommand):
     """Users, team, feeds, regions, queries, the simulators' token."""
 
-    help = "Prepares the demo. The users' password is taken from VEDETTE_DEMO_PASSWORD."
+    help = "Prepares the demo. New users get their passwords from VEDETTE_DEMO_PASSWORD and VEDETTE_DEMO_ADMIN_PASSWORD."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--no-feeds", action="store_true", help="users and team only")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        password = next((os.environ[name] for name in PASSWORD_VARIABLES if os.environ.get(name)), None)
+        passwords = {"password": os.environ.get("VEDETTE_DEMO_PASSWORD"), "admin_password": os.environ.get("VEDETTE_DEMO_ADMIN_PASSWORD")}
         try:
-            feeds = seed(password=password, feeds=not options["no_feeds"])
+            feeds = seed(**passwords, feeds=not options["no_feeds"])
         except ValueError as error:
             raise CommandError(str(error)) from error
         for feed in feeds:

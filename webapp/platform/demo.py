@@ -157,9 +157,9 @@ def run(*, feeds: bool, verbose: bool) -> None:
                 raise
         else:
             say(f"\n  Vedette is ready after {time.monotonic() - started:.0f} s:  http://127.0.0.1:{reservation.port}/")
-            say(
-                f"  Log in as {LOGIN} with {password}  (until you change it)\n  The administrator is admin; the password stands in {var / 'admin-password'}\n\n  Logs: {var / 'log'}    Stop: Ctrl-C\n"
-            )
+            say(f"  Log in as {LOGIN} with {password}  (until you change it)")
+            say(f"  The administrator is admin; the password stands in {var / 'admin-password'}")
+            say(f"\n  Logs: {var / 'log'}    Stop: Ctrl-C\n")
         manager.serve()
         say("Stopping ...")
 

@@ -39,6 +39,7 @@ const states: fc.Arbitrary<ViewState> = fc.record({
   detection: fc.option(fc.string({ minLength: 1 })),
   range: fc.option(fc.tuple(fc.integer({ min: 0, max: 99 }), fc.integer({ min: 100, max: 999 }))),
   window: fc.option(fc.tuple(fc.integer({ min: 0, max: 99 }), fc.integer({ min: 100, max: 999 }))),
+  instant: fc.option(fc.integer({ min: 0, max: 999 })),
   span: fc.option(fc.integer({ min: 1, max: 10_000 })),
   map: fc.option(fc.record({ x: fc.integer({ min: -180, max: 180 }), y: fc.integer({ min: -90, max: 90 }), zoom: fc.integer({ min: 0, max: 19 }) })),
   mode: fc.constantFrom("timeline", "list"),

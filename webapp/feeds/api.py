@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from django.db.models import QuerySet
-from django.http import StreamingHttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, extend_schema_field, inline_serializer
 from rest_framework import serializers
@@ -22,7 +22,7 @@ from webapp.config.boxes import box_from, whole
 from webapp.config.errors import serializer_faults
 from webapp.config.pagination import NewestFirst
 from webapp.config.tables import csv_download
-from webapp.feeds import recent, services
+from webapp.feeds import history, recent, services
 from webapp.feeds.documents import read_schema
 from webapp.feeds.filters import DeadLetterFilter
 from webapp.feeds.models import DeadLetter, Feed
@@ -190,6 +190,25 @@ class FeedView(OwnedView):
         limit = min(whole(asked.get("limit"), "limit") or recent.TRACK_POINTS, recent.TRACK_POINTS)
         found = recent.tracks(feed, entities, whole(asked.get("from"), "from"), whole(asked.get("to"), "to"), max(1, limit))
         return Response({"complete": found.complete, "tracks": found.tracks})
+
+    @extend_schema(
+        summary="Where everything was during a span, thinned out: what the live page plays back",
+        description="A little-endian uint32 (the length of the header), a JSON header {from, to, begin, entities, count} padded with blanks so that the "
+        "columns begin at a multiple of 8, then count float64 of t, of x and of y, and count int32 of entity (a position in the header's list).",
+        parameters=[
+            parameter("from", OpenApiTypes.INT64, required=True),
+            parameter("to", OpenApiTypes.INT64, required=True),
+            parameter("step", OpenApiTypes.INT64, description="Each entity's last sample of every so many units of the feed's time."),
+        ],
+        responses={(200, "application/octet-stream"): OpenApiTypes.BINARY},
+    )
+    def movements(self, request: Request, name: str) -> HttpResponse:
+        feed, asked = self.get_object(), request.query_params
+        from_t, to_t = whole(asked.get("from"), "from"), whole(asked.get("to"), "to")
+        if from_t is None or to_t is None or not from_t < to_t:
+            raise ValidationError({"from": "Give from and to, from before to."})
+        found = history.movements(feed, from_t, to_t, whole(asked.get("step"), "step") or 1)
+        return HttpResponse(found.to_bytes(), content_type="application/octet-stream")
 
     @extend_schema(
         summary="Ids of entities seen lately",

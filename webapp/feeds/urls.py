@@ -14,6 +14,7 @@ urlpatterns = [
     path(f"{NAME}/plan", FeedView.as_view({"put": "put_plan"}, parser_classes=(AnyBytes,)), name="api-feed-plan"),
     path(f"{NAME}/positions", FeedView.as_view({"get": "positions"}), name="api-feed-positions"),
     path(f"{NAME}/tracks", FeedView.as_view({"get": "tracks"}), name="api-feed-tracks"),
+    path(f"{NAME}/movements", FeedView.as_view({"get": "movements"}), name="api-feed-movements"),
     path(f"{NAME}/entities", FeedView.as_view({"get": "entities"}), name="api-feed-entities"),
     path(f"{NAME}/histogram", FeedView.as_view({"get": "histogram"}), name="api-feed-histogram"),
     path(f"{NAME}/events", EventsView.as_view(), name="api-feed-events"),

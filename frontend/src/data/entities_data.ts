@@ -15,6 +15,15 @@ const LEAST_GAPS = 20;
 /** `silent`: it should have reported long ago; `gone`: it will hardly come back. */
 export type Presence = "here" | "silent" | "gone";
 
+/** How the map shows an entity that is in an answer that holds. */
+export interface EntityMark {
+  colour: string;
+  /** Of a query of high or critical severity. */
+  isUrgent: boolean;
+  /** Of how many answers. */
+  count: number;
+}
+
 export class EntitiesData {
   ids: string[] = [];
   /** Base coordinates: pixels of the map at zoom 0. */
@@ -41,7 +50,14 @@ export class EntitiesData {
   private clock = -Infinity;
   private readonly index = new Map<string, number>();
 
-  constructor(private readonly project: (x: number, y: number) => [number, number]) {}
+  /** Average of its last speeds, in pixels at zoom 0 for each unit of time; NaN before the second report. */
+  private speed = new Float64Array(0);
+
+  /** `slowest`: what moves slower at the base coordinate y stands still; it has no heading then. */
+  constructor(
+    private readonly project: (x: number, y: number) => [number, number],
+    private readonly slowest: (py: number) => number = () => 0,
+  ) {}
 
   get count(): number {
     return this.ids.length;
@@ -72,12 +88,22 @@ export class EntitiesData {
     return Number.isNaN(this.period[i]) ? this.usualPeriod : this.period[i]!;
   }
 
+  /** Whether it goes somewhere, so that an arrow says more than a dot. */
+  isMoving(i: number): boolean {
+    return this.speed[i]! > this.slowest(this.py[i]!);
+  }
+
   put([id, x, y, t]: Position): void {
     let i = this.index.get(id);
-    if (i === undefined) i = this.append(id, t);
-    else if (t < this.t[i]!) return;
-    else if (t > this.t[i]!) this.heardAgain(i, t);
     const [px, py] = this.project(x, y);
+    if (i === undefined) {
+      i = this.append(id, t);
+    } else if (t < this.t[i]!) {
+      return;
+    } else if (t > this.t[i]!) {
+      this.measure(i, px, py, t - this.t[i]!);
+      this.heardAgain(i, t);
+    }
     const isMoved = this.trailLength[i] === 0 || px !== this.px[i] || py !== this.py[i];
     if (isMoved) {
       if (this.trailLength[i]! > 0) this.heading[i] = Math.atan2(py - this.py[i]!, px - this.px[i]!);
@@ -92,12 +118,18 @@ export class EntitiesData {
     this.t[i] = t;
   }
 
+  private measure(i: number, px: number, py: number, passed: number): void {
+    const speed = Math.hypot(px - this.px[i]!, py - this.py[i]!) / passed;
+    this.speed[i] = Number.isNaN(this.speed[i]) ? speed : (speed + this.speed[i]!) / 2;
+  }
+
   /** Nobody knows which way it took while it was silent: its trail begins anew. */
   private heardAgain(i: number, t: number): void {
     const gap = t - this.t[i]!;
     if (gap > SILENT_PERIODS * this.periodOf(i)) {
       this.trailLength[i] = 0;
       this.heading[i] = NaN;
+      this.speed[i] = NaN;
     }
     this.learn(i, gap);
     this.heard[i] = Math.max(t, this.clock);
@@ -133,6 +165,7 @@ export class EntitiesData {
     this.heard[i] = t;
     this.gapCount[i] = 0;
     this.period[i] = NaN;
+    this.speed[i] = NaN;
     return i;
   }
 
@@ -152,6 +185,7 @@ export class EntitiesData {
     this.ownGaps = bigger(new Float64Array(size * OWN_GAPS), this.ownGaps);
     this.gapCount = bigger(new Uint32Array(size), this.gapCount);
     this.period = bigger(new Float64Array(size), this.period);
+    this.speed = bigger(new Float64Array(size), this.speed);
   }
 }
 

@@ -12,6 +12,8 @@ export interface ViewState {
   range: [number, number] | null;
   /** Time window of the timeline; null follows the feed's clock with `span`. */
   window: [number, number] | null;
+  /** The instant that the page shows, within `window`; null is the present, or with a window the last instant of it. */
+  instant: number | null;
   /** Length of the window while it follows, in the feed's unit; null is the feed's default. */
   span: number | null;
   /** Centre (x, y) and zoom of the map; null is the feed's own view. */
@@ -20,7 +22,7 @@ export interface ViewState {
 }
 
 export function noChoice(feed: string | null = null): ViewState {
-  return { feed, hidden: [], entities: [], detection: null, range: null, window: null, span: null, map: null, mode: "timeline" };
+  return { feed, hidden: [], entities: [], detection: null, range: null, window: null, instant: null, span: null, map: null, mode: "timeline" };
 }
 
 const SEPARATOR = "~";
@@ -41,6 +43,7 @@ export function fromSearch(search: string): ViewState {
   const at = new URLSearchParams(search);
   const place = numbers(at.get("at"), 3);
   const span = Number(at.get("span"));
+  const instant = at.get("t");
   return {
     feed: at.get("feed"),
     hidden: at.getAll("hide").filter((id) => id !== ""),
@@ -48,6 +51,7 @@ export function fromSearch(search: string): ViewState {
     detection: at.get("detection"),
     range: pairOf(at.get("range")),
     window: pairOf(at.get("window")),
+    instant: instant !== null && instant !== "" && Number.isFinite(Number(instant)) ? Number(instant) : null,
     span: Number.isFinite(span) && span > 0 ? span : null,
     map: place === null ? null : { x: place[0]!, y: place[1]!, zoom: place[2]! },
     mode: at.get("view") === "list" ? "list" : "timeline",
@@ -62,6 +66,7 @@ export function toSearch(state: ViewState): string {
   if (state.detection !== null) at.set("detection", state.detection);
   if (state.range !== null) at.set("range", state.range.map(Math.round).join(SEPARATOR));
   if (state.window !== null) at.set("window", state.window.map(Math.round).join(SEPARATOR));
+  if (state.instant !== null) at.set("t", String(Math.round(state.instant)));
   if (state.span !== null) at.set("span", String(Math.round(state.span)));
   if (state.map !== null) at.set("at", [state.map.x, state.map.y, state.map.zoom].join(SEPARATOR));
   if (state.mode === "list") at.set("view", "list");

@@ -42,9 +42,21 @@ interface Options {
   signal?: AbortSignal;
 }
 
-/** One request. Throws ApiError for an answer of 400 or more, and with status 0 when the server cannot be reached. */
-export async function call(path: string, { method = "GET", body, signal }: Options = {}): Promise<unknown> {
-  const headers: Record<string, string> = { Accept: "application/json" };
+/** One request for JSON. Throws ApiError for an answer of 400 or more, and with status 0 when the server cannot be reached. */
+export async function call(path: string, options: Options = {}): Promise<unknown> {
+  const response = await request(path, "application/json", options);
+  if (response.status === 204) return null;
+  const text = await response.text();
+  return text === "" ? null : (JSON.parse(text) as unknown);
+}
+
+/** The bytes of an answer; throws like `call`. */
+export async function getBytes(path: string, signal: AbortSignal): Promise<ArrayBuffer> {
+  return (await request(path, "*/*", { signal })).arrayBuffer();
+}
+
+async function request(path: string, accept: string, { method = "GET", body, signal }: Options): Promise<Response> {
+  const headers: Record<string, string> = { Accept: accept };
   if (method !== "GET") headers["X-CSRFToken"] = csrfToken();
   const isForm = body instanceof FormData;
   if (body !== undefined && !isForm) headers["Content-Type"] = "application/json";
@@ -59,9 +71,7 @@ export async function call(path: string, { method = "GET", body, signal }: Optio
     throw new ApiError(0, [{ pointer: "", message: "The server cannot be reached. Your entries are kept; try again." }]);
   }
   if (!response.ok) throw new ApiError(response.status, await faultsOf(response));
-  if (response.status === 204) return null;
-  const text = await response.text();
-  return text === "" ? null : (JSON.parse(text) as unknown);
+  return response;
 }
 
 function csrfToken(): string {

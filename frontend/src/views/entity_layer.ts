@@ -1,6 +1,6 @@
 /** All entities of a feed on one canvas: arrows along their heading, short trails, the chosen ones in front. */
 
-import { EntitiesData, PointGrid, type Presence } from "../data/entities_data";
+import { EntitiesData, PointGrid, type EntityMark, type Presence } from "../data/entities_data";
 import { token } from "../lib/colours";
 import { CanvasLayer, type CanvasFrame } from "./canvas_layer";
 import { FONT, haloText } from "./canvas_marks";
@@ -10,12 +10,16 @@ const MOST_TRAILS = 2500;
 /** Above so many an arrow is drawn as a dot. */
 const MOST_ARROWS = 6000;
 const HIT_PX = 12;
+/** Above so many marked entities their names would hide each other. */
+const MOST_NAMES = 60;
 
 export class EntityLayer extends CanvasLayer {
   selected: ReadonlySet<string> = new Set();
   hovered: string | null = null;
   /** Who takes part in the answer in focus; their tracks carry their names. */
   focused: ReadonlySet<string> = new Set();
+  /** Who is in an answer that holds at the instant shown. */
+  marks: ReadonlyMap<string, EntityMark> = new Map();
   /** An answer was chosen: those who take no part step back. */
   isAnswerChosen = false;
   /** When given, all others step back: who has an answer in the brushed range. */
@@ -61,6 +65,7 @@ export class EntityLayer extends CanvasLayer {
     frame.context.globalAlpha = 1;
     const { within } = this;
     if (within !== null) this.bodies(frame, heard.filter((i) => within.has(this.data.ids[i]!)), this.colours.accent);
+    this.marked(frame, isDim);
     for (const id of new Set([...this.selected, ...this.focused, ...(this.hovered === null ? [] : [this.hovered])])) this.chosen(frame, id);
   }
 
@@ -109,7 +114,7 @@ export class EntityLayer extends CanvasLayer {
       return;
     }
     context.beginPath();
-    for (const i of visible) arrow(context, px[i]! * k - ox, py[i]! * k - oy, heading[i]!, size);
+    for (const i of visible) body(context, px[i]! * k - ox, py[i]! * k - oy, this.data.isMoving(i) ? heading[i]! : NaN, size);
     if (visible.length <= MOST_TRAILS) {
       // A thin halo keeps neighbours apart; with thousands it would be most of the drawing's time.
       context.strokeStyle = this.colours.halo;
@@ -117,6 +122,34 @@ export class EntityLayer extends CanvasLayer {
       context.stroke();
     }
     context.fill();
+  }
+
+  /** In the colour of their answer: a ring, and their name where it is urgent. */
+  private marked(frame: CanvasFrame, isDim: boolean): void {
+    const { context, k, ox, oy, width, height } = frame;
+    let names = 0;
+    this.canvas.dataset["marked"] = [...this.marks.keys()].slice(0, MOST_NAMES).sort().join(" ");
+    for (const [id, { colour, isUrgent, count }] of this.marks) {
+      const i = this.data.indexOf(id);
+      if (i === null || this.data.presence(i) === "gone" || this.selected.has(id) || this.focused.has(id)) continue;
+      const [x, y] = [this.data.px[i]! * k - ox, this.data.py[i]! * k - oy];
+      if (x < -20 || y < -20 || x > width + 20 || y > height + 20) continue;
+      context.globalAlpha = isDim ? 0.55 : 1;
+      context.beginPath();
+      context.arc(x, y, isUrgent ? 10 : 8, 0, 2 * Math.PI);
+      context.strokeStyle = this.colours.halo;
+      context.lineWidth = isUrgent ? 5 : 4;
+      context.stroke();
+      context.strokeStyle = colour;
+      context.lineWidth = isUrgent ? 3 : 2;
+      context.stroke();
+      context.beginPath();
+      body(context, x, y, this.data.isMoving(i) ? this.data.heading[i]! : NaN, 5.6);
+      context.fillStyle = colour;
+      context.fill();
+      if (isUrgent && names++ < MOST_NAMES) this.label(context, count > 1 ? `${id} · ${count}` : id, x, y);
+      context.globalAlpha = 1;
+    }
   }
 
   /** Where they were last: hollow, for they may be elsewhere by now. */
@@ -161,7 +194,7 @@ export class EntityLayer extends CanvasLayer {
     context.stroke();
     context.setLineDash([]);
     context.beginPath();
-    arrow(context, x, y, this.data.heading[i]!, 6.4);
+    body(context, x, y, this.data.isMoving(i) ? this.data.heading[i]! : NaN, 6.4);
     context.fillStyle = this.colours.accent;
     context.fill();
     if (!this.focused.has(id)) this.label(context, id, x, y);
@@ -215,10 +248,11 @@ export class EntityLayer extends CanvasLayer {
   }
 }
 
-/** A chevron that points along `heading`; a small square while it is unknown. Appended to the path. */
-function arrow(context: CanvasRenderingContext2D, x: number, y: number, heading: number, r: number): void {
+/** A chevron that points along `heading`; a dot for what stands still or has reported only once (NaN). Appended to the path. */
+export function body(context: CanvasRenderingContext2D, x: number, y: number, heading: number, r: number): void {
   if (Number.isNaN(heading)) {
-    context.rect(x - r * 0.5, y - r * 0.5, r, r);
+    context.moveTo(x + r * 0.62, y);
+    context.arc(x, y, r * 0.62, 0, 2 * Math.PI);
     return;
   }
   const c = Math.cos(heading) * r;

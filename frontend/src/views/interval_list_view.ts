@@ -47,7 +47,8 @@ export class IntervalListView {
     const length = interval.isMark ? "–" : interval.end === null ? "still going" : formatSpan(interval.end - interval.start, this.unit);
     return h(
       "tr",
-      { class: `clickable${interval.isWithdrawn ? " withdrawn" : ""}`, "aria-selected": String(isSelected), onMouseenter: () => this.handlers.onHover(interval), onMouseleave: () => this.handlers.onHover(null), onClick: () => this.handlers.onSelect(interval) },
+      // Moves, not entries: rows that come to lie under a pointer at rest were not pointed at.
+      { class: `clickable${interval.isWithdrawn ? " withdrawn" : ""}`, "aria-selected": String(isSelected), onMousemove: () => this.handlers.onHover(interval), onMouseleave: () => this.handlers.onHover(null), onClick: () => this.handlers.onSelect(interval) },
       h("td", {}, h("button", { type: "button", class: "query-name row", "data-key": interval.key, onFocus: () => this.handlers.onHover(interval) }, h("span", { class: "swatch", vars: { "--swatch": queryColour(interval.query) } }), h("span", { class: "truncate" }, this.handlers.queryName(interval.query)))),
       h("td", {}, kindName(interval.kind), change === null ? null : h("span", { class: "badge", title: change }, interval.isWithdrawn ? "withdrawn" : "revised")),
       h("td", {}, interval.entities.join(", ")),

@@ -8,16 +8,19 @@ import type { ViewState } from "../data/view_state";
 import { onThemeChange } from "../lib/colours";
 import type { Zone } from "../lib/time";
 import { LiveSession, type News } from "../live/session";
+import type { ConnectionState } from "../live/socket";
 import { DrawerView } from "./drawer_view";
 import { EntityLayer } from "./entity_layer";
 import { Answers } from "./live/answers";
 import { ConnectionView } from "./live/connection";
-import { isSideOpen, liveFrame, toggleSide } from "./live/frame";
+import { isSideOpen, liveFrame, releaseMessages, skipLinks, toggleSide } from "./live/frame";
 import { covered } from "./live/in_sight";
 import { HalfDone } from "./live/half_done";
 import { liveActions, pressed } from "./live/keyboard";
 import { LiveModel } from "./live/model";
 import { Places } from "./live/places";
+import { Playback } from "../clock/playback";
+import { slowestOf } from "./live/standstill";
 import { MapPointer } from "./live/pointer";
 import { Selection } from "./live/selection";
 import { TimeControl } from "./live/time_control";
@@ -51,12 +54,18 @@ export class LiveView {
   private readonly tracks: LiveTracks;
   private readonly feedMap: FeedMap;
   private readonly entities: EntitiesData;
+  private readonly playback: Playback;
   private readonly entityLayer: EntityLayer;
   private readonly answers: Answers;
   private readonly panel: QueryPanelView;
   private readonly truth: TruthView;
   private readonly halfDone: HalfDone;
   private readonly drawer: DrawerView;
+  private readonly skip: HTMLElement;
+  private isOpened = false;
+  /** The clock was not live when it was looked at last. */
+  private wasPast = false;
+  private frameRequest = 0;
   private readonly timers: ReturnType<typeof setInterval>[] = [];
   private readonly abort = new AbortController();
 
@@ -68,10 +77,10 @@ export class LiveView {
   ) {
     this.session = this.openSession(feed);
     this.model = new LiveModel(feed, zone, state, this.session.data);
-    this.connection = new ConnectionView(feed, () => this.session.retryNow());
+    this.connection = new ConnectionView(feed, () => (this.model.clock.isLive ? this.session.retryNow() : this.time.goLive()));
     this.selection = new Selection(this.model, () => ({ timeline: this.answers.timeline, drawer: this.drawer, regions: this.feedMap.regions, entities: this.entityLayer, tracks: this.tracks, time: this.time, panels: () => this.panels() }), () => this.chosen());
     this.pointer = new MapPointer(this.model, { onEntities: (entities) => this.setEntities(entities), onRegion: (region) => this.selection.pointAtRegion(region) });
-    this.time = new TimeControl(this.model, () => this.answers.timeline, { onState: handlers.onState, onRange: () => this.rangeChanged(), onMode: () => this.answers.showMode(), onWindow: () => this.answers.showList() });
+    this.time = new TimeControl(this.model, () => this.answers.timeline, { onState: handlers.onState, onRange: () => this.rangeChanged(), onMode: () => this.answers.showMode(), onTime: () => this.timeChosen() });
     this.drawer = new DrawerView(feed, zone, {
       onClose: () => this.selection.select(null),
       onZoom: (interval) => this.selection.show(interval),
@@ -86,7 +95,9 @@ export class LiveView {
       onHover: (one) => this.selection.hover(one),
       onSelect: (one) => this.selection.select(one),
       onRange: (range) => this.time.setRange(range),
-      onWindow: (window) => this.time.setWindow(window),
+      onPan: (dt) => this.time.pan(dt),
+      onZoom: (factor, about) => this.time.zoom(factor, about),
+      onInstant: (t) => this.time.seek(t),
       onGo: (one) => this.time.goTo(one),
       selectedKey: () => this.selection.selected?.key ?? null,
     });
@@ -97,8 +108,17 @@ export class LiveView {
     });
     this.showTruth();
     document.getElementById("page")?.append(this.element);
+    this.skip = skipLinks(this.element);
+    document.getElementById("page")?.prepend(this.skip);
     this.feedMap = openMap(mapElement, feed, { at: state.map, covered: () => covered(mapElement.getBoundingClientRect(), this.panels()) });
-    this.entities = new EntitiesData(this.feedMap.project);
+    this.entities = new EntitiesData(this.feedMap.project, slowestOf(feed));
+    this.playback = new Playback({
+      feed: feed.name,
+      unitsPerMs: this.model.unitsPerMs,
+      entities: this.entities,
+      onFault: fail,
+      onBegin: (t) => (this.model.clock.earliest = t),
+    });
     this.entityLayer = new EntityLayer(this.entities).addTo(this.feedMap.map);
     this.tracks = new LiveTracks(this.model, this.feedMap, () => this.selection.focus, (range) => [...this.answers.entitiesWithin(range)]);
     this.places = new Places(this.model, this.feedMap, (entity) => this.pickEntity(entity), (entity) => this.entityLayer.presence(entity) !== "gone");
@@ -112,16 +132,18 @@ export class LiveView {
     return new LiveSession(feed.name, {
       onNews: (news) => this.news(news),
       onPositions: (rows, clock) => {
-        this.tick(clock);
-        for (const row of rows) this.entities.put(row);
+        if (this.model.clock.isLive) {
+          this.tick(clock);
+          for (const row of rows) this.entities.put(row);
+        }
         this.model.noteNow(this.model.data.now);
       },
       onStatus: (status) => {
-        this.tick(status.max_t);
+        if (this.model.clock.isLive) this.tick(status.max_t);
         this.model.noteNow(status.max_t);
         this.connection.setStatus(status);
       },
-      onState: (connection) => {
+      onState: (connection: ConnectionState) => {
         this.model.isConnected = connection === "open";
         this.connection.setState(connection);
       },
@@ -181,11 +203,10 @@ export class LiveView {
   }
 
   private news(news: News): void {
-    if (news.isSnapshot) {
-      this.entities.clear();
-      this.connection.loaded();
-    }
+    if (news.isSnapshot && this.model.clock.isLive) this.entities.clear();
+    if (news.isSnapshot) this.connection.loaded();
     this.model.take(news);
+    if (news.isSnapshot) this.opened();
     if (news.isSnapshot) this.model.loadWithdrawn(this.model.window()[0]).catch(fail);
     if (this.model.hasStrangers) void this.meet();
     if (news.alerts.length > 0) refreshAlertCount();
@@ -203,14 +224,91 @@ export class LiveView {
   }
 
   private refresh(): void {
-    if (!this.model.isDirty) return;
-    this.model.isDirty = false;
-    this.panel.setCounts(this.answers.refresh());
-    this.selection.keep();
-    this.showWithin();
+    if (this.model.isDirty) {
+      this.model.isDirty = false;
+      this.answers.refresh();
+      this.selection.keep();
+      this.showWithin();
+    }
+    this.showHolding();
+  }
+
+  /** Who is in an answer at the instant shown, on the map and in the panel of queries. */
+  private showHolding(): void {
+    const now = this.model.now();
+    const { marks, open } = this.model.holdingAt(now);
+    this.entityLayer.marks = marks;
+    this.entityLayer.changed();
+    this.panel.setCounts(new Map(this.model.queries.map(({ id }) => [id, { total: this.model.intervals.of(id).count, open: open.get(id) ?? 0 }])), this.model.clock.isLive);
+  }
+
+  // ---- Time
+
+  /** The first snapshot is here: the instant of the address, or the present with the ways of the last minute. */
+  private opened(): void {
+    if (this.isOpened) return;
+    this.isOpened = true;
+    this.model.openClock();
+    this.timeChosen();
+    if (this.model.clock.isLive) void this.showPresent();
+  }
+
+  /** Everybody where they are now, with the ways that they came. */
+  private async showPresent(): Promise<void> {
+    this.playback.close();
+    const put = (): void => {
+      for (const row of this.model.data.positions.values()) this.entities.put(row);
+      this.tick(this.model.present());
+    };
+    try {
+      const { t, x, y, entity, entities, begin } = await this.playback.warmUp(this.model.present());
+      if (!this.model.clock.isLive) return;
+      if (begin !== null) this.model.clock.earliest = begin;
+      this.entities.clear();
+      for (let n = 0; n < t.length; n++) this.entities.put([entities[entity[n]!]!, x[n]!, y[n]!, t[n]!]);
+    } catch (error) {
+      fail(error);
+    }
+    put();
+  }
+
+  /** The instant or the window was chosen: answers and places of then have to be there. */
+  private timeChosen(): void {
+    const { clock } = this.model;
+    this.connection.setClock(clock.isLive ? null : clock.isPlaying ? `Playing ${clock.rate < 0 ? "−" : ""}${Math.abs(clock.rate)}×` : "Paused");
+    if (clock.isLive && this.wasPast) void this.showPresent();
+    this.wasPast = !clock.isLive;
+    this.model.loadHistory(clock.window()).catch(fail);
+    this.answers.showList();
+    this.tracks.draw(150);
+    this.frame();
+  }
+
+  /** Frames follow one another while the clock plays, and until the map shows the instant at which it stands. */
+  private frame(): void {
+    if (this.frameRequest !== 0 || this.model.clock.isLive) return;
+    this.frameRequest = requestAnimationFrame(() => {
+      this.frameRequest = 0;
+      if (this.model.clock.isPlaying) this.time.beat();
+      this.showPast();
+    });
+  }
+
+  private showPast(): void {
+    const { clock } = this.model;
+    if (clock.isLive) return;
+    const now = clock.now();
+    if (this.playback.show(now, clock.rate)) this.entityLayer.changed();
+    if (clock.isPlaying || !this.playback.isShown(now)) this.frame();
   }
 
   // ---- Choices
+
+  /** The window has moved on by itself: the list follows, and while it plays the answers ahead are fetched. */
+  private followed(): void {
+    this.answers.showList();
+    if (this.model.clock.isPlaying) this.model.loadHistory(this.model.window()).catch(fail);
+  }
 
   private chosen(): void {
     this.handlers.onState();
@@ -263,7 +361,7 @@ export class LiveView {
     this.feedMap.map.on("moveend", () => this.viewMoved());
     const actions = liveActions({ timeline: this.answers.timeline, selection: this.selection, time: this.time, search: this.search, escape: () => this.escape() });
     document.addEventListener("keydown", (event) => pressed(event, actions), { signal: this.abort.signal });
-    this.timers.push(setInterval(() => this.time.beat(), BEAT_MS), setInterval(() => this.refresh(), REFRESH_MS), setInterval(() => this.state.window === null && this.answers.showList(), LIST_MS));
+    this.timers.push(setInterval(() => this.time.beat(), BEAT_MS), setInterval(() => this.refresh(), REFRESH_MS), setInterval(() => (this.model.clock.isLive || this.model.clock.isPlaying) && this.followed(), LIST_MS));
     onThemeChange(() => {
       this.entityLayer.themeChanged();
       this.panel.themeChanged();
@@ -289,11 +387,15 @@ export class LiveView {
   close(): void {
     this.abort.abort();
     for (const timer of this.timers) clearInterval(timer);
+    cancelAnimationFrame(this.frameRequest);
+    this.playback.close();
     this.truth.close();
     this.halfDone.close();
     this.tracks.close();
     this.session.close();
     this.feedMap.remove();
+    this.skip.remove();
+    releaseMessages();
     this.element.remove();
   }
 }

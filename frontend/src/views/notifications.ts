@@ -3,12 +3,15 @@
 import type { Alert } from "../data/shapes";
 import { wantsNotifications } from "../lib/preferences";
 import { kindName, SEVERITY_NAMES } from "../lib/words";
-import { toast } from "./shell_view";
+import { countedToast } from "./shell_view";
 
 export function notifyAlert(alert: Alert): void {
   const title = `${SEVERITY_NAMES[alert.severity]}: ${alert.query_name}`;
   const text = [...(alert.entities.length > 0 ? [alert.entities.join(", ")] : []), kindName(alert.kind).toLowerCase()].join(" · ");
-  if (alert.severity === "critical" || alert.severity === "high") toast(`${title} — ${text}`, alert.severity === "critical" ? "critical" : "info", { text: "Open alert", href: `/alerts/${alert.id}` });
+  if (alert.severity === "critical" || alert.severity === "high") {
+    const kind = alert.severity === "critical" ? "critical" : "info";
+    countedToast("alerts", `${title} — ${text}`, kind, { text: "Open alert", href: `/alerts/${alert.id}` }, { text: "Open alerts", href: "/alerts/" });
+  }
   if (!wantsNotifications() || !("Notification" in window) || Notification.permission !== "granted" || !document.hidden) return;
   const note = new Notification(title, { body: text, tag: `alert-${alert.id}` });
   note.onclick = () => {

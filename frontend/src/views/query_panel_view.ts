@@ -37,6 +37,8 @@ export class QueryPanelView {
   constructor(private readonly handlers: QueryPanelHandlers) {
     this.all = button("Hide all", { kind: "button-quiet button-sm", onClick: () => this.toggleAll() });
     this.filterRow.append(this.filter);
+    this.list.addEventListener("keydown", (event) => this.moveFocus(event));
+    this.list.addEventListener("focusin", (event) => this.keepStop(event.target));
     this.element = h(
       "aside",
       { class: "live-side", "aria-label": "Queries" },
@@ -58,7 +60,27 @@ export class QueryPanelView {
     if (queries.length === 0) {
       replace(this.list, h("li", {}, empty("waypoints", "No queries yet", "Draw a region and ask when something enters it, leaves it or stays too long.", linkButton("Register the first one", this.handlers.newQueryUrl(), "plus", "button-primary"))));
     }
+    this.keepStop(null);
     this.showState();
+  }
+
+  /** The list is one stop of the tabulator key: the entry that had the focus last, else the first. Arrow keys go through it. */
+  private keepStop(target: EventTarget | null): void {
+    const entries = [...this.entries.values()];
+    const current = entries.find(({ element }) => target instanceof Node && element.contains(target)) ?? entries[0];
+    for (const { element } of entries) for (const control of element.querySelectorAll<HTMLElement>("input, button")) control.tabIndex = element === current?.element ? 0 : -1;
+  }
+
+  private moveFocus(event: KeyboardEvent): void {
+    const shown = [...this.entries.values()].filter(({ element }) => !element.hidden);
+    const at = shown.findIndex(({ element }) => event.target instanceof Node && element.contains(event.target));
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: shown.length - 1 }[event.key];
+    const next = to === undefined || at < 0 ? undefined : shown[to];
+    if (next === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const isBox = event.target instanceof HTMLInputElement;
+    next.element.querySelector<HTMLElement>(isBox ? "input" : "button")?.focus();
   }
 
   /** Chips for the entities that narrow everything down. */
@@ -68,13 +90,15 @@ export class QueryPanelView {
     replace(this.chips, ...chips, more, entities.length > 1 ? button("Clear", { kind: "button-quiet button-sm", onClick: onClear }) : null);
   }
 
-  setCounts(counts: ReadonlyMap<string, { total: number; open: number }>): void {
+  /** `isLive`: what is open is so now, else at the instant shown. */
+  setCounts(counts: ReadonlyMap<string, { total: number; open: number }>, isLive: boolean): void {
     for (const [id, entry] of this.entries) {
       const { total, open } = counts.get(id) ?? { total: 0, open: 0 };
       const text = total === 0 ? "–" : formatNumber(total);
-      if (entry.count.dataset["text"] === `${text}|${open}`) continue;
-      entry.count.dataset["text"] = `${text}|${open}`;
-      replace(entry.count, h("div", {}, text), open > 0 ? h("div", { class: "query-meta" }, `${formatNumber(open)} now`) : null);
+      const said = `${text}|${open}|${isLive}`;
+      if (entry.count.dataset["text"] === said) continue;
+      entry.count.dataset["text"] = said;
+      replace(entry.count, h("div", {}, text), open > 0 ? h("div", { class: "query-meta" }, `${formatNumber(open)} ${isLive ? "now" : "then"}`) : null);
     }
   }
 

@@ -69,15 +69,33 @@ export function showAlertCount(count: number): void {
 }
 
 /** A message that goes by itself; errors stay until they are dismissed. */
-export function toast(text: string, kind: "info" | "good" | "critical" = "info", action?: { text: string; href: string }): void {
+export function toast(text: string, kind: ToastKind = "info", action?: { text: string; href: string }): void {
+  show(text, kind, action);
+}
+
+/** One message for all news of a sort: the newest, and how many came before it while it was on show. */
+export function countedToast(sort: string, text: string, kind: ToastKind, action: { text: string; href: string }, all: { text: string; href: string }): void {
+  const before = document.querySelector<HTMLElement>(`#toasts [data-sort="${sort}"]`);
+  const count = Number(before?.dataset["count"] ?? 0) + 1;
+  before?.remove();
+  const node = show(text, kind, count === 1 ? action : { text: `${all.text} (${count})`, href: all.href });
+  if (node === null) return;
+  node.dataset["sort"] = sort;
+  node.dataset["count"] = String(count);
+}
+
+type ToastKind = "info" | "good" | "critical";
+
+function show(text: string, kind: ToastKind, action?: { text: string; href: string }): HTMLElement | null {
   const place = document.getElementById("toasts");
-  if (place === null) return;
+  if (place === null) return null;
   const names = { info: "info", good: "circle-check", critical: "circle-alert" };
   const node = h("div", { class: `toast toast-${kind}` }, icon(names[kind]), h("div", { class: "grow" }, text, action ? h("div", {}, h("a", { href: action.href }, action.text)) : null));
   node.append(iconButton("Dismiss", "x", { kind: "button-quiet button-sm", onClick: () => node.remove() }));
   place.append(node);
   while (place.children.length > 4) place.firstElementChild?.remove();
   if (kind !== "critical") setTimeout(() => node.remove(), 6000);
+  return node;
 }
 
 export function fail(error: unknown): void {

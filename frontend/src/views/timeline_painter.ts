@@ -17,8 +17,10 @@ export interface Scene {
   colour: (query: string) => string;
   t0: number;
   t1: number;
-  /** Where open intervals end for now. */
+  /** The instant that the page shows. */
   now: number;
+  /** Where open intervals end for now. */
+  present: number;
   /** CSS pixels. */
   width: number;
   height: number;
@@ -122,16 +124,16 @@ function paintRow(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, row
 }
 
 /** A folded query with few intervals in sight shows them themselves; only one with many shows their number. */
-function isSparse(row: TimelineRow, columns: QueryIntervals, { t0, t1, now }: Scene): boolean {
+function isSparse(row: TimelineRow, columns: QueryIntervals, { t0, t1, present }: Scene): boolean {
   if (row.isExpanded) return false;
   if (row.items.length > 4000) return false;
-  return density(row, columns, t0, t1, now, coarse) <= 1;
+  return density(row, columns, t0, t1, present, coarse) <= 1;
 }
 
 function strip(context: CanvasRenderingContext2D, scene: Scene, row: TimelineRow, columns: QueryIntervals, y: number, colour: string): void {
   const plot = Math.max(1, Math.floor(scene.width - scene.gutter));
   if (counts.length !== plot + 1) counts = new Int32Array(plot + 1);
-  const most = density(row, columns, scene.t0, scene.t1, scene.now, counts);
+  const most = density(row, columns, scene.t0, scene.t1, scene.present, counts);
   if (most === 0) return;
   const room = row.height - 7;
   context.beginPath();
@@ -154,7 +156,7 @@ function strip(context: CanvasRenderingContext2D, scene: Scene, row: TimelineRow
 function bars(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, row: TimelineRow, columns: QueryIntervals, y: number, colour: string): void {
   const inset = row.kind === "query" ? 7 : 3;
   const tall = row.height - inset * 2;
-  merge(row, columns, scene.t0, scene.t1, scene.width - scene.gutter, scene.now, (left, right, item, count) => {
+  merge(row, columns, scene.t0, scene.t1, scene.width - scene.gutter, scene.present, (left, right, item, count) => {
     const x = scene.gutter + Math.max(-4, left);
     const wide = Math.max(2, Math.min(scene.width + 4, scene.gutter + right) - x);
     if (count > 1) {
@@ -182,7 +184,7 @@ function chosen(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, { key
   const at = (t: number): number => scene.gutter + ((t - scene.t0) / (scene.t1 - scene.t0)) * (scene.width - scene.gutter);
   const inset = row.kind === "query" ? 7 : 3;
   const x = Math.max(scene.gutter - 4, at(start));
-  const right = Math.min(scene.width + 4, at(end ?? scene.now));
+  const right = Math.min(scene.width + 4, at(end ?? scene.present));
   if (right >= scene.gutter && x <= scene.width) outline(context, ink.text, x, y + inset, Math.max(2, right - x), row.height - inset * 2);
   witnesses(context, scene, ink, y + row.height / 2);
 }
@@ -197,7 +199,7 @@ function bar(context: CanvasRenderingContext2D, interval: Interval, x: number, y
 }
 
 /** Stated once and taken back: its outline, struck through. */
-function withdrawn(context: CanvasRenderingContext2D, x: number, y: number, wide: number, tall: number, colour: string): void {
+export function withdrawn(context: CanvasRenderingContext2D, x: number, y: number, wide: number, tall: number, colour: string): void {
   context.strokeStyle = colour;
   context.globalAlpha = 0.75;
   context.lineWidth = 1;
@@ -212,6 +214,11 @@ function withdrawn(context: CanvasRenderingContext2D, x: number, y: number, wide
 /** The end was told before and moved since: a notch at the end that holds, dashes to where it was. */
 function revision(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, before: number, end: number, y: number, tall: number, colour: string): void {
   const was = Math.min(scene.width + 4, scene.gutter + ((before - scene.t0) / (scene.t1 - scene.t0)) * (scene.width - scene.gutter));
+  revised(context, ink.text, was, end, y, tall, colour);
+}
+
+/** `was`: where it ended before, `end`: where it ends now. */
+export function revised(context: CanvasRenderingContext2D, notch: string, was: number, end: number, y: number, tall: number, colour: string): void {
   if (was > end + 1) {
     context.strokeStyle = colour;
     context.globalAlpha = 0.75;
@@ -221,7 +228,7 @@ function revision(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, bef
     context.setLineDash([]);
     context.globalAlpha = 1;
   }
-  context.fillStyle = ink.text;
+  context.fillStyle = notch;
   context.beginPath();
   context.moveTo(end - 6, y);
   context.lineTo(end, y);
@@ -311,7 +318,7 @@ function laneLabel(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, ro
 }
 
 function overlay(context: CanvasRenderingContext2D, scene: Scene, ink: Ink): void {
-  const { t0, t1, width, height, gutter, now, range, unit, zone, hoverX } = scene;
+  const { t0, t1, width, height, gutter, now, present, range, unit, zone, hoverX } = scene;
   const at = (t: number): number => gutter + ((t - t0) / (t1 - t0)) * (width - gutter);
   context.save();
   context.beginPath();
@@ -333,8 +340,10 @@ function overlay(context: CanvasRenderingContext2D, scene: Scene, ink: Ink): voi
     context.globalAlpha = 0.5;
     context.fillRect(x + 1, AXIS_PX, width - x, height);
     context.globalAlpha = 1;
-    context.fillStyle = ink.critical;
+    const isLive = now >= present;
+    context.fillStyle = isLive ? ink.critical : ink.accent;
     context.fillRect(x, AXIS_PX - 6, 1.5, height);
+    if (!isLive) playhead(context, x + 0.75, AXIS_PX - 6);
   }
   if (hoverX !== null) {
     context.fillStyle = ink.soft;
@@ -349,4 +358,16 @@ function overlay(context: CanvasRenderingContext2D, scene: Scene, ink: Ink): voi
     context.fillStyle = ink.soft;
     context.fillText(formatDate(t0, zone), 12, AXIS_PX / 2);
   }
+}
+
+/** Marks the instant that the page shows while it is not the present. */
+export function playhead(context: CanvasRenderingContext2D, x: number, y: number): void {
+  context.beginPath();
+  context.moveTo(x - 5, y - 6);
+  context.lineTo(x + 5, y - 6);
+  context.lineTo(x + 5, y);
+  context.lineTo(x, y + 6);
+  context.lineTo(x - 5, y);
+  context.closePath();
+  context.fill();
 }

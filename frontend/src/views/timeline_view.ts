@@ -16,8 +16,12 @@ export interface TimelineHandlers {
   onSelect: (interval: Interval | null) => void;
   /** A brushed range, half-open; null when it is taken away. */
   onRange: (range: [number, number] | null) => void;
-  /** The window was moved by hand: it no longer follows the present. */
-  onWindow: (window: [number, number]) => void;
+  /** The window is to move by `dt`. */
+  onPan: (dt: number) => void;
+  /** The window is to become `factor` times as long, about the moment `about`. */
+  onZoom: (factor: number, about: number) => void;
+  /** An instant of the axis was chosen. */
+  onInstant?: (t: number) => void;
   describe: (interval: Interval) => string;
 }
 
@@ -25,8 +29,8 @@ interface Drag {
   kind: "pan" | "brush" | "scroll";
   x: number;
   y: number;
-  t0: number;
-  t1: number;
+  /** Where the window was moved to last. */
+  movedX: number;
   scroll: number;
   isMoved: boolean;
 }
@@ -58,7 +62,10 @@ export class TimelineView {
   range: [number, number] | null = null;
   t0 = 0;
   t1 = 1;
+  /** The instant that the page shows. */
   now = 0;
+  /** Where what has not ended ends for now. */
+  present = 0;
 
   constructor(
     private readonly wrap: HTMLElement,
@@ -88,9 +95,9 @@ export class TimelineView {
     this.layOut();
   }
 
-  setWindow(t0: number, t1: number, now: number): void {
-    if (t0 === this.t0 && t1 === this.t1 && now === this.now) return;
-    [this.t0, this.t1, this.now] = [t0, t1, now];
+  setWindow(t0: number, t1: number, now: number, present = now): void {
+    if (t0 === this.t0 && t1 === this.t1 && now === this.now && present === this.present) return;
+    [this.t0, this.t1, this.now, this.present] = [t0, t1, now, present];
     this.requestDraw();
   }
 
@@ -135,27 +142,17 @@ export class TimelineView {
 
   /** The answer nearest to a window in which there is none; null where one is in sight, or none is known. */
   get outOfSight(): Interval | null {
-    return this.now === 0 ? null : outOfSight(this.rows, (query) => this.columns.get(query)!, this.t0, this.t1);
+    return this.present === 0 ? null : outOfSight(this.rows, (query) => this.columns.get(query)!, this.t0, this.t1);
   }
 
   /** Zooms by `factor` (below 1: closer) about a moment, by default the middle. */
   zoom(factor: number, about = (this.t0 + this.t1) / 2): void {
-    const least = this.unit === "ms" ? 200 : 4;
-    const span = Math.max(least, (this.t1 - this.t0) * factor);
-    const share = (about - this.t0) / (this.t1 - this.t0);
-    this.moveTo(about - span * share, about + span * (1 - share));
+    this.handlers.onZoom(factor, about);
   }
 
   /** Pans by a share of the window. */
   pan(share: number): void {
-    const by = (this.t1 - this.t0) * share;
-    this.moveTo(this.t0 + by, this.t1 + by);
-  }
-
-  private moveTo(t0: number, t1: number): void {
-    [this.t0, this.t1] = [t0, t1];
-    this.handlers.onWindow([t0, t1]);
-    this.requestDraw();
+    this.handlers.onPan((this.t1 - this.t0) * share);
   }
 
   private layOut(): void {
@@ -234,7 +231,7 @@ export class TimelineView {
 
   private scene(width: number, height: number): Scene {
     return {
-      rows: this.rows, columns: this.columns, colour: (query) => this.colour(query), t0: this.t0, t1: this.t1, now: this.now, width, height, gutter: this.gutter,
+      rows: this.rows, columns: this.columns, colour: (query) => this.colour(query), t0: this.t0, t1: this.t1, now: this.now, present: this.present, width, height, gutter: this.gutter,
       scroll: this.scroll, hovered: this.hovered, selected: this.selected, witnesses: this.witnesses, range: this.range, unit: this.unit, zone: this.zone, hoverX: this.drag ? null : this.hoverX,
     };
   }
@@ -264,14 +261,14 @@ export class TimelineView {
     if (row === null || x < this.gutter || (row.kind === "query" && row.isExpanded)) return null;
     const columns = this.columns.get(row.query)!;
     const slack = (SNAP_PX / (this.wrap.clientWidth - this.gutter)) * (this.t1 - this.t0);
-    const item = itemAt(row, columns, this.timeAt(x), slack, this.now);
+    const item = itemAt(row, columns, this.timeAt(x), slack, this.present);
     return item === null ? null : columns.intervals[item]!;
   }
 
   private pointerDown(event: PointerEvent): void {
     if (event.button !== 0) return;
     const kind = event.offsetX < this.gutter ? "scroll" : event.offsetY < AXIS_PX || event.shiftKey ? "brush" : "pan";
-    this.drag = { kind, x: event.offsetX, y: event.offsetY, t0: this.t0, t1: this.t1, scroll: this.scroll, isMoved: false };
+    this.drag = { kind, x: event.offsetX, y: event.offsetY, movedX: event.offsetX, scroll: this.scroll, isMoved: false };
     this.canvas.setPointerCapture(event.pointerId);
   }
 
@@ -289,8 +286,9 @@ export class TimelineView {
       this.range = this.brushed(drag.x, event.offsetX);
     } else {
       if (drag.kind === "pan") {
-        const by = (-dx / (this.wrap.clientWidth - this.gutter)) * (drag.t1 - drag.t0);
-        if (Math.abs(dx) > 2) this.moveTo(drag.t0 + by, drag.t1 + by);
+        const by = ((drag.movedX - event.offsetX) / (this.wrap.clientWidth - this.gutter)) * (this.t1 - this.t0);
+        if (by !== 0) this.handlers.onPan(by);
+        drag.movedX = event.offsetX;
       }
       this.scroll = drag.scroll - dy;
       this.clampScroll();
@@ -317,6 +315,8 @@ export class TimelineView {
       this.layOut();
     } else if (event.offsetY < AXIS_PX && this.range !== null) {
       this.handlers.onRange(null);
+    } else if (event.offsetY < AXIS_PX && event.offsetX >= this.gutter) {
+      this.handlers.onInstant?.(this.timeAt(event.offsetX));
     } else if (event.offsetX >= this.gutter) {
       this.handlers.onSelect(this.intervalAt(event.offsetX, event.offsetY));
     }
@@ -337,7 +337,7 @@ export class TimelineView {
   private showTip(interval: Interval | null, x: number, y: number): void {
     this.tip.hidden = interval === null;
     if (interval === null) return;
-    const end = interval.end ?? this.now;
+    const end = interval.end ?? this.present;
     const span = interval.isMark ? "" : ` · ${formatSpan(end - interval.start, this.unit)}${interval.end === null ? " so far" : ""}`;
     replace(
       this.tip,

@@ -67,6 +67,7 @@ OWNED = {
     "api-feed-plan": ["PUT"],
     "api-feed-positions": ["GET"],
     "api-feed-tracks": ["GET"],
+    "api-feed-movements": ["GET"],
     "api-feed-entities": ["GET"],
     "api-feed-histogram": ["GET"],
     "api-dead-letters": ["GET"],

@@ -12,7 +12,9 @@ export interface AnswersHandlers {
   onHover: (interval: Interval | null) => void;
   onSelect: (interval: Interval | null) => void;
   onRange: (range: [number, number] | null) => void;
-  onWindow: (window: [number, number]) => void;
+  onPan: (dt: number) => void;
+  onZoom: (factor: number, about: number) => void;
+  onInstant: (t: number) => void;
   /** The reader wants to see an answer that is not in the window. */
   onGo: (interval: Interval) => void;
   selectedKey: () => string | null;
@@ -41,15 +43,14 @@ export class Answers {
     this.timeline = new TimelineView(this.wrap, feed.time, zone, { ...handlers, describe: (one) => `${model.queryName(one.query)} · ${headline(one)}` });
   }
 
-  /** Takes over what changed; counts are for the panel of queries. */
-  refresh(): Map<string, { total: number; open: number }> {
+  /** Takes over what changed. */
+  refresh(): void {
     const { model } = this;
     const hidden = new Set(model.state.hidden);
     const all = model.queries.map((row) => model.intervals.of(row.id));
     const shown = all.filter((columns) => !hidden.has(columns.query));
     this.timeline.setRows(shown.filter((columns) => columns.intervals.length > 0 || all.length <= MOST_EMPTY_ROWS), (id) => model.queryName(id), model.entities);
     this.showList();
-    return new Map(all.map((columns) => [columns.query, { total: columns.count, open: columns.openCount }]));
   }
 
   /** An empty window says why, and where the nearest answer is when there is one: buoys are quiet for hours. */

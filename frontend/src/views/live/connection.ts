@@ -9,6 +9,7 @@ import type { Feed } from "../../data/shapes";
 /** Milliseconds beyond the feed's own lateness before it counts as behind. */
 const BEHIND_MS = 15_000;
 const TITLES = {
+  past: "The page shows the past; press to go back to live",
   live: "Connected: answers appear as they are found",
   behind: "Events arrive later than they happened: see Feeds",
   connecting: "Opening the live connection",
@@ -23,6 +24,7 @@ export class ConnectionView {
   private lag: number | null = null;
   private connection: ConnectionState = "connecting";
   private isLoaded = false;
+  private past: string | null = null;
 
   constructor(
     private readonly feed: Feed,
@@ -34,6 +36,12 @@ export class ConnectionView {
   setStatus(status: StatusFrame): void {
     const isOnTheWallClock = this.feed.wall_clock && this.feed.time === "ms";
     this.lag = status.max_t === null || !isOnTheWallClock ? null : Date.now() - status.max_t;
+    this.show();
+  }
+
+  /** What the page's clock does while it is not live; null: it is. */
+  setClock(past: string | null): void {
+    this.past = past;
     this.show();
   }
 
@@ -52,8 +60,8 @@ export class ConnectionView {
   private show(): void {
     const isOpen = this.connection === "open" && this.isLoaded;
     const isBehind = isOpen && this.lag !== null && this.lag > this.feed.lateness + BEHIND_MS;
-    const kind = isBehind ? "behind" : isOpen ? "live" : this.connection === "open" ? "loading" : this.connection;
-    const texts = { live: "Live", behind: `Behind ${formatRough(this.lag ?? 0)}`, connecting: "Connecting", loading: "Loading", reconnecting: "Reconnecting", refused: "Logged out", forbidden: "Not shared" };
+    const kind = isOpen && this.past !== null ? "past" : isBehind ? "behind" : isOpen ? "live" : this.connection === "open" ? "loading" : this.connection;
+    const texts = { past: this.past ?? "", live: "Live", behind: `Behind ${formatRough(this.lag ?? 0)}`, connecting: "Connecting", loading: "Loading", reconnecting: "Reconnecting", refused: "Logged out", forbidden: "Not shared" };
     this.element.className = `state state-${kind}`;
     this.element.textContent = texts[kind];
     this.element.title = TITLES[kind];

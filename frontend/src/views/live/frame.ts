@@ -25,13 +25,30 @@ export function liveFrame({ map, tip, boxButton, halfDone, panel, drawer, timeBa
   const tools = h(
     "div",
     { class: "map-tools" },
-    h("div", { class: "button-group" }, iconButton("Queries", "layers", { onClick: onSide }), boxButton, iconButton("Everything in view", "maximize", { onClick: onFitAll })),
-    h("a", { class: "button button-icon", href: newQueryUrl, "aria-label": "New query", title: "New query" }, icon("plus")),
+    h("div", { class: "button-group" }, iconButton("Show or hide the queries", "list-filter", { onClick: onSide }), boxButton, iconButton("Everything in view", "maximize", { onClick: onFitAll })),
+    h("a", { class: "button new-query", href: newQueryUrl }, icon("waypoints"), "New query"),
   );
-  const centre = h("div", { class: "live-centre" }, h("div", { class: "live-map" }, map, tools, halfDone, tip));
+  const mapArea = h("div", { class: "live-map" }, map, tools, halfDone, tip);
+  const centre = h("div", { class: "live-centre" }, mapArea);
   centre.append(splitter(centre), h("section", { class: "live-timeline", "aria-label": "Answers over time" }, timeBar, answers));
+  // Messages lie over the map, where they cover neither rows nor the controls of a panel.
+  const messages = document.getElementById("toasts");
+  if (messages !== null) mapArea.append(messages);
   const body = h("div", { class: "live-body", "data-side": innerWidth > WIDE_PX ? "open" : "closed" }, panel, centre, drawer);
   return body;
+}
+
+/** Links for the keyboard, first on the page: past a hundred queries to what they are about. */
+export function skipLinks(body: HTMLElement): HTMLElement {
+  const to = (text: string, selector: string): HTMLElement =>
+    h("button", { type: "button", class: "skip", onClick: () => body.querySelector<HTMLElement>(selector)?.focus() }, text);
+  return h("div", { class: "skip-links" }, to("Skip to the map", ".map-canvas"), to("Skip to the timeline", ".timeline-canvas"));
+}
+
+/** Gives the place of messages back to the page. */
+export function releaseMessages(): void {
+  const messages = document.getElementById("toasts");
+  if (messages !== null) document.body.append(messages);
 }
 
 /** The panel of queries: beside the map on a wide page, over it on a narrow one. */

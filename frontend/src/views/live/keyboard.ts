@@ -1,4 +1,4 @@
-/** The live page's keys. */
+/** Keys of the live page, and the list of them. */
 
 import { h, isTyping } from "../../lib/dom";
 import { openDialog } from "../dialog_view";
@@ -9,12 +9,16 @@ import type { TimeControl } from "./time_control";
 
 export type Actions = Record<string, () => void>;
 
-/** Runs the action of a key unless the reader is typing, a dialog is open, or the space key would press a control. */
+/** Runs the action of a key unless the reader is typing, a dialog is open, or the key belongs to what has the focus. */
 export function pressed(event: KeyboardEvent, actions: Actions): void {
   if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-  const isOnControl = event.target instanceof HTMLElement && event.target.closest("button, a, [role=separator], [role=menu]") !== null;
-  const action = key === " " && isOnControl ? undefined : actions[key];
+  const { target } = event;
+  const isOnControl = target instanceof HTMLElement && target.closest("button, a, [role=separator], [role=menu]") !== null;
+  // The arrow keys move the map and the splitter when these have the focus.
+  const isMoved = target instanceof HTMLElement && target.closest(".leaflet-container, [role=separator], [role=menu], input") !== null;
+  if ((key === " " && isOnControl) || (key.startsWith("Arrow") && isMoved)) return;
+  const action = actions[key];
   if (action === undefined) return;
   event.preventDefault();
   action();
@@ -37,7 +41,12 @@ export function liveActions({ timeline, selection, time, search, escape }: Drive
     j: () => selection.step(1),
     k: () => selection.step(-1),
     l: () => time.goLive(),
-    " ": () => time.togglePause(),
+    b: () => time.playBackwards(),
+    "<": () => time.changeRate(-1),
+    ">": () => time.changeRate(1),
+    " ": () => time.togglePlay(),
+    ArrowLeft: () => time.step(-1),
+    ArrowRight: () => time.step(1),
     "/": () => search.focus(),
     "?": () => showShortcuts(),
     Escape: escape,
@@ -46,11 +55,14 @@ export function liveActions({ timeline, selection, time, search, escape }: Drive
 
 export function showShortcuts(): void {
   const rows: [string, string][] = [
+    ["Space", "Pause, and play on from there"],
+    ["B", "Play backwards"],
+    ["<  >", "Slower, faster"],
+    ["←  →", "A step back or forward in time"],
+    ["L", "Back to live"],
+    ["J  K", "Next and previous answer"],
     ["W  S", "Zoom the timeline in and out"],
     ["A  D", "Move back and forward in time"],
-    ["J  K", "Next and previous answer"],
-    ["L", "Follow the present"],
-    ["Space", "Pause and go on"],
     ["/", "Find an entity, a query or a region"],
     ["Esc", "Close details, clear the range, clear the selection"],
     ["Shift + drag", "On the map: select entities; on the timeline: mark a time range"],

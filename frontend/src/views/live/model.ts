@@ -1,11 +1,13 @@
 /** What the live page of one feed knows: queries, regions, answers, and the feed's present. No DOM. */
 
 import { detection, queryRow, queryVersion, region as regionParser, SEVERITIES, type Alert, type Detection, type Feed, type QueryRow, type QueryVersion, type RegionRow } from "../../data/shapes";
+import type { EntityMark } from "../../data/entities_data";
 import type { Interval } from "../../data/interval";
 import { IntervalsData } from "../../data/intervals_data";
 import type { LiveData } from "../../data/live_data";
 import { spokenRegions } from "../../data/query_shapes";
 import type { ViewState } from "../../data/view_state";
+import { Clock } from "../../clock/clock";
 import { get, getAll, query as address } from "../../lib/api";
 import { queryColour } from "../../lib/colours";
 import type { Geometry } from "../../lib/regions";
@@ -13,8 +15,8 @@ import type { Zone } from "../../lib/time";
 import type { News } from "../../live/session";
 import type { DrawnRegion } from "../region_layer";
 
-/** Share of the timeline's window kept free right of the present. */
-const AHEAD = 0.04;
+/** A feed of ticks is played back as if there were so many in a millisecond. */
+const TICKS_PER_MS = 1 / 40;
 /** Queries asked for at once when their first answers come. */
 const MOST_STRANGERS = 20;
 const byName = new Intl.Collator("en", { numeric: true });
@@ -24,10 +26,17 @@ function rank(row: QueryRow): number {
   return row.alert_kinds.length === 0 ? -1 : SEVERITIES.indexOf(row.severity);
 }
 
+export interface Holding {
+  marks: ReadonlyMap<string, EntityMark>;
+  /** By query, how many answers hold. */
+  open: ReadonlyMap<string, number>;
+}
+
 export class LiveModel {
   queries: QueryRow[] = [];
   regions: RegionRow[] = [];
   regionsOfQuery = new Map<string, string[]>();
+  readonly clock: Clock;
   readonly intervals = new IntervalsData((query) => this.queryById.get(query)?.family === "calculus");
   /** Answers from before the snapshot, fetched when the timeline went there. */
   readonly history = new Map<string, Detection>();
@@ -53,6 +62,11 @@ export class LiveModel {
     readonly state: ViewState,
     readonly data: LiveData,
   ) {
+    this.clock = new Clock(
+      { present: () => this.present(), wall: () => performance.now(), unitsPerMs: this.unitsPerMs, leastSpan: this.inUnit(200, 4) },
+      state.span ?? this.inUnit(900_000, 4000),
+      () => this.noteClock(),
+    );
     this.chooseEntities(state.entities);
   }
 
@@ -137,7 +151,7 @@ export class LiveModel {
     }
     for (const id of news.removed) {
       this.history.delete(id);
-      const row = this.intervals.withdraw(id, this.now());
+      const row = this.intervals.withdraw(id, this.present());
       if (row !== null) this.withdrawn.set(id, row);
     }
     for (const row of news.changed) {
@@ -219,6 +233,31 @@ export class LiveModel {
     return least;
   }
 
+  /** Who takes part in answers that hold at the instant `t`: in the colour of the most severe of their queries; and how many hold, by query. */
+  holdingAt(t: number): Holding {
+    const marks = new Map<string, EntityMark>();
+    const open = new Map<string, number>();
+    const hidden = new Set(this.state.hidden);
+    // The most severe queries come first.
+    for (const row of this.queries) {
+      const columns = this.intervals.of(row.id);
+      let count = 0;
+      for (let i = 0; i < columns.intervals.length && columns.start[i]! <= t; i++) {
+        const one = columns.intervals[i]!;
+        if (columns.end[i]! <= t || one.isWithdrawn) continue;
+        count += 1;
+        if (hidden.has(row.id)) continue;
+        for (const entity of one.entities) {
+          const known = marks.get(entity);
+          if (known === undefined) marks.set(entity, { colour: queryColour(row.id), isUrgent: row.severity === "high" || row.severity === "critical", count: 1 });
+          else known.count += 1;
+        }
+      }
+      if (count > 0) open.set(row.id, count);
+    }
+    return { marks, open };
+  }
+
   // ---- Regions
 
   /** All regions as the map draws them, in the colours of the queries on show; also finds which query speaks of which. */
@@ -255,16 +294,40 @@ export class LiveModel {
     if (t !== null && t > this.atFrame.t) this.atFrame = { t, at: performance.now() };
   }
 
-  /** The feed's present: the greatest event time seen, moved on by the wall clock for a while between frames; 0 before any. */
+  /** The instant that the page shows: the present, or one of the past. */
   now(): number {
+    return this.clock.now();
+  }
+
+  /** What was chosen with the clock goes into the address. */
+  private noteClock(): void {
+    const { clock, state } = this;
+    state.span = clock.span;
+    state.window = clock.isLive ? null : clock.window();
+    state.instant = clock.isLive ? null : clock.now();
+  }
+
+  /** The window and the instant of the address, once the present is known. */
+  openClock(): void {
+    const { window, instant } = this.state;
+    if (window !== null) this.clock.show(window, instant ?? Math.min(window[1], this.present()));
+    else if (instant !== null) this.clock.seek(instant);
+  }
+
+  /** The feed's present: the greatest event time seen, moved on by the wall clock for a while between frames; 0 before any. */
+  present(): number {
     if (this.feed.time !== "ms" || !this.isConnected || this.atFrame.at === 0) return this.atFrame.t;
     return this.atFrame.t + Math.min(1500, performance.now() - this.atFrame.at);
   }
 
-  /** What the timeline shows: as chosen, else the last stretch of time up to the present. */
+  /** What the timeline shows. */
   window(): [number, number] {
-    const span = this.state.span ?? this.inUnit(900_000, 4000);
-    return this.state.window ?? [this.now() - span * (1 - AHEAD), this.now() + span * AHEAD];
+    return this.clock.window();
+  }
+
+  /** How much of the feed's unit passes in a millisecond of real time. */
+  get unitsPerMs(): number {
+    return this.inUnit(1, TICKS_PER_MS);
   }
 
   /** Milliseconds on a feed of milliseconds, else ticks. */

@@ -123,9 +123,9 @@ export class Selection {
   /** Timeline and map go to the answer. */
   show(interval: Interval): void {
     const { time, tracks, timeline, panels } = this.linked();
-    const [from, to] = reach(interval.start, interval.end ?? this.model.now(), this.model.detections(interval));
+    const [from, to] = reach(interval.start, interval.end ?? this.model.present(), this.model.detections(interval));
     const pad = Math.max((to - from) * 0.6, this.model.inUnit(60_000, 250));
-    time.setWindow(windowInSight([from - pad, to + pad], timeline.plot, covered(timeline.plot, panels())));
+    time.show(windowInSight([from - pad, to + pad], timeline.plot, covered(timeline.plot, panels())), interval.start);
     tracks.fitTo(interval);
   }
 
@@ -135,6 +135,6 @@ export class Selection {
     if (next === null) return;
     this.select(next, true);
     const { t0, t1 } = timeline;
-    if (next.start < t0 || next.start > t1) time.setWindow([next.start - (t1 - t0) / 2, next.start + (t1 - t0) / 2]);
+    if (!this.model.clock.isLive || next.start < t0 || next.start > t1) time.seek(next.start);
   }
 }

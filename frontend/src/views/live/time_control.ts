@@ -1,26 +1,38 @@
-/** The bar over the timeline: follow the present, pause, zoom, the brushed range, timeline or list. */
+/** The bar over the timeline: live, paused or playing; the instant as a field; zoom, the brushed range, timeline or list. */
 
+import { parseWhen } from "../../clock/when";
 import { button, h, icon, iconButton, replace } from "../../lib/dom";
-import { formatClock, formatSpan, zoneName } from "../../lib/time";
-import { fail } from "../shell_view";
+import { formatClock, formatMoment, formatSpan, zoneName } from "../../lib/time";
+import { toast } from "../shell_view";
 import type { TimelineView } from "../timeline_view";
 import { showShortcuts } from "./keyboard";
+import { showLegend } from "./legend";
 import type { LiveModel } from "./model";
 
 export interface TimeHandlers {
-  /** Window, range or mode was chosen. */
+  /** Window, instant, range or mode was chosen. */
   onState: () => void;
   onRange: () => void;
   onMode: () => void;
-  onWindow: () => void;
+  /** The instant or the window changed by choice: what they show has to be there. */
+  onTime: () => void;
 }
+
+/** Times real time. */
+export const RATES = [1, 2, 5, 10, 30, 60, 120, 300, 600] as const;
+const FIRST_RATE = 10;
+/** Share of the window that an arrow key goes. */
+const STEP = 0.02;
 
 export class TimeControl {
   readonly clock = h("div", { class: "clock" });
   readonly element: HTMLElement;
   private readonly listButton = button("List", { icon: "table-2", kind: "button-sm toggle", "aria-pressed": "false", onClick: () => this.setMode(this.model.state.mode === "list" ? "timeline" : "list") });
   private readonly liveButton = button("Live", { icon: "skip-forward", kind: "button-sm", title: "Follow the present (L)", onClick: () => this.goLive() });
-  private readonly pauseButton = iconButton("Pause (space)", "pause", { kind: "button-sm", onClick: () => this.togglePause() });
+  private readonly playButton = iconButton("Pause (space)", "pause", { kind: "button-sm", onClick: () => this.togglePlay() });
+  private readonly backButton = iconButton("Play backwards (B)", "play", { kind: "button-sm play-back", onClick: () => this.playBackwards() });
+  private readonly rateChoice = h("select", { class: "input input-sm rate", "aria-label": "Speed of playback", title: "Speed of playback", onChange: () => this.rateChosen() }, ...RATES.map((rate) => h("option", { value: rate, selected: rate === FIRST_RATE }, `${rate}×`)));
+  private readonly whenField = h("input", { class: "input input-sm when num", type: "text", autocomplete: "off", "aria-label": "Go to a date and time", title: "14:00, yesterday 14:00, 2026-11-22 07:12:05 or -10 min", onKeydown: (event: Event) => this.whenKey(event as KeyboardEvent), onBlur: () => this.showWhen() });
   private readonly rangeNote = h("span", { class: "chip", hidden: true });
   private readonly windowNote = h("span", { class: "small faint num wide" });
 
@@ -35,65 +47,150 @@ export class TimeControl {
     this.element = h(
       "div",
       { class: "timeline-bar" },
-      h("div", { class: "button-group" }, this.pauseButton, this.liveButton),
+      h("div", { class: "button-group" }, this.backButton, this.playButton, this.liveButton),
+      this.rateChoice,
+      this.whenField,
       h("div", { class: "button-group" }, zoomOut, zoomIn),
       this.windowNote,
       this.rangeNote,
       h("span", { class: "grow" }),
+      iconButton("What the marks mean", "info", { kind: "button-quiet button-sm", onClick: () => showLegend() }),
       iconButton("Keyboard shortcuts (?)", "keyboard", { kind: "button-quiet button-sm", onClick: () => showShortcuts() }),
       this.listButton,
     );
-    this.showPause();
+    this.showPlaying();
   }
 
-  /** Ten times a second: the window follows the present, or stands still while the present moves on. */
+  /** Takes over where the clock stands now: ten times a second, and at each frame while it plays. */
   beat(): void {
-    const { feed, zone } = this.model;
+    const { feed, zone, clock } = this.model;
     const timeline = this.timeline();
-    const now = this.model.now();
+    const wasPlaying = clock.isPlaying;
+    clock.tick();
+    if (wasPlaying !== clock.isPlaying) this.changed();
+    const now = clock.now();
     if (now > 0) {
-      const [t0, t1] = this.model.window();
-      timeline.setWindow(t0, t1, now);
+      const [t0, t1] = clock.window();
+      timeline.setWindow(t0, t1, now, this.model.present());
     }
     replace(this.clock, h("strong", {}, now > 0 ? formatClock(Math.floor(now), feed.time, zone) : "–"), feed.time === "ms" ? h("span", { class: "faint unit" }, zoneName(zone)) : null);
     this.windowNote.textContent = now > 0 ? `${formatSpan(Math.round(timeline.t1 - timeline.t0), feed.time)} shown` : "";
+    if (document.activeElement !== this.whenField) this.showWhen();
   }
 
-  setWindow(window: [number, number]): void {
-    this.model.state.window = window;
-    this.model.state.span = window[1] - window[0];
-    this.timeline().setWindow(...window, this.model.now());
-    this.showPause();
-    this.model.loadHistory(window).catch(fail);
-    this.handlers.onWindow();
-    this.handlers.onState();
+  /** The window, and in it the instant `at`. */
+  show(window: [number, number], at?: number): void {
+    this.model.clock.show(window, at);
+    this.changed();
+  }
+
+  seek(t: number): void {
+    this.model.clock.seek(t);
+    this.changed();
+  }
+
+  pan(dt: number): void {
+    this.model.clock.pan(dt);
+    this.changed();
+  }
+
+  zoom(factor: number, about: number): void {
+    this.model.clock.zoom(factor, about);
+    this.changed();
+  }
+
+  /** An arrow key: a small step; the page stops there. */
+  step(direction: 1 | -1): void {
+    const [t0, t1] = this.model.window();
+    this.seek(this.model.now() + Math.max(1, (t1 - t0) * STEP) * direction);
   }
 
   /** As much time as is shown now, or as the answer takes, up to a little after its end: those before it are in sight too. */
   goTo({ start, end }: { start: number; end: number | null }): void {
     const [t0, t1] = this.model.window();
-    const last = end ?? this.model.now();
+    const last = end ?? this.model.present();
     const span = Math.max(t1 - t0, (last - start) * 1.3);
-    this.setWindow([last + span * 0.15 - span, last + span * 0.15]);
+    this.show([last + span * 0.15 - span, last + span * 0.15], start);
   }
 
   goLive(): void {
-    this.model.state.window = null;
-    this.showPause();
+    this.model.clock.goLive();
+    this.changed();
+  }
+
+  /** Live and playing pause; a clock that stands plays on. */
+  togglePlay(): void {
+    const { clock } = this.model;
+    if (clock.isLive || clock.isPlaying) clock.pause();
+    else clock.play(this.rate);
+    this.changed();
+  }
+
+  playBackwards(): void {
+    const { clock } = this.model;
+    if (clock.rate < 0) clock.pause();
+    else clock.play(-this.rate);
+    this.changed();
+  }
+
+  private get rate(): number {
+    return Number(this.rateChoice.value);
+  }
+
+  private rateChosen(): void {
+    const { clock } = this.model;
+    if (clock.isPlaying) clock.play(this.rate * Math.sign(clock.rate));
+    this.changed();
+  }
+
+  /** The next speed, slower or faster. */
+  changeRate(direction: 1 | -1): void {
+    const at = RATES.findIndex((rate) => rate === this.rate) + direction;
+    this.rateChoice.value = String(RATES[Math.max(0, Math.min(RATES.length - 1, at))]);
+    this.rateChosen();
+  }
+
+  private changed(): void {
+    this.beatNow();
+    this.showPlaying();
+    this.handlers.onTime();
     this.handlers.onState();
   }
 
-  togglePause(): void {
-    const { t0, t1 } = this.timeline();
-    if (this.model.state.window !== null) this.goLive();
-    else this.setWindow([t0, t1]);
+  private beatNow(): void {
+    const { clock } = this.model;
+    if (clock.now() > 0) this.timeline().setWindow(...clock.window(), clock.now(), this.model.present());
   }
 
-  private showPause(): void {
-    const isFollowing = this.model.state.window === null;
-    replace(this.pauseButton, icon(isFollowing ? "pause" : "play"));
-    this.pauseButton.setAttribute("aria-label", isFollowing ? "Pause (space)" : "Follow the present (space)");
-    this.liveButton.setAttribute("aria-pressed", String(isFollowing));
+  private showPlaying(): void {
+    const { clock } = this.model;
+    const isForward = clock.isLive || clock.rate > 0;
+    replace(this.playButton, icon(isForward ? "pause" : "play"));
+    const text = isForward ? "Pause (space)" : "Play (space)";
+    this.playButton.setAttribute("aria-label", text);
+    this.playButton.title = text;
+    this.backButton.setAttribute("aria-pressed", String(clock.rate < 0));
+    this.liveButton.setAttribute("aria-pressed", String(clock.isLive));
+  }
+
+  private whenKey(event: KeyboardEvent): void {
+    if (event.key === "Escape") this.whenField.blur();
+    if (event.key !== "Enter") return;
+    const { feed, zone } = this.model;
+    const found = parseWhen(this.whenField.value, this.model.present(), feed.time, zone);
+    if (found === null) {
+      toast(feed.time === "ms" ? 'Write a time as "14:00", "yesterday 14:00", "2026-11-22 07:12:05" or "-10 min".' : 'Write a tick as "1200", or "-100" for so many before the present.', "critical");
+      return;
+    }
+    this.seek(found);
+    this.whenField.blur();
+  }
+
+  private showWhen(): void {
+    const { feed, zone, clock } = this.model;
+    const now = clock.now();
+    const text = now > 0 ? formatMoment(Math.floor(now), feed.time, zone) : "";
+    if (this.whenField.value !== text) this.whenField.value = text;
   }
 
   /** A brushed stretch of time narrows down the list and the map; null takes it away. */

@@ -55,7 +55,7 @@ export class LiveTracks {
     const evidence = orderedEvidence(this.model.detections(interval));
     const entities = participants(interval.entities, evidence);
     const pad = this.model.inUnit(45_000, 250);
-    const end = Math.round(interval.end ?? this.model.now());
+    const end = Math.round(interval.end ?? this.model.present());
     const from = interval.isMark ? interval.start - pad : interval.start;
     const isOne = entities.length < 2;
     const caption = (point: EvidencePoint): string => this.caption(point, isOne);

@@ -89,7 +89,8 @@ export class PreviewView {
       onHover: (interval) => this.handlers.onShow(of(interval)),
       onSelect: (interval) => timeline.setSelected(interval),
       onRange: () => timeline.setRange(null),
-      onWindow: (window) => timeline.setWindow(...window, answer.to),
+      onPan: (dt) => timeline.setWindow(timeline.t0 + dt, timeline.t1 + dt, answer.to),
+      onZoom: (factor, about) => timeline.setWindow(about - (about - timeline.t0) * factor, about + (timeline.t1 - about) * factor, answer.to),
       describe: headline,
     });
     const pad = (answer.to - answer.from) * 0.02;

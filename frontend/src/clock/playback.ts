@@ -1,0 +1,126 @@
+/**
+ * Where everything was at the instant of the clock while it is not live: spans of the past are fetched ahead and put into the entities' columns.
+ *
+ * Forwards only what is new since the last frame is put; backwards and after a jump the span is put anew up to the instant.
+ */
+
+import type { EntitiesData } from "../data/entities_data";
+import { countUpTo, parseMovements, type Movements } from "../data/movements";
+import { getBytes, query as address } from "../lib/api";
+
+export interface PlaybackSources {
+  feed: string;
+  unitsPerMs: number;
+  entities: EntitiesData;
+  onFault: (error: unknown) => void;
+  /** The oldest instant in the log is known. */
+  onBegin: (t: number) => void;
+}
+
+/** Milliseconds on the wall clock that a fetched span lasts, and what it lasts at least in event time. */
+const [SPAN_WALL_MS, LEAST_SPAN_MS] = [8000, 60_000];
+/** One sample of each entity for so many milliseconds on the wall clock. */
+const SAMPLE_WALL_MS = 200;
+const MOST_SPANS = 4;
+
+export class Playback {
+  private spans: { step: number; span: Movements }[] = [];
+  private shown: { span: Movements; count: number; t: number } | null = null;
+  private asked: AbortController | null = null;
+  private wanted: [number, number] | null = null;
+
+  constructor(private readonly sources: PlaybackSources) {}
+
+  /** Whether the map shows the instant `t`; what it shows may still be on its way. */
+  isShown(t: number): boolean {
+    return this.shown?.t === t;
+  }
+
+  /** Shows the instant `t` of a clock that runs at `rate` (0: it stands). Whether anything changed on the map. */
+  show(t: number, rate: number): boolean {
+    const step = this.stepOf(rate);
+    const found = this.spans.find((one) => one.span.from <= t && t < one.span.to && one.step <= 4 * step);
+    if (found === undefined) {
+      const length = this.lengthOf(rate);
+      this.fetch(rate < 0 ? t - length : t - length / 4, rate < 0 ? t + length / 4 : t + length, step);
+      return false;
+    }
+    this.ahead(found.span, t, rate, step);
+    return this.put(found.span, t);
+  }
+
+  /** Forgets what was fetched: the clock is live, and the next playback begins with what is stored then. */
+  close(): void {
+    this.asked?.abort();
+    this.asked = null;
+    this.wanted = null;
+    this.shown = null;
+    this.spans = [];
+  }
+
+  /** The ways of the last minute, so that headings and trails are there from the start. */
+  async warmUp(present: number): Promise<Movements> {
+    return this.load(present - LEAST_SPAN_MS * this.sources.unitsPerMs, present + 1, this.stepOf(0), new AbortController().signal);
+  }
+
+  private stepOf(rate: number): number {
+    return Math.max(1, Math.round(SAMPLE_WALL_MS * Math.max(1, Math.abs(rate)) * this.sources.unitsPerMs));
+  }
+
+  private lengthOf(rate: number): number {
+    return Math.max(LEAST_SPAN_MS, SPAN_WALL_MS * Math.abs(rate)) * this.sources.unitsPerMs;
+  }
+
+  private ahead(span: Movements, t: number, rate: number, step: number): void {
+    if (rate === 0) return;
+    const length = this.lengthOf(rate);
+    const edge = rate > 0 ? span.to : span.from - 1;
+    if (Math.abs(edge - t) > length / 2 || this.spans.some((one) => one.span.from <= edge && edge < one.span.to)) return;
+    if (rate > 0) this.fetch(edge, edge + length, step);
+    else this.fetch(edge + 1 - length, edge + 1, step);
+  }
+
+  /** One span at a time; a jump elsewhere drops the one that is under way. */
+  private fetch(from: number, to: number, step: number): void {
+    if (this.wanted !== null && this.wanted[0] <= from + step && to - step <= this.wanted[1]) return;
+    const isAhead = this.spans.some((one) => one.span.to === from || one.span.from === to);
+    if (this.wanted !== null && isAhead) return;
+    this.asked?.abort();
+    const request = new AbortController();
+    this.asked = request;
+    this.wanted = [from, to];
+    this.load(from, to, step, request.signal)
+      .then((span) => {
+        this.spans = [...this.spans.slice(1 - MOST_SPANS), { step, span }];
+        if (span.begin !== null) this.sources.onBegin(span.begin);
+      })
+      .catch((error: unknown) => {
+        if (!request.signal.aborted) this.sources.onFault(error);
+      })
+      .finally(() => {
+        if (this.asked === request) [this.asked, this.wanted] = [null, null];
+      });
+  }
+
+  private async load(from: number, to: number, step: number, signal: AbortSignal): Promise<Movements> {
+    const path = address(`feeds/${this.sources.feed}/movements`, { from: Math.floor(from), to: Math.ceil(to), step });
+    return parseMovements(await getBytes(path, signal));
+  }
+
+  private put(span: Movements, t: number): boolean {
+    const { entities } = this.sources;
+    const before = this.shown;
+    const count = countUpTo(span, t);
+    if (before !== null && before.span === span && before.count === count && before.t <= t) {
+      entities.tick(t);
+      this.shown = { span, count, t };
+      return false;
+    }
+    const goesOn = before !== null && before.t <= t && (before.span === span || before.span.to === span.from);
+    if (!goesOn) entities.clear();
+    for (let n = goesOn && before.span === span ? before.count : 0; n < count; n++) entities.put([span.entities[span.entity[n]!]!, span.x[n]!, span.y[n]!, span.t[n]!]);
+    entities.tick(t);
+    this.shown = { span, count, t };
+    return true;
+  }
+}

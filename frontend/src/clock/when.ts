@@ -1,0 +1,50 @@
+/** An instant as people write it: "14:00", "yesterday 14:00", "22 Nov 07:12:05", "2026-11-22 07:12", "-10 min", "3 h ago"; ticks as a number. */
+
+import { fromWall, toWall, type TimeUnit, type Zone } from "../lib/time";
+
+const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const SIZES: Record<string, number> = { s: 1000, sec: 1000, second: 1000, m: 60_000, min: 60_000, minute: 60_000, h: 3_600_000, hour: 3_600_000, d: 86_400_000, day: 86_400_000 };
+const DAY = 86_400_000;
+
+/** The instant that `text` names, `present` being now; null for what is none. Of a bare time of day it is the last one that has passed. */
+export function parseWhen(text: string, present: number, unit: TimeUnit, zone: Zone): number | null {
+  const wanted = text.trim().toLowerCase();
+  if (wanted === "now" || wanted === "live") return present;
+  if (unit === "ticks") return ticks(wanted, present);
+  return ago(wanted, present) ?? onDay(wanted, present, zone);
+}
+
+function ticks(text: string, present: number): number | null {
+  const bare = text.replace(/^tick\s*/, "").replaceAll(/[, _]/g, "");
+  if (!/^-?\d+$/.test(bare)) return null;
+  return bare.startsWith("-") ? present + Number(bare) : Number(bare);
+}
+
+function ago(text: string, present: number): number | null {
+  const match = /^(-)?\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?(\s+ago)?$/.exec(text);
+  if (match === null || (match[1] === undefined && match[4] === undefined)) return null;
+  const size = SIZES[match[3]!] ?? SIZES[`${match[3]!}s`];
+  return size === undefined ? null : present - Number(match[2]) * size;
+}
+
+function onDay(text: string, present: number, zone: Zone): number | null {
+  const match = /^(?:(.*?)[\s,T]+)?(\d{1,2}):(\d\d)(?::(\d\d))?$/i.exec(text);
+  const [day, clock] = match === null ? [text, "00:00:00"] : [match[1], `${match[2]!.padStart(2, "0")}:${match[3]}:${match[4] ?? "00"}`];
+  const date = dateOf(day, present, zone);
+  if (date === null) return null;
+  const found = fromWall(`${date}T${clock}`, zone);
+  // A bare time of day that lies ahead was yesterday's.
+  if (found !== null && day === undefined && found > present) return fromWall(`${dateOf("yesterday", present, zone)}T${clock}`, zone);
+  return found;
+}
+
+function dateOf(day: string | undefined, present: number, zone: Zone): string | null {
+  const today = toWall(present, zone).slice(0, 10);
+  if (day === undefined || day === "today") return today;
+  if (day === "yesterday") return toWall(present - DAY, zone).slice(0, 10);
+  if (/^\d{4}-\d\d-\d\d$/.test(day)) return day;
+  const match = /^(\d{1,2})\.?\s+([a-z]{3})[a-z]*\.?(?:\s+(\d{4}))?$/.exec(day);
+  const month = match === null ? -1 : MONTHS.indexOf(match[2]!);
+  if (match === null || month < 0) return null;
+  return `${match[3] ?? today.slice(0, 4)}-${String(month + 1).padStart(2, "0")}-${match[1]!.padStart(2, "0")}`;
+}

@@ -1,0 +1,108 @@
+import fc from "fast-check";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { Playback } from "../src/clock/playback";
+import { EntitiesData } from "../src/data/entities_data";
+
+type Sample = [entity: string, t: number, x: number];
+
+/** As the server answers (docs/api.md): header, then t, x, y and entity. */
+function encoded(from: number, to: number, samples: readonly Sample[]): ArrayBuffer {
+  const entities = [...new Set(samples.map(([entity]) => entity))];
+  let text = JSON.stringify({ from, to, begin: samples[0]?.[1] ?? null, entities, count: samples.length });
+  while ((4 + text.length) % 8 !== 0) text += " ";
+  const head = 4 + text.length;
+  const data = new ArrayBuffer(head + samples.length * 28);
+  new DataView(data).setUint32(0, text.length, true);
+  new Uint8Array(data, 4).set(new TextEncoder().encode(text));
+  samples.forEach(([entity, t, x], n) => {
+    new Float64Array(data, head, samples.length)[n] = t;
+    new Float64Array(data, head + 8 * samples.length, samples.length)[n] = x;
+    new Float64Array(data, head + 16 * samples.length, samples.length)[n] = -x;
+    new Int32Array(data, head + 24 * samples.length, samples.length)[n] = entities.indexOf(entity);
+  });
+  return data;
+}
+
+/** A server with these samples; `asked` are the spans it was asked for. */
+function server(samples: readonly Sample[]): [number, number][] {
+  const asked: [number, number][] = [];
+  vi.stubGlobal("location", new URL("http://localhost/"));
+  vi.stubGlobal("fetch", (path: string) => {
+    const at = new URL(path, "http://localhost/").searchParams;
+    const [from, to] = [Number(at.get("from")), Number(at.get("to"))];
+    asked.push([from, to]);
+    return Promise.resolve(new Response(encoded(from, to, samples.filter(([, t]) => t < to)), { status: 200 }));
+  });
+  return asked;
+}
+
+afterEach(() => vi.unstubAllGlobals());
+
+const wanted = (samples: readonly Sample[], t: number): Record<string, number> => Object.fromEntries(samples.filter((one) => one[1] <= t).map(([entity, , x]) => [entity, x]));
+const shown = (entities: EntitiesData): Record<string, number> => Object.fromEntries(entities.ids.map((id, i) => [id, entities.px[i]!]));
+const settled = async (): Promise<void> => {
+  for (let turn = 0; turn < 4; turn++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+function made(): { entities: EntitiesData; playback: Playback; faults: unknown[] } {
+  const entities = new EntitiesData((x, y) => [x, y]);
+  const faults: unknown[] = [];
+  return { entities, faults, playback: new Playback({ feed: "yard", unitsPerMs: 1, entities, onFault: (error) => faults.push(error), onBegin: () => undefined }) };
+}
+
+describe("playback", () => {
+  it("shows everybody where they were last, after any steps forwards, backwards and far away", async () => {
+    const sample = fc.tuple(fc.constantFrom("a", "b", "c"), fc.integer({ min: 0, max: 400_000 }), fc.integer({ min: 0, max: 1000 }));
+    const step = fc.record({ to: fc.integer({ min: 0, max: 400_000 }), rate: fc.constantFrom(0, 1, 60, 600, -10, -600) });
+    await fc.assert(
+      fc.asyncProperty(fc.array(sample, { maxLength: 60 }), fc.array(step, { minLength: 1, maxLength: 12 }), async (unsorted, steps) => {
+        const samples = unsorted.sort((a, b) => a[1] - b[1]);
+        server(samples);
+        const { entities, playback, faults } = made();
+        for (const { to, rate } of steps) {
+          playback.show(to, rate);
+          await settled();
+          playback.show(to, rate);
+          expect(playback.isShown(to)).toBe(true);
+          expect(shown(entities)).toEqual(wanted(samples, to));
+        }
+        expect(faults).toEqual([]);
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  it("asks ahead while it plays, so that it never stands and waits", async () => {
+    const asked = server([["a", 0, 1]]);
+    const { playback } = made();
+    playback.show(1_000_000, 60);
+    await settled();
+    for (let t = 1_000_000; t < 4_000_000; t += 20_000) {
+      playback.show(t, 60);
+      expect(playback.isShown(t)).toBe(true);
+      await settled();
+    }
+    expect(asked.length).toBeLessThan(12);
+  });
+
+  it("asks once for a span that is on its way", () => {
+    const asked = server([["a", 0, 1]]);
+    const { playback } = made();
+    for (let frame = 0; frame < 5; frame++) playback.show(1_000_000 + frame, 1);
+    expect(asked.length).toBe(1);
+  });
+
+  it("hands faults on, and asks again at the next frame", async () => {
+    const { playback, faults } = made();
+    vi.stubGlobal("fetch", () => Promise.resolve(new Response("{}", { status: 503 })));
+    playback.show(5, 1);
+    await settled();
+    await settled();
+    expect(faults.length).toBe(1);
+    server([["a", 0, 1]]);
+    playback.show(5, 1);
+    await settled();
+    playback.show(5, 1);
+    expect(playback.isShown(5)).toBe(true);
+  });
+});

@@ -1,0 +1,87 @@
+"""Where everything was in the past: each entity's last sample of every step, as the live page plays it back."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from rest_framework.test import APIClient
+
+from webapp.feeds import history
+from webapp.feeds.models import Feed
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+
+
+def places(found: history.Movements, at: int) -> dict[str, tuple[float, float]]:
+    """Where everything is at the instant `at`: the last sample of each."""
+    result: dict[str, tuple[float, float]] = {}
+    for entity, t, x, y in zip(found.entity, found.t, found.x, found.y, strict=True):
+        if t <= at:
+            result[found.entities[entity]] = (float(x), float(y))
+    return result
+
+
+def test_at_any_instant_of_the_span_everything_is_where_its_last_row_was(feed: Feed, received: Callable[..., None]) -> None:
+    generator = np.random.default_rng(5)
+    rows = [{"entity": f"e{n % 7}", "t": int(t), "x": n, "y": -n} for n, t in enumerate(np.sort(generator.integers(0, 3000, 400)))]
+    for begin in range(0, 400, 50):
+        received(feed, rows[begin : begin + 50])
+    found = history.movements(feed, 1000, 2000, 1)
+    assert (found.from_t, found.to_t, found.begin) == (1000, 2000, rows[0]["t"])
+    for at in (1000, 1001, 1500, 1999):
+        wanted = {row["entity"]: (float(row["x"]), float(row["y"])) for row in rows if row["t"] <= at}
+        assert places(found, at) == wanted
+
+
+def test_a_step_keeps_the_last_sample_of_each(feed: Feed, received: Callable[..., None]) -> None:
+    received(feed, [{"entity": "a", "t": t, "x": t, "y": 0} for t in range(0, 1000, 10)])
+    found = history.movements(feed, 500, 800, 100)
+    assert [t for t in found.t.tolist() if t >= 500] == [590, 690, 790]
+    assert places(found, 500) == {"a": (490.0, 0.0)}
+
+
+def test_late_rows_and_rows_without_a_place_are_left_out(feed: Feed, received: Callable[..., None]) -> None:
+    received(feed, [{"entity": "a", "t": 10_000, "x": 1, "y": 1}, {"entity": "b", "t": 10_001}])
+    received(feed, [{"entity": "a", "t": 1, "x": 9, "y": 9}])
+    found = history.movements(feed, 0, 20_000, 1)
+    assert found.entities == ["a"] and found.t.tolist() == [10_000]
+
+
+def test_an_empty_log_and_a_span_outside_it_give_nothing(feed: Feed, received: Callable[..., None]) -> None:
+    assert history.movements(feed, 0, 10, 1).begin is None
+    received(feed, [{"entity": "a", "t": 1000, "x": 1, "y": 1}])
+    assert len(history.movements(feed, 0, 10, 1).t) == 0
+    assert places(history.movements(feed, 5000, 6000, 1), 5000) == {"a": (1.0, 1.0)}, "where it was last"
+
+
+def test_more_rows_than_one_answer_takes_are_answered_as_far_as_they_reach(
+    feed: Feed, received: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "SPAN_ROWS", 50)
+    for begin in range(0, 1000, 100):
+        received(feed, [{"entity": "a", "t": t, "x": t, "y": 0} for t in range(begin * 100, begin * 100 + 10_000, 100)])
+    found = history.movements(feed, 20_000, 90_000, 1)
+    assert 20_000 < found.to_t < 90_000
+    assert places(found, found.to_t - 1)["a"][0] == (found.to_t - 1) // 100 * 100
+
+
+def test_the_answer_is_a_header_and_columns(
+    feed: Feed, people: SimpleNamespace, received: Callable[..., None], client_of: Callable[..., APIClient]
+) -> None:
+    received(feed, [{"entity": "a", "t": 1000, "x": 1.5, "y": 2.5}, {"entity": "é", "t": 1001, "x": 3.5, "y": 4.5}])
+    answer = client_of(people.owner).get(f"/api/v1/feeds/{feed.name}/movements?from=900&to=1100")
+    assert answer.status_code == 200
+    (length,) = struct.unpack_from("<I", answer.content)
+    header: dict[str, Any] = json.loads(answer.content[4 : 4 + length])
+    assert header == {"from": 900, "to": 1100, "begin": 1000, "entities": ["a", "é"], "count": 2} and (4 + length) % 8 == 0
+    columns = np.frombuffer(answer.content, "<f8", 6, 4 + length)
+    assert columns.tolist() == [1000, 1001, 1.5, 3.5, 2.5, 4.5]
+    assert np.frombuffer(answer.content, "<i4", 2, 4 + length + 48).tolist() == [0, 1]
+    for query in ("", "?from=5", "?from=5&to=5", "?from=x&to=9"):
+        assert client_of(people.owner).get(f"/api/v1/feeds/{feed.name}/movements{query}").status_code == 400

@@ -1,0 +1,106 @@
+"""Where everything was during a span of the past, thinned out for the screen: what the live page plays back."""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.sources.eventlog import EventLog
+from engine.sources.segments import Segment
+from webapp.feeds.models import Feed
+from webapp.feeds.recent import accepted, log_of
+
+BEFORE_ROWS = 200_000
+"""Rows before the span in which each entity's place at its beginning is looked for."""
+SPAN_ROWS = 2_000_000
+"""A span that holds more rows is answered as far as these reach."""
+COLUMNS = ["event", "entity", "t", "x", "y", "clock"]
+
+
+@dataclass(frozen=True)
+class Movements:
+    """Samples in order of time: entity (a position in `entities`), t, x and y.
+
+    They hold for `[from_t, to_t)`: at any instant in it an entity's place is that of its last sample, also of one before `from_t`.
+    `begin` is the oldest time in the log, null in an empty one.
+    """
+
+    from_t: int
+    to_t: int
+    begin: int | None
+    entities: list[str]
+    entity: np.ndarray
+    t: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+
+    def to_bytes(self) -> bytes:
+        """A little-endian length, a JSON header of that length padded to eights, then t, x, y as float64 and entity as int32."""
+        header = {"from": self.from_t, "to": self.to_t, "begin": self.begin, "entities": self.entities, "count": len(self.t)}
+        text = json.dumps(header).encode()
+        text += b" " * (-(4 + len(text)) % 8)
+        columns = [self.t.astype("<f8"), self.x.astype("<f8"), self.y.astype("<f8"), self.entity.astype("<i4")]
+        return struct.pack("<I", len(text)) + text + b"".join(column.tobytes() for column in columns)
+
+
+def movements(feed: Feed, from_t: int, to_t: int, step: int) -> Movements:
+    """Each entity's last sample of every `step` (in the feed's unit) in `[from_t, to_t)`, and of those before it that are near.
+
+    The feed's rows may be more than one answer takes: then the answer's `to_t` is less than what was asked for.
+    """
+    log = log_of(feed)
+    segments = log.segments()
+    begin = _oldest(log, segments)
+    first, stop = _numbers(segments, from_t, to_t, feed.lateness)
+    oldest = max(first - BEFORE_ROWS, segments[0].first_seq if segments else 0)
+    tables = list(log.read(oldest, min(stop, first + SPAN_ROWS), columns=COLUMNS))
+    if not tables:
+        return _nothing(from_t, to_t, begin)
+    rows = accepted(feed, pa.concat_tables(tables, promote_options="permissive"))
+    rows = rows.filter(pc.and_(pc.is_valid(rows.column("x")), pc.less(rows.column("t"), to_t)))
+    if stop > first + SPAN_ROWS:
+        # What came later may still hold rows of up to `lateness` before.
+        to_t = max(from_t + 1, pc.max(rows.column("t")).as_py() - feed.lateness)
+        rows = rows.filter(pc.less(rows.column("t"), to_t))
+    return _sampled(rows, from_t, to_t, max(1, step), begin)
+
+
+def _numbers(segments: list[Segment], from_t: int, to_t: int, lateness: int) -> tuple[int, int]:
+    """The numbers `[first, stop)` of the rows that may belong to the span, by the segments' names."""
+    first = next((segment.first_seq for segment in segments if segment.max_t >= from_t), segments[-1].next_seq if segments else 0)
+    stop = next((segment.next_seq for segment in segments if segment.max_t >= to_t + lateness), segments[-1].next_seq if segments else 0)
+    return first, stop
+
+
+def _oldest(log: EventLog, segments: list[Segment]) -> int | None:
+    if not segments:
+        return None
+    tables = log.read(segments[0].first_seq, segments[0].first_seq + 1, columns=["t"])
+    return next((table.column("t")[0].as_py() for table in tables if table.num_rows), None)
+
+
+def _nothing(from_t: int, to_t: int, begin: int | None) -> Movements:
+    none = np.empty(0)
+    return Movements(from_t, to_t, begin, [], none, none, none, none)
+
+
+def _sampled(rows: pa.Table, from_t: int, to_t: int, step: int, begin: int | None) -> Movements:
+    if not rows.num_rows:
+        return _nothing(from_t, to_t, begin)
+    encoded = pc.dictionary_encode(rows.column("entity").combine_chunks())
+    encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+    entity, t = encoded.indices.to_numpy(), rows.column("t").to_numpy()
+    order = np.lexsort((t, entity))
+    entity, t = entity[order], t[order]
+    slot = (t - from_t) // step
+    last = np.ones(len(t), bool)
+    last[:-1] = (entity[1:] != entity[:-1]) | (slot[1:] != slot[:-1])
+    kept = order[last]
+    kept = kept[np.argsort(t[last], kind="stable")]
+    x, y = rows.column("x").to_numpy()[kept], rows.column("y").to_numpy()[kept]
+    return Movements(from_t, to_t, begin, encoded.dictionary.to_pylist(), encoded.indices.to_numpy()[kept], rows.column("t").to_numpy()[kept], x, y)

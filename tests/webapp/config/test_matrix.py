@@ -230,7 +230,7 @@ def test_owner_version_and_the_like_are_not_to_be_written(
 ) -> None:
     address = address_of("api-query", things)
     before = client_of(people.owner).get(address).json()
-    changed = {"owner": people.stranger.pk, "version": 99, "editable": False, "deleted_at": None, "id": 5, "kinds": ["x"]}
+    changed = {"owner": people.stranger.pk, "version": 99, "editable": False, "id": 5, "kinds": ["x"]}
     after = client_of(people.owner).patch(address, changed).json()
     assert {**after, "updated_at": None} == {**before, "updated_at": None}
 

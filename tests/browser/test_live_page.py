@@ -177,6 +177,8 @@ def test_pointing_at_an_answer_shows_the_way_of_its_entity_and_choosing_it_its_e
     page.keyboard.press("Escape")
     show_list(live, False)
     canvas = box_of(live, ".timeline-canvas")
+    # The pointer passed over rows of the list on its way: what they asked for has to be answered first.
+    page.wait_for_load_state("networkidle")
     asked = asked_for_tracks(live, lambda: _find_interval(live, canvas))
     assert len(asked["entity"]) == 1
     page.locator(".live-timeline .timeline-tip", has_text=asked["entity"][0]).wait_for()

@@ -194,7 +194,8 @@ class FeedView(OwnedView):
     @extend_schema(
         summary="Where everything was during a span, thinned out: what the live page plays back",
         description="A little-endian uint32 (the length of the header), a JSON header {from, to, begin, entities, count} padded with blanks "
-        "so that the columns begin at a multiple of 8, then count float64 of t, of x and of y, and count int32 of entity (a position in the header's list).",
+        "so that the columns begin at a multiple of 8, then count float64 of t, of x and of y, and count int32 of entity "
+        "(a position in the header's list).",
         parameters=[
             parameter("from", OpenApiTypes.INT64, required=True),
             parameter("to", OpenApiTypes.INT64, required=True),

@@ -20,7 +20,7 @@ from webapp.alerts.filters import AlertFilter
 from webapp.alerts.models import Alert, AlertComment, Channel, Delivery
 from webapp.alerts.selectors import alert_list, alert_summary, channel_list, deliveries_of, delivery_list
 from webapp.alerts.webhooks import RefusedAddress, check_url
-from webapp.config.pagination import NewestFirst
+from webapp.config.pagination import CURSOR, NewestFirst
 from webapp.queries.models import Query
 from webapp.queries.selectors import behind
 
@@ -277,7 +277,7 @@ class ChannelView(OwnedView):
         answer = deliveries.channel_test(channel=self.get_editable())
         return Response({"ok": answer.ok, "status": answer.status, "error": answer.error})
 
-    @extend_schema(summary="What was sent, newest first", responses=DeliverySerializer(many=True))
+    @extend_schema(summary="What was sent, newest first", parameters=CURSOR, responses=DeliverySerializer(many=True))
     def deliveries(self, request: Request, pk: int) -> Response:
         channel = self.get_editable()
         paginator = NewestFirst()

@@ -64,7 +64,9 @@ class EntryView(GenericViewSet[Entry]):
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
     @extend_schema(
-        summary="All entries that the filters leave, as JSON lines, newest first", responses={(200, "application/x-ndjson"): OpenApiResponse(str)}
+        summary="All entries that the filters leave, as JSON lines, newest first",
+        filters=True,
+        responses={(200, "application/x-ndjson"): OpenApiResponse(str)},
     )
     def export(self, request: Request) -> Any:
         return download("audit.jsonl", "application/x-ndjson", json_lines(self.filter_queryset(self.get_queryset())))

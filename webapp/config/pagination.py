@@ -1,5 +1,6 @@
 """Pages of lists: `{"next", "previous", "results"}`."""
 
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.pagination import CursorPagination, PageNumberPagination
 
 
@@ -18,3 +19,7 @@ class NewestFirst(CursorPagination):
     page_size_query_param = "page_size"
     max_page_size = 1000
     ordering = "-id"
+
+
+CURSOR = [OpenApiParameter("cursor", str), OpenApiParameter("page", exclude=True)]
+"""The parameters of an address that makes such pages although its view has others."""

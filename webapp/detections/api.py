@@ -9,7 +9,7 @@ from django.http import Http404, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.exceptions import APIException, NotFound, ValidationError
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -20,10 +20,12 @@ from webapp.accounts.authentication import person
 from webapp.config.boxes import whole
 from webapp.config.tables import csv_download, download
 from webapp.detections import export
+from webapp.detections.changes import NoSuchNumber, NotKept, Wanted, changes_after
 from webapp.detections.evidence import detection_find, tracks_around
 from webapp.detections.models import Detection
 from webapp.detections.selectors import detection_list, detection_row
 from webapp.detections.truth import truth_scores
+from webapp.feeds.models import Feed
 from webapp.feeds.selectors import feed_get
 from webapp.queries.selectors import behind, queries_visible
 
@@ -110,20 +112,36 @@ FILTERS = [
 ]
 
 
+FOLLOWED = OpenApiParameter("after", OpenApiTypes.INT64, description="Instead of a page by time: all changes after this number, in order.")
+PAGES = [OpenApiParameter("cursor", OpenApiTypes.STR), OpenApiParameter("page_size", OpenApiTypes.INT)]
+
+
+BY_TIME = ("cursor", "from", "to", "order", "withdrawn")
+
+
+def named_queries(request: Request) -> set[int]:
+    """The queries that the address names. Raises ValidationError."""
+    return {number for text in request.query_params.getlist("query") for part in text.split(",") if (number := whole(part, "query")) is not None}
+
+
+def visible_queries(request: Request, feed: Feed | None) -> list[int]:
+    """Those that the address names, or all, as far as the user may see them."""
+    visible, named = queries_visible(user=person(request), feed=feed), named_queries(request)
+    return sorted(visible & named if named else visible)
+
+
 def asked_for(request: Request) -> QuerySet[Detection]:
     """The answers that the address asks for and the user may see. Raises ValidationError, and NotFound for a feed that is not theirs."""
     asked = request.query_params
-    ids = [number for text in asked.getlist("query") for part in text.split(",") if (number := whole(part, "query")) is not None]
     name = asked.get("feed")
     feed = feed_get(user=person(request), name=name) if name else None
     if name and feed is None:
         raise NotFound("There is no such feed, or it is not shared with you.")
-    if feed is None and not ids:
+    if feed is None and not named_queries(request):
         raise ValidationError({"feed": "Name a feed or a query."})
-    visible = queries_visible(user=person(request), feed=feed)
     return detection_list(
         feed_id=None if feed is None else feed.pk,
-        query_ids=sorted(visible & set(ids) if ids else visible),
+        query_ids=visible_queries(request, feed),
         from_t=whole(asked.get("from"), "from"),
         to_t=whole(asked.get("to"), "to"),
         entity=asked.get("entity") or None,
@@ -132,13 +150,42 @@ def asked_for(request: Request) -> QuerySet[Detection]:
     )
 
 
+class Gone(APIException):
+    """What was asked for is no longer kept."""
+
+    status_code = 410
+
+
+def changes_asked_for(request: Request) -> dict[str, Any]:
+    """What has changed after a number. Raises ValidationError, NotFound, and Gone when not all of it is kept any more."""
+    asked = request.query_params
+    after = whole(asked.get("after"), "after")
+    feed = feed_get(user=person(request), name=asked.get("feed") or "")
+    wrong = {name: "Changes are followed in their order: this goes with pages by time." for name in BY_TIME if name in asked}
+    if after is None or after < 0:
+        wrong["after"] = "The number `seq` of the answer before; head.outbox_seq of the feed to begin with."
+    if wrong:
+        raise ValidationError(wrong)
+    if feed is None:
+        raise NotFound("Name a feed that you may see: numbers are counted for each feed.")
+    assert after is not None
+    wanted = Wanted(frozenset(visible_queries(request, feed)), asked.get("entity") or None, frozenset(asked.getlist("kind")))
+    size = min(max(whole(asked.get("page_size"), "page_size") or LARGEST_PAGE, 1), LARGEST_PAGE)
+    try:
+        return changes_after(feed_id=feed.pk, seq=after, wanted=wanted, size=size)
+    except NoSuchNumber as error:
+        raise ValidationError({"after": str(error)}) from error
+    except NotKept as error:
+        raise Gone(str(error)) from error
+
+
 class DetectionsView(APIView):
     """Answers of the queries that you may see, by time."""
 
-    @extend_schema(
-        summary="List answers", parameters=[*FILTERS, OpenApiParameter("cursor", OpenApiTypes.STR)], responses=DetectionSerializer(many=True)
-    )
+    @extend_schema(summary="List answers, or follow them", parameters=[*FILTERS, FOLLOWED, *PAGES], responses=DetectionSerializer(many=True))
     def get(self, request: Request) -> Response:
+        if "after" in request.query_params:
+            return Response(changes_asked_for(request))
         paginator = DetectionPages()
         page = paginator.paginate_queryset(asked_for(request), request)
         return paginator.get_paginated_response([detection_row(detection) for detection in page])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
@@ -20,8 +21,6 @@ CHUNK = 500
 """Detections in one outbox row at most: a frame stays well below a megabyte."""
 OUTBOX_CHANNEL = "vedette_outbox"
 """What LISTEN names; the payload of a notification is the feed's id."""
-OUTBOX_KEPT = timedelta(hours=1)
-"""A page that was away for longer starts from a snapshot."""
 
 
 def outbox_append(*, feed_id: int, detections: Sequence[dict[str, Any]] = (), alerts: Sequence[dict[str, Any]] = ()) -> int:
@@ -62,8 +61,8 @@ def outbox_write(cursor: Any, feed_id: int, last: int, detections: Sequence[str]
 
 
 def outbox_expire() -> int:
-    """Deletes outbox rows older than OUTBOX_KEPT; how many."""
-    deleted, _ = Outbox.objects.filter(created_at__lt=timezone.now() - OUTBOX_KEPT).delete()
+    """Deletes what pages and followers that were away for longer are not told one by one any more; how many outbox rows."""
+    deleted, _ = Outbox.objects.filter(created_at__lt=timezone.now() - timedelta(hours=settings.VEDETTE_CHANGES_HOURS)).delete()
     return deleted
 
 

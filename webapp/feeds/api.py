@@ -20,7 +20,7 @@ from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.config.boxes import box_from, whole
 from webapp.config.errors import serializer_faults
-from webapp.config.pagination import NewestFirst
+from webapp.config.pagination import CURSOR, NewestFirst
 from webapp.config.tables import csv_download
 from webapp.feeds import history, recent, services
 from webapp.feeds.documents import read_schema
@@ -114,6 +114,7 @@ def parameter(name: str, kind: Any = OpenApiTypes.STR, **options: Any) -> OpenAp
     return OpenApiParameter(name, kind, OpenApiParameter.QUERY, **options)
 
 
+REFUSED_ROWS = [parameter("reason"), parameter("source")]
 POSITIONS = inline_serializer(
     "Positions", {"t": serializers.IntegerField(allow_null=True), "entities": serializers.ListField(child=serializers.ListField())}
 )
@@ -231,13 +232,13 @@ class FeedView(OwnedView):
         bins = whole(request.query_params.get("bins"), "bins") or 40
         return Response(recent.histogram(feed, column, min(max(bins, 1), HISTOGRAM_BINS)))
 
-    @extend_schema(summary="Refused rows, newest first", parameters=[parameter("reason")], responses=DeadLetterSerializer(many=True))
+    @extend_schema(summary="Refused rows, newest first", parameters=[*REFUSED_ROWS, *CURSOR], responses=DeadLetterSerializer(many=True))
     def dead_letters(self, request: Request, name: str) -> Response:
         paginator = NewestFirst()
         page = paginator.paginate_queryset(self._dead_letters(request), request, view=self)
         return paginator.get_paginated_response(DeadLetterSerializer(page, many=True).data)
 
-    @extend_schema(summary="Refused rows as a CSV file", parameters=[parameter("reason")], responses={(200, "text/csv"): OpenApiTypes.STR})
+    @extend_schema(summary="Refused rows as a CSV file", parameters=REFUSED_ROWS, responses={(200, "text/csv"): OpenApiTypes.STR})
     def dead_letters_csv(self, request: Request, name: str) -> StreamingHttpResponse:
         fields = DeadLetterSerializer.Meta.fields
         rows = self._dead_letters(request).values_list(*fields)[:DOWNLOAD_ROWS].iterator(chunk_size=2000)

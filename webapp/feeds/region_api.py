@@ -134,6 +134,7 @@ class RegionView(OfFeedView):
 
     @extend_schema(
         summary="Regions as a file",
+        filters=True,
         parameters=[
             parameter("feed", required=True),
             parameter("format", enum=FORMATS),

@@ -233,6 +233,7 @@ def test_owner_version_and_the_like_are_not_to_be_written(
     changed = {"owner": people.stranger.pk, "version": 99, "editable": False, "id": 5, "kinds": ["x"]}
     after = client_of(people.owner).patch(address, changed).json()
     assert {**after, "updated_at": None} == {**before, "updated_at": None}
+    assert client_of(people.owner).patch(address, {"deleted_at": None}).json()["faults"][0]["pointer"] == "/deleted_at", "nobody knows this key"
 
 
 def test_a_session_needs_the_csrf_token(people: SimpleNamespace, things: dict[str, Any]) -> None:

@@ -55,6 +55,7 @@ MIDDLEWARE = [
     "webapp.audit.middleware.Audit",
     "allauth.account.middleware.AccountMiddleware",
     "webapp.config.middleware.LoginRequired",
+    "webapp.config.parameters.KnownParameters",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]

@@ -1,5 +1,6 @@
 """The channel layer: Redis, or memory within one process when there is none (tests, a single daphne)."""
 
+from webapp.config.settings.environment import number
 from webapp.config.settings.storage import REDIS_URL
 
 CHANNEL_LAYERS = {
@@ -13,3 +14,6 @@ CHANNEL_LAYERS = {
         else {"BACKEND": "channels.layers.InMemoryChannelLayer", "CONFIG": {"capacity": 1000}}
     )
 }
+
+# Each change of an answer is kept so long for pages and programs that follow them: who was away for longer begins anew.
+VEDETTE_CHANGES_HOURS = number("VEDETTE_CHANGES_HOURS", 1)

@@ -1,0 +1,71 @@
+"""Parameters that an address does not know are refused, all together, each with the one that was meant."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.urls import get_resolver
+from rest_framework.test import APIClient
+
+from webapp.config.parameters import ROOT, known_parameters, shape
+from webapp.feeds.models import Feed
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+
+
+@pytest.mark.parametrize(
+    ("address", "meant"),
+    [
+        ("detections/?feed=yard&enity=a&form=3", {"/enity": "entity", "/form": "from"}),
+        ("feeds/?pagesize=3", {"/pagesize": "page_size"}),
+        ("feeds/yard/tracks?entity=a&limt=3", {"/limt": "limit"}),
+        ("feeds/yard/dead-letters?reson=late", {"/reson": "reason"}),
+        ("alerts/?stat=new", {"/stat": "state"}),
+    ],
+)
+def test_a_misspelt_parameter_is_refused_with_the_one_that_was_meant(
+    address: str, meant: dict[str, str], feed: Feed, people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
+    answer = client_of(people.owner).get(f"/api/v1/{address}")
+    assert answer.status_code == 400
+    faults = {fault["pointer"]: fault["message"] for fault in answer.json()["faults"]}
+    assert set(faults) == set(meant)
+    assert all(f"did you mean '{name}'" in faults[pointer] for pointer, name in meant.items()), faults
+
+
+def test_a_parameter_that_no_row_can_go_by_is_refused_where_rows_are_sent(feed: Feed) -> None:
+    answer = APIClient().generic("POST", "/api/v1/feeds/yard/events?map=entity%3Dmmsi", b"", "text/csv")
+    assert answer.status_code == 400
+    assert "unknown parameter 'map'" in answer.json()["faults"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "feeds/?page=1&page_size=10",
+        "feeds/yard/dead-letters?page_size=2&reason=late&source=job",
+        "feeds/yard/dead-letters.csv?reason=late",
+        "regions/?feed=yard&tag=a&search=b&bbox=0,0,1,1&page_size=5",
+        "regions/export?feed=yard&format=geojson&search=x",
+        "queries/?feed=yard&family=border&enabled=true&search=x&page=1",
+        "detections/?feed=yard&from=1&to=2&order=start&page_size=3&withdrawn=true",
+        "channels/?page_size=3",
+        "alerts/?feed=yard&state=new&state=acknowledged&severity=low&page_size=3",
+    ],
+)
+def test_documented_parameters_are_taken(address: str, feed: Feed, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    assert client_of(people.owner).get(f"/api/v1/{address}").status_code == 200
+
+
+def test_every_address_of_the_api_is_described() -> None:
+    def routes(patterns: Any, before: str = "") -> Any:
+        for pattern in patterns:
+            if hasattr(pattern, "url_patterns"):
+                yield from routes(pattern.url_patterns, before + str(pattern.pattern))
+            else:
+                yield before + str(pattern.pattern)
+
+    described = {route for route, _ in known_parameters()}
+    ours = {shape(route) for route in routes(get_resolver().url_patterns) if route.startswith(ROOT)}
+    assert ours - described == set()

@@ -1,0 +1,57 @@
+"""Parameters of addresses that nobody reads are refused: left out in silence, a misspelt filter looks like an answer to it.
+
+Which ones an address knows stands in the OpenAPI document, so that what is refused and what is described cannot differ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from drf_spectacular.generators import SchemaGenerator
+
+from engine.model.faults import Fault, unknown_name
+from webapp.config.errors import faults_body, pointer_step
+
+ROOT = "api/v1/"
+PART = re.compile(r"\(\?P<\w+>[^)]*\)|<(?:\w+:)?\w+>|\{\w+\}")
+"""A part of an address that differs, as it stands in routes of both kinds and in the OpenAPI document, which renames it."""
+
+
+def shape(route: str) -> str:
+    """An address with its parts left open: `api/v1/feeds/{}/`."""
+    return PART.sub("{}", route).replace("^", "").replace("$", "").replace(r"\Z", "").lstrip("/")
+
+
+@cache
+def known_parameters() -> Mapping[tuple[str, str], frozenset[str]]:
+    """The parameters of each address of the API, by its shape and method. Takes a second or two, once a process."""
+    paths: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)["paths"]
+    return {
+        (shape(path), method.upper()): frozenset(one["name"] for one in operation.get("parameters", []) if one["in"] == "query")
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+    }
+
+
+class KnownParameters:
+    """Answers 400 to a request below /api/v1/ with parameters that its address does not know: each with the one that was meant."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> HttpResponseBase | None:
+        match = request.resolver_match
+        if not request.GET or match is None or not match.route.startswith(ROOT):
+            return None
+        known = known_parameters().get((shape(match.route), "GET" if request.method == "HEAD" else str(request.method)))
+        if known is None:
+            return None
+        faults = [Fault(pointer_step(name), unknown_name(name, known, what="parameter")) for name in request.GET if name not in known]
+        return JsonResponse(faults_body(faults), status=400) if faults else None

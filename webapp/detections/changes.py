@@ -1,0 +1,69 @@
+"""Answers followed one change after the other: what was stated, revised and withdrawn after a number, each once and in order.
+
+The outbox is numbered for each feed without gaps in the order of the commits, so whoever has read up to a number has missed nothing
+before it and is told nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from webapp.detections.models import Outbox
+from webapp.jobs.selectors import feed_status
+
+AT_ONCE = 20
+NUMBERS = 1_000
+"""So many numbers are looked at for one page at most: most of them may be about other queries."""
+
+
+class NoSuchNumber(ValueError):
+    """The feed has not got so far."""
+
+
+class NotKept(ValueError):
+    """Some of the changes after the number have been forgotten."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Of which changes somebody wants to know; no `kinds`: of all."""
+
+    queries: frozenset[int]
+    entity: str | None = None
+    kinds: frozenset[str] = frozenset()
+
+    def __contains__(self, detection: dict[str, Any]) -> bool:
+        return (
+            detection["query"] in self.queries
+            and (self.entity is None or self.entity in detection["entities"])
+            and (not self.kinds or detection["kind"] in self.kinds)
+        )
+
+
+def changes_after(*, feed_id: int, seq: int, wanted: Wanted, size: int) -> dict[str, Any]:
+    """`results`: the changes of the numbers after `seq` up to the answer's own `seq`, about `size` of them; `more`: ask again at once.
+
+    The changes of one number stay together, so a page may be larger. Raises NoSuchNumber, NotKept.
+    """
+    newest = feed_status(feed_id=feed_id)["outbox_seq"]
+    if seq > newest:
+        raise NoSuchNumber(f"The feed has got to number {newest}; begin there.")
+    results: list[dict[str, Any]] = []
+    reached = seq
+    for number, detections in _numbers_after(feed_id, seq):
+        if number != reached + 1 or len(results) >= size:
+            break
+        results += [{**one, "seq": number} for one in detections if one in wanted]
+        reached = number
+    if reached == seq < newest:
+        raise NotKept(f"The changes after number {seq} are no longer kept one by one. Read the answers by time and begin again after {newest}.")
+    return {"after": seq, "seq": reached, "more": reached < newest, "results": results}
+
+
+def _numbers_after(feed_id: int, seq: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """The detections of each number, a few numbers at a time: one may hold hundreds."""
+    for begin in range(seq, seq + NUMBERS, AT_ONCE):
+        rows = Outbox.objects.filter(feed_id=feed_id, seq__gt=begin, seq__lte=begin + AT_ONCE).order_by("seq")
+        yield from rows.values_list("seq", "payload__detections")

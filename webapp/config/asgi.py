@@ -1,4 +1,4 @@
-"""The server's entry: pages, API and sockets. Every socket passes the check of its Origin and the session's log-in."""
+"""The server's entry: pages, API and sockets. Every socket passes the check of its Origin and a log-in, by session or token."""
 
 import os
 
@@ -18,9 +18,10 @@ from django.core.signals import request_finished  # noqa: E402
 from webapp.config.connections import give_back  # noqa: E402
 from webapp.live.origin import SameOrigin  # noqa: E402
 from webapp.live.routing import websocket_urlpatterns  # noqa: E402
+from webapp.live.tokens import TokenLogin  # noqa: E402
 
 if not (settings.SECRET_KEY_GIVEN or settings.DEBUG):
     raise ImproperlyConfigured("SECRET_KEY is not set: give it 50 random characters or more in the environment.")
 
 request_finished.connect(give_back, dispatch_uid="connections")
-application = ProtocolTypeRouter({"http": http, "websocket": SameOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)))})
+application = ProtocolTypeRouter({"http": http, "websocket": SameOrigin(AuthMiddlewareStack(TokenLogin(URLRouter(websocket_urlpatterns))))})

@@ -29,7 +29,8 @@ def shape(route: str) -> str:
 @cache
 def known_parameters() -> Mapping[tuple[str, str], frozenset[str]]:
     """The parameters of each address of the API, by its shape and method. Takes a second or two, once a process."""
-    paths: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)["paths"]
+    generator: Any = SchemaGenerator
+    paths: dict[str, Any] = generator().get_schema(request=None, public=True)["paths"]
     return {
         (shape(path), method.upper()): frozenset(one["name"] for one in operation.get("parameters", []) if one["in"] == "query")
         for path, operations in paths.items()

@@ -13,7 +13,7 @@ from django.contrib.sessions.models import Session
 from django.db import connection, transaction
 from django.db.models.signals import post_delete, post_save
 
-from webapp.accounts.models import Membership, Team, User
+from webapp.accounts.models import ApiToken, Membership, Team, User
 from webapp.feeds.models import Feed
 from webapp.queries.models import Query
 
@@ -34,7 +34,7 @@ def watch() -> None:
     """Connects the signals; called once when the program starts."""
     for model in DECIDING:
         post_save.connect(_saved, sender=model, dispatch_uid=f"access saved {model.__name__}")
-    for model in (*DECIDING, Team, Session):
+    for model in (*DECIDING, Team, Session, ApiToken):
         post_delete.connect(_changed, sender=model, dispatch_uid=f"access deleted {model.__name__}")
 
 

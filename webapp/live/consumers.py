@@ -55,6 +55,9 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         await self.accept()
         user = self.scope.get("user")
         if user is None or not user.is_authenticated:
+            await self._send(
+                frames.error("not-logged-in", "Log in, or send Authorization: Bearer <token> with a valid token that has the scope read.")
+            )
             await self.close(code=frames.NOT_LOGGED_IN)
             return
         self.seated = await seats.take(user.pk)

@@ -1,4 +1,7 @@
-"""Sockets are opened by this site's own pages alone: the rule of Django's CSRF check, for handshakes."""
+"""Sockets are opened by this site's own pages and by programs with a token: the rule of Django's CSRF check, for handshakes.
+
+No browser lets a page set `Authorization` on a handshake, so one that carries a token is no other site's doing, whatever its origin.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,49 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from channels.security.websocket import WebsocketDenier
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
+from webapp.live import frames
+
 PORTS = {"http": 80, "https": 443}
+WANTED = (
+    "Sockets are opened by this site's own pages (the header Origin names the address that the handshake is sent to) or with the header "
+    "Authorization: Bearer <token>, whose token has the scope read."
+)
 Origin = tuple[str, str, int | None]
 """Scheme, host and port."""
 
 
 class SameOrigin:
-    """Passes on handshakes whose `Origin` has the scheme, the host and the port that they were sent to; denies others (403)."""
+    """Passes on handshakes with a token, and those whose `Origin` has the scheme, the host and the port that they were sent to.
+
+    Others are told what is wanted, in one `error` frame, and closed.
+    """
 
     def __init__(self, application: Any) -> None:
         self.application = application
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        allowed = is_own_page(scope.get("headers", ()), secure=scope.get("scheme") == "wss")
-        await (self.application if allowed else WebsocketDenier())(scope, receive, send)
+        headers = scope.get("headers", ())
+        if bearer(headers) is not None or is_own_page(headers, secure=scope.get("scheme") == "wss"):
+            await self.application(scope, receive, send)
+        else:
+            await _refuse(receive, send)
+
+
+async def _refuse(receive: Any, send: Any) -> None:
+    await receive()
+    await send({"type": "websocket.accept"})
+    await send({"type": "websocket.send", "text": frames.encoded(frames.error("wrong-origin", WANTED))})
+    await send({"type": "websocket.close", "code": frames.NOT_PERMITTED})
+
+
+def bearer(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """The token that a handshake carries; null without one."""
+    value = next((value for name, value in headers if name.lower() == b"authorization"), b"").decode("latin1")
+    word, _, text = value.partition(" ")
+    return text.strip() if word.lower() == "bearer" else None
 
 
 def is_own_page(headers: Iterable[tuple[bytes, bytes]], *, secure: bool) -> bool:

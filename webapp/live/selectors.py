@@ -12,7 +12,8 @@ from django.contrib.auth import get_user
 from django.db import connection, transaction
 from django.http import HttpRequest
 
-from webapp.accounts.models import User
+from webapp.accounts.models import Scope, User
+from webapp.accounts.services import token_authenticate
 from webapp.alerts.selectors import alert_rows, alerts_open
 from webapp.detections.selectors import detections_recent, outbox_range, outbox_since
 from webapp.feeds import recent
@@ -42,7 +43,10 @@ def permission(*, user_id: int, feed: str) -> Permission | None:
 
 
 def logged_in(scope: Mapping[str, Any]) -> bool:
-    """Whether the session that the socket came with is still that of the same, active user."""
+    """Whether the token or the session that the socket came with is still that of the same, active user."""
+    if "bearer" in scope:
+        token = token_authenticate(scope["bearer"], Scope.READ)
+        return token is not None and token.user_id == scope["user"].pk
     # The scope's session is the one of the handshake: the store is asked anew.
     fresh = import_module(settings.SESSION_ENGINE).SessionStore(scope["session"].session_key)
     request = HttpRequest()

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -111,3 +112,18 @@ def test_nobody_ends_the_tokens_of_others(people: SimpleNamespace, client_of: Ca
     assert client_of(people.stranger).delete(f"/api/v1/tokens/{new.token.pk}/").status_code == 404
     assert client_of(people.owner).delete(f"/api/v1/tokens/{new.token.pk}/").status_code == 204
     assert token_authenticate(new.text) is None
+
+
+def test_the_command_makes_a_token_and_prints_nothing_else(people: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("token", "owner", "--scope", "ingest", "--name", "boats", "--days", "3")
+    text = capsys.readouterr().out.strip()
+    token = token_authenticate(text, "ingest")
+    assert token is not None and (token.user, token.name, token.scopes) == (people.owner, "boats", ["ingest"])
+    assert token.expires_at is not None and token_authenticate(text, "read") is None
+    call_command("token", "owner")
+    assert token_authenticate(capsys.readouterr().out.strip(), "read") is not None
+
+
+def test_the_command_names_the_users_there_are(people: SimpleNamespace) -> None:
+    with pytest.raises(CommandError, match=r"Known: .*owner"):
+        call_command("token", "onwer")

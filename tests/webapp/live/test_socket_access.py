@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from types import SimpleNamespace
 
@@ -12,7 +13,8 @@ from channels.testing import WebsocketCommunicator
 from django.conf import settings
 from django.test import Client
 
-from tests.webapp.live.pages import HOST, page, run, session_of, store
+from tests.webapp.live.pages import HOST, Page, page, run, session_of, store
+from webapp.accounts.services import token_create, token_revoke
 from webapp.live import consumers
 from webapp.queries.models import Query
 from webapp.queries.services import query_edit
@@ -131,6 +133,49 @@ async def test_only_our_own_pages_may_open_a_socket(origin: str | None, world: S
     headers = [*HOST, (b"cookie", f"{settings.SESSION_COOKIE_NAME}={cookie}".encode())]
     if origin is not None:
         headers.append((b"origin", origin.encode()))
-    socket = WebsocketCommunicator(application, "/ws/live/", headers=headers)
-    connected, _ = await socket.connect(timeout=5)
-    assert not connected
+    await refused(WebsocketCommunicator(application, "/ws/live/", headers=headers), "wrong-origin", 4403)
+
+
+async def refused(socket: WebsocketCommunicator, code: str, close: int) -> None:
+    """All that the socket ever says is one error that names what is wanted."""
+    assert (await socket.connect(timeout=5))[0]
+    frame = json.loads(await socket.receive_from(timeout=5))
+    assert (frame["type"], frame["code"]) == ("error", code)
+    assert "Authorization: Bearer" in frame["message"] and "scope read" in frame["message"]
+    assert (await socket.receive_output(timeout=5))["code"] == close
+    await socket.disconnect()
+
+
+def handshake(token: str) -> WebsocketCommunicator:
+    from webapp.config.asgi import application
+
+    return WebsocketCommunicator(application, "/ws/live/", headers=[*HOST, (b"authorization", f"Bearer {token}".encode())])
+
+
+async def test_a_program_opens_a_socket_with_its_token_and_sees_what_its_user_may(world: SimpleNamespace) -> None:
+    await run(store)(world.feed, world.query, "a", 10)
+    token = await run(token_create)(user=world.people.viewer, name="follower", scopes=["read"])
+    reader = Page(handshake(token.text))
+    assert (await reader.socket.connect(timeout=5))[0]
+    await reader.say(type="subscribe")
+    assert len((await reader.hear("snapshot"))["detections"]) == 1
+    await reader.socket.disconnect()
+
+
+async def test_a_token_that_is_revoked_ends_its_sockets(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumers, "RECHECK_SECONDS", 0.2)
+    token = await run(token_create)(user=world.people.viewer, name="follower", scopes=["read"])
+    reader = Page(handshake(token.text))
+    await reader.socket.connect(timeout=5)
+    await reader.say(type="subscribe")
+    await reader.hear("status")
+    await run(token_revoke)(token=token.token)
+    assert await reader.closed() == 4401
+
+
+@pytest.mark.parametrize("scopes", [None, ["ingest"], ["write"]])
+async def test_a_token_that_is_unknown_or_not_good_for_reading_is_told_what_is_wanted(scopes: list[str] | None, world: SimpleNamespace) -> None:
+    text = "vdt_unknown"
+    if scopes is not None:
+        text = (await run(token_create)(user=world.people.viewer, name="other", scopes=scopes)).text
+    await refused(handshake(text), "not-logged-in", 4401)

@@ -1,0 +1,38 @@
+"""`manage.py token USER`: a token for a program, made by whoever runs the server: the first one needs no page."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from webapp.accounts.models import Scope, User
+from webapp.accounts.services import token_create
+
+
+class Command(BaseCommand):
+    """Prints the token and nothing else, so that `TOKEN=$(manage.py token ...)` takes it; the rest goes to standard error."""
+
+    help = "Makes a token of a user and prints it: kept nowhere else."
+    requires_system_checks: list[str] = []  # noqa: RUF012
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("user", help="whose token: it may do what they may")
+        parser.add_argument("--name", default="made by manage.py token", help="what it is recognised by on the page Account")
+        parser.add_argument("--scope", action="append", choices=Scope.values, help="may be given again; default: ingest and read")
+        parser.add_argument("--days", type=int, help="how long it is valid (default: until it is revoked)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        user = User.objects.filter(username=options["user"], is_active=True).first()
+        if user is None:
+            known = ", ".join(User.objects.filter(is_active=True).order_by("username").values_list("username", flat=True)[:20])
+            raise CommandError(f"There is no user {options['user']!r}. Known: {known or 'none; make one with manage.py createsuperuser'}.")
+        if options["days"] is not None and options["days"] < 1:
+            raise CommandError("--days is 1 or more.")
+        expires = None if options["days"] is None else timezone.now() + timedelta(days=options["days"])
+        made = token_create(user=user, name=options["name"], scopes=options["scope"] or [Scope.INGEST, Scope.READ], expires_at=expires)
+        until = "until it is revoked" if expires is None else f"until {expires:%Y-%m-%d %H:%M} UTC"
+        self.stderr.write(f"A token of {user.username} with the scopes {', '.join(made.token.scopes)}, valid {until}:")
+        self.stdout.write(made.text)

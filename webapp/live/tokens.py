@@ -1,0 +1,25 @@
+"""Programs on the live socket: the handshake's token says who they are, instead of a session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from channels.db import database_sync_to_async
+
+from webapp.accounts.models import Scope
+from webapp.accounts.services import token_authenticate
+from webapp.live.origin import bearer
+
+
+class TokenLogin:
+    """Puts the token's user into the scope, and the token's text as `bearer`: it is looked at again for as long as the socket is open."""
+
+    def __init__(self, application: Any) -> None:
+        self.application = application
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        text = bearer(scope.get("headers", ()))
+        if text is not None:
+            token = await database_sync_to_async(token_authenticate)(text, Scope.READ)
+            scope = {**scope, "bearer": text, "user": None if token is None else token.user}
+        await self.application(scope, receive, send)

@@ -13,12 +13,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import environ
 import pytest
 from hypothesis import HealthCheck, settings
 
 from webapp.platform.folders import ROOT, PortReservation
 from webapp.platform.java import spark_environment
-from webapp.platform.postgres import EmbeddedPostgres
+from webapp.platform.postgres import READER, EmbeddedPostgres
 from webapp.platform.redis import EmbeddedRedis
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ def pytest_configure(config: pytest.Config) -> None:
         return  # A worker of pytest-xdist inherits this environment, and its Django is set up.
     if not GIVEN_DATABASE:
         os.environ["DATABASE_URL"] = _postgres().url
+        os.environ["DATABASE_OWNER_URL"] = _postgres().owner_url
+        os.environ["DATABASE_READER_ROLE"] = READER
         if config.getoption("numprocesses", None):
             _postgres().start()
     os.environ.update(
@@ -104,6 +107,12 @@ def postgres_url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def owner_url(postgres_url: str) -> str:
+    """The same, of the role that makes and drops databases."""
+    return os.environ.get("DATABASE_OWNER_URL", GIVEN_DATABASE) if GIVEN_DATABASE else _postgres().owner_url
+
+
+@pytest.fixture(scope="session")
 def redis_url() -> Iterator[str]:
     """The URL of a running Redis: REDIS_URL if set, else an embedded server that lives as long as the run."""
     if GIVEN_REDIS:
@@ -115,7 +124,38 @@ def redis_url() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(postgres_url: str, django_db_modify_db_settings_parallel_suffix: None) -> None:
-    """pytest-django asks for this before the first test with a database: the moment at which PostgreSQL has to run."""
+    """pytest-django asks for this before the first test with a database: the moment at which PostgreSQL has to run.
+
+    The database is made, emptied and dropped by its owner; tests work as the application's role does.
+    """
+    from django.conf import settings
+    from django.db import connection
+    from django.db.backends.postgresql.operations import DatabaseOperations
+
+    from webapp.config.database_roles import as_owner
+
+    empty = DatabaseOperations.execute_sql_flush
+
+    def empty_as_owner(self: Any, statements: Any) -> None:
+        with as_owner(self.connection):
+            empty(self, statements)
+
+    DatabaseOperations.execute_sql_flush = empty_as_owner  # type: ignore[method-assign]
+    connection.settings_dict.update(settings.DATABASE_OWNER)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
+    """The database is there, made by its owner; from here on it is used by the application's role."""
+    from django.conf import settings
+    from django.db import connection
+
+    application = environ.Env().db_url("DATABASE_URL")
+    connection.close()
+    connection.settings_dict.update({name: application[name] for name in settings.DATABASE_OWNER})
+    yield
+    connection.close()
+    connection.settings_dict.update(settings.DATABASE_OWNER)
 
 
 @pytest.fixture(scope="session")

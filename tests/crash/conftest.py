@@ -21,12 +21,12 @@ def own_server(transactional_db: None, tmp_path: Path) -> Iterator[EmbeddedPostg
     from django.db import connection
 
     from tests.crash.outage import pointed_at
-    from webapp.platform.postgres import EmbeddedPostgres, fresh_database
+    from webapp.platform.postgres import EmbeddedPostgres, fresh_database, with_database
 
     server = EmbeddedPostgres(tmp_path / "postgres")
     server.start()
     try:
-        with pointed_at(fresh_database(server.url, "crash")):
+        with pointed_at(with_database(server.url, "crash"), fresh_database(server.owner_url, "crash")):
             call_command("migrate", verbosity=0)
             yield server
             connection.close()

@@ -11,23 +11,28 @@ from urllib.parse import unquote, urlsplit
 import psutil
 import psycopg2
 from django.db import connection
+from django.test import override_settings
 from psycopg2 import sql
 
 from webapp.platform.postgres import EmbeddedPostgres, with_database
 
 
 @contextmanager
-def pointed_at(url: str) -> Iterator[None]:
-    """This process, and those that it starts, use the database `url` inside."""
+def pointed_at(url: str, owner_url: str) -> Iterator[None]:
+    """This process, and those that it starts, use the database `url` inside; `owner_url` is its owner's."""
     parts = urlsplit(url)
     other = {"HOST": parts.hostname, "PORT": parts.port, "NAME": parts.path[1:], "USER": parts.username, "PASSWORD": unquote(parts.password or "")}
     before = {name: connection.settings_dict[name] for name in other}
+    owner = urlsplit(owner_url)
     before_url = os.environ["DATABASE_URL"]
     connection.close()
     connection.settings_dict.update(other)
     os.environ["DATABASE_URL"] = url
     try:
-        yield
+        with override_settings(
+            DATABASE_OWNER={"USER": owner.username, "PASSWORD": unquote(owner.password or "")}, DATABASE_APPLICATION_ROLE=parts.username
+        ):
+            yield
     finally:
         connection.close()
         connection.settings_dict.update(before)
@@ -50,7 +55,7 @@ def outage() -> Iterator[None]:
     """Nobody can reach the test's database inside; sessions that were open are cut off without a word, as in a crash of the server."""
     name = connection.settings_dict["NAME"]
     connection.close()
-    admin = psycopg2.connect(with_database(os.environ["DATABASE_URL"], "postgres"))
+    admin = psycopg2.connect(with_database(os.environ.get("DATABASE_OWNER_URL") or os.environ["DATABASE_URL"], "postgres"))
     admin.autocommit = True
     allow = sql.SQL("ALTER DATABASE {} WITH ALLOW_CONNECTIONS {}")
     with admin.cursor() as cursor:

@@ -14,7 +14,7 @@ import psutil
 import psycopg2
 import pytest
 
-from webapp.platform.postgres import EmbeddedPostgres, _servers_of, fresh_database, with_database
+from webapp.platform.postgres import APPLICATION, SUPERUSER, EmbeddedPostgres, _servers_of, fresh_database, with_database
 from webapp.platform.processes import tied_to_parent
 
 pytestmark = pytest.mark.services
@@ -52,13 +52,15 @@ def wait_until(claim: Callable[[], bool], seconds: float = 15.0) -> bool:
 def test_committed_rows_survive_kill_9_of_the_server(folder: Path) -> None:
     server = EmbeddedPostgres(folder)
     try:
-        url = server.start()
+        server.start()
+        url = server.owner_url
         query(url, "CREATE TABLE kept AS SELECT 7 AS n")
         assert server.pid is not None
         os.kill(server.pid, signal.SIGKILL)
         assert wait_until(lambda: server._popen is not None and server._popen.poll() is not None)
         assert (server.data / "postmaster.pid").exists()
-        assert server.start() == url
+        server.start()
+        assert server.owner_url == url
         assert query(url, "SELECT n FROM kept") == [(7,)]
     finally:
         server.stop()
@@ -120,16 +122,41 @@ def test_nobody_enters_without_the_password(folder: Path) -> None:
     try:
         url = server.start()
         with pytest.raises(psycopg2.OperationalError, match="password"):
-            psycopg2.connect(url.replace(server.password, "guess"))
-        assert (folder / "password").stat().st_mode & 0o777 == 0o600
+            psycopg2.connect(url.replace(server.password_of(APPLICATION), "guess"))
+        passwords = sorted(folder.glob("password*"))
+        assert len(passwords) == 4 and {path.stat().st_mode & 0o777 for path in passwords} == {0o600}
     finally:
         server.stop()
 
 
-def test_a_fresh_database_is_empty_whatever_its_name_held(postgres_url: str) -> None:
-    url = fresh_database(postgres_url, 'odd "name"')
+def test_the_application_is_neither_superuser_nor_owner(folder: Path) -> None:
+    server = EmbeddedPostgres(folder)
+    with server.running() as url:
+        rights = "SELECT rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls FROM pg_roles WHERE rolname = current_user"
+        assert query(url, rights) == [(False, False, False, False, False)]
+        assert query(server.owner_url, rights) == [(False, False, True, False, False)]
+        with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+            query(url, "CREATE TABLE mine AS SELECT 7 AS n")
+
+
+def test_what_one_superuser_owned_until_now_goes_to_the_owner(folder: Path) -> None:
+    server = EmbeddedPostgres(folder)
+    superuser = server.url_of(SUPERUSER)
+    with server.running():
+        query(superuser, "ALTER DATABASE vedette OWNER TO vedette")
+        query(superuser, "CREATE TABLE kept (id bigint GENERATED ALWAYS AS IDENTITY, at bigint) PARTITION BY RANGE (at)")
+        query(superuser, "CREATE TABLE kept_1 PARTITION OF kept FOR VALUES FROM (1) TO (2)")
+    with server.running():
+        query(server.owner_url, "ALTER TABLE kept ADD COLUMN more text")
+        owners = "SELECT DISTINCT relowner::regrole::text FROM pg_class WHERE relname LIKE 'kept%'"
+        assert query(server.owner_url, owners) == [("vedette_owner",)]
+        assert query(superuser, "SELECT datdba::regrole::text FROM pg_database WHERE datname = 'vedette'") == [("vedette_owner",)]
+
+
+def test_a_fresh_database_is_empty_whatever_its_name_held(owner_url: str) -> None:
+    url = fresh_database(owner_url, 'odd "name"')
     query(url, "CREATE TABLE old (n int)")
-    assert fresh_database(postgres_url, 'odd "name"') == url
+    assert fresh_database(owner_url, 'odd "name"') == url
     assert query(url, "SELECT count(*) FROM pg_tables WHERE tablename = 'old'") == [(0,)]
 
 

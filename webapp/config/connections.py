@@ -4,6 +4,8 @@ from typing import Any
 
 from django.db import connections
 
+from webapp.config.settings.storage import session_limits
+
 
 def give_back(**_: Any) -> None:
     """Closes this thread's connections. Under ASGI each request has a thread of its own: what it keeps is kept for nobody, until
@@ -11,3 +13,8 @@ def give_back(**_: Any) -> None:
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
             connection.close()
+
+
+def limit_statements(seconds: int) -> None:
+    """Connections that this process opens from now on allow a statement so long."""
+    connections["default"].settings_dict["OPTIONS"]["options"] = session_limits(seconds)

@@ -27,6 +27,7 @@ from engine.runtime.executors import ExecutorsProcessor
 from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
 from engine.sources.eventlog import EventLog
+from webapp.config.connections import limit_statements
 from webapp.detections.sink import PATIENCE_S, Fenced
 from webapp.feeds.models import Feed
 from webapp.jobs import services
@@ -41,6 +42,8 @@ WATCH_S = 0.25
 """How often the job looks after queries that changed, feeds that came, and streams that ended."""
 BATCH_LIMIT_S = 300.0
 """A batch that takes longer hangs."""
+STATEMENT_LIMIT_S = 240
+"""What a batch found is stored by few statements: one may take most of the batch's time."""
 DONE, FAILED, FENCED = 0, 1, 3
 """Exit statuses."""
 
@@ -134,6 +137,7 @@ class JobDriver:
             logger.info("job %s is not to run here (stopped, or a newer start has it)", self.name)
             return DONE
         os.environ.update(services.job_sessions(job))
+        limit_statements(STATEMENT_LIMIT_S)
         connection.close()
         services.job_sessions_end(job)
         failpoint("job.claimed")

@@ -83,8 +83,8 @@ def job_claim(*, name: str, epoch: int | None, pid: int, pgid: int, pid_started:
 
 
 def job_sessions(job: Job) -> dict[str, str]:
-    """Variables (libpq's) by which the database knows the sessions of this start, and ends one that stands still in a transaction."""
-    return {"PGAPPNAME": f"{_SESSIONS.format(job.name)}{job.epoch}", "PGOPTIONS": "-c idle_in_transaction_session_timeout=60s"}
+    """The variable (libpq's) by which the database knows the sessions of this start."""
+    return {"PGAPPNAME": f"{_SESSIONS.format(job.name)}{job.epoch}"}
 
 
 def job_sessions_end(job: Job) -> None:

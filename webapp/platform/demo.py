@@ -17,7 +17,7 @@ from pathlib import Path
 
 from webapp.platform.folders import ROOT, kept_secret, next_free_port, var_folder
 from webapp.platform.java import JavaError, spark_environment
-from webapp.platform.postgres import EmbeddedPostgres, PostgresError
+from webapp.platform.postgres import READER, EmbeddedPostgres, PostgresError
 from webapp.platform.processes import Process, ProcessManager, StartError
 from webapp.platform.redis import EmbeddedRedis, RedisError
 
@@ -57,6 +57,15 @@ def environment(var: Path, *, port: int, database_url: str, redis_url: str) -> d
     # A JAVA_HOME that Spark cannot use was replaced on purpose; the port is the one that was free.
     forced = ("JAVA_HOME", "VEDETTE_PORT")
     return {name: value if name in forced else os.environ.get(name) or value for name, value in chosen.items()}
+
+
+def owner_environment(postgres: EmbeddedPostgres | None) -> dict[str, str]:
+    """What a process needs besides that changes the schema: the owner's address, and who is to read. Given servers have their own."""
+    if postgres is None:
+        # Taken out: what this process has in its environment, all others get.
+        given = {name: os.environ.pop(name, "") for name in ("DATABASE_OWNER_URL", "DATABASE_READER_ROLE")}
+        return {name: value for name, value in given.items() if value}
+    return {"DATABASE_OWNER_URL": postgres.owner_url, "DATABASE_READER_ROLE": READER}
 
 
 def keep_environment(path: Path, variables: Mapping[str, str]) -> None:
@@ -110,16 +119,24 @@ def say(text: str) -> None:
     print(text, flush=True)  # noqa: T201
 
 
-def prepare(manager: ProcessManager, *, passwords: Mapping[str, str], feeds: bool) -> None:
-    """Brings the database to the present schema and content. The passwords are for the seed alone and in no other process's environment."""
+def prepare(manager: ProcessManager, *, owner: Mapping[str, str], passwords: Mapping[str, str], feeds: bool) -> None:
+    """Brings the database to the present schema and content. What `owner` names is for the migration alone, the passwords for the seed."""
     say("Preparing the database ...")
-    manager.run("migrate", manage("migrate", "--noinput"))
-    manager.environment.update(passwords)
-    try:
+    with also(manager.environment, owner):
+        manager.run("migrate", manage("migrate", "--noinput"))
+    with also(manager.environment, passwords):
         manager.run("seed", manage("demo_seed", *([] if feeds else ["--no-feeds"])))
+
+
+@contextmanager
+def also(environment: dict[str, str], variables: Mapping[str, str]) -> Iterator[None]:
+    """The variables are in the environment of processes started inside, and of no others."""
+    environment.update(variables)
+    try:
+        yield
     finally:
-        for name in passwords:
-            del manager.environment[name]
+        for name in variables:
+            del environment[name]
 
 
 def run(*, feeds: bool, verbose: bool) -> None:
@@ -135,7 +152,9 @@ def run(*, feeds: bool, verbose: bool) -> None:
         database_url=postgres.url if postgres else os.environ["DATABASE_URL"],
         redis_url=redis.url if redis else os.environ["REDIS_URL"],
     )
+    owner = owner_environment(postgres)
     keep_environment(var / "environment", variables)
+    keep_environment(var / "environment-owner", owner)
     password = kept_secret(var / "analyst-password", 12)
     passwords = {"VEDETTE_DEMO_PASSWORD": password, "VEDETTE_DEMO_ADMIN_PASSWORD": kept_secret(var / "admin-password", 12)}
     with ProcessManager(var / "log", environment=variables, echo=verbose) as manager:
@@ -145,7 +164,7 @@ def run(*, feeds: bool, verbose: bool) -> None:
                     process = service.process()
                     manager.start(process)
                     manager.wait_ready(process.name, service.ready, timeout=60.0)
-            prepare(manager, passwords=passwords, feeds=feeds)
+            prepare(manager, owner=owner, passwords=passwords, feeds=feeds)
             say("Starting ...")
             reservation.release()
             for process in processes(var, reservation.port, feeds=feeds):

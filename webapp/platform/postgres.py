@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import psutil
@@ -18,10 +19,13 @@ import psycopg2
 from psycopg2 import sql
 
 from webapp.platform.embedded import EmbeddedServer, EmbeddedServerError
-from webapp.platform.folders import PortReservation, package_folder
+from webapp.platform.folders import PortReservation, kept_secret, package_folder
 from webapp.platform.processes import Process, tied_to_parent
 
-USER = "vedette"
+SUPERUSER = "vedette"
+"""Of the server; used here alone, to make the other roles and the database."""
+OWNER, APPLICATION, READER = "vedette_owner", "vedette_app", "vedette_read"
+"""Who changes the schema, who serves, and who only reads (`webapp/config/database_roles.py` gives them their rights)."""
 DATABASE = "vedette"
 SETTINGS = {
     "max_connections": "100",
@@ -84,8 +88,21 @@ class EmbeddedPostgres(EmbeddedServer):
 
     @property
     def url(self) -> str:
-        """`postgres://user:password@127.0.0.1:port/database`, valid from the moment the server is ready."""
-        return f"postgres://{USER}:{quote(self.password, safe='')}@127.0.0.1:{self.port}/{DATABASE}"
+        """`postgres://user:password@127.0.0.1:port/database` of the application's role, valid from the moment the server is ready."""
+        return self.url_of(APPLICATION)
+
+    @property
+    def owner_url(self) -> str:
+        """The same of the role that owns the database and changes its schema."""
+        return self.url_of(OWNER)
+
+    def url_of(self, role: str) -> str:
+        """The same of any of the roles."""
+        return f"postgres://{role}:{quote(self.password_of(role), safe='')}@127.0.0.1:{self.port}/{DATABASE}"
+
+    def password_of(self, role: str) -> str:
+        """The role's own password, kept in the server's folder."""
+        return self.password if role == SUPERUSER else kept_secret(self.folder / f"password-{role}")
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -125,7 +142,7 @@ class EmbeddedPostgres(EmbeddedServer):
                 for path in (fresh, Path(scratch), password_file):
                     shutil.chown(path, self.user)
             command = [
-                str(_programs() / "initdb"), "-D", str(fresh), "-U", USER, f"--pwfile={password_file}", "--auth=scram-sha-256",
+                str(_programs() / "initdb"), "-D", str(fresh), "-U", SUPERUSER, f"--pwfile={password_file}", "--auth=scram-sha-256",
                 "--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C",
             ]  # fmt: skip
             done = subprocess.run(
@@ -149,23 +166,55 @@ class EmbeddedPostgres(EmbeddedServer):
         pid_file.unlink(missing_ok=True)
 
     def ready(self) -> bool:
-        """Whether the server takes connections; makes the database at the first success."""
+        """Whether the server takes connections; makes roles and database at the first success."""
         try:
-            connection = _connect(self.url, "postgres")
+            connection = _connect(self.url_of(SUPERUSER), "postgres")
         except psycopg2.OperationalError:
             return False
         try:
             with connection.cursor() as cursor:
+                self._make_roles(cursor)
                 cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE])
                 if cursor.fetchone() is None:
-                    cursor.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+                    cursor.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(DATABASE), sql.Identifier(OWNER)))
         finally:
             connection.close()
+        self._hand_over()
         return True
+
+    def _make_roles(self, cursor: Any) -> None:
+        cursor.execute("SELECT rolname FROM pg_roles")
+        known = {name for (name,) in cursor.fetchall()}
+        for role, rights in ((OWNER, "CREATEDB"), (APPLICATION, ""), (READER, "")):
+            if role not in known:
+                cursor.execute(sql.SQL("CREATE ROLE {} LOGIN NOSUPERUSER " + rights).format(sql.Identifier(role)))
+            cursor.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(sql.Identifier(role), sql.Literal(self.password_of(role))))
+        if OWNER not in known:
+            # The owner may end the application's sessions, when a database is to be restored or dropped.
+            cursor.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(APPLICATION), sql.Identifier(OWNER)))
+
+    def _hand_over(self) -> None:
+        """Gives the owner what the superuser still owns: until November 2026 one role, a superuser, was all three."""
+        connection = _connect(self.url_of(SUPERUSER), DATABASE)
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT rolname FROM pg_database JOIN pg_roles r ON r.oid = datdba WHERE datname = current_database()")
+                if cursor.fetchone() == (OWNER,):
+                    return
+                cursor.execute(
+                    "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND relowner <> %s::regrole",
+                    [OWNER],
+                )
+                for (name,) in cursor.fetchall():
+                    cursor.execute(sql.SQL("ALTER TABLE public.{} OWNER TO {}").format(sql.Identifier(name), sql.Identifier(OWNER)))
+                # Last: until then the next start begins again.
+                cursor.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(sql.Identifier(DATABASE), sql.Identifier(OWNER)))
+        finally:
+            connection.close()
 
 
 def fresh_database(url: str, name: str) -> str:
-    """Drops the database `name` if it exists, makes it empty, and returns its URL on the server of `url`."""
+    """Drops the database `name` if it exists, makes it empty, and returns its URL on the server of `url`, whose role becomes its owner."""
     connection = _connect(url, "postgres")
     try:
         with connection.cursor() as cursor:

@@ -1,8 +1,9 @@
 """PostgreSQL, the cache and the folder for everything that running leaves behind."""
 
 from pathlib import Path
+from typing import Any
 
-from webapp.config.settings.environment import ROOT, env, text
+from webapp.config.settings.environment import ROOT, env, number, text
 
 VAR = Path(text("VEDETTE_VAR") or ROOT / "var").resolve()
 EVENT_LOG_ROOT = VAR / "log-of-events"
@@ -11,15 +12,39 @@ MEDIA_ROOT = VAR / "media"
 # Where `collectstatic` put the files, on a machine that serves without the sources; else they are served from where they lie.
 STATIC_ROOT = text("VEDETTE_STATIC_ROOT") or None
 
+# What one statement may take before PostgreSQL ends it; jobs allow more (`webapp/jobs/driver.py`).
+STATEMENT_SECONDS = number("VEDETTE_STATEMENT_SECONDS", 30)
+LOCK_SECONDS, IDLE_SECONDS = 10, 60
+"""How long a statement waits for a lock, and a transaction for its next statement."""
+
+
+def session_limits(statement_seconds: int) -> str:
+    """libpq's `options` of a session that holds nobody up for ever."""
+    limits = {"statement_timeout": statement_seconds, "lock_timeout": LOCK_SECONDS, "idle_in_transaction_session_timeout": IDLE_SECONDS}
+    return " ".join(f"-c {name}={seconds}s" for name, seconds in limits.items())
+
+
+def _database(variable: str, **defaults: Any) -> dict[str, Any]:
+    """The database that the variable names; what its URL says of libpq's options (`?sslmode=verify-full`) comes first."""
+    url = env.db_url(variable, engine="django.db.backends.postgresql", **defaults)
+    return {**url, "OPTIONS": {"options": session_limits(STATEMENT_SECONDS), **url.get("OPTIONS", {})}}
+
+
 DATABASES = {
     "default": {
         # For threads that last: of jobs, publisher, ingest. Requests under ASGI give theirs back (`asgi.py`).
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
         "ATOMIC_REQUESTS": False,
-        **env.db_url("DATABASE_URL", default="postgres:///vedette", engine="django.db.backends.postgresql"),
+        **_database("DATABASE_URL", default="postgres:///vedette"),
     }
 }
+# The roles of the database (`webapp/config/database_roles.py`). Only `migrate` and what else changes the schema gets the owner's.
+DATABASE_OWNER = {
+    name: value for name, value in (env.db_url("DATABASE_OWNER_URL") if text("DATABASE_OWNER_URL") else {}).items() if name in ("USER", "PASSWORD")
+}
+DATABASE_APPLICATION_ROLE = DATABASES["default"]["USER"]
+DATABASE_READER_ROLE = text("DATABASE_READER_ROLE")
 
 REDIS_URL = text("REDIS_URL")
 CACHES = {

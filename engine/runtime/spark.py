@@ -56,6 +56,9 @@ def settings(cores: int, *, memory: str = "1g") -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        # Whoever reaches the driver's ports from this machine needs a secret too; on one machine Spark makes it up.
+        "spark.authenticate": "true",
+        "spark.network.crypto.enabled": "true",
         "spark.driver.memory": memory,
         # The heap is small and batches are short; the default would take a heap's share of every core for collecting.
         # What the heap does not need between batches goes back; code and threads are bounded too.

@@ -24,10 +24,11 @@ def pointed_at(url: str, owner_url: str) -> Iterator[None]:
     other = {"HOST": parts.hostname, "PORT": parts.port, "NAME": parts.path[1:], "USER": parts.username, "PASSWORD": unquote(parts.password or "")}
     before = {name: connection.settings_dict[name] for name in other}
     owner = urlsplit(owner_url)
-    before_url = os.environ["DATABASE_URL"]
+    urls = {"DATABASE_URL": url, "DATABASE_OWNER_URL": owner_url}
+    before_urls = {name: os.environ.get(name, "") for name in urls}
     connection.close()
     connection.settings_dict.update(other)
-    os.environ["DATABASE_URL"] = url
+    os.environ.update(urls)
     try:
         with override_settings(
             DATABASE_OWNER={"USER": owner.username, "PASSWORD": unquote(owner.password or "")}, DATABASE_APPLICATION_ROLE=parts.username
@@ -36,7 +37,7 @@ def pointed_at(url: str, owner_url: str) -> Iterator[None]:
     finally:
         connection.close()
         connection.settings_dict.update(before)
-        os.environ["DATABASE_URL"] = before_url
+        os.environ.update(before_urls)
 
 
 def kill(server: EmbeddedPostgres) -> None:

@@ -23,10 +23,13 @@ pytestmark = pytest.mark.services
 MANAGE = """
 import os, sys, time
 import psycopg2
-connection = psycopg2.connect(os.environ["DATABASE_URL"])
+migrates = sys.argv[1] == "migrate"
+assert migrates == ("DATABASE_OWNER_URL" in os.environ)
+connection = psycopg2.connect(os.environ["DATABASE_OWNER_URL" if migrates else "DATABASE_URL"])
 with connection, connection.cursor() as cursor:
-    if sys.argv[1] == "migrate":
+    if migrates:
         cursor.execute("CREATE TABLE IF NOT EXISTS start (n serial, seeded text)")
+        cursor.execute("GRANT ALL ON start, start_n_seq TO vedette_app")
     if sys.argv[1] == "demo_seed":
         cursor.execute("INSERT INTO start (seeded) VALUES (%s)", [os.environ["VEDETTE_DEMO_PASSWORD"]])
 if sys.argv[1] in ("publish", "ingest", "simulate"):
@@ -70,7 +73,7 @@ class Demo:
     def __init__(self, root: Path) -> None:
         port = PortReservation()
         port.release()
-        hidden = ("DATABASE_URL", "REDIS_URL", "VEDETTE_VAR", "SECRET_KEY")
+        hidden = ("DATABASE_URL", "DATABASE_OWNER_URL", "DATABASE_READER_ROLE", "REDIS_URL", "VEDETTE_VAR", "SECRET_KEY")
         environment = {name: value for name, value in os.environ.items() if name not in hidden} | {"VEDETTE_PORT": str(port.port)}
         self.popen = subprocess.Popen(
             [sys.executable, "-m", "webapp.platform.demo"], cwd=root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

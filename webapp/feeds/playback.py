@@ -1,5 +1,7 @@
 """A recorded file sent to a feed again, in the order in which it is written, at the pace of its own times or as fast as it goes.
 
+What became of the rows is counted from the receipts: accepted, late, dead.
+
 Each chunk is noted in a file before it is sent, under a key of its own: a player that was killed sends that chunk again under the same
 key and goes on behind it, so every row arrives once.
 """
@@ -11,8 +13,9 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,24 +27,62 @@ from engine.sources.files import Columns, find_files, read_files
 from webapp.feeds.client import IngestClient
 
 CHUNK_ROWS = 5_000
+LOST_ROWS = 100
+"""A chunk of so many rows, all of them lost, is no accident."""
 CHUNK_S = 0.25
 """Rows that are due within so long are sent together."""
 
 
+class Lost(RuntimeError):
+    """Of a whole chunk no row was accepted: going on would lose the rest in the same way. The run can be resumed."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """What becomes of times: t goes to `to` + (t - `since`) / `rate`. As it is, they stay."""
+
+    since: int = 0
+    to: int = 0
+    rate: float = 1.0
+
+    def moved(self, rows: pa.Table) -> pa.Table:
+        """`rows` with their times moved."""
+        if self == Move():
+            return rows
+        for name in (TIME, TIME_END):
+            if name in rows.column_names:
+                position = rows.column_names.index(name)
+                rows = rows.set_column(position, rows.schema.field(name), self._times(rows.column(name)))
+        return rows
+
+    def _times(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        spans = pc.subtract(column, self.since)
+        if self.rate != 1.0:
+            spans = pc.cast(pc.floor(pc.divide(pc.cast(spans, pa.float64()), self.rate)), pa.int64())
+        return pc.add(spans, self.to)
+
+
 @dataclass
 class Progress:
-    """How far a run has come: rows before `begin` are stored; `[begin, end)` were being sent; `shift` is added to all times."""
+    """How far a run has come: rows before `begin` are stored; `[begin, end)` were being sent; `move` says what becomes of their times.
+
+    Of the stored rows `late` came too late, `dead` are dead letters, for the `reasons` counted; all others were accepted.
+    """
 
     run: str
-    shift: int = 0
+    move: Move = Move()
     begin: int = 0
     end: int = 0
+    late: int = 0
+    dead: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def resumed(cls, path: Path) -> Progress:
         """The progress noted in `path`, a new run without it."""
         try:
-            return cls(**json.loads(path.read_text()))
+            noted = json.loads(path.read_text())
+            return cls(**{**noted, "move": Move(**noted["move"])})
         except FileNotFoundError:
             return cls(uuid.uuid4().hex[:16])
 
@@ -50,6 +91,17 @@ class Progress:
         new = path.with_suffix(".new")
         new.write_text(json.dumps(asdict(self)))
         new.replace(path)
+
+    @property
+    def accepted(self) -> int:
+        return self.begin - self.late - self.dead
+
+    def count(self, receipt: Mapping[str, Any]) -> None:
+        """Adds what became of the rows of a receipt."""
+        self.late += receipt["late"]
+        self.dead += receipt["dead"]
+        for letter in receipt["dead_letters"]:
+            self.reasons[letter["reason"]] = self.reasons.get(letter["reason"], 0) + 1
 
     @property
     def key(self) -> str:
@@ -81,7 +133,10 @@ class Recording:
 
 @dataclass
 class Player:
-    """Sends a recording. `rate` is how many times faster than life; null: as fast as the server takes it."""
+    """Sends a recording. `rate` is how many times faster than life; null: as fast as the server takes it.
+
+    `check` looks at the first rows as they will be sent, before any is: it raises what cannot work.
+    """
 
     client: IngestClient
     recording: Recording
@@ -89,27 +144,35 @@ class Player:
     rate: float | None = 1.0
     advanced: Callable[[int, int], None] = lambda rows, t: None
     unread: Callable[[int], None] = lambda rows: None
+    check: Callable[[pa.Table], None] = lambda rows: None
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
 
-    def play(self, *, now_ms: int | None = None) -> Progress:
+    def play(self, *, now_ms: int | None = None, in_step: bool = False) -> Progress:
         """All of it, from where an interrupted run stopped. `now_ms`: the time that the first row's becomes (a new run only).
 
-        Raises what reading and sending raise; the run can be resumed then.
+        `in_step`: the times between rows shrink with the rate, so that each row is sent when its own time comes. Raises Lost, and what reading
+        and sending raise; the run can be resumed then.
         """
         progress = Progress.resumed(self.notes)
         position, began = 0, None
+        anew = in_step and now_ms is not None and progress.end > 0
         for rows in self.recording.rows(self.unread):
             first, position = position, position + rows.num_rows
             if position <= progress.begin:
                 self.advanced(rows.num_rows, 0)
                 continue
-            if now_ms is not None and position == rows.num_rows and progress.end == 0:
-                progress.shift = now_ms - rows.column(TIME)[0].as_py()
+            if position == rows.num_rows and progress.end == 0:
+                if now_ms is not None:
+                    progress.move = Move(rows.column(TIME)[0].as_py(), now_ms, (self.rate or 1.0) if in_step else 1.0)
+                self.check(progress.move.moved(rows))
             if progress.begin > first:
                 self.advanced(progress.begin - first, 0)
             while progress.begin < position:
                 rest = rows.slice(progress.begin - first)
+                if anew and progress.end <= progress.begin and now_ms is not None:
+                    # The clock has gone on since the run was interrupted. What was being sent then is repeated as it was.
+                    progress.move, anew = replace(progress.move, since=rest.column(TIME)[0].as_py(), to=now_ms), False
                 began = began or (self.clock(), pc.min(rest.column(TIME)).as_py())
                 self._send(progress, rest, began)
         self.notes.unlink(missing_ok=True)
@@ -121,10 +184,14 @@ class Player:
             progress.end = progress.begin + self._due(rest, began)
             progress.note(self.notes)
         chunk = rest.slice(0, progress.end - progress.begin)
-        self.client.send(self.recording.feed.name, shifted(chunk, progress.shift), key=progress.key)
+        receipt = self.client.send(self.recording.feed.name, progress.move.moved(chunk), key=progress.key)
         progress.begin = progress.end
+        progress.count(receipt)
         progress.note(self.notes)
         self.advanced(chunk.num_rows, pc.max(chunk.column(TIME)).as_py())
+        if receipt["late"] + receipt["dead"] == chunk.num_rows >= LOST_ROWS:
+            lost = f"{receipt['late']} late, {receipt['dead']} dead"
+            raise Lost(f"None of rows {progress.begin - chunk.num_rows + 1} to {progress.begin} was accepted: {lost}.")
 
     def _due(self, rest: pa.Table, began: tuple[float, int]) -> int:
         """How many of the next rows to send now, at least one; waits until the first of them is due."""
@@ -139,11 +206,3 @@ class Player:
             self.sleep(at[0] - now)
             now = self.clock()
         return max(1, int(np.searchsorted(at, now + CHUNK_S, side="right")))
-
-
-def shifted(rows: pa.Table, by: int) -> pa.Table:
-    """`rows` with `by` added to their times."""
-    for name in (TIME, TIME_END) if by else ():
-        position = rows.column_names.index(name)
-        rows = rows.set_column(position, rows.schema.field(name), pc.add(rows.column(name), by))
-    return rows

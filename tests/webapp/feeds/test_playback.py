@@ -8,7 +8,7 @@ import pytest
 
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
 from webapp.feeds.client import IngestClient
-from webapp.feeds.playback import Player, Recording, shifted
+from webapp.feeds.playback import Move, Player, Recording
 
 FEED = Feed("sea", Crs.GEOGRAPHIC, TimeUnit.MS, columns={"sog": ColumnType.FLOAT})
 
@@ -28,7 +28,7 @@ class Server(IngestClient):
         self.calls += 1
         if self.calls in self.fails:
             raise ConnectionError("killed")
-        return {}
+        return {"late": 0, "dead": 0, "dead_letters": []}
 
     @property
     def times(self) -> list[int]:
@@ -91,8 +91,18 @@ def test_an_interrupted_run_goes_on_and_doubles_nothing(recording: Recording, ra
 
 def test_shifting_moves_both_times(recording: Recording) -> None:
     rows = pa.table({"t": [1, 2], "t_end": pa.array([5, None], pa.int64())})
-    assert shifted(rows, 10).to_pydict() == {"t": [11, 12], "t_end": [15, None]}
-    assert shifted(rows, 0) is rows
+    assert Move(0, 10).moved(rows).to_pydict() == {"t": [11, 12], "t_end": [15, None]}
+    assert Move(1, 100, 2.0).moved(rows).to_pydict() == {"t": [100, 100], "t_end": [102, None]}
+    assert Move().moved(rows) is rows
+
+
+def test_in_step_a_row_has_the_time_at_which_it_is_sent_and_a_resumed_run_goes_on_at_the_clock(recording: Recording) -> None:
+    server = Server((3,))
+    one, _ = player(server, recording, 2.0)
+    with pytest.raises(ConnectionError):
+        one.play(now_ms=1_000_000, in_step=True)
+    player(server, recording, 2.0)[0].play(now_ms=5_000_000, in_step=True)
+    assert server.times == [1_000_000 + 500 * n for n in range(3)] + [5_000_000 + 500 * n for n in range(17)]
 
 
 def test_another_file_or_mapping_is_another_run(recording: Recording) -> None:

@@ -20,7 +20,7 @@ import pytest
 from django.conf import settings
 from django.db import connection
 from django.test import Client
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
 from tests.webapp.live.pages import session_of
@@ -204,7 +204,7 @@ def test_logging_out_closes_the_socket_though_the_publisher_has_a_new_connection
 
 
 @pytest.mark.parametrize("origin", ["http://127.0.0.1:1", "https://127.0.0.1:{port}", "http://localhost:{port}", "http://127.0.0.1", "null"])
-def test_pages_of_another_port_scheme_or_host_open_no_socket(served: Served, people: SimpleNamespace, origin: str) -> None:
-    with pytest.raises(InvalidStatus) as refused, served.socket(session_of(people.viewer), origin=origin.format(port=served.port)):
-        pass
-    assert refused.value.response.status_code == 403
+def test_pages_of_another_port_scheme_or_host_learn_nothing_but_what_is_wanted(served: Served, people: SimpleNamespace, origin: str) -> None:
+    with served.socket(session_of(people.viewer), origin=origin.format(port=served.port)) as socket:
+        assert hear(socket, "error")["code"] == "wrong-origin"
+        assert closed(socket) == 4403

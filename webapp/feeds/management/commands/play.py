@@ -7,20 +7,25 @@ import os
 import signal
 import time
 from argparse import ArgumentParser, ArgumentTypeError
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from engine.model.columns import TIME
 from engine.model.faults import Refused
 from engine.model.feed import Feed as EngineFeed
 from engine.sources.files import Unreadable
 from webapp.feeds.client import IngestClient, Rejected
 from webapp.feeds.credentials import server_url, token_kept
+from webapp.feeds.heartbeats import LONGEST_PAUSE_MS
+from webapp.feeds.ingest import event_log
 from webapp.feeds.models import Feed
-from webapp.feeds.playback import Player, Recording
+from webapp.feeds.playback import Lost, Player, Recording
 
 
 def rate(text: str) -> float | None:
@@ -44,8 +49,13 @@ def renames(text: str) -> dict[str, str]:
     return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
 
 
+LOST = 3
+"""Exit status when rows were lost: everything was sent, not all of it counts."""
+WHY = "The page Feeds lists them with their reasons; for `late` see the feed's lateness, for `future` its setting `ahead`."
+
+
 class Command(BaseCommand):
-    """Plays CSV, Parquet or JSON lines; a run that was stopped goes on where it was."""
+    """Plays CSV, Parquet or JSON lines; a run that was stopped goes on where it was. Ends with 3 when rows were lost on the way."""
 
     help = "Sends a recorded file to a feed at the pace of its own times."
     requires_system_checks: list[str] = []  # noqa: RUF012
@@ -58,7 +68,7 @@ class Command(BaseCommand):
         parser.add_argument("--url", help="the server (default: the one of this machine)")
         parser.add_argument("--token", default=os.environ.get("VEDETTE_TOKEN"), help="default: VEDETTE_TOKEN, else the one that demo_seed kept")
         parser.add_argument("--schema", type=Path, help="FEED.json of a feed on another server (default: the feed in the database)")
-        parser.add_argument("--shift-to-now", action="store_true", help="the first row happens now, all others as long after it as recorded")
+        parser.add_argument("--shift-to-now", action="store_true", help="the first row happens now (see docs/ingest.md for the others)")
         parser.add_argument("--again", action="store_true", help="from the beginning, even if an earlier run was interrupted")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -67,26 +77,29 @@ class Command(BaseCommand):
         if not token:
             raise CommandError("No token: give --token or set VEDETTE_TOKEN.")
         try:
-            recording = Recording(options["file"], self._feed(options), options["map"])
+            schema, here = self._feeds(options)
+            recording = Recording(options["file"], schema, options["map"])
             notes = Path(settings.VAR) / "play" / f"{recording.identity}.json"
             if options["again"]:
                 notes.unlink(missing_ok=True)
-            self._play(recording, notes, IngestClient(options["url"] or server_url(), token), options)
+            self._play(recording, notes, IngestClient(options["url"] or server_url(), token), here, options)
         except KeyboardInterrupt:
             self.stdout.write("Stopped. The same command goes on from here.")
+        except Lost as error:
+            raise CommandError(f"{error} {WHY} The same command goes on after these rows.", returncode=LOST) from error
         except (Unreadable, Refused, Rejected, ConnectionError) as error:
             raise CommandError(str(error)) from error
 
-    def _feed(self, options: dict[str, Any]) -> EngineFeed:
-        """The feed's schema. Raises CommandError, Refused."""
+    def _feeds(self, options: dict[str, Any]) -> tuple[EngineFeed, Feed | None]:
+        """The feed's schema, and the feed if it is one of this machine. Raises CommandError, Refused."""
         if options["schema"]:
-            return EngineFeed.from_json({**json.loads(options["schema"].read_text()), "name": options["feed"]})
+            return EngineFeed.from_json({**json.loads(options["schema"].read_text()), "name": options["feed"]}), None
         feed = Feed.objects.filter(name=options["feed"]).first()
         if feed is None:
             raise CommandError(f"There is no feed {options['feed']!r}; for one on another server give --schema FEED.json.")
-        return feed.engine_feed()
+        return feed.engine_feed(), feed
 
-    def _play(self, recording: Recording, notes: Path, client: IngestClient, options: dict[str, Any]) -> None:
+    def _play(self, recording: Recording, notes: Path, client: IngestClient, here: Feed | None, options: dict[str, Any]) -> None:
         unread = 0
 
         def not_read(rows: int) -> None:
@@ -101,11 +114,40 @@ class Command(BaseCommand):
             def advanced(rows: int, t: int) -> None:
                 bar.update(task, advance=rows, at=_at(recording.feed, t))
 
-            player = Player(client, recording, notes, options["rate"], advanced, not_read)
-            done = player.play(now_ms=time.time_ns() // 1_000_000 if options["shift_to_now"] else None)
+            check = partial(check_possible, here, shift=options["shift_to_now"], rate=options["rate"])
+            player = Player(client, recording, notes, options["rate"], advanced, not_read, check)
+            now_ms = time.time_ns() // 1_000_000 if options["shift_to_now"] else None
+            done = player.play(now_ms=now_ms, in_step=here is not None and here.wall_clock)
             bar.update(task, total=done.end)
         client.close()
-        self.stdout.write(f"{done.end} rows sent" + (f"; {unread} rows of the file cannot be read as events" if unread else ""))
+        self.stdout.write(
+            f"{done.begin} rows sent: {done.accepted} accepted, {done.late} late, {done.dead} dead; {unread} rows of the file unreadable"
+        )
+        if done.late or done.dead or unread:
+            reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(done.reasons.items()))
+            told = f" Of the dead letters that were told: {reasons}." if reasons else ""
+            raise CommandError(f"{done.late + done.dead + unread} rows are no events of the feed.{told} {WHY}", returncode=LOST)
+
+
+def check_possible(feed: Feed | None, rows: pa.Table, *, shift: bool, rate: float | None) -> None:
+    """Raises CommandError for a run that would lose rows from the first on: the feed's clock is the greatest time it has seen."""
+    if feed is None:
+        return
+    if feed.time != "ms" and shift:
+        raise CommandError(f"--shift-to-now is for times in ms; those of {feed.name} are ticks.")
+    if feed.wall_clock and rate is None and shift:
+        raise CommandError(
+            f"{feed.name} goes by the wall clock: at the rate max all rows but the first would lie in its future. Give a rate such as 60x."
+        )
+    first, clock = rows.column(TIME)[0].as_py(), event_log(feed.name).end[1]
+    if feed.wall_clock:
+        clock = max(clock or 0, time.time_ns() // 1_000_000 - LONGEST_PAUSE_MS)
+    if clock is not None and first < clock - feed.lateness:
+        remedy = "play it with --shift-to-now" if feed.time == "ms" and not shift else "play it on a new feed"
+        raise CommandError(
+            f"The clock of {feed.name} stands at {clock} and rows may be {feed.lateness} behind it, but the recording begins at {first}: "
+            f"its rows would be late. Either {remedy}, or set the clock back (manage.py clock)."
+        )
 
 
 def _at(feed: EngineFeed, t: int) -> str:

@@ -1,0 +1,94 @@
+"""`manage.py play` onto a real server, as it is documented: what became of every row, and what cannot work."""
+
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connections
+
+from webapp.accounts.services import token_create
+from webapp.feeds import ingest_views
+from webapp.feeds.ingest import event_log
+from webapp.feeds.models import Feed, IngestCounter
+from webapp.feeds.services import feed_create
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
+T = 1_600_000_000_000
+
+
+@pytest.fixture(autouse=True)
+def pool_connections() -> Any:
+    """The pool's lasting connections would keep the test database from being emptied."""
+    yield
+
+    def close() -> None:
+        connections.close_all()
+        time.sleep(0.05)
+
+    for done in [ingest_views._pool.submit(close) for _ in range(ingest_views.WORKERS)]:
+        done.result()
+
+
+@pytest.fixture
+def harbour(people: SimpleNamespace) -> Feed:
+    """A feed whose clock is the wall clock."""
+    return feed_create(owner=people.owner, name="harbour", title="h", crs="geographic", wall_clock=True, lateness=5_000)
+
+
+@pytest.fixture
+def play(people: SimpleNamespace, live_server: Any, settings: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Plays rows of (entity, t) onto a feed; what was said."""
+    settings.VAR = tmp_path
+    token = token_create(user=people.owner, name="player", scopes=["ingest"]).text
+
+    def run(feed: Feed, rows: list[tuple[str, int]], *options: str) -> str:
+        path = tmp_path / f"recording-{len(list(tmp_path.iterdir()))}.csv"
+        path.write_text("mmsi,ts,lon,lat\n" + "".join(f"{entity},{t},11.0,54.0\n" for entity, t in rows))
+        address = ["--feed", feed.name, "--url", live_server.url, "--token", token, "--map", "entity=mmsi,x=lon,y=lat,t=ts"]
+        call_command("play", str(path), *address, *options)
+        return capsys.readouterr().out
+
+    return run
+
+
+def times(feed: Feed) -> list[int]:
+    return [t for table in event_log(feed.name).read() for t in table["t"].to_pylist()]
+
+
+def test_sixty_times_as_fast_as_if_it_happened_now_on_a_feed_of_the_wall_clock(play: Any, harbour: Feed) -> None:
+    begun = time.time_ns() // 1_000_000
+    # Two minutes of life in two seconds.
+    said = play(harbour, [(f"v{n % 3}", T + 1_000 * n) for n in range(120)], "--rate", "60x", "--shift-to-now")
+    assert "120 rows sent: 120 accepted, 0 late, 0 dead; 0 rows of the file unreadable" in said
+    sent = times(harbour)
+    assert 0 <= sent[0] - begun < 3_000
+    assert 1_900 <= sent[-1] - sent[0] <= 2_000
+    assert IngestCounter.objects.get(feed=harbour).dead == 0
+
+
+def test_rows_that_are_lost_are_counted_and_the_status_says_so(play: Any, feed: Feed) -> None:
+    rows = [("a", T), ("a", T + 10_000), ("a", T), ("a", T + 11 * 86_400_000), ("a", T + 11_000), ("", T + 12_000)]
+    with pytest.raises(CommandError, match=r"3 rows are no events of the feed.*1 future") as lost:
+        play(feed, rows, "--rate", "max")
+    assert lost.value.returncode == 3
+    assert times(feed) == [T, T + 10_000, T, T + 11_000]
+
+
+def test_what_cannot_work_is_refused_before_anything_is_sent(play: Any, feed: Feed, harbour: Feed) -> None:
+    with pytest.raises(CommandError, match=r"goes by the wall clock: at the rate max"):
+        play(harbour, [("a", T), ("a", T + 1_000)], "--rate", "max", "--shift-to-now")
+    with pytest.raises(CommandError, match=r"would be late. Either play it with --shift-to-now"):
+        play(harbour, [("a", T)], "--rate", "60x")
+    play(feed, [("a", T)], "--rate", "max")
+    with pytest.raises(CommandError, match=r"The clock of yard stands at 1600000000000"):
+        play(feed, [("a", T - 60_000)], "--rate", "max")
+    assert (times(harbour), times(feed)) == ([], [T])
+
+
+def test_a_run_of_which_nothing_arrives_stops(play: Any, feed: Feed) -> None:
+    with pytest.raises(CommandError, match=r"None of rows 5001 to 10000 was accepted: 0 late, 5000 dead") as lost:
+        play(feed, [("a", T)] + [("a", T + 11 * 86_400_000 + n) for n in range(12_000)], "--rate", "max")
+    assert lost.value.returncode == 3

@@ -68,7 +68,8 @@ _MODES: Mapping[str, Callable[[Intervals, Intervals], Intervals]] = {
 }
 
 
-def allen(relation: str, mode: str, source: Intervals, target: Intervals, tick: int) -> Intervals:
-    """What `mode` makes of the intervals that are in `relation` with a partner of the other list."""
+def allen(relation: str, mode: str, source: Intervals, target: Intervals, tick: int) -> tuple[Intervals, Bools]:
+    """What `mode` makes of the intervals that are in `relation` with a partner of the other list, and for each list whether there are any."""
     taken = _taken(ALLEN.index(relation), *source, *target, tick)
-    return _MODES[mode](keep(source, taken[0]), keep(target, taken[1]))
+    related = keep(source, taken[0])
+    return _MODES[mode](related, keep(target, taken[1])), related.counts > 0

@@ -17,9 +17,12 @@ ALLEN_MODES = {
     "relative_complement": "relative_complement", "relative_complement_inverse": "relative_complement_inverse",
 }  # fmt: skip
 OPERATORS = NUMERIC_COMPARISONS | TERM_COMPARISONS | {"is", ",", ";", "\\+", "+", "-", "*", "/", "//"}
-RESERVED = frozenset(
-    ["start", "end", "holdsAt", "union_all", "intersect_all", "relative_complement_all", "complement_all", "intDurGreater", "inRange",
-     "absoluteAngleDiff", "impliedSpeedBelow", "allen", *ALLEN]
-)  # fmt: skip
-CONDITIONS = frozenset(["happensAt", "holdsFor", *RESERVED - {"start", "end"}])
+_ARITIES = {
+    "start": (1,), "end": (1,), "holdsAt": (2,), "holdsFor": (2, 3), "happensAt": (2,), "union_all": (2,), "intersect_all": (2,),
+    "relative_complement_all": (3,), "complement_all": (2,), "intDurGreater": (3,), "inRange": (3,), "absoluteAngleDiff": (3,),
+    "impliedSpeedBelow": (4,), "allen": (5, 6), "findall": (3,), "length": (2,), **dict.fromkeys(ALLEN, (4, 5)),
+}  # fmt: skip
+RESERVED = frozenset((name, arity) for name, arities in _ARITIES.items() for arity in arities)
+"""What the language defines, with its numbers of arguments: a fact of another number may have the name."""
+CONDITIONS = frozenset(_ARITIES) - {"start", "end"}
 """What a body may hold besides facts, comparisons and arithmetic."""

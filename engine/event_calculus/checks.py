@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from engine.event_calculus.candidates import NotCovered, alternatives
 from engine.event_calculus.expansion import Expander
-from engine.event_calculus.levels import check_hierarchy
+from engine.event_calculus.levels import check_hierarchy, simple_values
 from engine.event_calculus.literals import unknown
 from engine.event_calculus.ordering import Unsafe, bound_by, order_body
-from engine.event_calculus.program import EVENT, Program
+from engine.event_calculus.plan import may_match
+from engine.event_calculus.program import EVENT, Output, Program
 from engine.event_calculus.shapes import alike, called, is_shape, whole
 from engine.event_calculus.syntax import (
     Construct,
+    Count,
+    Declared,
     Edge,
     Fact,
     FluentPattern,
@@ -21,12 +24,15 @@ from engine.event_calculus.syntax import (
     HoldsAt,
     Indicator,
     Initially,
+    Initiated,
     IntervalRule,
     Literal,
     Negation,
     PointRule,
     Retrieve,
+    timed,
 )  # fmt: skip
+from engine.event_calculus.tables import symbol_name
 from engine.event_calculus.terms import Place, Term, Variable, variables
 
 
@@ -40,6 +46,9 @@ class Checker:
         self.events = program.events | {indicator for indicator, kind in program.inputs.items() if kind == EVENT}
         self.fluents = program.fluents | {indicator for indicator, kind in program.inputs.items() if kind != EVENT}
         self.facts = set(program.facts) | set(program.domains)
+        self.facts_read: set[Indicator] = {(spatial.region, 2) for spatial in program.spatial}
+        self.reads: list[tuple[FluentPattern, Place]] = []
+        """What conditions read of fluents, and where."""
         self.shapes: dict[str, list[str]] = {}
         for name in sorted({name for name, _ in self.events | self.fluents | self.facts if is_shape(name)}):
             self.shapes.setdefault(called(name), []).append(name)
@@ -75,11 +84,17 @@ class Checker:
             self.fault(place, message)
 
     def _kinds(self) -> None:
-        """A fluent is simple, statically determined or an input; only a value of its own may be of another kind."""
+        """A fluent's value is simple, statically determined or an input; another value of the fluent may be of another kind."""
         simple = self.program.simple_fluents
+        values = simple_values(self.program)
         for rule in self.program.interval_rules:
-            if rule.head.indicator in simple:
-                self.fault(rule.place, f"{rule.head.name} is defined by initiatedAt and by holdsFor; choose one")
+            if rule.head.indicator not in simple:
+                continue
+            own, value = values[rule.head.indicator], rule.head.value
+            if own is None or isinstance(value, Variable):
+                self.fault(rule.place, f"{rule.head.name} is defined by initiatedAt and by holdsFor: its heads must say which value is which")
+            elif symbol_name(value) in own:  # type: ignore[arg-type]
+                self.fault(rule.place, f"{rule.head} is defined by initiatedAt and by holdsFor; choose one")
         for point_rule in self.program.point_rules:
             if point_rule.indicator in self.program.inputs and (point_rule.kind == "event") == (self.program.inputs[point_rule.indicator] == EVENT):
                 self.fault(point_rule.place, f"{point_rule.name} is an input; rules cannot define it")
@@ -99,7 +114,7 @@ class Checker:
                     return
 
     def _literal(self, literal: Literal) -> None:
-        if isinstance(literal, Negation):
+        if isinstance(literal, Negation | Count):
             for inner in literal.body:
                 self._literal(inner)
         elif isinstance(literal, Happens):
@@ -107,10 +122,22 @@ class Checker:
                 self._indicator("event", literal.indicator, self.events, literal.place)
         elif isinstance(literal, Edge | HoldsAt):
             self._fluent(literal.fluent)
+        elif isinstance(literal, Initiated):
+            if self._no_whole_term(literal.fluent.name, literal.fluent.arguments):
+                self._indicator("simple fluent", literal.fluent.indicator, self.program.simple_fluents, literal.fluent.place)
         elif isinstance(literal, Fact) and self._no_whole_term(literal.name, literal.arguments):
+            self.facts_read.add(literal.indicator)
             self._indicator("fact", literal.indicator, self.facts, literal.place)
 
+    def output(self, output: Output, place: Place) -> None:
+        """What outputEntity names must be there."""
+        if output.fluent:
+            self._indicator("fluent", (output.name, len(output.terms) - 1), self.fluents, place)
+        else:
+            self._indicator("event", (output.name, len(output.terms)), self.events, place)
+
     def _fluent(self, pattern: FluentPattern) -> None:
+        self.reads.append((pattern, pattern.place))
         if self._no_whole_term(pattern.name, pattern.arguments):
             self._indicator("fluent", pattern.indicator, self.fluents, pattern.place)
 
@@ -140,9 +167,13 @@ class Checker:
 
     def _head(self, rule: PointRule) -> None:
         self._no_whole_term(rule.name, rule.terms if rule.kind == "event" else rule.terms[:-1])
-        bound = bound_by(rule.body)
+        bound = bound_by(literal for literal in rule.body if not isinstance(literal, Declared))
         free = {term.name: term.place for term in rule.terms if isinstance(term, Variable) and term.name not in bound}
-        if not free or rule.kind == "terminate":
+        if not free or (rule.kind == "terminate" and not self._asks_for_values(rule)):
+            return
+        declared = self._groundings(rule)
+        if declared:
+            self._bound_by_groundings(declared, rule.terms, free)
             return
         if rule.kind == "initiate" and "=" + rule.name in self.program.groundings:
             return
@@ -150,6 +181,24 @@ class Checker:
         shown = "_" if name.startswith("_#") else name
         remedy = "" if rule.kind == "event" else f" or declare grounding({rule.name}(...)=...) :- ..."
         self.fault(place, f"unsafe: no condition binds {shown}; use it in happensAt, holdsAt or a fact{remedy}")
+
+    def _asks_for_values(self, rule: PointRule) -> bool:
+        """Whether a condition needs the value that a terminatedAt leaves open; other arguments are those of groundings that have begun."""
+        return any(isinstance(literal, Declared) for literal in rule.body) and isinstance(rule.terms[-1], Variable)
+
+    def _groundings(self, rule: PointRule) -> list[Grounding]:
+        key = rule.name if rule.kind == "event" else "=" + rule.name
+        return [one for one in self.program.groundings.get(key, ()) if may_match(rule.terms, one.terms)]
+
+    def _bound_by_groundings(self, declared: Sequence[Grounding], terms: Sequence[Term], free: Mapping[str, Place]) -> None:
+        """Each grounding must bind what the head leaves to it."""
+        for grounding in declared:
+            bound = bound_by(grounding.body)
+            for term, own in zip(terms, grounding.terms, strict=True):
+                if isinstance(term, Variable) and term.name in free and isinstance(own, Variable) and own.name not in bound:
+                    name = "_" if own.name.startswith("_#") else own.name
+                    self.fault(own.place, f"unsafe: a rule leaves {name} to this grounding, and no fact or domain of it binds {name}")
+                    return
 
     def _start(self, start: Initially) -> None:
         self._no_whole_term(start.fluent.name, start.fluent.arguments)
@@ -177,12 +226,23 @@ class Checker:
     def _grounding(self, grounding: Grounding) -> None:
         if grounding.name.startswith("="):
             self._no_whole_term(grounding.name[1:], grounding.terms[:-1])
-        for literal in grounding.body:
-            if isinstance(literal, Happens | HoldsAt | Edge):
+        for timed_ in timed(grounding.body):
+            self.fault(timed_.place, "a grounding may use only domains, facts and comparisons")
+        for literal in _inner(grounding.body):
+            if isinstance(literal, Count):
                 self.fault(literal.place, "a grounding may use only domains, facts and comparisons")
-            elif isinstance(literal, Fact) and literal.indicator not in self.facts and literal.indicator not in self.expander.defined:
-                continue  # a domain of an input nobody uses, as RTEC's declarations often have
+            elif isinstance(literal, Fact):
+                # A domain that is not there is one of an input nobody uses, as RTEC's declarations often have.
+                self.facts_read.add(literal.indicator)
         try:
             order_body(grounding.body, {v.name for term in grounding.terms for v in variables(term)})
         except Unsafe as unsafe:
             self.fault(unsafe.place, unsafe.message)
+
+
+def _inner(body: Iterable[Literal]) -> Iterator[Literal]:
+    """All conditions of a body, also those in negations."""
+    for literal in body:
+        yield literal
+        if isinstance(literal, Negation | Count):
+            yield from _inner(literal.body)

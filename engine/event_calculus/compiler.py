@@ -2,42 +2,53 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from engine.event_calculus import builtins
 from engine.event_calculus.checks import Checker
+from engine.event_calculus.deadlines import Deadlines, FiClause, facts_of
 from engine.event_calculus.expansion import Expander
 from engine.event_calculus.interval_bodies import interval_body, lists_read
 from engine.event_calculus.literals import (
     MAX_ARGUMENTS,
     Faulty,
+    body_of,
+    cuts,
     event_pattern,
     fluent_pattern,
     ground_target,
     is_near,
-    literal_of,
-    name_of,
+    shown,
+    simple_term,
     time_variable,
     unknown,
+    written,
 )
-from engine.event_calculus.ordering import Unsafe, order_body
+from engine.event_calculus.ordering import Unsafe, bound_by, order_body
 from engine.event_calculus.parser import Problem, ProgramRefused, parse
-from engine.event_calculus.program import EVENT, INTERVALS, POINTS, Program
+from engine.event_calculus.program import EVENT, INTERVALS, POINTS, Output, Program
 from engine.event_calculus.shapes import called
 from engine.event_calculus.syntax import (
+    Assignment,
+    Comparison,
     Construct,
-    Deadline,
+    Count,
+    Declared,
     Edge,
     FluentPattern,
     Grounding,
     Happens,
     Indicator,
     Initially,
+    Initiated,
     IntervalRule,
+    Negation,
     PointRule,
     Retrieve,
     SpatialFluent,
+    literal_variables,
     timed,
 )  # fmt: skip
 from engine.event_calculus.tables import symbol_name
@@ -47,25 +58,20 @@ MAX_RULES = 2_000
 MAX_FACTS = 200_000
 MAX_LITERALS = 60
 
-_RULE_HEADS = {"initiatedAt": 2, "terminatedAt": 2, "initiates": 3, "terminates": 3, "happensAt": 2, "holdsFor": 2, "initially": 1}
-_IGNORED_DECLARATIONS = frozenset(
-    [
-        "index",
-        "cachingOrder",
-        "cachingOrder2",
-        "event",
-        "simpleFluent",
-        "sDFluent",
-        "inputEntity",
-        "needsGrounding",
-        "cyclic",
-        "collectGrounds",
-        "dgrounded",
-    ]
-)
-_DECLARATIONS = frozenset(
-    ["grounding", "dynamicDomain", "outputEntity", "points", "collectIntervals", "buildFromPoints", "fi", "p", "spatial", *_IGNORED_DECLARATIONS]
-)
+_RULE_HEADS: Mapping[str, tuple[int, ...]] = {
+    "initiatedAt": (2, 4), "terminatedAt": (2, 4), "initiates": (3,), "terminates": (3,), "happensAt": (2,), "holdsFor": (2, 3), "initially": (1,),
+}  # fmt: skip
+_IGNORED_DECLARATIONS: Mapping[str, tuple[int, ...]] = {
+    "index": (2,), "cachingOrder": (1,), "cachingOrder2": (2,), "event": (1,), "simpleFluent": (1,), "sDFluent": (1,), "needsGrounding": (1, 3),
+    "cyclic": (1,), "collectGrounds": (2,), "dgrounded": (2,),
+}  # fmt: skip
+"""RTEC's hints to its own compiler: what they say follows from the rules here."""
+_DECLARATIONS: Mapping[str, tuple[int, ...]] = {
+    "grounding": (1,), "dynamicDomain": (1,), "outputEntity": (1,), "inputEntity": (1,), "points": (1,), "collectIntervals": (1,),
+    "buildFromPoints": (1,), "fi": (3,), "maxDuration": (3,), "maxDurationUE": (3,), "p": (1,), "spatial": (2,), **_IGNORED_DECLARATIONS,
+}  # fmt: skip
+HEADS = frozenset([*_RULE_HEADS, *_DECLARATIONS])
+"""What the language gives a clause to begin with."""
 
 
 def compile_text(text: str, *, inputs: Mapping[str, tuple[str, int]] | None = None, regions: Iterable[str] | None = None) -> Program:
@@ -89,15 +95,21 @@ class _Reader:
         self.interval_rules: list[IntervalRule] = []
         self.initially: list[Initially] = []
         self.groundings: dict[str, list[Grounding]] = {}
-        self.domains: dict[Indicator, None] = {}
-        self.outputs: dict[str, None] = {}
-        self.fi: list[tuple[FluentPattern, FluentPattern, Term, tuple[Term, ...], Place]] = []
+        self.fact_places: dict[Indicator, Place] = {}
+        self.domains: dict[Indicator, Place] = {}
+        self.outputs: dict[Output, Place] = {}
+        self.given_values: dict[Indicator, list[FluentPattern]] = {}
+        self.fi: list[FiClause] = []
         self.extends: list[FluentPattern] = []
+        self.notices: list[Problem] = []
         self.spatial: list[SpatialFluent] = []
         self.expander = Expander(self._fault)
 
     def _fault(self, place: Place, message: str) -> None:
         self.problems.append(Problem(place, message))
+
+    def _notice(self, place: Place, message: str) -> None:
+        self.notices.append(Problem(place, f"ignored: {message}"))
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -126,8 +138,17 @@ class _Reader:
             body = clause.body
             if not (isinstance(body, Compound) and body.name in ("dynamic", "discontiguous", "multifile")):
                 self._fault(clause.place, "directives are not run; only dynamic, discontiguous and multifile are accepted (and ignored)")
+            else:
+                self._notice(clause.place, f"the directive {shown(body)}; nothing has to be declared before it is used")
             return False
-        return isinstance(head, Compound) and (head.name in _RULE_HEADS or head.name in _DECLARATIONS)
+        return isinstance(head, Compound) and head.name in HEADS and self._is_of_language(head)
+
+    @staticmethod
+    def _is_of_language(head: Compound) -> bool:
+        """Whether a clause with such a head is a rule or a declaration, and no fact that has its name: p(_) with a fluent, not p(a, 3)."""
+        arities = _RULE_HEADS.get(head.name) or _DECLARATIONS[head.name]
+        fluent = any(isinstance(argument, Compound) and argument.name == "=" for argument in head.arguments)
+        return len(head.arguments) in arities or fluent or head.name in _RULE_HEADS
 
     def _background(self, clause: Clause) -> None:
         head = clause.head
@@ -136,10 +157,12 @@ class _Reader:
             return
         if len(head.arguments) > MAX_ARGUMENTS:
             self._fault(clause.place, f"{head.name} has {len(head.arguments)} arguments; at most {MAX_ARGUMENTS} are allowed")
-        elif head.name in builtins.RESERVED:
+        elif head.indicator in builtins.RESERVED:
             self._fault(clause.place, f"{head.name}/{len(head.arguments)} is built in and cannot be defined")
-        elif any(isinstance(argument, Compound) for argument in head.arguments) and is_near(head.name, _RULE_HEADS):
-            self._fault(clause.place, unknown("kind of rule", head.name, _RULE_HEADS))
+        elif any(isinstance(argument, Compound) and argument.name == "=" for argument in head.arguments) or (
+            any(isinstance(argument, Compound) for argument in head.arguments) and is_near(head.name, _RULE_HEADS)
+        ):
+            self._fault(clause.place, unknown("kind of rule", head.name, HEADS))
         elif clause.body is not None:
             self.expander.define(head, clause.body)
         elif next(variables(head), None) is not None:
@@ -157,6 +180,7 @@ class _Reader:
             self._fault(faulty.place, faulty.message)
             return
         self.expander.facts.add(head.indicator)
+        self.fact_places.setdefault(indicator, head.place)
         rows = self.facts.setdefault(indicator, [])
         rows.append(arguments)
         if len(rows) == MAX_FACTS + 1:
@@ -165,20 +189,38 @@ class _Reader:
     def _clause(self, clause: Clause) -> None:
         head = clause.head
         assert isinstance(head, Compound)
-        arity = _RULE_HEADS.get(head.name)
-        if arity is None:
+        known = _RULE_HEADS.get(head.name) or _DECLARATIONS[head.name]
+        if len(head.arguments) not in known:
+            raise Faulty(head.place, f"{head.name} takes {' or '.join(map(str, known))} arguments, not {len(head.arguments)}")
+        if head.name in _DECLARATIONS:
             self._declaration(head, clause)
             return
         if head.name == "holdsFor" and len(head.arguments) == 3:
+            self._notice(head.place, f"the index {shown(head.arguments[0])} of holdsFor/3")
             head = Compound(head.name, head.arguments[1:], head.place)
-        if len(head.arguments) != arity:
-            raise Faulty(head.place, f"{head.name} takes {arity} arguments, not {len(head.arguments)}")
+        if len(head.arguments) == 4:
+            self._spans(head, clause.body)
+            head = Compound(head.name, (head.arguments[0], head.arguments[2]), head.place)
+        for cut in cuts(clause.body):
+            self._notice(cut.place, "the cut; all clauses of a head are looked at, and their answers united")
         for body in self.expander.alternatives(clause.body, clause.place):
             if len(body) > MAX_LITERALS:
                 raise Faulty(head.place, f"a rule may have {MAX_LITERALS} conditions; this one has {len(body)}")
             self._rule(head, body)
         if len(self.point_rules) + len(self.interval_rules) > MAX_RULES:
             raise Faulty(head.place, f"more than {MAX_RULES:,} rules after expansion")
+
+    def _spans(self, head: Compound, body: Term | None) -> None:
+        """RTEC's initiatedAt(F=V, T1, T, T2): the span [T1, T2) in which it looks is no matter of the rules, so nothing else may read it."""
+        for span in (head.arguments[1], head.arguments[3]):
+            if not isinstance(span, Variable):
+                raise Faulty(span.place, f"the span of {head.name}/4 is two variables, as in {head.name}(F=V, T1, T, T2), not {shown(span)}")
+            for literal in conjuncts(body):
+                points = isinstance(literal, Compound) and literal.indicator == ("initiatedAt", 4)
+                inside = (literal.arguments[0], literal.arguments[2]) if points and isinstance(literal, Compound) else (literal,)
+                if any(variable.name == span.name for term in inside for variable in variables(term)):
+                    raise Faulty(literal.place, f"{span} is the span of {head.name}/4, which rules cannot read")
+            self._notice(span.place, f"the span {shown(span)} of {head.name}/4; every moment is looked at")
 
     def _rule(self, head: Compound, body: tuple[Term, ...]) -> None:
         if head.name in ("initiates", "terminates"):
@@ -193,7 +235,7 @@ class _Reader:
             self._point_rule(head, body)
 
     def _start(self, head: Compound, body: tuple[Term, ...]) -> Initially:
-        literals = tuple(literal_of(term) for term in body)
+        literals = body_of(body)
         for literal in timed(literals):
             raise Faulty(literal.place, "initially speaks of the beginning: its conditions are facts, comparisons and arithmetic, without a time")
         return Initially(fluent_pattern(head.arguments[0]), literals, head.place)
@@ -210,7 +252,7 @@ class _Reader:
     def _point_rule(self, head: Compound, body: tuple[Term, ...]) -> None:
         time = time_variable(head.arguments[1])
         number = len(self.point_rules) + len(self.interval_rules)
-        literals = tuple(literal_of(term) for term in body)
+        literals = body_of(body)
         if head.name == "happensAt":
             name, terms = event_pattern(head.arguments[0])
             rule = PointRule("event", name, terms, time, literals, head.place, number)
@@ -221,10 +263,10 @@ class _Reader:
 
     def _ordered(self, rule: PointRule) -> PointRule:
         """The rule with its body in an order that can be evaluated; its time must come from an event of the body."""
-        if not any(isinstance(literal, Happens | Edge) and literal.time == rule.time for literal in rule.body):
+        if not any(isinstance(literal, Happens | Edge | Initiated) and literal.time == rule.time for literal in rule.body):
             raise Faulty(rule.place, f"the body must hold happensAt(_, {rule.time}): an event that fixes the time")
         try:
-            return replace(rule, body=order_body(rule.body, set()))
+            return replace(rule, body=order_body((*rule.body, *_left_to_groundings(rule)), set()))
         except Unsafe as unsafe:
             raise Faulty(unsafe.place, unsafe.message) from None
 
@@ -233,7 +275,8 @@ class _Reader:
         number = len(self.point_rules) + len(self.interval_rules)
         out = head.arguments[1]
         if isinstance(out, ListTerm) and not out.items:
-            return  # holdsFor(F=V, []): "otherwise none", which is what no rule says anyway
+            self._notice(head.place, f"{shown(head)}; where no other clause says that {shown(head.arguments[0])} holds it does not")
+            return
         if not isinstance(out, Variable):
             raise Faulty(head.place, f"the second argument of holdsFor must be a variable, not {out}")
         intervals, conditions = interval_body(body, out.name)
@@ -248,6 +291,11 @@ class _Reader:
                 known.add(literal.out)
         if out.name not in known:
             raise Faulty(head.place, f"nothing binds the list {out.name}")
+        read = {out.name, *(name for literal in intervals for name in lists_read(literal))}
+        for literal in intervals:
+            if isinstance(literal, Retrieve | Construct) and literal.out not in read:
+                what = f"holdsFor({literal.fluent}, {literal.out})" if isinstance(literal, Retrieve) else literal.out
+                self._notice(literal.place, f"the list of {written(what)}; nothing reads {written(literal.out)}")
         self.interval_rules.append(IntervalRule(fluent, intervals, conditions, out.name, head.place, number))
 
     # -- declarations --------------------------------------------------------------------------------------------
@@ -255,28 +303,31 @@ class _Reader:
     def _declaration(self, head: Compound, clause: Clause) -> None:
         name, arguments = head.name, head.arguments
         if isinstance(clause.body, Atom) and clause.body.name == "fail":
+            self._notice(head.place, f"{shown(head)} :- fail; that declares nothing")
             return
+        if clause.body is not None and name not in ("grounding", "fi", "maxDuration", "maxDurationUE"):
+            raise Faulty(head.place, f"{name} has no conditions: end it with '.'")
         if name in _IGNORED_DECLARATIONS:
-            if name == "inputEntity" and arguments and not isinstance(arguments[0], Variable):
-                self._declare_input(arguments[0], None)
-            return
-        if name in ("points", "buildFromPoints"):
+            self._notice(head.place, f"{shown(head)}; it follows from the rules, or only speaks of RTEC's speed")
+        elif name == "inputEntity":
+            self._declare_input(arguments[0], None)
+        elif name in ("points", "buildFromPoints"):
             self._declare_input(arguments[0], POINTS)
         elif name == "collectIntervals":
             self._declare_input(arguments[0], INTERVALS)
         elif name == "outputEntity":
-            self.outputs[name_of(arguments[0])] = None
+            self._declare_output(arguments[0])
         elif name == "dynamicDomain":
             domain = arguments[0]
             if not isinstance(domain, Compound):
                 raise Faulty(head.place, "dynamicDomain takes a name with arguments, as in dynamicDomain(vessel(_))")
-            self.domains[domain.indicator] = None
+            self.domains.setdefault(domain.indicator, head.place)
         elif name == "grounding":
             for body in self.expander.alternatives(clause.body, clause.place):
                 target, terms = ground_target(arguments[0])
-                literals = tuple(literal_of(term) for term in body)
+                literals = body_of(body)
                 self.groundings.setdefault(target, []).append(Grounding(target, terms, literals, head.place))
-        elif name == "fi":
+        elif name in ("fi", "maxDuration", "maxDurationUE"):
             self._deadline(head, clause)
         elif name == "p":
             self.extends.append(fluent_pattern(arguments[0]))
@@ -284,10 +335,10 @@ class _Reader:
             self._spatial(head)
 
     def _declare_input(self, term: Term, kind: str | None) -> None:
-        if isinstance(term, Variable):
-            return
         if isinstance(term, Compound) and term.name == "=":
-            indicator = fluent_pattern(term).indicator
+            pattern = fluent_pattern(term)
+            indicator = pattern.indicator
+            self.given_values.setdefault(indicator, []).append(pattern)
         else:
             name, terms = event_pattern(term)
             indicator, kind = (name, len(terms)), kind or EVENT
@@ -295,20 +346,39 @@ class _Reader:
         if kind == POINTS and indicator not in self.mapped:
             self.inputs[indicator] = POINTS
 
+    def _declare_output(self, term: Term) -> None:
+        if isinstance(term, Compound) and term.name == "=":
+            pattern = fluent_pattern(term)
+            self.outputs.setdefault(Output(pattern.name, pattern.terms, fluent=True), pattern.place)
+        else:
+            name, terms = event_pattern(term)
+            self.outputs.setdefault(Output(name, terms, fluent=False), term.place)
+
     def _deadline(self, head: Compound, clause: Clause) -> None:
-        if len(head.arguments) != 3:
-            raise Faulty(head.place, "fi takes F=V, F=W and a duration")
         before, after = fluent_pattern(head.arguments[0]), fluent_pattern(head.arguments[1])
         if before.name != after.name or before.arguments != after.arguments:
-            raise Faulty(head.place, "fi must name one fluent with the same arguments twice, with two values")
+            raise Faulty(head.place, f"{head.name} must name one fluent with the same arguments twice, with two values")
         names = [term.name for term in before.arguments if isinstance(term, Variable)]
         if len(set(names)) < len(names):
-            raise Faulty(head.place, "the arguments of fi are different variables and constants")
+            raise Faulty(head.place, f"the arguments of {head.name} are different variables and constants")
         for value in (before.value, after.value):
             if isinstance(value, Variable):
-                raise Faulty(value.place, "the values of fi are constants")
-        conditions = tuple(term for term in conjuncts(clause.body) if not (isinstance(term, Compound) and term.name == "grounding"))
-        self.fi.append((before, after, head.arguments[2], conditions, head.place))
+                raise Faulty(value.place, f"the values of {head.name} are constants")
+        if before.value == after.value:
+            raise Faulty(after.value.place, f"{head.name} must name two values of the fluent")
+        delay = simple_term(head.arguments[2], what=f"the duration of {head.name}")
+        for body in self.expander.alternatives(clause.body, clause.place):
+            kept = [term for term in body if not self._is_own_grounding(term, before, after)]
+            self.fi.append(FiClause(before, after, delay, body_of(kept), head.name == "maxDurationUE", head.place))
+
+    def _is_own_grounding(self, term: Term, before: FluentPattern, after: FluentPattern) -> bool:
+        """grounding(F=V) among the conditions of a fi, as RTEC's compiler writes it: a deadline is of declared groundings anyhow."""
+        if not (isinstance(term, Compound) and term.indicator == ("grounding", 1)):
+            return False
+        if fluent_pattern(term.arguments[0]) not in (before, after):
+            raise Faulty(term.place, f"the grounding of another fluent is no condition here; write {before} or {after}")
+        self._notice(term.place, f"the condition {shown(term)}; a deadline is of declared groundings only")
+        return True
 
     def _spatial(self, head: Compound) -> None:
         usage = "write spatial(F=V, distance(Position, D)), proximity(Position, D, Slot) or inside(Position, Region, MaxGap)"
@@ -354,15 +424,53 @@ class _Reader:
     # -- finishing -----------------------------------------------------------------------------------------------
 
     def _finish(self) -> Program:
-        deadlines = tuple(deadline for entry in self.fi if (deadline := self._resolved(entry)) is not None)
+        deadlines = Deadlines(self.facts, self.extends, self._fault).of(self.fi)
         program = Program(
             tuple(self.point_rules), tuple(self.interval_rules), tuple(map(self._ordered_start, self.initially)), deadlines,
             {name: tuple(rules) for name, rules in self.groundings.items()}, tuple(self.domains),
             {indicator: tuple(rows) for indicator, rows in self.facts.items()}, tuple(self.spatial), dict(self.inputs), tuple(self.outputs),
         )  # fmt: skip
         program = self._with_implied_inputs(program)
-        Checker(program, self.expander, self._fault).check()
-        return program
+        checker = Checker(program, self.expander, self._fault)
+        checker.check()
+        for output, place in self.outputs.items():
+            checker.output(output, place)
+        for pattern, place in checker.reads:
+            self._check_given(pattern, place)
+        self._unread(checker)
+        return replace(program, notices=tuple(sorted(self.notices, key=lambda one: (one.place.line, one.place.column))))
+
+    def _check_given(self, pattern: FluentPattern, place: Place) -> None:
+        """What is read of an input fluent must be among the values that the text declares of it."""
+        declared = self.given_values.get(pattern.indicator)
+        if declared is None or not isinstance(pattern.value, Atom | Number):
+            return
+        values = {symbol_name(one.value) if isinstance(one.value, Atom | Number) else None for one in declared}
+        if None not in values and symbol_name(pattern.value) not in values:
+            name = pattern.name
+            self._fault(place, f"{name}={pattern.value} is not declared: the inputs {name} have {', '.join(sorted(filter(None, values)))}")
+
+    def _unread(self, checker: Checker) -> None:
+        """What stands in the text and no condition reads: a fact may stand there unused, anything else is a mistake."""
+        for head, body in self.expander.definitions:
+            if head.indicator in self.expander.called:
+                continue
+            if any(isinstance(term, Compound) for term in head.arguments) or _is_misspelt(*head.indicator) or any(map(_is_of_time, body)):
+                self._fault(head.place, f"{unknown('kind of rule', head.name, HEADS)}; as a background rule no condition calls it")
+            else:
+                self._notice(head.place, f"the background rule {shown(head)}; no condition calls it")
+        read = checker.facts_read | {fact.indicator for clause in self.fi for fact in facts_of(clause.conditions)}
+        for indicator in [*self.facts, *self.domains]:
+            if indicator in read:
+                continue
+            name, arity = called(indicator[0]), indicator[1]
+            place = self.fact_places.get(indicator) or self.domains[indicator]
+            if _is_misspelt(name, arity):
+                self._fault(place, unknown("kind of rule", name, HEADS))
+            else:
+                count = len(self.facts.get(indicator, ()))
+                what = f"{count:,} fact{'s' if count > 1 else ''}" if count else "the domain"
+                self._notice(place, f"{what} {name}/{arity}; no condition reads {'them' if count > 1 else 'it'}")
 
     def _with_implied_inputs(self, program: Program) -> Program:
         """Names with a grounding but no rule are inputs: RTEC's users declare their inputs that way."""
@@ -376,33 +484,22 @@ class _Reader:
                     inputs[indicator] = INTERVALS if name.startswith("=") else EVENT
         return replace(program, inputs=inputs)
 
-    def _resolved(self, entry: tuple[FluentPattern, FluentPattern, Term, tuple[Term, ...], Place]) -> Deadline | None:
-        before, after, delay, conditions, place = entry
-        value = delay.value if isinstance(delay, Number) else None
-        for condition in conditions:
-            if value is None and isinstance(condition, Compound) and isinstance(delay, Variable):
-                value = self._only_number(condition, delay)
-        if value is None or value <= 0 or value != int(value):
-            self._fault(place, "the duration of a deadline must be a positive whole number, or a variable that one fact fixes")
-            return None
-        return Deadline(before.indicator, before.arguments, before.value, after.value, int(value), self._extends(before, place), place)
 
-    def _extends(self, before: FluentPattern, place: Place) -> bool:
-        """Whether p is declared for what a deadline speaks of: for all of it, or for none."""
-        for pattern in self.extends:
-            pairs = list(zip(pattern.terms, before.terms, strict=True)) if pattern.indicator == before.indicator else []
-            names = [tuple(symbol_name(term) if isinstance(term, Atom | Number) else None for term in pair) for pair in pairs]
-            if not pairs or any(one is not None and other is not None and one != other for one, other in names):
-                continue
-            if any(one is not None and other is None for one, other in names):
-                self._fault(place, f"p({pattern}) speaks of some groundings of {before} only; write a deadline for them and one for the others")
-            return True
-        return False
+def _left_to_groundings(rule: PointRule) -> tuple[Declared, ...]:
+    """What binds the variables of a head that its conditions need and no condition binds."""
+    bound = bound_by(rule.body)
+    open_ = {term.name for term in rule.terms if isinstance(term, Variable)} - bound
+    needed = set().union(*(literal_variables(literal) for literal in rule.body if isinstance(literal, Negation | Count | Comparison | Assignment)))
+    key = rule.name if rule.kind == "event" else "=" + rule.name
+    return (Declared(key, rule.terms, rule.place),) if open_ & needed else ()
 
-    def _only_number(self, condition: Compound, wanted: Variable) -> float | None:
-        """The number the only matching fact gives `wanted`."""
-        found = set()
-        for row in self.facts.get(condition.indicator, []):
-            if all(isinstance(term, Variable) or str(term) == str(given) for term, given in zip(condition.arguments, row, strict=True)):
-                found |= {given.value for term, given in zip(condition.arguments, row, strict=True) if term == wanted and isinstance(given, Number)}
-        return found.pop() if len(found) == 1 else None
+
+def _is_misspelt(name: str, arity: int) -> bool:
+    """Whether the name of facts that nothing reads may be that of a rule or a declaration."""
+    heads = {head.lower() for known in (_RULE_HEADS, _DECLARATIONS) for head, arities in known.items() if arity in arities}
+    return bool(difflib.get_close_matches(name.lower(), heads, n=1, cutoff=0.8))
+
+
+def _is_of_time(literal: Term) -> bool:
+    """Whether a condition, or one in it, speaks of events or fluents."""
+    return isinstance(literal, Compound) and (literal.name in builtins.CONDITIONS or any(map(_is_of_time, literal.arguments)))

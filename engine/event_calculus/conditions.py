@@ -13,8 +13,22 @@ from engine.event_calculus import builtins
 from engine.event_calculus.compiled import jit
 from engine.event_calculus.intervals import INF, Bools, Ints, holds
 from engine.event_calculus.keys import number_rows, packed, pairs
-from engine.event_calculus.syntax import Assignment, Comparison, Edge, Fact, FluentPattern, Happens, HoldsAt, Indicator, Literal, Negation
-from engine.event_calculus.tables import NUMBER, SYMBOL, TIME, Column, FluentTable, Rows, Symbols, Table, rows_of
+from engine.event_calculus.syntax import (
+    Assignment,
+    Comparison,
+    Count,
+    Declared,
+    Edge,
+    Fact,
+    FluentPattern,
+    Happens,
+    HoldsAt,
+    Indicator,
+    Initiated,
+    Literal,
+    Negation,
+)  # fmt: skip
+from engine.event_calculus.tables import NUMBER, SYMBOL, TIME, Column, FluentTable, Rows, Symbols, Table, distinct_rows, rows_of
 from engine.event_calculus.terms import Atom, Compound, Number, Term, Variable
 
 Floats = npt.NDArray[np.float64]
@@ -32,7 +46,8 @@ class World:
 
     `events` and `facts` are tables by indicator, `fluents(pattern)` the tables that hold a pattern's intervals. Start and end
     events fall at times > `edge_after`; `first_tick` is the window's first tick. `start_offset` is what a dialect subtracts from the
-    start of an interval (and from its end) to get the time of start(F=V) (and end(F=V)).
+    start of an interval (and from its end) to get the time of start(F=V) (and end(F=V)). `initiated`: when values of simple fluents are
+    initiated, of those that a condition asks for; `grounded` binds what a head leaves open to its groundings.
     """
 
     symbols: Symbols
@@ -43,6 +58,8 @@ class World:
     fluents: Callable[[FluentPattern], list[FluentTable]]
     events: dict[Indicator, Table] = field(default_factory=dict)
     facts: dict[Indicator, Table] = field(default_factory=dict)
+    initiated: dict[Indicator, Table] = field(default_factory=dict)
+    grounded: Callable[[Rows, Declared], Rows] | None = None
     max_rows: int = 20_000_000
     max_work: int = 300_000_000
     work: int = 0
@@ -83,6 +100,14 @@ def _satisfy_one(world: World, rows: Rows, literal: Literal) -> Rows:
         return _compared(world, rows, literal)
     if isinstance(literal, Assignment):
         return _assigned(world, rows, literal)
+    if isinstance(literal, Initiated):
+        table = world.initiated.get(literal.fluent.indicator)
+        return _NO_ROWS if table is None else match(world, rows, table, literal.fluent.terms, literal.time)
+    if isinstance(literal, Count):
+        return _counted(world, rows, literal)
+    if isinstance(literal, Declared):
+        assert world.grounded is not None
+        return world.grounded(rows, literal)
     return _without(world, rows, literal)
 
 
@@ -264,16 +289,35 @@ def _without(world: World, rows: Rows, negation: Negation) -> Rows:
             for term, kind in zip(event.arguments, table.kinds, strict=True)
         ):
             return _not_at(world, rows, table, event)
-    numbered = "#row"
-    while numbered in rows.columns:
-        numbered += "'"
-    inner = Rows(rows.n, {**rows.columns, numbered: np.arange(rows.n)}, {**rows.kinds, numbered: TIME})
+    numbered, inner = _numbered(rows)
     found = satisfy(world, inner, negation.body)
     if found.n == 0:
         return rows
     kept = np.ones(rows.n, np.bool_)
     kept[found.columns[numbered]] = False
     return rows.take(kept)
+
+
+def _numbered(rows: Rows) -> tuple[str, Rows]:
+    """The rows with their numbers, and the name of the column that has them."""
+    numbered = "#row"
+    while numbered in rows.columns:
+        numbered += "'"
+    return numbered, Rows(rows.n, {**rows.columns, numbered: np.arange(rows.n)}, {**rows.kinds, numbered: TIME})
+
+
+def _counted(world: World, rows: Rows, count: Count) -> Rows:
+    """For each row how many values of the variable satisfy what is counted."""
+    numbered, inner = _numbered(rows)
+    found = named(satisfy(world, inner, count.body), [Variable(count.variable, count.place)])
+    totals = np.zeros(rows.n)
+    if found.n:
+        values = as_symbols(world, found.columns[count.variable], found.kinds[count.variable])
+        _, first, _ = distinct_rows([found.columns[numbered], values], found.n)
+        totals = np.bincount(found.columns[numbered][first], minlength=rows.n).astype(np.float64)
+    if isinstance(count.number, Variable) and count.number.name not in rows.columns:
+        return Rows(rows.n, {**rows.columns, count.number.name: totals}, {**rows.kinds, count.number.name: NUMBER})
+    return rows.take(np.broadcast_to(np.equal(number(world, rows, count.number), totals), (rows.n,)))
 
 
 def _not_at(world: World, rows: Rows, table: Table, event: Happens) -> Rows:

@@ -14,25 +14,28 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from engine.event_calculus.inputs import InputSpec
-from engine.event_calculus.levels import Node
+from engine.event_calculus.levels import Node, simple_values
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import EVENT, Program
 from engine.event_calculus.shapes import called
 from engine.event_calculus.syntax import (
     Construct,
+    Count,
     Edge,
     Fact,
     Grounding,
     Happens,
     HoldsAt,
     Indicator,
+    Initiated,
     IntervalRule,
     Literal,
     Negation,
     PointRule,
     Retrieve,
 )  # fmt: skip
-from engine.event_calculus.terms import Term, Variable
+from engine.event_calculus.tables import symbol_name
+from engine.event_calculus.terms import Atom, Number, Term, Variable
 from engine.model.batch import ENTITY
 
 
@@ -193,13 +196,22 @@ class _Cutter:
         """Whether what a fluent carries over a window's edge is in an answer of its own. Only rows may end it: an answer that is over is none."""
         simple = any(isinstance(rule, PointRule) for rule in self.rules[relation])
         timed = any(deadline.fluent == (relation.name, relation.arity) for deadline in self.program.deadlines)
-        return self.dialect == "rtec" and not (simple and (timed or called(relation.name) not in self.outputs))
+        return self.dialect == "rtec" and not (simple and (timed or not self._stated_whole(relation)))
+
+    def _stated_whole(self, relation: Relation) -> bool:
+        """Whether all that a simple fluent can hold is among the answers."""
+        if called(relation.name) not in self.outputs or not self.program.outputs:
+            return called(relation.name) in self.outputs
+        declared = [one.terms for one in self.program.outputs if (one.name, len(one.terms)) == (relation.name, relation.arity + 1) and one.fluent]
+        declared = [terms for terms in declared if all(isinstance(term, Variable) for term in terms[:-1])]
+        values = simple_values(self.program).get((relation.name, relation.arity))
+        known = {symbol_name(terms[-1]) for terms in declared if isinstance(terms[-1], Atom | Number)}
+        return any(isinstance(terms[-1], Variable) for terms in declared) or (values is not None and values <= known)
 
     def _groundings(self, relation: Relation) -> list[Grounding]:
-        """What is declared for a fluent: events are never restricted."""
-        if not relation.fluent:
-            return []
-        return [rule for rule in self.program.groundings.get("=" + relation.name, ()) if len(rule.terms) == relation.arity + 1]
+        """What is declared for what rules define."""
+        key = "=" + relation.name if relation.fluent else relation.name
+        return [rule for rule in self.program.groundings.get(key, ()) if len(rule.terms) == relation.arity + relation.fluent]
 
     def _names(self, domain: Indicator, read: _Read, name: str) -> bool:
         """Whether what is read makes the entity of this name a member of the domain."""
@@ -239,18 +251,18 @@ def _retrieved(part: Retrieve) -> _Read:
 
 def _of_literals(literals: Iterable[Literal], *, outer: bool) -> Iterator[_Read]:
     for literal in literals:
-        if isinstance(literal, Negation):
+        if isinstance(literal, Negation | Count):
             yield from _of_literals(literal.body, outer=False)
         elif isinstance(literal, Happens):
             yield _Read(Relation(False, *literal.indicator), literal.arguments, trigger=outer)
-        elif isinstance(literal, Edge | HoldsAt):
-            yield _Read(Relation(True, *literal.fluent.indicator), literal.fluent.arguments, trigger=outer and isinstance(literal, Edge))
+        elif isinstance(literal, Edge | HoldsAt | Initiated):
+            yield _Read(Relation(True, *literal.fluent.indicator), literal.fluent.arguments, trigger=outer and not isinstance(literal, HoldsAt))
 
 
 def _facts(literals: Iterable[Literal]) -> Iterator[Fact]:
     """All facts, also those in negations."""
     for literal in literals:
-        if isinstance(literal, Negation):
+        if isinstance(literal, Negation | Count):
             yield from _facts(literal.body)
         elif isinstance(literal, Fact):
             yield literal

@@ -11,7 +11,7 @@ from engine.event_calculus.allen import allen
 from engine.event_calculus.candidates import REMEMBERED, Needs
 from engine.event_calculus.conditions import as_symbols, match, number, satisfy
 from engine.event_calculus.fused import MAX_ROWS, Lists
-from engine.event_calculus.intervals import Intervals, always, amalgamate, empty, gather, intersect, keep, longer_than, subtract, union
+from engine.event_calculus.intervals import Bools, Intervals, always, amalgamate, empty, gather, intersect, keep, longer_than, subtract, union
 from engine.event_calculus.keys import find_rows
 from engine.event_calculus.levels import Node
 from engine.event_calculus.speeds import Speeds
@@ -32,6 +32,8 @@ class DerivedFluents:
         self.groundings, self.crossing = evaluation.groundings, evaluation.crossing
         self.exact = evaluation.exact
         self.speeds = Speeds(evaluation)
+        self.related: Bools = np.empty(0, np.bool_)
+        """For each candidate whether the last of Allen's relations has a pair."""
 
     def table(self, node: Node) -> FluentTable:
         """All lists the rules of one fluent-value give."""
@@ -49,7 +51,7 @@ class DerivedFluents:
         if rows.n == 0:
             return None
         rows = satisfy(self.world, rows, self.plan.conditions[rule.number])
-        return self._united(rule, self.groundings.of_rows(rows, rule.head.terms, rule.head.name))
+        return self._united(rule, self.groundings.of_rows(rows, rule.head.terms, "=" + rule.head.name))
 
     def _united(self, rule: IntervalRule, rows: Rows) -> FluentTable | None:
         """The lists of candidates that satisfy all conditions; several may have one head."""
@@ -80,18 +82,18 @@ class DerivedFluents:
             return None
         declared = None
         if "=" + rule.head.name in self.plan.program.groundings:
-            declared = self.groundings.listed(rule.head.name, len(rule.head.terms))
+            declared = self.groundings.listed("=" + rule.head.name, len(rule.head.terms))
             if declared is None:
                 return self._by_literals(rule)
         lists = Lists(fused, tables, self.world.symbols.terms(fused.constants), declared)
         if not rule.conditions and lists.rule.program is not None:
-            return lists.algebra(None, self.bounds.first)
+            return lists.algebra(None, self.bounds.earliest)
         names, variables = lists.rule.names, lists.candidates()
         rows = Rows(variables.shape[1], dict(zip(names, variables, strict=True)), dict.fromkeys(names, SYMBOL))
         rows = satisfy(self.world, rows, self.plan.conditions[rule.number])
         if rows.n == 0 or lists.rule.program is None:
-            return self._united(rule, self.groundings.of_rows(rows, rule.head.terms, rule.head.name))
-        return lists.algebra(rows_of([rows.columns[name] for name in names], rows.n), self.bounds.first)
+            return self._united(rule, self.groundings.of_rows(rows, rule.head.terms, "=" + rule.head.name))
+        return lists.algebra(rows_of([rows.columns[name] for name in names], rows.n), self.bounds.earliest)
 
     # -- literal by literal --------------------------------------------------------------------------------------
 
@@ -108,8 +110,11 @@ class DerivedFluents:
             if rows.n == 0:
                 continue
             if any(name not in rows.columns for name in names):
+                # What a head leaves open is its groundings', before conditions are looked at.
+                if self.plan.grounded_first[rule.number]:
+                    rows = self.groundings.of_rows(rows, rule.head.terms, "=" + rule.head.name)
                 rows = satisfy(self.world, rows, self.plan.conditions[rule.number])
-                rows = self.groundings.of_rows(rows, rule.head.terms, rule.head.name)
+                rows = self.groundings.of_rows(rows, rule.head.terms, "=" + rule.head.name)
             if rows.n:
                 parts.append({name: as_symbols(self.world, rows.columns[name], rows.kinds[name]) for name in names})
         if not parts:
@@ -168,6 +173,8 @@ class DerivedFluents:
                 failed |= filled if literal.negated else ~filled
             else:
                 lists[literal.out] = self._constructed(rule, rows, literal, [lists[name] for name in literal.inputs])
+                if literal.satisfied is not None:
+                    failed |= self.related != literal.satisfied
         result = lists[rule.out]
         return keep(result, ~failed[result.owners()]) if failed.any() else result
 
@@ -206,12 +213,13 @@ class DerivedFluents:
         if construct.operator == "relative_complement_all":
             return inputs[0] if len(inputs) == 1 else subtract(inputs[0], _folded(union, inputs[1:]))
         if construct.operator == "complement_all":
-            return subtract(always(rows.n, self.bounds.first), _folded(union, inputs))
+            return subtract(always(rows.n, self.bounds.earliest), _folded(union, inputs))
         if construct.operator == "longer_than":
             assert construct.amount is not None
             duration = np.broadcast_to(np.asarray(number(self.world, rows, construct.amount), np.float64), (rows.n,))
             return longer_than(inputs[0], duration, self.bounds.query_time)
-        return allen(construct.relation, construct.mode, inputs[0], inputs[1], self.world.tick)
+        result, self.related = allen(construct.relation, construct.mode, inputs[0], inputs[1], self.world.tick)
+        return result
 
 
 def _names(retrieve: Retrieve) -> set[str]:

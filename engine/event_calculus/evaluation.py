@@ -19,7 +19,7 @@ from engine.event_calculus.levels import Node
 from engine.event_calculus.memory import Bounds, Groundings, Memory, SimpleCarry
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.simple_fluents import Points
-from engine.event_calculus.syntax import FluentPattern, Indicator, IntervalRule, PointRule
+from engine.event_calculus.syntax import Declared, FluentPattern, Indicator, IntervalRule, PointRule
 from engine.event_calculus.tables import SYMBOL, FluentTable, Rows, Table, distinct_rows, no_fluent, one_row
 from engine.event_calculus.terms import Term
 
@@ -67,6 +67,9 @@ class Evaluation:
         self.events: dict[Node, Table] = {}
         self.withdrawn: dict[Indicator, FluentTable] = {}
         self.groundings = DeclaredGroundings(plan, world, {} if groundings is None else groundings)
+        if plan.grounds_heads:
+            world.grounded = self.groundings.of_head
+        self.initiated: dict[Node, Table] = {}
         self.crossing = Crossing(memory, bounds, ends_at_edge=exact and world.start_offset == 0)
         self._carries: dict[Node, SimpleCarry] = {}
         world.fluents = tables.of
@@ -107,6 +110,8 @@ class Evaluation:
                 self._happened(node, _no_events(node.arity))
             else:
                 self.fluents[node] = no_fluent(node.arity + 1)
+                if node in self.plan.asked:
+                    self._began(node, _no_events(node.arity + 1))
         before: list[bytes] = []
         while True:
             for node in component:
@@ -117,12 +122,15 @@ class Evaluation:
             before = after
 
     def _print(self, node: Node) -> bytes:
-        if node.kind == "event":
-            table = self.events[node]
+        table = self.events[node] if node.kind == "event" else self.initiated.get(node)
+        moments = b""
+        if table is not None:
             assert table.t is not None
-            return b"".join(np.ascontiguousarray(column).tobytes() for column in (*table.columns, table.t))
+            moments = b"".join(np.ascontiguousarray(column).tobytes() for column in (*table.columns, table.t))
+        if node.kind == "event":
+            return moments
         fluent = self.fluents[node]
-        return b"".join(column.tobytes() for column in (fluent.keys, *fluent.lists))
+        return moments + b"".join(column.tobytes() for column in (fluent.keys, *fluent.lists))
 
     def _happened(self, node: Node, table: Table) -> None:
         """What happens is looked up by name: the parts of an event that is divided stand together."""
@@ -140,6 +148,8 @@ class Evaluation:
         parts = []
         for rule in self.plan.point_rules(node):
             rows = self.satisfying(rule)
+            if rule.name in self.plan.program.groundings and rows.n:
+                rows = self.groundings.of_rows(rows, rule.terms, rule.name)
             if rows.n:
                 parts.append((*(self.column(rows, term) for term in rule.terms), rows.columns[rule.time]))
         if not parts:
@@ -166,11 +176,36 @@ class Evaluation:
                 left = self.plan.point_rules(node)
             else:
                 points.laid_out = found
+        carry = self.memory.simple.get(node)
+        if self.plan.grounds_heads:
+            left = self._by_groundings(points, left, carry)
         for rule in left:
             rows = self.satisfying(rule)
             if rows.n:
                 points.add(rule, rows)
-        return points.table(self.memory.simple.get(node))
+        result = points.table(carry)
+        if node in self.plan.asked:
+            self._began(node, points.initiated)
+        return result
+
+    def _by_groundings(self, points: Points, rules: Sequence[PointRule], carry: SimpleCarry | None) -> list[PointRule]:
+        """The rules that ask for the groundings that have begun; the others are evaluated first, as they may begin some."""
+        asking = [rule for rule in rules if any(isinstance(literal, Declared) for literal in rule.body)]
+        for rule in rules:
+            if rule not in asking:
+                rows = self.satisfying(rule)
+                if rows.n:
+                    points.add(rule, rows)
+        if asking:
+            if self.bounds.initial:
+                points.initially()
+            self.groundings.begun["=" + points.node.name] = points.begun(carry)
+        return asking
+
+    def _began(self, node: Node, table: Table) -> None:
+        self.initiated[node] = table
+        parts = [part for other, part in self.initiated.items() if (other.name, other.arity) == (node.name, node.arity)]
+        self.world.initiated[node.name, node.arity] = table if len(parts) == 1 else _together(parts)
 
 
 def _no_events(arity: int) -> Table:

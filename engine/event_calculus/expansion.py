@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from engine.event_calculus.terms import CONJUNCTION, DISJUNCTION, NEGATION, Atom, Compound, ListTerm, Number, Place, Term, Variable
 
@@ -26,12 +26,18 @@ class Expander:
         self._clauses: dict[tuple[str, int], list[tuple[Compound, Body]]] = {}
         self._fresh = itertools.count()
         self._calls = 0
+        self.called: set[tuple[str, int]] = set()
         self.facts: set[tuple[str, int]] = set()
         """Predicates that also have facts; set by the reader before anything is expanded."""
 
     @property
     def defined(self) -> set[tuple[str, int]]:
         return set(self._clauses)
+
+    @property
+    def definitions(self) -> Iterator[tuple[Compound, Body]]:
+        """The heads and the bodies of all background rules."""
+        return (definition for definitions in self._clauses.values() for definition in definitions)
 
     def define(self, head: Compound, body: Term | None) -> None:
         for alternative in self._split(body):
@@ -80,6 +86,8 @@ class Expander:
         if isinstance(literal, Compound) and literal.name == NEGATION:
             inner = [alternative for part in self._split(literal.arguments[0]) for alternative in self._expand(part, depth)]
             return [tuple(Compound(NEGATION, (_joined(alternative, literal.place),), literal.place) for alternative in inner if alternative)]
+        if isinstance(literal, Compound) and literal.indicator == ("findall", 3):
+            return [(self._findall(literal, depth),)]
         if isinstance(literal, Compound) and literal.name == "inRange" and len(literal.arguments) == 3:
             value, low, high = literal.arguments
             return [(Compound(">", (value, low), literal.place), Compound("<", (value, high), literal.place))]
@@ -89,6 +97,7 @@ class Expander:
                     literal.place, f"{literal.name}/{len(literal.arguments)} calls itself or is nested too deep; background rules cannot recurse"
                 )
                 return [()]
+            self.called.add(literal.indicator)
             called: list[Body] = [(literal,)] if literal.indicator in self.facts else []
             for head, body in self._clauses[literal.indicator]:
                 called += self._call(literal, head, body, depth)
@@ -96,6 +105,13 @@ class Expander:
                     break
             return called
         return [(literal,)]
+
+    def _findall(self, literal: Compound, depth: int) -> Compound:
+        template, goal, made = literal.arguments
+        inner = [alternative for part in self._split(goal) for alternative in self._expand(part, depth)]
+        if len(inner) > 1:
+            self._fault(literal.place, "the conditions of a findall have several alternatives; write a fluent, an event or a fact that has them")
+        return Compound("findall", (template, _joined(inner[0] if inner else (), literal.place), made), literal.place)
 
     def _call(self, call: Compound, head: Compound, body: Body, depth: int) -> list[Body]:
         """`body` of one clause with the call's arguments put in place of the head's."""

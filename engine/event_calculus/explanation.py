@@ -19,9 +19,9 @@ from engine.event_calculus.intervals import INF
 from engine.event_calculus.keys import find_rows
 from engine.event_calculus.levels import Node
 from engine.event_calculus.shapes import shown
-from engine.event_calculus.syntax import Edge, Happens, HoldsAt, IntervalRule, Literal, Negation, PointRule, Retrieve
+from engine.event_calculus.syntax import Count, Edge, Happens, HoldsAt, Initiated, IntervalRule, Literal, Negation, PointRule, Retrieve
 from engine.event_calculus.tables import SYMBOL, FluentTable, Rows, number_text, rows_of
-from engine.event_calculus.terms import Atom, Number, Place, Term, Variable
+from engine.event_calculus.terms import Place, Term, Variable
 
 Key = tuple[int, ...]
 MAX_REASONS = 20
@@ -129,10 +129,15 @@ class Explainer:
             return f"\\+ {inner}" if inner else ""
         if isinstance(literal, Happens):
             return f"happensAt({written(literal.name, literal.arguments)}, {self._time(literal.time, rows, position)})"
-        if isinstance(literal, Edge | HoldsAt):
+        if isinstance(literal, Count):
+            inner = ", ".join(part for one in literal.body if (part := self._sentence(one, rows, position)))
+            return f"{self._shown(literal.number, rows, position)} {literal.variable} with {inner}"
+        if isinstance(literal, Edge | HoldsAt | Initiated):
             fluent = f"{written(literal.fluent.name, literal.fluent.arguments)}={self._shown(literal.fluent.value, rows, position)}"
             moment = self._time(literal.time, rows, position)
-            return f"happensAt({literal.kind}({fluent}), {moment})" if isinstance(literal, Edge) else f"holdsAt({fluent}, {moment})"
+            if isinstance(literal, Edge):
+                return f"happensAt({literal.kind}({fluent}), {moment})"
+            return f"{'holdsAt' if isinstance(literal, HoldsAt) else 'initiatedAt'}({fluent}, {moment})"
         return ""
 
     @staticmethod
@@ -154,13 +159,15 @@ class Explainer:
         """The fi clause that stated (`after`) or ended a value at t; asked when no rule did."""
         symbols = self.evaluation.world.symbols
         for deadline in self.evaluation.plan.deadlines.get(node, ()):
-            terms = (*deadline.arguments, deadline.after if after else deadline.before)
-            if all(not isinstance(term, Atom | Number) or symbols.term(term) == code for term, code in zip(terms, key, strict=True)):
-                return self._caused(deadline.place, t, [f"{deadline.before} was initiated at {t - deadline.delay}"])
+            if symbols.term(deadline.after if after else deadline.before) != key[-1]:  # type: ignore[arg-type]
+                continue
+            for row, delay in deadline.rows:
+                if all(term is None or symbols.term(term) == code for term, code in zip(row, key[:-1], strict=True)):
+                    return self._caused(deadline.place, t, [f"{deadline.before} was initiated at {t - delay}"])
         return None
 
     def _initially(self, node: Node, key: Key, t: int) -> Cause | None:
-        if t != -self.evaluation.world.tick:
+        if t != self.evaluation.bounds.begin - self.evaluation.world.tick:
             return None
         for start in self.evaluation.plan.starts(node):
             given = {term.name: code for term, code in zip(start.fluent.terms, key, strict=True) if isinstance(term, Variable)}

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine.event_calculus import spatial
-from engine.event_calculus.answers import NEVER
 from engine.event_calculus.arrivals import InputRows
 from engine.event_calculus.brought import Lists
 from engine.event_calculus.compiled import jit
@@ -24,8 +23,21 @@ from engine.event_calculus.memory import Bounds
 from engine.event_calculus.plan import Naming, Plan
 from engine.event_calculus.program import EVENT, POINTS
 from engine.event_calculus.syntax import Indicator
-from engine.event_calculus.tables import NUMBER, SYMBOL, Column, FluentTable, Symbols, Table, distinct_rows, grouped, no_fluent, rows_of, united
-from engine.event_calculus.terms import Atom, Number
+from engine.event_calculus.tables import (
+    NUMBER,
+    SYMBOL,
+    Column,
+    FluentTable,
+    Symbols,
+    Table,
+    distinct_rows,
+    facts_table,
+    grouped,
+    no_fluent,
+    rows_of,
+    united,
+)
+from engine.event_calculus.terms import Atom
 
 if TYPE_CHECKING:
     from engine.event_calculus.windows import Settings, WindowState
@@ -77,18 +89,12 @@ class Given:
         return evaluation.crossing.joined(f"input {indicator[0]}/{indicator[1]}", table) if self.settings.exact else table
 
     def _from_intervals(self, rows: InputRows, bounds: Bounds) -> FluentTable:
-        s = np.maximum(rows.t, NEVER if self.settings.exact else bounds.first)
+        s = np.maximum(rows.t, bounds.begin if self.settings.exact else bounds.earliest)
         some = np.flatnonzero(s < rows.end)
         return grouped(rows_of([column[some] for column in rows.columns], len(some)), Intervals(np.arange(len(some) + 1), s[some], rows.end[some]))
 
     def _facts(self, symbols: Symbols) -> dict[Indicator, Table]:
-        """Background knowledge as tables of symbols: what is compared as a number is looked up there (measured: 6,000 vessels' numbers as numbers
-        took two thirds of a window, turned into symbols for every join)."""
-        tables = {}
-        for indicator, rows in self.plan.program.facts.items():
-            codes = [[symbols.term(term) for term in column if isinstance(term, Atom | Number)] for column in zip(*rows, strict=True)]
-            tables[indicator] = Table(tuple(np.array(column, np.int64) for column in codes), (SYMBOL,) * indicator[1], len(rows))
-        return tables
+        return {indicator: facts_table(rows, symbols) for indicator, rows in self.plan.program.facts.items()}
 
     # -- dynamic grounding ---------------------------------------------------------------------------------------
 
@@ -202,7 +208,7 @@ class Given:
             table = spatial.near_pairs(found, declared.amount, tick, last, value)
         else:
             table = spatial.stays(samples, self._areas_of(place, symbols), declared.slot, query_time, value)
-        return evaluation.crossing.joined(f"spatial {place}", evaluation.groundings.of_table(declared.fluent.name, table))
+        return evaluation.crossing.joined(f"spatial {place}", evaluation.groundings.of_table("=" + declared.fluent.name, table))
 
     def _areas_of(self, place: int, symbols: Symbols) -> list[tuple[int | None, spatial.Area]]:
         declared = self.plan.program.spatial[place]

@@ -8,12 +8,12 @@ from operator import is_
 import numpy as np
 
 from engine.event_calculus.compiled import jit
-from engine.event_calculus.conditions import World, as_symbols, named, satisfy
+from engine.event_calculus.conditions import World, as_symbols, match, named, satisfy
 from engine.event_calculus.intervals import Intervals, Ints
 from engine.event_calculus.keys import find_indexed, index_rows, number_rows, take_rows
 from engine.event_calculus.memory import Groundings, Listed
 from engine.event_calculus.plan import Plan
-from engine.event_calculus.syntax import Fact, Grounding
+from engine.event_calculus.syntax import Declared, Fact, Grounding
 from engine.event_calculus.tables import SYMBOL, TIME, FluentTable, Rows, Table, no_keys, one_row, rows_of
 from engine.event_calculus.terms import Atom, Number, Place, Term, Variable
 
@@ -31,6 +31,8 @@ class DeclaredGroundings:
         self._kept = kept
         self._listed: dict[str, Listed | None] = {}
         self._bodies: dict[str, Listed | None] = {}
+        self.begun: dict[str, Table] = {}
+        """Arguments of the groundings of simple fluents that are initiated in the window or before it, where a rule asks for them."""
 
     def column(self, rows: Rows, term: Term) -> Ints:
         """Symbols of a bound term for each row."""
@@ -38,6 +40,14 @@ class DeclaredGroundings:
             return as_symbols(self.world, rows.columns[term.name], rows.kinds[term.name])
         assert isinstance(term, Atom | Number)
         return np.full(rows.n, self.world.symbols.term(term))
+
+    def of_head(self, rows: Rows, head: Declared) -> Rows:
+        """Rows with what a head leaves open bound by the groundings declared for it, or by those that have begun (with another value)."""
+        parts = [self.of_rows(rows, head.terms, head.name)] if self.plan.groundings_of(head.terms, head.name) else []
+        begun = self.begun.get(head.name)
+        if begun is not None and rows.bound(head.terms[-1]):
+            parts.append(match(self.world, rows, begun, head.terms[:-1], None))
+        return together(parts)
 
     def of_rows(self, rows: Rows, terms: Sequence[Term], name: str) -> Rows:
         """Rows whose `terms` have a declared grounding, unbound terms bound by it; all rows where nothing is declared."""
@@ -53,13 +63,7 @@ class DeclaredGroundings:
                 kept = find_indexed(*listed, rows_of([self.column(rows, term) for term in terms], rows.n)) >= 0
                 return rows if kept.all() else rows.take(kept)
         parts = [self._ground(rows, terms, rule) for rule in rules]
-        parts = [part for part in parts if part.n]
-        if not parts:
-            return Rows(0, {}, {})
-        if len(parts) == 1:
-            return parts[0]
-        columns = {column: np.concatenate([part.columns[column] for part in parts]) for column in parts[0].columns}
-        return Rows(sum(part.n for part in parts), columns, parts[0].kinds).distinct()
+        return together(parts)
 
     def _ground(self, rows: Rows, terms: Sequence[Term], rule: Grounding) -> Rows:
         inner = Rows(rows.n, {"#row": np.arange(rows.n)}, {"#row": TIME})
@@ -83,7 +87,7 @@ class DeclaredGroundings:
 
     def of_table(self, name: str, table: FluentTable) -> FluentTable:
         """Only the lists whose arguments and value have a declared grounding, where any is declared."""
-        if table.n == 0 or "=" + name not in self.plan.program.groundings:
+        if table.n == 0 or name not in self.plan.program.groundings:
             return table
         listed = self.listed(name, len(table.keys))
         if listed is not None:
@@ -96,13 +100,13 @@ class DeclaredGroundings:
         return table.picked(np.sort(kept.columns["#list"]) if kept.n else np.empty(0, np.int64))
 
     def listed(self, name: str, width: int) -> Listed | None:
-        """All declared rows of a fluent (arguments and value: `width` columns), none twice, if they are few."""
+        """All declared rows of a fluent ("=" and its name; arguments and value: `width` columns) or an event, none twice, if they are few."""
         rules = self.plan.listable(name, width)
         if rules is None:
             return None
         if len(rules) == 1:
             return self._rule(*rules[0])
-        key = f"={name}/{width}"
+        key = f"{name}/{width}"
         if key not in self._listed:
             known = [part for rule in rules if (part := self._rule(*rule)) is not None]
             self._listed[key] = self._together(key, known, width) if len(known) == len(rules) else None
@@ -157,6 +161,15 @@ class DeclaredGroundings:
     def _satisfied(self, rule: Grounding) -> Ints:
         rows = satisfy(self.world, one_row(), rule.body)
         return rows_of([self.column(rows, term) for term in rule.terms], rows.n) if rows.n else no_keys(len(rule.terms))
+
+
+def together(parts: Sequence[Rows]) -> Rows:
+    """The rows of all parts, which have the same columns, none twice."""
+    filled = [part for part in parts if part.n]
+    if len(filled) < 2:
+        return filled[0] if filled else Rows(0, {}, {})
+    columns = {column: np.concatenate([part.columns[column] for part in filled]) for column in filled[0].columns}
+    return Rows(sum(part.n for part in filled), columns, filled[0].kinds).distinct()
 
 
 def _listed(rows: Ints) -> Listed:

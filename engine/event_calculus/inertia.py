@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from engine.event_calculus.compiled import jit
-from engine.event_calculus.intervals import INF, Bools, Ints, counting_order
+from engine.event_calculus.intervals import INF, Ints, counting_order
 from engine.event_calculus.keys import find_rows, number_rows, take_rows
 
 ANY_VALUE = -(1 << 40)
@@ -21,14 +21,18 @@ INITIATE, OPEN_INITIATE, TERMINATE, TERMINATE_ANY = 0, 1, 2, 3
 @jit
 def _inertia(
     ptr: Ints, t: Ints, code: Ints, run_value: Ints, run_start: Ints, run_due: Ints,
-    before: Ints, after: Ints, delay: Ints, extends: Ints, applies: Bools, tick: int, query_time: int, snapshot: int, capacity: int,
+    before: Ints, after: Ints, extends: Ints, delay: Ints, tick: int, query_time: int, snapshot: int, capacity: int,
 ) -> Any:  # fmt: skip
-    """`simple_fluent`'s runs as far as `capacity` reaches, and how many there are: arrays that grow in the loop make it far slower."""
+    """`simple_fluent`'s runs and the deadlines that fire as far as `capacity` reaches, and how many there are: arrays that grow in the loop make it
+    far slower."""
     n, rules = len(ptr) - 1, len(before)
     out_group, out_value = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
     out_s, out_e = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
     kept_value, kept_start = np.empty(n, np.int64), np.empty(n, np.int64)
     kept_due = np.empty((n, rules), np.int64)
+    fires = capacity if rules else 0
+    fired_group, fired_value, fired_t = np.empty(fires, np.int64), np.empty(fires, np.int64), np.empty(fires, np.int64)
+    f = 0
     due = np.empty(rules, np.int64)
     fired = np.zeros(rules, np.bool_)
     k = 0
@@ -64,6 +68,9 @@ def _inertia(
                         initiated = after[r]
                         due[r] = INF
                         fired[r] = True
+                        if f < capacity:
+                            fired_group[f], fired_value[f], fired_t[f] = g, after[r], now
+                        f += 1
             ends_value = value >= 0 and (_terminates(code, i, j, value) or (initiated >= 0 and (several or initiated != value)))
             if ends_value:
                 if k < capacity:
@@ -80,14 +87,17 @@ def _inertia(
                 began = _initiates(code, i, j, v)
                 for other in range(rules):
                     began = began or (fired[other] and after[other] == v)
-                if began and applies[g, r] and (extends[r] == 1 or due[r] == INF):
-                    due[r] = now + delay[r]
+                if began and delay[g, r] > 0 and (extends[r] == 1 or due[r] == INF):
+                    due[r] = now + delay[g, r]
             i = j
         if value >= 0:
             if k < capacity:
                 out_group[k], out_value[k], out_s[k], out_e[k] = g, value, start, INF
             k += 1
-    return k, out_group[:k], out_value[:k], out_s[:k], out_e[:k], kept_value, kept_start, kept_due
+    return (
+        k, out_group[:k], out_value[:k], out_s[:k], out_e[:k], kept_value, kept_start, kept_due,
+        f, fired_group[:f], fired_value[:f], fired_t[:f],
+    )  # fmt: skip
 
 
 @jit
@@ -147,8 +157,8 @@ def _lay(points: Ints, low: int, high: int, keys: Ints, count: int, capacity: in
 
 
 @jit
-def _groups(points: Ints, carry: Ints) -> Ints:
-    """Arguments of all groundings with an initiation or a carried state."""
+def begun(points: Ints, carry: Ints) -> Ints:
+    """Arguments of all groundings with an initiation or a carried state, in the order in which `simple_fluent` has them."""
     width, n = carry.shape[0], carry.shape[1]
     for i in range(points.shape[1]):
         n += points[1, i] == INITIATE
@@ -210,19 +220,6 @@ def _applied(points: Ints, parts: Ints, keys: Ints, limit: int) -> Any:
 
 
 @jit
-def _applying(keys: Ints, deadlines: Ints) -> Bools:
-    """Of which groundings each deadline speaks."""
-    n, rules = keys.shape[1], deadlines.shape[1]
-    out = np.ones((n, rules), np.bool_)
-    for r in range(rules):
-        for j in range(keys.shape[0]):
-            if deadlines[4 + j, r] != ANY_ARGUMENT:
-                for i in range(n):
-                    out[i, r] = out[i, r] and keys[j, i] == deadlines[4 + j, r]
-    return out
-
-
-@jit
 def _stated(keys: Ints, group: Ints, value: Ints, s: Ints, e: Ints) -> Any:
     """Runs in order of group as lists by (group, value)."""
     width, n = keys.shape[0], len(group)
@@ -250,25 +247,13 @@ def _stated(keys: Ints, group: Ints, value: Ints, s: Ints, e: Ints) -> Any:
 
 
 @jit
-def simple_fluent(
-    points: Ints, parts: Ints, carry_keys: Ints, carry_value: Ints, carry_start: Ints, carry_due: Ints, deadlines: Ints, tick: int,
+def _evolved(
+    points: Ints, parts: Ints, carry_keys: Ints, carry_value: Ints, carry_start: Ints, carry_due: Ints, deadlines: Ints, delay: Ints, tick: int,
     query_time: int, snapshot: int, limit: int,
 ) -> Any:  # fmt: skip
-    """Lists of one fluent up to `query_time` and the state of its groundings after all points <= `snapshot`.
-
-    `points` (3 + arguments, points): time, kind, value, arguments (ANY_ARGUMENT: any grounding), in parts that leave the same arguments open.
-    INITIATE opens a grounding; the other kinds apply to groundings that are open. An initiation at T holds from T + tick, a termination at T
-    ends it at T + tick; values exclude each other; initiation and termination at one T leave nothing new. `deadlines` is (4 + arguments, rules):
-    value before, value after, delay, 1 if a new initiation extends, arguments of the groundings it speaks of (ANY_ARGUMENT: any). The carry is
-    the state after all earlier points: value that runs (-1: none), its start, and when each deadline fires (INF: not set).
-
-    Returns false for more than `limit` pairs of point and grounding, else true, keys (arguments and value), ptr, s, e, and the new carry.
-
-    References: CONTRACT 2.6; CAVIAR definitions 1, rules 4, 5, 12. An initiation whose value is broken at the same moment
-    still sets its deadline (rule 12, read literally).
-    """
+    """Whether there are not too many points, the groundings, their points, and what inertia makes of them."""
     rules = deadlines.shape[1]
-    keys = _groups(points, carry_keys)
+    keys = begun(points, carry_keys)
     n = keys.shape[1]
     fits, ptr, t, code = _applied(points, parts, keys, limit)
     value, start, due = np.full(n, -1, np.int64), np.zeros(n, np.int64), np.full((n, rules), INF, np.int64)
@@ -277,19 +262,41 @@ def simple_fluent(
         value[at[i]], start[at[i]] = carry_value[i], carry_start[i]
         due[at[i]] = carry_due[i]
     if not fits:
-        return False, keys, ptr, value, value, keys, value, start, due
-    applies = _applying(keys, deadlines)
+        ptr, t, code = np.zeros(n + 1, np.int64), t[:0], t[:0]
     capacity = len(t) + n
     while True:
-        runs, group, held, s, e, kept_value, kept_start, kept_due = _inertia(
-            ptr, t, code, value, start, due, deadlines[0], deadlines[1], deadlines[2], deadlines[3], applies, tick, query_time, snapshot, capacity
-        )
-        if runs <= capacity:
+        runs = _inertia(ptr, t, code, value, start, due, deadlines[0], deadlines[1], deadlines[2], delay, tick, query_time, snapshot, capacity)
+        if runs[0] <= capacity and runs[8] <= capacity:
             break
-        # Deadlines made more runs than there are points.
-        capacity = runs
-    value, start, due = kept_value, kept_start, kept_due
+        # Deadlines made more runs than there are points, or more of them fired.
+        capacity = max(runs[0], runs[8])
+    return fits, keys, ptr, t, code, runs
+
+
+@jit
+def simple_fluent(
+    points: Ints, parts: Ints, carry_keys: Ints, carry_value: Ints, carry_start: Ints, carry_due: Ints, deadlines: Ints, delay: Ints, tick: int,
+    query_time: int, snapshot: int, limit: int,
+) -> Any:  # fmt: skip
+    """Lists of one fluent up to `query_time` and the state of its groundings after all points <= `snapshot`.
+
+    `points` (3 + arguments, points): time, kind, value, arguments (ANY_ARGUMENT: any grounding), in parts that leave the same arguments open.
+    INITIATE opens a grounding; the other kinds apply to groundings that are open. An initiation at T holds from T + tick, a termination at T
+    ends it at T + tick; values exclude each other; initiation and termination at one T leave nothing new. `deadlines` is (3, rules): value before,
+    value after, 1 if a new initiation extends; `delay` (groundings of `begun`, rules) is their duration, 0 where they are not of the grounding. The
+    carry is the state after all earlier points: value that runs (-1: none), its start, and when each deadline fires (INF: not set).
+
+    Returns false for more than `limit` pairs of point and grounding, else true, keys (arguments and value), ptr, s, e, and the new carry.
+
+    References: CONTRACT 2.6; CAVIAR definitions 1, rules 4, 5, 12. An initiation whose value is broken at the same moment
+    still sets its deadline (rule 12, read literally).
+    """
+    fits, keys, _, _, _, runs = _evolved(
+        points, parts, carry_keys, carry_value, carry_start, carry_due, deadlines, delay, tick, query_time, snapshot, limit
+    )
+    _, group, held, s, e, value, start, due, _, _, _, _ = runs
     out, out_ptr, out_s, out_e = _stated(keys, group, held, s, e)
+    n, rules = keys.shape[1], deadlines.shape[1]
     alive = np.empty(n, np.int64)
     m = 0
     for i in range(n):
@@ -300,4 +307,29 @@ def simple_fluent(
             alive[m] = i
             m += 1
     alive = alive[:m]
-    return True, out, out_ptr, out_s, out_e, take_rows(keys, alive), value[alive], start[alive], due[alive]
+    return fits, out, out_ptr, out_s, out_e, take_rows(keys, alive), value[alive], start[alive], due[alive]
+
+
+@jit
+def initiations(
+    points: Ints, parts: Ints, carry_keys: Ints, carry_value: Ints, carry_start: Ints, carry_due: Ints, deadlines: Ints, delay: Ints, tick: int,
+    query_time: int, snapshot: int, limit: int, begin: int,
+) -> Any:  # fmt: skip
+    """The moments >= `begin` at which values are initiated, by rules or deadlines: keys (arguments and value) and times, some of them twice."""
+    _, keys, ptr, t, code, runs = _evolved(
+        points, parts, carry_keys, carry_value, carry_start, carry_due, deadlines, delay, tick, query_time, snapshot, limit
+    )
+    _, _, _, _, _, _, _, _, fired, group, value, moment = runs
+    width = keys.shape[0]
+    out, times = np.empty((width + 1, len(t) + fired), np.int64), np.empty(len(t) + fired, np.int64)
+    m = 0
+    for g in range(keys.shape[1]):
+        for i in range(ptr[g], ptr[g + 1]):
+            if code[i] >= 0 and t[i] >= begin:
+                out[:width, m], out[width, m], times[m] = keys[:, g], code[i], t[i]
+                m += 1
+    for i in range(fired):
+        if moment[i] >= begin:
+            out[:width, m], out[width, m], times[m] = keys[:, group[i]], value[i], moment[i]
+            m += 1
+    return np.ascontiguousarray(out[:, :m]), times[:m]

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from engine.event_calculus import builtins
-from engine.event_calculus.literals import Faulty, event_pattern, expression_of, fluent_pattern, literal_of, name_of, unknown
+from engine.event_calculus.literals import Faulty, event_pattern, expression_of, fluent_pattern, is_cut, literal_of, name_of, unknown
 from engine.event_calculus.syntax import Construct, Happens, IntervalLiteral, Literal, NonEmpty, Retrieve, timed
-from engine.event_calculus.terms import CUT, NEGATION, Atom, Compound, ListTerm, Term, Variable
+from engine.event_calculus.terms import NEGATION, Compound, ListTerm, Term, Variable, variables
 
 _UNARY = {"union_all": 0, "intersect_all": 0, "complement_all": 0}
 
@@ -18,7 +18,7 @@ def interval_body(body: tuple[Term, ...], out: str) -> tuple[tuple[IntervalLiter
     conditions: list[Literal] = []
     aliases: dict[str, str] = {}
     for term in body:
-        if isinstance(term, Atom) and term.name == CUT:
+        if is_cut(term):
             continue
         literal = _interval_literal(term, intervals, aliases)
         if literal is None:
@@ -69,14 +69,15 @@ def _interval_literal(term: Term, into: list[IntervalLiteral], aliases: dict[str
             raise Faulty(inner.place, "holdsFor takes a fluent with its value and a variable for its list")
         into.append(Retrieve(fluent_pattern(arguments[0]), arguments[1].name, inner.place))
         return True
-    construct = _construct(inner)
+    construct = _construct(inner, bound)
     if construct is None:
         return None
     into.append(construct)
     return True
 
 
-def _construct(term: Compound) -> Construct | None:
+def _construct(term: Compound, bound: set[str]) -> Construct | None:
+    """The construct `term` is; `bound` are the lists before it. A relation of Allen's has lists, a fact of its name, as meets(A, B), has none."""
     name, arguments = term.name, term.arguments
     if name in _UNARY:
         _expect(term, 2)
@@ -94,7 +95,7 @@ def _construct(term: Compound) -> Construct | None:
             "slower_than", (_list(arguments[0]),), _list(arguments[3]), term.place, amount=expression_of(arguments[2]),
             position=Happens(position, places, "", arguments[1].place),
         )  # fmt: skip
-    if name == "allen" or name in builtins.ALLEN:
+    if name == "allen" or (name in builtins.ALLEN and (term.indicator in builtins.RESERVED or bound & {v.name for v in variables(term)})):
         return _allen(term)
     return None
 
@@ -114,8 +115,18 @@ def _allen(term: Compound) -> Construct:
     if mode not in builtins.ALLEN_MODES:
         raise Faulty(term.place, unknown("output mode", mode, builtins.ALLEN_MODES))
     return Construct(
-        "allen", (_list(arguments[0]), _list(arguments[1])), _list(arguments[-1]), term.place, relation=relation, mode=builtins.ALLEN_MODES[mode]
-    )
+        "allen", (_list(arguments[0]), _list(arguments[1])), _list(arguments[-1]), term.place, relation=relation, mode=builtins.ALLEN_MODES[mode],
+        satisfied=_satisfied(arguments[3]) if len(arguments) == 5 else None,
+    )  # fmt: skip
+
+
+def _satisfied(term: Term) -> bool | None:
+    """Whether some pair must be in the relation; an anonymous variable leaves it open."""
+    if isinstance(term, Variable) and term.name.startswith("_"):
+        return None
+    if str(term) not in ("true", "false", "0"):
+        raise Faulty(term.place, f"says whether some pair must be in the relation: true, false or _, not {term}")
+    return str(term) == "true"
 
 
 def _expect(term: Compound, *arities: int) -> None:

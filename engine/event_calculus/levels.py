@@ -11,7 +11,20 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from engine.event_calculus.program import Program
-from engine.event_calculus.syntax import Edge, FluentPattern, Happens, HoldsAt, Indicator, IntervalRule, Literal, Negation, PointRule, Retrieve
+from engine.event_calculus.syntax import (
+    Count,
+    Edge,
+    FluentPattern,
+    Happens,
+    HoldsAt,
+    Indicator,
+    Initiated,
+    IntervalRule,
+    Literal,
+    Negation,
+    PointRule,
+    Retrieve,
+)  # fmt: skip
 from engine.event_calculus.tables import symbol_name
 from engine.event_calculus.terms import Atom, Number, Place, Term
 
@@ -46,7 +59,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class Dependency:
-    """`target` needs `source`; `how` is 'holdsAt', 'event', 'not event', 'edge' or 'intervals'."""
+    """`target` needs `source`; `how` is 'holdsAt', 'event', 'not event', 'edge', 'initiated' or 'intervals'."""
 
     target: Node
     source: Node
@@ -59,6 +72,7 @@ class Hierarchy:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self._simple_values = simple_values(program)
         self._build(frozenset())
         tangled = {_relation(node) for component, _ in self.forbidden() for node in component}
         if tangled:
@@ -81,10 +95,16 @@ class Hierarchy:
 
     def sources(self, pattern: FluentPattern) -> list[Node]:
         """The computed nodes that hold intervals of `pattern`; inputs are not among them."""
-        return [
-            *self._meeting(_Relation("simple", *pattern.indicator), _pattern(pattern.arguments)),
-            *self._meeting(_Relation("derived", *pattern.indicator), _pattern(pattern.terms)),
-        ]
+        derived = self._meeting(_Relation("derived", *pattern.indicator), _pattern(pattern.terms))
+        values = self._simple_values.get(pattern.indicator) if derived else None
+        if values is not None and isinstance(pattern.value, Atom | Number) and symbol_name(pattern.value) not in values:
+            # Of one fluent some values may be simple and others statically determined.
+            return derived
+        return [*self.initiating(pattern), *derived]
+
+    def initiating(self, pattern: FluentPattern) -> list[Node]:
+        """The simple nodes of a pattern's fluent."""
+        return self._meeting(_Relation("simple", *pattern.indicator), _pattern(pattern.arguments))
 
     def simple(self, fluent: Indicator) -> list[Node]:
         """The nodes of a simple fluent."""
@@ -120,11 +140,14 @@ class Hierarchy:
             yield from self._literal(node, literal, negated=False)
 
     def _literal(self, node: Node, literal: Literal, *, negated: bool) -> Iterator[Dependency]:
-        if isinstance(literal, Negation):
+        if isinstance(literal, Negation | Count):
             for inner in literal.body:
                 yield from self._literal(node, inner, negated=True)
         elif isinstance(literal, Happens):
             yield from self._event(node, literal, "not event" if negated else "event")
+        elif isinstance(literal, Initiated):
+            for source in self.initiating(literal.fluent):
+                yield Dependency(node, source, "initiated", literal.place)
         elif isinstance(literal, Edge | HoldsAt):
             for source in self.sources(literal.fluent):
                 yield Dependency(node, source, "edge" if isinstance(literal, Edge) else "holdsAt", literal.place)
@@ -234,21 +257,48 @@ def check_hierarchy(program: Program) -> list[tuple[Place, str]]:
 
 
 def _forbidden(component: list[Node], inner: list[Dependency]) -> tuple[Place, str] | None:
-    """What is wrong with a cycle: only holdsAt conditions, which look strictly back in time, may close one."""
-    names = " -> ".join(sorted({node.name for node in component}))
+    """What is wrong with a cycle: a condition that looks strictly back in time, holdsAt, must close it. All others are of one moment."""
     for dependency in inner:
         if dependency.target.kind == "derived" or dependency.source.kind == "derived":
+            names = " -> ".join(sorted({node.name for node in component}))
             return dependency.place, f"cycle through a statically determined fluent: {names}; cycles are allowed among simple fluents only"
-        if dependency.how == "edge":
-            return dependency.place, f"cycle through start or end of a fluent: {names}; use holdsAt there"
-        if dependency.how == "not event":
-            return dependency.place, f"cycle through a negated event: {names}"
-    instant = [dependency for dependency in inner if dependency.how == "event"]
+    instant = [dependency for dependency in inner if dependency.how != "holdsAt"]
     for loop in _components(component, instant):
-        looped = [dependency for dependency in instant if dependency.target in loop and dependency.source in loop]
-        if looped:
-            return looped[0].place, f"events cause each other at the same time: {names}"
+        looped = {dependency.how: dependency for dependency in instant if dependency.target in loop and dependency.source in loop}
+        names = " -> ".join(sorted({node.name for node in loop}))
+        for how, message in _SAME_MOMENT.items():
+            if how in looped:
+                return looped[how].place, message.format(names)
     return None
+
+
+_SAME_MOMENT = {
+    "edge": "cycle through start or end of a fluent: {}; use holdsAt there",
+    "initiated": "cycle through the moment at which a fluent is initiated: {}; use holdsAt there",
+    "not event": "cycle through a negated event: {}",
+    "event": "events cause each other at the same time: {}",
+}
+
+
+def in_order(component: Sequence[Node], dependencies: Sequence[Dependency]) -> list[Node]:
+    """The nodes of a cycle so that each comes after those that it needs at the same moment."""
+    instant = [one for one in dependencies if one.how != "holdsAt" and one.target in component and one.source in component]
+    return [node for alone in _components(list(component), instant) for node in alone]
+
+
+def simple_values(program: Program) -> dict[Indicator, frozenset[str] | None]:
+    """The values that the rules of each simple fluent can give it; null where a variable stands for them."""
+    found: dict[Indicator, set[str | None]] = {}
+    for rule in program.point_rules:
+        if rule.kind == "initiate":
+            found.setdefault(rule.indicator, set()).update(_pattern(rule.terms[-1:]))
+        elif rule.kind == "terminate":
+            found.setdefault(rule.indicator, set())
+    for start in program.initially:
+        found.setdefault(start.indicator, set()).update(_pattern([start.fluent.value]))
+    for deadline in program.deadlines:
+        found.setdefault(deadline.fluent, set()).update(_pattern([deadline.before, deadline.after]))
+    return {indicator: None if None in values else frozenset(filter(None, values)) for indicator, values in found.items()}
 
 
 def _components(nodes: list[Node], dependencies: list[Dependency]) -> list[list[Node]]:

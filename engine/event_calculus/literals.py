@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from engine.event_calculus import builtins
 from engine.event_calculus.shapes import flattened, is_shape
-from engine.event_calculus.syntax import Assignment, Comparison, Edge, Fact, FluentPattern, Happens, HoldsAt, Literal, Negation
-from engine.event_calculus.terms import NEGATION, Atom, Compound, Number, Place, Term, Variable, conjuncts
+from engine.event_calculus.syntax import (
+    Assignment,
+    Comparison,
+    Count,
+    Edge,
+    Fact,
+    FluentPattern,
+    Happens,
+    HoldsAt,
+    Initiated,
+    Literal,
+    Negation,
+    literal_variables,
+)  # fmt: skip
+from engine.event_calculus.terms import CUT, NEGATION, Atom, Compound, Number, Place, Term, Variable, conjuncts, variables
 
 MAX_ARGUMENTS = 8
 
@@ -89,10 +103,72 @@ def ground_target(term: Term) -> tuple[str, tuple[Term, ...]]:
     return event_pattern(term)
 
 
+def time_of(point: Compound) -> Term:
+    """The time of initiatedAt(F=V, T) or of RTEC's initiatedAt(F=V, T1, T, T2)."""
+    return point.arguments[1 if len(point.arguments) == 2 else 2]
+
+
 def time_variable(term: Term) -> str:
     if isinstance(term, Variable):
         return term.name
     raise Faulty(term.place, f"the time must be a variable, not {term}")
+
+
+def body_of(terms: Sequence[Term]) -> tuple[Literal, ...]:
+    """The conditions of a rule over time points; findall and the length of its list are one condition, a cut is none."""
+    terms = [term for term in terms if not is_cut(term)]
+    lists = [term for term in terms if isinstance(term, Compound) and term.name == "findall"]
+    lengths = [term for term in terms if isinstance(term, Compound) and term.indicator == ("length", 2)]
+    counts = {id(term): _count(term, lengths, terms) for term in lists}
+    for term in lengths:
+        if not any(isinstance(one.arguments[-1], Variable) and one.arguments[-1] == term.arguments[0] for one in lists):
+            raise Faulty(term.place, f"length counts the list of a findall before it; no findall makes {term.arguments[0]}")
+    return tuple(counts[id(term)] if id(term) in counts else literal_of(term) for term in terms if term not in lengths)
+
+
+def written(text: str) -> str:
+    """A text with anonymous variables as `_`."""
+    return re.sub(r"_#\d+", "_", text)
+
+
+def shown(term: Term) -> str:
+    """A term as a program writes it."""
+    if isinstance(term, Compound) and term.name in ("=", "-", "/") and len(term.arguments) == 2:
+        return f"{shown(term.arguments[0])}{term.name}{shown(term.arguments[1])}"
+    if isinstance(term, Compound):
+        return f"{term.name}({', '.join(map(shown, term.arguments))})"
+    return written(str(term))
+
+
+def cuts(term: Term | None) -> Iterator[Atom]:
+    """The cuts of a body."""
+    if isinstance(term, Atom) and is_cut(term):
+        yield term
+    elif isinstance(term, Compound):
+        for argument in term.arguments:
+            yield from cuts(argument)
+
+
+def is_cut(term: Term) -> bool:
+    return isinstance(term, Atom) and term.name == CUT
+
+
+def _count(term: Compound, lengths: Sequence[Compound], all_terms: Sequence[Term]) -> Count:
+    """findall(V, CONDITIONS, L) with length(L, N)."""
+    if len(term.arguments) != 3:
+        raise Faulty(term.place, f"findall takes 3 arguments, not {len(term.arguments)}: findall(V, CONDITIONS, L), length(L, N)")
+    template, goal, made = term.arguments
+    if not isinstance(template, Variable) or not isinstance(made, Variable):
+        raise Faulty(term.place, "findall takes a variable, conditions and a variable: findall(V, CONDITIONS, L), length(L, N)")
+    own = [length for length in lengths if length.arguments[0] == made]
+    uses = sum(made in list(variables(other)) for other in all_terms)
+    if len(own) != 1 or uses != 2:
+        raise Faulty(made.place, f"the list {made} can only be counted, once: length({made}, N)")
+    number = simple_term(own[0].arguments[1], what="the length of a list")
+    body = body_of(conjuncts(goal))
+    if template.name not in set().union(*(literal_variables(literal) for literal in body if not isinstance(literal, Negation))):
+        raise Faulty(template.place, f"no condition of the findall binds {template}")
+    return Count(template.name, body, number, term.place)
 
 
 def literal_of(term: Term) -> Literal:
@@ -100,7 +176,7 @@ def literal_of(term: Term) -> Literal:
     if isinstance(term, Compound):
         if term.name == NEGATION:
             inner = term.arguments[0]
-            return Negation(tuple(literal_of(part) for part in conjuncts(inner)), term.place)
+            return Negation(body_of(conjuncts(inner)), term.place)
         if term.name in ("happensAt", "holdsAt"):
             if len(term.arguments) != 2:
                 raise Faulty(term.place, f"{term.name} takes 2 arguments, not {len(term.arguments)}")
@@ -129,6 +205,10 @@ def literal_of(term: Term) -> Literal:
                 if isinstance(target, Variable)
                 else Comparison("=:=", angle, expression_of(target), term.place)
             )
+        if term.name == "initiatedAt" and len(term.arguments) in (2, 4):
+            return Initiated(fluent_pattern(term.arguments[0]), time_variable(time_of(term)), term.place)
+        if term.name == "findall":
+            raise Faulty(term.place, "findall(V, CONDITIONS, L) stands beside length(L, N), in the same conditions")
         if term.name in ("holdsFor", "initiatedAt", "terminatedAt", "initially"):
             raise Faulty(term.place, f"{term.name} cannot be a condition here")
         return _fact(term)

@@ -56,7 +56,8 @@ class Memory:
 class Bounds:
     """Times of a window: ticks > `low` and <= `query_time` count; `next_low` is where the next window's `low` will be.
 
-    `first` is low + tick. `initial`: `initially` applies here, because the window starts at or before 0.
+    `first` is low + tick. `begin` is the beginning of time: nothing holds before it. `initial`: `initially` applies here, because the window reaches
+    back to the beginning or is the first that is looked at.
     """
 
     query_time: int
@@ -64,3 +65,9 @@ class Bounds:
     first: int
     next_low: int
     initial: bool
+    begin: int
+
+    @property
+    def earliest(self) -> int:
+        """The first tick at which anything can hold in the window."""
+        return max(self.first, self.begin)

@@ -43,7 +43,7 @@ ARRIVED = "arrived"
 LISTS = "lists"
 """Column (binary) of emitted rows: lists of the keyed stage at the query time `t`; their `event` says whether the clock has passed it."""
 _SETTLED, _AHEAD = "settled", "ahead"
-_SMALLEST = -(1 << 62)
+_SMALLEST, _GREATEST = -(1 << 62), 1 << 62
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,8 @@ class Compiled:
         told = arrived[seq < FIRST_SEQ]
         first = int(t[real[np.argmin(seq[real])]]) if len(real) else NEVER
         read = read_rows(rows, arrived, self.specification.inputs, state.symbols, self.windows.settings.tick)
-        self.windows.take(state, read, first, int(told.max()) if len(told) else NEVER)
+        least = int(t[seq < FIRST_SEQ].min()) if len(told) else NEVER
+        self.windows.take(state, read, first, int(told.max()) if len(told) else NEVER, least)
 
     @staticmethod
     def _bring(brought: Brought, rows: pa.RecordBatch) -> None:
@@ -95,10 +96,13 @@ class CalculusIndex:
 
 @dataclass
 class KeyedState:
-    """`clock`: the greatest t seen by this partition, for feeds whose rows carry no clock. `synopses`: of the queries that have one, by route.
+    """`clock`: the greatest t seen by this partition, for feeds whose rows carry no clock; `least`: the least.
+
+    `synopses`: of the queries that have one, by route.
     `entities`: of the queries that are cut, by route."""
 
     clock: int = _SMALLEST
+    least: int = _GREATEST
     synopses: dict[int, SynopsisState] = field(default_factory=dict)
     entities: dict[int, EntityState] = field(default_factory=dict)
 
@@ -112,6 +116,10 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
     def step(self, index: CalculusIndex, state: KeyedState, batch: Batch, watermark: int) -> Output[KeyedState]:
         arrived = _arrivals(batch, state) if len(batch) else np.empty(0, np.int64)
         parts = []
+        # Where time begins with the feed's rows, whatever rules read, the row that brings an earlier beginning goes on with the last one.
+        begins = int(np.argmin(batch.t)) if len(batch) and int(batch.t.min()) < state.least else -1
+        if begins >= 0:
+            state.least = int(batch.t[begins])
         for compiled in index.queries:
             if compiled.specification.synopsis is not None:
                 parts += self._made(index, state, compiled, batch, watermark)
@@ -128,7 +136,7 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
                 parts += self._lists(index, state, compiled, watermark, silent=False)
                 # The first row says where query times begin, whoever reads it.
                 picked = np.union1d(picked[:1], np.flatnonzero(_named(batch, compiled.passed, compiled)))
-            parts.append(_marked(index, batch, picked, came, compiled.route))
+            parts.append(_marked(index, batch, picked, came, compiled.route, begins if compiled.windows.settings.begin is None else -1))
         if not parts:
             return Output(state)
         return Output(state, emitted=parts[0] if len(parts) == 1 else pa.concat_batches(parts))
@@ -180,7 +188,11 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
         routes = {compiled.route for compiled in index.queries}
         known = {route: own for _, state in reversed(parts) for route, own in state.synopses.items() if route in routes}
         entities = {route: own for _, state in reversed(parts) for route, own in state.entities.items() if route in routes}
-        return KeyedState(max((state.clock for _, state in parts), default=_SMALLEST), known, entities)
+        clock = max((state.clock for _, state in parts), default=_SMALLEST)
+        # A query that has come since has not heard where time begins.
+        old = {compiled.route for before, _ in parts for compiled in before.queries}
+        least = min((state.least for _, state in parts), default=_GREATEST) if routes <= old else _GREATEST
+        return KeyedState(clock, least, known, entities)
 
     def dump(self, index: CalculusIndex, state: KeyedState) -> bytes:
         parts = {f"synopsis {route}": np.frombuffer(own.dump(), np.uint8) for route, own in state.synopses.items()}
@@ -188,12 +200,13 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
             parts[f"windows {route}"] = np.frombuffer(dump_state([entities.windows]), np.uint8)
             parts[f"sent {route}"] = np.frombuffer(entities.partition.to_bytes(8, "little", signed=True) + entities.sent, np.uint8)
         with io.BytesIO() as file:
-            np.savez(file, allow_pickle=False, clock=np.array(state.clock), **parts)
+            np.savez(file, allow_pickle=False, clock=np.array([state.clock, state.least]), **parts)
             return file.getvalue()
 
     def load(self, index: CalculusIndex, data: bytes) -> KeyedState:
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            state = KeyedState(int(arrays["clock"]))
+            clock, least = arrays["clock"].tolist()
+            state = KeyedState(clock, least)
             for name in arrays.files:
                 kind, _, route = name.partition(" ")
                 if kind == "synopsis":
@@ -230,17 +243,18 @@ def _arrivals(batch: Batch, state: KeyedState) -> npt.NDArray[np.int64]:
     return np.asarray(arrived, np.int64)
 
 
-def _marked(index: CalculusIndex, batch: Batch, picked: npt.NDArray[np.int64], arrived: npt.NDArray[np.int64], route: int) -> pa.RecordBatch:
-    """The picked rows and a last one that has only the clock."""
-    n = len(picked) + 1
-    positions = pa.array(np.append(picked, 0), mask=np.append(np.zeros(n - 1, np.bool_), True))
+def _marked(
+    index: CalculusIndex, batch: Batch, picked: npt.NDArray[np.int64], arrived: npt.NDArray[np.int64], route: int, begins: int
+) -> pa.RecordBatch:
+    """The picked rows and a last one that has only the clock; before it one that has only the beginning of time, where this batch has it."""
+    empty = [begins, int(np.argmax(arrived))] if begins >= 0 else [int(np.argmax(arrived))]
+    n = len(picked) + len(empty)
+    positions = pa.array(np.append(picked, [0] * len(empty)), mask=np.arange(n) >= len(picked))
     columns = {name: batch.rows.column(name).take(positions) for name in index.schema.names if batch.has(name)}
-    last = int(np.argmax(arrived))
-    columns[TIME] = pa.array(np.append(batch.t[picked], batch.t[last]))
-    columns[SEQ] = pa.array(np.append(batch.seq[picked], batch.seq[last]))
-    columns[ARRIVED] = pa.array(np.append(arrived[picked], arrived[last]))
+    rows = np.append(picked, empty)
+    columns[TIME], columns[SEQ], columns[ARRIVED] = pa.array(batch.t[rows]), pa.array(batch.seq[rows]), pa.array(arrived[rows])
     if EVENT not in columns:
-        columns[EVENT] = pa.array(["position"] * (n - 1) + [None], pa.string())
+        columns[EVENT] = pa.array(["position"] * len(picked) + [None] * len(empty), pa.string())
     return _conformed(index, columns, n, route)
 
 

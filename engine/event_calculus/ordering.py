@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from engine.event_calculus.syntax import Assignment, Comparison, Fact, Happens, HoldsAt, Literal, Negation, literal_terms, literal_variables
+from engine.event_calculus.syntax import (
+    Assignment,
+    Comparison,
+    Count,
+    Fact,
+    Happens,
+    HoldsAt,
+    Literal,
+    Negation,
+    literal_terms,
+    literal_variables,
+)  # fmt: skip
 from engine.event_calculus.terms import Place, Term, Variable, variables
 
 
@@ -21,7 +33,7 @@ class Unsafe(Exception):
 def order_body(body: tuple[Literal, ...], bound: set[str]) -> tuple[Literal, ...]:
     """`body` reordered so that each condition finds its variables bound, `bound` being bound from outside.
 
-    A negation waits for every variable that some other condition binds; its other variables are local to it. Raises Unsafe.
+    A negation (and what is counted) waits for every variable that some other condition binds; its other variables are local to it. Raises Unsafe.
     """
     bindable = set(bound) | bound_by(body)
     known, waiting, ordered = set(bound), list(body), []
@@ -31,8 +43,8 @@ def order_body(body: tuple[Literal, ...], bound: set[str]) -> tuple[Literal, ...
             missing = sorted(_needs(waiting[0], known, bindable) - known)[0]
             raise Unsafe(_place_of(waiting[0], missing), missing)
         literal = waiting.pop(position)
-        if isinstance(literal, Negation):
-            literal = Negation(order_body(literal.body, known), literal.place)
+        if isinstance(literal, Negation | Count):
+            literal = replace(literal, body=order_body(literal.body, known))
         known |= _binds(literal)
         ordered.append(literal)
     return tuple(ordered)
@@ -42,6 +54,8 @@ def _binds(literal: Literal) -> set[str]:
     """Variables that hold a value after `literal`."""
     if isinstance(literal, Negation):
         return set()
+    if isinstance(literal, Count):
+        return {literal.number.name} if isinstance(literal.number, Variable) else set()
     if isinstance(literal, Assignment):
         return {literal.variable}
     if isinstance(literal, Comparison):
@@ -55,8 +69,8 @@ def _needs(literal: Literal, known: set[str], bindable: set[str]) -> set[str]:
         return {literal.time}
     if isinstance(literal, Assignment):
         return {variable.name for variable in variables(literal.expression)}
-    if isinstance(literal, Negation):
-        return literal_variables(literal) & bindable
+    if isinstance(literal, Negation | Count):
+        return (literal_variables(literal) & bindable) - _binds(literal)
     if isinstance(literal, Comparison):
         needed = literal_variables(literal)
         if literal.operator == "=":

@@ -104,13 +104,15 @@ def _refuse_oversize(text: str) -> None:
             depth -= 1
         elif piece == "\\+":
             negations += 1
-        elif not piece.isspace():
+        elif not piece.isspace() and not piece.startswith(_NOT_READ):
             negations = 0
             signs = _longest_run_of_signs(piece)
         if max(depth, negations, signs) > MAX_DEPTH:
             raise ProgramRefused([Problem(Place(line, 1), f"terms are nested deeper than {MAX_DEPTH} levels")])
 
 
+_NOT_READ = ("%", "/*", "'")
+"""Begin a comment or a quoted name: what looks like an operator there is none."""
 _OPERATORS = re.compile(r"[-+*/]|\bmod\b|\brem\b")
 
 
@@ -131,7 +133,7 @@ def _problem(fault: UnexpectedInput, text: str) -> Problem:
 
 
 _TOKEN_NAMES = {
-    "END": "'.'", "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "COMMA": "','", "SEMICOLON": "';'", "BANG": "'!'",
+    "END": "'.'", "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "COMMA": "','", "SEMICOLON": "';'", "CUT": "'!'",
     "RELATION": "a comparison", "SIGN": "'+' or '-'", "FACTOR": "'*' or '/'", "NUMBER": "a number", "VARIABLE": "a variable",
     "ATOM": "a name", "QUOTED": "a quoted name", "NAF": "'\\+'", "$END": "the end",
 }  # fmt: skip
@@ -191,8 +193,8 @@ class _Builder(Transformer[Token, Any]):
     def negation(self, sign: Token, literal: Term) -> Term:
         return Compound(NEGATION, (literal,), _place(sign))
 
-    def cut(self) -> Term:
-        return Atom(CUT, Place(1, 1))
+    def cut(self, token: Token) -> Term:
+        return Atom(CUT, _place(token))
 
     def relation(self, left: Term, operator: Token, right: Term) -> Term:
         return Compound(str(operator), (left, right), left.place)

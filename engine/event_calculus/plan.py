@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,23 +12,26 @@ from engine.event_calculus.candidates import Needs, alternatives, essential
 from engine.event_calculus.fused import FusedRule, fused_rule
 from engine.event_calculus.fused_points import FusedPoints, fused_points
 from engine.event_calculus.intervals import Ints
-from engine.event_calculus.levels import Hierarchy, Node
-from engine.event_calculus.ordering import order_body
+from engine.event_calculus.levels import Hierarchy, Node, in_order
+from engine.event_calculus.ordering import bound_by, order_body
 from engine.event_calculus.program import Program
 from engine.event_calculus.syntax import (
     Comparison,
     Deadline,
+    Declared,
     Fact,
     FluentPattern,
     Grounding,
     Indicator,
     Initially,
+    Initiated,
     IntervalRule,
     Literal,
     Negation,
     PointRule,
     Retrieve,
     literal_variables,
+    timed,
 )  # fmt: skip
 from engine.event_calculus.tables import symbol_name
 from engine.event_calculus.terms import Atom, Number, Term, Variable
@@ -40,10 +43,13 @@ class Plan:
     def __init__(self, program: Program) -> None:
         self.program = program
         self._hierarchy = Hierarchy(program)
+        self._matching: dict[tuple[str, tuple[str | None, ...]], tuple[Grounding, ...] | None] = {}
         self.alternatives: dict[int, list[Needs]] = {}
         self.conditions: dict[int, tuple[Literal, ...]] = {}
         self.essential: dict[int, list[str]] = {}
         self.fused: dict[int, FusedRule | None] = {}
+        self.grounded_first: dict[int, bool] = {}
+        """Rules whose heads leave to declared groundings what those bind."""
         self.unique_candidates: dict[int, bool] = {}
         """Rules whose lists have no variables of their own: joining their keys gives no binding twice."""
         for rule in program.interval_rules:
@@ -52,6 +58,8 @@ class Plan:
             bound = {term.name for part in rule.intervals if isinstance(part, Retrieve) for term in part.fluent.terms if isinstance(term, Variable)}
             bound |= {term.name for term in rule.head.terms if isinstance(term, Variable)}
             self.conditions[rule.number] = order_body(rule.conditions, bound)
+            declared = self.groundings_of(rule.head.terms, "=" + rule.head.name)
+            self.grounded_first[rule.number] = all(_binds_all(one) for one in declared or ())
             names = self.essential[rule.number] = essential(rule)
             self.fused[rule.number] = fused_rule(rule, names, self.alternatives[rule.number], grounded=grounded)
             retrieved = [
@@ -65,18 +73,28 @@ class Plan:
         self._grounding_keys: dict[int, str | None] = {}
         self._listable: dict[tuple[str, int], list[tuple[Grounding, str]] | None] = {}
         self._products: dict[int, Product | None] = {}
-        self._matching: dict[tuple[str, tuple[str | None, ...]], tuple[Grounding, ...] | None] = {}
+        self.grounds_heads = any(isinstance(literal, Declared) for rule in program.point_rules for literal in rule.body)
+        """Whether some rule leaves it to groundings what its conditions need."""
+        self.asked: frozenset[Node] = frozenset(node for literal in _initiated(program) for node in self._hierarchy.initiating(literal.fluent))
+        """Simple fluents of which a condition asks when they are initiated."""
         self.fused_points: dict[Node, tuple[FusedPoints | None, list[PointRule]]] = {}
         """The rules of each simple fluent that one compiled call evaluates, and the others."""
         for node, own in self._point_rules.items():
             if node.kind == "simple":
-                self.fused_points[node] = fused_points(own, [self.groundings_of(rule.terms, rule.name) for rule in own], self._hierarchy.sources)
+                declared_ = [self.groundings_of(rule.terms, "=" + rule.name) for rule in own]
+                self.fused_points[node] = fused_points(own, declared_, self._hierarchy.sources)
 
     @cached_property
     def components(self) -> Sequence[tuple[Sequence[Node], bool]]:
         """Nodes in order of evaluation; true where the nodes of a component need each other."""
         inner = {(d.target, d.source) for d in self._hierarchy.dependencies}
-        return [(component, len(component) > 1 or (component[0], component[0]) in inner) for component in self._hierarchy.components]
+        found: list[tuple[Sequence[Node], bool]] = []
+        for component in self._hierarchy.components:
+            if len(component) > 1:
+                found.append((in_order(component, self._hierarchy.dependencies), True))
+            else:
+                found.append((component, (component[0], component[0]) in inner))
+        return found
 
     @cached_property
     def nodes(self) -> list[Node]:
@@ -99,11 +117,15 @@ class Plan:
             found = self._sources[id(pattern)] = (pattern, self._hierarchy.sources(pattern), self._may_be_given(pattern))
         return found[1], found[2]
 
+    def initiating(self, pattern: FluentPattern) -> list[Node]:
+        """The nodes whose initiations a condition may mean."""
+        return self._hierarchy.initiating(pattern)
+
     def _may_be_given(self, pattern: FluentPattern) -> bool:
         """Whether an input fluent has the pattern's name and, as far as its declaration tells, its value."""
         values = [declared.fluent.value for declared in self.program.spatial if declared.fluent.indicator == pattern.indicator]
         known = pattern.indicator in self.program.inputs or isinstance(pattern.value, Variable)
-        return known or not values or any(_may_match([value], [pattern.value]) for value in values)
+        return known or not values or any(may_match([value], [pattern.value]) for value in values)
 
     def point_rules(self, node: Node) -> list[PointRule]:
         return self._point_rules[node]
@@ -132,18 +154,19 @@ class Plan:
         return frozenset(self.program.domains)
 
     def groundings_of(self, terms: Sequence[Term], name: str) -> tuple[Grounding, ...] | None:
-        """The groundings declared for a fluent that none of `terms` contradicts; null where nothing is declared."""
+        """The groundings declared for a fluent ("=" and its name) or an event that none of `terms` contradicts; null where nothing is declared."""
         key = name, tuple(symbol_name(term) if isinstance(term, Atom | Number) else None for term in terms)
         if key not in self._matching:
-            rules = self.program.groundings.get("=" + name)
-            self._matching[key] = None if rules is None else tuple(rule for rule in rules if _may_match(terms, rule.terms))
+            rules = self.program.groundings.get(name)
+            self._matching[key] = None if rules is None else tuple(rule for rule in rules if may_match(terms, rule.terms))
         return self._matching[key]
 
     def listable(self, name: str, width: int) -> list[tuple[Grounding, str]] | None:
-        """The groundings declared for a fluent (arguments and value: `width` columns), each with its key; null where one is not listed."""
+        """The groundings declared for a fluent ("=" and its name; `width`: arguments and value) or an event, each with its key; null where one is not
+        listed."""
         key = name, width
         if key not in self._listable:
-            rules = [rule for rule in self.program.groundings["=" + name] if len(rule.terms) == width]
+            rules = [rule for rule in self.program.groundings[name] if len(rule.terms) == width]
             found = [(rule, body) for rule in rules if (body := self.grounding_key(rule)) is not None]
             self._listable[key] = found if len(found) == len(rules) else None
         return self._listable[key]
@@ -228,12 +251,21 @@ def _product(rule: Grounding) -> Product | None:
     return Product(tuple(literal.indicator for literal in facts), np.array(head), constants, np.array(tests, np.int64).reshape(len(tests), 3))
 
 
-def _may_match(terms: Sequence[Term], declared: Sequence[Term]) -> bool:
+def may_match(terms: Sequence[Term], declared: Sequence[Term]) -> bool:
     """Whether no constant of one stands against another constant of the other."""
     return len(terms) == len(declared) and all(
         not isinstance(a, Atom | Number) or not isinstance(b, Atom | Number) or symbol_name(a) == symbol_name(b)
         for a, b in zip(terms, declared, strict=True)
     )
+
+
+def _initiated(program: Program) -> Iterator[Initiated]:
+    return (literal for rule in program.point_rules for literal in timed(rule.body) if isinstance(literal, Initiated))
+
+
+def _binds_all(grounding: Grounding) -> bool:
+    bound = bound_by(grounding.body)
+    return all(term.name in bound for term in grounding.terms if isinstance(term, Variable))
 
 
 def _canonical(rule: Grounding, order: dict[str, str]) -> str:

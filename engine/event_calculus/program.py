@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from engine.event_calculus.parser import Problem
 from engine.event_calculus.syntax import Deadline, Grounding, Indicator, Initially, IntervalRule, PointRule, SpatialFluent
 from engine.event_calculus.terms import Term
 
@@ -13,8 +14,20 @@ EVENT, POINTS, INTERVALS = "event", "points", "intervals"
 
 
 @dataclass(frozen=True)
+class Output:
+    """outputEntity(...): an event, or a fluent with its value; what has its constants is stated."""
+
+    name: str
+    terms: tuple[Term, ...]
+    fluent: bool
+
+
+@dataclass(frozen=True)
 class Program:
-    """A program without faults. Rules are numbered in reading order; `number` is their place in a screen's list."""
+    """A program without faults. Rules are numbered in reading order; `number` is their place in a screen's list.
+
+    `notices` say what of the text changes no answer; whoever wrote it is told.
+    """
 
     point_rules: tuple[PointRule, ...] = ()
     interval_rules: tuple[IntervalRule, ...] = ()
@@ -25,7 +38,8 @@ class Program:
     facts: Mapping[Indicator, tuple[tuple[Term, ...], ...]] = field(default_factory=dict)
     spatial: tuple[SpatialFluent, ...] = ()
     inputs: Mapping[Indicator, str] = field(default_factory=dict)
-    outputs: tuple[str, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    notices: tuple[Problem, ...] = ()
 
     @property
     def fluents(self) -> set[Indicator]:

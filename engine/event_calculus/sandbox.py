@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,16 +11,16 @@ import pyarrow as pa
 from engine.event_calculus.conditions import LimitExceeded
 from engine.event_calculus.evaluation import Evaluation
 from engine.event_calculus.explanation import Cause, Explainer, key_columns
-from engine.event_calculus.inputs import read_rows
 from engine.event_calculus.intervals import INF
 from engine.event_calculus.levels import Node
+from engine.event_calculus.operator import CalculusOperator
 from engine.event_calculus.parser import clause_texts
 from engine.event_calculus.shapes import called, entities_of
 from engine.event_calculus.specification import CalculusSpecification
 from engine.event_calculus.tables import FluentTable
-from engine.event_calculus.windows import Windows
 from engine.model.batch import SEQ, Batch, EntityDictionary
 from engine.model.feed import Feed
+from engine.operator import RegisteredQuery
 from engine.specification import check
 
 Lane = dict[str, Any]
@@ -92,22 +91,27 @@ def explain(
 
 
 def _evaluated(checked: CalculusSpecification, feed: Feed, table: pa.Table, from_t: int, to_t: int) -> Evaluation:
+    """The window of the stretch, its rows taken as the operator takes them: with the critical points that a synopsis makes of them."""
     times = np.asarray(table["t"])
     mine = np.flatnonzero((times >= from_t) & (times <= to_t))
     mine = mine[np.argsort(times[mine], kind="stable")]
     rows = table.take(pa.array(mine)).combine_chunks()
     if SEQ not in rows.column_names:
         rows = rows.append_column(SEQ, pa.array(np.arange(len(mine))))
+    operator = CalculusOperator()
+    index = operator.compile([RegisteredQuery("sandbox", 1, checked)], feed)
+    compiled = index.queries[0]
+    state = compiled.windows.initial()
+    keyed = operator.keyed.initial(index)
     batches = rows.to_batches()
-    windows = Windows(checked.plan, replace(checked.settings, tick=feed.tick), checked.outputs, checked.areas)
-    state = windows.initial()
     if batches:
-        batch = batches[0]
-        if checked.where:
-            batch = batch.filter(pa.array(checked.where.mask(Batch(batch, EntityDictionary()))))
-        read = read_rows(batch, np.asarray(batch.column("t")), checked.inputs, state.symbols, feed.tick)
-        windows.take(state, read, from_t, to_t)
-    return windows.evaluate(state, to_t)[0]
+        # Silences are known when the clock has passed them: once with the rows, once with the end of the stretch.
+        for batch in (batches[0], batches[0].slice(0, 0)):
+            emitted = operator.keyed.step(index, keyed, Batch(batch, EntityDictionary()), to_t + 1).emitted
+            if emitted is not None and emitted.num_rows:
+                compiled.take(state, emitted)
+    state.least = from_t
+    return compiled.windows.evaluate(state, to_t, final=True)[0]
 
 
 def _lanes(checked: CalculusSpecification, evaluation: Evaluation, limit: int, entities: frozenset[str] | None) -> Iterator[Lane]:

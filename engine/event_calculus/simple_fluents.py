@@ -13,18 +13,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.event_calculus.conditions import LimitExceeded, named, satisfy
-from engine.event_calculus.inertia import ANY_ARGUMENT, INITIATE, OPEN_INITIATE, TERMINATE, TERMINATE_ANY, simple_fluent
+from engine.event_calculus.inertia import ANY_ARGUMENT, INITIATE, OPEN_INITIATE, TERMINATE, TERMINATE_ANY, begun, initiations, simple_fluent
 from engine.event_calculus.intervals import Intervals, Ints
+from engine.event_calculus.keys import find_rows
 from engine.event_calculus.levels import Node
 from engine.event_calculus.memory import SimpleCarry
 from engine.event_calculus.syntax import Deadline, PointRule
-from engine.event_calculus.tables import FluentTable, Rows, no_fluent, no_keys, one_row
-from engine.event_calculus.terms import Atom, Number, Term, Variable
+from engine.event_calculus.tables import SYMBOL, TIME, FluentTable, Rows, Table, no_fluent, no_keys, one_row
+from engine.event_calculus.terms import Atom, Number, Place, Term, Variable
 
 if TYPE_CHECKING:
     from engine.event_calculus.evaluation import Evaluation
 
 MAX_PAIRS = 20_000_000
+_NO_DELAYS = np.empty((0, 0), np.int64)
+_NOWHERE = Place(0, 0)
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,9 @@ class Points:
         self.parts: list[_Part] = []
         self.laid_out: tuple[Ints, Ints] | None = None
         """Points and parts of the rules that one compiled call has evaluated."""
+        self.started = False
+        self.initiated = Table((np.empty(0, np.int64),) * (node.arity + 1), (SYMBOL,) * (node.arity + 1), 0, np.empty(0, np.int64))
+        """When each value is initiated, if a condition asks for it."""
 
     def add(self, rule: PointRule, rows: Rows) -> None:
         """Rows of one rule: initiations of declared groundings open groups, everything else applies to groups that exist."""
@@ -58,7 +64,7 @@ class Points:
         if value is not None and all(column is not None for column in columns):
             self.parts.append(_Part(columns, value, t, INITIATE))
             return
-        wider = evaluation.groundings.of_rows(rows, rule.terms, rule.name)
+        wider = evaluation.groundings.of_rows(rows, rule.terms, "=" + rule.name)
         if wider.n and all(wider.bound(term) for term in rule.terms):
             *bound, wide_value = (evaluation.column(wider, term) for term in rule.terms)
             self.parts.append(_Part(list(bound), wide_value, wider.columns[rule.time], INITIATE))
@@ -71,37 +77,47 @@ class Points:
             return self._code(term)
         return self.evaluation.column(rows, term) if term.name in rows.columns else None
 
-    def _initially(self) -> None:
-        """What holds at 0 was initiated one tick before."""
+    def initially(self) -> None:
+        """What holds from the beginning of time was initiated one tick before."""
+        self.started = True
         evaluation = self.evaluation
         for start in evaluation.plan.starts(self.node):
             terms = start.fluent.terms
-            rows = evaluation.groundings.of_rows(one_row(), terms, start.fluent.name)
+            rows = evaluation.groundings.of_rows(one_row(), terms, "=" + start.fluent.name)
             rows = named(satisfy(evaluation.world, rows, start.body), terms)
             if rows.n and all(rows.bound(term) for term in terms):
                 *columns, value = (evaluation.column(rows, term) for term in terms)
-                self.parts.append(_Part(list(columns), value, np.full(rows.n, -evaluation.world.tick), INITIATE))
+                self.parts.append(_Part(list(columns), value, np.full(rows.n, evaluation.bounds.begin - evaluation.world.tick), INITIATE))
 
     def table(self, carry: SimpleCarry | None) -> tuple[FluentTable, SimpleCarry]:
         evaluation, width = self.evaluation, self.node.arity
         bounds, world = evaluation.bounds, evaluation.world
-        if bounds.initial:
-            self._initially()
+        if bounds.initial and not self.started:
+            self.initially()
         if carry is None:
             carry = SimpleCarry(no_keys(width), np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 0), np.int64))
         points, parts = self._laid_out()
         if not len(carry.value) and not (points[1] == INITIATE).any():
             return no_fluent(width + 1), carry
         deadlines = evaluation.plan.deadlines.get(self.node, ())
-        due = carry.due if len(carry.value) else np.empty((0, len(deadlines)), np.int64)
-        fits, keys, ptr, s, e, *kept = simple_fluent(
-            points, parts, carry.keys, carry.value, carry.start, due, self._table(deadlines), world.tick, bounds.query_time, bounds.next_low,
-            MAX_PAIRS,
+        given = (
+            points, parts, carry.keys, carry.value, carry.start, carry.due if len(carry.value) else np.empty((0, len(deadlines)), np.int64),
+            self._table(deadlines), self._delays(deadlines, points, carry), world.tick, bounds.query_time, bounds.next_low, MAX_PAIRS,
         )  # fmt: skip
+        fits, keys, ptr, s, e, *kept = simple_fluent(*given)
         if not fits:
             raise LimitExceeded(f"conditions of {self.node.name} would apply to more than {MAX_PAIRS:,} pairs of a time and a grounding")
+        if self.node in evaluation.plan.asked:
+            rows, t = initiations(*given, bounds.begin)
+            self.initiated = Table(tuple(rows), (SYMBOL,) * (width + 1), len(t), t)
         table = FluentTable(keys, Intervals(ptr, s, e))
-        return evaluation.groundings.of_table(self.node.name, table), SimpleCarry(*kept)
+        return evaluation.groundings.of_table("=" + self.node.name, table), SimpleCarry(*kept)
+
+    def begun(self, carry: SimpleCarry | None) -> Table:
+        """The arguments of all groundings that the rules so far have initiated, or that hold at the window's edge."""
+        before = no_keys(self.node.arity) if carry is None else carry.keys
+        keys = begun(self._laid_out()[0], before)
+        return Table(tuple(keys), (SYMBOL,) * self.node.arity, keys.shape[1])
 
     def _laid_out(self) -> tuple[Ints, Ints]:
         """All points, one behind the other: rows t, kind, value, arguments; and where each part begins."""
@@ -125,12 +141,41 @@ class Points:
         return points, parts
 
     def _table(self, deadlines: Sequence[Deadline]) -> Ints:
-        rows = [
-            [self._code(d.before), self._code(d.after), d.delay, int(d.extends)]
-            + [ANY_ARGUMENT if isinstance(term, Variable) else self._code(term) for term in d.arguments]
-            for d in deadlines
-        ]
-        return np.ascontiguousarray(np.array(rows, np.int64).reshape(len(deadlines), 4 + self.node.arity).T)
+        rows = [[self._code(one.before), self._code(one.after), int(one.extends)] for one in deadlines]
+        return np.ascontiguousarray(np.array(rows, np.int64).reshape(len(deadlines), 3).T)
+
+    def _delays(self, deadlines: Sequence[Deadline], points: Ints, carry: SimpleCarry) -> Ints:
+        """For each grounding and each deadline its duration; 0 where it is not of the grounding."""
+        if not deadlines:
+            return _NO_DELAYS
+        keys = begun(points, carry.keys)
+        delays = np.zeros((keys.shape[1], len(deadlines)), np.int64)
+        for place, one in enumerate(deadlines):
+            given = np.array([delay for _, delay in one.rows])
+            if not one.bound:
+                delays[:, place] = given[0]
+                continue
+            codes = self.evaluation.world.symbols.terms(one.constants).reshape(len(one.rows), len(one.bound))
+            found = find_rows(np.ascontiguousarray(codes.T), np.ascontiguousarray(keys[list(one.bound)]))
+            delays[:, place] = np.where(found >= 0, given[found], 0)
+        for place, one in enumerate(deadlines):
+            for value in (one.before, one.after):
+                delays[self._undeclared(keys, value), place] = 0
+        return delays
+
+    def _undeclared(self, keys: Ints, value: Term) -> Ints:
+        """The groundings that are not declared with a value of which some are."""
+        evaluation = self.evaluation
+        name = "=" + self.node.name
+        if name not in evaluation.plan.program.groundings:
+            return np.empty(0, np.int64)
+        terms = [*(Variable(f"#{place}", _NOWHERE) for place in range(len(keys))), value]
+        if not evaluation.plan.groundings_of(terms, name):
+            return np.empty(0, np.int64)
+        columns = {f"#{place}": column for place, column in enumerate(keys)}
+        rows = Rows(keys.shape[1], {**columns, "#list": np.arange(keys.shape[1])}, {**dict.fromkeys(columns, SYMBOL), "#list": TIME})
+        declared = evaluation.groundings.of_rows(rows, terms, name)
+        return np.setdiff1d(np.arange(keys.shape[1]), declared.columns["#list"] if declared.n else np.empty(0, np.int64))
 
     def _code(self, term: Term) -> int:
         assert isinstance(term, Atom | Number)

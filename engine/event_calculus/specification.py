@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from engine.event_calculus.compiler import compile_text
@@ -17,7 +17,7 @@ from engine.event_calculus.syntax import Indicator
 from engine.event_calculus.windows import Settings
 from engine.model.conditions import Conditions
 from engine.model.faults import unknown_name
-from engine.model.feed import ColumnType, Crs
+from engine.model.feed import ColumnType, Crs, TimeUnit
 from engine.model.region import Region
 from engine.specification import COMMON_KEYS, Context
 
@@ -30,7 +30,8 @@ MAX_AREAS = 500
 class CalculusSpecification:
     """A checked program with its inputs, outputs and windows.
 
-    `arrival` names a column that tells when a row arrived, or is null; `synopsis` says how critical points are made of positions, or is null.
+    `arrival` names a column that tells when a row arrived, or is null; `synopsis` says how critical points are made of positions, or is null;
+    `notices` say what of the program changes no answer.
     """
 
     name: str
@@ -44,6 +45,7 @@ class CalculusSpecification:
     areas: Mapping[str, Region] = field(default_factory=dict)
     arrival: str | None = None
     synopsis: SynopsisSpec | None = None
+    notices: tuple[str, ...] = ()
 
 
 def check(document: Mapping[str, Any], context: Context) -> CalculusSpecification | None:
@@ -72,11 +74,15 @@ def check(document: Mapping[str, Any], context: Context) -> CalculusSpecificatio
         return None
     inputs = _all_inputs(program, declared, context.at("inputs"))
     outputs = _outputs(document, program, context)
+    notices = [str(notice) for notice in program.notices]
+    if "outputs" in document and program.outputs:
+        notices.append("ignored: outputEntity; the specification names its outputs itself")
+        program = replace(program, outputs=())
     areas = _areas(program, given, context)
     if settings is None:
         return None
     return CalculusSpecification(
-        str(document.get("name", "")), where, text, program, Plan(program), settings, inputs, outputs, areas, arrival, synopsis
+        str(document.get("name", "")), where, text, program, Plan(program), settings, inputs, outputs, areas, arrival, synopsis, tuple(notices)
     )
 
 
@@ -88,7 +94,10 @@ def _settings(document: Mapping[str, Any], context: Context) -> Settings | None:
     edge = context.at("edge").choice(document["edge"], ("exact", "rtec")) if "edge" in document else "exact"
     if window is None or step is None or origin is None or dialect is None or edge is None:
         return None
-    return Settings(window, step, origin, context.feed.tick, dialect, edge == "exact", context.feed.crs is Crs.GEOGRAPHIC)
+    return Settings(
+        window, step, origin, context.feed.tick, dialect, edge == "exact", context.feed.crs is Crs.GEOGRAPHIC,
+        begin=0 if context.feed.time is TimeUnit.TICKS else None,
+    )  # fmt: skip
 
 
 def _inputs(value: Any, context: Context) -> dict[str, InputSpec]:
@@ -197,7 +206,8 @@ def outputs_spoken_of(document: Mapping[str, Any]) -> list[str]:
 
 
 def _default_outputs(program: Program) -> tuple[str, ...]:
-    return tuple(program.outputs) or tuple({called(name): None for name, _ in sorted(program.fluents | program.events)})
+    declared = dict.fromkeys(called(output.name) for output in program.outputs)
+    return tuple(declared) or tuple({called(name): None for name, _ in sorted(program.fluents | program.events)})
 
 
 def _readable(document: Mapping[str, Any]) -> Program | None:

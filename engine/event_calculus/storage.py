@@ -17,8 +17,8 @@ from engine.event_calculus.memory import Held, Memory, SimpleCarry
 from engine.event_calculus.tables import SYMBOL, FluentTable, Symbols, Table
 from engine.event_calculus.windows import WindowState
 
-VERSION = 4
-_COUNTERS = ("last_query", "clock", "first_time", "looked_at", "idle", "windows", "pairs_examined", "groundings")
+VERSION = 5
+_COUNTERS = ("last_query", "clock", "first_time", "least", "looked_at", "idle", "windows", "pairs_examined", "groundings")
 
 Array = npt.NDArray[Any]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal as Choice
 
-from engine.event_calculus.terms import Place, Term, Variable, variables
+from engine.event_calculus.terms import Atom, Number, Place, Term, Variable, variables
 
 Indicator = tuple[str, int]
 """Name and number of arguments."""
@@ -105,7 +105,41 @@ class Negation:
     place: Place = field(compare=False)
 
 
-Literal = Happens | Edge | HoldsAt | Fact | Comparison | Assignment | Negation
+@dataclass(frozen=True)
+class Initiated:
+    """initiatedAt(F=V, _, time, _): a rule or a deadline initiates F=V at that time, whether it holds already or not."""
+
+    fluent: FluentPattern
+    time: str
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Count:
+    """findall(variable, body, L), length(L, number): how many values of the variable satisfy the body.
+
+    Variables that occur nowhere else are local.
+    """
+
+    variable: str
+    body: tuple[Literal, ...]
+    number: Term
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a head leaves open is one of its groundings: a declared one, or, where none is declared, one that has begun.
+
+    `name` is the key of the groundings: that of a fluent begins with '='.
+    """
+
+    name: str
+    terms: tuple[Term, ...]
+    place: Place = field(compare=False)
+
+
+Literal = Happens | Edge | HoldsAt | Fact | Comparison | Assignment | Negation | Initiated | Count | Declared
 
 
 @dataclass(frozen=True)
@@ -123,7 +157,8 @@ class Construct:
 
     union_all, intersect_all: `inputs`. relative_complement_all: inputs[0] minus the rest. complement_all: complement of the
     union of inputs. longer_than (intDurGreater): `amount` is the duration. allen: `relation`, two inputs and `mode`.
-    slower_than (impliedSpeedBelow): `position` names the event that gives places, `amount` is in metres per unit of t.
+    slower_than (impliedSpeedBelow): `position` names the event that gives places, `amount` is in metres per unit of t. `satisfied`: allen's sixth
+    argument says that some pair must (or none may) be in the relation; null: the lists alone count.
     """
 
     operator: str
@@ -134,6 +169,7 @@ class Construct:
     relation: str = ""
     mode: str = ""
     position: Happens | None = None
+    satisfied: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -167,7 +203,7 @@ class PointRule:
 
 @dataclass(frozen=True)
 class Initially:
-    """initially(F=V): holds from 0; `body` is of facts, comparisons and arithmetic, in an order in which it can be evaluated."""
+    """initially(F=V): holds from the beginning of time; `body` is of facts, comparisons and arithmetic, in an order in which it can be evaluated."""
 
     fluent: FluentPattern
     body: tuple[Literal, ...]
@@ -202,15 +238,26 @@ class Grounding:
 
 @dataclass(frozen=True)
 class Deadline:
-    """fi(F=before, F=after, delay), of the groundings that have the constants of `arguments`; `extends`: p(F=before). `delay` in the unit of t."""
+    """fi(F=before, F=after, D) of some groundings: `rows` are the constants of their arguments (all rows in the same places, null elsewhere: any) and
+    their D in the unit of t; no two rows have the same constants. `extends`: p(F=before).
+    """
 
     fluent: Indicator
-    arguments: tuple[Term, ...]
     before: Term
     after: Term
-    delay: int
+    rows: tuple[tuple[tuple[Atom | Number | None, ...], int], ...]
     extends: bool
     place: Place = field(compare=False)
+
+    @cached_property
+    def bound(self) -> tuple[int, ...]:
+        """The places of the arguments that are constants."""
+        return tuple(place for place, term in enumerate(self.rows[0][0]) if term is not None)
+
+    @cached_property
+    def constants(self) -> tuple[Atom | Number, ...]:
+        """The constants of all rows, one row behind the other."""
+        return tuple(term for row, _ in self.rows for term in row if term is not None)
 
 
 @dataclass(frozen=True)
@@ -234,8 +281,12 @@ def literal_terms(literal: Literal) -> Iterator[Term]:
     """The terms of a literal outside nested negations; the time variable is not among them."""
     if isinstance(literal, Happens | Fact):
         yield from literal.arguments
-    elif isinstance(literal, Edge | HoldsAt):
+    elif isinstance(literal, Edge | HoldsAt | Initiated):
         yield from literal.fluent.terms
+    elif isinstance(literal, Declared):
+        yield from literal.terms
+    elif isinstance(literal, Count):
+        yield literal.number
     elif isinstance(literal, Comparison):
         yield literal.left
         yield literal.right
@@ -244,20 +295,20 @@ def literal_terms(literal: Literal) -> Iterator[Term]:
         yield literal.expression
 
 
-def timed(body: Iterable[Literal]) -> Iterator[Happens | Edge | HoldsAt]:
+def timed(body: Iterable[Literal]) -> Iterator[Happens | Edge | HoldsAt | Initiated]:
     """The conditions of a body that have a time, also those in negations."""
     for literal in body:
-        if isinstance(literal, Negation):
+        if isinstance(literal, Negation | Count):
             yield from timed(literal.body)
-        elif isinstance(literal, Happens | Edge | HoldsAt):
+        elif isinstance(literal, Happens | Edge | HoldsAt | Initiated):
             yield literal
 
 
 def literal_variables(literal: Literal) -> set[str]:
     """Names of all variables of a literal, its time and nested negations included."""
-    if isinstance(literal, Negation):
-        return set().union(*(literal_variables(inner) for inner in literal.body))
     names = {variable.name for term in literal_terms(literal) for variable in variables(term)}
-    if isinstance(literal, Happens | Edge | HoldsAt):
+    if isinstance(literal, Negation | Count):
+        names |= set().union(*(literal_variables(inner) for inner in literal.body))
+    if isinstance(literal, Happens | Edge | HoldsAt | Initiated):
         names.add(literal.time)
     return names

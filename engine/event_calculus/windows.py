@@ -26,7 +26,7 @@ from engine.event_calculus.conditions import World, as_symbols
 from engine.event_calculus.cut import Cut
 from engine.event_calculus.evaluation import Evaluation
 from engine.event_calculus.given import Given
-from engine.event_calculus.intervals import INF, Ints
+from engine.event_calculus.intervals import INF, Bools, Ints
 from engine.event_calculus.keys import among, packed
 from engine.event_calculus.levels import Node
 from engine.event_calculus.memory import Bounds, Groundings, Memory
@@ -35,6 +35,7 @@ from engine.event_calculus.program import EVENT, INTERVALS
 from engine.event_calculus.shapes import called
 from engine.event_calculus.syntax import Indicator
 from engine.event_calculus.tables import SYMBOL, FluentTable, Symbols, Table, no_fluent, rows_of, united
+from engine.event_calculus.terms import Atom, Number, Term, Variable
 
 
 @dataclass(frozen=True)
@@ -50,16 +51,18 @@ class Settings:
     geographic: bool = False
     max_rows: int = 20_000_000
     max_work: int = 300_000_000
+    begin: int | None = 0
+    """The beginning of time; null: the least t of the feed."""
 
 
 @dataclass
 class WindowState:
     """Everything a query remembers between two query times.
 
-    `rows` have arrived by the last query time, `waiting` after it; `first_time` is the t of the first row that came; `last_query` is
-    the last query time decided; `clock` the feed's clock. NEVER stands for none. `idle` counts query times without rows in a row. `brought`: the
-    lists of fluents that the stage before has computed, where a program is cut. `looked_at`: a query time whose rows have been counted although
-    the clock has not passed it; it is decided again.
+    `rows` have arrived by the last query time, `waiting` after it; `first_time` is the t of the first row that came, `least` the least t of the
+    feed's rows, also of those that no rule reads; `last_query` is the last query time decided; `clock` the feed's clock. NEVER stands for none.
+    `idle` counts query times without rows in a row. `brought`: the lists of fluents that the stage before has computed, where a program is cut.
+    `looked_at`: a query time whose rows have been counted although the clock has not passed it; it is decided again.
     """
 
     symbols: Symbols
@@ -71,6 +74,7 @@ class WindowState:
     last_query: int = NEVER
     clock: int = NEVER
     first_time: int = NEVER
+    least: int = NEVER
     looked_at: int = NEVER
     idle: int = 0
     windows: int = 0
@@ -109,6 +113,32 @@ class _Stated:
     arity: int
     nodes: tuple[Node, ...]
     event: bool = False
+    wanted: tuple[tuple[Term, ...], ...] = ()
+    """What outputEntity declares of it, unless that is everything."""
+
+    def picked(self, keys: Ints, symbols: Symbols) -> Bools | None:
+        """Which keys (arguments, and a fluent's value) are wanted; null: all."""
+        if not self.wanted:
+            return None
+        found: Bools = np.zeros(keys.shape[1], np.bool_)
+        for terms in self.wanted:
+            fits: Bools = np.ones(keys.shape[1], np.bool_)
+            for column, term in zip(keys, terms, strict=True):
+                if isinstance(term, Atom | Number):
+                    fits &= column == symbols.term(term)
+            found |= fits
+        return found
+
+
+def _declared(plan: Plan, stated: _Stated) -> _Stated | None:
+    """With what the program declares as its outputs; null where it declares others only."""
+    if not plan.program.outputs:
+        return stated
+    width = stated.arity + (not stated.event)
+    own = [one.terms for one in plan.program.outputs if one.name == stated.name and one.fluent != stated.event and len(one.terms) == width]
+    if not own:
+        return None
+    return stated if any(all(isinstance(term, Variable) for term in terms) for terms in own) else replace(stated, wanted=tuple(own))
 
 
 def _stated(plan: Plan, name: str) -> Iterator[_Stated]:
@@ -157,7 +187,12 @@ class Windows:
         self.settings = settings
         self.outputs = outputs
         self.given = Given(plan, settings, dict(areas or {}), self.part)
-        self._outputs = [stated for name in outputs for stated in _stated(plan, name) if not keyed or self._all_here(stated.nodes)]
+        self._outputs = [
+            declared
+            for name in outputs
+            for stated in _stated(plan, name)
+            if (not keyed or self._all_here(stated.nodes)) and (declared := _declared(plan, stated)) is not None
+        ]
 
     def initial(self) -> WindowState:
         second = self.parts is not None and self.part is self.parts.relational
@@ -173,8 +208,11 @@ class Windows:
         step, origin = self.settings.step, self.settings.origin
         return origin + -(-(moment - origin) // step) * step
 
-    def take(self, state: WindowState, rows: Mapping[Indicator, InputRows], first_time: int, clock: int) -> None:
-        """Rows that have come; `first_time` is the t of the first of them in order of arrival (NEVER: there is none)."""
+    def take(self, state: WindowState, rows: Mapping[Indicator, InputRows], first_time: int, clock: int, least: int = NEVER) -> None:
+        """Rows that have come; `first_time` is the t of the first of them in order of arrival (NEVER: there is none), `least` the least t of any
+        row of the feed that came with them."""
+        if least != NEVER:
+            state.least = least if state.least == NEVER else min(state.least, least)
         for indicator, part in rows.items():
             state.waiting.setdefault(indicator, []).append(part)
         if state.first_time == NEVER:
@@ -216,7 +254,14 @@ class Windows:
 
     # -- one window ----------------------------------------------------------------------------------------------
 
-    def bounds(self, query_time: int) -> Bounds:
+    def _begin(self, state: WindowState) -> int:
+        """The beginning of time."""
+        if self.settings.begin is not None:
+            return self.settings.begin
+        return state.least if state.least != NEVER else state.first_time
+
+    def bounds(self, query_time: int, time_begins: int, *, first_of_all: bool = False) -> Bounds:
+        """The window that ends at a query time. `first_of_all`: none was before it, so what held from the beginning of time is not known yet."""
         settings = self.settings
         tick = settings.tick
         begin = query_time - settings.window
@@ -225,19 +270,18 @@ class Windows:
         next_low = following - following % tick
         if settings.exact:
             low, next_low = low - tick, next_low - tick
-        return Bounds(query_time, low, low + tick, next_low, begin <= 0)
+        # What held from the beginning of time has been initiated in an earlier window and is carried, where that window has seen its first tick.
+        initial = first_of_all or (begin <= time_begins and low < time_begins - tick)
+        return Bounds(query_time, low, low + tick, next_low, initial, time_begins)
 
     def evaluate(self, state: WindowState, query_time: int, *, final: bool = False) -> tuple[Evaluation, Memory]:
         """All fluents and events of the window that ends at `query_time`, and what it leaves to the next; `state` stays at its query time.
 
         `final`: no row is to come, so made inputs count at once.
         """
-        bounds = self.bounds(query_time)
+        bounds = self.bounds(query_time, self._begin(state), first_of_all=state.last_query == NEVER)
         settings = self.settings
         state.looked_at = query_time
-        if bounds.initial and state.last_query != NEVER and -settings.tick <= bounds.low:
-            # What held at 0 has been initiated in an earlier window and is carried.
-            bounds = replace(bounds, initial=False)
         edge_after = bounds.low if settings.exact else bounds.low - 1
         offset = settings.tick if settings.dialect == "rtec" else 0
         if offset == 0:
@@ -269,7 +313,8 @@ class Windows:
         for indicator in [*state.rows, *(at_once & state.waiting.keys() - state.rows.keys())]:
             rows = InputRows.together([*state.rows.get(indicator, ()), *(state.waiting[indicator] if indicator in at_once else ())])
             arrived = INF if indicator in at_once else bounds.query_time
-            counted[indicator] = rows.counted(self._when(indicator, rows), bounds.low, bounds.query_time, arrived, begin, known)
+            low = max(bounds.low, bounds.begin - 1)
+            counted[indicator] = rows.counted(self._when(indicator, rows), low, bounds.query_time, arrived, begin, known)
         return counted
 
     def _when(self, indicator: Indicator, rows: InputRows) -> Ints:
@@ -314,7 +359,9 @@ class Windows:
         given = evaluation.inputs.get((output.name, output.arity))
         if given is not None:
             tables.append(given)
-        return tables[0] if len(tables) == 1 else united(tables, output.arity + 1)
+        table = tables[0] if len(tables) == 1 else united(tables, output.arity + 1)
+        wanted = output.picked(table.keys, evaluation.world.symbols)
+        return table if wanted is None else table.picked(np.flatnonzero(wanted))
 
     def _event_changes(self, state: WindowState, output: _Stated, table: Table, bounds: Bounds) -> list[Change]:
         assert table.t is not None
@@ -323,6 +370,9 @@ class Windows:
             for column, kind in zip(table.columns, table.kinds, strict=True)
         ]
         seen = table.t > bounds.low
+        wanted = output.picked(rows_of(columns, table.n), state.symbols)
+        if wanted is not None:
+            seen &= wanted
         new = Table(tuple(column[seen] for column in columns), (SYMBOL,) * len(columns), int(seen.sum()), table.t[seen])
         old = state.instants.get(output.key)
         state.instants[output.key] = new

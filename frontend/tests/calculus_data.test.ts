@@ -91,6 +91,23 @@ describe("entries and document", () => {
     expect(inputs.map(({ name, kind, columns }) => [name, kind, columns])).toEqual([["velocity", "event", ["entity", "sog", "cog", "entity4"]], ["coord", "event", ["entity"]]]);
   });
 
+  it("asks for no columns of what a synopsis makes, but keeps an input that was set", () => {
+    const program = "initiatedAt(gone(V)=true, T) :- happensAt(gap_start(V), T), happensAt(entersArea(V, A), T), happensAt(position(V, Speed), T).";
+    const synopsis = { speed: "sog", gap: "PT2M" };
+    const document = { family: "calculus", version: 1, program, outputs: ["gone"], window: "PT10M", step: "PT10S", synopsis, inputs: { position: { args: ["entity", "sog"] } } };
+    expect(toCalculus(fromCalculus(document, STRAIT))).toEqual(document);
+    const own = { ...document, inputs: { ...document.inputs, gap_start: { args: ["entity"] } } };
+    expect(toCalculus(fromCalculus(own, STRAIT))).toEqual(own);
+  });
+
+  it("leaves the outputs of a saved program to it until some are chosen", () => {
+    const document = { family: "calculus", version: 1, program: `${PROGRAM} outputEntity(slow(_)=true).`, window: "PT1H", step: 5000, inputs: { position: { args: ["entity", "sog"] }, gap_start: { args: ["entity"] }, moored: { args: ["entity", "entity2"], fluent: "intervals" }, walking: { args: ["entity"], fluent: "points" } } };
+    const entries = fromCalculus(document, STRAIT);
+    expect(toCalculus(entries)).toEqual(document);
+    expect(outputsOf(entries, namesOf(entries.program))).toEqual(["slow"]);
+    expect(toCalculus({ ...entries, outputs: ["arrival"] })).toEqual({ ...document, outputs: ["arrival"] });
+  });
+
   it("keeps what the reader set while the text is broken, and drops guesses that nothing names", () => {
     const entries = fromCalculus({ program: "happensAt(e(V), T) :- happensAt(a(V), T), happensAt(b(V), T)." }, STRAIT);
     const set = { ...entries, inputs: entries.inputs.map((entry) => (entry.name === "a" ? { ...entry, isGuessed: false } : entry)) };
@@ -99,7 +116,7 @@ describe("entries and document", () => {
 
   it("answers for the last definition unless outputs were chosen; those gone from the text are left out", () => {
     const names = namesOf(PROGRAM);
-    expect(outputsOf(fromCalculus({ program: PROGRAM }, STRAIT), names)).toEqual(["arrival"]);
+    expect(outputsOf({ ...fromCalculus({}, STRAIT), program: PROGRAM }, names)).toEqual(["arrival"]);
     expect(outputsOf(fromCalculus({ program: PROGRAM, outputs: ["slow", "gone"] }, STRAIT), names)).toEqual(["slow"]);
   });
 });

@@ -1,130 +1,215 @@
-"""The event calculus point by point: a fluent is the set of ticks at which it holds.
+"""The event calculus point by point, from a program's text: a fluent is the set of ticks at which it holds.
 
-Nothing here is clever. Conditions are satisfied by trying everything, as Prolog would; all fluents are computed again and again from
-what the round before found until nothing changes. One window that holds the whole stream; times are whole numbers, the tick is 1.
+Written from CONTRACT 2.6 and 2.8 and the CAVIAR definitions, section 1; only the terms come from the project's parser. Nothing here is clever.
+Conditions are satisfied by trying everything, as Prolog would; all fluents are computed again and again from what the round before found until
+nothing changes. One window that holds the whole stream; times are whole numbers, the tick is 1, time begins at `begin`.
 
 Inputs: `events` {(name, arguments): {t, ...}}, `points` {(name, arguments, value): {t, ...}},
-`intervals` {(name, arguments, value): [(s, e), ...]}. Ticks run from `first` to `last`; what holds at last + 1 is open.
+`intervals` {(name, arguments, value): [(s, e), ...]}. Ticks run to `last`; what holds at last + 1 is open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from engine.event_calculus.program import Program
-from engine.event_calculus.syntax import (
-    Assignment,
-    Comparison,
-    Construct,
-    Edge,
-    Fact,
-    FluentPattern,
-    Happens,
-    HoldsAt,
-    IntervalRule,
-    Negation,
-    NonEmpty,
-    PointRule,
-    Retrieve,
-)  # fmt: skip
-from engine.event_calculus.terms import Atom, Compound, Number, Term, Variable
+from engine.event_calculus.parser import parse
+from engine.event_calculus.terms import Atom, Clause, Compound, ListTerm, Number, Term, Variable
 
 Key = tuple[str, tuple[str, ...], str]
-"""Fluent, arguments, value."""
+"""Fluent, arguments, value. An argument that is a term is its functor and its arguments, one after the other."""
+Happened = tuple[str, tuple[str, ...]]
 Binding = dict[str, Any]
+POINT_RULES = {"initiatedAt": "initiate", "terminatedAt": "terminate", "initiates": "initiate", "terminates": "terminate", "happensAt": "event"}
+COMPARISONS = ("<", ">", "=<", ">=", "=:=", "=\\=", "=", "\\=", "==", "\\==", "@<", "@>", "@=<", "@>=", "is")
+
+
+@dataclass
+class Rule:
+    """`time` and `body` of a rule whose head is `name(arguments) = value`, or an event."""
+
+    name: str
+    arguments: tuple[Term, ...]
+    value: Term | None
+    time: str
+    body: tuple[Term, ...]
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        return self.arguments if self.value is None else (*self.arguments, self.value)
 
 
 @dataclass
 class PointByPoint:
-    program: Program
-    first: int
+    text: str
     last: int
-    events: dict[tuple[str, tuple[str, ...]], set[int]] = field(default_factory=dict)
+    begin: int = 0
+    events: dict[Happened, set[int]] = field(default_factory=dict)
     points: dict[Key, set[int]] = field(default_factory=dict)
     intervals: dict[Key, list[tuple[int, int]]] = field(default_factory=dict)
     dialect: str = "rtec"
-    listed: dict[str, set[tuple[str, ...]]] = field(default_factory=dict)
 
-    def answer(self) -> dict[Key, set[int]]:
-        """The ticks of every fluent-value pair that holds at some tick, inputs included."""
-        given = self._given()
-        holds, happens = dict(given), dict(self.events)
-        while True:
-            self.holds, self.happens = holds, happens
-            next_happens = self._computed_events()
-            next_holds = dict(given)
-            for name, arity in sorted({rule.indicator for rule in self.program.point_rules if rule.kind != "event"}):
-                next_holds.update(self._simple(name, arity))
-            for rule in self.program.interval_rules:
-                for key, ticks in self._derived(rule):
-                    next_holds[key] = next_holds.get(key, set()) | ticks
-            next_holds = {key: ticks for key, ticks in next_holds.items() if ticks and (key in given or self._is_declared(key))}
-            if next_holds == holds and next_happens == happens:
-                return holds
-            holds, happens = next_holds, next_happens
+    def __post_init__(self) -> None:
+        self.rules: dict[str, list[Rule]] = {"initiate": [], "terminate": [], "event": [], "derived": [], "initially": [], "grounding": []}
+        self.deadlines: list[tuple[Rule, Rule, Term, bool]] = []
+        self.extends: list[Rule] = []
+        self.background: dict[tuple[str, int], list[Clause]] = {}
+        for clause in parse(self.text):
+            self._read(clause)
+
+    def _read(self, clause: Clause) -> None:
+        head, body = clause.head, tuple(conjuncts(clause.body))
+        if not isinstance(head, Compound):
+            return
+        name, arguments = head.name, head.arguments
+        if name in POINT_RULES:
+            time = arguments[2 if len(arguments) == 4 else -1]
+            if name in ("initiates", "terminates"):
+                body = (Compound("happensAt", (arguments[0], time), head.place), *body)
+                arguments = arguments[1:]
+            assert isinstance(time, Variable)
+            self.rules[POINT_RULES[name]].append(rule_of(arguments[0], time.name, body))
+        elif name == "holdsFor":
+            self.rules["derived"].append(rule_of(arguments[-2], str(arguments[-1]), body))
+        elif name in ("initially", "grounding"):
+            self.rules[name].append(rule_of(arguments[0], "", body))
+        elif name in ("fi", "maxDuration", "maxDurationUE"):
+            before, after = rule_of(arguments[0], "", body), rule_of(arguments[1], "", body)
+            self.deadlines.append((before, after, arguments[2], name == "maxDurationUE"))
+        elif name == "p" and isinstance(arguments[0], Compound) and arguments[0].name == "=":
+            self.extends.append(rule_of(arguments[0], "", ()))
+        else:
+            self.background.setdefault(head.indicator, []).append(clause)
+
+    @cached_property
+    def constants(self) -> set[str]:
+        """The names in background knowledge."""
+        heads = [clause.head for clauses in self.background.values() for clause in clauses]
+        return {text(term) for head in heads if isinstance(head, Compound) for term in head.arguments if isinstance(term, Atom)}
 
     @property
-    def universe(self) -> range:
-        return range(self.first, self.last + 2)
+    def defined(self) -> set[str]:
+        return {rule.name for kind in ("initiate", "derived", "initially") for rule in self.rules[kind]}
+
+    def answer(self) -> dict[Key, set[int]]:
+        """The ticks of every fluent-value pair that holds at some tick, inputs included; `happens` are then all events."""
+        given = self._given()
+        holds, happens, initiated = dict(given), dict(self.events), dict[Key, set[int]]()
+        for _ in range(1_000):
+            self.holds, self.happens, self.initiated = holds, happens, initiated
+            next_happens = self._computed_events()
+            next_holds, next_initiated = self._simple_fluents()
+            for rule in self.rules["derived"]:
+                for key, ticks in self._derived(rule):
+                    next_holds[key] = next_holds.get(key, set()) | ticks
+            shown = {key: ticks for key, ticks in next_holds.items() if ticks and self._is_declared(key)}
+            next_holds = given | shown
+            if next_holds == holds and next_happens == happens and next_initiated == initiated:
+                return holds
+            holds, happens, initiated = next_holds, next_happens, next_initiated
+        raise AssertionError("the rounds do not end")
 
     def _given(self) -> dict[Key, set[int]]:
         given: dict[Key, set[int]] = {}
         for key, ticks in self.points.items():
             given[key] = set(ticks) | ({self.last + 1} if self.last in ticks else set())
         for key, spans in self.intervals.items():
-            given[key] = given.get(key, set()) | {t for s, e in spans for t in range(max(s, self.first), e)}
+            given[key] = given.get(key, set()) | {t for s, e in spans for t in range(max(s, self.begin), e)}
         return {key: ticks for key, ticks in given.items() if ticks}
 
     # -- conditions ------------------------------------------------------------------------------------------------
 
-    def satisfy(self, body: Sequence[Any], binding: Binding) -> Iterator[Binding]:
+    def satisfy(self, body: Sequence[Term], binding: Binding) -> Iterator[Binding]:
+        """Every way to satisfy all of `body`: one condition after the other, each as soon as its variables are bound."""
         if not body:
             yield binding
             return
-        for extended in self._one(body[0], binding):
-            yield from self.satisfy(body[1:], extended)
+        place = next((n for n, one in enumerate(body) if self._ready(one, binding, [*body[:n], *body[n + 1 :]])), None)
+        assert place is not None, f"nothing binds the variables of {', '.join(map(str, body))}"
+        for extended in self._one(body[place], binding, body):
+            yield from self.satisfy((*body[:place], *body[place + 1 :]), extended)
 
-    def _one(self, literal: Any, binding: Binding) -> Iterator[Binding]:
-        if isinstance(literal, Happens):
-            for (name, arguments), times in self.happens.items():
-                if name == literal.name and len(arguments) == len(literal.arguments):
-                    for t in times:
-                        yield from self._unify([*literal.arguments, literal.time], [*arguments, t], binding)
-        elif isinstance(literal, Edge):
-            for key in self.holds:
-                for t in self._edges(key, literal.kind):
-                    yield from self._unify_fluent(literal.fluent, key, [literal.time], [t], binding)
-        elif isinstance(literal, HoldsAt):
-            for key, ticks in self.holds.items():
-                for extended in self._unify_fluent(literal.fluent, key, [], [], binding):
-                    if extended[literal.time] in ticks:
-                        yield extended
-        elif isinstance(literal, Fact):
-            for row in self.program.facts.get(literal.indicator, ()):
-                yield from self._unify(literal.arguments, [str(term) for term in row], binding)
-        elif isinstance(literal, Comparison):
-            yield from self._compared(literal, binding)
-        elif isinstance(literal, Assignment):
-            yield {**binding, literal.variable: arithmetic(literal.expression, binding)}
-        else:
-            assert isinstance(literal, Negation)
-            if not any(True for _ in self.satisfy(literal.body, binding)):
-                yield binding
+    @staticmethod
+    def _ready(literal: Term, binding: Binding, others: Sequence[Term]) -> bool:
+        if not isinstance(literal, Compound):
+            return True
+        open_ = names_of(literal) - binding.keys()
+        if literal.name == "=":
+            return sum(isinstance(side, Variable) and side.name not in binding for side in literal.arguments) < 2
+        if literal.name == "is":
+            return not names_of(literal.arguments[1]) - binding.keys()
+        if literal.name in COMPARISONS or literal.name in ("inRange", "absoluteAngleDiff"):
+            return not open_
+        if literal.name in ("\\+", "findall"):
+            bindable = set[str]().union(*(binds(one) for one in others)) if others else set()
+            return not open_ & bindable
+        if literal.name == "length":
+            return str(literal.arguments[0]) in binding
+        return literal.name != "holdsAt" or str(literal.arguments[1]) in binding
 
-    def _compared(self, literal: Comparison, binding: Binding) -> Iterator[Binding]:
-        if literal.operator == "=":
-            yield from self._unify([literal.left], [text(literal.right, binding)], binding) if isinstance(literal.left, Variable) else []
-            return
-        if literal.operator in ("\\=", "@<"):
-            left, right = text(literal.left, binding), text(literal.right, binding)
-            holds = left != right if literal.operator == "\\=" else left < right
-        else:
-            a, b = arithmetic(literal.left, binding), arithmetic(literal.right, binding)
-            holds = {"<": a < b, ">": a > b, "=<": a <= b, ">=": a >= b, "=:=": a == b, "=\\=": a != b}[literal.operator]
-        if holds:
+    def _one(self, literal: Term, binding: Binding, body: Sequence[Term]) -> Iterator[Binding]:
+        if isinstance(literal, Atom):
+            assert literal.name in ("!", "true")
             yield binding
+            return
+        assert isinstance(literal, Compound)
+        name, arguments = literal.name, literal.arguments
+        if name == "happensAt":
+            event = arguments[0]
+            if isinstance(event, Compound) and event.indicator in (("start", 1), ("end", 1)):
+                for key in self.holds:
+                    for extended in match_fluent(event.arguments[0], key, binding):
+                        for t in self._edges(key, event.name):
+                            yield from match(arguments[1], t, extended)
+                return
+            for (other, given), times in self.happens.items():
+                for extended in match_all(event, (other, *given), binding):
+                    for t in times:
+                        yield from match(arguments[1], t, extended)
+        elif name == "holdsAt":
+            for key, ticks in self.holds.items():
+                for extended in match_fluent(arguments[0], key, binding):
+                    if extended[str(arguments[1])] in ticks:
+                        yield extended
+        elif name == "initiatedAt":
+            for key, ticks in self.initiated.items():
+                for extended in match_fluent(arguments[0], key, binding):
+                    for t in ticks:
+                        yield from match(arguments[2 if len(arguments) == 4 else 1], t, extended)
+        elif name == "\\+":
+            if not any(True for _ in self.satisfy(conjuncts(arguments[0]), binding)):
+                yield binding
+        elif name == ";":
+            for part in arguments:
+                yield from self.satisfy(conjuncts(part), binding)
+        elif name == "findall":
+            found = {spelt(arguments[0], one) for one in self.satisfy(conjuncts(arguments[1]), binding)}
+            yield {**binding, str(arguments[2]): found}
+        elif name == "length":
+            yield from match(arguments[1], str(len(binding[str(arguments[0])])), binding)
+        elif name in COMPARISONS:
+            yield from compared(name, arguments, binding)
+        else:
+            yield from self._called(literal, binding)
+
+    def _called(self, call: Compound, binding: Binding) -> Iterator[Binding]:
+        """Background knowledge: facts and rules."""
+        seen = []
+        for clause in self.background.get(call.indicator, ()):
+            assert isinstance(clause.head, Compound)
+            local: list[Binding] = [{}]
+            for formal, actual in zip(clause.head.arguments, call.arguments, strict=True):
+                if not names_of(actual) - binding.keys():
+                    local = [more for one in local for more in match_term(formal, value_of(actual, binding), one)]
+            for one in local:
+                for solved in self.satisfy(tuple(conjuncts(clause.body)), one):
+                    extended = [binding]
+                    for formal, actual in zip(clause.head.arguments, call.arguments, strict=True):
+                        extended = [more for known in extended for more in match_term(actual, value_of(formal, solved), known)]
+                    seen += [new for new in extended if new not in seen]
+        yield from seen
 
     def _edges(self, key: Key, kind: str) -> list[int]:
         ticks, shift = self.holds[key], 1 if self.dialect == "rtec" else 0
@@ -132,101 +217,130 @@ class PointByPoint:
             return [t - shift for t in ticks if t - 1 not in ticks]
         return [t + 1 - shift for t in ticks if t + 1 not in ticks and t <= self.last]
 
-    def _unify_fluent(self, pattern: FluentPattern, key: Key, more: list[str], given: list[int], binding: Binding) -> Iterator[Binding]:
-        name, arguments, value = key
-        if name == pattern.name and len(arguments) == len(pattern.arguments):
-            yield from self._unify([*pattern.arguments, pattern.value, *more], [*arguments, value, *given], binding)
-
-    @staticmethod
-    def _unify(terms: Sequence[Any], values: Sequence[Any], binding: Binding) -> Iterator[Binding]:
-        extended = dict(binding)
-        for term, value in zip(terms, values, strict=True):
-            name = term if isinstance(term, str) else term.name if isinstance(term, Variable) else None
-            if name is None:
-                if str(term) != value:
-                    return
-            elif extended.setdefault(name, value) != value:
-                return
-        yield extended
-
     # -- declared groundings ---------------------------------------------------------------------------------------
 
-    def _declared(self, name: str) -> set[tuple[str, ...]]:
-        """Arguments and values that grounding declarations of a fluent list; each must be listed by facts alone."""
-        if name not in self.listed:
-            rules = self.program.groundings["=" + name]
-            self.listed[name] = {tuple(text(term, binding) for term in rule.terms) for rule in rules for binding in self.satisfy(rule.body, {})}
-        return self.listed[name]
+    def _groundings(self, rule: Rule) -> list[Rule]:
+        """What is declared for a fluent, or an event, of this name."""
+        return [one for one in self.rules["grounding"] if one.name == rule.name and (one.value is None) == (rule.value is None)]
+
+    def _of_head(self, rule: Rule) -> list[Binding]:
+        """The head's variables as the groundings that it can have bind them; the declared ones that cannot be listed are left out."""
+        found = []
+        for declared in self._groundings(rule):
+            if unify(rule.terms, declared.terms):
+                for solved in self.satisfy(declared.body, {}):
+                    for known in match_each(rule.terms, [value_of(term, solved) for term in declared.terms], {}):
+                        found.append(known)
+        return found
 
     def _is_declared(self, key: Key) -> bool:
-        name, arguments, value = key
-        return "=" + name not in self.program.groundings or (*arguments, value) in self._declared(name)
+        declared = [one for one in self.rules["grounding"] if one.name == key[0] and one.value is not None]
+        if not declared:
+            return True
+        for one in declared:
+            for known in match_fluent_terms(one.arguments, one.value, key):
+                if any(True for _ in self.satisfy(one.body, known)):
+                    return True
+        return False
 
-    def _grounded(self, name: str, terms: Sequence[Term], binding: Binding) -> Iterator[Binding]:
-        """A binding with what it leaves open of `terms` bound by the declared groundings."""
-        if all(not isinstance(term, Variable) or term.name in binding for term in terms):
-            yield binding
-        elif "=" + name in self.program.groundings:
-            for row in self._declared(name):
-                yield from self._unify(terms, row, binding)
+    # -- rules over points -----------------------------------------------------------------------------------------
 
-    # -- fluents ---------------------------------------------------------------------------------------------------
-
-    def _computed_events(self) -> dict[tuple[str, tuple[str, ...]], set[int]]:
+    def _computed_events(self) -> dict[Happened, set[int]]:
         found = {key: set(times) for key, times in self.events.items()}
-        for rule in self.program.point_rules:
-            if rule.kind == "event":
-                for binding in self.satisfy(rule.body, {}):
-                    key = (rule.name, tuple(text(term, binding) for term in rule.terms))
+        for rule in self.rules["event"]:
+            declared = self._groundings(rule)
+            for start in self._of_head(rule) if declared else [{}]:
+                for binding in self.satisfy(rule.body, start):
+                    key = (rule.name, flat(rule.arguments, binding))
                     found.setdefault(key, set()).add(binding[rule.time])
         return found
 
-    def _simple(self, name: str, arity: int) -> Iterator[tuple[Key, set[int]]]:
-        """state(t + 1) = not broken(t) and (initiated(t) or state(t)), value by value, for every grounding that is ever initiated."""
-        initiated: dict[tuple[tuple[str, ...], str], set[int]] = {}
-        for rule in self._rules(name, arity, "initiate"):
-            for binding in self.satisfy(rule.body, {}):
-                for grounded in self._grounded(name, rule.terms, binding):
-                    key = tuple(text(term, grounded) for term in rule.terms[:-1]), text(rule.terms[-1], grounded)
-                    initiated.setdefault(key, set()).add(grounded[rule.time])
-        start = set(self._start(name, arity))
-        for arguments in sorted({arguments for arguments, _ in [*initiated, *start]}):
-            yield from self._grounding(
-                name, arity, arguments, {v: ts for (a, v), ts in initiated.items() if a == arguments}, {v for a, v in start if a == arguments}
-            )
+    def _points(self, rule: Rule, begun: Iterable[tuple[str, ...]]) -> Iterator[Binding]:
+        """Ways to satisfy a rule of a simple fluent: what its conditions do not bind is declared, or a grounding that has begun."""
+        open_ = set[str]().union(*(names_of(term) for term in rule.terms)) - set[str]().union(*(binds(one) for one in rule.body))
+        if not open_:
+            yield from self.satisfy(rule.body, {})
+            return
+        starts = self._of_head(rule)
+        value = rule.value
+        if not (isinstance(value, Variable) and value.name in open_ and value.name in negated(rule.body)):
+            starts += [known for arguments in begun for known in match_flat(rule.arguments, arguments, {})]
+        for start in unique(starts):
+            yield from self.satisfy(rule.body, start)
 
-    def _start(self, name: str, arity: int) -> Iterator[tuple[tuple[str, ...], str]]:
-        """What holds from 0: declared groundings are tried one by one, else what the conditions bind."""
-        for start in self.program.initially:
-            if start.indicator == (name, arity):
-                terms = start.fluent.terms
-                open_ = {term.name for term in terms if isinstance(term, Variable)}
-                first = self._grounded(name, terms, {}) if open_ and "=" + name in self.program.groundings else iter([{}])
-                for binding in first:
-                    for extended in self.satisfy(start.body, binding):
-                        yield tuple(text(term, extended) for term in terms[:-1]), text(terms[-1], extended)
+    def _simple_fluents(self) -> tuple[dict[Key, set[int]], dict[Key, set[int]]]:
+        holds: dict[Key, set[int]] = {}
+        started: dict[Key, set[int]] = {}
+        kinds = {rule.name for kind in ("initiate", "initially") for rule in self.rules[kind]}
+        for name in sorted(kinds):
+            initiated: dict[tuple[tuple[str, ...], str], set[int]] = {}
+            at_start = set(self._start(name))
+            begun = {arguments for (other, arguments, _) in self.initiated if other == name} | {arguments for arguments, _ in at_start}
+            for rule in self.rules["initiate"]:
+                if rule.name == name:
+                    for binding in self._points(rule, begun):
+                        if not names_of_all(rule.terms) - binding.keys():
+                            key = flat(rule.arguments, binding), spelt(rule.value, binding)
+                            initiated.setdefault(key, set()).add(binding[rule.time])
+            for arguments in sorted({arguments for arguments, _ in [*initiated, *at_start]} | begun):
+                own = {v: ts for (a, v), ts in initiated.items() if a == arguments}
+                for value, ticks, moments in self._grounding(name, arguments, own, {v for a, v in at_start if a == arguments}, begun):
+                    holds[name, arguments, value] = ticks
+                    if moments:
+                        started[name, arguments, value] = moments
+        return holds, started
 
-    def _rules(self, name: str, arity: int, kind: str) -> list[PointRule]:
-        return [rule for rule in self.program.point_rules if rule.kind == kind and rule.indicator == (name, arity)]
+    def _start(self, name: str) -> Iterator[tuple[tuple[str, ...], str]]:
+        """What holds from the beginning: declared groundings, else what the conditions bind."""
+        for rule in self.rules["initially"]:
+            if rule.name == name:
+                for start in self._of_head(rule) if self._groundings(rule) else [{}]:
+                    for binding in self.satisfy(rule.body, start):
+                        if not names_of_all(rule.terms) - binding.keys():
+                            yield flat(rule.arguments, binding), spelt(rule.value, binding)
+
+    def _durations(self, name: str, arguments: tuple[str, ...]) -> list[tuple[str, str, int, bool]]:
+        """The deadlines of one grounding: value before, value after, duration, whether a new initiation extends it."""
+        found = []
+        for before, after, delay, until_extended in self.deadlines:
+            values = spelt(before.value, {}), spelt(after.value, {})
+            if before.name != name or any(self._pattern_declared(name, v) and not self._is_declared((name, arguments, v)) for v in values):
+                continue
+            for known in match_flat(before.arguments, arguments, {}):
+                extends = until_extended or any(
+                    one.name == name and spelt(one.value, {}) == values[0] and list(match_flat(one.arguments, arguments, {})) for one in self.extends
+                )
+                found += [(*values, int(arithmetic(delay, solved)), extends) for solved in self.satisfy(before.body, known)]
+        return list(dict.fromkeys(found))
+
+    def _pattern_declared(self, name: str, value: str) -> bool:
+        """Whether some declaration speaks of F=V at all."""
+        return any(
+            one.name == name and one.value is not None and (isinstance(one.value, Variable) or spelt(one.value, {}) == value)
+            for one in self.rules["grounding"]
+        )
 
     def _grounding(
-        self, name: str, arity: int, arguments: tuple[str, ...], initiated: dict[str, set[int]], at_start: set[str]
-    ) -> Iterator[tuple[Key, set[int]]]:
-        deadlines = [d for d in self.program.deadlines if d.fluent == (name, arity) and any(True for _ in self._unify(d.arguments, arguments, {}))]
-        values = {*initiated, *at_start, *(str(v) for d in deadlines for v in (d.before, d.after))}
-        terminated = {value: self._terminations(name, arity, arguments, value) for value in values}
+        self, name: str, arguments: tuple[str, ...], initiated: dict[str, set[int]], at_start: set[str], begun: set[tuple[str, ...]]
+    ) -> Iterator[tuple[str, set[int], set[int]]]:
+        """state(t + 1) = not broken(t) and (initiated(t) or state(t)), value by value."""
+        deadlines = self._durations(name, arguments)
+        values = {*initiated, *at_start, *(v for d in deadlines for v in d[:2])}
+        terminated = {value: self._terminations(name, arguments, value, begun) for value in values}
         ticks: dict[str, set[int]] = {value: set() for value in values}
-        begun: dict[str, list[int]] = {value: [] for value in values}
+        made: dict[str, list[int]] = {value: [] for value in values}
         broken: dict[str, list[int]] = {value: [] for value in values}
-        for t in range(self.first - 1, self.last + 1):
-            # What holds from 0 was initiated at -1.
-            now = {value for value in values if t in initiated.get(value, set())} | (at_start if t == -1 else set())
-            for deadline in deadlines:
-                before = str(deadline.before)
-                due = [b for b in begun[before] if b + deadline.delay == t and not any(b < x < t for x in broken[before])]
-                again = any(b < x for b in due for x in begun[before]) or before in now
-                if due and not (deadline.extends and again):
-                    now = now | {str(deadline.after)}
+        for t in range(self.begin - 1, self.last + 1):
+            # What holds from the beginning was initiated one tick before.
+            now = {value for value in values if t in initiated.get(value, set())} | (at_start if t == self.begin - 1 else set())
+            for before, after, delay, extends in deadlines:
+                due = [b for b in made[before] if b + delay == t and not any(b < x < t for x in broken[before])]
+                again = any(b < x for b in due for x in made[before]) or before in now
+                if due and not extends:
+                    # The first initiation of a deadline that has not been set off counts.
+                    due = [b for b in due if not any(x < b < x + delay and not any(x < y <= b for y in broken[before]) for x in made[before])]
+                if due and not (extends and again):
+                    now = now | {after}
             for value in values:
                 ends = t in terminated[value] or bool(now - {value})
                 if ends:
@@ -234,68 +348,106 @@ class PointByPoint:
                 if not ends and (value in now or t in ticks[value]):
                     ticks[value].add(t + 1)
                 if value in now:
-                    begun[value].append(t)
+                    made[value].append(t)
         for value in values:
-            yield (name, arguments, value), ticks[value]
+            yield value, ticks[value], {t for t in made[value] if t >= self.begin}
 
-    def _terminations(self, name: str, arity: int, arguments: tuple[str, ...], value: str) -> set[int]:
-        """Times at which some rule ends this grounding's value: a variable no condition binds stands for anything."""
+    def _terminations(self, name: str, arguments: tuple[str, ...], value: str, begun: set[tuple[str, ...]]) -> set[int]:
+        """Times at which some rule ends this grounding's value; a variable that nothing binds stands for anything."""
         found = set()
-        for rule in self._rules(name, arity, "terminate"):
-            for binding in self.satisfy(rule.body, {}):
-                fits = all(
-                    (isinstance(term, Variable) and term.name not in binding) or text(term, binding) == wanted
-                    for term, wanted in zip(rule.terms, (*arguments, value), strict=True)
-                )
-                if fits:
-                    found.add(binding[rule.time])
+        for rule in self.rules["terminate"]:
+            if rule.name == name:
+                for binding in self._points(rule, begun | {arguments}):
+                    for known in match_flat(rule.arguments, arguments, binding):
+                        if list(match(rule.value, value, known)):
+                            found.add(binding[rule.time])
         return found
 
-    def _derived(self, rule: IntervalRule) -> Iterator[tuple[Key, set[int]]]:
-        """Every way to bind the rule's variables to names that occur anywhere."""
-        names = sorted({v.name for part in rule.intervals if isinstance(part, Retrieve) for v in part.fluent.terms if isinstance(v, Variable)})
-        known = sorted({name for _, arguments, value in self.holds for name in (*arguments, value)})
-        for binding in _bindings(names, known):
-            for satisfied in self.satisfy(rule.conditions, binding):
-                for extended in self._grounded(rule.head.name, rule.head.terms, satisfied):
-                    ticks = self._algebra(rule, extended)
-                    if ticks:
-                        yield (rule.head.name, tuple(text(t, extended) for t in rule.head.arguments), text(rule.head.value, extended)), ticks
+    # -- rules over intervals --------------------------------------------------------------------------------------
 
-    def _algebra(self, rule: IntervalRule, binding: Binding) -> set[int]:
+    def _derived(self, rule: Rule) -> Iterator[tuple[Key, set[int]]]:
+        """Every way to bind the rule's variables: by declared groundings, else to names that occur anywhere."""
+        if rule.time == "[]":
+            return
+        lists = [one for one in rule.body if isinstance(one, Compound) and one.name == "holdsFor"]
+        conditions = [one for one in rule.body if not self._of_lists(one, rule)]
+        names = names_of_all(rule.terms).union(*(names_of(one.arguments[-2]) for one in lists))
+        known = {name for _, arguments, value in self.holds for name in (*arguments, value)} | self.constants
+        for start in self._of_head(rule) if self._groundings(rule) else [{}]:
+            for binding in assignments(sorted(names - start.keys()), sorted(known), start):
+                for satisfied in self.satisfy(conditions, binding):
+                    if ticks := self._algebra(rule, satisfied):
+                        yield (rule.name, flat(rule.arguments, satisfied), spelt(rule.value, satisfied)), ticks
+
+    @staticmethod
+    def _of_lists(literal: Term, rule: Rule) -> bool:
+        """Whether a condition is about lists of intervals."""
+        inner = literal.arguments[0] if isinstance(literal, Compound) and literal.name == "\\+" else literal
+        if not isinstance(inner, Compound):
+            return False
+        return inner.name in LISTS or any(isinstance(side, ListTerm) for side in inner.arguments)
+
+    def _algebra(self, rule: Rule, binding: Binding) -> set[int]:
         lists: dict[str, set[int]] = {}
-        for part in rule.intervals:
-            if isinstance(part, Retrieve):
-                key = (part.fluent.name, tuple(text(t, binding) for t in part.fluent.arguments), text(part.fluent.value, binding))
-                lists[part.out] = {t for t in self.holds.get(key, set()) if t >= self.first}
-            elif isinstance(part, NonEmpty):
-                if bool(lists[part.list]) == part.negated:
+        for literal in rule.body:
+            if not self._of_lists(literal, rule):
+                continue
+            assert isinstance(literal, Compound)
+            name, arguments = literal.name, literal.arguments
+            if name == "holdsFor":
+                made: set[int] = set()
+                for key, ticks in self.holds.items():
+                    if list(match_fluent(arguments[-2], key, binding)):
+                        made |= {t for t in ticks if t >= self.begin}
+                lists[str(arguments[-1])] = made
+            elif name in ("\\+", "=", "\\=", "==", "\\=="):
+                inner = literal.arguments[0] if name == "\\+" else literal
+                assert isinstance(inner, Compound)
+                side = next(str(side) for side in inner.arguments if isinstance(side, Variable))
+                empty = (inner.name in ("=", "==")) != (name == "\\+")
+                if bool(lists[side]) == empty:
                     return set()
             else:
-                lists[part.out] = self._construct(part, [lists[name] for name in part.inputs], binding)
-        return lists[rule.out]
+                result = self._construct(literal, lists, binding)
+                if result is None:
+                    return set()
+                lists[str(arguments[-1])] = result
+        return lists[rule.time]
 
-    def _construct(self, construct: Construct, inputs: list[set[int]], binding: Binding) -> set[int]:
-        if construct.operator == "union_all":
-            return set().union(*inputs)
-        if construct.operator == "intersect_all":
+    def _construct(self, literal: Compound, lists: dict[str, set[int]], binding: Binding) -> set[int] | None:
+        """What a construct gives; null where its sixth argument says that the rule gives nothing."""
+        name, arguments = literal.name, literal.arguments
+        first = arguments[0]
+        inputs = [lists[str(one)] for one in first.items] if isinstance(first, ListTerm) else []
+        if name == "union_all":
+            return set[int]().union(*inputs)
+        if name == "intersect_all":
             return set.intersection(*inputs)
-        if construct.operator == "relative_complement_all":
-            return inputs[0].difference(*inputs[1:])
-        if construct.operator == "complement_all":
-            return set(self.universe).difference(*inputs)
-        if construct.operator == "longer_than":
-            amount = arithmetic(construct.amount, binding)
+        if name == "complement_all":
+            return set(range(self.begin, self.last + 2)).difference(*inputs)
+        if name == "relative_complement_all":
+            others = arguments[1]
+            assert isinstance(others, ListTerm)
+            return lists[str(first)].difference(*(lists[str(one)] for one in others.items))
+        if name == "intDurGreater":
+            amount = arithmetic(arguments[1], binding)
             # An open interval (it reaches last + 2, the end of the universe) has lasted until now, which is `last`.
-            return {t for s, e in runs(inputs[0]) if (self.last if e > self.last + 1 else e) - s > amount for t in range(s, e)}
-        source, target = runs(inputs[0]), runs(inputs[1])
-        related = [(i, j) for i in source for j in target if allen(construct.relation, *i, *j, self.last + 2)]
+            return {t for s, e in runs(lists[str(first)]) if (self.last if e > self.last + 1 else e) - s > amount for t in range(s, e)}
+        relation, *arguments_ = (name, *arguments) if name != "allen" else arguments
+        source, target = runs(lists[str(arguments_[0])]), runs(lists[str(arguments_[1])])
+        related = [(i, j) for i in source for j in target if allen(str(relation), *i, *j, self.last + 2)]
+        if len(arguments_) == 5 and str(arguments_[3]) in ("true", "false") and (str(arguments_[3]) == "true") != bool(related):
+            return None
         i_ticks = {t for (s, e), _ in related for t in range(s, e)}
         j_ticks = {t for _, (s, e) in related for t in range(s, e)}
         return {
             "source": i_ticks, "target": j_ticks, "union": i_ticks | j_ticks, "intersection": i_ticks & j_ticks,
             "relative_complement": i_ticks - j_ticks, "relative_complement_inverse": j_ticks - i_ticks,
-        }[construct.mode]  # fmt: skip
+        }[str(arguments_[2])]  # fmt: skip
+
+
+ALLEN = ("before", "meets", "starts", "finishes", "during", "overlaps", "equal")
+LISTS = ("holdsFor", "union_all", "intersect_all", "complement_all", "relative_complement_all", "intDurGreater", "allen", *ALLEN)
 
 
 def allen(relation: str, s1: int, e1: int, s2: int, e2: int, infinite: int) -> bool:
@@ -316,28 +468,219 @@ def runs(ticks: set[int]) -> list[tuple[int, int]]:
     return [(t, next(e for e in range(t, t + len(ticks) + 2) if e not in ticks)) for t in sorted(ticks) if t - 1 not in ticks]
 
 
-def text(term: Term, binding: Binding) -> str:
-    return str(binding[term.name]) if isinstance(term, Variable) else str(term)
+# -- terms -----------------------------------------------------------------------------------------------------------
+
+
+def rule_of(head: Term, time: str, body: tuple[Term, ...]) -> Rule:
+    fluent, value = (head.arguments[0], head.arguments[1]) if isinstance(head, Compound) and head.name == "=" else (head, None)
+    assert isinstance(fluent, Compound | Atom)
+    return Rule(fluent.name, fluent.arguments if isinstance(fluent, Compound) else (), value, time, body)
+
+
+def conjuncts(body: Term | None) -> tuple[Term, ...]:
+    if body is None:
+        return ()
+    if isinstance(body, Compound) and body.name == ",":
+        return tuple(one for part in body.arguments for one in conjuncts(part))
+    return (body,)
+
+
+def names_of(term: Term | None) -> set[str]:
+    if isinstance(term, Variable):
+        return {term.name}
+    parts = term.arguments if isinstance(term, Compound) else term.items if isinstance(term, ListTerm) else ()
+    return set[str]().union(*(names_of(part) for part in parts))
+
+
+def names_of_all(terms: Iterable[Term]) -> set[str]:
+    return set[str]().union(*map(names_of, terms))
+
+
+def binds(literal: Term) -> set[str]:
+    """Variables that a condition can bind."""
+    if not isinstance(literal, Compound) or literal.name == "\\+" or (literal.name in COMPARISONS and literal.name not in ("=", "is")):
+        return set()
+    if literal.name == "is":
+        return names_of(literal.arguments[0])
+    if literal.name == "length":
+        return names_of(literal.arguments[1])
+    return names_of(literal.arguments[2]) if literal.name == "findall" else names_of(literal)
+
+
+def binds_all(literals: Iterable[Term]) -> set[str]:
+    return set[str]().union(*map(binds, literals))
+
+
+def negated(body: Iterable[Term]) -> set[str]:
+    """Variables that conditions read without binding them."""
+    return set[str]().union(*(names_of(one) - binds(one) for one in body))
+
+
+def text(term: Term) -> str:
+    if isinstance(term, Number):
+        return str(int(term.value)) if term.value == int(term.value) else repr(term.value)
+    return str(term)
+
+
+def value_of(term: Term | None, binding: Binding) -> Any:
+    """What a term stands for: a name, a time, or a tuple of a functor and arguments; null for a variable that is not bound."""
+    if isinstance(term, Variable):
+        return binding.get(term.name)
+    if isinstance(term, Compound):
+        return (term.name, *(value_of(one, binding) for one in term.arguments))
+    return None if term is None else text(term)
+
+
+def leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, tuple):
+        for part in value:
+            yield from leaves(part)
+    else:
+        yield str(value)
+
+
+def flat(arguments: Iterable[Term], binding: Binding) -> tuple[str, ...]:
+    return tuple(leaf for argument in arguments for leaf in leaves(value_of(argument, binding)))
+
+
+def spelt(term: Term | None, binding: Binding) -> str:
+    return str(value_of(term, binding))
+
+
+def match(term: Term | None, value: Any, binding: Binding) -> Iterator[Binding]:
+    """`binding` extended so that a term without arguments stands for the value."""
+    if isinstance(term, Variable):
+        known = binding.get(term.name)
+        if known is None:
+            yield {**binding, term.name: value}
+        elif str(known) == str(value):
+            yield binding
+    elif term is not None and text(term) == str(value):
+        yield binding
+
+
+def match_term(term: Term, value: Any, binding: Binding) -> Iterator[Binding]:
+    if value is None:
+        yield binding
+    elif isinstance(value, tuple):
+        if isinstance(term, Compound) and len(term.arguments) == len(value) - 1 and term.name == value[0]:
+            yield from match_each(term.arguments, value[1:], binding)
+    elif not isinstance(term, Compound):
+        yield from match(term, value, binding)
+
+
+def match_each(terms: Sequence[Term], values: Sequence[Any], binding: Binding) -> Iterator[Binding]:
+    if not terms:
+        yield binding
+        return
+    for extended in match_term(terms[0], values[0], binding):
+        yield from match_each(terms[1:], values[1:], extended)
+
+
+def match_flat(arguments: Sequence[Term], names: Sequence[str], binding: Binding) -> Iterator[Binding]:
+    """Arguments against names that are read from left to right."""
+    wanted = [leaf for argument in arguments for leaf in open_leaves(argument)]
+    if len(wanted) != len(names):
+        return
+    found = [binding]
+    for term, name in zip(wanted, names, strict=True):
+        found = [more for one in found for more in ([one] if term == name else [] if isinstance(term, str) else match(term, name, one))]
+    yield from found
+
+
+def open_leaves(term: Term) -> Iterator[Any]:
+    """A term from left to right: functors as texts, the rest as terms."""
+    if isinstance(term, Compound):
+        yield term.name
+        for argument in term.arguments:
+            yield from open_leaves(argument)
+    else:
+        yield term
+
+
+def match_all(event: Term, given: Sequence[str], binding: Binding) -> Iterator[Binding]:
+    name, arguments = (event.name, event.arguments) if isinstance(event, Compound) else (str(event), ())
+    if name == given[0]:
+        yield from match_flat(arguments, given[1:], binding)
+
+
+def match_fluent(pattern: Term, key: Key, binding: Binding) -> Iterator[Binding]:
+    assert isinstance(pattern, Compound) and pattern.name == "="
+    for extended in match_all(pattern.arguments[0], (key[0], *key[1]), binding):
+        yield from match(pattern.arguments[1], key[2], extended)
+
+
+def match_fluent_terms(arguments: Sequence[Term], value: Term | None, key: Key) -> Iterator[Binding]:
+    for extended in match_flat(arguments, key[1], {}):
+        yield from match(value, key[2], extended)
+
+
+def unify(one: Sequence[Term], other: Sequence[Term]) -> bool:
+    """Whether two heads can be the same."""
+    if len(one) != len(other):
+        return False
+    for a, b in zip(one, other, strict=True):
+        if isinstance(a, Variable) or isinstance(b, Variable):
+            continue
+        if isinstance(a, Compound) and isinstance(b, Compound):
+            if a.name != b.name or not unify(a.arguments, b.arguments):
+                return False
+        elif isinstance(a, Compound) or isinstance(b, Compound) or text(a) != text(b):
+            return False
+    return True
+
+
+def compared(name: str, sides: Sequence[Term], binding: Binding) -> Iterator[Binding]:
+    left, right = sides
+    if name == "=" or name == "is":
+        value = value_of(right, binding) if name == "=" else arithmetic(right, binding)
+        if value is None:
+            left, value = right, value_of(left, binding)
+        shown = text(Number(value, "", left.place)) if isinstance(value, float) else value
+        yield from match(left, shown, binding)
+        return
+    if name in ("==", "\\=", "\\==", "@<", "@>", "@=<", "@>="):
+        a, b = (order(spelt(side, binding)) for side in sides)
+        holds = {"==": a == b, "\\=": a != b, "\\==": a != b, "@<": a < b, "@>": a > b, "@=<": a <= b, "@>=": a >= b}[name]
+    else:
+        x, y = arithmetic(left, binding), arithmetic(right, binding)
+        holds = {"<": x < y, ">": x > y, "=<": x <= y, ">=": x >= y, "=:=": x == y, "=\\=": x < y or x > y}[name]
+    if holds:
+        yield binding
+
+
+def order(name: str) -> tuple[int, float, str]:
+    """The standard order: numbers before names."""
+    try:
+        return (0, float(name), "")
+    except ValueError:
+        return (1, 0.0, name)
 
 
 def arithmetic(term: Term | None, binding: Binding) -> float:
-    if isinstance(term, Variable):
-        return float(binding[term.name])
-    if isinstance(term, Number):
-        return term.value
-    if isinstance(term, Atom):
-        return float(term.name)
-    assert isinstance(term, Compound)
-    operands = [arithmetic(argument, binding) for argument in term.arguments]
-    if term.name == "abs":
-        return abs(operands[0])
-    return {"+": sum(operands), "-": operands[0] - operands[-1], "*": operands[0] * operands[-1]}[term.name]
+    if isinstance(term, Compound):
+        operands = [arithmetic(argument, binding) for argument in term.arguments]
+        a, b = operands[0], operands[-1]
+        if term.name == "mod":
+            return a % b
+        return {"abs": abs(a), "+": a + b if len(operands) > 1 else a, "-": a - b if len(operands) > 1 else -a, "*": a * b}[term.name]
+    try:
+        return float(spelt(term, binding))
+    except ValueError:
+        return float("nan")
 
 
-def _bindings(names: Sequence[str], values: Sequence[str]) -> Iterator[Binding]:
+def assignments(names: Sequence[str], values: Sequence[str], binding: Binding) -> Iterator[Binding]:
     if not names:
-        yield {}
+        yield binding
         return
     for value in values:
-        for rest in _bindings(names[1:], values):
-            yield {names[0]: value, **rest}
+        yield from assignments(names[1:], values, {**binding, names[0]: value})
+
+
+def unique(found: Iterable[Binding]) -> list[Binding]:
+    kept: list[Binding] = []
+    for one in found:
+        if one not in kept:
+            kept.append(one)
+    return kept

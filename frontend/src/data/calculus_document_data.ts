@@ -25,7 +25,12 @@ export interface CalculusEntries {
   areas: Record<string, unknown>;
   /** Keys that the form does not show, as they came. */
   others: Record<string, unknown>;
+  /** The document left its outputs to the program, and nobody has chosen since. */
+  leavesOutputs: boolean;
 }
+
+/** What a `synopsis` makes of plain positions: inputs of the program that no column of the feed gives. The server has the same names (engine/event_calculus/synopsis.py). */
+export const MADE_BY_SYNOPSIS: readonly string[] = ["gap_start", "gap_end", "stop_start", "stop_end", "slow_motion_start", "slow_motion_end", "change_in_speed_start", "change_in_speed_end", "change_in_heading", "entersArea", "leavesArea", "velocity", "coord"];
 
 const OWN = ["program", "outputs", "window", "step", "inputs", "areas"];
 
@@ -39,6 +44,7 @@ export function fromCalculus(document: Record<string, unknown>, feed: Feed): Cal
     inputs: isObject(document["inputs"]) ? Object.entries(document["inputs"]).map(inputEntry) : [],
     areas: isObject(document["areas"]) ? { ...document["areas"] } : {},
     others: Object.fromEntries(Object.entries(document).filter(([key]) => !OWN.includes(key))),
+    leavesOutputs: typeof document["program"] === "string" && document["outputs"] === undefined,
   };
   return withInputs(entries, namesOf(entries.program), feed);
 }
@@ -58,15 +64,18 @@ export function toCalculus(entries: CalculusEntries): Record<string, unknown> {
   if (inputs.length > 0) document["inputs"] = Object.fromEntries(inputs.map((entry) => [entry.name, { args: entry.columns, ...(entry.kind === "event" ? {} : { fluent: entry.kind }) }]));
   if (Object.keys(entries.areas).length > 0) document["areas"] = entries.areas;
   const outputs = outputsOf(entries, namesOf(entries.program));
-  if (outputs.length > 0) document["outputs"] = outputs;
+  const isLeft = entries.leavesOutputs && entries.outputs === null;
+  if (outputs.length > 0 && !isLeft) document["outputs"] = outputs;
   if (entries.window !== null) document["window"] = entries.window;
   if (entries.step !== null) document["step"] = entries.step;
   return document;
 }
 
-/** The names chosen that the program still has; where nothing was chosen, the last that its rules define. */
-export function outputsOf({ outputs }: CalculusEntries, { defined, inputs }: Names): string[] {
+/** The names chosen that the program still has; where nothing was chosen, the last that its rules define, or what a saved program states by itself. */
+export function outputsOf({ outputs, leavesOutputs }: CalculusEntries, { defined, inputs, outputs: declared }: Names): string[] {
   if (outputs !== null) return outputs.filter((name) => [...defined, ...inputs].some((one) => one.name === name));
+  if (declared.length > 0) return [...declared];
+  if (leavesOutputs) return defined.map((one) => one.name);
   const last = defined.at(-1);
   return last === undefined ? [] : [last.name];
 }
@@ -74,7 +83,9 @@ export function outputsOf({ outputs }: CalculusEntries, { defined, inputs }: Nam
 /** The entries with an input for each name that the program takes from rows: those there are stay, missing ones are guessed from the feed's columns. */
 export function withInputs(entries: CalculusEntries, names: Names, feed: Feed): CalculusEntries {
   const known = new Map(entries.inputs.map((entry) => [entry.name, entry]));
-  const wanted = names.inputs.map(({ name, kind, args, points }): InputEntry => {
+  const made = entries.others["synopsis"] === undefined ? [] : MADE_BY_SYNOPSIS;
+  const taken = names.inputs.filter(({ name }) => known.get(name)?.isGuessed === false || !made.includes(name));
+  const wanted = taken.map(({ name, kind, args, points }): InputEntry => {
     const entry = known.get(name);
     if (entry !== undefined && (!entry.isGuessed || entry.columns.length === args.length)) return entry;
     const columns = args.length === 0 ? ["entity"] : args.map((arg, place) => columnFor(arg, place, feed));

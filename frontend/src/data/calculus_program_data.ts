@@ -43,6 +43,8 @@ export interface Names {
   inputs: (Used & { points: boolean })[];
   /** Names of regions in `inside(...)`. */
   regions: string[];
+  /** What `outputEntity(...)` declares. */
+  outputs: string[];
   variables: string[];
 }
 
@@ -53,6 +55,7 @@ export function namesOf(text: string): Names {
   const used = new Map<string, Used>();
   const points = new Set<string>();
   const regions = new Set<string>();
+  const outputs = new Set<string>();
   let isHead = true;
   for (let i = 0; i < all.length; i++) {
     const token = all[i]!;
@@ -71,6 +74,8 @@ export function namesOf(text: string): Names {
         put(token.text === "spatial" ? defined : used, pattern);
         if (token.text === "buildFromPoints" || token.text === "points") points.add(pattern.name);
       }
+    } else if (opens && isHead && token.text === "outputEntity" && all[i + 2]?.kind === "name") {
+      outputs.add(all[i + 2]!.text);
     } else if (opens && SPATIAL.includes(token.text) && all[i + 2]?.kind === "name" && all[i + 3]?.text === "," && isWithinSpatial(all, i)) {
       put(used, { name: all[i + 2]!.text, kind: "event", args: [] });
       const region = all[i + 4];
@@ -80,7 +85,7 @@ export function namesOf(text: string): Names {
     else if (isHead && (token.text === ":-" || depthCloses(all, i))) isHead = false;
   }
   const inputs = [...used.values()].filter((one) => !defined.has(one.name)).map((one) => ({ ...one, points: points.has(one.name) }));
-  return { defined: [...defined.values()], inputs, regions: [...regions], variables: [...new Set(all.filter((token) => token.kind === "variable" && token.text !== "_").map((token) => token.text))] };
+  return { defined: [...defined.values()], inputs, regions: [...regions], outputs: [...outputs], variables: [...new Set(all.filter((token) => token.kind === "variable" && token.text !== "_").map((token) => token.text))] };
 }
 
 /** The head is over when its outermost bracket closes. */

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine.event_calculus import derived, fused, fused_points
 from engine.event_calculus.conditions import LimitExceeded
 from engine.event_calculus.windows import Settings
-from tests.engine.event_calculus.worlds import INPUTS, LAST, ByEngine, Row, by_oracle, compiled, on_time, programs, rows
+from tests.engine.event_calculus.worlds import FACTS, INPUTS, LAST, ByEngine, Row, by_oracle, compiled, on_time, programs, rows
 
 ONE_WINDOW = Settings(window=LAST + 30, step=LAST + 30, origin=LAST)
 
@@ -24,7 +24,7 @@ def test_one_window_is_the_oracle(text: str, stream: list[Row], dialect: str, ex
     engine = ByEngine(program, Settings(ONE_WINDOW.window, ONE_WINDOW.step, ONE_WINDOW.origin, dialect=dialect, exact=exact))
     with patch.object(derived, "MAX_ROWS", few), patch.object(fused_points, "MAX_ROWS", few):
         engine.feed_at_once(stream, on_time(stream))
-    assert engine.facts == (by_oracle(program, stream, dialect) if stream else set()), text
+    assert engine.facts == (by_oracle(FACTS + text, stream, dialect) if stream else set()), text
 
 
 @settings(max_examples=150, deadline=None)

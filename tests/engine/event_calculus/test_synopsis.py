@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.event_calculus.sandbox import run_sandbox
+from engine.event_calculus.synopsis import INPUTS
 from engine.model.events import Stamper, check_rows
 from engine.model.faults import Refused
 from engine.model.feed import Feed
@@ -19,6 +23,7 @@ from engine.specification import check
 from tests.engine.event_calculus.recordings import add, answers
 from tests.oracles.synopsis import Report, Thresholds, critical_points
 
+ROOT = Path(__file__).parents[3]
 SQUARES = {"left": (0.0, 0.0, 2.0, 4.0), "low": (1.0, 0.0, 4.0, 1.0)}
 THRESHOLDS = Thresholds(gap=6, keep=3)
 EVENTS = [
@@ -122,3 +127,21 @@ def test_faults_have_their_places() -> None:
     assert {fault.pointer for fault in refused.value.faults} == {
         "/synopsis/foo", "/synopsis/speed", "/synopsis/gap", "/synopsis/turn", "/synopsis/areas/a/region",
     }  # fmt: skip
+
+
+@settings(max_examples=20, deadline=None)
+@given(reports_of)
+def test_the_sandbox_has_the_critical_points(reports: list[Report]) -> None:
+    """A program is tried, and its answers explained, over a stretch of plain positions: with all that its answers are made of."""
+    table = stamped(sorted(reports, key=lambda report: report.t))
+    lanes = run_sandbox(PROGRAM, DOCUMENT, feed(0), table, 0, max(report.t for report in reports))
+    told = Counter((lane["fluent"], tuple(lane["args"]), None, one["start"], one["end"]) for lane in lanes for one in lane["intervals"])
+    assert told == expected(reports)
+
+
+def test_the_editor_knows_what_a_synopsis_makes() -> None:
+    """It asks for no columns of these (frontend/src/data/calculus_document_data.ts)."""
+    text = (ROOT / "frontend" / "src" / "data" / "calculus_document_data.ts").read_text(encoding="utf-8")
+    listed = re.search(r"MADE_BY_SYNOPSIS: readonly string\[\] = \[([^\]]*)\]", text)
+    assert listed is not None
+    assert re.findall(r'"(\w+)"', listed[1]) == list(INPUTS)

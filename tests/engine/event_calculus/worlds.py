@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -235,8 +235,9 @@ def compiled(text: str) -> Program:
     return compile_text(FACTS + text, inputs=INPUTS)
 
 
-def by_oracle(program: Program, stream: list[Row], dialect: str, inputs: Inputs = INPUTS) -> Facts:
-    world = PointByPoint(program, first=-50, last=LAST, dialect=dialect)
+def by_oracle(text: str, stream: list[Row], dialect: str, inputs: Inputs = INPUTS) -> Facts:
+    """The answer of a program's text as the oracle reads it."""
+    world = PointByPoint(text, last=LAST, dialect=dialect)
     for name, arguments, t, end in stream:
         kind = inputs[name][0]
         if kind == "event":
@@ -245,17 +246,16 @@ def by_oracle(program: Program, stream: list[Row], dialect: str, inputs: Inputs 
             world.points.setdefault((name, arguments, "true"), set()).add(t)
         else:
             world.intervals.setdefault((name, arguments, "true"), []).append((t, end))
-    return stated(world.answer(), program) | {
-        (name, arguments, "", t, t) for (name, arguments), times in world.happens.items() if (name, len(arguments)) in program.events for t in times
-    }
+    made = {rule.name for rule in world.rules["event"]}
+    answers = stated(world.answer(), world.defined)
+    return answers | {(name, arguments, "", t, t) for (name, arguments), times in world.happens.items() if name in made for t in times}
 
 
-def stated(ticks: Mapping[Key, set[int]], program: Program) -> Facts:
-    computed = {name for name, _ in program.fluents}
+def stated(ticks: Mapping[Key, set[int]], defined: Collection[str]) -> Facts:
     return {
         (name, arguments, value, s, None if e > LAST + 1 else e)
         for (name, arguments, value), held in ticks.items()
-        if name in computed
+        if name in defined
         for s, e in runs(held)
     }
 
@@ -272,7 +272,7 @@ class ByEngine:
 
     def __post_init__(self) -> None:
         outputs = tuple(sorted({called(name) for name, _ in self.program.fluents | self.program.events}))
-        self.windows = Windows(Plan(self.program), self.settings, outputs)
+        self.windows = Windows(Plan(replace(self.program, outputs=())), self.settings, outputs)
         self.state: WindowState = self.windows.initial()
 
     def feed(self, stream: list[Row], arrivals: list[int]) -> None:

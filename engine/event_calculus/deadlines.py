@@ -1,0 +1,147 @@
+"""fi, maxDuration and maxDurationUE: of which groundings a deadline speaks, and with which duration.
+
+The conditions of a deadline are background knowledge, so they are satisfied once, when the program is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.event_calculus.conditions import World, as_symbols, named, number, satisfy
+from engine.event_calculus.literals import unknown
+from engine.event_calculus.ordering import Unsafe, order_body
+from engine.event_calculus.syntax import Deadline, Fact, FluentPattern, Indicator, Literal, Negation, timed
+from engine.event_calculus.tables import Rows, Symbols, facts_table, number_text, one_row, symbol_name
+from engine.event_calculus.terms import Atom, Number, Place, Term, Variable
+
+_NOWHERE = Place(0, 0)
+Row = tuple[Atom | Number | None, ...]
+
+
+@dataclass(frozen=True)
+class FiClause:
+    """One way to satisfy a fi clause; `extends`: maxDurationUE."""
+
+    before: FluentPattern
+    after: FluentPattern
+    delay: Term
+    conditions: tuple[Literal, ...]
+    extends: bool
+    place: Place
+
+
+class Deadlines:
+    """Makes deadlines of clauses; `extends` are the fluents that p declares."""
+
+    def __init__(
+        self, facts: Mapping[Indicator, Sequence[tuple[Term, ...]]], extends: Sequence[FluentPattern], fault: Callable[[Place, str], None]
+    ) -> None:
+        self._facts = facts
+        self._extends = extends
+        self._fault = fault
+        self._symbols = Symbols()
+        self._used: set[int] = set()
+
+    def of(self, clauses: Sequence[FiClause]) -> tuple[Deadline, ...]:
+        found = [deadline for clause in clauses for deadline in self._of(clause)]
+        for place, pattern in enumerate(self._extends):
+            if place not in self._used:
+                self._fault(pattern.place, f"p({pattern}) says that new initiations begin the duration of a fi({pattern}, ...) anew; there is none")
+        return tuple(found)
+
+    def _of(self, clause: FiClause) -> list[Deadline]:
+        """Several where a grounding has several durations."""
+        extends = clause.extends or self._declared_extends(clause.before, clause.place)
+        rows = self._rows(clause)
+        if rows is None:
+            return []
+        found: list[dict[Row, int]] = []
+        for row, delay in rows:
+            own = next((known for known in found if row not in known), None)
+            if own is None:
+                found.append(own := {})
+            own[row] = delay
+        before, after = clause.before, clause.after
+        return [Deadline(before.indicator, before.value, after.value, tuple(own.items()), extends, clause.place) for own in found]
+
+    def _rows(self, clause: FiClause) -> list[tuple[Row, int]] | None:
+        """Constants of the arguments and duration, none twice; null after a fault."""
+        satisfied = self._satisfied(clause)
+        if satisfied is None:
+            return None
+        if satisfied.n == 0:
+            self._fault(clause.place, "no facts satisfy the conditions of this deadline, so it would be of no grounding")
+            return None
+        if isinstance(clause.delay, Variable) and clause.delay.name not in satisfied.columns:
+            self._fault(clause.delay.place, f"no fact fixes the duration {clause.delay}: add a condition, as in fi(F=V, F=W, D) :- limit(D)")
+            return None
+        columns = [self._column(satisfied, term) for term in clause.before.arguments]
+        delays = np.broadcast_to(np.asarray(number(self._world(), satisfied, clause.delay), np.float64), (satisfied.n,))
+        rows: dict[tuple[Row, int], None] = {}
+        for place, delay in enumerate(delays.tolist()):
+            if not (delay > 0 and delay == int(delay)):
+                shown = "what is no number" if delay != delay else number_text(delay)
+                self._fault(clause.place, f"the duration of a deadline must be a positive whole number, not {shown}")
+                return None
+            rows[tuple(None if column is None else column[place] for column in columns), int(delay)] = None
+        return list(rows)
+
+    def _satisfied(self, clause: FiClause) -> Rows | None:
+        for timed_ in timed(clause.conditions):
+            self._fault(timed_.place, "the conditions of a deadline are facts, comparisons and arithmetic: they have no time")
+            return None
+        for fact in facts_of(clause.conditions):
+            if fact.indicator not in self._facts:
+                self._fault(fact.place, unknown("fact", fact.name, {name for name, _ in self._facts}))
+                return None
+        try:
+            body = order_body(clause.conditions, set())
+        except Unsafe as unsafe:
+            self._fault(unsafe.place, unsafe.message)
+            return None
+        world = self._world()
+        for fact in facts_of(body):
+            if fact.indicator not in world.facts:
+                world.facts[fact.indicator] = facts_table(self._facts[fact.indicator], self._symbols)
+        return named(satisfy(world, one_row(), body), clause.before.arguments)
+
+    def _world(self) -> World:
+        return World(self._symbols, 1, 0, 0, 0, lambda pattern: [])
+
+    def _column(self, rows: Rows, term: Term) -> list[Atom | Number] | None:
+        """The constants that stand for a term; null for a variable that the conditions leave open."""
+        if isinstance(term, Atom | Number):
+            return [term] * rows.n
+        assert isinstance(term, Variable)
+        if term.name not in rows.columns:
+            return None
+        codes = as_symbols(self._world(), rows.columns[term.name], rows.kinds[term.name])
+        return [Atom(self._symbols.names[code], _NOWHERE) for code in codes.tolist()]
+
+    def _declared_extends(self, before: FluentPattern, place: Place) -> bool:
+        """Whether p is declared for what a deadline speaks of: for all of it, or for none."""
+        found = False
+        for number_, pattern in enumerate(self._extends):
+            pairs = list(zip(pattern.terms, before.terms, strict=True)) if pattern.indicator == before.indicator else []
+            names = [tuple(symbol_name(term) if isinstance(term, Atom | Number) else None for term in pair) for pair in pairs]
+            if not pairs or any(one is not None and other is not None and one != other for one, other in names):
+                continue
+            self._used.add(number_)
+            if any(one is not None and other is None for one, other in names):
+                self._fault(place, f"p({pattern}) speaks of some groundings of {before} only; write a deadline for them and one for the others")
+            found = True
+        return found
+
+
+def facts_of(literals: Sequence[Literal]) -> list[Fact]:
+    """All facts among conditions, also those in negations."""
+    found: list[Fact] = []
+    for literal in literals:
+        if isinstance(literal, Negation):
+            found += facts_of(literal.body)
+        elif isinstance(literal, Fact):
+            found.append(literal)
+    return found

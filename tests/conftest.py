@@ -25,6 +25,9 @@ from webapp.platform.redis import EmbeddedRedis
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Failpoints act in tests and in what they start, and nowhere else.
+os.environ["VEDETTE_TESTING"] = "1"
+
 WITHOUT_DJANGO = ("engine", "platform", "oracles")
 """Folders of tests whose runs load no settings."""
 

@@ -200,8 +200,12 @@ class EventLog:
     @contextmanager
     def locked(self, name: str = "lock") -> Iterator[None]:
         """Holds a lock of this log against all other processes and threads."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self.folder.stat().st_mode & 0o077:
+            # Rows are nobody else's to read, also those of a log that was made before this was so.
+            self.folder.chmod(0o700)
         for folder in (self.live, self.history, self.tmp):
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(exist_ok=True)
         with (self.folder / name).open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield

@@ -38,6 +38,7 @@ def people(db: None) -> SimpleNamespace:
     found = {name: User.objects.create_user(name, password=f"{name} has a password") for name in ("owner", *Role.values, "stranger")}
     Membership.objects.bulk_create(Membership(user=found[role], team=harbour, role=role) for role in Role.values)
     Membership.objects.create(user=found["stranger"], team=elsewhere, role=Role.ADMIN)
+    Membership.objects.create(user=found["owner"], team=Team.objects.create(name="owners"), role=Role.OPERATOR)
     root = User.objects.create_superuser("root", password="root has a password")
     return SimpleNamespace(**found, root=root, harbour=harbour, elsewhere=elsewhere)
 

@@ -10,8 +10,9 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.viewsets import GenericViewSet
 
 from engine.model.faults import unknown_name
+from webapp.accounts.authentication import person
 from webapp.accounts.models import Team, User
-from webapp.accounts.permissions import Owned, check_team
+from webapp.accounts.permissions import Owned, check_may_make, check_team
 
 
 class PersonField(serializers.ModelSerializer[User]):
@@ -89,6 +90,11 @@ class OwnedView(GenericViewSet[Any]):
         if not thing.editable:
             raise PermissionDenied("You may see this but not change it.")
         return thing
+
+    def check_may_make(self) -> None:
+        """Raises PermissionDenied unless the user's role makes things of this kind."""
+        model: Any = self.get_queryset().model
+        check_may_make(person(self.request), model.edit_role)
 
     def represent(self, thing: Owned) -> dict[str, Any]:
         """The JSON of an object as it is now in the database."""

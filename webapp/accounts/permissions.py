@@ -1,8 +1,8 @@
 """The one rule of who sees and who changes what: used by pages, API and sockets alike.
 
 An owned object is seen by its owner, by every member of its team and, if it is public, by everyone who is logged in. It is
-changed by its owner and by members of its team whose role is at least the model's `edit_role`. What lies in a feed is
-moreover seen only by who sees the feed. Superusers see and change everything; inactive users nothing.
+changed by its owner and by members of its team whose role is at least the model's `edit_role`; who has that role in no team makes
+none. What lies in a feed is moreover seen only by who sees the feed. Superusers see and change everything; inactive users nothing.
 """
 
 from __future__ import annotations
@@ -77,6 +77,12 @@ def changed_by(user: User, role: Role, *, prefix: str = "") -> Q:
     """The rule of changing for a model that asks for `role`, for objects reached through `prefix`."""
     teams = Membership.objects.filter(user=user, role__in=role.and_above).values("team")
     return Q(**{f"{prefix}owner": user}) | Q(**{f"{prefix}team__in": teams})
+
+
+def check_may_make(user: User, role: Role) -> None:
+    """Raises PermissionDenied unless `user` has at least `role` in some team: what a role does not make for its team it does not make alone."""
+    if not user.is_superuser and not Membership.objects.filter(user=user, role__in=role.and_above).exists():
+        raise PermissionDenied(f"You need to be at least {role.value} in a team to make this.")
 
 
 def check_team(user: User, team_id: int | None, role: Role) -> None:

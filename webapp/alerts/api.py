@@ -163,7 +163,7 @@ class AlertView(GenericViewSet[Alert]):
             "sentence": sentence,
             "shapes": regions,
             "evidence": evidence_of(alert),
-            "deliveries": deliveries_of(alert),
+            "deliveries": deliveries_of(alert, user=person(self.request)),
         }
 
 
@@ -243,6 +243,7 @@ class ChannelView(OwnedView):
         ],
     )
     def create(self, request: Request) -> Response:
+        self.check_may_make()
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         channel = deliveries.channel_create(owner=person(request), **serializer.validated_data)
@@ -252,7 +253,7 @@ class ChannelView(OwnedView):
         channel = self.get_editable()
         serializer = self.get_serializer(channel, data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)
-        return Response(self.represent(deliveries.channel_update(channel=channel, **serializer.validated_data)))
+        return Response(self.represent(deliveries.channel_update(channel=channel, user=person(request), **serializer.validated_data)))
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: int) -> Response:

@@ -203,9 +203,15 @@ def channel_create(*, owner: User, queries: Sequence[Query] = (), **fields: Any)
     return channel
 
 
-def channel_update(*, channel: Channel, queries: Sequence[Query] | None = None, **fields: Any) -> Channel:
-    """Changes what is given; switching on again forgets why it was switched off. `queries` chooses as in channel_create."""
+def channel_update(*, channel: Channel, user: User, queries: Sequence[Query] | None = None, **fields: Any) -> Channel:
+    """Changes what is given; switching on again forgets why it was switched off. `queries` chooses as in channel_create.
+
+    Chosen queries that `user` may not see stay chosen.
+    """
     if queries is not None:
+        chosen = Query.objects.filter(channels=channel)
+        hidden = chosen.exclude(pk__in=Query.objects.visible_to(user).values("pk"))
+        queries = [*queries, *hidden]
         fields = {"all_queries": not queries, **fields}
     for name, value in fields.items():
         setattr(channel, name, value)
@@ -213,7 +219,8 @@ def channel_update(*, channel: Channel, queries: Sequence[Query] | None = None, 
         channel.disabled_reason, channel.failures = "", 0
     channel.save()
     if queries is not None:
-        channel.queries.set(queries)
+        # Anew: what was read before may be limited to what somebody sees.
+        Channel.objects.get(pk=channel.pk).queries.set(queries)
     return channel
 
 

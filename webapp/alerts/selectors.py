@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, Max, OuterRef, Prefetch, Q, QuerySet
 
 from webapp.accounts.permissions import AnyUser
 from webapp.alerts.models import Alert, AlertState, Channel, Delivery
@@ -71,14 +71,14 @@ def alert_summary(*, user: AnyUser) -> dict[str, dict[str, int]]:
 
 
 def channel_list(*, user: AnyUser) -> QuerySet[Channel]:
-    """The channels that `user` may see, with `last_sent_at` and `waiting` (messages not sent yet)."""
+    """The channels that `user` may see, of their queries those that `user` may see, with `last_sent_at` and `waiting` (messages not sent yet)."""
     unsent = Q(deliveries__sent_at=None, deliveries__failed_at=None, deliveries__id__isnull=False)
     return (
         Channel.objects.visible_to(user)
         .with_editable(user)
         .annotate(last_sent_at=Max("deliveries__sent_at"), waiting=Count("deliveries", filter=unsent, distinct=True))
         .select_related("owner", "team")
-        .prefetch_related("queries")
+        .prefetch_related(Prefetch("queries", Query.objects.visible_to(user)))
         .order_by("name", "id")
     )
 
@@ -93,9 +93,9 @@ def delivery_list(*, channel: Channel) -> QuerySet[Delivery]:
     return channel.deliveries.prefetch_related("notifications")
 
 
-def deliveries_of(alert: Alert) -> list[dict[str, Any]]:
-    """How an alert went out: one item for each channel."""
-    rows = alert.notifications.annotate(
+def deliveries_of(alert: Alert, *, user: AnyUser) -> list[dict[str, Any]]:
+    """How an alert went out: one item for each channel that `user` may see."""
+    rows = alert.notifications.filter(channel__in=Channel.objects.visible_to(user).values("pk")).annotate(
         name=F("channel__name"), sent_at=F("delivery__sent_at"), attempts=F("delivery__attempts"), error=F("delivery__error")
     )
     return [{"channel": r.name, "sent_at": r.sent_at, "attempts": r.attempts or 0, "error": r.error or ""} for r in rows]

@@ -28,8 +28,10 @@ READ_BYTES = 65_536
 SECRET_PREFIX = "whsec_"  # noqa: S105  what secrets are recognised by
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-EMBEDDING = [ipaddress.ip_network(text) for text in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "::/96")]
-"""IPv6 networks whose addresses stand for IPv4 addresses that nobody has checked."""
+ALLOCATED = ipaddress.ip_network("2000::/3")
+"""The IPv6 addresses that lead anywhere public: outside of them lie site-local ones and those that stand for IPv4 addresses."""
+SPECIAL = [ipaddress.ip_network(text) for text in ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")]
+"""Special-purpose networks (IANA) inside the public ones: protocols, documentation, and tunnels to IPv4 addresses that nobody has checked."""
 
 
 class RefusedAddress(ValueError):
@@ -86,7 +88,7 @@ def post(*, url: str, secrets_in_use: Sequence[str], webhook_id: str, body: str,
         return _exchange(parts, resolve(parts), data, headers)
     except RefusedAddress as error:
         return Answer(None, str(error))
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, UnicodeError, http.client.HTTPException) as error:
         return Answer(None, f"{type(error).__name__}: {error}"[:300])
 
 
@@ -101,6 +103,8 @@ def check_url(url: str) -> SplitResult:
         raise RefusedAddress("The address begins with https:// (or http://) and names a host.")
     if parts.username is not None or parts.password is not None:
         raise RefusedAddress("The address must not carry a user name or password.")
+    if not url.isascii():
+        raise RefusedAddress("The address must be in ASCII: the host as xn--..., other letters as %C3%A9 and the like.")
     if any(ord(c) <= 32 or ord(c) == 127 for c in url):
         raise RefusedAddress("The address must not hold spaces or control characters.")
     if port is not None and port not in settings.WEBHOOK_PORTS and not settings.WEBHOOK_NETWORKS:
@@ -125,7 +129,8 @@ def check_address(text: str, port: int) -> None:
         address = address.ipv4_mapped
     if any(address in ipaddress.ip_network(network) for network in settings.WEBHOOK_NETWORKS):
         return
-    if not address.is_global or address.is_multicast or address.is_reserved or any(address in network for network in EMBEDDING):
+    outside = address.version == 6 and address not in ALLOCATED
+    if outside or not address.is_global or address.is_multicast or address.is_reserved or any(address in network for network in SPECIAL):
         raise RefusedAddress("The host's address is not a public one.")
     if port not in settings.WEBHOOK_PORTS:
         raise RefusedAddress(f"Port {port} is not one that messages are sent to.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from rest_framework.exceptions import ValidationError
 
@@ -18,6 +19,11 @@ def box_from(text: str) -> Box:
     if not all(map(math.isfinite, (west, south, east, north))) or west > east or south > north:
         raise ValidationError({"bbox": "West is at most east, south at most north."})
     return west, south, east, north
+
+
+def wholes(texts: Iterable[str], name: str) -> list[int]:
+    """Whole numbers, given one by one or separated by commas. Raises ValidationError."""
+    return [number for text in texts for part in text.split(",") if (number := whole(part, name)) is not None]
 
 
 def whole(text: str | None, name: str) -> int | None:

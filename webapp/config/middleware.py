@@ -7,6 +7,8 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from whitenoise.middleware import WhiteNoiseMiddleware
 
+from webapp.config.errors import bad_request
+
 Next = Callable[[HttpRequest], HttpResponseBase]
 
 OPEN_PATHS = ("/login/", "/healthz", "/static/")
@@ -32,6 +34,18 @@ class SecurityHeaders:
         response.headers.setdefault("Cross-Origin-Opener-Policy", settings.SECURE_CROSS_ORIGIN_OPENER_POLICY)
         response.headers.setdefault("X-Frame-Options", settings.X_FRAME_OPTIONS)
         return response
+
+
+class NoNul:
+    """Refuses addresses with a NUL: no name holds one, and PostgreSQL takes none in a text."""
+
+    def __init__(self, get_response: Next) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", "") or "\0" in request.META.get("QUERY_STRING", ""):
+            return bad_request(request, ValueError("NUL"))
+        return self.get_response(request)
 
 
 class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]

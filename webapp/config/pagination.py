@@ -1,7 +1,12 @@
 """Pages of lists: `{"next", "previous", "results"}`."""
 
+from typing import Any
+
 from drf_spectacular.utils import OpenApiParameter
+from rest_framework.exceptions import ValidationError
 from rest_framework.pagination import CursorPagination, PageNumberPagination
+
+from webapp.config.boxes import whole
 
 
 class Pages(PageNumberPagination):
@@ -19,6 +24,16 @@ class NewestFirst(CursorPagination):
     page_size_query_param = "page_size"
     max_page_size = 1000
     ordering = "-id"
+
+    def decode_cursor(self, request: Any) -> Any:
+        """The place in the order. Raises ValidationError for one that no id can be."""
+        cursor = super().decode_cursor(request)
+        if cursor is not None and cursor.position is not None:
+            try:
+                whole(str(cursor.position), "cursor")
+            except ValidationError as error:
+                raise ValidationError({"cursor": "Take it from `next` of the page before."}) from error
+        return cursor
 
 
 CURSOR = [OpenApiParameter("cursor", str), OpenApiParameter("page", exclude=True)]

@@ -17,7 +17,7 @@ from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
 from webapp.accounts.authentication import person
-from webapp.config.boxes import whole
+from webapp.config.boxes import whole, wholes
 from webapp.config.tables import csv_download, download
 from webapp.detections import export
 from webapp.detections.changes import NoSuchNumber, NotKept, Wanted, changes_after
@@ -121,7 +121,7 @@ BY_TIME = ("cursor", "from", "to", "order", "withdrawn")
 
 def named_queries(request: Request) -> set[int]:
     """The queries that the address names. Raises ValidationError."""
-    return {number for text in request.query_params.getlist("query") for part in text.split(",") if (number := whole(part, "query")) is not None}
+    return set(wholes(request.query_params.getlist("query"), "query"))
 
 
 def visible_queries(request: Request, feed: Feed | None) -> list[int]:

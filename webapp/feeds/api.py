@@ -145,6 +145,7 @@ class FeedView(OwnedView):
         ]
     )
     def create(self, request: Request) -> Response:
+        self.check_may_make()
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         values = serializer.validated_data
@@ -159,7 +160,7 @@ class FeedView(OwnedView):
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, name: str) -> Response:
-        services.feed_delete(feed=self.get_editable())
+        services.feed_delete(feed=self.get_editable(), user=person(request))
         return Response(status=204)
 
     @extend_schema(summary="The plan image under a planar feed", request=OpenApiTypes.BINARY, responses=FeedSerializer)

@@ -21,6 +21,7 @@ TRACK_ENTITIES = 50
 TRACK_POINTS = 100_000
 VALUE_ROWS = 50_000
 FREQUENT_VALUES = 50
+FIRST_T = -(2**63)
 DEFAULT_SPAN = {"ms": 600_000, "ticks": 10_000}
 """How far back a track goes when nobody says, in the feed's unit."""
 
@@ -104,7 +105,7 @@ def tracks(feed: Feed, entities: Sequence[str], from_t: int | None = None, to_t:
     if newest is None or not entities:
         return Tracks(True, [])
     until = newest if to_t is None else to_t
-    since = min(until, newest) - DEFAULT_SPAN[feed.time] if from_t is None else from_t
+    since = max(min(until, newest) - DEFAULT_SPAN[feed.time], FIRST_T) if from_t is None else from_t
     wanted = list(entities)[:TRACK_ENTITIES]
     rows = log.tail(since, until + 1, lateness=feed.lateness, columns=["event", "entity", "t", "x", "y", "clock"], entities=wanted)
     if not rows.num_rows:

@@ -19,6 +19,7 @@ from rest_framework.response import Response
 from engine.model.faults import Fault
 from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer
+from webapp.config.boxes import wholes
 from webapp.config.errors import faults_body
 from webapp.feeds import services
 from webapp.feeds.api import parameter
@@ -96,6 +97,7 @@ class RegionView(OfFeedView):
         ]
     )
     def create(self, request: Request) -> Response:
+        self.check_may_make()
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         return Response(self.represent(services.region_create(owner=person(request), **serializer.validated_data)), status=201)
@@ -107,7 +109,7 @@ class RegionView(OfFeedView):
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: int) -> Response:
-        services.region_delete(region=self.get_editable())
+        services.region_delete(region=self.get_editable(), user=person(request))
         return Response(status=204)
 
     @extend_schema(
@@ -116,6 +118,7 @@ class RegionView(OfFeedView):
         responses={201: OpenApiTypes.OBJECT},
     )
     def import_file(self, request: Request) -> Response:
+        self.check_may_make()
         serializer = ImportSerializer(data=request.data, context=self.get_serializer_context())
         serializer.is_valid(raise_exception=True)
         given = serializer.validated_data
@@ -150,8 +153,10 @@ class RegionView(OfFeedView):
             raise ValidationError({"feed": "Name a feed that you may see."})
         regions = self.filter_queryset(self.get_queryset()).filter(feed=feed)
         if ids := asked.getlist("id"):
-            regions = regions.filter(pk__in=[int(pk) for pk in ids if pk.isdecimal()])
+            regions = regions.filter(pk__in=wholes(ids, "id"))
         kind = asked.get("format", "geojson")
+        if kind not in MEDIA:
+            raise ValidationError({"format": f"One of {', '.join(FORMATS)}."})
         exported = [Exported(region.name, region.geometry, region.tags) for region in regions[:EXPORTED]]
         data = write_features(exported, kind, geographic=feed.crs == "geographic")
         headers = {"Content-Disposition": f'attachment; filename="regions-{feed.name}.{kind}"'}
@@ -165,7 +170,7 @@ class RegionView(OfFeedView):
         regions = [region for region in self.get_queryset().filter(pk__in=given["ids"]) if region.editable]
         refused: Iterable[tuple[int, list[Fault]]] = ()
         if given["action"] == "delete":
-            changed, refused = services.region_bulk_delete(regions=regions)
+            changed, refused = services.region_bulk_delete(regions=regions, user=person(request))
         else:
             changed = services.region_bulk_tag(regions=regions, tags=given["tags"], remove=given["action"] == "untag")
         return Response({"changed": changed, "refused": [{"id": pk, **faults_body(faults)} for pk, faults in refused]})

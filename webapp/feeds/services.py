@@ -61,11 +61,15 @@ def feed_update(*, feed: Feed, **changes: Any) -> Feed:
 
 
 @transaction.atomic
-def feed_delete(*, feed: Feed) -> None:
-    """Removes a feed with everything stored about it, its log too. Raises Refused while queries are registered on it."""
-    from webapp.detections.services import detections_forget  # it reads feeds
+def feed_delete(*, feed: Feed, user: User) -> None:
+    """Removes a feed with everything stored about it, its log too. Raises Refused while queries that `user` may change are registered on it.
 
-    names = list(feed.queries.filter(deleted_at=None).values_list("name", flat=True)[:20])
+    Those of others end with the feed: who may not remove them could not remove the feed, and must not learn their names.
+    """
+    from webapp.detections.services import detections_forget  # it reads feeds
+    from webapp.queries.selectors import names_in_the_way
+
+    names = names_in_the_way(feed.queries, user=user)
     if names:
         raise InUse([Fault("", f"Queries still watch this feed: {', '.join(names)}.")])
     detections_forget(feed_id=feed.pk)
@@ -145,11 +149,15 @@ def region_update(*, region: Region, user: User, **changes: Any) -> Region:
 
 
 @transaction.atomic
-def region_delete(*, region: Region) -> None:
-    """Removes a region. Raises Refused while queries name it."""
-    names = list(region.queries.filter(deleted_at=None).order_by("name").values_list("name", flat=True)[:20])
+def region_delete(*, region: Region, user: User) -> None:
+    """Removes a region. Raises Refused while queries that `user` may change name it; those of others keep its shape in its place."""
+    from webapp.queries.selectors import names_in_the_way  # it reads regions
+    from webapp.queries.services import queries_keep_shape
+
+    names = names_in_the_way(region.queries, user=user)
     if names:
         raise InUse([Fault("", f"Queries use this region: {', '.join(names)}.")])
+    queries_keep_shape(region=region)
     region.delete()
 
 
@@ -197,14 +205,14 @@ def _free_name(name: str, taken: set[str]) -> str:
     return free
 
 
-def region_bulk_delete(*, regions: Sequence[Region]) -> tuple[list[int], list[tuple[int, list[Fault]]]]:
+def region_bulk_delete(*, regions: Sequence[Region], user: User) -> tuple[list[int], list[tuple[int, list[Fault]]]]:
     """Removes what can be removed: ids removed, and (id, faults) of those in use."""
     removed: list[int] = []
     refused: list[tuple[int, list[Fault]]] = []
     for region in regions:
         pk = region.pk
         try:
-            region_delete(region=region)
+            region_delete(region=region, user=user)
             removed.append(pk)
         except Refused as error:
             refused.append((pk, list(error.faults)))

@@ -16,7 +16,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import DatabaseError
 
 from webapp.live import access, frames, seats, selectors
-from webapp.live.frames import Ack, BadFrame, Subscribe, Unsubscribe, View
+from webapp.live.frames import Ack, BadFrame, Subscribe, Unsubscribe, View, group
 from webapp.live.subscription import Chunk, Subscription
 
 logger = logging.getLogger(__name__)
@@ -29,11 +29,6 @@ SPREAD_SECONDS = 0.3
 """When everybody is to look again at once, they do so spread over this."""
 BURST, PER_SECOND = 200, 20.0
 """Client frames at once, and on average."""
-
-
-def group(feed: str) -> str:
-    """The channel group that the publisher sends a feed's messages to."""
-    return f"feed.{feed}"
 
 
 class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
@@ -75,7 +70,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             return
         self.recheck.cancel()
         try:
-            for name in (access.GROUP, *map(group, self.subscriptions)):
+            for name in self._groups():
                 await self.channel_layer.group_discard(name, self.channel_name)
         except (redis.RedisError, OSError) as error:
             # The layer forgets members by itself after an hour.
@@ -124,7 +119,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self._send(frames.error("not-permitted", "There is no such feed, or it is not shared with you."))
             await self.close(code=frames.NOT_PERMITTED)
             return
-        await self.channel_layer.group_add(group(frame.feed), self.channel_name)
+        await self.channel_layer.group_add(group(allowed.feed_id), self.channel_name)
         subscription = Subscription(allowed.feed_id, allowed.feed, frame.queries, allowed.queries, frame.bbox)
         self.subscriptions[frame.feed] = subscription
         await self._start(subscription, frame)
@@ -133,7 +128,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def _start(self, subscription: Subscription, frame: Subscribe) -> None:
         """Resumes after the reader's number if it can, else sends a snapshot."""
-        places = await database_sync_to_async(selectors.places)(feed_id=subscription.feed_id, feed=subscription.feed)
+        places = await database_sync_to_async(selectors.places)(feed_id=subscription.feed_id)
         entities = frames.within(subscription.bbox, places["entities"])
         chunks = None
         if frame.since is not None:
@@ -156,13 +151,14 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if subscription is None or subscription.stalled:
             return
         subscription.bbox = frame.bbox
-        places = await database_sync_to_async(selectors.places)(feed_id=subscription.feed_id, feed=subscription.feed)
+        places = await database_sync_to_async(selectors.places)(feed_id=subscription.feed_id)
         entities = frames.within(frame.bbox, places["entities"])
         await self._show(subscription, places["t"], entities)
 
     async def _leave(self, feed: str) -> None:
-        if self.subscriptions.pop(feed, None) is not None:
-            await self.channel_layer.group_discard(group(feed), self.channel_name)
+        subscription = self.subscriptions.pop(feed, None)
+        if subscription is not None:
+            await self.channel_layer.group_discard(group(subscription.feed_id), self.channel_name)
 
     # -- from the publisher -------------------------------------------------------------------------------------------------------
 
@@ -216,7 +212,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def _learn(self, subscription: Subscription, asked: set[int] | None) -> bool:
         """Reads the permissions anew; closes the socket and says no when the feed is not the reader's to see any more."""
         allowed = await database_sync_to_async(selectors.permission)(user_id=self.scope["user"].pk, feed=subscription.feed)
-        if allowed is None:
+        if allowed is None or allowed.feed_id != subscription.feed_id:
             await self._leave(subscription.feed)
             await self.close(code=frames.NOT_PERMITTED)
             return False
@@ -239,10 +235,13 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         await self.send(text_data=text)
         return len(text)
 
+    def _groups(self) -> list[str]:
+        return [access.GROUP, *(group(subscription.feed_id) for subscription in self.subscriptions.values())]
+
     async def _join_groups(self) -> None:
         """Joins all its groups, again too: the layer forgets members after an hour."""
         try:
-            for name in (access.GROUP, *map(group, list(self.subscriptions))):
+            for name in self._groups():
                 await self.channel_layer.group_add(name, self.channel_name)
         except (redis.RedisError, OSError) as error:
             logger.warning("the channel layer does not answer: %s", error)

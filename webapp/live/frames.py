@@ -27,6 +27,11 @@ TOO_BIG = 4413
 """Close codes: of those below 3000 the web server lets an application send 1000 alone (RFC 6455, section 7.4.2)."""
 
 
+def group(feed_id: int) -> str:
+    """The channel group that the publisher sends a feed's messages to. By its id: a name may be given to another feed later."""
+    return f"feed.{feed_id}"
+
+
 class BadFrame(ValueError):
     """A client's frame that is none; the text tells the client why."""
 

@@ -10,6 +10,7 @@ import redis
 from django.conf import settings
 
 PREFIX = "vedette:positions:"
+"""Before the feed's id: a name may be given to another feed later."""
 KEPT_S = 24 * 3600
 NOTHING: dict[str, Any] = {"t": None, "entities": []}
 
@@ -21,20 +22,20 @@ def client() -> redis.Redis | None:
     return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2)
 
 
-def keep(connection: redis.Redis, feed: str, t: int | None, entities: list[list[Any]]) -> None:
+def keep(connection: redis.Redis, feed_id: int, t: int | None, entities: list[list[Any]]) -> None:
     """Replaces the feed's positions `[[id, x, y, t], ...]`; `t` is the greatest time seen."""
     content = zlib.compress(json.dumps({"t": t, "entities": entities}).encode(), 1)
-    connection.set(PREFIX + feed, content, ex=KEPT_S)
+    connection.set(f"{PREFIX}{feed_id}", content, ex=KEPT_S)
 
 
-def latest(feed: str) -> dict[str, Any]:
+def latest(feed_id: int) -> dict[str, Any]:
     """`{"t", "entities": [[id, x, y, t], ...]}` as last kept; nothing when there is none or Redis does not answer."""
     connection = client()
     if connection is None:
         return dict(NOTHING)
     try:
         with connection:
-            content: Any = connection.get(PREFIX + feed)
+            content: Any = connection.get(f"{PREFIX}{feed_id}")
     except redis.RedisError:
         return dict(NOTHING)
     return dict(NOTHING) if content is None else json.loads(zlib.decompress(content))

@@ -26,6 +26,7 @@ from webapp.detections.services import OUTBOX_CHANNEL
 from webapp.feeds.models import Feed
 from webapp.jobs.selectors import feed_statuses
 from webapp.live import access, positions
+from webapp.live.frames import group
 
 logger = logging.getLogger(__name__)
 
@@ -40,11 +41,6 @@ MESSAGE_ROWS = 20
 BEHIND_ROWS = 200_000
 """A reader of positions that is further behind than this goes on at the end of the log: positions are for looking at."""
 POSITION_COLUMNS = ("event", "entity", "t", "x", "y", "seq")
-
-
-def group(feed: str) -> str:
-    """The channel group of a feed."""
-    return f"feed.{feed}"
 
 
 class Publisher:
@@ -77,10 +73,10 @@ class Publisher:
             self._look_for_feeds()
         for feed_id in self.feeds:
             self._send_changes(feed_id)
-        for tail in self.tails.values():
+        for feed_id, tail in self.tails.items():
             message = tail.due(now)
             if message is not None:
-                self._send(tail.feed, message)
+                self._send(feed_id, message)
         if now >= self._next_status:
             self._next_status = now + STATUS_S
             self._send_statuses()
@@ -90,7 +86,7 @@ class Publisher:
         self.feeds = {feed.pk: feed for feed in Feed.objects.only("id", "name")}
         for feed_id, feed in self.feeds.items():
             if feed_id not in self.tails:
-                self.tails[feed_id] = PositionTail(feed.name)
+                self.tails[feed_id] = PositionTail(feed)
         for feed_id in self.tails.keys() - self.feeds.keys():
             del self.tails[feed_id]
         statuses = feed_statuses()
@@ -101,7 +97,7 @@ class Publisher:
     def _send_changes(self, feed_id: int) -> None:
         while rows := outbox_since(feed_id=feed_id, seq=self.sent[feed_id], limit=MESSAGE_ROWS):
             chunks = [{"seq": row.seq, **row.payload} for row in rows]
-            self._send(self.feeds[feed_id].name, {"type": "feed.changes", "feed": self.feeds[feed_id].name, "chunks": chunks})
+            self._send(feed_id, {"type": "feed.changes", "feed": self.feeds[feed_id].name, "chunks": chunks})
             # Whether it arrived or not: readers notice a missing number, and a stuck channel layer must not hold up the others.
             self.sent[feed_id] = rows[-1].seq
 
@@ -110,10 +106,10 @@ class Publisher:
         for feed_id, feed in self.feeds.items():
             status = statuses.get(feed_id)
             if status is not None:
-                self._send(feed.name, {"type": "feed.status", "feed": feed.name, **status})
+                self._send(feed_id, {"type": "feed.status", "feed": feed.name, **status})
 
-    def _send(self, feed: str, message: Mapping[str, Any]) -> None:
-        self._send_to(group(feed), message)
+    def _send(self, feed_id: int, message: Mapping[str, Any]) -> None:
+        self._send_to(group(feed_id), message)
 
     def _send_to(self, name: str, message: Mapping[str, Any]) -> None:
         try:
@@ -151,9 +147,9 @@ class Publisher:
 class PositionTail:
     """The moving end of one feed's log, coalesced to the latest position of each entity."""
 
-    def __init__(self, feed: str) -> None:
+    def __init__(self, feed: Feed) -> None:
         self.feed = feed
-        self.log = EventLog(settings.EVENT_LOG_ROOT, feed)
+        self.log = EventLog(settings.EVENT_LOG_ROOT, feed.name)
         self.position = max(0, self.log.end[0] - BEHIND_ROWS)
         self.latest: dict[str, list[Any]] = {}
         self._changed: set[str] = set()
@@ -174,7 +170,7 @@ class PositionTail:
             return None
         moved = [self.latest[entity] for entity in self._changed]
         self._changed.clear()
-        return {"type": "feed.positions", "feed": self.feed, "t": self.max_t, "entities": moved}
+        return {"type": "feed.positions", "feed": self.feed.name, "t": self.max_t, "entities": moved}
 
     def _read(self) -> None:
         end, self.max_t = self.log.end
@@ -202,7 +198,7 @@ class PositionTail:
             return
         try:
             with connection:
-                positions.keep(connection, self.feed, self.max_t, list(self.latest.values()))
+                positions.keep(connection, self.feed.pk, self.max_t, list(self.latest.values()))
             self._kept = True
         except redis.RedisError as error:
             logger.warning("positions of %s are not kept: %s", self.feed, error)

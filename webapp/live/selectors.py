@@ -88,9 +88,9 @@ def chunks_after(*, feed_id: int, seq: int, limit: int = RESUMED_ROWS) -> list[d
     return [{"seq": row.seq, **row.payload} for row in outbox_since(feed_id=feed_id, seq=seq, limit=limit)]
 
 
-def places(*, feed_id: int, feed: str) -> dict[str, Any]:
+def places(*, feed_id: int) -> dict[str, Any]:
     """Where everything was seen last: as the publisher keeps it, else read from the log."""
-    kept = positions.latest(feed)
+    kept = positions.latest(feed_id)
     if kept["entities"]:
         return kept
     found = recent.positions(feed_of(pk=feed_id))

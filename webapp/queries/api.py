@@ -130,6 +130,7 @@ class QueryView(OfFeedView):
         ]
     )
     def create(self, request: Request) -> Response:
+        self.check_may_make()
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         return Response(self.represent(services.query_register(owner=person(request), **serializer.validated_data)), status=201)

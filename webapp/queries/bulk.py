@@ -83,10 +83,10 @@ def queries_register(
     if planned:
         _check_kinds(template, alert_kinds)
     if dry_run or (refused and not partial):
-        return _split(feed, planned, refused)
+        return _split(owner, feed, planned, refused)
     with transaction.atomic():
-        found = _split(feed, planned, refused, lock=True)
-        if found.made:
+        found = _split(owner, feed, planned, refused, lock=True)
+        if found.made and (partial or not found.refused):
             common = {"severity": severity, "alert_kinds": list(alert_kinds), "enabled": enabled, "team": team, "public": public}
             found.queries = _store(found.made, owner, feed, **common)
             channels_take(queries=found.queries, user=owner, channels=channels)
@@ -215,17 +215,20 @@ def _check_kinds(template: Any, alert_kinds: Sequence[str]) -> None:
         raise refuse("/alert_kinds", f"These queries give no answers of kind {unknown[0]!r}; they give: {', '.join(kinds)}.")
 
 
-def _split(feed: Feed, planned: Sequence[Planned], refused: list[Refusal], lock: bool = False) -> Registered:
-    """The planned queries parted by whether the feed has one of that name."""
+def _split(owner: User, feed: Feed, planned: Sequence[Planned], refused: list[Refusal], lock: bool = False) -> Registered:
+    """The planned queries parted by whether the feed has one of that name. Of one that `owner` may not see only the name is known to be taken."""
     if lock:
         # Under the row's lock no other registration can take one of the names meanwhile.
         Feed.objects.select_for_update(of=("self",), no_key=True).only("pk").get(pk=feed.pk)
     taken = {query.name: query for query in Query.objects.filter(feed=feed, deleted_at=None, name__in=[one.name for one in planned])}
-    found = Registered(refused=refused)
+    visible = set(Query.objects.visible_to(owner).filter(pk__in=[query.pk for query in taken.values()]).values_list("pk", flat=True))
+    found = Registered(refused=list(refused))
     for one in planned:
         query = taken.get(one.name)
         if query is None:
             found.made.append(one)
+        elif query.pk not in visible:
+            found.refused.append((one.row, one.name, [Fault("/name", "Another query of this feed has this name.")]))
         else:
             found.existing.append((one.row, query, query.specification == one.specification))
     return found

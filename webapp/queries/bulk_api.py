@@ -18,6 +18,7 @@ from rest_framework.views import APIView
 from engine.model.faults import Fault
 from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer
+from webapp.accounts.permissions import check_may_make
 from webapp.config.errors import faults_body
 from webapp.feeds.exchange import FILE_BYTES, Feature, read_features
 from webapp.feeds.of_feed import FeedNameField
@@ -93,6 +94,7 @@ class BulkView(APIView):
         ],
     )
     def post(self, request: Request) -> Response:
+        check_may_make(person(request), Query.edit_role)
         serializer = BulkQueriesSerializer(data=request.data, context={"request": request, "view": self})
         serializer.is_valid(raise_exception=True)
         given = dict(serializer.validated_data)

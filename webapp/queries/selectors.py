@@ -33,6 +33,12 @@ def query_list(*, user: AnyUser) -> QuerySet[Query]:
     )
 
 
+def names_in_the_way(queries: Any, *, user: AnyUser) -> list[str]:
+    """Names of those live ones of `queries` (a related manager) that `user` may change, and so can remove; twenty at most."""
+    found = Query.objects.editable_by(user).filter(pk__in=queries.filter(deleted_at=None).values("pk"))
+    return list(found.order_by("name").values_list("name", flat=True)[:20])
+
+
 def query_names(*, feed: Feed) -> set[str]:
     """The names of all queries that the feed ever had, removed ones too: what a seed has made before."""
     return set(Query.objects.filter(feed=feed).values_list("name", flat=True))

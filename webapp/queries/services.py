@@ -147,6 +147,14 @@ def queries_rename_region(*, region: Region, old: str) -> None:
         query.save(update_fields=["specification", "updated_at"])
 
 
+@transaction.atomic
+def queries_keep_shape(*, region: Region) -> None:
+    """Writes the region's geometry into the specifications that name it, for it is about to go; what they mean stays, so no version is made."""
+    for query in Query.objects.filter(regions=region, deleted_at=None):
+        query.specification = frozen(query.specification, {region.name: region.geometry})
+        query.save(update_fields=["specification", "updated_at"])
+
+
 def query_stop(*, query_id: int, version: int, reason: str) -> None:
     """Writes down that the job goes on without this version. Nothing when the query is gone, or was stopped before."""
     if Query.objects.filter(pk=query_id).exists():

@@ -144,6 +144,13 @@ def test_during_a_rotation_both_secrets_sign(channel: Channel, receiver: Receive
         "2001::1",
         "::127.0.0.1",
         "2001:db8::1",
+        "fec0::1",
+        "3fff::1",
+        "192.88.99.1",
+        "192.0.0.9",
+        "5f00::1",
+        "100::1",
+        "4000::1",
     ],
 )
 def test_addresses_that_are_not_public_are_refused(address: str) -> None:
@@ -160,6 +167,8 @@ def test_public_addresses_are_not(address: str) -> None:
     "url",
     [
         "ftp://example.org/",
+        "https://example.org/\N{LATIN SMALL LETTER E WITH ACUTE}",
+        "https://ex\N{LATIN SMALL LETTER A WITH DIAERESIS}mple.org/",
         "file:///etc/passwd",
         "gopher://x/",
         "//example.org/",

@@ -75,12 +75,12 @@ def test_a_feed_with_queries_cannot_be_removed_and_without_them_goes_with_its_lo
 
     received(feed, [{"entity": "a", "t": 1, "x": 0, "y": 0}])
     with pytest.raises(Refused, match="In and out"):
-        feed_delete(feed=feed)
+        feed_delete(feed=feed, user=feed.owner)
     query_remove(query=query)
     folder = recent.log_of(feed).folder
     assert folder.exists()
     with django_capture_on_commit_callbacks(execute=True):
-        feed_delete(feed=feed)
+        feed_delete(feed=feed, user=feed.owner)
     assert not folder.exists() and not Feed.objects.exists()
 
 

@@ -16,6 +16,7 @@ from django.test import Client
 from webapp.detections.models import Detection
 from webapp.detections.selectors import detection_row
 from webapp.detections.services import outbox_append
+from webapp.live.frames import group
 from webapp.live.selectors import chunks_after
 from webapp.queries.models import Query
 
@@ -113,5 +114,5 @@ def store(feed: Any, query: Query, entity: str, start: int, end: int | None = No
 async def publish(feed: Any, after: int) -> int:
     """Sends the outbox after a number to the group, as the publisher does; the last number."""
     chunks = await run(chunks_after)(feed_id=feed.pk, seq=after)
-    await get_channel_layer().group_send("feed.yard", {"type": "feed.changes", "feed": "yard", "chunks": chunks})
+    await get_channel_layer().group_send(group(feed.pk), {"type": "feed.changes", "feed": "yard", "chunks": chunks})
     return int(chunks[-1]["seq"]) if chunks else after

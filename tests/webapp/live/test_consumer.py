@@ -170,7 +170,7 @@ async def test_positions_are_those_of_the_box(world: SimpleNamespace, received: 
         await reader.say(type="subscribe", bbox=[0, -1, 10, 1])
         assert [e[0] for e in (await reader.hear("snapshot"))["positions"]] == ["near"]
         await get_channel_layer().group_send(
-            "feed.yard", {"type": "feed.positions", "feed": "yard", "t": 2000, "entities": [["near", 60, 0, 2000], ["x", 5, 0, 2000]]}
+            f"feed.{world.feed.pk}", {"type": "feed.positions", "feed": "yard", "t": 2000, "entities": [["near", 60, 0, 2000], ["x", 5, 0, 2000]]}
         )
         assert (await reader.hear("positions"))["entities"] == [["x", 5, 0, 2000]]
         await reader.say(type="view", bbox=[40, -1, 60, 1])
@@ -182,7 +182,7 @@ async def test_the_state_of_the_feed_comes_with_the_subscription_and_later(world
         await reader.say(type="subscribe")
         assert (await reader.hear("status"))["job"] in ("stopped", "starting", "running")
         await get_channel_layer().group_send(
-            "feed.yard", {"type": "feed.status", "feed": "yard", "watermark": 5, "max_t": 6, "rate": 7.0, "job": "running"}
+            f"feed.{world.feed.pk}", {"type": "feed.status", "feed": "yard", "watermark": 5, "max_t": 6, "rate": 7.0, "job": "running"}
         )
         frame = await reader.hear("status")
         assert {**frame} == {"type": "status", "feed": "yard", "watermark": 5, "max_t": 6, "rate": 7.0, "job": "running"}

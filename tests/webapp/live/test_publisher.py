@@ -17,7 +17,8 @@ from webapp.feeds.models import Feed
 from webapp.jobs.models import FeedHead
 from webapp.live import access, positions
 from webapp.live import publisher as publisher_module
-from webapp.live.publisher import Publisher, group
+from webapp.live.frames import group
+from webapp.live.publisher import Publisher
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 
@@ -25,7 +26,7 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 class Reader:
     """Somebody in the feed's group."""
 
-    def __init__(self, feed: str) -> None:
+    def __init__(self, feed: int) -> None:
         self.layer = get_channel_layer()
         self.name = async_to_sync(self.layer.new_channel)()
         async_to_sync(self.layer.group_add)(group(feed), self.name)
@@ -54,7 +55,7 @@ def publisher(feed: Feed) -> Iterator[Publisher]:
 
 @pytest.fixture
 def reader(feed: Feed, publisher: Publisher) -> Reader:
-    return Reader(feed.name)
+    return Reader(feed.pk)
 
 
 def test_it_passes_on_that_permissions_changed(publisher: Publisher, reader: Reader, people: SimpleNamespace) -> None:
@@ -103,7 +104,7 @@ def test_a_new_publisher_goes_on_at_the_head(feed: Feed, publisher: Publisher) -
     tell(feed, 1, 2)
     other = Publisher()
     other.step()
-    reader = Reader(feed.name)
+    reader = Reader(feed.pk)
     tell(feed, 3)
     other.step()
     assert [chunk["seq"] for message in reader.all("feed.changes") for chunk in message["chunks"]] == [3]
@@ -183,9 +184,9 @@ def test_positions_are_kept_for_pages_that_open(feed: Feed, redis_url: str, sett
     settings.REDIS_URL = redis_url
     client = positions.client()
     assert client is not None
-    positions.keep(client, feed.name, 12, [["a", 2.0, 1.0, 12]])
-    assert positions.latest(feed.name) == {"t": 12, "entities": [["a", 2.0, 1.0, 12]]}
+    positions.keep(client, feed.pk, 12, [["a", 2.0, 1.0, 12]])
+    assert positions.latest(feed.pk) == {"t": 12, "entities": [["a", 2.0, 1.0, 12]]}
     client.flushall()
-    assert positions.latest(feed.name) == {"t": None, "entities": []}
+    assert positions.latest(feed.pk) == {"t": None, "entities": []}
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    assert positions.latest(feed.name) == {"t": None, "entities": []}
+    assert positions.latest(feed.pk) == {"t": None, "entities": []}

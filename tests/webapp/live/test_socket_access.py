@@ -110,7 +110,7 @@ async def test_a_socket_stays_in_its_groups_although_the_layer_forgets_members(w
         await reader.hear("status")
         get_channel_layer().groups.clear()
         await asyncio.sleep(0.5)
-        await get_channel_layer().group_send("feed.yard", {"type": "feed.status", "feed": "yard", "rate": 1.0})
+        await get_channel_layer().group_send(f"feed.{world.feed.pk}", {"type": "feed.status", "feed": "yard", "rate": 1.0})
         await reader.hear("status")
 
 

@@ -192,10 +192,20 @@ def test_a_stranger_cannot_name_the_feed_and_a_teammate_owns_what_they_make(send
     assert elsewhere.status_code == 400 and elsewhere.json()["faults"][0]["pointer"] == "/team"
 
 
-def test_a_teammate_sees_that_a_name_is_taken_by_a_query_of_another(send: Callable[..., Any], people: SimpleNamespace) -> None:
+def test_a_teammate_sees_that_a_name_is_taken_by_a_query_of_the_team(send: Callable[..., Any], people: SimpleNamespace) -> None:
     send()
+    Query.objects.update(team=people.harbour)
     body = send(user=people.analyst).json()
     assert len(body["existing"]) == 3 and body["queries"] == []
+
+
+def test_of_a_private_query_of_another_only_the_name_is_known_to_be_taken(send: Callable[..., Any], people: SimpleNamespace) -> None:
+    send()
+    for more in ({}, {"dry_run": True}, {"partial": True}):
+        answer = send(user=people.analyst, **more)
+        body = answer.json()
+        assert body["existing"] == [] and body["registered"] == 0 and body["sentence"] is None
+        assert [row["faults"][0] for row in body["refused"]] == [{"pointer": "/name", "message": "Another query of this feed has this name."}] * 3
 
 
 def test_a_thousand_regions_are_registered_within_seconds(send: Callable[..., Any], feed: Feed) -> None:

@@ -46,6 +46,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     # First, so that its headers are on static files and on errors of the others too.
     "webapp.config.middleware.SecurityHeaders",
+    "webapp.config.middleware.NoNul",
     "django.middleware.security.SecurityMiddleware",
     "webapp.config.middleware.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",

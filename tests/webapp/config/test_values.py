@@ -1,0 +1,125 @@
+"""Every parameter of every list and read, with values that are none: refused with 400 or taken as nothing, never a fault of the server.
+
+Addresses and their parameters are those of the OpenAPI document: a new one is in this test by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from drf_spectacular.generators import SchemaGenerator
+from rest_framework.test import APIClient
+from rest_framework.throttling import SimpleRateThrottle
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+
+NUL = "a\x00b"
+STRANGE = [
+    NUL, "abc", "9" * 30, "-1", "1.5", "nan", "%", "-9223372036854775808", "9223372036854775806", "1,abc", ",,", "0,0,nan,1", "1,1,0,0",
+    "cD1hYmM=", "cD05OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTk=",
+]  # fmt: skip
+"""The two that look like nothing are cursors (base64) whose places are `abc` and a number of 26 digits."""
+
+
+def reads() -> Iterator[tuple[str, set[str]]]:
+    """Each GET of the API with the names of its described parameters."""
+    document = SchemaGenerator().get_schema(request=None, public=True)
+    for path, operations in document["paths"].items():
+        if "get" in operations:
+            yield path, {one["name"] for one in operations["get"].get("parameters", []) if one["in"] == "query"}
+
+
+PAGES = ["/", "/queries/", "/queries/new", "/alerts/", "/regions/", "/feeds/", "/account/"]
+CASES = [*((path, named) for path, named in reads() if named), *((page, {"feed"}) for page in PAGES)]
+
+
+@pytest.fixture
+def places(people: SimpleNamespace, feed: Any, region: Any, query: Any, received: Any) -> dict[str, Any]:
+    """What stands in the places of an address."""
+    from webapp.alerts.deliveries import channel_create
+    from webapp.alerts.models import Alert
+
+    received(feed, [{"entity": "a", "t": t, "x": 1.0, "y": 1.0} for t in range(3)])
+    channel = channel_create(owner=people.owner, name="desk", url="https://hooks.example.org/x", team=people.harbour)
+    alert = Alert.objects.create(query=query, feed=feed, detection_key=b"k" * 16, kind="in", entities=["a"], start=1, severity="low")
+    return {"regions": region.pk, "queries": query.pk, "channels": channel.pk, "alerts": alert.pk, "feeds": feed.name, "jobs": "main"}
+
+
+def filled(path: str, places: dict[str, Any]) -> str:
+    parts = path.split("/")
+    value = places.get(parts[3], 1) if len(parts) > 3 else 1
+    for name, given in (("{name}", value), ("{id}", value), ("{pk}", value), ("{version}", 1), ("{key}", "00" * 16)):
+        path = path.replace(name, str(given))
+    return path
+
+
+@pytest.mark.parametrize(("path", "described"), CASES, ids=[path for path, _ in CASES])
+def test_no_parameter_breaks_the_server(
+    path: str,
+    described: set[str],
+    places: dict[str, Any],
+    people: SimpleNamespace,
+    client_of: Callable[..., APIClient],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(SimpleRateThrottle, "rate", "100000/min", raising=False)
+    monkeypatch.setattr(SimpleRateThrottle, "THROTTLE_RATES", dict.fromkeys(SimpleRateThrottle.THROTTLE_RATES, "100000/min"))
+    client = client_of(people.root)
+    client.raise_request_exception = False
+    address = filled(path, places)
+    assert "{" not in address, "say in `filled` what stands here"
+    required = {"feed": "yard", "entity": "a", "column": "speed"}
+    failed = []
+    for name in sorted(described):
+        others = "".join(f"&{key}={value}" for key, value in required.items() if key != name and key in described)
+        for value in STRANGE:
+            answer = client.get(f"{address}?{name}={quote(value)}{others}")
+            if answer.status_code >= 500 or (value == NUL and answer.status_code != 400):
+                failed.append((name, value, answer.status_code))
+    assert failed == []
+
+
+BODIES: list[tuple[str, dict[str, Any]]] = [
+    ("alerts/bulk", {"ids": [10**30], "action": "resolve"}),
+    ("alerts/bulk", {"ids": [1], "action": "resolve", "comment": NUL}),
+    ("regions/bulk", {"ids": [10**30], "action": "delete"}),
+    ("regions/bulk", {"ids": [1], "action": "tag", "tags": [NUL]}),
+    ("regions/", {"feed": NUL, "name": "x", "geometry": {"center": [0, 0], "radius": 1}}),
+    ("regions/", {"feed": "yard", "name": NUL, "geometry": {"center": [0, 0], "radius": 1}}),
+    ("regions/", {"feed": "yard", "name": "x", "geometry": {"center": [0, 0], "radius": 1}, "team": 10**30}),
+    ("regions/", {"feed": "yard", "name": "x", "geometry": {"type": NUL}}),
+    ("queries/", {"feed": "yard", "name": "x", "specification": {"family": NUL}}),
+    ("queries/", {"feed": "yard", "name": "x", "specification": {"family": "border", "region": {"region": NUL}}}),
+    ("queries/", {"feed": "yard", "name": "x", "channels": [10**30], "specification": {"family": "border", "region": {"region": "square"}}}),
+    ("queries/remove", {"feed": "yard", "ids": [10**30], "dry_run": True}),
+    ("queries/remove", {"feed": "yard", "names": [NUL], "search": NUL}),
+    ("queries/check", {"feed": "yard", "specification": {"family": "border", "region": {"region": NUL}}}),
+    ("queries/closure", {"feed": "yard", "specification": {"trigger": NUL}}),
+    ("queries/pattern", {"feed": "yard", "specification": {"pattern": NUL}}),
+    ("queries/gallery", {"feed": "yard", "template": NUL, "values": {NUL: NUL}}),
+    ("channels/", {"name": NUL, "url": "https://hooks.example.org/"}),
+    ("channels/", {"name": "x", "url": "https://hooks.example.org/" + NUL}),
+    ("channels/", {"name": "x", "url": "https://hooks.example.org/", "queries": [10**30]}),
+    ("channels/", {"name": "x", "url": "https://hooks.example.org/", "per_minute": 10**30}),
+    ("feeds/", {"name": NUL, "title": "x", "crs": "planar"}),
+    ("feeds/", {"name": "new", "title": NUL, "crs": "planar"}),
+    ("feeds/", {"name": "new", "title": "x", "crs": "planar", "lateness": 10**30}),
+    ("feeds/", {"name": "new", "title": "x", "crs": "planar", "retention_hours": 10**30}),
+    ("feeds/", {"name": "new", "title": "x", "crs": "planar", "columns": {NUL: "float"}}),
+    ("feeds/", {"name": "new", "title": "x", "crs": "planar", "view": {"center": [NUL]}}),
+    ("tokens/", {"name": NUL, "scopes": ["read"]}),
+    ("tokens/", {"name": "x", "scopes": ["read"], "expires_at": "9999-12-31T23:59:59-12:00"}),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), BODIES, ids=[f"{number} {path}" for number, (path, _) in enumerate(BODIES)])
+def test_no_body_breaks_the_server(
+    path: str, body: dict[str, Any], places: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
+    client = client_of(people.root)
+    client.raise_request_exception = False
+    assert client.post(f"/api/v1/{path}", body).status_code < 500

@@ -1,20 +1,13 @@
-"""Regions from and to files: GeoJSON, KML, GPX, GeoPackage, CSV with a column of WKT.
-
-What a file is, is told from its content, and GDAL sees only formats on the list: it would otherwise open whatever it recognises,
-among it formats that read other files or the network.
-"""
+"""Regions from and to files. They are read in a process of their own (`region_files.py`); what is written is ours."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import re
-import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,189 +17,44 @@ import shapely
 import shapely.geometry
 from pyproj import Geod
 
-from engine.model.faults import refuse
+from engine.model.faults import Fault, Refused, refuse
+from webapp.cage.spares import PARSERS, TookTooLong, Work
+from webapp.feeds.region_files import FILE_BYTES, Feature
 
-FILE_BYTES = 20_000_000
-FEATURES = 5_000
+SECONDS = 4.0
+"""For reading a file; one of the greatest size and the most corners takes a third of it."""
+MEMORY_BYTES = 1 << 30
 CIRCLE_CORNERS = 96
 WGS84 = Geod(ellps="WGS84")
-NAME_FIELDS = ("name", "Name", "NAME", "title", "id")
 MEDIA = {
     "geojson": "application/geo+json",
     "kml": "application/vnd.google-earth.kml+xml",
     "gpkg": "application/geopackage+sqlite3",
     "csv": "text/csv",
 }
-_ROOT = re.compile(rb"<(?![?!])(?:[A-Za-z_][\w.-]*:)?([A-Za-z_][\w.-]*)[\s>/]")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-
-
-@dataclass(frozen=True)
-class Feature:
-    """One region of a file: its place in it (1 is the first), a name if it has one, and its region document or why there is none."""
-
-    row: int
-    name: str
-    geometry: Any
-    fault: str = ""
-    tags: Sequence[str] = field(default_factory=tuple)
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------------------
 
 
 def read_features(data: bytes, *, name_field: str | None = None) -> list[Feature]:
-    """The regions in a file. Raises Refused when the file as a whole cannot be read."""
+    """The regions in a file, read by a caged process. Raises Refused when the file as a whole cannot be read."""
     if len(data) > FILE_BYTES:
         raise refuse("/file", f"The file has more than {FILE_BYTES // 1_000_000} MB.")
-    kind = format_of(data)
-    reader = {"geojson": _geojson, "csv": _csv, "kml": _gdal, "gpx": _gdal, "gpkg": _gdal}[kind]
-    features: list[Feature] = []
-    for feature in reader(data, kind, name_field):
-        if len(features) == FEATURES:
-            raise refuse("/file", f"The file has more than {FEATURES} regions.")
-        features.append(feature)
-    if not features:
-        raise refuse("/file", "There are no regions in the file.")
-    return features
-
-
-def format_of(data: bytes) -> str:
-    """geojson, kml, gpx, gpkg or csv, from the content alone. Raises Refused."""
-    if data.startswith(b"SQLite format 3\x00"):
-        return "gpkg"
-    head = data.lstrip(b"\xef\xbb\xbf \t\r\n")
-    if head.startswith((b"{", b"[")):
-        return "geojson"
-    if head.startswith(b"<"):
-        if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
-            raise refuse("/file", "XML with a document type is not read.")
-        root = _ROOT.search(re.sub(rb"<!--.*?-->", b"", head[:65_536], flags=re.S))
-        if root is not None and root[1].lower() in (b"kml", b"gpx"):
-            return root[1].lower().decode()
-        raise refuse("/file", "This XML is neither KML nor GPX.")
-    if head.startswith(b"PK"):
-        raise refuse("/file", "Archives are not read: unpack it first (a KMZ holds a KML).")
-    return "csv"
-
-
-def _geojson(data: bytes, kind: str, name_field: str | None) -> Iterator[Feature]:
+    work = Work("webapp.feeds.region_files", {"name_field": name_field}, SECONDS, MEMORY_BYTES, data, again=True)
     try:
-        document = json.loads(data.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise refuse("/file", f"This is no JSON: {error}") from error
-    if not isinstance(document, dict):
-        raise refuse("/file", "GeoJSON is an object: a FeatureCollection, a Feature or a geometry.")
-    if document.get("type") == "FeatureCollection":
-        items = document.get("features")
-    else:
-        items = [document if document.get("type") == "Feature" else {"type": "Feature", "geometry": document}]
-    if not isinstance(items, list):
-        raise refuse("/file", "The FeatureCollection has no list of features.")
-    for row, item in enumerate(items, start=1):
-        given = item.get("properties") if isinstance(item, dict) else None
-        properties: dict[str, Any] = given if isinstance(given, dict) else {}
-        geometry = item.get("geometry") if isinstance(item, dict) else None
-        circle = properties.get("circle")
-        tags = [str(tag) for tag in properties.get("tags", [])] if isinstance(properties.get("tags"), list) else []
-        yield Feature(row, _name(properties, name_field), circle if isinstance(circle, dict) else _without_height(geometry), tags=tags)
-
-
-def _csv(data: bytes, kind: str, name_field: str | None) -> Iterator[Feature]:
-    try:
-        text = data.decode("utf-8-sig")
-        rows = list(csv.DictReader(io.StringIO(text, newline=""), restkey="", restval=""))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise refuse("/file", f"This is no table of text (UTF-8): {error}") from error
-    columns = list(rows[0]) if rows else []
-    wkt = next((column for column in columns if str(column).lower() in ("wkt", "geometry", "geom")), None)
-    if wkt is None:
-        raise refuse("/file", "The table needs a column wkt with polygons as well-known text.")
-    for row, values in enumerate(rows, start=1):
-        try:
-            geometry = shapely.from_wkt(values[wkt])
-        except shapely.errors.GEOSException as error:
-            yield Feature(row, _name(values, name_field), None, f"No well-known text: {error}")
-            continue
-        yield _from_shape(row, _name(values, name_field), geometry)
-
-
-def _gdal(data: bytes, kind: str, name_field: str | None) -> Iterator[Feature]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"regions.{kind}"
-        path.write_bytes(data)
-        if kind == "gpkg":
-            _check_geopackage(path)
-        row = 0
-        for layer in _layers(path, kind):
-            try:
-                meta, _, shapes, columns = pyogrio.raw.read(path, layer=layer, force_2d=True, max_features=FEATURES + 1)
-            except Exception as error:
-                raise refuse("/file", f"The file cannot be read: {error}") from error
-            names = list(meta["fields"])
-            for position, geometry in enumerate(shapely.from_wkb(shapes)):
-                row += 1
-                properties = {name: column[position] for name, column in zip(names, columns, strict=True)}
-                yield _from_shape(row, _name(properties, name_field), geometry)
-
-
-def _layers(path: Path, kind: str) -> list[str]:
-    try:
-        layers = [str(name) for name, geometry in pyogrio.list_layers(path) if geometry is not None]
-    except Exception as error:
-        raise refuse("/file", f"The file cannot be read: {error}") from error
-    # The points of a GPX track are layers of their own and no regions.
-    return [name for name in layers if name in ("tracks", "routes")] if kind == "gpx" else layers
-
-
-def _check_geopackage(path: Path) -> None:
-    try:
-        with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as database:
-            tables = [name for (name,) in database.execute("SELECT table_name FROM gpkg_contents WHERE data_type = 'features'")]
-    except sqlite3.Error as error:
-        raise refuse("/file", "This database is no GeoPackage.") from error
-    if not tables:
-        raise refuse("/file", "There are no features in the GeoPackage.")
-
-
-def _from_shape(row: int, name: str, geometry: Any) -> Feature:
-    """A polygon as it is, a closed line as the ring that it draws."""
-    if geometry is None or geometry.is_empty:
-        return Feature(row, name, None, "There is no geometry.")
-    geometry = shapely.force_2d(geometry)
-    if geometry.geom_type == "GeometryCollection" and len(geometry.geoms) == 1:
-        geometry = geometry.geoms[0]
-    if geometry.geom_type == "MultiLineString" and len(geometry.geoms) == 1:
-        geometry = geometry.geoms[0]
-    if geometry.geom_type == "LineString" and len(geometry.coords) >= 4 and geometry.is_closed:
-        geometry = shapely.Polygon(geometry)
-    if geometry.geom_type not in ("Polygon", "MultiPolygon"):
-        return Feature(row, name, None, f"A {geometry.geom_type} is no region: only polygons and closed lines are.")
-    return Feature(row, name, json.loads(shapely.to_geojson(geometry)))
-
-
-def _without_height(geometry: Any) -> Any:
-    """The geometry with positions of two numbers; anything that is not as expected is left to the region's own check."""
-
-    def flat(node: Any) -> Any:
-        if isinstance(node, list) and node and isinstance(node[0], int | float):
-            return node[:2]
-        return [flat(inner) for inner in node] if isinstance(node, list) else node
-
-    if isinstance(geometry, dict) and "coordinates" in geometry:
-        try:
-            return {"type": geometry.get("type"), "coordinates": flat(geometry["coordinates"])}
-        except RecursionError as error:
-            raise refuse("/file", "The coordinates are nested too deeply.") from error
-    return geometry
-
-
-def _name(properties: Mapping[str, Any], name_field: str | None) -> str:
-    fields = (name_field,) if name_field else NAME_FIELDS
-    found = next((properties[key] for key in fields if properties.get(key) not in (None, "")), "")
-    if isinstance(found, float) and found.is_integer():
-        found = int(found)
-    return "".join(c for c in str(found).strip() if c.isprintable())[:100]
+        status, written = PARSERS.ask(work)
+    except TookTooLong as error:
+        raise refuse("/file", f"Reading the file took more than {SECONDS:g} seconds: send it in parts.") from error
+    if status != 0 or not written.endswith(b"\n"):
+        raise refuse(
+            "/file", f"Reading the file broke off, or took more than {MEMORY_BYTES >> 20} MB of memory: it is damaged, or to be sent in parts."
+        )
+    answer = json.loads(written)
+    if "faults" in answer:
+        raise Refused(Fault(pointer, message) for pointer, message in answer["faults"])
+    return [Feature(**feature) for feature in answer["features"]]
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------------------

@@ -23,10 +23,11 @@ from webapp.config.boxes import wholes
 from webapp.config.errors import faults_body
 from webapp.feeds import services
 from webapp.feeds.api import parameter
-from webapp.feeds.exchange import FILE_BYTES, MEDIA, Exported, read_features, write_features
+from webapp.feeds.exchange import MEDIA, Exported, read_features, write_features
 from webapp.feeds.filters import RegionFilter
 from webapp.feeds.models import Region
 from webapp.feeds.of_feed import FeedNameField, NamedSerializer, OfFeedView
+from webapp.feeds.region_files import FILE_BYTES
 from webapp.feeds.selectors import feed_get, region_list
 
 EXPORTED = 10_000
@@ -113,7 +114,7 @@ class RegionView(OfFeedView):
         return Response(status=204)
 
     @extend_schema(
-        summary="Regions from a file: GeoJSON, KML, GPX, GeoPackage or CSV with WKT",
+        summary="Regions from a file: GeoJSON, KML, KMZ, GPX, Shapefile (zip), GeoPackage or CSV with WKT",
         request={"multipart/form-data": ImportSerializer},
         responses={201: OpenApiTypes.OBJECT},
     )

@@ -19,8 +19,8 @@ from webapp.accounts.models import Team, User
 from webapp.config.faults import InUse
 from webapp.feeds.admission import default_ahead
 from webapp.feeds.documents import checked_region, feed_faults
-from webapp.feeds.exchange import Feature
 from webapp.feeds.models import Feed, IngestCounter, Region
+from webapp.feeds.region_files import Feature
 from webapp.jobs.services import feed_head_ensure
 
 SCHEMA_FIELDS = ("name", "crs", "time", "tick", "columns", "dedupe", "lateness")

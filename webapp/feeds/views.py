@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from webapp.cage.spares import PARSERS
 from webapp.config.pages import page_data
 from webapp.jobs.api import jobs_for_page
 
@@ -17,4 +18,5 @@ def feeds(request: HttpRequest) -> HttpResponse:
 
 def regions(request: HttpRequest) -> HttpResponse:
     """The library of regions."""
+    PARSERS.prepare()
     return render(request, "pages/regions.html", page_data(request))

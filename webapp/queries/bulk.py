@@ -19,8 +19,8 @@ from webapp.accounts.models import Team, User
 from webapp.alerts.models import Channel
 from webapp.alerts.services import channels_take
 from webapp.feeds.documents import checked_region
-from webapp.feeds.exchange import Feature
 from webapp.feeds.models import NO_CONTROLS, Feed
+from webapp.feeds.region_files import Feature
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.families import kinds_of
 from webapp.queries.models import Query, Severity

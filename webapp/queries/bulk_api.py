@@ -20,8 +20,9 @@ from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer
 from webapp.accounts.permissions import check_may_make
 from webapp.config.errors import faults_body
-from webapp.feeds.exchange import FILE_BYTES, Feature, read_features
+from webapp.feeds.exchange import read_features
 from webapp.feeds.of_feed import FeedNameField
+from webapp.feeds.region_files import FILE_BYTES, Feature
 from webapp.queries.api import ChannelsOfUser
 from webapp.queries.bulk import NAMING, Registered, queries_register, queries_remove
 from webapp.queries.models import Query
@@ -50,7 +51,7 @@ class BulkQueriesSerializer(ChannelsOfUser, OwnedSerializer):
 
     feed = FeedNameField()
     template = Document(help_text='A specification; `{"region": "$feature"}` stands where each region goes.')
-    file = serializers.FileField(required=False, help_text="GeoJSON, KML, GPX, GeoPackage or CSV with WKT.")
+    file = serializers.FileField(required=False, help_text="GeoJSON, KML, KMZ, GPX, Shapefile (zip), GeoPackage or CSV with WKT.")
     geojson = serializers.JSONField(required=False, help_text="Instead of a file.")
     naming = serializers.CharField(default=NAMING, max_length=200, help_text="`{name}`: the feature's name; `{row}`: its place in the file.")
     name_field = serializers.CharField(required=False, allow_blank=True, default="", help_text="The property that names a feature.")

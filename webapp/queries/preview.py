@@ -1,6 +1,6 @@
 """What a query would have found in the last minutes, computed beside everything else: in a process of its own that can be killed.
 
-`run` is what that process does (`webapp/queries/spare.py`); it loads neither Django nor a database.
+`run` is what that process does (`webapp/cage/child.py`); it loads neither Django nor a database.
 The evaluation begins with the span: an entity's first row in it is its first row.
 """
 
@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from webapp.queries.spare import SPARES, TookTooLong
+from webapp.cage.spares import ENGINE, TookTooLong, Work
 
 SECONDS = 30.0
 ROWS = 2_000_000
@@ -31,7 +31,7 @@ def preview(*, log_root: str, feed: dict[str, Any], specification: Any, span: in
     request = {"log_root": log_root, "feed": feed, "specification": specification, "span": span}
     started = time.monotonic()
     try:
-        status, written = SPARES.ask(__name__, request, seconds=SECONDS, memory=MEMORY_BYTES)
+        status, written = ENGINE.ask(Work(__name__, request, SECONDS, MEMORY_BYTES, read=[log_root]))
     except TookTooLong as error:
         raise PreviewFailed(f"The preview took more than {SECONDS:g} seconds: choose a shorter span.") from error
     if status != 0:
@@ -40,7 +40,7 @@ def preview(*, log_root: str, feed: dict[str, Any], specification: Any, span: in
     return {**answer, "seconds": round(time.monotonic() - started, 2)}
 
 
-def run(request: dict[str, Any]) -> dict[str, Any]:
+def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
     """The program's work."""
     from engine.model.feed import Feed
     from engine.operator import RegisteredQuery

@@ -1,6 +1,6 @@
 """How far entities are with a motion pattern now: computed from the newest rows of the log, in a process that can be killed.
 
-`run` is what that process does (`webapp/queries/spare.py`), within the limits of a preview; it loads neither Django nor a database.
+`run` is what that process does (`webapp/cage/child.py`), within the limits of a preview; it loads neither Django nor a database.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from webapp.cage.spares import ENGINE, TookTooLong, Work
 from webapp.queries.preview import MEMORY_BYTES, ROWS, SECONDS, PreviewFailed
-from webapp.queries.spare import SPARES, TookTooLong
 
 if TYPE_CHECKING:
     from engine.model.batch import Batch
@@ -28,7 +28,7 @@ def progress(*, log_root: str, feed: dict[str, Any], specification: Any, entity:
     """
     request = {"log_root": log_root, "feed": feed, "specification": specification, "entity": entity}
     try:
-        status, written = SPARES.ask(__name__, request, seconds=SECONDS, memory=MEMORY_BYTES, again=True)
+        status, written = ENGINE.ask(Work(__name__, request, SECONDS, MEMORY_BYTES, read=[log_root], again=True))
     except TookTooLong as error:
         raise PreviewFailed(f"It took more than {SECONDS:g} seconds to read what the windows reach: choose shorter ones.") from error
     if status != 0:
@@ -37,7 +37,7 @@ def progress(*, log_root: str, feed: dict[str, Any], specification: Any, entity:
     return answer
 
 
-def run(request: Mapping[str, Any]) -> dict[str, Any]:
+def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:
     """The program's work."""
     from engine.model.feed import Feed
     from engine.motion_patterns.plan import compile_index

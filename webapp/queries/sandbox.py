@@ -1,6 +1,6 @@
 """A rule program tried on a stretch of a feed's history, in a process of its own that can be killed.
 
-`run` is what that process does (`webapp/queries/spare.py`); it loads neither Django nor a database.
+`run` is what that process does (`webapp/cage/child.py`); it loads neither Django nor a database.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from webapp.cage.spares import ENGINE, TookTooLong, Work
 from webapp.queries.preview import MEMORY_BYTES, ROWS, PreviewFailed
-from webapp.queries.spare import SPARES, TookTooLong
 
 SECONDS = 60.0
 """Twice a preview's: who tries rules on a busy machine would rather wait."""
@@ -50,7 +50,7 @@ def sandbox(
     request["entities"] = list(entities)
     started = time.monotonic()
     try:
-        status, written = SPARES.ask(__name__, request, seconds=SECONDS, memory=MEMORY_BYTES)
+        status, written = ENGINE.ask(Work(__name__, request, SECONDS, MEMORY_BYTES, read=[log_root]))
     except TookTooLong as error:
         raise PreviewFailed(f"The rules took more than {SECONDS:g} seconds: choose a shorter stretch.") from error
     if status != 0:
@@ -59,7 +59,7 @@ def sandbox(
     return {**answer, "seconds": round(time.monotonic() - started, 2)}
 
 
-def run(request: Mapping[str, Any]) -> dict[str, Any]:
+def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:
     """The program's work. Raises SystemExit with one of the statuses of FAILURES."""
     from engine.model.feed import Feed
     from engine.sources.eventlog import EventLog

@@ -5,11 +5,11 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 
+from webapp.cage.spares import ENGINE, PARSERS
 from webapp.config.pages import page_data
 from webapp.queries.api import QuerySerializer
 from webapp.queries.families import families
 from webapp.queries.selectors import query_list
-from webapp.queries.spare import SPARES
 
 
 def queries(request: HttpRequest) -> HttpResponse:
@@ -19,13 +19,14 @@ def queries(request: HttpRequest) -> HttpResponse:
 
 def query_new(request: HttpRequest) -> HttpResponse:
     """An empty form."""
-    SPARES.prepare()
+    ENGINE.prepare()
+    PARSERS.prepare()
     return render(request, "pages/query.html", page_data(request, query=None, families=families()))
 
 
 def query(request: HttpRequest, pk: int) -> HttpResponse:
     """A query with its form."""
-    SPARES.prepare()
+    ENGINE.prepare()
     found = get_object_or_404(query_list(user=request.user), pk=pk)
     data = QuerySerializer(found, context={"request": request}).data
     return render(request, "pages/query.html", page_data(request, query=data, families=families()))

@@ -10,6 +10,7 @@ import { confirmDanger } from "../views/dialog_view";
 import { showFaults } from "../views/faults_view";
 import { boundsOf } from "../views/map_view";
 import { fileButton, RegionEditorView } from "../views/region_editor_view";
+import { REGION_FILES } from "../views/query_form/region_choice";
 import { fail, openShell, toast } from "../views/shell_view";
 
 const shell = openShell();
@@ -38,7 +39,7 @@ class RegionsPage {
     attachMenu(exporter, () => (["geojson", "kml", "gpkg", "csv"] as const).map((format) => ({ content: [h("span", {}, { geojson: "GeoJSON", kml: "KML", gpkg: "GeoPackage", csv: "CSV" }[format])], onPick: () => location.assign(address("/api/v1/regions/export", { feed: feed.name, format })) })));
     const map = h("div", { class: "regions-map" });
     const side = h("aside", { class: "regions-side", "aria-label": "Regions" }, h("div", { class: "regions-tools" }, feeds, this.search), this.list);
-    replace(shell.root, h("header", { class: "bar" }, h("h1", {}, "Regions"), h("div", { class: "bar-actions" }, fileButton("Import", ".geojson,.json,.kml,.gpx,.gpkg,.csv", (file) => void this.importFile(file)), exporter)), h("div", { class: "regions-page" }, side, map, this.card));
+    replace(shell.root, h("header", { class: "bar" }, h("h1", {}, "Regions"), h("div", { class: "bar-actions" }, fileButton("Import", REGION_FILES, (file) => void this.importFile(file)), exporter)), h("div", { class: "regions-page" }, side, map, this.card));
     this.editor = new RegionEditorView(map, feed, (geometry) => this.edited(geometry));
     this.table = new CoordinateTableView(isGeographic ? ["Longitude", "Latitude"] : ["x", "y"], isGeographic ? "metres" : "units", (geometry) => {
       this.draft = geometry;

@@ -66,6 +66,6 @@ def test_faults_are_told_before_anything_runs(people: SimpleNamespace, feed: Any
 def test_a_preview_that_takes_too_long_is_ended_and_says_so(
     people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(previews, "SECONDS", 0.05)
+    monkeypatch.setattr(previews, "SECONDS", 0.002)
     answer = ask(client_of(people.owner))
     assert answer.status_code == 503 and "shorter span" in answer.json()["faults"][0]["message"]

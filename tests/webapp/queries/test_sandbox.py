@@ -152,7 +152,7 @@ def test_faults_are_told_before_anything_runs(people: SimpleNamespace, feed: Any
 def test_a_program_that_takes_too_long_is_ended_and_says_so(
     people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sandboxes, "SECONDS", 0.05)
+    monkeypatch.setattr(sandboxes, "SECONDS", 0.002)
     answer = ask(client_of(people.owner))
     assert answer.status_code == 503 and "shorter stretch" in answer.json()["faults"][0]["message"]
 

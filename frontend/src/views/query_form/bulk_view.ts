@@ -35,7 +35,7 @@ export class BulkView {
   private readonly naming = h("input", { class: "input", id: "bulk-naming", value: "{name}", autocomplete: "off" });
   private readonly nameField = h("input", { class: "input", id: "bulk-name-field", placeholder: "name", autocomplete: "off" });
   private readonly partial = h("input", { type: "checkbox", id: "bulk-partial" });
-  private readonly fileLine = h("p", { class: "row small muted" }, icon("file-up"), h("span", {}, "GeoJSON, KML, GPX, GeoPackage or CSV with WKT; at most 5,000 regions and 20 MB."));
+  private readonly fileLine = h("p", { class: "row small muted" }, icon("file-up"), h("span", {}, "GeoJSON, KML, KMZ, GPX, Shapefile (zip), GeoPackage or CSV with WKT; at most 5,000 regions and 20 MB."));
   private readonly result = h("div", { class: "bulk-result" });
   private file: File | null = null;
   private readonly question = new Latest<[file: File]>(async (signal, file) => this.show(await this.send(file, true, signal)), (error) => this.failed(error));

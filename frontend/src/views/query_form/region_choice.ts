@@ -11,7 +11,7 @@ import type { EditorContext, MapShape } from "../editors/editor";
 import { fileButton } from "../region_editor_view";
 import { fail, toast } from "../shell_view";
 
-export const REGION_FILES = ".geojson,.json,.kml,.gpx,.gpkg,.csv";
+export const REGION_FILES = ".geojson,.json,.kml,.kmz,.gpx,.zip,.gpkg,.csv";
 const SHOWN = 200;
 const imported = record({
   created: list(record({ name: otherwise(string, "region"), geometry: (value: unknown) => asGeometry(value) })),

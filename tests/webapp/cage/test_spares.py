@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,17 +19,20 @@ from engine.model.events import row_schema
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.sources.eventlog import EventLog
 from tests.webapp.conftest import BORDER
-from webapp.queries import spare
-from webapp.queries.spare import Spares, TookTooLong
+from webapp.cage import spares as waiting
+from webapp.cage.spares import READY, Spares, TookTooLong, Work, start
 
 FEED = Feed("yard", Crs.PLANAR, TimeUnit.MS)
-PROGRAM = "webapp.queries.preview"
 MEMORY = 3 * 2**30
+
+
+def work(request: dict[str, Any], seconds: float, memory: int, again: bool = False) -> Work:
+    return Work("webapp.queries.preview", request, seconds, memory, read=[request["log_root"]], again=again)
 
 
 @pytest.fixture
 def spares() -> Iterator[Spares]:
-    made = Spares()
+    made = Spares("engine")
     yield made
     made.retire()
 
@@ -50,13 +54,13 @@ def loaded(process: subprocess.Popen[bytes]) -> None:
 
 def test_a_spare_answers_sooner_than_a_process_that_is_started_for_it(spares: Spares, request_of: dict[str, Any]) -> None:
     started = time.monotonic()
-    cold = spares.ask(PROGRAM, request_of, seconds=60, memory=MEMORY)
+    cold = spares.ask(work(request_of, 60, MEMORY))
     took_cold = time.monotonic() - started
     assert spares._waiting is not None, "the next one is started"
-    first = spares._waiting.pid
-    loaded(spares._waiting)
+    first = spares._waiting.process.pid
+    loaded(spares._waiting.process)
     started = time.monotonic()
-    warm = spares.ask(PROGRAM, request_of, seconds=60, memory=MEMORY)
+    warm = spares.ask(work(request_of, 60, MEMORY))
     took_warm = time.monotonic() - started
     assert warm == cold and warm[0] == 0 and b'"kind": "in"' in warm[1]
     sys.stdout.write(f"a preview takes {took_cold:.2f} s without and {took_warm:.2f} s with a process kept ready\n")
@@ -68,45 +72,46 @@ def test_what_is_asked_often_does_not_wait_for_another_to_load(spares: Spares, r
     answers = []
     pids = set()
     for _ in range(3):
-        answers.append(spares.ask(PROGRAM, request_of, seconds=60, memory=MEMORY, again=True))
+        answers.append(spares.ask(work(request_of, 60, MEMORY, again=True)))
         assert spares._waiting is not None
-        pids.add(spares._waiting.pid)
+        pids.add(spares._waiting.process.pid)
     assert len(pids) == 1 and answers[0][0] == 0 and answers == [answers[0]] * 3
-    assert spares.ask(PROGRAM, request_of, seconds=60, memory=MEMORY) == answers[0]
+    assert spares.ask(work(request_of, 60, MEMORY)) == answers[0]
     assert not psutil.pid_exists(pids.pop()), "what is tried once ends with its process"
 
 
 def test_one_that_breaks_off_is_not_asked_again(spares: Spares, request_of: dict[str, Any]) -> None:
-    status, _ = spares.ask(PROGRAM, request_of, seconds=60, memory=1_000_000, again=True)
+    status, _ = spares.ask(work(request_of, 60, 1_000_000, again=True))
     assert status != 0
-    assert spares.ask(PROGRAM, request_of, seconds=60, memory=MEMORY, again=True)[0] == 0
+    assert spares.ask(work(request_of, 60, MEMORY, again=True))[0] == 0
 
 
 def test_one_that_is_too_slow_is_not_asked_again(spares: Spares, monkeypatch: pytest.MonkeyPatch) -> None:
     silent = WASTER.replace('print("begun", flush=True)', "pass")
-    monkeypatch.setattr(spare, "_start", lambda: subprocess.Popen([sys.executable, "-c", silent], stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+    command = [sys.executable, "-c", silent]
+    monkeypatch.setattr(waiting, "start", lambda kind: subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
     with pytest.raises(TookTooLong):
-        spares.ask("waster", {}, seconds=0.2, memory=MEMORY, again=True)
+        spares.ask(Work("waster", {}, seconds=0.2, memory=MEMORY, again=True))
     assert spares._waiting is None
 
 
 def test_one_that_takes_too_long_is_ended(spares: Spares, request_of: dict[str, Any]) -> None:
     with pytest.raises(TookTooLong):
-        spares.ask(PROGRAM, request_of, seconds=0.01, memory=MEMORY)
+        spares.ask(work(request_of, 0.01, MEMORY))
     assert spares._waiting is None
 
 
 def test_one_that_needs_too_much_memory_breaks_off_alone(spares: Spares, request_of: dict[str, Any]) -> None:
-    status, _ = spares.ask(PROGRAM, request_of, seconds=60, memory=1_000_000)
+    status, _ = spares.ask(work(request_of, 60, 1_000_000))
     assert status != 0
-    assert spares.ask(PROGRAM, request_of, seconds=60, memory=MEMORY)[0] == 0
+    assert spares.ask(work(request_of, 60, MEMORY))[0] == 0
 
 
 def test_one_that_nobody_uses_is_ended(spares: Spares, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spare, "IDLE_S", 0.2)
+    monkeypatch.setattr(waiting, "IDLE_S", 0.2)
     spares.prepare()
     assert spares._waiting is not None
-    process = spares._waiting
+    process = spares._waiting.process
     process.wait(10)
     assert spares._waiting is None
 
@@ -114,37 +119,46 @@ def test_one_that_nobody_uses_is_ended(spares: Spares, monkeypatch: pytest.Monke
 def test_one_that_died_while_it_waited_is_replaced(spares: Spares, request_of: dict[str, Any]) -> None:
     spares.prepare()
     assert spares._waiting is not None
-    spares._waiting.send_signal(signal.SIGKILL)
-    spares._waiting.wait()
-    assert spares.ask(PROGRAM, request_of, seconds=60, memory=MEMORY)[0] == 0
+    spares._waiting.process.send_signal(signal.SIGKILL)
+    spares._waiting.process.wait()
+    assert spares.ask(work(request_of, 60, MEMORY))[0] == 0
+
+
+def test_one_that_has_given_up_other_files_is_not_asked(spares: Spares, request_of: dict[str, Any], tmp_path: Path) -> None:
+    first = spares.ask(work(request_of, 60, MEMORY, again=True))
+    elsewhere = tmp_path.parent / f"{tmp_path.name}-elsewhere"
+    shutil.copytree(tmp_path, elsewhere)
+    assert spares.ask(work({**request_of, "log_root": str(elsewhere)}, 60, MEMORY)) == first
 
 
 WASTER = """
 import sys, time, types
-from webapp.queries import spare
+from webapp.cage import child
 waster = types.ModuleType("waster")
-def run(request):
+def run(request, data):
     print("begun", flush=True)
     time.sleep(300)
 waster.run = run
-sys.modules["waster"], spare.PROGRAMS = waster, ("waster",)
-spare.main()
+waster.warm_up = lambda: None
+sys.modules["waster"], child.KINDS = waster, {"engine": child.Kind(("waster",), (), "waster")}
+child.main("engine")
 """
 
 
 def test_one_that_waits_ends_when_who_started_it_is_gone() -> None:
-    process = subprocess.Popen([sys.executable, "-m", "webapp.queries.spare"], stdin=subprocess.PIPE)
-    assert process.stdin is not None
+    process = start("engine")
+    assert process.stdin is not None and process.stdout is not None
     process.stdin.close()
     assert process.wait(60) == 0
+    process.stdout.close()
 
 
 def test_one_that_works_ends_when_who_asked_is_gone() -> None:
     process = subprocess.Popen([sys.executable, "-c", WASTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None and process.stdout is not None
-    process.stdin.write(b'{"program": "waster", "request": {}, "seconds": 100, "memory": 4000000000}\n')
+    process.stdin.write(Work("waster", {}, seconds=100, memory=4_000_000_000).message())
     process.stdin.flush()
-    assert [process.stdout.readline() for _ in range(2)] == [spare.READY, b"begun\n"]
+    assert [process.stdout.readline() for _ in range(2)] == [READY, b"begun\n"]
     process.stdin.close()
     process.wait(10)
     process.stdout.close()

@@ -1,0 +1,138 @@
+"""What a caged process cannot do, tried from inside by a program that wants to."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from webapp.cage import confinement
+from webapp.cage.spares import READY, Work, start
+
+TRIES = """
+import ctypes, os, socket, subprocess, sys, threading, types
+from webapp.cage import child
+from webapp.queries import engine_warmth
+
+def told(attempt):
+    try:
+        return str(attempt())
+    except Exception as error:
+        return f"refused: {type(error).__name__}"
+
+def run(request, data):
+    if request.get("allocate"):
+        bytearray(request["allocate"])
+    if request.get("spin"):
+        while True:
+            pass
+    kept, here = [], request["folder"]
+    tries = {
+        "environment": lambda: dict(os.environ),
+        "its own folder": lambda: len(os.listdir(here)),
+        "passwords of the system": lambda: open("/etc/passwd").read(),
+        "the parent's environment": lambda: open(f"/proc/{os.getppid()}/environ").read(),
+        "the parent's memory": lambda: open(f"/proc/{os.getppid()}/mem", "rb").read(1),
+        "the project's var": lambda: os.listdir(request["var"]),
+        "a new file": lambda: open(here + "/new", "w"),
+        "the network": lambda: socket.create_connection(("127.0.0.1", 9)),
+        "a pair of sockets": lambda: socket.socketpair(),
+        "a program": lambda: subprocess.run(["/bin/true"]),
+        "a process": lambda: os.fork() or os._exit(0),
+        "a signal to the parent": lambda: os.kill(os.getppid(), 0),
+        "a thread": lambda: threading.Thread(target=kept.append, args=(1,)).start(),
+    }
+    return {name: told(attempt) for name, attempt in tries.items()} | {"remembered": len(seen)} | ({} if seen.append(1) else {})
+
+seen = []
+tries = types.ModuleType("tries")
+tries.run, tries.warm_up = run, lambda: None
+sys.modules["tries"], child.KINDS = tries, {name: child.Kind(("tries",), (), "tries", forks=name == "parsers") for name in ("engine", "parsers")}
+child.main(sys.argv[1])
+"""
+WALLED = not confinement.gaps()
+
+
+def ask(kind: str, *requests: dict[str, Any], seconds: float = 20, memory: int = 1 << 30) -> tuple[list[dict[str, Any]], int]:
+    """The answers of a child of this kind that is asked one after the other, and its exit status."""
+    environment = confinement.child_environment()
+    process = subprocess.Popen(
+        [sys.executable, "-c", TRIES, kind],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        cwd=confinement.ROOT,
+    )
+    last = len(requests) - 1
+    work = [Work("tries", one, seconds, memory, read=[one["folder"]], again=n < last) for n, one in enumerate(requests)]
+    assert process.stdin is not None and process.stdout is not None
+    with process, process.stdin as asked:
+        asked.write(b"".join(one.message() for one in work))
+        asked.flush()
+        # Standard input stays open meanwhile: it is the child's lease.
+        answers = [json.loads(line) for line in process.stdout if line != READY]
+    return answers, process.returncode
+
+
+@pytest.fixture
+def request_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.setenv("SECRET_KEY", "of the server")
+    (tmp_path / "log").mkdir()
+    (tmp_path / "var").mkdir()
+    return {"folder": str(tmp_path / "log"), "var": str(tmp_path / "var")}
+
+
+@pytest.mark.skipif(not WALLED, reason="this system has no Landlock or no seccomp")
+@pytest.mark.parametrize("kind", ["engine", "parsers"])
+def test_a_child_reaches_nothing_but_what_it_was_given(kind: str, request_of: dict[str, Any]) -> None:
+    (answer,), status = ask(kind, request_of)
+    assert status == 0
+    assert "SECRET" not in answer.pop("environment") and answer.pop("remembered") == 0
+    reads = answer.pop("its own folder")
+    assert reads == "0" if kind == "engine" else reads.startswith("refused"), "only the engine's children read files at all"
+    thread = answer.pop("a thread")
+    assert thread == "None" if kind == "engine" else thread
+    assert all(said.startswith("refused") for said in answer.values()), answer
+    assert len(answer) == 10
+
+
+def test_without_help_of_the_kernel_a_parser_still_opens_no_file_and_no_socket(request_of: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its limits alone, as on a system that has neither Landlock nor seccomp."""
+    without = "from webapp.cage import kernel\nkernel.restricts_files = kernel.refuses_calls = lambda: False\n"
+    monkeypatch.setitem(globals(), "TRIES", without + TRIES)
+    (answer,), _ = ask("parsers", request_of)
+    assert all(
+        answer[name].startswith("refused") for name in ("passwords of the system", "the network", "a new file", "the parent's memory", "a program")
+    )
+
+
+def test_each_file_is_parsed_by_a_process_that_has_seen_no_other(request_of: dict[str, Any]) -> None:
+    answers, _ = ask("parsers", request_of, request_of, request_of)
+    assert [answer["remembered"] for answer in answers] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("kind", ["engine", "parsers"])
+def test_memory_and_time_end_the_child_and_nothing_else(kind: str, request_of: dict[str, Any]) -> None:
+    answers, status = ask(kind, {**request_of, "allocate": 2 << 30})
+    assert not answers and status != 0
+    answers, status = ask(kind, {**request_of, "spin": True}, seconds=0.2)
+    assert not answers and status != 0
+
+
+def test_the_real_children_begin_with_an_empty_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgres://secret")
+    for kind in ("engine", "parsers"):
+        process = start(kind)
+        try:
+            names = {entry.split(b"=")[0] for entry in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0") if entry}
+            assert names <= {name.encode() for name in ("LANG", *confinement._WITHOUT_THREADS, *confinement.KEPT)}
+            assert process.stdout is not None and process.stdout.readline() == READY
+            assert len(list(Path(f"/proc/{process.pid}/task").iterdir())) == 1, "walls hold only for threads that are started behind them"
+        finally:
+            process.kill()
+            process.communicate()

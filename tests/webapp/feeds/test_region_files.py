@@ -1,0 +1,220 @@
+"""Files of regions by whoever wants more than to bring regions in: what they name is never read, and what they hold is bounded."""
+
+from __future__ import annotations
+
+import io
+import json
+import sqlite3
+import struct
+import time
+import zipfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import shapefile
+import shapely
+from django.core.files.uploadedfile import SimpleUploadedFile
+from rest_framework.test import APIClient
+
+from tests.webapp.conftest import SQUARE
+from webapp.feeds.models import Region
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+
+TEMPLATE = json.dumps({"family": "border", "version": 1, "region": {"region": "$feature"}})
+KML = (
+    b'<kml xmlns="http://www.opengis.net/kml/2.2"><Document><Placemark><name>pier</name><ExtendedData><Data name="code"><value>P7</value></Data>'
+    b'<SchemaData><SimpleData name="zone">north</SimpleData></SchemaData></ExtendedData><Polygon><outerBoundaryIs><LinearRing>'
+    b"<coordinates>0,0,5 10,0,5 10,10,5 0,10,5 0,0,5</coordinates></LinearRing></outerBoundaryIs><innerBoundaryIs><LinearRing>"
+    b"<coordinates>2,2 4,2 4,4 2,2</coordinates></LinearRing></innerBoundaryIs></Polygon></Placemark></Document></kml>"
+)
+
+
+def zipped(files: dict[str, bytes]) -> bytes:
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return written.getvalue()
+
+
+def a_shapefile() -> dict[str, bytes]:
+    parts = {name: io.BytesIO() for name in ("shp", "shx", "dbf")}
+    with shapefile.Writer(**parts) as writer:
+        writer.field("NAME", "C")
+        writer.poly([[(0, 0), (0, 10), (10, 10), (10, 0), (0, 0)], [(2, 2), (4, 2), (4, 4), (2, 2)]])
+        writer.record("pier")
+    return {f"areas/piers.{name}": part.getvalue() for name, part in parts.items()}
+
+
+def a_geopackage(folder: Path, *statements: str) -> bytes:
+    """A GeoPackage with one square, as others write them: a spatial index is a virtual table with triggers."""
+    blob = b"GP\x00\x01" + struct.pack("<i", 4326) + shapely.to_wkb(shapely.box(0, 0, 10, 10))
+    path = folder / "made.gpkg"
+    path.unlink(missing_ok=True)
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(
+            "CREATE TABLE gpkg_contents (table_name TEXT, data_type TEXT);"
+            "CREATE TABLE gpkg_geometry_columns (table_name TEXT, column_name TEXT);"
+            "CREATE TABLE piers (fid INTEGER PRIMARY KEY, geom BLOB, name TEXT);"
+            "CREATE VIRTUAL TABLE rtree_piers_geom USING rtree(id, minx, maxx, miny, maxy);"
+            "CREATE TRIGGER rtree_piers_geom_insert AFTER INSERT ON piers BEGIN DELETE FROM rtree_piers_geom WHERE id = new.fid; END;"
+            "INSERT INTO gpkg_contents VALUES ('piers', 'features'); INSERT INTO gpkg_geometry_columns VALUES ('piers', 'geom');"
+        )
+        database.execute("INSERT INTO piers VALUES (1, ?, 'pier')", [blob])
+        for statement in statements:
+            database.execute(statement)
+        database.commit()
+    return path.read_bytes()
+
+
+@pytest.fixture
+def sent(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> Callable[..., Any]:
+    """Sends a file to both doors; the answers must agree on whether it is taken. The import's answer."""
+    client = client_of(people.owner)
+
+    def send(data: bytes, **fields: Any) -> Any:
+        form = {"feed": "yard", "dry_run": "true", **fields}
+        bulk = client.post("/api/v1/queries/bulk", {**form, "file": SimpleUploadedFile("x", data), "template": TEMPLATE}, format="multipart")
+        answer = client.post("/api/v1/regions/import", {**form, "file": SimpleUploadedFile("x", data)}, format="multipart")
+        assert (bulk.status_code == 200) == (answer.status_code == 200)
+        for one in (bulk, answer):
+            text = one.content.decode()
+            assert "root:" not in text and "/tmp/" not in text and "/vsi" not in text, "neither other files nor the server's own paths are told"
+        return answer
+
+    return send
+
+
+def message(answer: Any) -> str:
+    assert answer.status_code == 400, answer.content
+    return str(answer.json()["faults"][0]["message"])
+
+
+# -- what is read ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_every_promised_format_brings_the_same_square(sent: Callable[..., Any], tmp_path: Path) -> None:
+    whole = shapely.Polygon([(0, 0), (10, 0), (10, 10), (0, 10)])
+    holed = whole - shapely.Polygon([(2, 2), (4, 2), (4, 4)])
+    geojson = {"type": "Feature", "properties": {"name": "pier"}, "geometry": SQUARE}
+    ring = "".join(f'<trkpt lon="{x}" lat="{y}"/>' for x, y in SQUARE["coordinates"][0])
+    gpx = f'<gpx xmlns="http://www.topografix.com/GPX/1/1"><trk><name>pier</name><trkseg>{ring}</trkseg></trk></gpx>'
+    files = {
+        "geojson": (json.dumps(geojson).encode(), whole),
+        "kml": (KML, holed),
+        "kmz": (zipped({"doc.kml": KML, "files/icon.png": b"no picture"}), holed),
+        "gpx": (gpx.encode(), whole),
+        "shapefile": (zipped(a_shapefile()), holed),
+        "gpkg": (a_geopackage(tmp_path), whole),
+        "csv": (f'name,wkt\npier,"{whole.wkt}"\n'.encode(), whole),
+    }
+    for kind, (data, shape) in files.items():
+        answer = sent(data)
+        assert answer.status_code == 200, (kind, answer.content)
+        (made,) = answer.json()["created"]
+        assert made["name"] == "pier" and shapely.geometry.shape(made["geometry"]).equals(shape), kind
+
+
+@pytest.mark.parametrize(("field", "name"), [("code", "P7"), ("zone", "north"), ("", "pier")])
+def test_data_of_a_placemark_may_name_it(field: str, name: str, sent: Callable[..., Any]) -> None:
+    assert sent(KML, name_field=field).json()["created"][0]["name"] == name
+
+
+def test_a_region_of_many_corners_comes_back_from_a_table(sent: Callable[..., Any]) -> None:
+    circle = shapely.Point(0, 0).buffer(10, quad_segs=2_000)
+    assert len(circle.wkt) > 200_000
+    assert sent(f'name,wkt\ncircle,"{circle.wkt}"\n'.encode()).status_code == 200
+
+
+# -- what is not read -----------------------------------------------------------------------------------------------------------------
+
+
+VRT = "<OGRVRTLayer name='x'><SrcDataSource>CSV:/etc/passwd</SrcDataSource></OGRVRTLayer>"
+DISGUISES = {
+    "two roots": f"<!-- <OGRVRTDataSource --><kml></kml><OGRVRTDataSource>{VRT}</OGRVRTDataSource>",
+    "in a comment": f"<kml><!-- <OGRVRTDataSource>{VRT}</OGRVRTDataSource> --></kml>",
+    "within": f"<kml><OGRVRTDataSource>{VRT}</OGRVRTDataSource></kml>",
+    "alone": f"<OGRVRTDataSource>{VRT}</OGRVRTDataSource>",
+    "over the network": f"<kml>{VRT.replace('/etc/passwd', '/vsicurl/http://127.0.0.1:1/')}</kml>",
+    "a link": "<kml><NetworkLink><Link><href>file:///etc/passwd</href></Link></NetworkLink></kml>",
+    "an entity": '<!DOCTYPE kml [<!ENTITY x SYSTEM "file:///etc/passwd">]><kml><Placemark><name>&x;</name></Placemark></kml>',
+    "laughs": '<!DOCTYPE kml [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]><kml>&b;</kml>',
+    "a service": '{"type": "GeocodeService", "url": "http://127.0.0.1:1/"}',
+}
+
+
+@pytest.mark.parametrize("disguise", DISGUISES)
+def test_a_file_that_names_others_does_not_read_them(disguise: str, sent: Callable[..., Any]) -> None:
+    answer = sent(DISGUISES[disguise].encode())
+    assert answer.status_code == 400 or not answer.json()["created"]
+    assert not Region.objects.exists()
+
+
+RECURSIVE = (
+    "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 1e12) SELECT 'piers' AS table_name, 'features' AS data_type FROM c"
+)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("DROP TABLE gpkg_contents", f"CREATE VIEW gpkg_contents AS {RECURSIVE}"),
+        ("DROP TABLE piers", f"CREATE VIEW piers AS SELECT 1 AS fid, NULL AS geom, table_name AS name FROM ({RECURSIVE})"),
+        ("DROP TABLE gpkg_geometry_columns", f"CREATE VIEW gpkg_geometry_columns AS {RECURSIVE.replace('data_type', 'column_name')}"),
+    ],
+    ids=["contents", "layer", "columns"],
+)
+def test_queries_that_a_geopackage_brings_along_are_not_run(statements: tuple[str, ...], sent: Callable[..., Any], tmp_path: Path) -> None:
+    data = a_geopackage(tmp_path, *statements)
+    started = time.monotonic()
+    assert "table" in message(sent(data))
+    assert time.monotonic() - started < 4
+
+
+def test_expressions_of_computed_columns_are_not_evaluated(sent: Callable[..., Any], tmp_path: Path) -> None:
+    bomb = "ALTER TABLE piers ADD COLUMN title TEXT GENERATED ALWAYS AS (hex(zeroblob(900000000)))"
+    assert sent(a_geopackage(tmp_path, bomb)).json()["created"][0]["name"] == "pier"
+
+
+def many(count: int) -> dict[str, bytes]:
+    return {f"{n}.kml": KML for n in range(count)}
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (zipped({"doc.kml": b" " * 50_000_000}), "200 times"),
+        (zipped(many(101)), "100 files"),
+        (zipped({"../doc.kml": KML}), "leads out"),
+        (zipped({"doc.txt": KML}), "neither a KML"),
+        (zipped(many(1))[:-40], "cannot be read"),
+        (zipped({"a.shp": b"no shapes", "a.dbf": b"no table"}), "Shapefile cannot be read"),
+        (b"<kml>" * 300_000, "no XML"),
+        (b'{"type":"Polygon","coordinates":[' + b",".join([b"[0,1]"] * 400_000) + b"]}", "300,000 corners"),
+        (b'{"type":"Polygon","coordinates":[' + b",".join([b'""'] * 2_000_000) + b"]}", "1,500,000 values"),
+        (b"name,wkt\n" + b'a,"POLYGON((0 0,1 0,1 1,0 0))"\n' * 5_001, "5,000 regions"),
+        (b'a,wkt\nb,"' + b"GEOMETRYCOLLECTION(" * 1_000_000 + b'"\n', ""),
+        (b"SQLite format 3\x00" + bytes(range(256)) * 100, "GeoPackage"),
+    ],
+    ids=["spaces", "many files", "name", "other", "cut", "shapefile", "depth", "corners", "values", "features", "nested text", "database"],
+)
+def test_what_unpacks_to_too_much_is_refused_with_the_limit(data: bytes, told: str, sent: Callable[..., Any]) -> None:
+    started = time.monotonic()
+    assert told in message(sent(data))
+    assert time.monotonic() - started < 8, "for both doors"
+
+
+def test_a_file_of_the_greatest_size_is_read_in_time(sent: Callable[..., Any]) -> None:
+    """As many corners as may be, in 20 MB of KML."""
+    ring = " ".join(f"{x / 10},{y / 10},{'0' * 40}" for x in range(19) for y in [*range(10), *range(9, -1, -1)])
+    mark = "<Placemark><Polygon><outerBoundaryIs><LinearRing><coordinates>%s</coordinates></LinearRing></outerBoundaryIs></Polygon></Placemark>"
+    data = ("<kml>" + (mark % ring) * (19_500_000 // len(mark % ring)) + "</kml>").encode()
+    started = time.monotonic()
+    answer = sent(data)
+    assert answer.status_code in (200, 400) and "4 seconds" not in answer.content.decode(), "crossing rings are refused one by one, not the file"
+    print(f"{len(data):,} bytes took {(time.monotonic() - started) / 2:.1f} s")

@@ -1,0 +1,187 @@
+"""The program of a caged process: `python -m webapp.cage.child KIND`. It loads its kind's code, gives up what it does not need, and answers requests.
+
+It reads a request on standard input (a line of JSON, then as many bytes as that says) and writes one line of JSON. The first request that does
+not say `again` is the last. A kind that parses files answers each request in a fork of itself, which knows nothing of requests before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, NoReturn
+
+from webapp.cage import kernel
+from webapp.cage.confinement import confine, kernel_caches
+from webapp.cage.spares import READY
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a process loads before it is asked, which modules' `run(request, data)` it may be asked for, and whether it forks for each request.
+
+    A module named by `warm` has a function `warm_up()`: first calls read files and compiled code that are not to be read later.
+    """
+
+    programs: Sequence[str]
+    loads: Sequence[str]
+    warm: str
+    forks: bool = False
+
+
+KINDS = {
+    "engine": Kind(
+        programs=("webapp.queries.preview", "webapp.queries.progress", "webapp.queries.sandbox"),
+        loads=(
+            "engine.runtime.evaluator", "engine.sources.eventlog", "engine.specification", "engine.border_monitoring.operator",
+            "engine.constraint_queries.operator", "engine.motion_patterns.operator", "engine.motion_patterns.progress",
+            "engine.event_calculus.operator", "engine.event_calculus.sandbox", "webapp.detections.facts",
+        ),
+        warm="webapp.queries.engine_warmth",
+    ),
+    "parsers": Kind(programs=("webapp.feeds.region_files",), loads=(), warm="webapp.feeds.region_files", forks=True),
+}  # fmt: skip
+OWN_FILES = 64
+"""Files of its own code that a child which parses may have open."""
+WRITTEN_BYTES = 64_000_000
+"""The greatest file that a child of the engine may write: a compiled kernel."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be done, as `Work` says it."""
+
+    told: dict[str, Any]
+    data: bytes
+
+    @property
+    def again(self) -> bool:
+        return bool(self.told["again"])
+
+
+def main(name: str) -> NoReturn:
+    """One answer for each request, within limits of the operating system."""
+    kind = KINDS[name]
+    for module in kind.loads:
+        import_module(module)
+    import_module(kind.warm).warm_up()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _leave(partial(_serve_by_forks if kind.forks else _serve, kind))
+
+
+# -- the engine's children ----------------------------------------------------------------------------------------------------------
+
+
+def _serve(kind: Kind) -> None:
+    _write(READY)
+    request = _read()
+    if request is None:
+        return
+    # Which files it may read is known only now; walls hold for threads that are started behind them.
+    confine(read=map(Path, request.told["read"]), write=kernel_caches())
+    resource.setrlimit(resource.RLIMIT_FSIZE, (WRITTEN_BYTES, WRITTEN_BYTES))
+    requests: SimpleQueue[Request] = SimpleQueue()
+    threading.Thread(target=_hand_over, args=(requests,), daemon=True).start()
+    _answer(kind, request)
+    while request.again:
+        _write(READY)
+        request = requests.get()
+        _answer(kind, request)
+
+
+def _hand_over(requests: SimpleQueue[Request]) -> None:
+    """Passes requests on, and ends the process when standard input closes, whatever it does."""
+    while (request := _read()) is not None:
+        requests.put(request)
+    os._exit(0)
+
+
+# -- children that parse ------------------------------------------------------------------------------------------------------------
+
+
+def _serve_by_forks(kind: Kind) -> None:
+    """The process itself never looks at what it is sent; it ends like the fork that did."""
+    confine(read=(), processes=True)
+    while True:
+        _write(READY)
+        request = _read()
+        if request is None:
+            return
+        child = os.fork()
+        if not child:
+            _leave(partial(_parse, kind, request))
+        _, status = os.waitpid(child, 0)
+        if status or not request.again:
+            raise SystemExit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
+def _parse(kind: Kind, request: Request) -> None:
+    kernel.die_with_parent()
+    kernel.refuse_calls(processes=False)
+    # Where the kernel does not say which files may be opened, none can be, and no socket: what was open is standard input and output.
+    files = OWN_FILES if kernel.restricts_files() else 0
+    for closed, most in ((resource.RLIMIT_NOFILE, files), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NPROC, 0)):
+        resource.setrlimit(closed, (most, most))
+    _answer(kind, request)
+
+
+# -- both -----------------------------------------------------------------------------------------------------------------------------
+
+
+def _read() -> Request | None:
+    """The next request; null at the end of standard input."""
+    line = sys.stdin.buffer.readline()
+    if not line.endswith(b"\n"):
+        return None
+    told = json.loads(line)
+    data = sys.stdin.buffer.read(told["data"])
+    return Request(told, data) if len(data) == told["data"] else None
+
+
+def _answer(kind: Kind, request: Request) -> None:
+    if request.told["program"] not in kind.programs:
+        raise SystemExit(f"{request.told['program']} is none of {', '.join(kind.programs)}")
+    _limit(request.told["seconds"], request.told["memory"])
+    answer = import_module(request.told["program"]).run(request.told["request"], request.data)
+    _write(json.dumps(answer).encode() + b"\n")
+
+
+def _write(line: bytes) -> None:
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
+
+
+def _limit(seconds: float, memory: int) -> None:
+    """Limits what the process may have altogether to `memory` bytes of addresses, and from now on to twice `seconds` of processor time."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    cpu = int(used.ru_utime + used.ru_stime + 2 * seconds) + 1
+    for kind, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, cpu)):
+        resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
+
+
+def _leave(work: Callable[[], None]) -> NoReturn:
+    """Ends the process with what comes of `work`, whatever other threads do: one of them may be waiting for standard input."""
+    status = 1
+    try:
+        work()
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 1
+    except Exception:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,56 @@
+"""What a child may do, and how it makes sure that it can do no more."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from collections.abc import Iterable
+from pathlib import Path
+
+from webapp.cage import kernel
+
+ROOT = Path(__file__).resolve().parents[2]
+SYSTEM = ("/usr/lib", "/lib", "/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime", "/dev/null", "/dev/urandom", "/proc/cpuinfo")
+"""Libraries and devices that interpreters open while they run."""
+KEPT = ("LD_LIBRARY_PATH", "NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "TZ")
+"""Variables of the server that a child inherits: how libraries are found and how many threads they take. Everything else may be a secret."""
+
+
+# Threads that exist before the walls are put up stand outside them: numerical libraries and memory allocators start some when they are loaded.
+_WITHOUT_THREADS = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
+
+
+def child_environment() -> dict[str, str]:
+    """The whole environment of a child."""
+    return {"LANG": "C.UTF-8", **_WITHOUT_THREADS, **{name: os.environ[name] for name in KEPT if name in os.environ}}
+
+
+def own_code() -> list[Path]:
+    """Where the interpreter, its packages and this program lie: what a child may read in any case. Files of the project's `var` are not among it."""
+    paths = {sys.prefix, sys.base_prefix, sys.exec_prefix, *sysconfig.get_paths().values()}
+    return [*(Path(path).resolve() for path in sorted(paths) if path), ROOT / "engine", ROOT / "webapp", *map(Path, SYSTEM)]
+
+
+def kernel_caches() -> list[Path]:
+    """Folders in which numba keeps what it compiled: the one thing that a child of the engine writes."""
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    return [Path(named)] if named else sorted((ROOT / "engine").rglob("__pycache__"))
+
+
+def gaps() -> list[str]:
+    """What this system cannot take from a child."""
+    walls = {"files beyond its own": kernel.restricts_files(), "the network and other programs": kernel.refuses_calls()}
+    return [name for name, stands in walls.items() if not stands]
+
+
+def confine(*, read: Iterable[Path], write: Iterable[Path] = (), processes: bool = False) -> None:
+    """Takes from this thread, and from what it starts later, the network, other programs and processes, and files beyond those named.
+
+    What `gaps` names stays. Raises OSError when something that could be taken cannot.
+    """
+    kernel.drop_capabilities()
+    if kernel.restricts_files() and not kernel.restrict_files([*own_code(), *read], write):
+        raise OSError("the kernel has Landlock, but refuses its rules")
+    if kernel.refuses_calls() and not kernel.refuse_calls(processes=processes):
+        raise OSError("the kernel filters system calls, but refuses the filter")

@@ -13,7 +13,7 @@ from allauth.socialaccount import views as providers
 from allauth.socialaccount.providers.openid_connect import views as oidc
 from allauth.usersessions import views as sessions
 from django.contrib.auth.views import LogoutView
-from django.urls import path
+from django.urls import path, re_path
 from django.views.generic import RedirectView, TemplateView
 
 from webapp.accounts.views import account as account_page
@@ -28,7 +28,7 @@ urlpatterns = [
     path("login/passkey/", passkeys.login_webauthn, name="mfa_login_webauthn"),
     path("login/password/", account.password_reset, name="account_reset_password"),
     path("login/password/sent/", account.password_reset_done, name="account_reset_password_done"),
-    path("login/password/key/<str:uidb36>-<str:key>/", account.password_reset_from_key, name="account_reset_password_from_key"),
+    re_path(r"^login/password/key/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>.+)/$", account.password_reset_from_key, name="account_reset_password_from_key"),
     path("login/password/done/", account.password_reset_from_key_done, name="account_reset_password_from_key_done"),
     path("login/with/<str:provider_id>/", provider_log_in, name="openid_connect_login"),
     path("login/with/<str:provider_id>/callback/", oidc.callback, name="openid_connect_callback"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from zoneinfo import available_timezones
 
+from allauth.account.adapter import get_adapter
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
@@ -58,7 +59,12 @@ class PasswordSerializer(serializers.Serializer[Any]):
     new = serializers.CharField(max_length=200, trim_whitespace=False)
 
     def validate_old(self, text: str) -> str:
-        if not self.context["request"].user.check_password(text):
+        try:
+            # Counted like a log-in: an open session is no place to guess the password.
+            known = get_adapter().reauthenticate(self.context["request"].user, text)
+        except ValidationError as error:
+            raise serializers.ValidationError(error.messages) from error
+        if not known:
             raise serializers.ValidationError("That is not your present password.")
         return text
 

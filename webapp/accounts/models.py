@@ -64,6 +64,24 @@ class Membership(models.Model):
         return f"{self.user} ({self.role}) in {self.team}"
 
 
+class Invitation(models.Model):
+    """An offer to join a team, good once and for a while. Whoever holds the link may take it; only its SHA-256 is kept."""
+
+    team = models.ForeignKey(Team, models.CASCADE, related_name="invitations")
+    email = models.EmailField(help_text="To whom the link was given.")
+    role = models.CharField(max_length=10, choices=Role.choices, default=Role.VIEWER)
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    invited_by = models.ForeignKey(User, models.CASCADE, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("-created_at",)
+
+    def __str__(self) -> str:
+        return f"{self.email} ({self.role}) to {self.team}"
+
+
 class ApiToken(models.Model):
     """A program's key: shown once when made, kept as its SHA-256. `prefix` is what people recognise it by."""
 

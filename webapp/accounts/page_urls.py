@@ -16,8 +16,9 @@ from django.contrib.auth.views import LogoutView
 from django.urls import path, re_path
 from django.views.generic import RedirectView, TemplateView
 
+from webapp.accounts.invitations import invitation
 from webapp.accounts.views import account as account_page
-from webapp.accounts.views import provider_log_in
+from webapp.accounts.views import provider_log_in, teams
 
 urlpatterns = [
     path("login/", account.login, name="account_login"),
@@ -35,6 +36,8 @@ urlpatterns = [
     path("login/with-cancelled/", providers.login_cancelled, name="socialaccount_login_cancelled"),
     path("login/with-error/", providers.login_error, name="socialaccount_login_error"),
     path("login/with-sign-up/", RedirectView.as_view(pattern_name="account_signup"), name="socialaccount_signup"),
+    path("login/invitation/<str:text>/", invitation, name="invitation"),
+    path("teams/", teams, name="teams"),
     path("account/", account_page, name="account"),
     path("account/confirm/", account.reauthenticate, name="account_reauthenticate"),
     path("account/confirm/second-factor/", factors.reauthenticate, name="mfa_reauthenticate"),

@@ -69,7 +69,8 @@ def digest(text: str) -> str:
 def profile_update(*, user: User, email: str | None = None, time_zone: str | None = None) -> User:
     """Changes what is given."""
     if email is not None:
-        user.email = email
+        # As it is compared at a forgotten password and at a log-in by a provider.
+        user.email = email.lower()
     if time_zone is not None:
         user.time_zone = time_zone
     user.save(update_fields=["email", "time_zone"])

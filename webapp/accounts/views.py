@@ -22,6 +22,11 @@ def account(request: HttpRequest) -> HttpResponse:
     return render(request, "pages/account.html", data)
 
 
+def teams(request: HttpRequest) -> HttpResponse:
+    """One's teams and, for administrators of the server, all teams and all people."""
+    return render(request, "pages/teams.html", page_data(request))
+
+
 to_the_log_in = secure_admin_login(admin.site.login)
 """The admin's log-in: sends to the one of the site; who is logged in and no member of staff is refused."""
 

@@ -1,5 +1,5 @@
 import { ApiError, call, getAll, post } from "../lib/api";
-import { button, empty, h, icon, replace, type Child } from "../lib/dom";
+import { button, empty, h, icon, linkButton, replace, type Child } from "../lib/dom";
 import { anything, boolean, number, nullable, otherwise, record, string } from "../lib/parse";
 import { channel as channelParser, me as meParser, SEVERITIES, token as tokenParser, type Channel, type Token } from "../data/shapes";
 import { setTheme, setWantsNotifications, theme, wantsNotifications, type Theme } from "../lib/preferences";
@@ -55,6 +55,13 @@ body.append(
     h("div", { class: "setting" }, h("label", { class: "label", for: "zone" }, "Time zone"), h("div", { class: "setting-control" }, zone)),
     h("label", { class: "setting" }, h("span", {}, h("span", { class: "label" }, "Browser notifications"), h("span", { class: "hint block" }, "For new alerts while Vedette is open but not in front.")), h("span", { class: "switch" }, notify, h("span", {}))),
   ),
+);
+
+body.append(
+  panel("How you log in", "", null, "log-in",
+    h("div", { class: "row row-wrap" }, linkButton("Second factor and passkeys", "/account/security/", "shield-check"), linkButton("Sessions", "/account/sessions/", "monitor"), linkButton("Log-in providers", "/account/providers/", "link")),
+  ),
+  panel("Teams", shell.me.teams.length === 0 ? "You are in no team." : "", null, "teams", h("div", { class: "row row-wrap" }, linkButton(shell.me.superuser ? "Teams and people" : "Your teams", "/teams/", "users"))),
 );
 
 function changePassword(): void {

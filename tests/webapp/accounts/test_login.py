@@ -71,6 +71,14 @@ def test_a_password_that_is_weak_or_a_wrong_old_one_is_refused(people: SimpleNam
     assert client.post("/api/v1/me/password", {"old": "owner has a password", "new": "short"}).json()["faults"][0]["pointer"] == "/new"
 
 
+def test_the_old_password_cannot_be_guessed_in_an_open_session(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.owner)
+    for _ in range(10):
+        assert client.post("/api/v1/me/password", {"old": "nonsense", "new": "another long phrase"}).status_code == 400
+    right = client.post("/api/v1/me/password", {"old": "owner has a password", "new": "another long phrase"})
+    assert right.status_code == 400 and "Too many" in right.json()["faults"][0]["message"]
+
+
 def test_me_tells_teams_and_takes_a_time_zone(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.analyst)
     assert client.get("/api/v1/me").json()["teams"] == [{"id": people.harbour.pk, "name": "harbour", "role": "analyst"}]

@@ -19,6 +19,7 @@ LOG_IN = {
     "account_login", "account_signup", "account_inactive", "mfa_authenticate", "mfa_login_webauthn", "account_reset_password",
     "account_reset_password_done", "account_reset_password_from_key", "account_reset_password_from_key_done", "openid_connect_login",
     "openid_connect_callback", "socialaccount_login_cancelled", "socialaccount_login_error", "socialaccount_signup",
+    "invitation",
 }  # fmt: skip
 """Below /login/: before and while somebody logs in."""
 OWN_ACCOUNT = {
@@ -29,9 +30,22 @@ OWN_ACCOUNT = {
 """Below /account/: pages about how one's own account is protected."""
 ADMIN = {"admin-login", "admin-password"}
 """Beside Django's admin; tested in tests/webapp/accounts/test_one_log_in.py."""
-PAGES = {"live", "queries", "query-new", "alerts", "regions", "feeds", "account", "audit"}
+PAGES = {"live", "queries", "query-new", "alerts", "regions", "feeds", "account", "audit", "teams"}
 OWNED_PAGES = {"query", "alert", "feed-plan"}
 PERSONAL = {"api-me": ["GET", "PATCH"], "api-me-password": ["POST"], "api-tokens": ["GET", "POST"], "api-token": ["DELETE"], "api-schema": ["GET"]}
+TEAMS = {
+    "api-teams": ["GET", "POST"],
+    "api-team": ["GET", "PATCH", "DELETE"],
+    "api-team-invitations": ["POST"],
+    "api-team-invitation": ["DELETE"],
+    "api-team-member": ["PATCH", "DELETE"],
+    "api-team-transfer": ["POST"],
+    "api-people": ["GET"],
+    "api-person": ["PATCH"],
+    "api-person-transfer": ["POST"],
+}
+TWO_IDS = ("api-team-invitation", "api-team-member", "api-team-transfer")
+"""Who may do what there: tests/webapp/accounts/test_teams.py."""
 LISTS = {
     "api-feeds": ["GET", "POST"],
     "api-regions": ["GET", "POST"],
@@ -122,6 +136,8 @@ def address_of(name: str, things: dict[str, Any]) -> str:
         return reverse(name, args=[things["query"].pk, 1])
     if name in ("api-job", "api-job-start", "api-job-stop"):
         return reverse(name, args=["main"])
+    if name in TEAMS:
+        return reverse(name, args=[things["query"].team_id, 1][: 0 if name in ("api-teams", "api-people") else 2 if name in TWO_IDS else 1])
     if name == "api-token":
         return reverse(name, args=[1])
     kind = next((kind for kind in ("region", "query", "channel", "alert") if name in (kind, f"api-{kind}") or name.startswith(f"api-{kind}-")), None)
@@ -137,7 +153,7 @@ def ask(client: APIClient, method: str, address: str) -> int:
 
 
 def test_every_address_is_in_this_matrix() -> None:
-    listed = OPEN | LOG_IN | OWN_ACCOUNT | ADMIN | PAGES | OWNED_PAGES | set(PERSONAL) | set(LISTS) | set(OWNED) | ELSEWHERE
+    listed = OPEN | LOG_IN | OWN_ACCOUNT | ADMIN | PAGES | OWNED_PAGES | set(PERSONAL) | set(TEAMS) | set(LISTS) | set(OWNED) | ELSEWHERE
     found = set(named_addresses())
     assert found - listed == set(), "add the new addresses to the matrix"
     assert listed - found == set(), "these addresses are gone"
@@ -151,15 +167,15 @@ def test_pages_of_an_account_ask_for_a_log_in(name: str, client_of: Callable[...
         assert answer.status_code == 302 and answer["Location"].startswith("/login/?next="), method
 
 
-@pytest.mark.parametrize("name", sorted({*PERSONAL, *LISTS, *OWNED}))
+@pytest.mark.parametrize("name", sorted({*PERSONAL, *TEAMS, *LISTS, *OWNED}))
 def test_the_api_answers_401_to_nobody(name: str, things: dict[str, Any], client_of: Callable[..., APIClient]) -> None:
-    for method in (PERSONAL | LISTS | OWNED)[name]:
+    for method in (PERSONAL | TEAMS | LISTS | OWNED)[name]:
         assert ask(client_of(None), method, address_of(name, things)) == 401, method
 
 
-@pytest.mark.parametrize("name", sorted({*PERSONAL, *LISTS, *OWNED}))
+@pytest.mark.parametrize("name", sorted({*PERSONAL, *TEAMS, *LISTS, *OWNED}))
 def test_other_methods_are_refused(name: str, things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
-    for method in {"GET", "POST", "PUT", "PATCH", "DELETE"} - set((PERSONAL | LISTS | OWNED)[name]):
+    for method in {"GET", "POST", "PUT", "PATCH", "DELETE"} - set((PERSONAL | TEAMS | LISTS | OWNED)[name]):
         assert ask(client_of(people.root), method, address_of(name, things)) == 405, method
 
 

@@ -22,6 +22,7 @@ REST_FRAMEWORK = {
         "export": "30/min",
         "import": "20/min",
         "webhook-test": "6/min",
+        "invite": "60/hour",
         "ingest": text("VEDETTE_INGEST_RATE", "6000/min"),
     },
     "EXCEPTION_HANDLER": "webapp.config.errors.as_faults",

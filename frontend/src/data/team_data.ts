@@ -1,0 +1,36 @@
+/** Teams, members, invitations and people as the API tells them. */
+
+import { boolean, id, list, nullable, oneOf, otherwise, record, string } from "../lib/parse";
+import { moment } from "./shapes";
+
+export const ROLES = ["viewer", "analyst", "operator", "admin"] as const;
+export type Role = (typeof ROLES)[number];
+const role = oneOf(...ROLES);
+
+/** What a member of each role may do. */
+export const ROLE_WORDS: Record<Role, string> = {
+  viewer: "Viewer: sees everything of the team",
+  analyst: "Analyst: also queries, regions and alerts",
+  operator: "Operator: also feeds, jobs and channels",
+  admin: "Admin: also the team's members",
+};
+
+export const member = record({ id, name: string, email: otherwise(string, ""), active: boolean, role });
+export type Member = ReturnType<typeof member>;
+
+export const invitation = record({ id, email: string, role, invited_by: record({ name: string }), expires_at: moment });
+export type Invitation = ReturnType<typeof invitation>;
+
+export const team = record({ id, name: string, manageable: boolean, members: list(member), invitations: list(invitation) });
+export type Team = ReturnType<typeof team>;
+
+export const person = record({ id, name: string, email: otherwise(string, ""), active: boolean, administrator: boolean, last_login: nullable(moment), teams: list(string) });
+export type Person = ReturnType<typeof person>;
+
+const KINDS: Record<string, [string, string]> = { feed: ["feed", "feeds"], region: ["region", "regions"], query: ["query", "queries"], channel: ["channel", "channels"] };
+
+/** What was transferred, in words: "2 queries, 1 feed". */
+export function countsText(counts: Record<string, number>): string {
+  const parts = Object.entries(counts).map(([kind, count]) => `${count} ${(KINDS[kind] ?? [kind, kind])[count === 1 ? 0 : 1]}`);
+  return parts.length === 0 ? "nothing" : parts.join(", ");
+}

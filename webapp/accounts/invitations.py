@@ -1,0 +1,79 @@
+"""The page behind an invitation's link: joins the team, with the account one has or a new one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.utils import perform_login
+from django import forms
+from django.contrib.auth.password_validation import validate_password
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+
+from webapp.accounts.models import Invitation, User
+from webapp.accounts.teams import invitation_accept, invitation_find, invited_user_create
+
+
+class NewAccountForm(forms.ModelForm[User]):
+    """Name and password of somebody who is new here."""
+
+    password = forms.CharField(
+        label="Password",
+        max_length=200,
+        strip=False,
+        help_text="At least 10 characters.",
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+
+    class Meta:
+        model = User
+        fields = ("username",)
+        labels = {"username": "User name"}  # noqa: RUF012  as Django reads it
+        help_texts = {"username": ""}  # noqa: RUF012
+        widgets = {"username": forms.TextInput(attrs={"autocomplete": "username"})}  # noqa: RUF012
+
+    def clean_username(self) -> str:
+        name: str = self.cleaned_data["username"]
+        # Names are compared without regard to capitals at the log-in.
+        if User.objects.filter(username__iexact=name).exists():
+            raise forms.ValidationError("Somebody has that name already.")
+        return name
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        if "password" in cleaned:
+            try:
+                validate_password(cleaned["password"], User(username=cleaned.get("username", "")))
+            except forms.ValidationError as error:
+                self.add_error("password", error)
+        return cleaned
+
+
+@never_cache
+@sensitive_post_parameters("password")
+def invitation(request: HttpRequest, text: str) -> HttpResponseBase:
+    """Shows who invites to what, and on POST joins."""
+    found = invitation_find(text)
+    if found is None:
+        return render(request, "account/invitation_gone.html", status=404)
+    if isinstance(request.user, User):
+        return _join(request, found, request.user)
+    form = NewAccountForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        user = invited_user_create(invitation=found, username=form.cleaned_data["username"], password=form.cleaned_data["password"])
+        answer: HttpResponseBase = perform_login(request, user, redirect_url="/")
+        return answer
+    return _shown(request, found, form)
+
+
+def _join(request: HttpRequest, found: Invitation, user: User) -> HttpResponse:
+    if request.method != "POST":
+        return _shown(request, found, None)
+    invitation_accept(invitation=found, user=user)
+    return redirect("teams")
+
+
+def _shown(request: HttpRequest, found: Invitation, form: NewAccountForm | None) -> HttpResponse:
+    return render(request, "account/invitation.html", {"invitation": found, "form": form})

@@ -1,0 +1,274 @@
+"""`teams/` and `people/`: who belongs to a team in which role, invitations, who owns what. A session is needed, a token is not enough."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from drf_spectacular.utils import extend_schema, inline_serializer
+from rest_framework import serializers
+from rest_framework.exceptions import PermissionDenied
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.validators import UniqueValidator
+from rest_framework.viewsets import GenericViewSet
+
+from webapp.accounts import teams
+from webapp.accounts.api import require_session
+from webapp.accounts.authentication import person
+from webapp.accounts.models import Invitation, Membership, Role, Team, User
+from webapp.accounts.owned import PersonField
+from webapp.accounts.selectors import invitation_list, manages, member_list, people_list, team_list
+
+
+class MemberSerializer(serializers.ModelSerializer[Membership]):
+    """A member of a team. `active`: the account is switched on."""
+
+    id = serializers.IntegerField(source="user_id", read_only=True)
+    name = serializers.CharField(source="user.username", read_only=True)
+    email = serializers.CharField(source="user.email", read_only=True)
+    active = serializers.BooleanField(source="user.is_active", read_only=True)
+
+    class Meta:
+        model = Membership
+        fields = ("id", "name", "email", "active", "role")
+
+
+class InvitationSerializer(serializers.ModelSerializer[Invitation]):
+    """An open invitation, without what opens it."""
+
+    invited_by = PersonField(read_only=True)
+
+    class Meta:
+        model = Invitation
+        fields = ("id", "email", "role", "invited_by", "created_at", "expires_at")
+        read_only_fields = ("created_at", "expires_at")
+
+
+class NewInvitationSerializer(InvitationSerializer):
+    """An invitation just made: its link is shown this once. `sent`: it went out by e-mail."""
+
+    link = serializers.CharField(read_only=True)
+    sent = serializers.BooleanField(read_only=True)
+
+    class Meta(InvitationSerializer.Meta):
+        fields = (*InvitationSerializer.Meta.fields, "link", "sent")  # type: ignore[assignment]
+
+
+class TeamSerializer(serializers.ModelSerializer[Team]):
+    """A team; `members` are seen by its members, `invitations` by those who manage it."""
+
+    name = serializers.CharField(max_length=100, validators=[UniqueValidator(Team.objects.all(), "There is a team of that name.", "iexact")])
+    manageable = serializers.SerializerMethodField()
+    members = serializers.SerializerMethodField()
+    invitations = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Team
+        fields = ("id", "name", "manageable", "members", "invitations")
+
+    def get_manageable(self, team: Team) -> bool:
+        return manages(self.context["request"].user, team)
+
+    @extend_schema(responses=MemberSerializer(many=True))
+    def get_members(self, team: Team) -> list[dict[str, Any]]:
+        shown: list[dict[str, Any]] = list(MemberSerializer(member_list(team=team), many=True).data)
+        if not self.get_manageable(team):
+            # Addresses are for those who write to people in the team's name.
+            return [{**member, "email": ""} for member in shown]
+        return shown
+
+    @extend_schema(responses=InvitationSerializer(many=True))
+    def get_invitations(self, team: Team) -> list[dict[str, Any]]:
+        return list(InvitationSerializer(invitation_list(team=team), many=True).data) if self.get_manageable(team) else []
+
+
+class HeirSerializer(serializers.Serializer[Any]):
+    """Who gets what somebody owns."""
+
+    to = serializers.PrimaryKeyRelatedField(queryset=User.objects.filter(is_active=True))
+
+
+TRANSFERRED = inline_serializer("Transferred", {"counts": serializers.DictField(child=serializers.IntegerField())})
+
+
+class _TeamView(GenericViewSet[Any]):
+    """Base: the team of the address, seen by its members alone."""
+
+    queryset = Team.objects.none()
+    pagination_class = None
+    filter_backends = ()
+    throttle_action: str | None = None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        require_session(request)
+
+    def get_queryset(self) -> QuerySet[Team]:
+        return team_list(user=person(self.request)) if self.request.user.is_authenticated else Team.objects.none()
+
+    def managed(self) -> Team:
+        """The team of the address. Raises PermissionDenied for members who do not manage it."""
+        team: Team = self.get_object()
+        if not manages(person(self.request), team):
+            raise PermissionDenied("Only an admin of the team can do this.")
+        return team
+
+
+def require_administrator(request: Request) -> None:
+    """Raises PermissionDenied for all but the server's administrators."""
+    if not person(request).is_superuser:
+        raise PermissionDenied("Only an administrator of this server can do this.")
+
+
+class TeamView(_TeamView):
+    """Teams with their members. Administrators of the server make and remove them."""
+
+    serializer_class = TeamSerializer
+
+    def list(self, request: Request) -> Response:
+        return Response(self.get_serializer(self.get_queryset(), many=True).data)
+
+    def retrieve(self, request: Request, pk: int) -> Response:
+        return Response(self.get_serializer(self.get_object()).data)
+
+    def create(self, request: Request) -> Response:
+        require_administrator(request)
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        team = teams.team_create(name=serializer.validated_data["name"])
+        return Response(self.get_serializer(team).data, status=201)
+
+    def partial_update(self, request: Request, pk: int) -> Response:
+        team = self.managed()
+        serializer = self.get_serializer(team, data=request.data, partial=True)
+        serializer.is_valid(raise_exception=True)
+        serializer.save()
+        return Response(serializer.data)
+
+    @extend_schema(responses={204: None})
+    def destroy(self, request: Request, pk: int) -> Response:
+        team = self.get_object()
+        require_administrator(request)
+        teams.team_remove(team=team)
+        return Response(status=204)
+
+
+class InvitationView(_TeamView):
+    """Invitations to a team."""
+
+    serializer_class = InvitationSerializer
+
+    @extend_schema(responses={201: NewInvitationSerializer})
+    def create(self, request: Request, pk: int) -> Response:
+        team = self.managed()
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        given = serializer.validated_data
+        new = teams.invitation_create(team=team, email=given["email"], role=Role(given.get("role", Role.VIEWER)), by=person(request))
+        link = request.build_absolute_uri(reverse("invitation", args=[new.text]))
+        sent = teams.invitation_send(new=new, link=link)
+        return Response({**self.get_serializer(new.invitation).data, "link": link, "sent": sent}, status=201)
+
+    @extend_schema(responses={204: None})
+    def destroy(self, request: Request, pk: int, invitation: int) -> Response:
+        teams.invitation_revoke(invitation=get_object_or_404(Invitation, pk=invitation, team=self.managed()))
+        return Response(status=204)
+
+
+class MemberView(_TeamView):
+    """One member of a team. Everybody may leave a team themselves."""
+
+    serializer_class = MemberSerializer
+
+    def member(self, user: int, *, or_self: bool = False) -> Membership:
+        leaves = or_self and person(self.request).pk == user
+        team = self.get_object() if leaves else self.managed()
+        return get_object_or_404(Membership.objects.select_related("user", "team"), user=user, team=team)
+
+    def partial_update(self, request: Request, pk: int, user: int) -> Response:
+        member = self.member(user)
+        serializer = self.get_serializer(member, data=request.data)
+        serializer.is_valid(raise_exception=True)
+        role = Role(serializer.validated_data.get("role", member.role))
+        return Response(self.get_serializer(teams.member_set_role(member=member, role=role)).data)
+
+    @extend_schema(responses={204: None})
+    def destroy(self, request: Request, pk: int, user: int) -> Response:
+        """`?to=<id>`: who gets what the member owns in the team; without it that stays theirs."""
+        member = self.member(user, or_self=True)
+        heir = None
+        if "to" in request.query_params:
+            serializer = HeirSerializer(data={"to": request.query_params["to"]})
+            serializer.is_valid(raise_exception=True)
+            heir = serializer.validated_data["to"]
+        teams.member_remove(member=member, heir=heir)
+        return Response(status=204)
+
+    @extend_schema(request=HeirSerializer, responses=TRANSFERRED)
+    def transfer(self, request: Request, pk: int, user: int) -> Response:
+        """Gives what the member owns in this team to another member."""
+        member = self.member(user)
+        serializer = HeirSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        return Response({"counts": teams.ownership_transfer(owner=member.user, heir=serializer.validated_data["to"], team=member.team)})
+
+
+class PersonSerializer(serializers.ModelSerializer[User]):
+    """Somebody with an account, as administrators of the server see them."""
+
+    name = serializers.CharField(source="username", read_only=True)
+    active = serializers.BooleanField(source="is_active", required=False)
+    administrator = serializers.BooleanField(source="is_superuser", required=False)
+    teams = serializers.SerializerMethodField()
+
+    class Meta:
+        model = User
+        fields = ("id", "name", "email", "active", "administrator", "last_login", "teams")
+        read_only_fields = ("email", "last_login")
+
+    @extend_schema(responses=serializers.ListField(child=serializers.CharField()))
+    def get_teams(self, user: User) -> list[str]:
+        return [f"{member.team.name} ({member.role})" for member in user.memberships.all()]
+
+
+class PeopleView(GenericViewSet[User]):
+    """Everybody with an account; for administrators of the server."""
+
+    queryset = User.objects.none()
+    serializer_class = PersonSerializer
+    pagination_class = None
+    filter_backends = ()
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        require_session(request)
+        require_administrator(request)
+
+    def get_queryset(self) -> QuerySet[User]:
+        return people_list()
+
+    def list(self, request: Request) -> Response:
+        return Response(self.get_serializer(self.get_queryset(), many=True).data)
+
+    def partial_update(self, request: Request, pk: int) -> Response:
+        user = self.get_object()
+        serializer = self.get_serializer(user, data=request.data, partial=True)
+        serializer.is_valid(raise_exception=True)
+        given = serializer.validated_data
+        if user == person(request) and given.get("is_active") is False:
+            raise serializers.ValidationError({"active": "You cannot switch your own account off."})
+        if "is_superuser" in given:
+            teams.user_set_administrator(user=user, administrator=given["is_superuser"])
+        if "is_active" in given:
+            teams.user_set_active(user=user, active=given["is_active"])
+        return Response(self.get_serializer(user).data)
+
+    @extend_schema(request=HeirSerializer, responses=TRANSFERRED)
+    def transfer(self, request: Request, pk: int) -> Response:
+        """Gives everything that somebody owns to another person."""
+        serializer = HeirSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        return Response({"counts": teams.ownership_transfer(owner=self.get_object(), heir=serializer.validated_data["to"], team=None)})

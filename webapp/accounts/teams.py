@@ -1,0 +1,174 @@
+"""What changes teams: members and their roles, invitations, who owns what. Callers have checked that the person who acts may do so.
+
+Two rules hold for everybody: a team with members keeps an admin, and what somebody owns never loses its owner.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from allauth.account.adapter import get_adapter
+from django.apps import apps
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from engine.model.faults import Fault, Refused
+from webapp.accounts.models import Invitation, Membership, Role, Team, User
+from webapp.accounts.permissions import Owned
+from webapp.accounts.services import digest
+from webapp.audit.services import record
+
+INVITATION_DAYS = 7
+
+
+@dataclass(frozen=True)
+class NewInvitation:
+    """An invitation just made; `text` is the only copy of what opens it."""
+
+    invitation: Invitation
+    text: str
+
+
+def team_create(*, name: str) -> Team:
+    """A team without members."""
+    team = Team.objects.create(name=name)
+    record("team.create", team)
+    return team
+
+
+def team_remove(*, team: Team) -> None:
+    """Removes the team; what belonged to it stays with its owners."""
+    record("team.remove", team)
+    team.delete()
+
+
+@transaction.atomic
+def member_set_role(*, member: Membership, role: Role) -> Membership:
+    """Gives a member another role. Raises Refused when the team would be left without an admin."""
+    before = member.role
+    if role != Role.ADMIN:
+        _check_other_admin(member)
+    member.role = role
+    member.save(update_fields=["role"])
+    record("membership.change", member.team, user=member.user.username, role=[before, role])
+    return member
+
+
+@transaction.atomic
+def member_remove(*, member: Membership, heir: User | None) -> None:
+    """Takes somebody out of the team. What they own in it goes to `heir`, or stays theirs. Raises Refused for the only admin."""
+    _check_other_admin(member)
+    if heir is not None:
+        ownership_transfer(owner=member.user, heir=heir, team=member.team)
+    record("membership.remove", member.team, user=member.user.username)
+    member.delete()
+
+
+def _check_other_admin(member: Membership) -> None:
+    others = Membership.objects.select_for_update().filter(team=member.team).exclude(pk=member.pk)
+    if member.role == Role.ADMIN and others and not any(other.role == Role.ADMIN for other in others):
+        raise Refused([Fault("/role", "This is the team's only admin. Make somebody else admin first.")])
+
+
+@transaction.atomic
+def ownership_transfer(*, owner: User, heir: User, team: Team | None) -> dict[str, int]:
+    """Makes `heir` the owner of what `owner` owns in the team, or everywhere with null. How many of each kind.
+
+    Raises Refused when the heir is no active member of the team.
+    """
+    if not heir.is_active or (team is not None and not Membership.objects.filter(user=heir, team=team).exists()):
+        raise Refused([Fault("/to", "What somebody owns can go to an active member of the same team only.")])
+    counts: dict[str, int] = {}
+    for model in apps.get_models():
+        if issubclass(model, Owned):
+            theirs: Any = model._default_manager.filter(owner=owner, **({"team": team} if team is not None else {}))
+            for thing in theirs:
+                # One by one: open sockets listen for the change of an owner.
+                thing.owner = heir
+                thing.save(update_fields=["owner"])
+                counts[model._meta.model_name or ""] = counts.get(model._meta.model_name or "", 0) + 1
+    record("ownership.transfer", owner, to=heir.username, within=team.name if team is not None else None, counts=counts)
+    return counts
+
+
+def user_set_active(*, user: User, active: bool) -> None:
+    """Switches an account on or off; off, its sessions and tokens open nothing."""
+    user.is_active = active
+    user.save(update_fields=["is_active"])
+    record("user.change", user, active=active)
+
+
+def user_set_administrator(*, user: User, administrator: bool) -> None:
+    """Makes somebody an administrator of the server, or no longer one. Raises Refused for the only one."""
+    if not administrator and not User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk).exists():
+        raise Refused([Fault("/administrator", "This is the server's only administrator. Make somebody else one first.")])
+    user.is_superuser = user.is_staff = administrator
+    user.save(update_fields=["is_superuser", "is_staff"])
+    record("user.change", user, administrator=administrator)
+
+
+# -- invitations ------------------------------------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def invitation_create(*, team: Team, email: str, role: Role, by: User) -> NewInvitation:
+    """An invitation of 256 random bits; an older one of the same address to the team ends."""
+    Invitation.objects.filter(team=team, email=email.lower()).delete()
+    text = secrets.token_urlsafe(32)
+    expires = timezone.now() + timedelta(days=INVITATION_DAYS)
+    made = Invitation.objects.create(team=team, email=email.lower(), role=role, digest=digest(text), invited_by=by, expires_at=expires)
+    record("invitation.create", team, email=made.email, role=role)
+    return NewInvitation(made, text)
+
+
+def invitation_send(*, new: NewInvitation, link: str) -> bool:
+    """Sends the link to the address. False when this server sends no e-mail."""
+    if not settings.EMAIL_GIVEN:
+        return False
+    invitation = new.invitation
+    get_adapter().send_mail("account/email/invitation", invitation.email, {"invitation": invitation, "link": link, "days": INVITATION_DAYS})
+    return True
+
+
+def invitation_revoke(*, invitation: Invitation) -> None:
+    """Ends an invitation at once."""
+    record("invitation.remove", invitation.team, email=invitation.email)
+    invitation.delete()
+
+
+def invitation_find(text: str) -> Invitation | None:
+    """The invitation that the text opens, null when there is none or it has expired."""
+    found = Invitation.objects.select_related("team", "invited_by").filter(digest=digest(text), expires_at__gt=timezone.now()).first()
+    return found if found is not None and _still_stands(found) else None
+
+
+def _still_stands(invitation: Invitation) -> bool:
+    """Whether who invited may still do so: an admin who has left leaves no doors open."""
+    by = invitation.invited_by
+    return by.is_active and (by.is_superuser or Membership.objects.filter(user=by, team=invitation.team, role=Role.ADMIN).exists())
+
+
+@transaction.atomic
+def invitation_accept(*, invitation: Invitation, user: User) -> Membership:
+    """Makes the user a member; of a member the role is never lowered. The invitation is used up. Raises Refused when it was already."""
+    if Invitation.objects.filter(pk=invitation.pk).delete()[0] == 0:
+        raise Refused([Fault("", "This invitation has been used.")])
+    member, new = Membership.objects.get_or_create(user=user, team=invitation.team, defaults={"role": invitation.role})
+    if not new and invitation.role in Role(member.role).and_above:
+        member.role = invitation.role
+        member.save(update_fields=["role"])
+    record("invitation.accept", invitation.team, actor=user, email=invitation.email, role=member.role)
+    return member
+
+
+@transaction.atomic
+def invited_user_create(*, invitation: Invitation, username: str, password: str) -> User:
+    """An account for somebody who is new here, as a member of the team. The caller has checked name and password."""
+    user = User.objects.create_user(username, email=invitation.email, password=password)
+    record("user.create", user, actor=user)
+    invitation_accept(invitation=invitation, user=user)
+    return user

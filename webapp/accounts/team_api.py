@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
-from drf_spectacular.utils import extend_schema, inline_serializer
+from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
@@ -195,7 +195,7 @@ class MemberView(_TeamView):
         role = Role(serializer.validated_data.get("role", member.role))
         return Response(self.get_serializer(teams.member_set_role(member=member, role=role)).data)
 
-    @extend_schema(responses={204: None})
+    @extend_schema(parameters=[OpenApiParameter("to", int, description="who gets what the member owns in the team")], responses={204: None})
     def destroy(self, request: Request, pk: int, user: int) -> Response:
         """`?to=<id>`: who gets what the member owns in the team; without it that stays theirs."""
         member = self.member(user, or_self=True)

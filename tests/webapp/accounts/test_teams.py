@@ -153,7 +153,8 @@ def test_who_is_removed_leaves_what_they_own_to_an_heir(
     admin = client_of(people.admin)
     owner = f"{team}members/{people.owner.pk}/"
     assert admin.post(f"{owner}transfer", {"to": people.stranger.pk}).status_code == 400, "the heir is of the team"
-    assert admin.delete(f"{owner}?to={people.analyst.pk}").status_code == 204
+    left = admin.delete(f"{owner}?to={people.analyst.pk}")
+    assert left.status_code == 204, left.content
     for thing in (feed, region, query):
         thing.refresh_from_db()
         assert thing.owner == people.analyst and thing.team == people.harbour

@@ -104,7 +104,7 @@ def commit(work: Commit, *, patience_s: float = PATIENCE_S) -> bool:
         if head["epoch"] == work.epoch and [head["commits"]] == expected:
             return True
         expected[:] = [head["commits"] + 1]
-        return _store(work, facts)
+        return store(work, facts)
 
     return patiently(attempt, patience_s=patience_s)
 
@@ -122,7 +122,8 @@ def patiently(attempt: Callable[[], Answer], *, patience_s: float = PATIENCE_S) 
             time.sleep(0.25)
 
 
-def _store(work: Commit, facts: Sequence[Fact]) -> bool:
+def store(work: Commit, facts: Sequence[Fact]) -> bool:
+    """One attempt to store `work` with the facts that its changes, or a correction, leave behind. Raises Fenced, and what the database raises."""
     partitions_ensure_new({span_of(fact.start) for fact in facts})
     with transaction.atomic():
         # Its queries are neither read nor, unless they are others now, written.

@@ -1,0 +1,136 @@
+"""A clock set back: afterwards all that is stored is what it would be if the wrong rows had never come."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from django.core.management import call_command
+
+from engine.model.events import row_schema
+from engine.runtime.processor import FeedProcessor
+from engine.runtime.snapshots import Snapshots
+from tests.webapp.answers import a_feed, a_user
+from tests.webapp.jobs.test_audit import SQUARE, Rows
+from webapp.alerts.models import Alert
+from webapp.audit.models import Entry
+from webapp.detections.models import Detection
+from webapp.feeds.ingest import Delivery, event_log, ingest
+from webapp.feeds.models import DeadLetter, Feed, IngestCounter
+from webapp.feeds.selectors import feed_counters
+from webapp.jobs.audit import feed_audit
+from webapp.jobs.clock import clock_set_back
+from webapp.jobs.models import FeedHead, Job
+from webapp.jobs.services import feed_head_ensure
+from webapp.jobs.store import FeedStore
+from webapp.queries.services import query_register
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
+FAR = 950_400_000
+
+
+@pytest.fixture
+def feed(tmp_path: Path, settings: Any) -> Feed:
+    settings.EVENT_LOG_ROOT = tmp_path / "log"
+    settings.CHECKPOINT_ROOT = tmp_path / "checkpoints"
+    feed = a_feed("yard", lateness=5)
+    feed_head_ensure(feed)
+    IngestCounter.objects.create(feed=feed)
+    query_register(owner=a_user(), feed=feed, name="gate", specification={"family": "border", "version": 1, "region": SQUARE}, alert_kinds=["in"])
+    within = {"family": "transition", "version": 1, "region": SQUARE, "within": 15}
+    query_register(owner=a_user(), feed=feed, name="stays", specification=within)
+    return feed
+
+
+def send(feed: Feed, rows: list[tuple[str, int, float]]) -> None:
+    table = [{"event": "position", "entity": entity, "t": t, "x": x, "y": 1.0} for entity, t, x in rows]
+    ingest(feed, Delivery(pa.Table.from_pylist(table, schema=row_schema(feed.engine_feed()))))
+
+
+def processor(feed: Feed, settings: Any) -> FeedProcessor:
+    head = FeedHead.objects.get(feed=feed)
+    snapshots = Snapshots(Path(settings.CHECKPOINT_ROOT) / feed.name / "state")
+    made = FeedProcessor(feed.engine_feed(), event_log(feed.name), FeedStore(feed, head.epoch + 1), snapshots)
+    made.follow()
+    return made
+
+
+def process(feed: Feed, settings: Any, batch: int) -> None:
+    running = processor(feed, settings)
+    running.process(running.head.checkpoint or 1, batch, Rows(pa.concat_tables(event_log(feed.name).read())))
+
+
+def standing(feed: Feed) -> tuple[Any, ...]:
+    rows = Detection.objects.filter(feed=feed, weight=1)
+    return sorted((row.kind, tuple(row.entities), row.start, row.end) for row in rows), feed_counters(
+        Feed.objects.select_related("head", "ingest_counter").get()
+    )
+
+
+def walk(seed: int, count: int = 60) -> list[tuple[str, int, float]]:
+    chance = random.Random(seed)
+    return [(chance.choice("ab"), 3 * n - chance.randrange(8), chance.choice([1.0, 5.0])) for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("seed", "compacted", "taken", "at"), [(1, False, 60, 20), (2, True, 60, 20), (3, True, 31, 20), (4, False, 20, 20), (5, False, 60, 0)]
+)
+def test_all_is_as_if_the_wrong_rows_had_never_come(seed: int, compacted: bool, taken: int, at: int, feed: Feed, settings: Any) -> None:
+    rows = walk(seed)
+    wrong = [*rows[:at], ("a", FAR, 5.0), *rows[at:30], ("b", FAR + 7, 1.0), *rows[30:]]
+    for begin in range(0, len(wrong), 7):
+        send(feed, wrong[begin : begin + 7])
+    log = event_log(feed.name)
+    first = pa.concat_tables(log.read(0, taken))
+    running = processor(feed, settings)
+    running.process(1, 0, Rows(first))
+    if compacted:
+        log.compact(40)
+    assert feed_audit(feed=feed).faults == [] and (taken == 20 or FeedHead.objects.get().late > 3)
+    done = clock_set_back(feed=feed, to=1_000, reason="a clock eleven days fast")
+    assert done.rows == 2
+    assert feed_audit(feed=feed).faults == []
+    assert log.end[0] == len(wrong) and log.end[1] == max(t for _, t, _ in rows)
+    assert [s.rows for s in log.segments()][-1] >= len(wrong) - 41
+    process(feed, settings, 0)
+    corrected = standing(feed)
+    assert feed_audit(feed=feed).faults == []
+    assert DeadLetter.objects.filter(reason="late").count() == corrected[1]["late"]
+    assert [letter.row["t"] for letter in DeadLetter.objects.filter(reason="future").order_by("id")] == [FAR, FAR + 7]
+    # The same rows without the wrong ones, on a feed of their own.
+    other = a_feed("other", lateness=5)
+    feed_head_ensure(other)
+    IngestCounter.objects.create(feed=other)
+    for query in feed.queries.all():
+        query_register(owner=a_user(), feed=other, name=query.name, specification=query.specification, alert_kinds=query.alert_kinds)
+    send(other, rows)
+    process(other, settings, 0)
+    expected = sorted((row.kind, tuple(row.entities), row.start, row.end) for row in Detection.objects.filter(feed=other, weight=1))
+    assert corrected[0] == expected
+    counters = feed_counters(Feed.objects.select_related("head", "ingest_counter").get(pk=other.pk))
+    assert corrected[1] == {**counters, "dead": 2, "received": counters["received"] + 2}
+    open_alerts = Alert.objects.filter(feed=feed).exclude(resolution="withdrawn")
+    assert {(alert.start, tuple(alert.entities)) for alert in open_alerts} == {
+        (alert.start, tuple(alert.entities)) for alert in Alert.objects.filter(feed=other)
+    }
+
+
+def test_the_command_shows_asks_and_does_and_the_audit_log_keeps_it(feed: Feed, settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    Job.objects.update(desired_state="stopped")
+    send(feed, [("a", 10, 5.0), ("a", FAR, 1.0), ("a", 20, 1.0), ("a", 40, 1.0)])
+    process(feed, settings, 0)
+    call_command("clock", "yard")
+    assert f"stands at {FAR}" in capsys.readouterr().out
+    call_command("clock", "yard", "--to", "1970-01-01T00:00:01Z")
+    assert "1 rows beyond 1000 would become dead letters" in capsys.readouterr().out
+    call_command("clock", "yard", "--to", "1000", "--reason", "buoy 7", "--yes")
+    assert "1 rows are dead letters now" in capsys.readouterr().out
+    entry = Entry.objects.get(action="feed.clock")
+    assert (entry.object_name, entry.detail["to"], entry.detail["rows"], entry.detail["reason"]) == ("yard", 1000, 1, "buoy 7")
+    assert event_log("yard").end == (4, 40)
+    assert [(row.kind, row.start) for row in Detection.objects.filter(weight=1, kind="in")] == [("in", 20)]
+    call_command("clock", "yard", "--to", "1000", "--yes")
+    assert "nothing to do" in capsys.readouterr().out

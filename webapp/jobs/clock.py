@@ -1,0 +1,142 @@
+"""Sets a feed's clock back: rows with wrong times leave the log, and what is stored becomes what the log says without them.
+
+Those rows become dead letters. Rows that were late only because of them are events, facts that were found only by them are withdrawn, facts
+that were missed are stated and raise their alerts: `audit` finds the feed exact afterwards.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from django.conf import settings
+from django.db import transaction
+
+from engine.model.changes import ANSWERS
+from engine.model.columns import CLOCK, SEQ, TIME
+from engine.model.events import plain_row
+from engine.runtime.evaluator import Evaluator
+from engine.sources.amending import amend, later_rows, without_later
+from engine.sources.eventlog import EventLog
+from webapp.audit.services import record
+from webapp.detections import sink
+from webapp.detections.facts import Fact, facts_of
+from webapp.feeds.ingest import event_log, settle
+from webapp.feeds.models import DeadLetter, Feed, IngestCounter
+from webapp.jobs.models import FeedHead, JobEvent
+from webapp.jobs.services import job_tell
+from webapp.jobs.store import FeedStore
+
+LETTERS = 1_000
+"""So many of the rows that leave the log are kept one by one; the others are counted."""
+COUNTED = ("processed", "duplicates", "late")
+
+
+@dataclass(frozen=True)
+class SetBack:
+    """What setting a clock back did: rows that left the log, facts withdrawn, facts stated."""
+
+    rows: int
+    withdrawn: int
+    stated: int
+
+
+@dataclass(frozen=True)
+class _Evaluation:
+    facts: Mapping[bytes, Fact]
+    late: pa.Table | None
+    counts: Mapping[str, int]
+    watermark: int | None
+
+
+def rows_beyond(feed: Feed, to: int) -> int:
+    """How many events of the log lie beyond `to`."""
+    return sum(table.num_rows for table in later_rows(event_log(feed.name), to))
+
+
+def clock_set_back(*, feed: Feed, to: int, reason: str) -> SetBack:
+    """Takes the rows beyond `to` out of the feed's log. The feed's job must be stopped, and stay so until this returns.
+
+    Raises sink.Fenced when a job has started meanwhile: then nothing was changed.
+    """
+    log = event_log(feed.name)
+    settle(feed)
+    head = FeedHead.objects.get(feed=feed)
+    before = _evaluation(feed, head, log.start, log.read(log.start, head.last_seq + 1))
+    after = _evaluation(feed, head, log.start, without_later(log.read(log.start, head.last_seq + 1), to))
+    gone = [fact for key, fact in before.facts.items() if key not in after.facts]
+    new = [fact for key, fact in after.facts.items() if before.facts.get(key) != fact]
+    removed = list(later_rows(log, to))
+    rows = sum(table.num_rows for table in removed)
+    with transaction.atomic():
+        DeadLetter.objects.filter(feed=feed, reason="late", source="job").delete()
+        sink.store(_correction(head, after, before), [*(replace(fact, weight=0) for fact in gone), *new])
+        _dead(feed, removed, to, rows)
+        text = f"{feed}: the clock was set back to {to}; {rows} rows beyond it are dead letters ({reason})."
+        job_tell(head.job, JobEvent.Kind.REQUESTED, text)
+        record("feed.clock", feed, to=to, rows=rows, withdrawn=len(gone), stated=len(new), reason=reason)
+        # Whatever remembers the old clock goes: the job builds its state from the log.
+        shutil.rmtree(Path(settings.CHECKPOINT_ROOT) / feed.name, ignore_errors=True)
+        amend(log, to)
+    return SetBack(rows, len(gone), len(new))
+
+
+def _evaluation(feed: Feed, head: FeedHead, start: int, tables: Iterable[pa.Table]) -> _Evaluation:
+    """What the running queries find in the rows that the job has taken."""
+    queries = FeedStore(feed, head.epoch).recall([(str(query), int(version)) for query, version in head.queries])
+    evaluator = Evaluator.start(feed.engine_feed(), queries)
+    evaluator.skip_to(start - 1)
+    changes, late, counts = [ANSWERS.empty_table()], [], dict.fromkeys(COUNTED, 0)
+    for rows in tables:
+        outcome = evaluator.process(rows)
+        changes.append(outcome.changes)
+        if outcome.late.num_rows:
+            late.append(outcome.late)
+        found = {"processed": outcome.processed, "duplicates": outcome.duplicates, "late": outcome.late.num_rows}
+        counts = {name: counts[name] + found[name] for name in COUNTED}
+    facts = {fact.key: fact for fact in facts_of(pa.concat_tables(changes)) if fact.weight}
+    return _Evaluation(facts, pa.concat_tables(late, promote_options="default") if late else None, counts, evaluator.watermark)
+
+
+def _correction(head: FeedHead, after: _Evaluation, before: _Evaluation) -> sink.Commit:
+    watermark = after.watermark
+    progress: dict[str, Any] = {
+        "snapshot": "",
+        "snapshot_seq": -1,
+        "watermark": watermark,
+        "max_t": None if watermark is None else watermark + head.feed.lateness,
+        # Spark reads the files that are there now from the beginning.
+        "checkpoint": head.checkpoint + 1,
+        "last_batch": -1,
+    }
+    added = {name: after.counts[name] - before.counts[name] for name in COUNTED}
+    return sink.Commit(head.feed_id, head.epoch, head.checkpoint, None, ANSWERS.empty_table(), after.late, progress, added)
+
+
+def _dead(feed: Feed, removed: Iterable[pa.Table], to: int, rows: int) -> None:
+    """Counts and keeps the rows that leave the log."""
+    counter = IngestCounter.objects.select_for_update().get(feed=feed)
+    counter.dead += rows
+    counter.save(update_fields=["dead"])
+    detail = f"the feed's clock was set back to {to}"
+    letters = [
+        DeadLetter(feed=feed, reason="future", detail=detail, row=plain_row(row), source="clock")
+        for table in removed
+        for row in table.drop_columns([SEQ, CLOCK]).to_pylist()
+    ]
+    if len(letters) > LETTERS:
+        letters = [*letters[:LETTERS], DeadLetter(feed=feed, reason="future", detail=f"and {rows - LETTERS} more rows: {detail}", source="clock")]
+    DeadLetter.objects.bulk_create(letters, batch_size=1_000)
+
+
+def newest_times(feed: Feed, count: int = 5) -> list[tuple[int, str]]:
+    """(t, entity) of the rows that are furthest ahead, greatest first."""
+    log: EventLog = event_log(feed.name)
+    best: list[tuple[int, str]] = []
+    for table in log.read(log.start, columns=[TIME, "entity"]):
+        best = sorted([*best, *zip(table.column(TIME).to_pylist(), table.column("entity").to_pylist(), strict=True)], reverse=True)[:count]
+    return best

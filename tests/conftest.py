@@ -79,6 +79,7 @@ def pytest_configure(config: pytest.Config) -> None:
         REDIS_URL="",
         VEDETTE_VAR=str(_folder()),
         SECRET_KEY="used by tests only, signs nothing that anybody else would trust",
+        VEDETTE_SECRETS_KEYS="dGVzdHMgZW5jcnlwdCB3aXRoIHRoaXMgYWxvbmUhISE=",
         ALLOWED_HOSTS="localhost,127.0.0.1",
         VEDETTE_DEBUG="0",
         VEDETTE_HTTPS="0",

@@ -14,6 +14,7 @@ from django.http import HttpRequest
 from django.shortcuts import render
 
 from webapp.config.addresses import address_of
+from webapp.config.secrets_at_rest import seal, unseal
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
@@ -57,4 +58,10 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
-    """Authenticator apps, passkeys and recovery codes."""
+    """Authenticator apps, passkeys and recovery codes. What would let others compute the codes is encrypted in the database."""
+
+    def encrypt(self, text: str) -> str:
+        return seal(text)
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return unseal(encrypted_text)

@@ -176,9 +176,9 @@ def delivery_settle(*, delivery: Delivery, answer: Answer) -> None:
 def channel_rotate(*, channel: Channel) -> str:
     """A new secret; messages carry signatures of both for a day. The new one."""
     channel.old_secret, channel.old_secret_until = channel.secret, timezone.now() + OLD_SECRET_LIVES
-    channel.secret = new_secret()
+    channel.secret = fresh = new_secret()
     channel.save(update_fields=["secret", "old_secret", "old_secret_until"])
-    return channel.secret
+    return fresh
 
 
 def channel_test(*, channel: Channel) -> Answer:

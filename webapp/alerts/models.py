@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from webapp.accounts.models import Role
 from webapp.accounts.permissions import Owned, OwnedQuerySet
+from webapp.config.secrets_at_rest import SealedCharField, SealedURLField
 from webapp.feeds.models import NO_CONTROLS, Feed
 from webapp.queries.models import Query, Severity
 
@@ -89,9 +90,9 @@ class Channel(Owned):
     edit_role = Role.OPERATOR
 
     name = models.CharField(max_length=100, validators=[NO_CONTROLS])
-    url = models.URLField(max_length=500)
-    secret = models.CharField(max_length=100, editable=False)
-    old_secret = models.CharField(max_length=100, blank=True, editable=False)
+    url = SealedURLField(max_length=500)
+    secret = SealedCharField(max_length=100, editable=False)
+    old_secret = SealedCharField(max_length=100, blank=True, editable=False)
     old_secret_until = models.DateTimeField(null=True, editable=False)
     enabled = models.BooleanField(default=True)
     disabled_reason = models.CharField(max_length=200, blank=True)

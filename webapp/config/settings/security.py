@@ -14,6 +14,9 @@ SECRET_KEY_GIVEN = bool(text("SECRET_KEY"))
 SECRET_KEY = text("SECRET_KEY") or secrets.token_urlsafe(64)
 SECRET_KEY_FALLBACKS = names("SECRET_KEY_FALLBACKS", [])
 
+# What encrypts secrets in the database (`webapp/config/secrets_at_rest.py`): the first key encrypts, all decrypt.
+SECRETS_KEYS = names("VEDETTE_SECRETS_KEYS", [])
+
 AUTH_USER_MODEL = "accounts.User"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},

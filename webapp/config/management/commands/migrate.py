@@ -9,6 +9,7 @@ from django.core.management.commands import migrate
 from django.db import ProgrammingError, connections
 
 from webapp.config.database_roles import as_owner, grant
+from webapp.config.rotation import check_keys
 
 
 class Command(migrate.Command):
@@ -26,6 +27,8 @@ class Command(migrate.Command):
                     f"{str(error).strip()}. Set DATABASE_OWNER_URL to the database's owner (docs/settings.md, Database roles)."
                 ) from error
             grant(connection)
+            if not any(options[name] for name in ("app_label", "plan", "check_unapplied")):
+                check_keys()
 
 
 INSUFFICIENT_PRIVILEGE = "42501"

@@ -1,0 +1,143 @@
+"""Secrets in the database are of no use without the keys; keys can be changed; a key that does not fit is told before anything starts."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from webapp.config.rotation import check_keys, secrets_rotate
+from webapp.config.secrets_at_rest import KeyDoesNotFit, seal, unseal
+from webapp.platform.folders import ROOT
+from webapp.platform.postgres import with_database
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+OLD, NEW = "b2xkIG9sZCBvbGQgb2xkIG9sZCBvbGQgb2xkIG9sZCE=", "bmV3IG5ldyBuZXcgbmV3IG5ldyBuZXcgbmV3IG5ldyE"
+
+
+@pytest.fixture
+def channel(people: SimpleNamespace, settings: Any) -> Any:
+    from webapp.alerts.deliveries import channel_create, channel_rotate
+
+    settings.SECRETS_KEYS = [OLD]
+    made = channel_create(owner=people.owner, name="desk", url="https://hooks.example.org/T0/B0/password")
+    channel_rotate(channel=made)
+    made.refresh_from_db()
+    return made
+
+
+@pytest.fixture
+def authenticator(people: SimpleNamespace, settings: Any) -> Any:
+    from allauth.mfa.totp.internal.auth import TOTP
+
+    settings.SECRETS_KEYS = [OLD]
+    return TOTP.activate(people.owner, "JBSWY3DPEHPK3PXP").instance
+
+
+def stored() -> dict[str, str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT url, secret, old_secret FROM alerts_channel")
+        return dict(zip(("url", "secret", "old_secret"), cursor.fetchone(), strict=True))
+
+
+def test_the_database_holds_no_secret_that_can_be_read(channel: Any, authenticator: Any) -> None:
+    from webapp.alerts.models import Channel
+
+    row = stored()
+    for name, value in row.items():
+        clear = getattr(channel, name)
+        assert clear and clear not in value and value.startswith("gAAAA"), name
+    assert "hooks" not in str(row)
+    assert "JBSWY3DPEHPK3PXP" not in str(authenticator.data)
+    assert Channel.objects.get().url == "https://hooks.example.org/T0/B0/password"
+
+
+def test_a_channel_still_signs_and_shows_its_address(channel: Any, client_of: Any) -> None:
+    from webapp.alerts.deliveries import _secrets
+
+    now = channel.old_secret_until.replace(year=2000)
+    assert _secrets(channel, now) == [channel.secret, channel.old_secret] and channel.secret != channel.old_secret
+    assert client_of(channel.owner).get(f"/api/v1/channels/{channel.pk}/").json()["url"] == channel.url
+
+
+def test_a_new_key_takes_over_and_the_old_one_may_go(channel: Any, authenticator: Any, settings: Any) -> None:
+    from webapp.alerts.models import Channel
+    from webapp.audit.models import Entry
+
+    before, clear = stored(), (channel.url, channel.secret, channel.old_secret)
+    settings.SECRETS_KEYS = [NEW, OLD]
+    call_command("secrets_rotate")
+    settings.SECRETS_KEYS = [NEW]
+    check_keys()
+    found = Channel.objects.get()
+    assert (found.url, found.secret, found.old_secret) == clear
+    assert all(stored()[name] != before[name] for name in before)
+    authenticator.refresh_from_db()
+    assert unseal(authenticator.data["secret"]) == "JBSWY3DPEHPK3PXP"
+    entry = Entry.objects.get(action="secrets.rotate")
+    assert entry.detail["rows"] >= 2 and entry.means == "command"
+
+
+def test_a_rotation_without_the_old_key_changes_nothing(channel: Any, settings: Any) -> None:
+    before = stored()
+    settings.SECRETS_KEYS = [NEW]
+    with pytest.raises(CommandError, match="VEDETTE_SECRETS_KEYS does not fit: channel"):
+        call_command("secrets_rotate")
+    assert stored() == before
+    settings.SECRETS_KEYS = [OLD]
+    assert secrets_rotate() >= 1
+
+
+@pytest.mark.parametrize(("keys", "message"), [([], "is not set"), (["short"], "key 1 is not 32 bytes"), ([NEW, "ö"], "key 2 is not 32 bytes")])
+def test_keys_that_are_none_are_told(settings: Any, keys: list[str], message: str) -> None:
+    settings.SECRETS_KEYS = keys
+    with pytest.raises(ImproperlyConfigured, match=message):
+        check_keys()
+
+
+def test_a_key_as_it_is_made_works(settings: Any) -> None:
+    settings.SECRETS_KEYS = [secrets.token_urlsafe(32)]
+    assert unseal(seal("grüße")) == "grüße" and seal("x") != seal("x") and seal("") == ""
+
+
+def test_what_was_stored_in_clear_is_encrypted_by_the_migration(transactional_db: None, people: SimpleNamespace) -> None:
+    from webapp.alerts.deliveries import channel_create
+    from webapp.alerts.models import Channel
+
+    made = channel_create(owner=people.owner, name="desk", url="https://hooks.example.org/x")
+    call_command("migrate", "alerts", "0002", verbosity=0)
+    assert stored()["url"] == "https://hooks.example.org/x" and stored()["secret"] == made.secret
+    call_command("migrate", verbosity=0)
+    assert stored()["url"].startswith("gAAAA")
+    assert Channel.objects.get().secret == made.secret
+
+
+def test_the_server_refuses_to_start_with_a_key_that_does_not_fit(transactional_db: None, channel: Any) -> None:
+    url = with_database(os.environ["DATABASE_URL"], connection.settings_dict["NAME"])
+
+    def start(**more: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "DATABASE_URL": url, **more}
+        return subprocess.run(
+            [sys.executable, "-c", "import webapp.config.asgi"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
+
+    refused = start(VEDETTE_SECRETS_KEYS=NEW)
+    assert refused.returncode != 0
+    assert f"VEDETTE_SECRETS_KEYS does not fit: url of channel {channel.pk} cannot be decrypted. Add the key" in refused.stderr
+    assert start(VEDETTE_SECRETS_KEYS=f"{NEW},{OLD}").returncode == 0
+
+
+def test_what_does_not_fit_says_so_when_it_is_read(channel: Any, settings: Any) -> None:
+    from webapp.alerts.models import Channel
+
+    settings.SECRETS_KEYS = [NEW]
+    with pytest.raises(KeyDoesNotFit):
+        Channel.objects.get()

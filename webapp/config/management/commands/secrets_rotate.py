@@ -1,0 +1,21 @@
+"""`manage.py secrets_rotate`: encrypts every secret in the database with the first of VEDETTE_SECRETS_KEYS."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import BaseCommand, CommandError
+
+from webapp.config.rotation import secrets_rotate
+
+
+class Command(BaseCommand):
+    help = "Encrypts every secret in the database with the first of VEDETTE_SECRETS_KEYS; the others may then be taken out."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            count = secrets_rotate()
+        except ImproperlyConfigured as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"{count} rows are encrypted with the first key. Take the other keys out of VEDETTE_SECRETS_KEYS and start again.")

@@ -1,0 +1,75 @@
+"""All that is encrypted in the database: read to see whether the keys fit, written anew after a new key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from allauth.mfa.models import Authenticator
+from django.db import connection, models, transaction
+from psycopg2 import sql
+
+from webapp.audit.services import record
+from webapp.config.secrets_at_rest import KeyDoesNotFit, reseal, seal, sealed_columns, unseal
+
+SECOND_FACTOR = ("secret", "seed")
+"""What allauth encrypts of an authenticator app, and of recovery codes."""
+
+
+def check_keys() -> None:
+    """Raises KeyDoesNotFit, naming what cannot be read, unless the keys open everything that is stored."""
+    seal("a key is given, and is one")
+    for model, columns in sealed_columns():
+        for row in _rows(model, columns):
+            for name, value in zip(columns, row[1:], strict=True):
+                _opened(unseal, value or "", f"{name} of {model._meta.verbose_name} {row[0]}")
+    for factor in Authenticator.objects.exclude(type=Authenticator.Type.WEBAUTHN):
+        for name in SECOND_FACTOR:
+            _opened(unseal, factor.data.get(name, ""), f"the second factor {factor.pk}")
+
+
+@transaction.atomic
+def secrets_rotate() -> int:
+    """Encrypts every secret with the first key; how many rows there were. All or nothing. Raises KeyDoesNotFit."""
+    count = sum(_rotate_table(model, columns) for model, columns in sealed_columns()) + _rotate_factors()
+    record("secrets.rotate", rows=count)
+    return count
+
+
+def _rotate_table(model: type[models.Model], columns: list[str]) -> int:
+    count = 0
+    table = sql.Identifier(model._meta.db_table)
+    assignments = sql.SQL(", ").join(sql.SQL("{} = %s").format(sql.Identifier(name)) for name in columns)
+    update = sql.SQL("UPDATE {} SET {} WHERE {} = %s").format(table, assignments, sql.Identifier(str(model._meta.pk.column)))
+    for row in _rows(model, columns, lock=True):
+        fresh = [_opened(reseal, value or "", f"{model._meta.verbose_name} {row[0]}") for value in row[1:]]
+        with connection.cursor() as cursor:
+            cursor.execute(update, [*fresh, row[0]])
+        count += 1
+    return count
+
+
+def _rotate_factors() -> int:
+    factors = list(Authenticator.objects.select_for_update().exclude(type=Authenticator.Type.WEBAUTHN))
+    for factor in factors:
+        for name in SECOND_FACTOR:
+            if factor.data.get(name):
+                factor.data[name] = _opened(reseal, factor.data[name], f"the second factor {factor.pk}")
+        factor.save(update_fields=["data"])
+    return len(factors)
+
+
+def _rows(model: type[models.Model], columns: list[str], *, lock: bool = False) -> Iterator[tuple[Any, ...]]:
+    """Key and encrypted columns of each row, as they are stored."""
+    names = sql.SQL(", ").join(map(sql.Identifier, [str(model._meta.pk.column), *columns]))
+    text = sql.SQL("SELECT {} FROM {} {}").format(names, sql.Identifier(model._meta.db_table), sql.SQL("FOR UPDATE" if lock else ""))
+    with connection.cursor() as cursor:
+        cursor.execute(text)
+        yield from cursor.fetchall()
+
+
+def _opened(how: Callable[[str], str], sealed: str, what: str) -> str:
+    try:
+        return how(sealed)
+    except KeyDoesNotFit as error:
+        raise KeyDoesNotFit(what) from error

@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from engine.model.batch import SEQ
 from engine.sources.eventlog import EventLog
+from engine.sources.segments import LogDamaged
 
 _MOST_RUNS = 200
 """More runs of rows without a gap than this are sorted row by row."""
 
 
-class MissingRows(RuntimeError):
+class MissingRows(LogDamaged):
     """Rows beyond the last stored one are in no file of the log any more: going on would lose them silently."""
 
 
@@ -53,7 +54,7 @@ def continued(log: EventLog, position: int, delivered: pa.Table) -> Iterator[pa.
 def _expect(log: EventLog, position: int, found: int) -> None:
     """The row that comes next is the one at `position`."""
     if found != position:
-        raise MissingRows(f"{log.folder.name}: rows {position} to {found - 1} are in no file of the log")
+        raise MissingRows(log.folder.name, f"rows {position} to {found - 1} are in no file of the log")
 
 
 def _ordered(rows: pa.Table) -> pa.Table:

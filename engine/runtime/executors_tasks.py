@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import uuid
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ from engine.operator import OperatorFailed, QueryStopped
 from engine.runtime.container import table_bytes, table_from
 from engine.runtime.evaluator import conformed, entity_partitions, route_partitions
 from engine.runtime.partitions import KeyedPartition, Plan, RelationalPartition, plan_of
+from engine.sources.segments import Segment
 
 MESSAGES = pa.schema([("home", pa.int32()), ("kind", pa.string()), ("name", pa.string()), ("payload", pa.binary())])
 """What tasks send. `kind`: rows, changes and emitted of the operator `name`, late, counts (JSON), stopped, failed."""
@@ -62,7 +64,9 @@ class Work:
     def divided(self, segments: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of each segment (`path`, `content`) by the partition of their entity."""
         for batch in segments:
-            for content in batch.column("content"):
+            for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
+                segment = Segment.parse(Path(path.as_py()))
+                segment.expect(zlib.crc32(content.as_buffer()))
                 yield _message_batch(self._divided(rows_of(content.as_buffer(), self.feed, self.position)))
 
     def _divided(self, rows: pa.Table) -> list[Message]:

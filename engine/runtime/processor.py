@@ -15,9 +15,11 @@ from dataclasses import replace
 from typing import ClassVar, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from engine.failpoints import failpoint
 from engine.families import family_of
+from engine.model.batch import SEQ
 from engine.model.feed import Feed
 from engine.operator import OperatorFailed, QueryStopped, RegisteredQuery
 from engine.runtime import steps
@@ -40,6 +42,10 @@ TRIES = 3
 
 class Paused(RuntimeError):
     """The batch was not taken because its streaming query is being ended; the next one brings its rows again."""
+
+
+class CheckpointLost(RuntimeError):
+    """Spark numbers its batches anew, so new rows came under the numbers of old ones: its checkpoint was lost. An empty one is to be begun."""
 
 
 class Delivered(Protocol):
@@ -98,7 +104,7 @@ class FeedProcessor:
         for rows in rows_between(self.log, evaluator.position + 1, self.head.last_seq + 1):
             evaluator.process(rows)
         if evaluator.position != self.head.last_seq:
-            raise MissingRows(f"{self.feed.name}: the log ends at row {evaluator.position}, but answers up to {self.head.last_seq} are stored")
+            raise MissingRows(self.feed.name, f"it ends at row {evaluator.position}, but answers up to {self.head.last_seq} are stored")
         return evaluator
 
     def _from_snapshot(self, queries: Sequence[RegisteredQuery]) -> Evaluator:
@@ -135,9 +141,11 @@ class FeedProcessor:
     # -- batches ------------------------------------------------------------------------------------------------------------------
 
     def process(self, checkpoint: int, batch: int, delivered: Delivered) -> None:
-        """Takes the batch: its answers are stored, or were before, when this returns."""
+        """Takes the batch: its answers are stored, or were before, when this returns. Raises CheckpointLost, LogDamaged."""
         with self._turn():
             if (checkpoint, batch) <= (self.head.checkpoint, self.head.last_batch):
+                if self._reaches_beyond(delivered):
+                    raise CheckpointLost(f"batch {batch} has new rows, but {self.head.last_batch} batches were taken before")
                 return
             self._batch_since = time.monotonic()
             self.store.record(checkpoint, batch, self.head.query_version)
@@ -168,7 +176,7 @@ class FeedProcessor:
         """What is found in the rows of the batch that are not stored yet, and was not stored on the way."""
         outcomes: list[Outcome] = []
         found, step_rows = 0, steps.STEP_ROWS
-        for rows in continued(self.log, self.evaluator.position, delivered.toArrow()):
+        for rows in continued(self.log, self.evaluator.position, self._verified(delivered.toArrow())):
             at = 0
             while at < rows.num_rows:
                 piece = rows.slice(at, step_rows)
@@ -181,6 +189,17 @@ class FeedProcessor:
                     self._commit_part(outcomes)
                     outcomes, found = [], 0
         return outcomes
+
+    def _verified(self, rows: pa.Table) -> pa.Table:
+        """`rows`, after a look at the files that Spark has them from. Raises LogDamaged."""
+        if rows.num_rows:
+            self.log.verify(self.evaluator.position + 1, pc.max(rows.column(SEQ)).as_py() + 1)
+        return rows
+
+    def _reaches_beyond(self, delivered: Delivered) -> bool:
+        """Whether there is a row in it that is not in the stored answers."""
+        rows = delivered.toArrow()
+        return bool(rows.num_rows) and pc.max(rows.column(SEQ)).as_py() > self.head.last_seq
 
     def _commit_part(self, outcomes: Sequence[Outcome], ends: tuple[int, int] | None = None) -> None:
         """Stores what was found up to where the evaluator stands, which `ends` the batch of this checkpoint and number."""

@@ -22,7 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from engine.model.batch import CLOCK, ENTITY, EVENT, SEQ, TIME, TIME_END, X, Y
 from engine.model.feed import ColumnType, Feed
-from engine.runtime.processor import FeedProcessor, Paused
+from engine.runtime.processor import CheckpointLost, FeedProcessor, Paused
 
 logger = logging.getLogger(__name__)
 
@@ -160,11 +160,11 @@ class FeedStream:
 
     def start(self, *, new_generation: bool = False) -> None:
         """Goes on where the checkpoint is, or with an empty one: then all live files are read again, stored rows left out."""
-        if new_generation or self.generation == 0:
+        if new_generation or self.generation == 0 or self.lost_checkpoint():
             self.generation = max(self.generation, self.processor.head.checkpoint) + 1
             # A start that died before its first batch was stored, or a removed feed of this name, may have left one.
             shutil.rmtree(self.folder / f"spark-{self.generation}", ignore_errors=True)
-        self._first_batch = self.processor.batches
+        self._first_batch, self.error = self.processor.batches, None
         for path in self.folder.glob("spark-*"):
             if path.name != f"spark-{self.generation}":
                 shutil.rmtree(path, ignore_errors=True)
@@ -200,9 +200,18 @@ class FeedStream:
     def alive(self) -> bool:
         return self.query is not None and self.query.isActive
 
+    def lost_checkpoint(self) -> bool:
+        """Whether the checkpoint does not know the newest batch that is stored: it was removed, or is a copy from before. Spark would number its
+        batches anew, and new rows would be taken for old ones until the numbers had come as far."""
+        head = self.processor.head
+        known = self.folder / f"spark-{self.generation}" / "offsets" / str(head.last_batch)
+        return head.checkpoint == self.generation > 0 and head.last_batch >= 0 and not known.exists()
+
     def broken_checkpoint(self) -> bool:
         """Whether the query ended by itself before any batch of ours failed: its checkpoint cannot be read, the log can."""
-        return not self.alive and self.error is None and self.processor.batches == self._first_batch
+        if isinstance(self.error, CheckpointLost):
+            return True
+        return not self.alive and self.error is None and (self.processor.batches == self._first_batch or self.lost_checkpoint())
 
     def failure(self) -> str:
         """Why the query ended, in one line."""

@@ -101,7 +101,8 @@ def _merge(log: EventLog, parts: Sequence[Segment]) -> None:
         return
     name = Segment.name(parts[0].first_seq, sum(s.rows for s in parts), parts[-1].max_t)
     target = log.history / name
-    if target not in [s.path for s in parts]:
+    # A part of columns of its own, in history already, stays as it is.
+    if len(parts) > 1 or parts[0].path.parent != log.history:
         mtime_ns = parts[-1].path.stat().st_mtime_ns
         publish(lambda path: _write(path, schema, parts), log.tmp / f"compact-{name}", target, mtime_ns=mtime_ns)
         failpoint("log.before_delete")
@@ -112,7 +113,7 @@ def _merge(log: EventLog, parts: Sequence[Segment]) -> None:
 
 def _common_schema(parts: Sequence[Segment]) -> pa.Schema | None:
     """All columns of the parts; null when one of them has types that do not go together."""
-    schemas = [pq.read_schema(part.path).remove_metadata() for part in parts]
+    schemas = [_schema(part) for part in parts]
     if all(schema.equals(schemas[0]) for schema in schemas):
         return schemas[0]
     try:
@@ -121,11 +122,17 @@ def _common_schema(parts: Sequence[Segment]) -> pa.Schema | None:
         return None
 
 
+def _schema(part: Segment) -> pa.Schema:
+    with part.opened() as file:
+        return file.schema_arrow.remove_metadata()
+
+
 def _write(path: Path, schema: pa.Schema, parts: Sequence[Segment]) -> None:
-    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=["event", "entity"]) as writer:
+    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=["event", "entity"], write_page_checksum=True) as writer:
         held: list[pa.Table] = []
         for part in parts:
-            held.append(_with_columns(pq.ParquetFile(part.path).read(), schema))
+            with part.opened() as file:
+                held.append(_with_columns(file.read(), schema))
             if sum(table.num_rows for table in held) >= GROUP_ROWS:
                 writer.write_table(pa.concat_tables(held), row_group_size=GROUP_ROWS)
                 held = []

@@ -16,7 +16,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -94,6 +94,10 @@ class _Waiting:
     @property
     def settled(self) -> bool:
         return self.result is not None or self.error is not None
+
+
+class Dropped(RuntimeError):
+    """Rows went (retention) before they could be read."""
 
 
 class EventLog:
@@ -185,13 +189,12 @@ class EventLog:
         stamper = Stamper(first_seq) if max_t is None else Stamper(first_seq, max_t)
         stamped = stamper.stamp(rows)
         reached = _later(max_t, rows)
-        notes = json.dumps([[e.first_seq, e.rows, e.key, e.note] for e in entries], separators=(",", ":"))
-        stamped = stamped.replace_schema_metadata({ENTRIES: notes.encode()})
+        stamped = stamped.replace_schema_metadata({ENTRIES: notes_of(entries)})
         name = Segment.name(first_seq, rows.num_rows, reached)
 
         def write(path: Path) -> None:
             # Live segments are small and read a few times: fast to write counts more than small.
-            pq.write_table(stamped, path, compression="snappy", use_dictionary=["event", "entity"], write_statistics=True)
+            pq.write_table(stamped, path, compression="snappy", use_dictionary=["event", "entity"], write_statistics=True, write_page_checksum=True)
             failpoint("log.before_rename")
 
         publish(write, self.tmp / f"append-{name}", self.live / name, mtime_ns=mtime_ns)
@@ -255,7 +258,7 @@ class EventLog:
         """Stamped rows with `from_seq <= seq < to_seq` (null: up to the end as it is now), in order, in tables of bounded size.
 
         Starts at the oldest row kept when `from_seq` is gone already. Columns that a segment does not have are missing from its
-        tables. Raises Gap if rows go (retention) before they are read.
+        tables. Raises LogDamaged, and Dropped if rows go (retention) before they are read.
         """
         stop = self.end[0] if to_seq is None else to_seq
         return _joined(self._pieces(from_seq, stop, columns))
@@ -267,7 +270,7 @@ class EventLog:
             if not segments:
                 return
             if started and segments[0].first_seq > position:
-                raise Gap(f"rows {position} to {segments[0].first_seq - 1} were dropped while they were being read")
+                raise Dropped(f"rows {position} to {segments[0].first_seq - 1} were dropped while they were being read")
             try:
                 for segment in segments:
                     for piece in _segment_rows(segment, max(position, segment.first_seq), stop, columns):
@@ -301,17 +304,25 @@ class EventLog:
                 continue
             full = [table for table in found if table.num_rows] or found[:1]
             return pa.concat_tables(full, promote_options="permissive") if full else pa.table({})
-        raise Gap("the log was reorganised faster than it could be read")
+        raise Dropped("the log was reorganised faster than it could be read")
 
     def entries(self, from_seq: int = 0) -> Iterator[Entry]:
         """The appends of live segments that end beyond `from_seq`, in order; heartbeats and other writers' included.
 
-        Raises FileNotFoundError when one of them is compacted meanwhile: nobody is to compact what is still asked for.
+        Raises FileNotFoundError when one of them is compacted meanwhile (nobody is to compact what is still asked for), and LogDamaged.
         """
         for segment in segments_beyond(self.live, from_seq):
-            metadata = pq.read_schema(segment.path).metadata or {}
-            for first_seq, rows, key, note in json.loads(metadata.get(ENTRIES, b"[]")):
-                yield Entry(first_seq, rows, key, note)
+            with segment.opened() as file:
+                metadata = file.schema_arrow.metadata or {}
+            yield from entries_of(metadata)
+
+    def verify(self, from_seq: int, to_seq: int) -> None:
+        """Raises LogDamaged when a live segment of these rows is not as it was written: whoever read it otherwise is to ask before it believes."""
+        for segment in segments_beyond(self.live, from_seq):
+            if segment.first_seq < to_seq:
+                # Compaction has verified what it took away.
+                with suppress(FileNotFoundError):
+                    segment.verify()
 
     # -- upkeep -------------------------------------------------------------------------------------------------------------------
 
@@ -329,6 +340,17 @@ class EventLog:
         from engine.sources.compaction import drop_before
 
         return drop_before(self, t)
+
+
+def entries_of(metadata: Mapping[bytes, bytes]) -> Iterator[Entry]:
+    """The appends that a segment's metadata tells of."""
+    for first_seq, rows, key, note in json.loads(metadata.get(ENTRIES, b"[]")):
+        yield Entry(first_seq, rows, key, note)
+
+
+def notes_of(entries: Sequence[Entry]) -> bytes:
+    """The same as metadata."""
+    return json.dumps([[e.first_seq, e.rows, e.key, e.note] for e in entries], separators=(",", ":")).encode()
 
 
 def _group_size(queue: Sequence[_Waiting]) -> int:
@@ -370,7 +392,7 @@ def _mtime_ns(segment: Segment) -> int:
 
 def _segment_rows(segment: Segment, from_seq: int, to_seq: int, columns: Sequence[str] | None) -> Iterator[pa.Table]:
     """Rows `[from_seq, to_seq)` of one file, a row group at a time: numbers are dense, so positions are differences."""
-    with pq.ParquetFile(segment.path) as file:
+    with segment.opened() as file:
         names = file.schema_arrow.names
         wanted = None if columns is None else [name for name in columns if name in names]
         first = segment.first_seq
@@ -423,7 +445,7 @@ def _reaching(segments: Sequence[Segment], wanted: _Wanted) -> list[Segment]:
 
 def _matching(segment: Segment, wanted: _Wanted) -> pa.Table:
     """The wanted rows of one file, read a row group at a time."""
-    with pq.ParquetFile(segment.path) as file:
+    with segment.opened() as file:
         names = file.schema_arrow.names
         looked_at = {TIME, ENTITY} if wanted.lateness is None else {TIME, ENTITY, CLOCK}
         needed = None if wanted.columns is None else [name for name in names if name in {*wanted.columns, *looked_at}]

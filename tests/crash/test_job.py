@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -70,6 +71,31 @@ def test_a_killed_jvm_and_damaged_files_cost_nothing_but_time(world: World) -> N
     recovers(world, pace, "checkpoint and snapshot were damaged")
     assert FeedHead.objects.get().checkpoint == 2
     assert JobEvent.objects.filter(kind="rebuilt").count() == 2
+    world.check()
+
+
+def test_a_removed_checkpoint_does_not_stand_still(world: World) -> None:
+    """Removed between two starts, and put back from a copy of before: the batches' numbers begin anew or go back, and no row waits for them."""
+    world.append()
+    pace = world.plain_start()
+    for _ in range(4):
+        world.plain_batch()
+    place = world.folder / "checkpoints" / "yard"
+    copy = world.folder / "copy"
+    shutil.copytree(place / "spark-1", copy)
+    for _ in range(3):
+        world.plain_batch()
+    for harm in (lambda: None, lambda: shutil.copytree(copy, place / "spark-2")):
+        world.children[-1].send_signal(signal.SIGTERM)
+        ended(world)
+        for path in place.glob("spark-*"):
+            shutil.rmtree(path)
+        harm()
+        world.append()
+        recovers(world, pace, "the checkpoint was removed")
+        world.plain_batch()
+    assert FeedHead.objects.get().checkpoint == 3
+    assert JobEvent.objects.filter(kind="rebuilt", text__contains="checkpoint is gone").count() == 2
     world.check()
 
 

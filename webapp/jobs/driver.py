@@ -75,6 +75,8 @@ class FeedRun:
         self._follower = threading.Thread(target=self._follow, name=f"follow-{feed.name}", daemon=True)
 
     def start(self) -> None:
+        if self.stream.lost_checkpoint():
+            self.processor.store.tell("rebuilt", f"{self.feed}: Spark's checkpoint is gone; a new one is begun, and the log says what is stored already.")
         if self.processor.evaluator.position < 0:
             # Queries that were there before the first row is processed find nothing in history: all rows may raise their alerts.
             self.processor.follow()
@@ -94,10 +96,10 @@ class FeedRun:
                 raise JobFailed(f"{self.feed}: a batch has hung for {BATCH_LIMIT_S:.0f} s")
             self.stream.roll_if_due()
             return
-        if self.stream.error is not None:
-            raise self.stream.error
         if not self.stream.broken_checkpoint() or self._rebuilt:
-            raise JobFailed(f"{self.feed}: {self.stream.failure()}")
+            # A damaged file may have struck Spark first, which says it in its own words.
+            self.processor.log.verify(self.processor.head.last_seq + 1, self.processor.log.end[0])
+            raise self.stream.error or JobFailed(f"{self.feed}: {self.stream.failure()}")
         self._rebuilt = True
         reason = self.stream.failure()
         self.processor.store.tell("rebuilt", f"{self.feed}: Spark's checkpoint is unusable and is replaced; the log is read again. {reason}")

@@ -1,0 +1,171 @@
+"""A damaged log says so, whatever byte of it was hit, and is made whole: nothing readable is lost, nothing is read that was not written."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from engine.model.events import stamped_schema
+from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
+from engine.sources.eventlog import EventLog
+from engine.sources.repair import LOST, Reach, repair
+from engine.sources.segments import LogDamaged
+
+FEED = Feed("city", Crs.PLANAR, TimeUnit.MS, columns={"speed": ColumnType.FLOAT})
+SCHEMA = stamped_schema(FEED)
+COLUMNS = ["event", "entity", "t", "speed", "seq", "clock"]
+Row = dict[str, object]
+
+
+def rows(first: int, count: int = 3) -> pa.Table:
+    """Rows whose times go forward, each second one a step back."""
+    t = [10 * n - 15 * (n % 2) for n in range(first, first + count)]
+    return pa.table({"event": ["position"] * count, "entity": [f"e{n}" for n in t], "t": t, "speed": [n / 7 for n in t]})
+
+
+def read(log: EventLog) -> list[Row]:
+    tables = list(log.read())
+    return pa.concat_tables(tables, promote_options="permissive").select(COLUMNS).to_pylist() if tables else []
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> EventLog:
+    """Two files of history, four live ones, three rows an append; 24 rows."""
+    log = EventLog(tmp_path, "city")
+    for first in range(0, 24, 3):
+        log.append(rows(first), key=f"k{first}", note={"received": 3})
+        if first in (3, 9):
+            log.compact(first + 2)
+    return log
+
+
+def files(log: EventLog) -> list[Path]:
+    return sorted([*log.history.glob("*.parquet"), *log.live.glob("*.parquet")], key=lambda path: path.name)
+
+
+def flip(path: Path, position: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1 << (position % 8)
+    path.write_bytes(content)
+
+
+def test_any_flipped_bit_is_noticed_by_whoever_reads(log: EventLog) -> None:
+    chance = random.Random(18)
+    for path in files(log):
+        content = path.read_bytes()
+        for position in chance.sample(range(len(content)), 40):
+            flip(path, position)
+            with pytest.raises(LogDamaged) as damage:
+                read(log)
+            assert damage.value.file == path and damage.value.feed == "city"
+            path.write_bytes(content)
+    assert len(read(log)) == 24
+
+
+def test_tail_entries_and_compaction_notice_too(log: EventLog) -> None:
+    flip(files(log)[-1], 200)
+    for look in (lambda: log.tail(0), lambda: list(log.entries()), lambda: log.compact(23), lambda: log.verify(0, 24)):
+        with pytest.raises(LogDamaged, match="check sum"):
+            look()
+    log.append(rows(24))
+    assert log.end[0] == 27, "rows still come in"
+
+
+def test_what_older_releases_wrote_is_read_without_a_check_sum(log: EventLog) -> None:
+    before = read(log)
+    for path in files(log):
+        path.rename(path.with_name(path.name.split(".")[0] + ".parquet"))
+    assert read(log) == before
+    log.compact(23)
+    log.append(rows(24))
+    assert read(log)[:24] == before
+
+
+def test_a_file_with_another_name_and_one_with_other_rows_are_damage(log: EventLog) -> None:
+    stray = log.live / "notes.parquet"
+    stray.write_bytes(b"")
+    with pytest.raises(LogDamaged, match="name of a segment"):
+        log.segments()
+    assert repair(log, SCHEMA, Reach()) == []
+    assert not stray.exists() and len(read(log)) == 24
+    path = files(log)[-1]
+    path.rename(path.with_name(path.name.split(".")[0].replace("-3-", "-4-") + ".parquet"))
+    with pytest.raises(LogDamaged, match="it has 3 rows"):
+        read(log)
+
+
+def truncated(log: EventLog, chance: random.Random) -> None:
+    path = chance.choice(files(log))
+    path.write_bytes(path.read_bytes()[: chance.randrange(path.stat().st_size)])
+
+
+def flipped(log: EventLog, chance: random.Random) -> None:
+    path = chance.choice(files(log))
+    flip(path, chance.randrange(path.stat().st_size))
+
+
+def removed(log: EventLog, chance: random.Random) -> None:
+    chance.choice(files(log)[1:]).unlink()
+
+
+@pytest.mark.parametrize("harm", [truncated, flipped, removed])
+@pytest.mark.parametrize("seed", range(8))
+def test_repair_keeps_what_can_be_read_and_counts_the_rest(log: EventLog, harm: Callable[[EventLog, random.Random], None], seed: int) -> None:
+    before, end = read(log), log.end
+    chance = random.Random(seed)
+    for _ in range(1 + seed % 3):
+        harm(log, chance)
+    done = repair(log, SCHEMA, Reach(*end))
+    lost = {seq for one in done for seq in one.lost}
+    after = read(log)
+    assert log.end == end
+    assert [row["seq"] for row in after] == list(range(24))
+    assert [row for row in after if row["seq"] not in lost] == [row for row in before if row["seq"] not in lost]
+    stand_ins = [row for row in after if row["seq"] in lost]
+    assert all(row["entity"] == LOST and row["event"] == "$heartbeat" for row in stand_ins)
+    # The clock of later rows is what it was: whoever was late stays late.
+    assert [max(row["t"] for row in after[:n]) for n in range(1, 24) if n not in lost] == [  # type: ignore[type-var]
+        max(row["t"] for row in before[:n]) for n in range(1, 24) if n not in lost  # type: ignore[type-var]
+    ]
+    assert repair(log, SCHEMA, Reach(*end)) == [], "once repaired, nothing is left to do"
+    log.append(rows(24))
+    log.compact(26)
+    log.drop_before(-100)
+    assert len(read(log)) == 27
+    # Damaged files are kept.
+    assert harm is removed or list((log.folder / "damaged").iterdir())
+
+
+def test_row_groups_that_are_whole_are_kept(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.sources.compaction.GROUP_ROWS", 3)
+    log.compact(23)
+    path = max(log.history.glob("*.parquet"), key=lambda path: path.name)
+    with pq.ParquetFile(path) as file:
+        assert file.num_row_groups > 1
+        column = file.metadata.row_group(1).column(2)
+    flip(path, column.data_page_offset + column.total_compressed_size - 1)
+    (done,) = repair(log, SCHEMA, Reach())
+    assert (len(done.lost), done.kept) == (3, done.next_seq - done.first_seq - 3)
+
+
+def test_a_log_whose_end_is_gone_does_not_give_its_numbers_twice(log: EventLog) -> None:
+    end = log.end
+    for path in files(log)[-2:]:
+        path.unlink()
+    (done,) = repair(log, SCHEMA, Reach(*end))
+    assert (list(done.lost), log.end) == (list(range(18, 24)), end)
+
+
+def test_a_removed_log_goes_on_behind_its_last_number(log: EventLog) -> None:
+    end = log.end
+    for path in files(log):
+        path.unlink()
+    (done,) = repair(log, SCHEMA, Reach(*end, needed_from=20))
+    assert (list(done.lost), log.end, log.start) == ([20, 21, 22, 23], end, 20)
+    log.append(rows(24))
+    assert read(log)[-1]["seq"] == 26

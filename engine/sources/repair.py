@@ -114,7 +114,7 @@ def _mend(log: EventLog, segment: Segment, fault: LogDamaged, schema: pa.Schema,
         return Repaired(name, fault.reason, segment.first_seq, segment.next_seq, (), counted=True)
     pieces, entries = _readable(segment)
     known = sorted((piece.column(SEQ)[0].as_py(), piece) for piece in pieces if piece.num_rows)
-    kept = {first: piece for first, piece in known}
+    kept = dict(known)
     mtime_ns = segment.path.stat().st_mtime_ns
     clock = _clock_before(segment.first_seq, whole)
     rows, lost = _with_lost(segment.first_seq, segment.next_seq, kept, clock, segment.max_t, schema)
@@ -195,9 +195,7 @@ def _clock_at(seq: int, whole: Sequence[Segment]) -> int | None:
     return None
 
 
-def _with_lost(
-    first: int, stop: int, kept: dict[int, pa.Table], clock: int | None, max_t: int, schema: pa.Schema
-) -> tuple[pa.Table, list[int]]:
+def _with_lost(first: int, stop: int, kept: dict[int, pa.Table], clock: int | None, max_t: int, schema: pa.Schema) -> tuple[pa.Table, list[int]]:
     """Rows `[first, stop)`: those in `kept` (tables by their first number) and rows that stand for the others, with the others' numbers.
 
     `clock` is the greatest `t` before them. The last row that stands for a lost one reaches `max_t` unless a kept one does.

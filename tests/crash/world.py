@@ -136,8 +136,8 @@ class World:
         return time.monotonic() - started
 
     def caught_up(self) -> bool:
-        head = FeedHead.objects.get()
-        return head.last_seq == self.log.end[0] - 1 and head.query_version == Feed.objects.get().query_version
+        head = FeedHead.objects.get(feed=self.feed)
+        return head.last_seq == self.log.end[0] - 1 and head.query_version == Feed.objects.get(pk=self.feed.pk).query_version
 
     def wait_caught_up(self) -> float:
         return self.wait(self.caught_up, what="all rows processed")
@@ -199,7 +199,7 @@ class World:
             expected = {key for key, fact in facts.items() if (fact.query_id, fact.kind) in wanted and not stored[key].backfill}
             found = [bytes(alert.detection_key) for alert in Alert.objects.all()]
             assert Counter(found) == Counter(expected)
-        head = FeedHead.objects.get()
+        head = FeedHead.objects.get(feed=self.feed)
         assert {name: getattr(head, name) for name in counts} == counts
         assert sum(counts.values()) == self.log.end[0]
         assert DeadLetter.objects.filter(reason="late").count() == counts["late"]

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, os.getcwd())
+sys.path.insert(0, str(Path.cwd()))
 
 SQUARE = {"type": "Polygon", "coordinates": [[[2, 2], [8, 2], [8, 8], [2, 8], [2, 2]]]}
 QUERIES: dict[str, dict[str, Any]] = {
@@ -143,9 +143,7 @@ def keep(url: str, var: Path, folder: Path) -> None:
     from webapp.platform.postgres import _programs
 
     folder.mkdir(parents=True, exist_ok=True)
-    dump = subprocess.run(
-        [str(_programs() / "pg_dump"), "--no-owner", "--no-privileges", f"--dbname={url}"], check=True, capture_output=True
-    ).stdout
+    dump = subprocess.run([str(_programs() / "pg_dump"), "--no-owner", "--no-privileges", f"--dbname={url}"], check=True, capture_output=True).stdout
     # psql of other versions does not know the commands of the newest one.
     lines = [line for line in dump.splitlines(keepends=True) if not line.startswith((b"\\restrict", b"\\unrestrict"))]
     (folder / "database.sql.gz").write_bytes(gzip.compress(b"".join(lines), 9, mtime=0))

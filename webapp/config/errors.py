@@ -13,11 +13,15 @@ from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
 from engine.model.faults import Fault, Refused
+from engine.sources.segments import LogDamaged
 from webapp.config.faults import InUse
 
 
 def as_faults(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's exception handler; None lets an unforeseen error become a plain 500 without details."""
+    if isinstance(error, LogDamaged):
+        # Of one feed; its page says more.
+        return Response(faults_body([Fault("", f"The log of this feed cannot be read. {error}")]), status=503, headers={"Retry-After": "60"})
     if isinstance(error, Refused):
         return Response(faults_body(error.faults), status=409 if isinstance(error, InUse) else 400)
     if isinstance(error, ModelValidationError):

@@ -26,7 +26,7 @@ from webapp.feeds import history, recent, services
 from webapp.feeds.documents import read_schema
 from webapp.feeds.filters import DeadLetterFilter
 from webapp.feeds.models import DeadLetter, Feed
-from webapp.feeds.selectors import dead_letter_list, feed_counters, feed_head, feed_list, plan_address
+from webapp.feeds.selectors import dead_letter_list, feed_counters, feed_damage, feed_events, feed_head, feed_list, plan_address
 
 SPANS = ("lateness", "ahead")
 DOWNLOAD_ROWS = 100_000
@@ -56,12 +56,14 @@ class FeedSerializer(OwnedSerializer):
     plan_bounds = serializers.ListField(child=serializers.FloatField(), min_length=4, max_length=4, required=False, allow_null=True)
     counters = serializers.SerializerMethodField()
     head = serializers.SerializerMethodField()
+    damage = serializers.SerializerMethodField()
+    events = serializers.SerializerMethodField()
 
     class Meta:
         model = Feed
         fields = (
             "name", "title", "crs", "time", "tick", "lateness", "ahead", "dedupe", "columns", "wall_clock", "retention_hours", "query_version",
-            "plan_image", "plan_bounds", "view", *OwnedSerializer.OWNED, "created_at", "counters", "head",
+            "plan_image", "plan_bounds", "view", *OwnedSerializer.OWNED, "created_at", "counters", "head", "damage", "events",
         )  # fmt: skip
         read_only_fields = ("query_version", "created_at")
 
@@ -87,6 +89,12 @@ class FeedSerializer(OwnedSerializer):
 
     def get_counters(self, feed: Feed) -> dict[str, int]:
         return feed_counters(feed)
+
+    def get_damage(self, feed: Feed) -> str | None:
+        return feed_damage(feed)
+
+    def get_events(self, feed: Feed) -> list[dict[str, Any]]:
+        return feed_events(feed)
 
     def get_head(self, feed: Feed) -> dict[str, Any] | None:
         return feed_head(feed)

@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from engine.failpoints import failpoint
 from engine.model.feed import Feed as EngineFeed
 from webapp.feeds.bodies import CSV, NDJSON, Checked, Unreadable, check, check_columns, read_text
+from webapp.feeds.damage import kept_apart
 from webapp.feeds.ingest import Delivery, ingest
 from webapp.feeds.models import Feed
 
@@ -70,7 +71,8 @@ class Inbox:
             folder.mkdir(parents=True, exist_ok=True)
             for path in sorted(waiting(folder), key=lambda one: (one.stat().st_mtime_ns, one.name)):
                 if is_complete(path, self.quiet_s):
-                    yield from self._take(feed, path)
+                    with kept_apart(feed):
+                        yield from self._take(feed, path)
 
     def _take(self, feed: Feed, path: Path) -> Iterator[None]:
         """One file into the log, a chunk for each step."""

@@ -26,6 +26,7 @@ from django.db import transaction
 
 from engine.failpoints import failpoint
 from engine.sources.eventlog import End, Entry, EventLog
+from engine.sources.segments import LogDamaged
 from webapp.feeds.admission import Admission
 from webapp.feeds.bodies import Refusal
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter, IngestReceipt
@@ -131,7 +132,9 @@ def settle(feed: Feed) -> int:
     counter = IngestCounter.objects.filter(feed=feed).first()
     if counter is None:
         IngestCounter.objects.bulk_create([IngestCounter(feed=feed)], ignore_conflicts=True)
-    elif counter.log_seq >= log.end[0]:
+    elif counter.log_seq >= (end := log.end[0]):
+        if counter.log_seq > end:
+            raise LogDamaged(feed.name, f"it ends at row {end - 1}, but rows up to {counter.log_seq - 1} were received")
         return counter.log_seq
     with transaction.atomic():
         counter = IngestCounter.objects.select_for_update().get(feed=feed)

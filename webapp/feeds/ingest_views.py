@@ -24,12 +24,14 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from engine.model.faults import Fault
+from engine.sources.segments import LogDamaged
 from webapp.accounts.models import Scope
 from webapp.accounts.services import token_authenticate
 from webapp.config.errors import faults_body
 from webapp.feeds.bodies import ARROW, BODY_BYTES, CSV, NDJSON, TooLarge, Unreadable, Unsupported, inflate, read_body
+from webapp.feeds.damage import feed_set_aside
 from webapp.feeds.ingest import Delivery, KeyReused, Receipt, ingest
-from webapp.feeds.models import Feed
+from webapp.feeds.models import Feed, LogDamage
 from webapp.feeds.selectors import feed_get
 
 log = logging.getLogger(__name__)
@@ -39,6 +41,8 @@ WAITING = 100
 """More requests than this at once are asked to come again."""
 KEY_CHARACTERS = 200
 RETRY_AFTER_S = 1
+DAMAGED_RETRY_S = 60
+"""Somebody has to run a command first."""
 
 _pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="ingest")
 
@@ -188,6 +192,9 @@ def take(posted: Posted) -> Receipt:
         raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, str(error)) from error
     except KeyReused as error:
         raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
+    except LogDamaged as damage:
+        feed_set_aside(feed=feed, damage=damage)
+        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, str(LogDamage.objects.get(feed=feed)), **{"Retry-After": str(DAMAGED_RETRY_S)}) from damage
 
 
 def as_answer(receipt: Receipt) -> dict[str, Any]:

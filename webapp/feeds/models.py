@@ -92,6 +92,20 @@ class IngestCounter(models.Model):
     received = models.BigIntegerField(default=0)
     dead = models.BigIntegerField(default=0)
     log_seq = models.BigIntegerField(default=0)
+    lost = models.BigIntegerField(default=0, help_text="Received rows that a damaged log lost before they were processed.")
+
+
+class LogDamage(models.Model):
+    """Why a feed is set aside: its log cannot be read. Nothing processes it until `manage.py repair` has mended the log; the others go on."""
+
+    feed = models.OneToOneField(Feed, models.CASCADE, primary_key=True, related_name="damage")
+    file = models.CharField(max_length=300, blank=True, help_text="Within the feed's folder; empty when a file is missing.")
+    reason = models.TextField()
+    found_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        where = f"{self.file}: " if self.file else ""
+        return f"The log is damaged ({where}{self.reason}). The feed is set aside until an operator runs: manage.py repair {self.feed.name}"
 
 
 class DeadLetter(models.Model):

@@ -18,7 +18,12 @@ Box = tuple[float, float, float, float]
 
 def feed_list(*, user: AnyUser) -> QuerySet[Feed]:
     """The feeds that `user` may see, with what `feed_counters` and `feed_head` read."""
-    return Feed.objects.visible_to(user).with_editable(user).select_related("owner", "team", "ingest_counter", "head", "head__job").order_by("name")
+    return (
+        Feed.objects.visible_to(user)
+        .with_editable(user)
+        .select_related("owner", "team", "ingest_counter", "head", "head__job", "damage")
+        .order_by("name")
+    )
 
 
 def feed_get(*, user: AnyUser, name: str) -> Feed | None:
@@ -31,18 +36,31 @@ def feed_of(*, pk: int) -> Feed:
     return Feed.objects.get(pk=pk)
 
 
+def feed_damage(feed: Feed) -> str | None:
+    """Why the feed is set aside, with the remedy; null when it is not."""
+    damage = _related(feed, "damage")
+    return None if damage is None else str(damage)
+
+
+def feed_events(feed: Feed, limit: int = 20) -> list[dict[str, Any]]:
+    """What happened to the feed, newest first."""
+    return [{"at": event.at, "kind": event.kind, "text": event.text} for event in feed.events.order_by("-id")[:limit]]
+
+
 def feed_counters(feed: Feed) -> dict[str, int]:
-    """Where the received rows are: `received = processed + duplicates + late + dead + waiting`; `waiting` are in the log, not yet processed.
+    """Where the received rows are: `received = processed + duplicates + late + dead + lost + waiting`; `waiting` are in the log, not yet processed,
+    `lost` were in it until it was damaged.
 
     The job may have processed rows that ingest has appended and not counted yet: they have been received all the same. `feed_list` reads
     both rows in one statement, so at one moment.
     """
     counter, head = _related(feed, "ingest_counter"), _related(feed, "head")
-    received, dead = (counter.received, counter.dead) if counter else (0, 0)
+    received, dead, lost = (counter.received, counter.dead, counter.lost) if counter else (0, 0, 0)
     processed, duplicates, late = (head.processed, head.duplicates, head.late) if head else (0, 0, 0)
-    done = processed + duplicates + late + dead
+    done = processed + duplicates + late + dead + lost
     waiting = max(0, received - done)
-    return {"received": done + waiting, "processed": processed, "duplicates": duplicates, "late": late, "dead": dead, "waiting": waiting}
+    counted = {"processed": processed, "duplicates": duplicates, "late": late, "dead": dead, "lost": lost, "waiting": waiting}
+    return {"received": done + waiting, **counted}
 
 
 def feed_head(feed: Feed) -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 
+from webapp.feeds.damage import kept_apart
 from webapp.feeds.ingest import event_log, settle
 from webapp.feeds.models import DeadLetter, Feed, IngestReceipt
 from webapp.jobs.selectors import feed_position
@@ -26,6 +27,11 @@ class Upkeep:
 
         Retention counts back from the log's newest row and not from today: a recording of years ago is as young as its last row.
         """
+        with kept_apart(feed):
+            self._tidy(feed)
+        _expire(feed)
+
+    def _tidy(self, feed: Feed) -> None:
         settled = settle(feed)
         log = event_log(feed.name)
         up_to = min(settled - 1, self._released(feed))
@@ -34,7 +40,6 @@ class Upkeep:
         newest = log.end[1]
         if feed.time == "ms" and newest is not None:
             log.drop_before(newest - feed.retention_hours * 3_600_000)
-        _expire(feed)
 
     def _released(self, feed: Feed) -> int:
         """The last row whose segment Spark needs no more.

@@ -54,7 +54,7 @@ def job_row(job: Job, *, user: User, events: int = 20) -> dict[str, Any]:
         "last_error": job.last_error if may_operate else "",
         "feeds": sorted(head.feed.name for head in job.heads.all() if head.feed_id in visible),
         "editable": may_operate,
-        "events": [_event_row(event) for event in job_events(job=job, limit=events)],
+        "events": [_event_row(event) for event in job_events(job=job, limit=events) if event.feed_id in (None, *visible)],
     }
 
 

@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from django.conf import settings
 from django.db import connection, transaction
 
 from engine.model.changes import ANSWERS
+from engine.model.columns import ENTITY
 from engine.runtime.evaluator import Evaluator
 from engine.sources.eventlog import EventLog
+from engine.sources.repair import LOST
+from engine.sources.segments import LogDamaged
 from webapp.alerts.models import Alert
 from webapp.detections.facts import facts_of
 from webapp.detections.models import Detection, Outbox
@@ -40,6 +44,7 @@ class Audit:
     rows: int = 0
     facts: int = 0
     alerts: int = 0
+    lost: int = 0
     faults: list[str] = field(default_factory=list)
 
     def expect(self, holds: bool, fault: str) -> None:
@@ -55,8 +60,13 @@ def feed_audit(*, feed: Feed) -> Audit:
     audit = Audit()
     standing = _standing(feed)
     log = EventLog(settings.EVENT_LOG_ROOT, feed.name)
-    audit.expect(log.start == 0, f"the log begins at row {log.start}: what was found in older rows cannot be judged")
-    changes, counts = _evaluated(feed, standing.head, log)
+    try:
+        audit.expect(log.start == 0, f"the log begins at row {log.start}: what was found in older rows cannot be judged")
+        changes, counts = _evaluated(feed, standing.head, log)
+    except LogDamaged as damage:
+        audit.faults.append(f"its log is damaged: {damage} (to be repaired by manage.py repair {feed.name})")
+        return audit
+    audit.lost = counts.pop("lost")
     facts = {fact.key: (fact.start, fact.end) for fact in facts_of(changes) if fact.weight}
     audit.rows, audit.facts, audit.alerts = standing.head.last_seq + 1, len(facts), len(standing.alerts)
     missing, extra = facts.keys() - standing.stored.keys(), standing.stored.keys() - facts.keys()
@@ -92,13 +102,14 @@ def _evaluated(feed: Feed, head: FeedHead, log: EventLog) -> tuple[pa.Table, dic
     queries = FeedStore(feed, head.epoch).recall([(str(query), int(version)) for query, version in head.queries])
     evaluator = Evaluator.start(feed.engine_feed(), queries)
     evaluator.skip_to(log.start - 1)
-    changes, counts = [ANSWERS.empty_table()], {"processed": 0, "duplicates": 0, "late": 0}
+    changes, counts = [ANSWERS.empty_table()], {"processed": 0, "duplicates": 0, "late": 0, "lost": 0}
     for rows in log.read(log.start, head.last_seq + 1):
         outcome = evaluator.process(rows)
         changes.append(outcome.changes)
         counts["processed"] += outcome.processed
         counts["duplicates"] += outcome.duplicates
         counts["late"] += len(outcome.late)
+        counts["lost"] += pc.sum(pc.equal(rows.column(ENTITY), LOST)).as_py() or 0
     return pa.concat_tables(changes), counts
 
 

@@ -27,12 +27,13 @@ from engine.runtime.executors import ExecutorsProcessor
 from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
 from engine.sources.eventlog import EventLog
+from engine.sources.segments import LogDamaged
 from webapp.config.connections import limit_statements
 from webapp.detections.sink import PATIENCE_S, Fenced
+from webapp.feeds.damage import feed_set_aside
 from webapp.feeds.models import Feed
-from webapp.jobs import services
+from webapp.jobs import processes, services
 from webapp.jobs.models import DesiredState, FeedHead, Job
-from webapp.jobs.processes import hostname
 from webapp.jobs.store import FeedStore
 
 logger = logging.getLogger(__name__)
@@ -76,7 +77,9 @@ class FeedRun:
 
     def start(self) -> None:
         if self.stream.lost_checkpoint():
-            self.processor.store.tell("rebuilt", f"{self.feed}: Spark's checkpoint is gone; a new one is begun, and the log says what is stored already.")
+            self.processor.store.tell(
+                "rebuilt", f"{self.feed}: Spark's checkpoint is gone; a new one is begun, and the log says what is stored already."
+            )
         if self.processor.evaluator.position < 0:
             # Queries that were there before the first row is processed find nothing in history: all rows may raise their alerts.
             self.processor.follow()
@@ -133,8 +136,12 @@ class JobDriver:
         """Runs until something ends it; the exit status."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
+        # Until here they waited (`processes.start_job`): a start that is told to end at once ends as such.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, processes.HELD_BACK)
         me = psutil.Process()
-        job = services.job_claim(name=self.name, epoch=self.epoch, pid=me.pid, pgid=os.getpgrp(), pid_started=me.create_time(), host=hostname())
+        job = services.job_claim(
+            name=self.name, epoch=self.epoch, pid=me.pid, pgid=os.getpgrp(), pid_started=me.create_time(), host=processes.hostname()
+        )
         if job is None:
             logger.info("job %s is not to run here (stopped, or a newer start has it)", self.name)
             return DONE
@@ -150,6 +157,11 @@ class JobDriver:
             logger.warning("%s", error)
             return FENCED
         except Exception as error:
+            if self.told_to_end:
+                # What breaks while it ends, Spark's start among it, is no failure.
+                logger.warning("told to end: %s", error)
+                self._write_down(lambda: services.job_left(job_id=job.pk, epoch=job.epoch))
+                return DONE
             logger.exception("job %s failed", self.name)
             reason = f"{type(error).__name__}: {error}"
             self._write_down(lambda: services.job_failed(job_id=job.pk, epoch=job.epoch, error=reason))
@@ -164,6 +176,8 @@ class JobDriver:
 
     def _work(self, job: Job) -> None:
         host = settings.VEDETTE_SPARK_HOST
+        if self.told_to_end:
+            return
         spark = spark_runtime.session(
             f"vedette-{job.name}",
             cores=settings.VEDETTE_CORES,
@@ -197,6 +211,8 @@ class JobDriver:
                 run.check()
             except Fenced:
                 raise
+            except LogDamaged as damage:
+                self._set_aside(run.feed, damage)
             except Exception:
                 if Feed.objects.filter(pk=feed_id).exists():
                     raise
@@ -206,14 +222,26 @@ class JobDriver:
     def _open_new_feeds(self, job: Job, spark: Any) -> None:
         """Starts the streams of feeds that were added, ends those of feeds that were deleted."""
         services.feed_heads_ensure()
-        heads = {head.feed_id: head for head in FeedHead.objects.filter(job=job).select_related("feed").order_by("feed__name")}
+        heads = {head.feed_id: head for head in FeedHead.objects.filter(job=job, feed__damage=None).select_related("feed").order_by("feed__name")}
         for gone in self.runs.keys() - heads.keys():
             self.runs.pop(gone).stop()
         for feed_id in [feed_id for feed_id in heads if feed_id not in self.runs]:
-            run = FeedRun(heads[feed_id].feed, job.epoch, spark)
-            self.runs[feed_id] = run
-            run.start()
-            logger.info("%s goes on after row %d", run.feed, run.processor.head.last_seq)
+            feed = heads[feed_id].feed
+            try:
+                run = self.runs[feed_id] = FeedRun(feed, job.epoch, spark)
+                run.start()
+            except LogDamaged as damage:
+                self._set_aside(feed, damage)
+            else:
+                logger.info("%s goes on after row %d", feed, run.processor.head.last_seq)
+
+    def _set_aside(self, feed: Feed, damage: LogDamaged) -> None:
+        """Goes on without a feed whose log is damaged; it is taken up again when the log has been repaired."""
+        logger.error("%s", damage)
+        run = self.runs.pop(feed.pk, None)
+        if run is not None:
+            run.stop()
+        feed_set_aside(feed=feed, damage=damage)
 
     def _patiently(self, act: Callable[[], None]) -> None:
         try:

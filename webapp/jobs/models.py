@@ -43,7 +43,7 @@ class Job(models.Model):
     started_at = models.DateTimeField(null=True, editable=False)
     heartbeat = models.DateTimeField(null=True, editable=False)
     restarts = models.PositiveIntegerField(default=0, editable=False)
-    failures = models.PositiveIntegerField(default=0, editable=False, help_text="Failed starts and crashes since the last stable run.")
+    failed_at = models.JSONField(default=list, editable=False, help_text="When starts failed or crashed lately, in seconds since the epoch.")
     start_after = models.DateTimeField(null=True, editable=False, help_text="Back-off: not started again before.")
     suspect_since = models.DateTimeField(null=True, editable=False, help_text="Since when it should have ended, or has given no sign of life.")
     last_error = models.TextField(blank=True, editable=False)
@@ -53,6 +53,11 @@ class Job(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def failures(self) -> int:
+        """Failed starts and crashes within the last minutes, unless somebody has started the job since."""
+        return len(self.failed_at)
 
 
 class JobEvent(models.Model):
@@ -70,15 +75,20 @@ class JobEvent(models.Model):
         REBUILT = "rebuilt", "State rebuilt from the log"
         REQUESTED = "requested", "Asked for by a user"
         QUERY = "query", "Query stopped"
+        DAMAGED = "damaged", "Log damaged"
+        REPAIRED = "repaired", "Log repaired"
+        STALLED = "stalled", "Stands still"
+        RESUMED = "resumed", "Goes on"
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="events")
+    feed = models.ForeignKey(Feed, models.CASCADE, null=True, related_name="events", help_text="The one feed that it is about.")
     at = models.DateTimeField(default=timezone.now)
     kind = models.CharField(max_length=10, choices=Kind.choices)
     text = models.TextField()
 
     class Meta:
         ordering = ("-id",)
-        indexes = [models.Index(fields=["job", "-id"], name="events_of_job")]
+        indexes = [models.Index(fields=["job", "-id"], name="events_of_job"), models.Index(fields=["feed", "-id"], name="events_of_feed")]
 
     def __str__(self) -> str:
         return f"{self.job} {self.kind}: {self.text}"
@@ -113,6 +123,7 @@ class FeedHead(models.Model):
     rows_per_s = models.FloatField(null=True)
     catching_up = models.JSONField(default=dict, help_text='{"queries": [id, ...], "done": seq, "to": seq} while new queries read the history.')
     updated_at = models.DateTimeField(null=True)
+    stalled_at = models.DateTimeField(null=True, help_text="Since when it stands still while rows wait; null: it does not.")
 
     def __str__(self) -> str:
         return f"{self.feed} at {self.last_seq}"

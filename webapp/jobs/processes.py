@@ -23,6 +23,8 @@ from webapp.platform.folders import ROOT, var_folder
 JOB, TOKEN = "VEDETTE_JOB", "VEDETTE_JOB_TOKEN"
 """Environment variables of every process of a job: its name, and the token of its start."""
 LOG_BYTES = 10_000_000
+HELD_BACK = (signal.SIGTERM, signal.SIGINT)
+"""Signals that wait until the started process can heed them."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,15 @@ def start_job(name: str, epoch: int, token: str, environment: Mapping[str, str])
     if log_path.exists() and log_path.stat().st_size > LOG_BYTES:
         log_path.replace(log_path.with_suffix(".log.1"))
     variables = {**os.environ, **environment, "VEDETTE_VAR": str(var_folder()), JOB: name, TOKEN: token, "PYTHONUNBUFFERED": "1"}
+    # A new process inherits what this thread blocks.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
+    try:
+        return _start(name, epoch, log_path, variables)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _start(name: str, epoch: int, log_path: Path, variables: Mapping[str, str]) -> int:
     with log_path.open("ab") as log:
         popen = subprocess.Popen(
             job_command(name, epoch),

@@ -115,18 +115,12 @@ class _Step:
         seen = max(filter(None, (job.heartbeat, job.started_at)), default=self.now)
         if self.now - seen <= SILENT:
             job.suspect_since = None
-            self._forget_failures()
         elif job.suspect_since is None:
             # Not at once: after an outage of the database the job needs a moment to say that it lives.
             job.suspect_since = self.now
         elif self.now - job.suspect_since > SUSPECT:
             processes.kill_token(job.token)
             self._crashed(f"It gave no sign of life for {(self.now - seen).seconds} s and was ended by force.")
-
-    def _forget_failures(self) -> None:
-        job = self.job
-        if job.failures and job.started_at is not None and self.now - job.started_at > CRASH_SPAN:
-            job.failures = 0
 
     def _bring_up(self) -> None:
         """The root process does not live."""
@@ -141,7 +135,8 @@ class _Step:
 
     def _crashed(self, reason: str) -> None:
         job = self.job
-        job.failures += 1
+        since = (self.now - CRASH_SPAN).timestamp()
+        job.failed_at = [*(at for at in job.failed_at if at > since), self.now.timestamp()]
         job.last_error = reason
         job.restarts += 1
         self._gone(ObservedState.BACKOFF)

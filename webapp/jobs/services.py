@@ -37,7 +37,7 @@ def feed_heads_ensure() -> None:
 
 def job_start(*, job: Job, user: Any = None) -> None:
     """Wants the job running, now: a crash loop or a back-off is over."""
-    _want(job, DesiredState.RUNNING, user, start_after=None, failures=0)
+    _want(job, DesiredState.RUNNING, user, start_after=None, failed_at=[])
 
 
 def job_stop(*, job: Job, user: Any = None) -> None:
@@ -58,6 +58,11 @@ def _want(job: Job, state: DesiredState, user: Any, **changes: Any) -> None:
 def job_tell(job: Job, kind: JobEvent.Kind | str, text: str) -> None:
     """Writes down what happened, for users."""
     JobEvent.objects.create(job=job, kind=kind, text=text)
+
+
+def feed_tell(feed: Feed, kind: JobEvent.Kind | str, text: str) -> None:
+    """Writes down what happened to one feed, for users: on its page and on its job's."""
+    JobEvent.objects.create(job=feed_head_ensure(feed).job, feed=feed, kind=kind, text=text)
 
 
 def job_claim(*, name: str, epoch: int | None, pid: int, pgid: int, pid_started: float, host: str) -> Job | None:

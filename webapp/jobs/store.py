@@ -14,7 +14,7 @@ from engine.specification import check
 from webapp.detections import sink
 from webapp.feeds.models import Feed
 from webapp.jobs.models import BatchRecord, FeedHead
-from webapp.jobs.services import job_tell
+from webapp.jobs.services import feed_tell
 from webapp.queries.models import QueryVersion
 from webapp.queries.selectors import versions_running
 
@@ -113,4 +113,4 @@ class FeedStore:
         FeedHead.objects.filter(feed=self.feed, epoch=self.epoch).update(catching_up=dict(report))
 
     def tell(self, kind: str, text: str) -> None:
-        job_tell(FeedHead.objects.select_related("job").get(feed=self.feed).job, kind, text)
+        feed_tell(self.feed, kind, text)

@@ -23,6 +23,7 @@ from django.db import DatabaseError, close_old_connections, connection
 from engine.sources.eventlog import EventLog
 from webapp.detections.selectors import outbox_since
 from webapp.detections.services import OUTBOX_CHANNEL
+from webapp.feeds.damage import feeds_set_aside, kept_apart
 from webapp.feeds.models import Feed
 from webapp.jobs.selectors import feed_statuses
 from webapp.live import access, positions
@@ -73,10 +74,11 @@ class Publisher:
             self._look_for_feeds()
         for feed_id in self.feeds:
             self._send_changes(feed_id)
-        for feed_id, tail in self.tails.items():
-            message = tail.due(now)
-            if message is not None:
-                self._send(feed_id, message)
+        for feed_id, tail in list(self.tails.items()):
+            with kept_apart(self.feeds[feed_id]):
+                message = tail.due(now)
+                if message is not None:
+                    self._send(feed_id, message)
         if now >= self._next_status:
             self._next_status = now + STATUS_S
             self._send_statuses()
@@ -84,10 +86,12 @@ class Publisher:
     def _look_for_feeds(self) -> None:
         close_old_connections()
         self.feeds = {feed.pk: feed for feed in Feed.objects.only("id", "name")}
-        for feed_id, feed in self.feeds.items():
-            if feed_id not in self.tails:
-                self.tails[feed_id] = PositionTail(feed)
-        for feed_id in self.tails.keys() - self.feeds.keys():
+        # A log that is damaged has no end to look at until it is repaired; what its queries found before is sent all the same.
+        whole = self.feeds.keys() - feeds_set_aside()
+        for feed_id in whole - self.tails.keys():
+            with kept_apart(self.feeds[feed_id]):
+                self.tails[feed_id] = PositionTail(self.feeds[feed_id])
+        for feed_id in self.tails.keys() - whole:
             del self.tails[feed_id]
         statuses = feed_statuses()
         for feed_id in self.feeds:

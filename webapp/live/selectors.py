@@ -12,6 +12,7 @@ from django.contrib.auth import get_user
 from django.db import connection, transaction
 from django.http import HttpRequest
 
+from engine.sources.segments import LogDamaged
 from webapp.accounts.models import Scope, User
 from webapp.accounts.services import token_authenticate
 from webapp.alerts.selectors import alert_rows, alerts_open
@@ -93,7 +94,10 @@ def places(*, feed_id: int) -> dict[str, Any]:
     kept = positions.latest(feed_id)
     if kept["entities"]:
         return kept
-    found = recent.positions(feed_of(pk=feed_id))
+    try:
+        found = recent.positions(feed_of(pk=feed_id))
+    except LogDamaged:
+        return dict(positions.NOTHING)
     return {"t": found.t, "entities": found.entities}
 
 

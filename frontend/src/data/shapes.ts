@@ -173,7 +173,7 @@ export const queryVersion = record({
 });
 export type QueryVersion = ReturnType<typeof queryVersion>;
 
-export const counters = record({ received: integer, processed: integer, duplicates: integer, late: integer, dead: integer, waiting: integer });
+export const counters = record({ received: integer, processed: integer, duplicates: integer, late: integer, dead: integer, lost: otherwise(integer, 0), waiting: integer });
 export type Counters = ReturnType<typeof counters>;
 
 export const feedHead = record({
@@ -189,10 +189,13 @@ export const feedHead = record({
 });
 export type FeedHead = ReturnType<typeof feedHead>;
 
-export type FeedStatus = Feed & { counters: Counters | null; head: FeedHead | null; query_version: number | null; editable: boolean };
+export const happened = record({ at: moment, kind: string, text: otherwise(string, "") });
+export type Happened = ReturnType<typeof happened>;
+
+export type FeedStatus = Feed & { counters: Counters | null; head: FeedHead | null; query_version: number | null; editable: boolean; damage: string | null; events: Happened[] };
 export const feedStatus: Parser<FeedStatus> = (value, path = "") => ({
   ...feed(value, path),
-  ...record({ counters: nullable(counters), head: nullable(feedHead), query_version: nullable(number), editable: otherwise(boolean, true) })(value, path),
+  ...record({ counters: nullable(counters), head: nullable(feedHead), query_version: nullable(number), editable: otherwise(boolean, true), damage: nullable(string), events: otherwise(list(happened), []) })(value, path),
 });
 
 export const job = record({
@@ -206,7 +209,7 @@ export const job = record({
   last_error: otherwise(string, ""),
   feeds: otherwise(list(string), []),
   editable: otherwise(boolean, true),
-  events: otherwise(list(record({ at: moment, kind: string, text: otherwise(string, "") })), []),
+  events: otherwise(list(happened), []),
 });
 export type Job = ReturnType<typeof job>;
 

@@ -3,7 +3,7 @@ import uPlot from "uplot";
 import { get, getAll, page, post } from "../lib/api";
 import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { onThemeChange, token } from "../lib/colours";
-import { deadLetter, feedStatus, job as jobParser, type DeadLetter, type FeedStatus, type Job } from "../data/shapes";
+import { deadLetter, feedStatus, job as jobParser, type DeadLetter, type FeedStatus, type Happened, type Job } from "../data/shapes";
 import { formatAgo, formatClock, formatMoment, formatNumber, formatSpan } from "../lib/time";
 import { JOB_STATES, kindName } from "../lib/words";
 import { confirmDanger, openDialog } from "../views/dialog_view";
@@ -20,6 +20,10 @@ body.append(jobsPlace, feedsPlace);
 // ---- Jobs
 
 const STATE_BADGES: Record<string, string> = { running: "badge-good", starting: "badge-accent", stopping: "badge-accent", backoff: "badge-high", crash_loop: "badge-critical" };
+
+function eventList(events: readonly Happened[]): HTMLElement {
+  return h("ol", { class: "events" }, ...events.map((event) => h("li", {}, h("span", { class: "faint num" }, formatAgo(event.at, Date.now())), h("span", { class: "badge" }, kindName(event.kind)), h("span", { class: "grow" }, event.text))));
+}
 
 function jobCard(row: Job): HTMLElement {
   const act = (action: "start" | "stop") => (): void => {
@@ -44,7 +48,7 @@ function jobCard(row: Job): HTMLElement {
       { class: "panel-body job-body" },
       h("dl", { class: "facts" }, ...facts.map(([name, text]) => h("div", {}, h("dt", {}, name), h("dd", { class: "num" }, text)))),
       row.last_error === "" || row.observed_state === "running" ? null : h("p", { class: "notice notice-critical" }, icon("circle-alert"), h("span", {}, row.last_error)),
-      h("div", {}, h("h3", { class: "section-title" }, "What happened"), row.events.length === 0 ? h("p", { class: "small muted" }, "Nothing yet.") : h("ol", { class: "events" }, ...row.events.slice(0, 8).map((event) => h("li", {}, h("span", { class: "faint num" }, formatAgo(event.at, Date.now())), h("span", { class: "badge" }, kindName(event.kind)), h("span", { class: "grow" }, event.text))))),
+      h("div", {}, h("h3", { class: "section-title" }, "What happened"), row.events.length === 0 ? h("p", { class: "small muted" }, "Nothing yet.") : eventList(row.events.slice(0, 8))),
     ),
   );
 }
@@ -72,6 +76,7 @@ const COUNTERS = [
   ["duplicates", "Duplicates", "--low"],
   ["late", "Late", "--high"],
   ["dead", "Dead letters", "--critical"],
+  ["lost", "Lost", "--critical"],
   ["waiting", "Waiting", "--line-strong"],
 ] as const;
 
@@ -117,6 +122,7 @@ function chart(place: HTMLElement, title: string, unit: string, colour: string):
 function feedCard(first: FeedStatus): FeedCard {
   const series: Series = { t: [], rate: [], lag: [], batch: [] };
   const facts = h("div", { class: "counter-wrap" });
+  const happenings = h("div", {});
   const state = h("span", { class: "badge" });
   const charts = h("div", { class: "charts" });
   const letters = button("Dead letters", { icon: "ban", kind: "button-sm", onClick: () => void showDeadLetters(first.name) });
@@ -124,15 +130,16 @@ function feedCard(first: FeedStatus): FeedCard {
     "article",
     { class: "panel" },
     h("div", { class: "panel-head feed-head" }, h("h2", {}, first.title === "" ? first.name : first.title, " ", h("span", { class: "faint feed-name" }, first.name)), state, letters, linkButton("Live", `/?feed=${encodeURIComponent(first.name)}`, "map", "button-sm")),
-    h("div", { class: "panel-body stack-lg" }, facts, charts),
+    h("div", { class: "panel-body stack-lg" }, happenings, facts, charts),
   );
   const plots = { rate: chart(charts, "Rate", "events/s", "--accent"), lag: chart(charts, "Watermark lag", first.time === "ms" ? "s" : "ticks", "--accent"), batch: chart(charts, "Batch", "ms", "--accent") };
   const show = (row: FeedStatus): void => {
     const now = Date.now();
     const { head, counters } = row;
     const isFresh = head?.updated_at !== null && head !== null && now - head.updated_at < 20_000;
-    state.className = `badge badge-dot ${head === null ? "" : isFresh ? "badge-good" : "badge-high"}`;
-    state.textContent = head === null ? "No batch yet" : isFresh ? "Flowing" : `Silent for ${formatSpan(Math.round((now - (head.updated_at ?? now)) / 1000) * 1000, "ms")}`;
+    state.className = `badge badge-dot ${row.damage !== null ? "badge-critical" : head === null ? "" : isFresh ? "badge-good" : "badge-high"}`;
+    replace(happenings, row.damage === null ? null : h("p", { class: "notice notice-critical" }, icon("circle-alert"), h("span", {}, row.damage)), row.events.length === 0 ? null : eventList(row.events.slice(0, 4)));
+    state.textContent = row.damage !== null ? "Set aside" : head === null ? "No batch yet" : isFresh ? "Flowing" : `Silent for ${formatSpan(Math.round((now - (head.updated_at ?? now)) / 1000) * 1000, "ms")}`;
     series.t.push(now / 1000);
     series.rate.push(isFresh ? (head.rows_per_s ?? null) : 0);
     series.lag.push(head?.watermark === null || head?.watermark === undefined ? null : row.time === "ms" && row.wall_clock ? (now - head.watermark) / 1000 : head.max_t === null ? null : (head.max_t - head.watermark) / (row.time === "ms" ? 1000 : 1));
@@ -151,7 +158,9 @@ function counterView(counters: FeedStatus["counters"]): HTMLElement[] {
   if (counters === null) return [h("p", { class: "small muted" }, "Nothing received yet. Send events to this feed, or start a simulator or a replay.")];
   const total = Math.max(1, counters.received);
   const bar = h("div", { class: "progress", role: "img", "aria-label": "Where the received events went" }, ...COUNTERS.map(([name, , colour]) => h("i", { vars: { "--w": `${(counters[name] / total) * 100}%`, "--bar-colour": `var(${colour})` } })));
-  const items = COUNTERS.map(([name, text, colour], i) => h("div", { class: "counter" }, h("dt", {}, h("span", { class: "swatch", vars: { "--swatch": `var(${colour})` } }), text), h("dd", { class: "num" }, formatNumber(counters[name])), i < COUNTERS.length - 1 ? h("span", { class: "plus", "aria-hidden": "true" }, "+") : null));
+  // Lost rows are rare enough to be worth a place only when there are some.
+  const shown = COUNTERS.filter(([name]) => name !== "lost" || counters.lost > 0);
+  const items = shown.map(([name, text, colour], i) => h("div", { class: "counter" }, h("dt", {}, h("span", { class: "swatch", vars: { "--swatch": `var(${colour})` } }), text), h("dd", { class: "num" }, formatNumber(counters[name])), i < shown.length - 1 ? h("span", { class: "plus", "aria-hidden": "true" }, "+") : null));
   return [h("dl", { class: "counters" }, h("div", { class: "counter" }, h("dt", {}, "Received"), h("dd", { class: "num" }, formatNumber(counters.received)), h("span", { class: "plus", "aria-hidden": "true" }, "=")), ...items), bar];
 }
 

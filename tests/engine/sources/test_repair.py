@@ -129,9 +129,14 @@ def test_repair_keeps_what_can_be_read_and_counts_the_rest(log: EventLog, harm: 
     stand_ins = [row for row in after if row["seq"] in lost]
     assert all(row["entity"] == LOST and row["event"] == "$heartbeat" for row in stand_ins)
     # The clock of later rows is what it was: whoever was late stays late.
-    assert [max(row["t"] for row in after[:n]) for n in range(1, 24) if n not in lost] == [  # type: ignore[type-var]
-        max(row["t"] for row in before[:n]) for n in range(1, 24) if n not in lost  # type: ignore[type-var]
-    ]
+    assert (
+        [max(row["t"] for row in after[:n]) for n in range(1, 24) if n not in lost]
+        == [  # type: ignore[type-var]
+            max(row["t"] for row in before[:n])
+            for n in range(1, 24)
+            if n not in lost  # type: ignore[type-var]
+        ]
+    )
     assert repair(log, SCHEMA, Reach(*end)) == [], "once repaired, nothing is left to do"
     log.append(rows(24))
     log.compact(26)

@@ -18,6 +18,7 @@ from tests.webapp.answers import a_feed
 from webapp.jobs import processes, reconciler, services
 from webapp.jobs.models import DesiredState, FeedHead, Job, JobEvent, ObservedState
 from webapp.jobs.reconciler import BACKOFF_S, CRASH_LIMIT, SILENT, STOP_PATIENCE, SUSPECT, reconcile
+from webapp.platform.postgres import with_database
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 
@@ -25,6 +26,8 @@ SLEEPS = "import time; time.sleep(600)"
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
 CHILD = "import os, time; os.setsid(); time.sleep(600)"
 WITH_CHILD = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', '{CHILD}']); time.sleep(600)"
+HEEDS = "import signal; signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM]); "
+"""What the real program does once it can heed signals."""
 FAILS = "raise SystemExit('no such region')"
 
 
@@ -41,7 +44,7 @@ def program(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Chooses what is started as the job."""
 
     def choose(code: str) -> None:
-        monkeypatch.setattr(processes, "job_command", lambda name, epoch: [sys.executable, "-c", code])
+        monkeypatch.setattr(processes, "job_command", lambda name, epoch: [sys.executable, "-c", HEEDS + code])
 
     choose(SLEEPS)
     return choose
@@ -78,9 +81,9 @@ def alive() -> list[int]:
     return [found.pid for found in processes.job_processes()]
 
 
-def ended(pid: int) -> bool:
-    """Whether the child `pid` ends within five seconds."""
-    deadline = time.monotonic() + 5
+def ended(pid: int, seconds: float = 5) -> bool:
+    """Whether the child `pid` ends within so long."""
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
             return True
@@ -191,6 +194,29 @@ def test_five_failures_are_a_crash_loop_until_somebody_starts_it(program: Callab
     services.job_start(job=the_job())
     reconcile(owner="a")
     assert alive() == [the_job().pid]
+
+
+def test_only_failures_within_the_span_are_counted(program: Callable[[str], None], clock: Callable[[timedelta], None]) -> None:
+    """At minutes 0, 3, 8, 17 and 18 of ten: three within the last ten."""
+    program(FAILS)
+    for pause in (3, 5, 9, 1, 3):
+        reconcile(owner="a")
+        assert ended(the_job().pid)
+        reconcile(owner="a")
+        clock(timedelta(minutes=pause))
+    assert (the_job().observed_state, the_job().failures, the_job().restarts) == (ObservedState.BACKOFF, 2, 5)
+
+
+def test_a_start_that_is_told_to_end_at_once_is_no_failure(program: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real program, which needs seconds until it heeds signals."""
+    monkeypatch.undo()
+    monkeypatch.setenv("DATABASE_URL", with_database(os.environ["DATABASE_URL"], connection.settings_dict["NAME"]))
+    reconcile(owner="a")
+    pid = the_job().pid
+    os.kill(pid, signal.SIGTERM)
+    assert ended(pid, 60)
+    # Not `starting`, which the reconciler would take for a crash.
+    assert (the_job().observed_state, the_job().pid) == (ObservedState.STOPPED, None)
 
 
 def test_a_stopped_job_ends_and_stays_stopped(program: Callable[[str], None]) -> None:

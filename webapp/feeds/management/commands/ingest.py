@@ -63,7 +63,8 @@ class Service:
         """What is due at `now` (monotonic seconds)."""
         if self._is_due("feeds", now, FEEDS_EVERY_S):
             close_old_connections()
-            self._feeds = list(Feed.objects.all())
+            # What is set aside waits for its repair: its files stay in the inbox.
+            self._feeds = list(Feed.objects.filter(damage=None))
         for feed in self._feeds:
             if feed.wall_clock:
                 self.heartbeats.beat(feed, now_ms)

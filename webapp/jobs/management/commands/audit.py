@@ -24,8 +24,9 @@ class Command(BaseCommand):
                 known = ", ".join(Feed.objects.values_list("name", flat=True).order_by("name"))
                 raise CommandError(f"there is no feed {name!r}; known: {known or 'none'}")
             found = feed_audit(feed=feed)
+            lost = f" ({found.lost} rows are lost by damage of the log)" if found.lost else ""
             verdict = "exact" if not found.faults else "NOT EXACT: " + "; ".join(found.faults)
-            self.stdout.write(f"{name}: {found.rows} rows, {found.facts} facts, {found.alerts} alerts: {verdict}")
+            self.stdout.write(f"{name}: {found.rows} rows, {found.facts} facts, {found.alerts} alerts{lost}: {verdict}")
             wrong = wrong or bool(found.faults)
         if wrong:
             raise CommandError("what is stored is not what the log says")

@@ -1,0 +1,76 @@
+"""Feeds whose log cannot be read: set aside with the reason, and mended. All other feeds go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from django.db import transaction
+
+from engine.model.events import stamped_schema
+from engine.sources.repair import Reach, Repaired, repair
+from engine.sources.segments import LogDamaged
+from webapp.feeds.ingest import event_log
+from webapp.feeds.models import Feed, IngestCounter, LogDamage
+from webapp.jobs.models import FeedHead
+from webapp.jobs.services import feed_tell
+
+
+def feed_set_aside(*, feed: Feed, damage: LogDamaged) -> None:
+    """Writes down why nobody can go on with the feed; says it once."""
+    file = "" if damage.file is None else f"{damage.file.parent.name}/{damage.file.name}"
+    with transaction.atomic():
+        found, is_new = LogDamage.objects.get_or_create(feed=feed, defaults={"file": file, "reason": damage.reason})
+        if is_new:
+            feed_tell(feed, "damaged", str(found))
+
+
+def feeds_set_aside() -> set[int]:
+    """The ids of the feeds that wait for their repair."""
+    return set(LogDamage.objects.values_list("feed_id", flat=True))
+
+
+@contextmanager
+def kept_apart(feed: Feed) -> Iterator[None]:
+    """Damage of the feed's log that is met inside sets the feed aside, and harms nobody else."""
+    try:
+        yield
+    except LogDamaged as damage:
+        feed_set_aside(feed=feed, damage=damage)
+
+
+def feed_repair(*, feed: Feed) -> list[Repaired]:
+    """Mends the feed's log and lets the feed go on; what was done, file by file. Rows that are lost unprocessed are counted."""
+    counter = IngestCounter.objects.get_or_create(feed=feed)[0]
+    head = FeedHead.objects.get(feed=feed)
+    reach = Reach(max(counter.log_seq, head.last_seq + 1), head.max_t, head.last_seq + 1)
+    done = repair(event_log(feed.name), stamped_schema(feed.engine_feed()), reach)
+    with transaction.atomic():
+        counter = IngestCounter.objects.select_for_update().get(feed=feed)
+        head = FeedHead.objects.get(feed=feed)
+        # Rows of a file that tells of its deliveries are counted as received; of others, those that had been counted before.
+        counter.lost += sum(seq > head.last_seq and (one.counted or seq < counter.log_seq) for one in done for seq in one.lost)
+        counter.save(update_fields=["lost"])
+        LogDamage.objects.filter(feed=feed).delete()
+        for one in done:
+            feed_tell(feed, "repaired", told(one))
+    return done
+
+
+def told(one: Repaired) -> str:
+    """What was done, in a sentence."""
+    rows = f"rows {one.first_seq} to {one.next_seq - 1}"
+    lost = f"{len(one.lost)} lost ({_ranges(one.lost)})" if one.lost else "none lost"
+    return f"{one.file} ({one.reason}): {rows}: {one.kept} kept, {lost}."
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """`3 to 5, 9` of the numbers in order."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    texts = [str(a) if a == b else f"{a} to {b}" for a, b in runs]
+    return ", ".join(texts[:10]) + (f" and {len(texts) - 10} more" if len(texts) > 10 else "")

@@ -1,0 +1,31 @@
+"""`manage.py repair FEED`: makes a damaged log readable again, and says what was lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from webapp.feeds.damage import feed_repair, told
+from webapp.feeds.models import Feed
+
+
+class Command(BaseCommand):
+    help = "Reads all of a feed's log, keeps what can be read, counts what is lost, and lets the feed go on. Damaged files are kept in damaged/."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("feed", nargs="+", help="name of a feed")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        for name in options["feed"]:
+            feed = Feed.objects.filter(name=name).first()
+            if feed is None:
+                known = ", ".join(Feed.objects.values_list("name", flat=True).order_by("name"))
+                raise CommandError(f"there is no feed {name!r}; known: {known or 'none'}")
+            done = feed_repair(feed=feed)
+            for one in done:
+                self.stdout.write(f"{name}: {told(one)}")
+            lost = sum(len(one.lost) for one in done)
+            self.stdout.write(
+                f"{name}: {len(done)} repairs, {lost} rows lost. The feed goes on." if done else f"{name}: the log is whole. The feed goes on."
+            )

@@ -6,16 +6,24 @@ import os
 import shutil
 import signal
 import time
+from io import StringIO
 from pathlib import Path
 
 import psutil
+import pyarrow as pa
 import pytest
+from django.core.management import call_command
 from django.db import connection
 
+from engine.model.events import row_schema
+from engine.sources.eventlog import EventLog
 from tests.crash.outage import kill, outage
 from tests.crash.world import ACTING_S, PLAIN_BATCH_S, PLAIN_START_S, RECOVERY_S, STAYS, World, assert_within, descendants, jvm_of
+from tests.webapp.answers import a_feed
 from webapp.detections.models import Detection
+from webapp.feeds.models import LogDamage
 from webapp.jobs.models import FeedHead, JobEvent
+from webapp.jobs.services import feed_head_ensure
 from webapp.platform.postgres import EmbeddedPostgres
 from webapp.queries.services import query_remove
 
@@ -75,25 +83,26 @@ def test_a_killed_jvm_and_damaged_files_cost_nothing_but_time(world: World) -> N
 
 
 def test_a_removed_checkpoint_does_not_stand_still(world: World) -> None:
-    """Removed between two starts, and put back from a copy of before: the batches' numbers begin anew or go back, and no row waits for them."""
+    """Removed between two starts, then put back from a copy of before: no row waits until the batches' numbers have come as far again."""
+    place, copy = world.folder / "checkpoints" / "yard", world.folder / "copy"
     world.append()
     pace = world.plain_start()
     for _ in range(4):
         world.plain_batch()
-    place = world.folder / "checkpoints" / "yard"
-    copy = world.folder / "copy"
-    shutil.copytree(place / "spark-1", copy)
+    world.children[-1].send_signal(signal.SIGTERM)
+    ended(world)
+    shutil.rmtree(place / "spark-1")
+    world.append()
+    recovers(world, pace, "the checkpoint was removed")
+    shutil.copytree(place / "spark-2", copy)
     for _ in range(3):
         world.plain_batch()
-    for harm in (lambda: None, lambda: shutil.copytree(copy, place / "spark-2")):
-        world.children[-1].send_signal(signal.SIGTERM)
-        ended(world)
-        for path in place.glob("spark-*"):
-            shutil.rmtree(path)
-        harm()
-        world.append()
-        recovers(world, pace, "the checkpoint was removed")
-        world.plain_batch()
+    world.children[-1].send_signal(signal.SIGTERM)
+    ended(world)
+    shutil.rmtree(place / "spark-2")
+    copy.rename(place / "spark-2")
+    world.append()
+    recovers(world, pace, "an older checkpoint was put back")
     assert FeedHead.objects.get().checkpoint == 3
     assert JobEvent.objects.filter(kind="rebuilt", text__contains="checkpoint is gone").count() == 2
     world.check()
@@ -213,3 +222,42 @@ def _truncate_newest(folder: Path) -> None:
     newest = max((path for path in folder.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
     newest.write_bytes(b"")
     (folder / f".{newest.name}.crc").unlink(missing_ok=True)
+
+
+def test_a_damaged_log_stops_its_own_feed_alone(world: World) -> None:
+    """The newest segment of one feed is cut off before the start, later one under the running job. The other feed goes on."""
+    harmed = a_feed("quay", lateness=1000)
+    feed_head_ensure(harmed)
+    log = EventLog(world.folder / "log-of-events", "quay")
+    rows = [{"event": "position", "entity": "q", "t": 1000 * n, "x": 1.0, "y": 1.0} for n in range(20)]
+
+    def append() -> None:
+        log.append(pa.Table.from_pylist(rows, schema=row_schema(harmed.engine_feed())))
+
+    def damaged() -> bool:
+        return LogDamage.objects.filter(feed=harmed).exists()
+
+    append()
+    _cut_newest(log)
+    world.append()
+    world.start_job()
+    world.wait_caught_up()
+    world.wait(damaged, what="the damaged feed is set aside")
+    call_command("repair", "quay", stdout=StringIO())
+    append()
+    world.wait(lambda: FeedHead.objects.get(feed=harmed).last_seq == 39, what="the mended feed goes on")
+    append()
+    _cut_newest(log)
+    append()
+    world.append()
+    world.wait_caught_up()
+    world.wait(lambda: damaged() or FeedHead.objects.get(feed=harmed).last_seq == 79, what="it is set aside, or Spark was faster")
+    assert world.children[-1].poll() is None, "the job goes on"
+    call_command("repair", "quay", stdout=StringIO())
+    world.wait(lambda: FeedHead.objects.get(feed=harmed).last_seq == 79, what="the mended feed goes on again")
+    world.check()
+
+
+def _cut_newest(log: EventLog) -> None:
+    path = max(log.live.glob("*.parquet"), key=lambda path: path.name)
+    path.write_bytes(path.read_bytes()[:200])

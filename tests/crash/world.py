@@ -202,7 +202,7 @@ class World:
         head = FeedHead.objects.get(feed=self.feed)
         assert {name: getattr(head, name) for name in counts} == counts
         assert sum(counts.values()) == self.log.end[0]
-        assert DeadLetter.objects.filter(reason="late").count() == counts["late"]
+        assert DeadLetter.objects.filter(feed=self.feed, reason="late").count() == counts["late"]
         self._check_outbox(head, stored, removed)
 
     def _check_outbox(self, head: FeedHead, stored: dict[bytes, Detection], removed: Collection[int]) -> None:

@@ -12,7 +12,7 @@ from engine.sources.repair import Reach, Repaired, repair
 from engine.sources.segments import LogDamaged
 from webapp.feeds.ingest import event_log
 from webapp.feeds.models import Feed, IngestCounter, LogDamage
-from webapp.jobs.models import FeedHead
+from webapp.jobs.selectors import feed_status
 from webapp.jobs.services import feed_tell
 
 
@@ -42,14 +42,15 @@ def kept_apart(feed: Feed) -> Iterator[None]:
 def feed_repair(*, feed: Feed) -> list[Repaired]:
     """Mends the feed's log and lets the feed go on; what was done, file by file. Rows that are lost unprocessed are counted."""
     counter = IngestCounter.objects.get_or_create(feed=feed)[0]
-    head = FeedHead.objects.get(feed=feed)
-    reach = Reach(max(counter.log_seq, head.last_seq + 1), head.max_t, head.last_seq + 1)
+    standing = feed_status(feed_id=feed.pk)
+    last_seq = standing["last_seq"]
+    reach = Reach(max(counter.log_seq, last_seq + 1), standing["max_t"], last_seq + 1)
     done = repair(event_log(feed.name), stamped_schema(feed.engine_feed()), reach)
     with transaction.atomic():
         counter = IngestCounter.objects.select_for_update().get(feed=feed)
-        head = FeedHead.objects.get(feed=feed)
+        last_seq = feed_status(feed_id=feed.pk)["last_seq"]
         # Rows of a file that tells of its deliveries are counted as received; of others, those that had been counted before.
-        counter.lost += sum(seq > head.last_seq and (one.counted or seq < counter.log_seq) for one in done for seq in one.lost)
+        counter.lost += sum(seq > last_seq and (one.counted or seq < counter.log_seq) for one in done for seq in one.lost)
         counter.save(update_fields=["lost"])
         LogDamage.objects.filter(feed=feed).delete()
         for one in done:

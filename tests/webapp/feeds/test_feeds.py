@@ -27,7 +27,7 @@ def test_a_feed_comes_with_counters_and_a_head(people: SimpleNamespace, client_o
     answer = client_of(people.owner).post("/api/v1/feeds/", document)
     assert answer.status_code == 201
     shown = answer.json()
-    assert shown["counters"] == dict.fromkeys(("received", "processed", "duplicates", "late", "dead", "waiting"), 0)
+    assert shown["counters"] == dict.fromkeys(("received", "processed", "duplicates", "late", "dead", "lost", "waiting"), 0)
     assert shown["head"]["seq"] == -1 and shown["owner"]["name"] == "owner" and shown["editable"]
     assert list(shown["columns"]) == ["sog", "a"], "declared order"
     assert list(Feed.objects.get(name="strait").engine_feed().columns) == ["sog", "a"]

@@ -151,6 +151,9 @@ def _note(events, n, plan, points, q, e, at, what, score, pick):  # type: ignore
             number = whole(points, p, points.front[measure, e])
         else:
             number = whole(points, p, points.head[p, e])
+        if number < 0:
+            # A total may be reached without a sample in its window.
+            continue
         i = place(points, p, number)
         events.t[n, j] = points.t[i]
         events.seq[n, j] = points.seq[i]
@@ -260,11 +263,12 @@ def _rank(plan, points, standing, q, at, entities, rank, marked, events, n, pick
 
 
 @njit(cache=True, nogil=True)
-def advance(plan, points, standing, series, queries, every, last, forced, entities, rank, width):  # type: ignore[no-untyped-def]
+def advance(plan, points, standing, series, queries, every, last, forced, entities, rank, width, switches, on):  # type: ignore[no-untyped-def]
     """Evaluate one clock at all multiples of `every` up to `last`: gives (events, points entered, points left, evaluations).
 
     `series`, `queries`: those of the clock. `forced`: a time; at the first multiple after it everything is evaluated (NEVER: not). `entities`: codes
     in use; `rank` orders them by id (used by top k only).
+    `switches` of the clock's totals, by time, and what is `on[total, e]` before them.
     """
     events = no_events(64, width)
     n = 0
@@ -281,18 +285,31 @@ def advance(plan, points, standing, series, queries, every, last, forced, entiti
     head, extremum, measure_of = points.head, points.extremum, plan.measure
     users_first, users_of = plan.users_first, plan.users
     needs_first, needs, bars_first, bars, sums_first, sums = plan.needs_first, plan.needs, plan.bars_first, plan.bars, plan.sums_first, plan.sums
+    totals_first, totals, reached = plan.totals_first, plan.totals, plan.reached
     chain_first, chain_until, holds, scores = plan.chain_first, standing.chain_until, standing.holds, standing.score
     decides_of, ranking_of, bound_of = plan.decides, plan.ranking, plan.bound
     forced_k = NEVER if forced == NEVER else forced // every + 1
+    switched = 0
     while True:
         k = forced_k
         for s in range(len(series)):
             k = min(k, due[s])
+        if switched < len(switches.k):
+            k = min(k, switches.k[switched])
         if k == NEVER or k * every > last:
             break
         at = k * every
         evaluations += 1
         touched_series, touched_entity, touched = _move(plan, points, series, due, k, touched_series, touched_entity, work)
+        while switched < len(switches.k) and switches.k[switched] == k:
+            if touched == len(touched_series):
+                touched_series, touched_entity = np.append(touched_series, touched_series), np.append(touched_entity, touched_entity)
+            total, e = switches.total[switched], switches.entity[switched]
+            on[total, e] = switches.on[switched]
+            # A total is told from a series by its sign.
+            touched_series[touched], touched_entity[touched] = ~total, e
+            touched += 1
+            switched += 1
         # Where most pairs are touched, several times over, each is looked at once and in order.
         everything = k == forced_k or touched > len(queries) * entities
         if k == forced_k:
@@ -307,7 +324,10 @@ def advance(plan, points, standing, series, queries, every, last, forced, entiti
             else:
                 p = touched_series[step - pairs]
                 e = touched_entity[step - pairs]
-                users, first, stop = users_of, users_first[p], users_first[p + 1]
+                if p < 0:
+                    users, first, stop = plan.total_users, plan.total_users_first[~p], plan.total_users_first[~p + 1]
+                else:
+                    users, first, stop = users_of, users_first[p], users_first[p + 1]
             for u in range(first, stop):
                 q = users[u]
                 covered = True
@@ -317,6 +337,8 @@ def advance(plan, points, standing, series, queries, every, last, forced, entiti
                     covered = covered and head[bars[i], e] < 0
                 for i in range(sums_first[q], sums_first[q + 1]):
                     covered = covered and head[sums[i], e] >= 0
+                for i in range(totals_first[q], totals_first[q + 1]):
+                    covered = covered and on[totals[i], e] == reached[i]
                 if covered and chain_first[q] < chain_first[q + 1] and chain_until[q, e] <= k:
                     chain_until[q, e] = _solve(plan, points, q, e, pick)
                     covered = chain_until[q, e] != UNSOLVED

@@ -27,7 +27,7 @@ from engine.operator import Operator, Output, RegisteredQuery, Stage
 
 Ints = npt.NDArray[np.int64]
 
-STATE_VERSION = 5
+STATE_VERSION = 6
 """Of what `dump` writes: a state of another version is refused and made anew from the log."""
 
 

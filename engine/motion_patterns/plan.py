@@ -37,6 +37,7 @@ from engine.motion_patterns.theta import (
     RANK_LEAST,
     RANKED,
 )
+from engine.motion_patterns.totals import FOR_EVER, TotalKey
 from engine.operator import RegisteredQuery
 
 Ints = npt.NDArray[np.int64]
@@ -71,8 +72,8 @@ class Plan(NamedTuple):
 
     Series: window `start` > t-distance >= `end`, `every`, `measure` (number of the distance series or -1), `sign` (+1 least, -1 greatest kept),
     `eager` (every point that comes or goes is looked at, not only the first and the last), `users` (queries that keep points). Queries: `needs` and
-    `bars` (series with and without a point), `sums` (distance series in order), `decides`, `bound`,
-    `ranking` (number among the ranked, or -1), `ranks`,
+    `bars` (series with and without a point), `sums` (distance series in order), `totals` (their
+    numbers; `reached`: the bound is to be reached, or not to be), `decides`, `bound`, `ranking` (number among the ranked, or -1), `ranks`,
     `k`, `chain` nodes with their series and up to two successors, and for each predicate the `witness` series and chain node (or -1).
     """
 
@@ -90,6 +91,11 @@ class Plan(NamedTuple):
     bars: Ints
     sums_first: Ints
     sums: Ints
+    totals_first: Ints
+    totals: Ints
+    reached: npt.NDArray[np.bool_]
+    total_users_first: Ints
+    total_users: Ints
     decides: Ints
     bound: npt.NDArray[np.float64]
     ranking: Ints
@@ -106,7 +112,7 @@ class Plan(NamedTuple):
 @dataclass(frozen=True)
 class MotionIndex:
     """Immutable index over `queries`; see the module's text. `groups`: the queries that go by planes; of the others `point_classes` and, by distinct
-    `every` in `clocks`, `clock_queries` and `clock_series`. `borders` of polygons whose distance is asked, on a geographic feed."""
+    `every` in `clocks`, `clock_queries`, `clock_series` and `clock_totals`. `borders` of polygons whose distance is asked, on a geographic feed."""
 
     queries: tuple[RegisteredQuery, ...]
     feed: Feed
@@ -118,6 +124,8 @@ class MotionIndex:
     clocks: tuple[int, ...]
     clock_series: tuple[Ints, ...]
     clock_queries: tuple[Ints, ...]
+    clock_totals: tuple[tuple[int, ...], ...]
+    totals: tuple[TotalKey, ...]
     measures: int
     rankings: tuple[int, ...]
     names_matter: bool
@@ -148,6 +156,8 @@ class _Query:
     needs: list[int]
     bars: list[int]
     sums: list[int]
+    totals: list[tuple[int, bool]]
+    shown: list[int]
     nodes: list[_Node]
     witness: list[int]
 
@@ -157,6 +167,7 @@ class _Compiler:
 
     def __init__(self) -> None:
         self.numbers: dict[SeriesKey, int] = {}
+        self.totals: dict[TotalKey, int] = {}
 
     def series(self, specification: MotionSpecification, test: str, target: Region | Place | None, start: int, end: int) -> int:
         key = SeriesKey(specification.where, test, target, start, end, specification.every)
@@ -164,7 +175,7 @@ class _Compiler:
 
     def query(self, specification: MotionSpecification) -> _Query:
         predicates = specification.predicates
-        found = _Query([], [], [], [], [-1] * len(predicates))
+        found = _Query([], [], [], [], [], [], [-1] * len(predicates))
         for i, predicate in enumerate(predicates):
             if predicate.window is not None:
                 self._windowed(specification, predicate, i, found)
@@ -177,6 +188,8 @@ class _Compiler:
         if predicate.numerical:
             series = self.series(specification, "greatest" if predicate.forall else "least", predicate.target, start, end)
             found.sums.append(series)
+        elif predicate.total is not None:
+            series = self._total(specification, predicate, found)
         elif predicate.forall:
             series = self.series(specification, "any", None, start, end)
             found.needs.append(series)
@@ -187,9 +200,22 @@ class _Compiler:
             found.needs.append(series)
         found.witness[i] = series
 
+    def _total(self, specification: MotionSpecification, predicate: Predicate, found: _Query) -> int:
+        """The series that shows the latest sample of a total: one that counted, or any that `at_most` needs."""
+        total, target = predicate.total, predicate.target
+        assert predicate.window is not None and total is not None and isinstance(target, Region)
+        start, end = predicate.window
+        gap, bound = FOR_EVER if total.gap is None else total.gap, total.span + 1 if total.at_most else total.span
+        key = TotalKey(specification.where, target, predicate.sense == "outside", gap, start, end, bound, specification.every)
+        found.totals.append((self.totals.setdefault(key, len(self.totals)), not total.at_most))
+        test, shown = ("any", None) if total.at_most else (predicate.sense, target)
+        series = self.series(specification, test, shown, start, end)
+        (found.needs if total.at_most else found.shown).append(series)
+        return series
+
     def _order(self, specification: MotionSpecification, found: _Query) -> None:
         predicates = specification.predicates
-        binary = [i for i, predicate in enumerate(predicates) if not predicate.numerical]
+        binary = [i for i, predicate in enumerate(predicates) if predicate.in_order]
         in_order: list[int] = []
         for place, i in enumerate(binary):
             before = binary[place - 1] if place > 0 else None
@@ -233,8 +259,8 @@ def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> MotionIndex
     rankings = tuple(q for q, one in enumerate(specifications) if one.theta is not None and one.theta.ranks)
     measures = [p for p, key in enumerate(series) if key.test in ("least", "greatest")]
     by_points = [q for q, one in enumerate(specifications) if bucket_width(one) is None]
-    plan = _plan(series, specifications, compiled, measures, rankings, by_points)
-    used = {p for q in by_points for p in (*compiled[q].needs, *compiled[q].bars, *compiled[q].sums)}
+    plan = _plan(series, specifications, compiled, measures, rankings, by_points, len(compiler.totals))
+    used = {p for q in by_points for p in (*compiled[q].needs, *compiled[q].bars, *compiled[q].sums, *compiled[q].shown)}
     clocks = tuple(sorted({specifications[q].every for q in by_points}))
     return MotionIndex(
         queries=tuple(queries),
@@ -247,6 +273,8 @@ def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> MotionIndex
         clocks=clocks,
         clock_series=tuple(_ints([p for p in sorted(used) if series[p].every == every]) for every in clocks),
         clock_queries=tuple(_ints([q for q in by_points if specifications[q].every == every]) for every in clocks),
+        clock_totals=tuple(tuple(number for key, number in compiler.totals.items() if key.every == every) for every in clocks),
+        totals=tuple(compiler.totals),
         measures=len(measures),
         rankings=rankings,
         names_matter=any(one.theta is not None and one.theta.op == "top" for one in specifications),
@@ -291,10 +319,12 @@ def _plan(
     measures: Sequence[int],
     rankings: Sequence[int],
     by_points: Sequence[int],
+    totals: int,
 ) -> Plan:
     measure = np.full(len(series), -1, np.int64)
     measure[list(measures)] = np.arange(len(measures))
     users: list[list[int]] = [[] for _ in series]
+    total_users: list[list[int]] = [[q for q, query in enumerate(compiled) if number in dict(query.totals)] for number in range(totals)]
     eager = np.zeros(len(series), np.bool_)
     for q in by_points:
         query = compiled[q]
@@ -327,6 +357,11 @@ def _plan(
         bars=_flat([query.bars for query in compiled]),
         sums_first=_first([query.sums for query in compiled]),
         sums=_flat([query.sums for query in compiled]),
+        totals_first=_first([query.totals for query in compiled]),
+        totals=_ints([number for query in compiled for number, _ in query.totals]),
+        reached=np.array([reached for query in compiled for _, reached in query.totals], np.bool_),
+        total_users_first=_first(total_users),
+        total_users=_flat(total_users),
         decides=_ints([LOCAL_NONE if theta is None else {"<=": LOCAL_AT_MOST, ">=": LOCAL_AT_LEAST}.get(theta.op, RANKED) for theta in thetas]),
         bound=np.array([0.0 if theta is None else theta.value for theta in thetas], np.float64),
         ranking=_ints([rankings.index(q) if q in rankings else -1 for q in range(len(compiled))]),
@@ -355,7 +390,7 @@ def _ints(values: Sequence[int]) -> Ints:
     return np.array(values, np.int64)
 
 
-def _first(rows: Sequence[Sequence[int]]) -> Ints:
+def _first(rows: Sequence[Sequence[object]]) -> Ints:
     return np.cumsum([0, *(len(row) for row in rows)]).astype(np.int64)
 
 

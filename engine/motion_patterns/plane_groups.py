@@ -111,6 +111,8 @@ def bucket_width(specification: MotionSpecification) -> int | None:
     >>> bucket_width(MotionSpecification("", Conditions(()), steps, None, every=4))
     2
     """
+    if any(predicate.total is not None for predicate in specification.predicates):
+        return None
     windows = [predicate.window or (specification.horizon or 0, 0) for predicate in specification.predicates]
     # A query of nothing but foralls has a track more than predicates.
     if len(windows) >= MOST_TRACKS:

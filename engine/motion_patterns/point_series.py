@@ -15,6 +15,7 @@ from engine.motion_patterns.plan import MotionIndex, SeriesKey
 from engine.motion_patterns.samples import hits
 from engine.motion_patterns.sightings import Sightings
 from engine.motion_patterns.structure import Arrays, Structure
+from engine.motion_patterns.totals import Switches, Totals
 
 Ints = npt.NDArray[np.int64]
 
@@ -29,6 +30,7 @@ class PointSeries(Structure):
         self.points = no_points(len(index.series), index.measures)
         self.standing = _nothing_stands(index, 0)
         self.forced = np.full(len(index.clocks), NEVER, np.int64)
+        self.totals = Totals(index.totals)
 
     def take(self, sightings: Sightings) -> None:
         batch = sightings.batch
@@ -36,6 +38,7 @@ class PointSeries(Structure):
         found = hits(self.index, self.index.point_classes, batch)
         self.points = with_room(self.points, np.bincount(found.series, minlength=len(self.index.series)))
         append(self.points, found.series, found.row, found.value, batch.t, batch.seq, batch.x, batch.y, batch.entity)
+        self.totals.take(batch, self.points.head.shape[1])
         self.work.index_points += len(found.series)
 
     def _make_room(self, entities: int) -> None:
@@ -51,11 +54,14 @@ class PointSeries(Structure):
         index = self.index
         found = [none_of(index.widest)]
         entities = min(entities, self.points.head.shape[1])
+        on = self.totals.on(entities)
+        switches = self.totals.advance(last)
         for clock, every in enumerate(index.clocks):
             series, queries, forced = index.clock_series[clock], index.clock_queries[clock], int(self.forced[clock])
             events, entered, left, evaluations = advance(
-                index.plan, self.points, self.standing, series, queries, every, last, forced, entities, rank, index.widest
-            )
+                index.plan, self.points, self.standing, series, queries, every, last, forced, entities, rank, index.widest,
+                _together([switches[number] for number in index.clock_totals[clock]]), on,
+            )  # fmt: skip
             if forced != NEVER and (forced // every + 1) * every <= last:
                 self.forced[clock] = NEVER
             found.append(events)
@@ -87,6 +93,7 @@ class PointSeries(Structure):
             "scored": np.vstack(scored),
             "scores": self.standing.score[scored],
             **{f"point_{name}": column for name, column in columns.items()},
+            **self.totals.dump(),
         }
 
     @classmethod
@@ -99,6 +106,7 @@ class PointSeries(Structure):
         found.standing.holds[tuple(arrays["held"])] = True
         found.standing.score[tuple(arrays["scored"])] = arrays["scores"]
         found.forced = arrays["forced"]
+        found.totals = Totals.load(index.totals, arrays)
         return found
 
     @classmethod
@@ -126,12 +134,14 @@ class PointSeries(Structure):
         joined_columns = {name: np.concatenate([empty[name], *pieces[name]]) for name in COLUMNS}
         found.points = rebuilt(counts, entered, joined_columns, index.plan.measure, index.plan.sign, entities)
         found.standing = _nothing_stands(index, entities)
+        found.totals = Totals.merged(index.totals, [part.totals for part in parts])
         return found
 
     def kept(self) -> int:
-        return int((self.points.tail - self.points.left).sum())
+        return int((self.points.tail - self.points.left).sum()) + self.totals.kept()
 
     def check(self, done: int | None) -> None:
+        self.totals.check()
         points = self.points
         assert len(points.tail) == len(self.index.series)
         assert (points.left <= points.entered).all() and (points.entered <= points.tail).all()
@@ -141,6 +151,14 @@ class PointSeries(Structure):
                 oldest = points.t[points.first[p] + (points.left[p] & points.mask[p])]
                 # Memory is bounded by the longest window: a point goes at the first evaluation after it left.
                 assert oldest + max(key.start, key.end) > done - key.every
+
+
+def _together(switches: Sequence[Switches]) -> Switches:
+    """All in order of time."""
+    none = np.empty(0, np.int64)
+    joined = Switches._make(np.concatenate(columns) for columns in zip(Switches(none, none, none, none.astype(np.bool_)), *switches, strict=True))
+    order = np.argsort(joined.k, kind="stable")
+    return Switches._make(column[order] for column in joined)
 
 
 def _nothing_stands(index: MotionIndex, entities: int) -> Standing:

@@ -8,7 +8,7 @@ References: [CMP] 3 and 5.4 (order). Partial satisfaction is ours; the paper kno
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ from engine.motion_patterns.evaluation import NEVER, best
 from engine.motion_patterns.plan import MotionIndex
 from engine.motion_patterns.samples import hits
 from engine.motion_patterns.theta import LOCAL_AT_LEAST, LOCAL_AT_MOST, LOCAL_NONE
+from engine.motion_patterns.totals import FOR_EVER, Totals
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -45,7 +46,10 @@ class Progress:
 
 def reach(index: MotionIndex, query: int) -> int:
     """How far back from T the query's windows look, in the unit of t: rows with t <= T - reach cannot matter."""
-    return int(index.plan.start[list(_series(index, query))].max())
+    totals = [index.totals[number] for number in _totals(index, query)]
+    # A position that is held for ever may come from any time: one window more is taken for it.
+    held = [key.start + (key.start if key.gap == FOR_EVER else key.gap) for key in totals]
+    return int(max([*index.plan.start[list(_series(index, query))].tolist(), *held]))
 
 
 def progress(index: MotionIndex, query: int, batch: Batch, at: int) -> Progress:
@@ -57,7 +61,7 @@ def progress(index: MotionIndex, query: int, batch: Batch, at: int) -> Progress:
     predicates = _span(index.plan.witness_first, query)
     shape = (len(batch.entities), predicates.stop - predicates.start)
     found = Progress(np.zeros(shape, np.bool_), np.full(shape, -1), np.full(shape, np.nan), np.full(shape[0], np.nan), np.zeros(shape[0], np.bool_))
-    _single_steps(index, query, batch, windows, found)
+    _single_steps(index, query, batch, at, windows, found)
     _ordered_steps(index, query, batch, windows, found)
     _decide(index, query, batch, found)
     return found
@@ -78,7 +82,11 @@ def _span(first: Ints, i: int) -> range:
 def _series(index: MotionIndex, query: int) -> set[int]:
     plan = index.plan
     lists = ((plan.needs_first, plan.needs), (plan.bars_first, plan.bars), (plan.sums_first, plan.sums))
-    return {int(series[i]) for first, series in lists for i in _span(first, query)}
+    return {int(series[i]) for first, series in lists for i in _span(first, query)} | {int(plan.witness[i]) for i in _span(plan.witness_first, query)}
+
+
+def _totals(index: MotionIndex, query: int) -> list[int]:
+    return [int(index.plan.totals[i]) for i in _span(index.plan.totals_first, query)]
 
 
 def _windows(index: MotionIndex, query: int, batch: Batch, at: int) -> Mapping[int, _Window]:
@@ -93,13 +101,29 @@ def _windows(index: MotionIndex, query: int, batch: Batch, at: int) -> Mapping[i
     return windows
 
 
-def _single_steps(index: MotionIndex, query: int, batch: Batch, windows: Mapping[int, _Window], found: Progress) -> None:
+def _reached(index: MotionIndex, query: int, batch: Batch, at: int) -> Iterator[Bools]:
+    """Of each total in order, for which entities its bound is as asked."""
+    plan, entities = index.plan, len(batch.entities)
+    for i in _span(plan.totals_first, query):
+        totals = Totals([index.totals[plan.totals[i]]])
+        totals.take(batch, entities)
+        totals.advance(at)
+        found: Bools = totals.on(entities)[0] == plan.reached[i]
+        yield found
+
+
+def _single_steps(index: MotionIndex, query: int, batch: Batch, at: int, windows: Mapping[int, _Window], found: Progress) -> None:
     """The steps that are in no order: an *exists* or *forall* with a window, a distance."""
     plan, entity = index.plan, batch.entity
+    totals = _reached(index, query, batch, at)
     bars = iter([int(plan.bars[i]) for i in _span(plan.bars_first, query)])
     for j, w in enumerate(_span(plan.witness_first, query)):
         window = windows[int(plan.witness[w])]
         if plan.witness_node[w] >= 0:
+            continue
+        if index.queries[query].specification.predicates[j].total is not None:
+            found.row[entity[window.row], j] = window.row
+            found.done[:, j] = next(totals) & (~_needs_sample(index, query, j) | (found.row[:, j] >= 0))
             continue
         if plan.measure[plan.witness[w]] >= 0:
             extremum = _extrema(entity[window.row], window.value, len(found.done), int(plan.sign[plan.witness[w]]))
@@ -110,6 +134,10 @@ def _single_steps(index: MotionIndex, query: int, batch: Batch, windows: Mapping
         if index.series[plan.witness[w]].test == "any":
             found.row[entity[windows[next(bars)].row], j] = -1
         found.done[:, j] = found.row[:, j] >= 0
+
+
+def _needs_sample(index: MotionIndex, query: int, j: int) -> Bools:
+    return np.array(index.queries[query].specification.predicates[j].total.at_most)
 
 
 def _extrema(entity: npt.NDArray[np.int32], value: Floats, entities: int, sign: int) -> Floats:

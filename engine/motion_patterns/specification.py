@@ -15,6 +15,7 @@ from engine.specification import COMMON_KEYS, Context
 MAX_PREDICATES = 64
 MAX_K = 1_000_000
 SENSES = ("inside", "outside", "distance")
+TOTAL_KEYS = ("at_least", "at_most", "gap")
 OPS = ("<=", ">=", "min", "max", "top")
 
 
@@ -28,21 +29,37 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Total:
+    """The quantifier `total`: the time is at least `span` (`at_most`: at most); a position is held until the next sample, at most for `gap` (null:
+    for ever)."""
+
+    span: int
+    at_most: bool
+    gap: int | None
+
+
+@dataclass(frozen=True)
 class Predicate:
     """One spatial predicate of a motion pattern.
 
     `sense` is one of SENSES; for `distance` (numerical) `target` may be a Place. `window` is (from, to), spans in the unit of `t`: samples
-    with T - from < t <= T - to; null: the predicate holds in order.
+    with T - from < t <= T - to; null: the predicate holds in order. `total`: the time spent counts, not single samples.
     """
 
     sense: str
     target: Region | Place
     window: tuple[int, int] | None
     forall: bool = False
+    total: Total | None = None
 
     @property
     def numerical(self) -> bool:
         return self.sense == "distance"
+
+    @property
+    def in_order(self) -> bool:
+        """Whether it takes part in the order, or would without a window."""
+        return not self.numerical and self.total is None
 
 
 @dataclass(frozen=True)
@@ -93,7 +110,7 @@ def check(document: Mapping[str, Any], context: Context) -> MotionSpecification:
 
 def _predicate(item: Any, context: Context) -> Predicate | None:
     before = len(context.faults)
-    given = context.object(item, optional=(*SENSES, "window", "quantifier"))
+    given = context.object(item, optional=(*SENSES, "window", "quantifier", *TOTAL_KEYS))
     senses = [sense for sense in SENSES if sense in given]
     if len(senses) != 1:
         if isinstance(item, Mapping):
@@ -102,13 +119,33 @@ def _predicate(item: Any, context: Context) -> Predicate | None:
     sense = senses[0]
     target = _target(given[sense], context.at(sense)) if sense == "distance" else context.at(sense).region(given[sense])
     window = _window(given.get("window"), context.at("window"))
-    forall = context.at("quantifier").choice(given.get("quantifier", "exists"), ("exists", "forall")) == "forall"
+    quantifier = context.at("quantifier").choice(given.get("quantifier", "exists"), ("exists", "forall", "total"))
+    forall, total = quantifier == "forall", _total(given, quantifier, context)
     if given.get("window") is None:
         if sense == "distance":
             context.at("window").fault("a distance needs a window [from, to]: it takes no part in the order")
+        elif quantifier == "total":
+            context.at("quantifier").fault('"total" needs a window [from, to]: the time in which it adds up')
         elif forall:
             context.at("quantifier").fault('"forall" needs a window [from, to]; a predicate without one takes only "exists"')
-    return None if len(context.faults) > before or target is None else Predicate(sense, target, window, forall)
+    return None if len(context.faults) > before or target is None else Predicate(sense, target, window, forall, total)
+
+
+def _total(given: Mapping[str, Any], quantifier: str | None, context: Context) -> Total | None:
+    keys = [key for key in TOTAL_KEYS if key in given]
+    if quantifier != "total":
+        for key in keys if quantifier is not None else ():
+            context.at(key).fault('belongs to the quantifier "total": write "quantifier": "total", or leave the key out')
+        return None
+    if "distance" in given:
+        context.at("quantifier").fault('"total" adds up the time inside or outside of a region; a distance takes "exists" or "forall"')
+    bounds = [key for key in ("at_least", "at_most") if given.get(key) is not None]
+    if len(bounds) != 1:
+        context.fault("\"total\" needs either 'at_least' or 'at_most'" + (", not both" if bounds else ""))
+        return None
+    span = context.at(bounds[0]).duration(given[bounds[0]], least=1 if bounds == ["at_least"] else 0)
+    gap = None if given.get("gap") is None else context.at("gap").duration(given["gap"])
+    return None if span is None else Total(span, bounds == ["at_most"], gap)
 
 
 def _window(value: Any, context: Context) -> tuple[int, int] | None:

@@ -67,12 +67,12 @@ def satisfying(trajectories: Mapping[str, list[Row]], document: Mapping[str, Any
     for entity, samples in trajectories.items():
         past = [row for row in samples if row["t"] <= now]
         witnesses = witnesses_of(past, document, now, geographic)
-        if witnesses is not None:
+        if witnesses is not None and all(total_holds(past, p, now, geographic) for p in document["predicates"] if is_total(p)):
             numerical = [(w, p) for w, p in zip(witnesses, document["predicates"], strict=True) if "distance" in p]
             score = None
             for witness, predicate in numerical:
                 score = (score or 0.0) + distance(witness, predicate["distance"], geographic)
-            qualified[entity] = (score, tuple(witness["seq"] for witness in witnesses))
+            qualified[entity] = (score, tuple(witness["seq"] for witness in witnesses if witness))
     theta = document.get("theta")
     if theta is None:
         return qualified
@@ -97,6 +97,13 @@ def witnesses_of(past: list[Row], document: Mapping[str, Any], now: int, geograp
     options = options_of(past, document, now, geographic)
     if not all(options):
         return None
+    if any(map(is_total, predicates)):
+        rest = [p for p in predicates if not is_total(p)]
+        found = witnesses_of(past, {**document, "predicates": rest}, now, geographic) if rest else []
+        if found is None:
+            return None
+        ordered_rest = iter(found)
+        return [choices[-1] if is_total(p) else next(ordered_rest) for p, choices in zip(predicates, options, strict=True)]
     orders = orders_of(predicates)
     ordered = sorted({i for pair in orders for i in pair if not is_forall(predicates[i])} | {i for i, p in enumerate(predicates) if is_free(p)})
     chosen = [choices[-1] for choices in options]
@@ -119,11 +126,31 @@ def options_of(past: list[Row], document: Mapping[str, Any], now: int, geographi
             values = [distance(row, predicate["distance"], geographic) for row in inside]
             wanted = (max if is_forall(predicate) else min)(values, default=None)
             options.append([row for row, value in zip(inside, values, strict=True) if value == wanted][-1:])
+        elif is_total(predicate):
+            counting = inside if "at_most" in predicate else [row for row in inside if satisfies(row, predicate, geographic)]
+            options.append([{}, *counting] if "at_least" in predicate else counting)
         elif is_forall(predicate):
             options.append(inside[-1:] if all(satisfies(row, predicate, geographic) for row in inside) else [])
         else:
             options.append([row for row in inside if satisfies(row, predicate, geographic)])
     return options
+
+
+def is_total(predicate: Mapping[str, Any]) -> bool:
+    return predicate.get("quantifier") == "total"
+
+
+def total_holds(past: list[Row], predicate: Mapping[str, Any], now: int, geographic: bool) -> bool:
+    """CONTRACT 2.8: every unit of time (t, t + 1] in the window is asked where the position is held during it; no end of anything lies inside one."""
+    start, end = predicate["window"]
+    total = 0
+    for t in range(now - start, now - end):
+        held = [row for row in past if row["t"] <= t]
+        if held and (predicate.get("gap") is None or t < held[-1]["t"] + predicate["gap"]):
+            total += satisfies(held[-1], predicate, geographic)
+    if "at_least" in predicate:
+        return total >= predicate["at_least"]
+    return total <= predicate["at_most"] and any(now - start < row["t"] <= now - end for row in past)
 
 
 def steps_done(past: list[Row], document: Mapping[str, Any], now: int, geographic: bool) -> list[bool]:

@@ -33,6 +33,12 @@ def test_scores_and_every_theta(queries, rows):
     assert run(queries, rows, PLANE) == answers(rows, queries)
 
 
+@given(st.lists(documents(kinds=["totals", "totals", "mixed"]), min_size=1, max_size=3), streams(), seeds, st.integers(1, 3))
+@settings(max_examples=200, deadline=None)
+def test_accumulated_time(queries, rows, seed, partitions):
+    assert run(queries, rows, PLANE, random.Random(seed), partitions) == answers(rows, queries)
+
+
 @given(st.lists(documents(), min_size=1, max_size=5), streams(), seeds, st.integers(1, 3))
 @settings(max_examples=200, deadline=None)
 def test_any_batches_partitions_restarts_and_registrations(queries, rows, seed, partitions):

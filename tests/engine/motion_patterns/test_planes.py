@@ -120,7 +120,7 @@ def test_a_state_of_another_version_is_refused():
     arrays = unpack_arrays(OPERATOR.keyed.dump(index, OPERATOR.keyed.initial(index)))
     for version in ({"version": np.array([1])}, {}):
         old = {name: column for name, column in arrays.items() if name != "version"} | version
-        with pytest.raises(ValueError, match="version 1, this program reads 5"):
+        with pytest.raises(ValueError, match="version 1, this program reads 6"):
             OPERATOR.keyed.load(index, pack_arrays(old))
 
 

@@ -36,9 +36,19 @@ def _step(predicate: Any, feed: Feed) -> str:
     inside = "inside" in predicate
     name = region_name(predicate["inside" if inside else "outside"])
     window = predicate.get("window")
+    if predicate.get("quantifier") == "total":
+        return _total(predicate, name, feed)
     always = predicate.get("quantifier") == "forall"
     verb = ("stayed in" if inside else "kept out of") if always else ("was in" if inside else "was outside")
     return f"{verb} {name}" + ("" if window is None else f" {_when(window, feed, always)}")
+
+
+def _total(predicate: Any, name: str, feed: Feed) -> str:
+    bound = "at_least" if predicate.get("at_least") is not None else "at_most"
+    where = "in" if "inside" in predicate else "outside"
+    gap = f" (a report counts for {duration(predicate['gap'], feed)})" if predicate.get("gap") is not None else ""
+    when = _when(predicate["window"], feed, always=False)
+    return f"was {where} {name} for {bound.replace('_', ' ')} {duration(predicate[bound], feed)} in all {when}{gap}"
 
 
 def _when(window: Any, feed: Feed, always: bool) -> str:

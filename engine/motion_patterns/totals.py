@@ -1,0 +1,256 @@
+"""Accumulated time: for how long an entity's held position was inside, or outside, of a region within a window that moves on.
+
+A position is held from a sample until the next one, at most for `gap`. The total at T is a sum of overlaps of the window (T - from, T - to] with the
+stretches of time that count, so it is linear in T between the times at which an end of the window meets an end of a stretch. Whether it reaches a
+bound therefore changes at most once between two such times, and only the *switches* are told to the evaluation.
+
+`at_most` D is "not at least D + 1": times are whole numbers, and so are totals.
+
+References: [CMP] introduction ("more than 20 minutes in the last half hour"); the quantifier is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from engine.model.batch import Batch
+from engine.model.conditions import Conditions
+from engine.model.region import Region
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+FOR_EVER = 2**62
+_NONE = -(2**62)
+
+
+@dataclass(frozen=True)
+class TotalKey:
+    """What makes two totals equal: the time in `target` (`outside`: out of it) within the window reaches `bound`, asked at multiples of `every`."""
+
+    where: Conditions
+    target: Region
+    outside: bool
+    gap: int
+    start: int
+    end: int
+    bound: int
+    every: int
+
+
+class Switches(NamedTuple):
+    """At evaluation number `k` the `total` of `entity` reaches its bound (`on`) or does no longer; by k."""
+
+    k: Ints
+    total: Ints
+    entity: Ints
+    on: Bools
+
+
+class _Held(NamedTuple):
+    """By entity code: the time of its last sample, whether that counts, and since when positions that count have been held without a break."""
+
+    t: Ints
+    counts: Bools
+    since: Ints
+    known: Bools
+
+
+@dataclass
+class _Stretches:
+    """Stretches [begin, end) of one total that are over, by entity and time, and what is held now.
+
+    `on`: the bound is reached at the last evaluation.
+    """
+
+    entity: Ints
+    begin: Ints
+    end: Ints
+    held: _Held
+    on: Bools
+
+    @classmethod
+    def none(cls) -> _Stretches:
+        empty = np.empty(0, np.int64)
+        return cls(empty, empty, empty, _nothing_held(0), np.empty(0, np.bool_))
+
+    def reserve(self, entities: int) -> None:
+        room = len(self.held.t)
+        if entities > room:
+            wider = _nothing_held(entities)
+            for name in _Held._fields:
+                getattr(wider, name)[:room] = getattr(self.held, name)
+            self.held = wider
+            self.on = np.concatenate([self.on, np.zeros(entities - room, np.bool_)])
+
+
+def _nothing_held(room: int) -> _Held:
+    return _Held(np.zeros(room, np.int64), np.zeros(room, np.bool_), np.zeros(room, np.int64), np.zeros(room, np.bool_))
+
+
+class Totals:
+    """The totals of a partition. `done`: they are told up to there (None: not at all)."""
+
+    def __init__(self, keys: Sequence[TotalKey]) -> None:
+        self.keys = tuple(keys)
+        self.stretches = [_Stretches.none() for _ in keys]
+        self.done: int | None = None
+
+    def take(self, batch: Batch, entities: int) -> None:
+        """The batch's samples; room for so many entities."""
+        located = ~(np.isnan(batch.x) | np.isnan(batch.y))
+        for key, own in zip(self.keys, self.stretches, strict=True):
+            own.reserve(entities)
+            rows = np.flatnonzero(located & key.where.mask(batch))
+            counts = key.target.contains(batch.x[rows], batch.y[rows]) != key.outside
+            entity, begin, end = _ended(batch.entity[rows], batch.t[rows], counts, key.gap, own.held)
+            own.entity, own.begin, own.end = (np.concatenate(pair) for pair in ((own.entity, entity), (own.begin, begin), (own.end, end)))
+
+    def advance(self, last: int) -> list[Switches]:
+        """What switches up to `last`, for each total."""
+        found = []
+        for number, (key, own) in enumerate(zip(self.keys, self.stretches, strict=True)):
+            order = np.argsort(own.entity, kind="stable")
+            first = np.searchsorted(own.entity[order], np.arange(len(own.on) + 1))
+            done = _NONE if self.done is None else self.done
+            k, entity, on = _switched(
+                first, own.begin[order], own.end[order], own.held, own.on, key.gap, key.start, key.end, key.bound, key.every, done, last
+            )
+            by_time = np.argsort(k, kind="stable")
+            found.append(Switches(k[by_time], np.full(len(k), number), entity[by_time], on[by_time]))
+            kept = order[own.end[order] > last - key.start]
+            own.entity, own.begin, own.end = own.entity[kept], own.begin[kept], own.end[kept]
+        self.done = last if self.done is None else max(self.done, last)
+        return found
+
+    def on(self, entities: int) -> Bools:
+        """Which totals (rows) reach their bounds for which entities."""
+        found = np.zeros((len(self.keys), entities), np.bool_)
+        for row, own in zip(found, self.stretches, strict=True):
+            row[: min(len(own.on), entities)] = own.on[:entities]
+        return found
+
+    def dump(self) -> dict[str, npt.NDArray[Any]]:
+        arrays: dict[str, npt.NDArray[Any]] = {"totals_done": np.array([] if self.done is None else [self.done], np.int64)}
+        for n, own in enumerate(self.stretches):
+            arrays |= {f"total{n}_{name}": column for name, column in own.held._asdict().items()}
+            arrays |= {f"total{n}_{name}": getattr(own, name) for name in ("entity", "begin", "end", "on")}
+        return arrays
+
+    @classmethod
+    def load(cls, keys: Sequence[TotalKey], arrays: dict[str, npt.NDArray[Any]]) -> Totals:
+        found = cls(keys)
+        found.done = int(arrays["totals_done"][0]) if len(arrays["totals_done"]) else None
+        for n in range(len(keys)):
+            columns = {name: arrays[f"total{n}_{name}"] for name in ("entity", "begin", "end", "on")}
+            held = _Held._make(arrays[f"total{n}_{name}"] for name in _Held._fields)
+            found.stretches[n] = _Stretches(columns["entity"], columns["begin"], columns["end"], held, columns["on"])
+        return found
+
+    @classmethod
+    def merged(cls, keys: Sequence[TotalKey], parts: Sequence[Totals]) -> Totals:
+        """Each total from the first part that keeps it."""
+        found = cls(keys)
+        known = {key: own for part in reversed(parts) for key, own in zip(part.keys, part.stretches, strict=True)}
+        found.stretches = [known.get(key) or _Stretches.none() for key in found.keys]
+        found.done = max((part.done for part in parts if part.done is not None), default=None)
+        return found
+
+    def kept(self) -> int:
+        return sum(len(own.entity) + int(own.held.known.sum()) for own in self.stretches)
+
+    def check(self) -> None:
+        for own in self.stretches:
+            assert (own.begin < own.end).all()
+            assert (own.held.since <= own.held.t)[own.held.counts].all()
+
+
+@njit(cache=True, nogil=True)
+def _ended(entity: Any, t: Ints, counts: Bools, gap: int, held: _Held) -> Any:
+    """Stretches that end by samples in (t, seq): (entity, begin, end)."""
+    who, begin, end = np.empty(len(t), np.int64), np.empty(len(t), np.int64), np.empty(len(t), np.int64)
+    n = 0
+    for r in range(len(t)):
+        e = entity[r]
+        goes_on = held.known[e] and held.counts[e] and counts[r] and t[r] - held.t[e] <= gap
+        if held.known[e] and held.counts[e] and not goes_on:
+            until = min(t[r], held.t[e] + gap)
+            if until > held.since[e]:
+                who[n], begin[n], end[n] = e, held.since[e], until
+                n += 1
+        if not goes_on:
+            held.since[e] = t[r]
+        held.t[e], held.counts[e], held.known[e] = t[r], counts[r], True
+    return who[:n], begin[:n], end[:n]
+
+
+@njit(cache=True, nogil=True)
+def _overlap(begin: int, end: int, low: int, high: int) -> int:
+    return max(0, min(end, high) - max(begin, low))
+
+
+@njit(cache=True, nogil=True)
+def _edge(begin: Ints, end: Ints, i: int, n: int, at: int) -> Any:
+    """From the i-th of n stretches on: (the first that ends after `at`, 1 if `at` lies in it, the next time at which that changes)."""
+    while i < n and end[i] <= at:
+        i += 1
+    if i == n:
+        return i, 0, FOR_EVER
+    return (i, 1, end[i]) if begin[i] <= at else (i, 0, begin[i])
+
+
+@njit(cache=True, nogil=True)
+def _switched(
+    first: Ints, begins: Ints, ends: Ints, held: _Held, on: Bools, gap: int, start: int, stop: int, bound: int, every: int, done: int, last: int
+) -> Any:
+    """(k, entity, on) of what changes at the multiples of `every` in (done, last]; `on` is brought there."""
+    room, found = 64, 0
+    ks, who, what = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.bool_)
+    for e in range(len(on)):
+        n = first[e + 1] - first[e]
+        count = n + (1 if held.known[e] and held.counts[e] else 0)
+        if count == 0 and not on[e]:
+            continue
+        begin, end = np.empty(count, np.int64), np.empty(count, np.int64)
+        begin[:n], end[:n] = begins[first[e] : first[e + 1]], ends[first[e] : first[e + 1]]
+        if count > n:
+            begin[n], end[n] = held.since[e], min(held.t[e] + gap, FOR_EVER)
+        at = done
+        if done == _NONE:
+            at = begin[0] - 1
+        total = 0
+        for i in range(count):
+            total += _overlap(begin[i], end[i], at - start, at - stop)
+        i = j = 0
+        while at < last:
+            i, rises, next_i = _edge(begin, end, i, count, at - stop)
+            j, falls, next_j = _edge(begin, end, j, count, at - start)
+            until = min(last, min(next_i + stop, next_j + start))
+            slope = rises - falls
+            low, high = -(-(at + 1) // every), until // every
+            if low <= high:
+                now = total + slope * (low * every - at) >= bound
+                if now != on[e]:
+                    found += 1
+                    on[e] = now
+                    if found > room:
+                        room *= 2
+                        ks, who, what = np.append(ks, ks), np.append(who, who), np.append(what, what)
+                    ks[found - 1], who[found - 1], what[found - 1] = low, e, now
+                if (total + slope * (high * every - at) >= bound) != now:
+                    # It switches once on the way: the first T at which a rising total reaches the bound, or a falling one is below it.
+                    when = at + bound - total if slope > 0 else at + total - bound + 1
+                    found += 1
+                    on[e] = not now
+                    if found > room:
+                        room *= 2
+                        ks, who, what = np.append(ks, ks), np.append(who, who), np.append(what, what)
+                    ks[found - 1], who[found - 1], what[found - 1] = -(-when // every), e, not now
+            total += slope * (until - at)
+            at = until
+    return ks[:found], who[:found], what[:found]

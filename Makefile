@@ -34,11 +34,12 @@ test: setup test-frontend  ## all tests, with real PostgreSQL, Redis, Spark and 
 test-frontend: setup  ## the front end's own tests
 	$(NPM) test
 
-check: setup  ## ruff, mypy, tsc, eslint
+check: setup  ## ruff, mypy, tsc, eslint; known vulnerabilities of both locks; writes the SBOM to var/sbom
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(NPM) run check
+	$(PY) -m webapp.platform.dependencies
 
 bench: setup  ## the measurements that docs/ and README.md quote
 	$(PY) -m bench

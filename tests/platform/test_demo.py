@@ -129,6 +129,7 @@ def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
 
 def test_it_comes_up_says_where_and_stops_everything(project: Path, start: Callable[[], Demo]) -> None:
     demo = start()
+    assert ("this runs as root" in demo.told) == (os.geteuid() == 0)
     address = re.search(r"http://127\.0\.0\.1:(\d+)/", demo.told)
     assert address is not None, demo.told
     connection = http.client.HTTPConnection("127.0.0.1", int(address[1]), timeout=5)

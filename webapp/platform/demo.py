@@ -23,6 +23,10 @@ from webapp.platform.redis import EmbeddedRedis, RedisError
 
 LOGIN = "analyst"
 PLAYERS = ("city", "strait", "plaza", "ocean", "warehouse")
+AS_ROOT = (
+    "Warning: this runs as root, and so does everything but PostgreSQL: whoever breaks into one process owns the machine. "
+    "Run it as a user of its own, who owns the project's folder, for anything but a trial."
+)
 HEALTH_SECONDS = 90.0
 DELIVERIES = ("--queues=deliveries", "--pool=threads", "--concurrency=8", "--hostname=deliveries@%h", "--without-gossip", "--without-mingle")
 """Sending waits for others most of the time: threads of one process do, and the tasks of the other worker go on meanwhile."""
@@ -143,6 +147,8 @@ def also(environment: dict[str, str], variables: Mapping[str, str]) -> Iterator[
 def run(*, feeds: bool, verbose: bool) -> None:
     """Starts everything, says where it is, and stops everything at Ctrl-C. Raises StartError and the parts' own errors."""
     started = time.monotonic()
+    if os.geteuid() == 0:
+        say(AS_ROOT)
     var = var_folder()
     reservation = next_free_port(int(os.environ.get("VEDETTE_PORT") or 8000))
     postgres = None if os.environ.get("DATABASE_URL") else EmbeddedPostgres(var / "postgres")

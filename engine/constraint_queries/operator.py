@@ -30,8 +30,10 @@ from engine.operator import Operator, Output, QueryStopped, RegisteredQuery, Sta
 
 MOST_EVENTS = 1_000_000
 """Events that one query may keep at a time."""
-MOST_SOLUTIONS = 1_000_000
+MOST_SOLUTIONS = 100_000
 """Solutions that one event may complete in one query."""
+MOST_FOUND = 250_000
+"""Solutions of one query among _CHUNK rows: each becomes an answer of half a kilobyte, and all of them are in memory at once."""
 _CHUNK, _ROOM = 65_536, 100_000
 
 
@@ -168,6 +170,7 @@ def searched(index: ConstraintIndex, store: Store, new: Events, row: Ints, queri
     store.reserve(int(new.t[0]), len(new.t), wanted(own_bits, starts, index.graphs.variables))
     taken = Taken(row[order] + store.enter(new), own_bits, starts)
     heads, tails = store.rings.heads.copy(), store.rings.tails.copy()
+    total = np.zeros(len(index.plans), np.int64)
     at = 0
     while at < len(order):
         at, count, filled, reason, query, figure = advance(
@@ -179,6 +182,11 @@ def searched(index: ConstraintIndex, store: Store, new: Events, row: Ints, queri
         if reason == TOO_MANY_SOLUTIONS:
             raise QueryStopped(index.plans[query].query.key, f"one event at t = {time} completes more than {MOST_SOLUTIONS:,} solutions")
         if count:
+            total += np.bincount(store.found.query[:count], minlength=len(total))
+            most = int(total.argmax())
+            if total[most] > MOST_FOUND:
+                reason = f"{len(new.t):,} rows up to t = {time} complete more than {MOST_FOUND:,} solutions"
+                raise QueryStopped(index.plans[most].query.key, reason)
             yield store.found.query[:count], store.found.event[:filled]
         if reason == NO_ROOM:
             store.more_found()

@@ -60,8 +60,8 @@ class World:
     facts: dict[Indicator, Table] = field(default_factory=dict)
     initiated: dict[Indicator, Table] = field(default_factory=dict)
     grounded: Callable[[Rows, Declared], Rows] | None = None
-    max_rows: int = 20_000_000
-    max_work: int = 300_000_000
+    max_rows: int = 4_000_000
+    max_work: int = 20_000_000
     work: int = 0
 
     def spend(self, rows: int) -> None:

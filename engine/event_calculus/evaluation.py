@@ -23,7 +23,7 @@ from engine.event_calculus.syntax import Declared, FluentPattern, Indicator, Int
 from engine.event_calculus.tables import SYMBOL, FluentTable, Rows, Table, distinct_rows, no_fluent, one_row
 from engine.event_calculus.terms import Term
 
-MAX_GROUNDINGS = 5_000_000
+MAX_GROUNDINGS = 1_000_000
 ROWS_A_NODE = 5_000
 """Rows that could be looked at in the time a node takes even when it has none."""
 

@@ -49,8 +49,8 @@ class Settings:
     dialect: str = "rtec"
     exact: bool = True
     geographic: bool = False
-    max_rows: int = 20_000_000
-    max_work: int = 300_000_000
+    max_rows: int = 4_000_000
+    max_work: int = 20_000_000
     begin: int | None = 0
     """The beginning of time; null: the least t of the feed."""
 

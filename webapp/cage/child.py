@@ -40,7 +40,7 @@ class Kind:
 
 KINDS = {
     "engine": Kind(
-        programs=("webapp.queries.preview", "webapp.queries.progress", "webapp.queries.sandbox"),
+        programs=("webapp.queries.preview", "webapp.queries.progress", "webapp.queries.sandbox", "webapp.queries.verdicts"),
         loads=(
             "engine.runtime.evaluator", "engine.sources.eventlog", "engine.specification", "engine.border_monitoring.operator",
             "engine.constraint_queries.operator", "engine.motion_patterns.operator", "engine.motion_patterns.progress",

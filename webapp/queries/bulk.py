@@ -32,6 +32,8 @@ from webapp.queries.versions import add_versions, next_version
 FEATURE = "$feature"
 NAMING = "{name}"
 NAME_CHARACTERS = 100
+PROGRAM_CHARACTERS = 300_000
+"""Of a template's program, once for each region: each is checked by itself, within a few seconds together."""
 TEMPLATE = "/template"
 Refusal = tuple[int, str, list[Fault]]
 
@@ -160,6 +162,10 @@ def _placed(template: Any) -> Any:
 
 def _plan(template: Any, features: Sequence[Feature], naming: str, feed: Feed, owner: User) -> tuple[list[Planned], list[Refusal]]:
     """What would be made of each feature, whether or not its name is taken on the feed, and the features that cannot be."""
+    written = len(str(template.get("program", ""))) * len(features)
+    if written > PROGRAM_CHARACTERS:
+        most = PROGRAM_CHARACTERS // len(features)
+        raise refuse(f"{TEMPLATE}/program", f"For {len(features):,} regions a program has at most {most:,} characters: send fewer regions at once.")
     regions = regions_of_feed(feed, user=owner)
     engine_feed = feed.engine_feed()
     planned: list[Planned] = []

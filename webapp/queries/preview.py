@@ -11,11 +11,17 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from engine.model.faults import refuse
 from webapp.cage.spares import ENGINE, TookTooLong, Work
 
 SECONDS = 30.0
 ROWS = 2_000_000
+STEP_ROWS = 65_536
+"""Rows evaluated at a time, as by a job."""
 ANSWERS = 1_000
+"""So many are shown, the newest."""
+ANSWERS_FOUND = 250_000
+"""More are not looked for: as many as a job stores at a time."""
 MEMORY_BYTES = 3 * 2**30
 
 
@@ -26,7 +32,7 @@ class PreviewFailed(RuntimeError):
 def preview(*, log_root: str, feed: dict[str, Any], specification: Any, span: int) -> dict[str, Any]:
     """Answers of a checked, frozen specification on the last `span` (in the feed's unit) of the log.
 
-    Raises PreviewFailed. The shape is that of `POST queries/preview` in docs/api.md.
+    Raises PreviewFailed, and Refused when a job would stop the query. The shape is that of `POST queries/preview` in docs/api.md.
     """
     request = {"log_root": log_root, "feed": feed, "specification": specification, "span": span}
     started = time.monotonic()
@@ -37,13 +43,15 @@ def preview(*, log_root: str, feed: dict[str, Any], specification: Any, span: in
     if status != 0:
         raise PreviewFailed("The preview needed too much memory or broke off: choose a shorter span.")
     answer: dict[str, Any] = json.loads(written)
+    if "stopped" in answer:
+        raise refuse("", f"A job would stop this query: {answer['stopped']}.")
     return {**answer, "seconds": round(time.monotonic() - started, 2)}
 
 
 def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
     """The program's work."""
     from engine.model.feed import Feed
-    from engine.operator import RegisteredQuery
+    from engine.operator import QueryStopped, RegisteredQuery
     from engine.runtime.evaluator import Evaluator
     from engine.sources.eventlog import EventLog
     from engine.specification import check
@@ -62,10 +70,15 @@ def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
         evaluator.skip_to(first - 1)
     facts: dict[bytes, Fact] = {}
     rows, oldest = 0, newest
-    for changes, count, least in _outcomes(evaluator, log, first, next_seq):
-        rows += count
-        oldest = min(oldest, least)
-        facts.update((fact.key, fact) for fact in facts_of(changes))
+    try:
+        for changes, count, least in _outcomes(evaluator, log, first, next_seq):
+            rows += count
+            oldest = min(oldest, least)
+            if changes.num_rows + len(facts) > ANSWERS_FOUND:
+                return {"stopped": f"it finds more than {ANSWERS_FOUND:,} answers in {rows:,} rows"}
+            facts.update((fact.key, fact) for fact in facts_of(changes))
+    except QueryStopped as stop:
+        return {"stopped": stop.reason}
     stated = sorted((fact for fact in facts.values() if fact.weight), key=lambda fact: (fact.start, fact.key))
     answers = [{**json.loads(payload(fact, backfill=True, detected_at=0)), "query": None} for fact in stated[-ANSWERS:]]
     return {"from": max(wanted, oldest), "to": newest, "rows": rows, "truncated": truncated, "total": len(stated), "answers": answers}
@@ -86,8 +99,9 @@ def _outcomes(evaluator: Any, log: Any, first: int, next_seq: int) -> Iterator[t
     import pyarrow.compute as pc
 
     least = 2**62
-    for table in log.read(first, next_seq):
-        outcome = evaluator.process(table)
-        least = pc.min(table.column("t")).as_py()
-        yield outcome.changes, table.num_rows, least
+    for segment in log.read(first, next_seq):
+        for begin in range(0, segment.num_rows, STEP_ROWS):
+            table = segment.slice(begin, STEP_ROWS)
+            least = pc.min(table.column("t")).as_py()
+            yield evaluator.process(table).changes, table.num_rows, least
     yield evaluator.finish().changes, 0, least

@@ -9,6 +9,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from webapp.cage.spares import ENGINE, TookTooLong, Work
@@ -118,15 +119,17 @@ def _ranked(specification: Any, feed: Any, table: Any, span: int, to_t: int) -> 
     """The entities of the rows: those with the most answers first, then those with the most rows."""
     import pyarrow.compute as pc
 
-    from engine.operator import RegisteredQuery
+    from engine.operator import QueryStopped, RegisteredQuery
     from engine.runtime.evaluator import Evaluator
     from engine.specification import check
 
     document = {**specification, "window": span, "step": span, "origin": to_t}
     evaluator = Evaluator.start(feed, [RegisteredQuery("0", 1, check(document, feed, {}))])
     answers: Counter[str] = Counter()
-    for changes in (evaluator.process(table).changes, evaluator.finish().changes):
-        answers.update(entity for who in changes.column("entities").to_pylist() for entity in who)
+    # With all entities the program may be beyond its limits: then those with the most rows are tried.
+    with suppress(QueryStopped):
+        for changes in (evaluator.process(table).changes, evaluator.finish().changes):
+            answers.update(entity for who in changes.column("entities").to_pylist() for entity in who)
     rows = Counter({one["values"]: one["counts"] for one in pc.value_counts(table.column("entity")).to_pylist()})
     return sorted((name for name in rows if name), key=lambda name: (-answers[name], -rows[name], name))
 

@@ -19,6 +19,7 @@ from webapp.queries.models import Query, QueryStop, QueryVersion
 from webapp.queries.pace import PACES
 from webapp.queries.references import frozen, shapes
 from webapp.queries.sentences import sentence_of
+from webapp.queries.verdicts import faults_of, is_long
 
 
 def query_list(*, user: AnyUser) -> QuerySet[Query]:
@@ -90,8 +91,12 @@ def is_unchanged(query: Query, version: QueryVersion) -> bool:
 
 def specification_faults(*, feed: Feed, specification: Any, user: AnyUser) -> list[Fault]:
     """All that is wrong with a specification on this feed with the stored regions that `user` may see; empty: it can be registered."""
+    regions = regions_of_feed(feed, user=user)
+    if is_long(specification):
+        # Programs of rules keep a window, at whatever pace rows come.
+        return faults_of(specification, feed.engine_feed(), regions)
     try:
-        checked = check(specification, feed.engine_feed(), regions_of_feed(feed, user=user))
+        checked = check(specification, feed.engine_feed(), regions)
     except Refused as refused:
         return list(refused.faults)
     return pace_faults(feed=feed, checked=checked)

@@ -5,13 +5,14 @@ A feed's set of queries has a version; every change takes the next one under the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
 from engine.model.faults import Fault, Refused, refuse
+from engine.model.feed import Feed as EngineFeed
 from engine.specification import check
 from webapp.accounts.models import Team, User
 from webapp.alerts.models import Channel
@@ -22,6 +23,7 @@ from webapp.queries.families import kinds_of
 from webapp.queries.models import Query, QueryStop, Severity
 from webapp.queries.references import frozen, named_regions
 from webapp.queries.selectors import names_used, pace_faults
+from webapp.queries.verdicts import faults_of, is_long
 from webapp.queries.versions import add_versions, end_version, end_versions, next_version
 
 SPECIFICATION = "/specification"
@@ -167,6 +169,8 @@ def _checked(feed: Feed, specification: Any, user: User, kept: Query | None = No
     if kept is not None:
         regions |= dict(kept.regions.values_list("name", "geometry"))
     try:
+        if is_long(specification):
+            return _checked_elsewhere(specification, feed.engine_feed(), regions), None
         check(specification, feed.engine_feed(), regions)
         ready = frozen(specification, regions)
         # The frozen form is what jobs compile: it must stand by itself.
@@ -175,9 +179,19 @@ def _checked(feed: Feed, specification: Any, user: User, kept: Query | None = No
         raise Refused(Fault(SPECIFICATION + fault.pointer, fault.message) for fault in refused.faults) from refused
 
 
+def _checked_elsewhere(specification: Any, feed: EngineFeed, regions: Mapping[str, Any]) -> Any:
+    """A long program with stored regions in their place. Raises Refused."""
+    if faults := faults_of(specification, feed, regions):
+        raise Refused(faults)
+    ready = frozen(specification, regions)
+    if faults := faults_of(ready, feed, {}):
+        raise Refused(faults)
+    return ready
+
+
 def _check_pace(feed: Feed, checked: Any) -> None:
-    """Raises Refused with a pointer to the specification."""
-    faults = pace_faults(feed=feed, checked=checked)
+    """Raises Refused with a pointer to the specification. Long programs (null) keep a window at whatever pace."""
+    faults = [] if checked is None else pace_faults(feed=feed, checked=checked)
     if faults:
         raise Refused(Fault(SPECIFICATION + fault.pointer, fault.message) for fault in faults)
 

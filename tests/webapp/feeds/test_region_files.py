@@ -2,74 +2,25 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sqlite3
-import struct
 import time
-import zipfile
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import shapefile
 import shapely
 from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
+from tests.fuzz.corpus import KML, a_geopackage, a_shapefile, zipped
 from tests.webapp.conftest import SQUARE
 from webapp.feeds.models import Region
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
 TEMPLATE = json.dumps({"family": "border", "version": 1, "region": {"region": "$feature"}})
-KML = (
-    b'<kml xmlns="http://www.opengis.net/kml/2.2"><Document><Placemark><name>pier</name><ExtendedData><Data name="code"><value>P7</value></Data>'
-    b'<SchemaData><SimpleData name="zone">north</SimpleData></SchemaData></ExtendedData><Polygon><outerBoundaryIs><LinearRing>'
-    b"<coordinates>0,0,5 10,0,5 10,10,5 0,10,5 0,0,5</coordinates></LinearRing></outerBoundaryIs><innerBoundaryIs><LinearRing>"
-    b"<coordinates>2,2 4,2 4,4 2,2</coordinates></LinearRing></innerBoundaryIs></Polygon></Placemark></Document></kml>"
-)
-
-
-def zipped(files: dict[str, bytes]) -> bytes:
-    written = io.BytesIO()
-    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in files.items():
-            archive.writestr(name, data)
-    return written.getvalue()
-
-
-def a_shapefile() -> dict[str, bytes]:
-    parts = {name: io.BytesIO() for name in ("shp", "shx", "dbf")}
-    with shapefile.Writer(**parts) as writer:
-        writer.field("NAME", "C")
-        writer.poly([[(0, 0), (0, 10), (10, 10), (10, 0), (0, 0)], [(2, 2), (4, 2), (4, 4), (2, 2)]])
-        writer.record("pier")
-    return {f"areas/piers.{name}": part.getvalue() for name, part in parts.items()}
-
-
-def a_geopackage(folder: Path, *statements: str) -> bytes:
-    """A GeoPackage with one square, as others write them: a spatial index is a virtual table with triggers."""
-    blob = b"GP\x00\x01" + struct.pack("<i", 4326) + shapely.to_wkb(shapely.box(0, 0, 10, 10))
-    path = folder / "made.gpkg"
-    path.unlink(missing_ok=True)
-    with closing(sqlite3.connect(path)) as database:
-        database.executescript(
-            "CREATE TABLE gpkg_contents (table_name TEXT, data_type TEXT);"
-            "CREATE TABLE gpkg_geometry_columns (table_name TEXT, column_name TEXT);"
-            "CREATE TABLE piers (fid INTEGER PRIMARY KEY, geom BLOB, name TEXT);"
-            "CREATE VIRTUAL TABLE rtree_piers_geom USING rtree(id, minx, maxx, miny, maxy);"
-            "CREATE TRIGGER rtree_piers_geom_insert AFTER INSERT ON piers BEGIN DELETE FROM rtree_piers_geom WHERE id = new.fid; END;"
-            "INSERT INTO gpkg_contents VALUES ('piers', 'features'); INSERT INTO gpkg_geometry_columns VALUES ('piers', 'geom');"
-        )
-        database.execute("INSERT INTO piers VALUES (1, ?, 'pier')", [blob])
-        for statement in statements:
-            database.execute(statement)
-        database.commit()
-    return path.read_bytes()
 
 
 @pytest.fixture

@@ -1,0 +1,63 @@
+"""The server that is sent to: daphne over the database that Django's settings name, with one user, one feed and one token."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import psutil
+
+from tests.fuzz.campaign import Campaign
+from webapp.platform.folders import ROOT, PortReservation
+
+
+def migrated() -> None:
+    """The tables, and whom requests are for."""
+    import django
+    from django.core.management import call_command
+
+    django.setup()
+    call_command("migrate", verbosity=0)
+
+
+def token() -> str:
+    """A new user's token that may do everything, with a feed `yard`."""
+    from webapp.accounts.models import User
+    from webapp.accounts.services import token_create
+    from webapp.feeds.services import feed_create
+
+    user = User.objects.create_superuser("ada", password="ada has a password")
+    feed_create(owner=user, name="yard", title="The yard", crs="planar", time="ms", lateness=1000, columns={"speed": "float", "kind": "string"})
+    return token_create(user=user, name="fuzz", scopes=["ingest", "read", "write"]).text
+
+
+@contextmanager
+def running() -> Iterator[Campaign]:
+    """The server until the end of the block."""
+    text, reservation = token(), PortReservation()
+    port = reservation.port
+    reservation.release()
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.fuzz.settings"}
+    command = [sys.executable, "-m", "daphne", "-v", "0", "-b", "127.0.0.1", "-p", str(port), "webapp.config.asgi:application"]
+    process = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + 120
+        while not answers(port):
+            assert process.poll() is None and time.monotonic() < until, "the web server does not answer"
+            time.sleep(0.2)
+        yield Campaign(port, text, psutil.Process(process.pid))
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def answers(port: int) -> bool:
+    with suppress(urllib.error.URLError, OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5) as answer:
+        return bool(answer.status == 200)
+    return False

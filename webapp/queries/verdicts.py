@@ -1,0 +1,86 @@
+"""What is wrong with a specification, said without holding up the web process: long programs of rules are checked in a caged process.
+
+Reading a rule takes about a millisecond, so a program of thousands would take the interpreter from all other requests for seconds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+from engine.model.faults import Fault, Refused, refuse
+from engine.model.feed import Feed
+from engine.specification import check
+from webapp.cage.spares import ENGINE, TookTooLong, Work
+
+LONG = 20_000
+"""Characters of a program that is checked elsewhere: about 300 rules."""
+SECONDS = 4.0
+MEMORY_BYTES = 2 << 30
+KEPT = 64
+FAULTS = 200
+"""Faults that are told of a long program."""
+
+
+def faults_of(specification: Any, feed: Feed, regions: Mapping[str, Any]) -> list[Fault]:
+    """All that is wrong with a specification; empty when there is nothing. The first FAULTS of a long program."""
+    if is_long(specification):
+        return _VERDICTS.faults(specification, feed, regions)
+    try:
+        check(specification, feed, regions)
+    except Refused as refused:
+        return list(refused.faults)
+    return []
+
+
+def is_long(specification: Any) -> bool:
+    """Whether it is a program that is checked in a process of its own."""
+    program = specification.get("program") if isinstance(specification, dict) else None
+    return isinstance(program, str) and len(program) > LONG
+
+
+class _Verdicts:
+    """The newest verdicts of the other process, by what was asked. Safe to be used by several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[bytes, list[Fault]] = OrderedDict()
+
+    def faults(self, specification: Any, feed: Feed, regions: Mapping[str, Any]) -> list[Fault]:
+        request = {"specification": specification, "feed": feed.to_json(), "regions": dict(regions)}
+        key = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).digest()
+        with self._lock:
+            if key in self._kept:
+                return self._kept[key]
+        found = _asked(request)
+        with self._lock:
+            self._kept[key] = found
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return found
+
+
+_VERDICTS = _Verdicts()
+
+
+def _asked(request: dict[str, Any]) -> list[Fault]:
+    try:
+        status, written = ENGINE.ask(Work(__name__, request, SECONDS, MEMORY_BYTES))
+    except TookTooLong as error:
+        raise refuse("/program", f"Checking the program took more than {SECONDS:g} seconds: make it shorter.") from error
+    if status != 0:
+        raise refuse("/program", "Checking the program took too much time or memory: make it shorter.")
+    return [Fault(pointer, message) for pointer, message in json.loads(written)["faults"]]
+
+
+def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:
+    """The program's work."""
+    try:
+        check(request["specification"], Feed.from_json(request["feed"]), request["regions"])
+    except Refused as refused:
+        return {"faults": [[fault.pointer, fault.message] for fault in list(refused.faults)[:FAULTS]]}
+    return {"faults": []}

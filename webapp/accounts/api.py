@@ -22,6 +22,7 @@ from webapp.accounts.authentication import person
 from webapp.accounts.models import ApiToken, Role, Scope, User
 from webapp.accounts.selectors import me, token_list
 from webapp.accounts.services import password_change, profile_update, token_create, token_revoke
+from webapp.feeds.of_feed import FeedNameField
 
 MEMBERSHIP = inline_serializer(
     "TeamOfMine", {"id": serializers.IntegerField(), "name": serializers.CharField(), "role": serializers.ChoiceField(Role.choices)}, many=True
@@ -114,10 +115,11 @@ class TokenSerializer(serializers.ModelSerializer[ApiToken]):
     """A token without its secret."""
 
     scopes = serializers.ListField(child=serializers.ChoiceField(Scope.choices), allow_empty=False)
+    feed = FeedNameField(required=False, allow_null=True, help_text="The only feed that it may send to.")
 
     class Meta:
         model = ApiToken
-        fields = ("id", "name", "prefix", "scopes", "created_at", "expires_at", "last_used_at")
+        fields = ("id", "name", "prefix", "scopes", "feed", "created_at", "expires_at", "last_used_at")
         read_only_fields = ("prefix", "created_at", "last_used_at")
 
 

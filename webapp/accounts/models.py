@@ -89,6 +89,7 @@ class ApiToken(models.Model):
     name = models.CharField(max_length=100)
     prefix = models.CharField(max_length=16)
     digest = models.CharField(max_length=64, unique=True, editable=False)
+    feed = models.ForeignKey("feeds.Feed", models.CASCADE, null=True, blank=True, related_name="+", help_text="The only one it may send to.")
     scopes = ArrayField(models.CharField(max_length=10, choices=Scope.choices))
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)

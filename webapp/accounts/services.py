@@ -7,11 +7,16 @@ import hmac
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
+from django.conf import settings
+from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from engine.model.faults import refuse
 from webapp.accounts.models import ApiToken, Scope, User
+from webapp.accounts.quotas import quota_check
 
 TOKEN_PREFIX = "vdt_"  # noqa: S105  what tokens are recognised by
 LAST_USED_RESOLUTION = timedelta(minutes=1)
@@ -25,13 +30,29 @@ class NewToken:
     text: str
 
 
-def token_create(*, user: User, name: str, scopes: list[str], expires_at: datetime | None = None) -> NewToken:
-    """A new token of 256 random bits for `user`. Raises ValueError for an unknown or no scope."""
+@transaction.atomic
+def token_create(*, user: User, name: str, scopes: list[str], expires_at: datetime | None = None, feed: Any = None) -> NewToken:
+    """A new token of 256 random bits for `user`, for one feed alone if given; without `expires_at` it lives as long as a token may.
+
+    Raises ValueError for an unknown or no scope, Refused for one that would live too long, or could do more than send to its feed.
+    """
     if not scopes or not set(scopes) <= set(Scope.values):
         raise ValueError(f"scopes are some of {', '.join(Scope.values)}")
+    if feed is not None and set(scopes) != {Scope.INGEST.value}:
+        raise refuse("/scopes", "A token for one feed has the scope ingest alone.")
+    latest = timezone.now() + timedelta(days=settings.TOKEN_DAYS)
+    if expires_at is not None and expires_at > latest:
+        raise refuse("/expires_at", f"A token lives at most {settings.TOKEN_DAYS} days: until {latest:%Y-%m-%d}.")
+    quota_check("tokens", user=user, more=1, held=lambda whose: ApiToken.objects.filter(user=whose["owner"]).count())
     text = TOKEN_PREFIX + secrets.token_urlsafe(32)
     token = ApiToken.objects.create(
-        user=user, name=name, prefix=text[: len(TOKEN_PREFIX) + 6], digest=digest(text), scopes=sorted(set(scopes)), expires_at=expires_at
+        user=user,
+        name=name,
+        prefix=text[: len(TOKEN_PREFIX) + 6],
+        digest=digest(text),
+        scopes=sorted(set(scopes)),
+        feed=feed,
+        expires_at=expires_at or latest,
     )
     return NewToken(token, text)
 
@@ -50,7 +71,8 @@ def token_authenticate(text: str, scope: str | None = None) -> ApiToken | None:
     now = timezone.now()
     if token is None or not hmac.compare_digest(token.digest, wanted) or not token.user.is_active:
         return None
-    if token.expires_at is not None and token.expires_at <= now:
+    # The greatest age also ends tokens that were made when there was none.
+    if now >= min(token.expires_at or now + timedelta(days=1), token.created_at + timedelta(days=settings.TOKEN_DAYS, minutes=1)):
         return None
     if scope is not None and scope not in token.scopes:
         return None
@@ -78,6 +100,6 @@ def profile_update(*, user: User, email: str | None = None, time_zone: str | Non
 
 
 def password_change(*, user: User, password: str) -> None:
-    """Sets a checked password. Sessions are bound to its hash: all of the user's end but the caller's, who renews theirs."""
+    """Sets a checked password. Sessions are bound to its hash: all of the user's end but the caller's, who renews theirs. So do all tokens."""
     user.set_password(password)
     user.save(update_fields=["password"])

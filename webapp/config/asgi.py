@@ -17,6 +17,7 @@ from django.core.exceptions import ImproperlyConfigured  # noqa: E402
 from django.core.signals import request_finished  # noqa: E402
 from django.db import OperationalError, connection  # noqa: E402
 
+from webapp.config.bodies import bound  # noqa: E402
 from webapp.config.connections import give_back  # noqa: E402
 from webapp.config.rotation import check_keys  # noqa: E402
 from webapp.live.origin import SameOrigin  # noqa: E402
@@ -31,5 +32,6 @@ with suppress(OperationalError):
     check_keys()
 connection.close()
 
+bound()
 request_finished.connect(give_back, dispatch_uid="connections")
 application = ProtocolTypeRouter({"http": http, "websocket": SameOrigin(AuthMiddlewareStack(TokenLogin(URLRouter(websocket_urlpatterns))))})

@@ -14,7 +14,9 @@ from rest_framework.views import exception_handler
 
 from engine.model.faults import Fault, Refused
 from engine.sources.segments import LogDamaged
-from webapp.config.faults import InUse
+from webapp.config.faults import InUse, OverQuota
+
+REFUSED_WITH: dict[type[Refused], int] = {InUse: 409, OverQuota: 403}
 
 
 def as_faults(error: Exception, context: dict[str, Any]) -> Response | None:
@@ -23,7 +25,7 @@ def as_faults(error: Exception, context: dict[str, Any]) -> Response | None:
         # Of one feed; its page says more.
         return Response(faults_body([Fault("", f"The log of this feed cannot be read. {error}")]), status=503, headers={"Retry-After": "60"})
     if isinstance(error, Refused):
-        return Response(faults_body(error.faults), status=409 if isinstance(error, InUse) else 400)
+        return Response(faults_body(error.faults), status=REFUSED_WITH.get(type(error), 400))
     if isinstance(error, ModelValidationError):
         return Response(faults_body(_model_faults(error)), status=400)
     response = exception_handler(error, context)

@@ -64,3 +64,18 @@ def _plan_faults(bounds: Any, crs: Any) -> list[Fault]:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def vertices_of(geometry: Any) -> int:
+    """How many vertices a region's document has; a circle has one.
+
+    >>> vertices_of({"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 0]]]})
+    4
+    >>> vertices_of({"center": [0, 0], "radius": 1})
+    1
+    """
+    if geometry.get("type") == "Polygon":
+        return sum(map(len, geometry["coordinates"]))
+    if geometry.get("type") == "MultiPolygon":
+        return sum(len(ring) for polygon in geometry["coordinates"] for ring in polygon)
+    return 1

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections
 from django.http import HttpRequest
@@ -25,13 +26,14 @@ from rest_framework.views import APIView
 
 from engine.model.faults import Fault
 from engine.sources.segments import LogDamaged
-from webapp.accounts.models import Scope
+from webapp.accounts.models import ApiToken, Scope
 from webapp.accounts.services import token_authenticate
 from webapp.config.errors import faults_body
 from webapp.feeds.bodies import ARROW, BODY_BYTES, CSV, NDJSON, TooLarge, Unreadable, Unsupported, inflate, read_body
 from webapp.feeds.damage import feed_set_aside
 from webapp.feeds.ingest import Delivery, KeyReused, Receipt, ingest
 from webapp.feeds.models import Feed, LogDamage
+from webapp.feeds.rates import BUCKETS, limits_of
 from webapp.feeds.selectors import feed_get
 
 log = logging.getLogger(__name__)
@@ -43,6 +45,8 @@ KEY_CHARACTERS = 200
 RETRY_AFTER_S = 1
 DAMAGED_RETRY_S = 60
 """Somebody has to run a command first."""
+OTHER_FEED = "The token is for another feed alone."
+T = TypeVar("T")
 
 _pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="ingest")
 
@@ -59,8 +63,6 @@ class Refused(Exception):
 class Posted:
     """A request as far as ingest needs it; it outlives the request's own thread."""
 
-    feed: str
-    authorization: str
     content_type: str
     encoding: str
     key: str | None
@@ -101,20 +103,21 @@ class EventsView(APIView):
                     "repeated": serializers.BooleanField(),
                 },
             ),
-            **dict.fromkeys((400, 401, 403, 404, 413, 415, 422, 503), OpenApiTypes.OBJECT),
+            **dict.fromkeys((400, 401, 403, 404, 413, 415, 422, 429, 503), OpenApiTypes.OBJECT),
         },
         auth=["token"],
     )
     def post(self, request: Request, name: str) -> Response:
         try:
-            posted = read_request(request._request, name)
-            receipt = in_pool(lambda: take(posted))
+            sender = in_pool(lambda: permit(request.headers.get("Authorization", ""), name))
+            posted = read_request(request._request)
+            receipt = in_pool(lambda: take(sender, posted))
         except Refused as refused:
             return Response(faults_body([Fault("", refused.message)]), status=refused.status, headers=refused.headers)
         return Response(as_answer(receipt), status=HTTPStatus.ACCEPTED)
 
 
-def read_request(request: HttpRequest, name: str) -> Posted:
+def read_request(request: HttpRequest) -> Posted:
     """The request with its whole body, if that is not too large. Raises Refused."""
     length = request.META.get("CONTENT_LENGTH") or "0"
     if length.isdigit() and int(length) > BODY_BYTES:
@@ -127,8 +130,6 @@ def read_request(request: HttpRequest, name: str) -> Posted:
         raise Refused(HTTPStatus.BAD_REQUEST, f"An Idempotency-Key has 1 to {KEY_CHARACTERS} printable characters.")
     headers = request.headers
     return Posted(
-        feed=name,
-        authorization=headers.get("Authorization", ""),
         content_type=headers.get("Content-Type", ""),
         encoding=headers.get("Content-Encoding", "").strip().lower(),
         key=key,
@@ -140,12 +141,12 @@ def too_large() -> Refused:
     return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"A request has at most {BODY_BYTES} bytes; send smaller parts.")
 
 
-def in_pool(work: Callable[[], Receipt]) -> Receipt:
+def in_pool(work: Callable[[], T]) -> T:
     """The result of `work`, done by a thread with a lasting database connection. Raises Refused when too many wait or something is away."""
     if _pool._work_queue.qsize() > WAITING:
         raise away("Too many requests wait.")
 
-    def connected() -> Receipt:
+    def connected() -> T:
         close_old_connections()
         return work()
 
@@ -167,22 +168,42 @@ def away(message: str) -> Refused:
     return Refused(HTTPStatus.SERVICE_UNAVAILABLE, f"{message} Send it again, with the same Idempotency-Key.", **{"Retry-After": str(RETRY_AFTER_S)})
 
 
-def take(posted: Posted) -> Receipt:
-    """Permits, reads, checks and stores a request's rows. Raises Refused."""
-    word, _, text = posted.authorization.partition(" ")
+@dataclass(frozen=True)
+class Sender:
+    """Who sends, and where to."""
+
+    token: ApiToken
+    feed: Feed
+
+
+def permit(authorization: str, name: str) -> Sender:
+    """Who may send to the feed now: decided before anything of the body is read. Raises Refused."""
+    word, _, text = authorization.partition(" ")
     token = token_authenticate(text.strip()) if word.lower() == "bearer" else None
     if token is None:
         raise Refused(HTTPStatus.UNAUTHORIZED, "Send a valid token: Authorization: Bearer <token>.", **{"WWW-Authenticate": "Bearer"})
     if Scope.INGEST not in token.scopes:
         raise Refused(HTTPStatus.FORBIDDEN, "The token lacks the scope ingest.")
-    feed = Feed.objects.editable_by(token.user).filter(name=posted.feed).first()
-    if feed is None:
-        if feed_get(user=token.user, name=posted.feed) is None:
+    feed = Feed.objects.editable_by(token.user).filter(name=name).first()
+    if feed is None or token.feed_id not in (None, feed.pk):
+        if feed_get(user=token.user, name=name) is None:
             raise Refused(HTTPStatus.NOT_FOUND, "There is no such feed.")
-        raise Refused(HTTPStatus.FORBIDDEN, "The token's user may see this feed but not send to it.")
+        raise Refused(HTTPStatus.FORBIDDEN, OTHER_FEED if feed is not None else "The token's user may see this feed but not send to it.")
+    for limit in limits_of(token, feed):
+        if wait := BUCKETS.wait(limit):
+            seconds = str(math.ceil(wait))
+            raise Refused(HTTPStatus.TOO_MANY_REQUESTS, f"{limit.what} is used up. Send it again in {seconds} s.", **{"Retry-After": seconds})
+    return Sender(token, feed)
+
+
+def take(sender: Sender, posted: Posted) -> Receipt:
+    """Reads, checks and stores a request's rows. Raises Refused."""
+    token, feed = sender.token, sender.feed
     try:
         checked = read_body(inflate(posted.body, posted.encoding), posted.content_type, feed.engine_feed())
         digest = hashlib.sha256(posted.body).hexdigest() if posted.key is not None else ""
+        for limit in limits_of(token, feed):
+            BUCKETS.take(limit, checked.good.num_rows + len(checked.dead) if limit.of_rows else 1)
         return ingest(feed, Delivery(checked.good, checked.dead, f"http:{token.prefix}", posted.key, digest))
     except Unreadable as error:
         raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from error

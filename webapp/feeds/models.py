@@ -68,6 +68,7 @@ class Region(Owned):
     name = models.CharField(max_length=100, validators=[NO_CONTROLS])
     geometry = DocumentField(help_text="GeoJSON Polygon or MultiPolygon, or a circle.")
     bbox = ArrayField(models.FloatField(), size=4, editable=False, help_text="Least x, least y, greatest x, greatest y.")
+    vertices = models.PositiveIntegerField(default=0, editable=False, help_text="How many its geometry has; a circle has one.")
     tags = ArrayField(models.CharField(max_length=50), default=list, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)

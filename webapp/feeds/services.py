@@ -13,12 +13,14 @@ from django.conf import settings
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import transaction
+from django.db.models import Sum
 
 from engine.model.faults import Fault, Refused, refuse
 from webapp.accounts.models import Team, User
+from webapp.accounts.quotas import quota_check
 from webapp.config.faults import InUse
 from webapp.feeds.admission import default_ahead
-from webapp.feeds.documents import checked_region, feed_faults
+from webapp.feeds.documents import checked_region, feed_faults, vertices_of
 from webapp.feeds.models import Feed, IngestCounter, Region
 from webapp.feeds.region_files import Feature
 from webapp.jobs.services import feed_head_ensure
@@ -37,6 +39,7 @@ def feed_create(*, owner: User, name: str, title: str, crs: str, **fields: Any) 
         feed.ahead = default_ahead(time_unit=feed.time, wall_clock=feed.wall_clock, lateness=feed.lateness)
     _check(feed)
     feed.full_clean(exclude=["owner", "team"])
+    quota_check("feeds", user=owner, team=feed.team, more=1, held=_feeds_held)
     feed.save()
     IngestCounter.objects.create(feed=feed)
     feed_head_ensure(feed)
@@ -50,6 +53,8 @@ def feed_update(*, feed: Feed, **changes: Any) -> Feed:
     fixed = [name for name in SCHEMA_FIELDS if name in changes and changes[name] != getattr(feed, name)]
     if fixed and received:
         raise Refused(Fault(f"/{name}", "Rows have been received already: make a new feed instead.") for name in fixed)
+    if (team := changes.get("team")) is not None and team != feed.team:
+        quota_check("feeds", team=team, more=1, held=_feeds_held)
     if fixed and feed.queries.filter(deleted_at=None).exists():
         raise Refused(Fault(f"/{name}", "Queries were checked against it: remove them first.") for name in fixed)
     for name, value in changes.items():
@@ -79,6 +84,10 @@ def feed_delete(*, feed: Feed, user: User) -> None:
     # A feed made later under the same name begins with an empty log.
     for folder in folders:
         transaction.on_commit(partial_call(shutil.rmtree, folder, ignore_errors=True))
+
+
+def _feeds_held(whose: dict[str, Any]) -> int:
+    return Feed.objects.filter(**whose).count()
 
 
 def feed_set_plan(*, feed: Feed, data: bytes) -> Feed:
@@ -120,7 +129,9 @@ def region_create(
     document, bbox = checked_region(geometry, feed, "/geometry")
     if Region.objects.filter(feed=feed, name=name).exists():
         raise refuse("/name", "Another region of this feed has this name.")
-    region = Region(owner=owner, feed=feed, name=name, geometry=document, bbox=list(bbox), tags=_tags(tags), team=team, public=public)
+    count = vertices_of(document)
+    region = Region(owner=owner, feed=feed, name=name, geometry=document, bbox=list(bbox), vertices=count, tags=_tags(tags), team=team, public=public)
+    quota_check("vertices", user=owner, team=team, more=count, held=_vertices_held)
     region.full_clean(exclude=["owner", "team", "feed"])
     region.save()
     return region
@@ -135,6 +146,10 @@ def region_update(*, region: Region, user: User, **changes: Any) -> Region:
     if "geometry" in changes:
         changes["geometry"], bbox = checked_region(changes["geometry"], region.feed, "/geometry")
         region.bbox = list(bbox)
+        before, region.vertices = region.vertices, vertices_of(changes["geometry"])
+        quota_check("vertices", user=region.owner, team=region.team, more=region.vertices - before, held=_vertices_held)
+    if (team := changes.get("team")) is not None and team != region.team:
+        quota_check("vertices", team=team, more=region.vertices, held=_vertices_held)
     if "tags" in changes:
         changes["tags"] = _tags(changes["tags"])
     for field, value in changes.items():
@@ -159,6 +174,10 @@ def region_delete(*, region: Region, user: User) -> None:
         raise InUse([Fault("", f"Queries use this region: {', '.join(names)}.")])
     queries_keep_shape(region=region)
     region.delete()
+
+
+def _vertices_held(whose: dict[str, Any]) -> int:
+    return Region.objects.filter(**whose).aggregate(held=Sum("vertices"))["held"] or 0
 
 
 def _tags(tags: Iterable[str]) -> list[str]:
@@ -189,9 +208,13 @@ def regions_import(
             refused.append((feature.row, feature.name, list(error.faults)))
             continue
         name = _free_name(feature.name or f"region {feature.row}", taken)
-        regions.append(Region(owner=owner, feed=feed, name=name, geometry=document, bbox=list(bbox), tags=_tags([*tags, *feature.tags])))
+        made = Region(owner=owner, feed=feed, name=name, geometry=document, bbox=list(bbox), tags=_tags([*tags, *feature.tags]))
+        made.vertices = vertices_of(document)
+        regions.append(made)
     if not dry_run and (partial or not refused):
-        Region.objects.bulk_create(regions, batch_size=500)
+        with transaction.atomic():
+            quota_check("vertices", user=owner, more=sum(region.vertices for region in regions), held=_vertices_held)
+            Region.objects.bulk_create(regions, batch_size=500)
     return Imported(regions, refused)
 
 

@@ -16,6 +16,7 @@ from django.db import transaction
 from engine.model.faults import Fault, Refused, refuse
 from engine.specification import check
 from webapp.accounts.models import Team, User
+from webapp.accounts.quotas import quota_check
 from webapp.alerts.models import Channel
 from webapp.alerts.services import channels_take
 from webapp.feeds.documents import checked_region
@@ -26,7 +27,7 @@ from webapp.queries.families import kinds_of
 from webapp.queries.models import Query, Severity
 from webapp.queries.references import frozen, named_regions
 from webapp.queries.selectors import names_used, pace_faults
-from webapp.queries.services import queries_end
+from webapp.queries.services import queries_end, queries_held
 from webapp.queries.versions import add_versions, next_version
 
 FEATURE = "$feature"
@@ -90,6 +91,7 @@ def queries_register(
         found = _split(owner, feed, planned, refused, lock=True)
         if found.made and (partial or not found.refused):
             common = {"severity": severity, "alert_kinds": list(alert_kinds), "enabled": enabled, "team": team, "public": public}
+            quota_check("queries", user=owner, team=team, more=len(found.made), held=queries_held)
             found.queries = _store(found.made, owner, feed, **common)
             channels_take(queries=found.queries, user=owner, channels=channels)
     return found

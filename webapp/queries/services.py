@@ -15,6 +15,7 @@ from engine.model.faults import Fault, Refused, refuse
 from engine.model.feed import Feed as EngineFeed
 from engine.specification import check
 from webapp.accounts.models import Team, User
+from webapp.accounts.quotas import quota_check
 from webapp.alerts.models import Channel
 from webapp.alerts.services import alerts_end_with_queries, query_channels_set
 from webapp.feeds.models import Feed, Region
@@ -57,6 +58,7 @@ def query_register(
     ready, _ = _checked(feed, specification, owner)
     _check_name(feed, name)
     _check_kinds(specification, alert_kinds)
+    quota_check("queries", user=owner, team=team, more=1, held=queries_held)
     query = Query.objects.create(
         owner=owner,
         feed=feed,
@@ -90,6 +92,8 @@ def query_edit(*, query: Query, user: User, channels: Sequence[Channel] | None =
     before = (query.specification, query.enabled)
     if "name" in changes:
         _check_name(query.feed, changes["name"], query)
+    if (team := changes.get("team")) is not None and team != query.team:
+        quota_check("queries", team=team, more=1, held=queries_held)
     specification = changes.get("specification", query.specification)
     # Stored regions that the editor cannot see, but that the query named before, may stay in it.
     ready, _ = _checked(query.feed, specification, user, kept=query)
@@ -161,6 +165,11 @@ def query_stop(*, query_id: int, version: int, reason: str) -> None:
     """Writes down that the job goes on without this version. Nothing when the query is gone, or was stopped before."""
     if Query.objects.filter(pk=query_id).exists():
         QueryStop.objects.bulk_create([QueryStop(query_id=query_id, version=version, reason=reason[:2000])], ignore_conflicts=True)
+
+
+def queries_held(whose: dict[str, Any]) -> int:
+    """How many live queries somebody has."""
+    return Query.objects.filter(**whose, deleted_at=None).count()
 
 
 def _checked(feed: Feed, specification: Any, user: User, kept: Query | None = None) -> tuple[Any, Any]:

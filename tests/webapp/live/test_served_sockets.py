@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import socket
 import subprocess
 import sys
 import time
@@ -131,16 +133,16 @@ def open_all(served: Served, sessions: list[str], opened: ExitStack) -> list[Cli
         hear(socket, "snapshot")
         return socket
 
-    with ThreadPoolExecutor(100) as pool:
+    with ThreadPoolExecutor(120) as pool:
         return list(pool.map(open_one, [session for session in sessions for _ in range(20)]))
 
 
 def test_each_user_has_all_their_sockets_also_right_after_a_reload(served: Served, people: SimpleNamespace, feed: Any) -> None:
-    sessions = [session_of(user) for user in (people.owner, people.viewer, people.analyst, people.operator, people.admin)]
+    sessions = [session_of(user) for user in (people.owner, people.viewer, people.analyst, people.operator, people.admin, people.root)]
     with ExitStack() as opened:
         for socket in open_all(served, sessions, opened):
             socket.socket.close()
-        assert len(open_all(served, sessions, opened)) == 100
+        assert len(open_all(served, sessions, opened)) == 120
 
 
 def test_a_socket_too_many_is_refused_with_its_reason(served: Served, people: SimpleNamespace, feed: Any) -> None:
@@ -208,3 +210,29 @@ def test_pages_of_another_port_scheme_or_host_learn_nothing_but_what_is_wanted(s
     with served.socket(session_of(people.viewer), origin=origin.format(port=served.port)) as socket:
         assert hear(socket, "error")["code"] == "wrong-origin"
         assert closed(socket) == 4403
+
+
+def posted(served: Served, path: str, size: int, **headers: str) -> tuple[int, int]:
+    """The answer's status to a body of zeros, and how many bytes of it had been taken when it came."""
+    with socket.create_connection(("127.0.0.1", served.port), timeout=20) as connection:
+        lines = {"Host": f"127.0.0.1:{served.port}", "Content-Length": str(size), "Content-Type": "application/json", **headers}
+        head = f"POST {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "\r\n"
+        connection.sendall(head.encode())
+        sent = 0
+        while sent < size and not select.select([connection], [], [], 0.05 if not sent else 0)[0]:
+            try:
+                sent += connection.send(b"0" * min(65_536, size - sent))
+            except (BrokenPipeError, ConnectionResetError):
+                break
+        answer = connection.recv(65_536)
+    return int(answer.split()[1]), sent
+
+
+@pytest.mark.parametrize("path", ["/login/", "/api/v1/regions/import", "/api/v1/feeds/yard/events", "/admin/login/"])
+def test_a_large_body_of_nobody_is_refused_before_it_is_read(served: Served, path: str) -> None:
+    assert posted(served, path, 60_000_000) == (401, 0)
+    assert posted(served, path, 10)[0] in (302, 401, 403, 404)
+
+
+def test_a_body_larger_than_any_address_takes_is_refused_too(served: Served) -> None:
+    assert posted(served, "/api/v1/regions/import", 200_000_000, Authorization="Bearer x") == (413, 0)

@@ -23,7 +23,6 @@ REST_FRAMEWORK = {
         "import": "20/min",
         "webhook-test": "6/min",
         "invite": "60/hour",
-        "ingest": text("VEDETTE_INGEST_RATE", "6000/min"),
     },
     "EXCEPTION_HANDLER": "webapp.config.errors.as_faults",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",

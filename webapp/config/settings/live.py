@@ -8,7 +8,14 @@ CHANNEL_LAYERS = {
         {
             "BACKEND": "channels_redis.core.RedisChannelLayer",
             # Lost messages are found again by their sequence number, so the bounds may be small; a group outlives its socket by an hour at most.
-            "CONFIG": {"hosts": [REDIS_URL], "capacity": 500, "expiry": 20, "group_expiry": 3600, "prefix": "vedette"},
+            # Each socket may need a connection at the same moment; redis-py's own bound is a hundred, and beyond it sockets end with an error.
+            "CONFIG": {
+                "hosts": [{"address": REDIS_URL, "max_connections": 10_000}],
+                "capacity": 500,
+                "expiry": 20,
+                "group_expiry": 3600,
+                "prefix": "vedette",
+            },
         }
         if REDIS_URL
         else {"BACKEND": "channels.layers.InMemoryChannelLayer", "CONFIG": {"capacity": 1000}}

@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
+from engine.model.faults import Refused
 from webapp.accounts.models import Scope, User
 from webapp.accounts.services import token_create
 
@@ -22,7 +23,7 @@ class Command(BaseCommand):
         parser.add_argument("user", help="whose token: it may do what they may")
         parser.add_argument("--name", default="made by manage.py token", help="what it is recognised by on the page Account")
         parser.add_argument("--scope", action="append", choices=Scope.values, help="may be given again; default: ingest and read")
-        parser.add_argument("--days", type=int, help="how long it is valid (default: until it is revoked)")
+        parser.add_argument("--days", type=int, help="how long it is valid (default: as long as a token may)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         user = User.objects.filter(username=options["user"], is_active=True).first()
@@ -32,7 +33,10 @@ class Command(BaseCommand):
         if options["days"] is not None and options["days"] < 1:
             raise CommandError("--days is 1 or more.")
         expires = None if options["days"] is None else timezone.now() + timedelta(days=options["days"])
-        made = token_create(user=user, name=options["name"], scopes=options["scope"] or [Scope.INGEST, Scope.READ], expires_at=expires)
-        until = "until it is revoked" if expires is None else f"until {expires:%Y-%m-%d %H:%M} UTC"
+        try:
+            made = token_create(user=user, name=options["name"], scopes=options["scope"] or [Scope.INGEST, Scope.READ], expires_at=expires)
+        except Refused as refused:
+            raise CommandError(" ".join(fault.message for fault in refused.faults)) from refused
+        until = f"until {made.token.expires_at:%Y-%m-%d %H:%M} UTC"
         self.stderr.write(f"A token of {user.username} with the scopes {', '.join(made.token.scopes)}, valid {until}:")
         self.stdout.write(made.text)

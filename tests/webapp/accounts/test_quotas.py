@@ -1,0 +1,176 @@
+"""How much one user and one team may have and send; each refusal says which quota it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from webapp.accounts.models import ApiToken, Membership, Scope
+from webapp.accounts.services import token_create
+from webapp.config.settings.quotas import quotas
+from webapp.feeds import rates
+from webapp.feeds.models import Region
+from webapp.feeds.rates import Buckets, Limit
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
+
+CIRCLE = {"center": [0, 0], "radius": 1}
+SQUARE = {"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]]]}
+SPECIFICATION = {"family": "border", "version": 1, "region": SQUARE}
+POINTS = {"type": "FeatureCollection", "features": [{"type": "Feature", "properties": {"name": n}, "geometry": SQUARE} for n in ("a", "b")]}
+MADE: list[tuple[str, str, dict[str, Any]]] = [
+    ("queries", "queries/", {"feed": "yard", "name": "one more", "specification": SPECIFICATION}),
+    ("queries", "queries/bulk", {"feed": "yard", "template": {"family": "border", "version": 1}, "geojson": POINTS}),
+    ("vertices", "regions/", {"feed": "yard", "name": "one more", "geometry": SQUARE}),
+    ("feeds", "feeds/", {"name": "another", "title": "Another", "crs": "planar", "time": "ms"}),
+]
+
+
+@pytest.fixture
+def client(people: SimpleNamespace, query: Any, client_of: Callable[..., APIClient]) -> APIClient:
+    """The owner's, who is an operator of the harbour team too, and has one feed, one region of five vertices and one query."""
+    Membership.objects.create(user=people.owner, team=people.harbour, role="operator")
+    return client_of(people.owner)
+
+
+@pytest.mark.parametrize("whose", ["USER_QUOTAS", "TEAM_QUOTAS"])
+@pytest.mark.parametrize(("quota", "path", "body"), MADE, ids=[path for _, path, _ in MADE])
+def test_what_is_over_a_quota_is_refused_with_the_quota(
+    quota: str, path: str, body: dict[str, Any], whose: str, client: APIClient, people: SimpleNamespace, settings: Any
+) -> None:
+    held = {"queries": 1, "vertices": 5, "feeds": 1}[quota]
+    setattr(settings, whose, {**getattr(settings, whose), quota: held})
+    body = {**body, "team": people.harbour.pk} if whose == "TEAM_QUOTAS" else body
+    answer = client.post(f"/api/v1/{path}", body)
+    told = answer.json()["faults"][0]["message"]
+    assert answer.status_code == 403, answer.content
+    assert f"{held:,}" in told and ("Your quota" if whose == "USER_QUOTAS" else "The quota of") in told
+    setattr(settings, whose, {**getattr(settings, whose), quota: held + 10})
+    assert client.post(f"/api/v1/{path}", body).status_code == 201
+
+
+def test_vertices_are_those_of_the_geometry_as_it_is(client: APIClient, settings: Any) -> None:
+    region = Region.objects.get()
+    assert region.vertices == 5
+    settings.USER_QUOTAS = {**settings.USER_QUOTAS, "vertices": 5}
+    larger = {"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [12, 5], [10, 10], [0, 10], [0, 0]]]}
+    assert client.patch(f"/api/v1/regions/{region.pk}/", {"geometry": larger}).status_code == 403
+    assert client.patch(f"/api/v1/regions/{region.pk}/", {"geometry": CIRCLE}).status_code == 200
+    region.refresh_from_db()
+    assert region.vertices == 1
+
+
+def test_what_moves_to_a_team_counts_for_it(client: APIClient, people: SimpleNamespace, query: Any, settings: Any) -> None:
+    type(query).objects.update(team=None)
+    settings.TEAM_QUOTAS = {**settings.TEAM_QUOTAS, "queries": 0}
+    assert client.patch(f"/api/v1/queries/{query.pk}/", {"team": people.harbour.pk}).status_code == 403
+
+
+def test_tokens_have_a_quota_too(client: APIClient, settings: Any) -> None:
+    settings.USER_QUOTAS = {**settings.USER_QUOTAS, "tokens": 1}
+    assert client.post("/api/v1/tokens/", {"name": "a", "scopes": ["read"]}).status_code == 201
+    answer = client.post("/api/v1/tokens/", {"name": "b", "scopes": ["read"]})
+    assert answer.status_code == 403 and "Your quota of tokens is 1" in answer.content.decode()
+
+
+def test_an_unknown_quota_is_refused_when_the_program_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VEDETTE_USER_QUOTAS", "queries=5, rows=7")
+    assert quotas("VEDETTE_USER_QUOTAS", queries=1, rows=2, feeds=3) == {"queries": 5, "rows": 7, "feeds": 3}
+    with pytest.raises(ValueError, match="feeds"):
+        quotas("VEDETTE_USER_QUOTAS", feeds=3)
+
+
+# -- rows a second ----------------------------------------------------------------------------------------------------------------
+
+
+def send(token: ApiToken | Any, rows: int) -> Any:
+    lines = "".join(f"position,a,{n},1,1\n" for n in range(rows))
+    return APIClient().generic(
+        "POST", "/api/v1/feeds/yard/events", f"event,entity,t,x,y\n{lines}", "text/csv", HTTP_AUTHORIZATION=f"Bearer {token.text}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"USER_QUOTAS": {"rows": 10}}, "Your quota of 10 rows a second"),
+        ({"TEAM_QUOTAS": {"rows": 10}}, "The quota of 10 rows a second of the feed's team"),
+        ({"INGEST_RATE": "6/min"}, "Your quota of 6/min requests with rows"),
+    ],
+)
+def test_who_sends_too_fast_is_told_when_to_come_again(
+    given: dict[str, Any], told: str, people: SimpleNamespace, feed: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("webapp.feeds.ingest_views.BUCKETS", Buckets(lambda: clock[0]))
+    for name, value in given.items():
+        setattr(settings, name, {**getattr(settings, name), **value} if isinstance(value, dict) else value)
+    token = token_create(user=people.owner, name="gateway", scopes=[Scope.INGEST])
+    assert send(token, 200).status_code == 202, "ten seconds' worth may come at once, and one request may be larger"
+    refused = send(token, 1)
+    assert (refused.status_code, told in refused.content.decode()) == (429, True)
+    clock[0] += int(refused["Retry-After"]) + 0.001
+    assert send(token, 1).status_code == 202
+
+
+def test_a_bucket_fills_with_time_and_never_beyond_its_measure() -> None:
+    clock = [0.0]
+    buckets, limit = Buckets(lambda: clock[0]), Limit(("user", 1), "x", 10.0, of_rows=True)
+    buckets.take(limit, 150)
+    assert buckets.wait(limit) == 5.0
+    clock[0] = 6.0
+    assert buckets.wait(limit) == 0.0
+    clock[0] = 1000.0
+    buckets.take(limit, int(10 * rates.BURST_S) + 10)
+    assert buckets.wait(limit) == 1.0
+    assert buckets.wait(Limit(("user", 2), "x", 10.0, of_rows=True)) == 0.0
+
+
+# -- tokens -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_token_for_one_feed_is_good_for_that_alone(people: SimpleNamespace, feed: Any, client: APIClient) -> None:
+    other = client.post("/api/v1/feeds/", {"name": "other", "title": "Other", "crs": "planar", "time": "ms"})
+    assert other.status_code == 201
+    made = client.post("/api/v1/tokens/", {"name": "gateway", "scopes": ["ingest"], "feed": "other"})
+    assert made.status_code == 201 and made.json()["feed"] == "other"
+    token = SimpleNamespace(text=made.json()["token"])
+    refused = send(token, 1)
+    assert refused.status_code == 403 and "another feed" in refused.content.decode()
+    assert client.post("/api/v1/tokens/", {"name": "x", "scopes": ["ingest", "read"], "feed": "other"}).status_code == 400
+    reading = APIClient().get("/api/v1/feeds/other/", HTTP_AUTHORIZATION=f"Bearer {token.text}")
+    assert reading.status_code == 403
+
+
+def test_a_token_has_a_greatest_age(people: SimpleNamespace, feed: Any, client: APIClient, settings: Any) -> None:
+    answer = client.post("/api/v1/tokens/", {"name": "x", "scopes": ["read"], "expires_at": "3026-01-01T00:00:00Z"})
+    assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/expires_at"
+    made = client.post("/api/v1/tokens/", {"name": "x", "scopes": ["ingest"]}).json()
+    assert made["expires_at"] is not None
+    token = SimpleNamespace(text=made["token"])
+    ApiToken.objects.update(expires_at=None)
+    assert send(token, 1).status_code == 202
+    ApiToken.objects.update(created_at="2020-01-01T00:00:00Z")
+    assert send(token, 1).status_code == 401, "one that was made when there was no greatest age"
+
+
+def test_a_changed_password_ends_all_tokens_however_it_was_changed(people: SimpleNamespace, feed: Any, client: APIClient) -> None:
+    def made() -> Any:
+        return token_create(user=people.owner, name="x", scopes=[Scope.INGEST])
+
+    others = token_create(user=people.operator, name="x", scopes=[Scope.INGEST])
+    token = made()
+    assert client.post("/api/v1/me/password", {"old": "owner has a password", "new": "another long phrase"}).status_code == 204
+    assert send(token, 1).status_code == 401
+    token = made()
+    people.owner.refresh_from_db()
+    people.owner.set_password("and a third phrase")
+    people.owner.save()
+    assert send(token, 1).status_code == 401
+    token = made()
+    people.owner.save()
+    assert send(token, 1).status_code == 202 and send(others, 1).status_code == 202

@@ -1,0 +1,77 @@
+"""How fast rows may come over HTTP: token buckets of this process, so that the limits hold while Redis is away.
+
+A request is let in while its buckets are not empty, and its rows are taken out of them when they have been counted: a large request may
+overdraw a bucket, and what follows waits for it. Several web processes count each for itself.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from webapp.accounts.models import ApiToken
+from webapp.feeds.models import Feed
+
+BURST_S = 10.0
+"""So many seconds' worth may come at once."""
+KEPT = 10_000
+PERIODS = {"s": 1, "sec": 1, "min": 60, "m": 60, "hour": 3600, "h": 3600, "d": 86_400, "day": 86_400}
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What one counter allows: `rate` a second of what `what` says, for those who share `key`."""
+
+    key: tuple[str, int]
+    what: str
+    rate: float
+    of_rows: bool
+
+
+class Buckets:
+    """Levels by key; the one not used for longest is forgotten first. Safe to be used by several threads."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._levels: OrderedDict[tuple[str, int], tuple[float, float]] = OrderedDict()
+
+    def wait(self, limit: Limit) -> float:
+        """Seconds until something may be taken; 0 when it may be now."""
+        with self._lock:
+            level = self._level(limit)
+        return 0.0 if level > 0 else max(0.001, -level / limit.rate)
+
+    def take(self, limit: Limit, amount: int) -> None:
+        """Takes `amount`, also more than there is."""
+        with self._lock:
+            self._levels[limit.key] = (self._level(limit) - amount, self._clock())
+            self._levels.move_to_end(limit.key)
+            while len(self._levels) > KEPT:
+                self._levels.popitem(last=False)
+
+    def _level(self, limit: Limit) -> float:
+        now = self._clock()
+        level, at = self._levels.get(limit.key, (limit.rate * BURST_S, now))
+        return min(limit.rate * BURST_S, level + (now - at) * limit.rate)
+
+
+BUCKETS = Buckets()
+
+
+def limits_of(token: ApiToken, feed: Feed) -> list[Limit]:
+    """What counts for rows that come with this token to this feed."""
+    count, _, period = settings.INGEST_RATE.partition("/")
+    user, team = settings.USER_QUOTAS["rows"], settings.TEAM_QUOTAS["rows"]
+    found = [
+        Limit(("requests", token.user_id), f"Your quota of {settings.INGEST_RATE} requests with rows", int(count) / PERIODS[period], of_rows=False),
+        Limit(("user", token.user_id), f"Your quota of {user:,} rows a second", user, of_rows=True),
+    ]
+    if feed.team_id is not None:
+        found.append(Limit(("team", feed.team_id), f"The quota of {team:,} rows a second of the feed's team", team, of_rows=True))
+    return found

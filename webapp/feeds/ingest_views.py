@@ -193,6 +193,9 @@ def permit(authorization: str, name: str) -> Sender:
         if wait := BUCKETS.wait(limit):
             seconds = str(math.ceil(wait))
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, f"{limit.what} is used up. Send it again in {seconds} s.", **{"Retry-After": seconds})
+    for limit in limits_of(token, feed):
+        if not limit.of_rows:
+            BUCKETS.take(limit, 1)
     return Sender(token, feed)
 
 
@@ -203,7 +206,8 @@ def take(sender: Sender, posted: Posted) -> Receipt:
         checked = read_body(inflate(posted.body, posted.encoding), posted.content_type, feed.engine_feed())
         digest = hashlib.sha256(posted.body).hexdigest() if posted.key is not None else ""
         for limit in limits_of(token, feed):
-            BUCKETS.take(limit, checked.good.num_rows + len(checked.dead) if limit.of_rows else 1)
+            if limit.of_rows:
+                BUCKETS.take(limit, checked.good.num_rows + len(checked.dead))
         return ingest(feed, Delivery(checked.good, checked.dead, f"http:{token.prefix}", posted.key, digest))
     except Unreadable as error:
         raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from error

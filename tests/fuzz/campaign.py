@@ -127,6 +127,15 @@ class Campaign:
                 pass
         return report
 
+    def send(self, sent: Sent) -> int:
+        """The status of one request."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request("POST", sent.path, sent.body, {**sent.headers, "Authorization": f"Bearer {self.token}"})
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
     def _send(self, kind: str, count: int, seed: int, report: Report) -> None:
         connection: http.client.HTTPConnection | None = None
         for sent in islice(kinds()[kind](random.Random(f"{kind} {seed}")), count):

@@ -2,37 +2,66 @@
 
 from __future__ import annotations
 
+import json
 import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import connection
 
-from tests.fuzz.campaign import Memory, kinds, told
-from tests.fuzz.server import running
+from tests.fuzz.campaign import Campaign, Memory, Sent, kinds, told
+from tests.fuzz.server import answers, running
 from webapp.platform.postgres import with_database
 
 GROWTH_BYTES = 150_000_000
-COUNT = 20
+COUNT = 10
 
 
-@pytest.mark.services
-@pytest.mark.django_db(transaction=True)
-def test_whatever_is_sent_is_answered_soon_without_a_fault_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Campaign]:
+    """The running server."""
     monkeypatch.setenv("DATABASE_URL", with_database(os.environ["DATABASE_URL"], connection.settings_dict["NAME"]))
     monkeypatch.setenv("VEDETTE_VAR", str(tmp_path))
-    with running() as campaign:
-        campaign.threads = 1
-        for kind in kinds():
-            campaign.run(kind, 2, seed=-1)
-        memory = Memory(campaign.process)
+    with running() as made:
+        made.threads = 1
+        yield made
+
+
+def test_whatever_is_sent_is_answered_soon_without_a_fault_of_the_server(campaign: Campaign) -> None:
+    for kind in kinds():
+        campaign.run(kind, 2, seed=-1)
+    memory = Memory(campaign.process)
+    memory.look()
+    bad: dict[str, Any] = {}
+    for kind in kinds():
+        report = campaign.run(kind, COUNT)
         memory.look()
-        bad: dict[str, Any] = {}
-        for kind in kinds():
-            report = campaign.run(kind, COUNT)
-            memory.look()
-            assert sum(report.statuses.values()) == COUNT, report
-            bad |= {str(report): report.bad[:3]} if report.bad else {}
+        assert sum(report.statuses.values()) == COUNT, report
+        bad |= {str(report): report.bad[:3]} if report.bad else {}
     assert not bad
     assert memory.growth < GROWTH_BYTES, told(memory.growth)
+
+
+def test_the_server_stays_quick_while_thousands_of_rules_are_checked(campaign: Campaign) -> None:
+    rules = "\n".join(f"initiatedAt(f{n}(X)=true, T) :- happensAt(position(X), T)." for n in range(8_000))
+    inputs = {"position": {"args": ["entity"]}}
+    specification = {"family": "calculus", "version": 1, "program": rules, "window": "PT3M", "step": "PT1M", "inputs": inputs}
+    body = json.dumps({"feed": "yard", "specification": specification}).encode()
+    sent = Sent("/api/v1/queries/check", body, {"Content-Type": "application/json"})
+    slowest, asked = 0.0, 0
+    with ThreadPoolExecutor(1) as pool:
+        checking = pool.submit(campaign.send, sent)
+        while not checking.done():
+            started = time.monotonic()
+            assert answers(campaign.port)
+            slowest, asked = max(slowest, time.monotonic() - started), asked + 1
+            time.sleep(0.02)
+    assert checking.result() in (200, 400) and asked >= 10
+    assert slowest < 1.0, f"healthz took {slowest:.2f} s at most"

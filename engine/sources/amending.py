@@ -68,10 +68,10 @@ def amend(log: EventLog, to: int) -> None:
         name = Segment.name(first, rows, clock)
         newest = max(segment.path.stat().st_mtime_ns for segment in old)
         # A folder that was written to keeps its order: Spark sorts files by the time of their modification.
-        publish(lambda path: None, target, log.live / name, mtime_ns=newest + 1_000_000)
+        made = publish(lambda path: None, target, log.live / name, mtime_ns=newest + 1_000_000)
         # Oldest first: until the last has gone the log ends where it did.
         for segment in old:
-            if segment.path.name != name or segment.path.parent != log.live:
+            if segment.path != made:
                 segment.path.unlink(missing_ok=True)
 
 
@@ -86,7 +86,7 @@ def _write(tables: Iterable[pa.Table], first: int, path: Path) -> tuple[int, int
     try:
         for table in tables:
             kept = table.filter(pc.greater_equal(table.column(SEQ), first))
-            writer = writer or pq.ParquetWriter(path, kept.schema, compression="snappy", use_dictionary=["event", "entity"])
+            writer = writer or pq.ParquetWriter(path, kept.schema, compression="snappy", use_dictionary=["event", "entity"], write_page_checksum=True)
             writer.write_table(kept.cast(writer.schema))
             rows += kept.num_rows
             reached = [time for time in (pc.max(kept.column(TIME)).as_py(), pc.max(kept.column(CLOCK)).as_py(), clock) if time is not None]

@@ -1,0 +1,144 @@
+"""PostgreSQL and Redis over TLS, as their URLs say: a server with a certificate of another authority is not spoken to."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from webapp.platform.folders import ROOT
+
+pytestmark = pytest.mark.services
+
+POSTGRES = """
+import django; django.setup()
+from django.db import connection
+connection.ensure_connection()
+print(connection.connection.info.ssl_in_use, connection.connection.info.ssl_attribute("protocol"))
+"""
+REDIS = """
+import django; django.setup()
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
+from django.core.cache import cache
+from webapp.config.celery import app
+from webapp.live.positions import client
+cache.set("key", "of the cache")
+layer = get_channel_layer()
+async_to_sync(layer.send)("test-channel", {"type": "of.the.layer"})
+with app.connection_for_write() as broker:
+    broker.ensure_connection(max_retries=1)
+    queue = broker.SimpleQueue("tls"); queue.put("of the broker"); taken = queue.get(timeout=5); taken.ack()
+with client() as positions:
+    print(cache.get("key"), async_to_sync(layer.receive)("test-channel")["type"], taken.payload, positions.ping())
+"""
+
+
+def signed(subject: str, key: ec.EllipticCurvePrivateKey, issuer: str, issuer_key: ec.EllipticCurvePrivateKey, *, authority: bool) -> bytes:
+    now = datetime.datetime.now(datetime.UTC)
+    name = [x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)]) for text in (subject, issuer)]
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name[0])
+        .issuer_name(name[1])
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(hours=1))
+        .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
+    )
+    if not authority:
+        made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+    return made.sign(issuer_key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `ca.pem`, `server.pem` signed by it with its key, and `other.pem` of an authority that signed nothing."""
+    folder = tmp_path_factory.mktemp("certificates")
+    authority, server, other = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
+    (folder / "ca.pem").write_bytes(signed("ours", authority, "ours", authority, authority=True))
+    (folder / "other.pem").write_bytes(signed("other", other, "other", other, authority=True))
+    secret = server.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / "server.pem").write_bytes(signed("server", server, "ours", authority, authority=False) + secret)
+    return folder
+
+
+@contextmanager
+def behind_tls(port: int, certificates: Path, *, asked_first: bool = False) -> Iterator[int]:
+    """The port of a terminator of TLS before the real server, whose embedded build has none. `asked_first`: PostgreSQL's request for TLS."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates / "server.pem")
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def copy(source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+        for one in (source, target):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def serve(plain: socket.socket) -> None:
+        with suppress(OSError):
+            if asked_first:
+                plain.recv(8, socket.MSG_WAITALL)
+                plain.sendall(b"S")
+            outer = context.wrap_socket(plain, server_side=True)
+            inner = socket.create_connection(("127.0.0.1", port))
+            threading.Thread(target=copy, args=(inner, outer), daemon=True).start()
+            copy(outer, inner)
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield int(listener.getsockname()[1])
+    finally:
+        listener.close()
+
+
+def told(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """What the program says, run with our settings and these variables."""
+    variables = {**os.environ, "DJANGO_SETTINGS_MODULE": "webapp.config.settings", "SECRET_KEY": "x", **environment}
+    return subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=variables, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_postgresql_is_spoken_to_over_tls_and_only_with_our_certificate(postgres_url: str, certificates: Path) -> None:
+    parts = urlsplit(postgres_url)
+    assert parts.port is not None
+    with behind_tls(parts.port, certificates, asked_first=True) as port:
+        url = f"postgres://{parts.netloc.rpartition('@')[0]}@localhost:{port}{parts.path}?sslmode=verify-full&sslrootcert={certificates}"
+        done = told(POSTGRES, DATABASE_URL=f"{url}/ca.pem")
+        assert done.stdout.startswith("True TLSv1."), done.stderr
+        refused = told(POSTGRES, DATABASE_URL=f"{url}/other.pem")
+    assert refused.returncode != 0 and "certificate verify failed" in refused.stderr
+
+
+def test_redis_is_spoken_to_over_tls_by_cache_layer_broker_and_positions(redis_url: str, certificates: Path) -> None:
+    parts = urlsplit(redis_url)
+    assert parts.port is not None
+    with behind_tls(parts.port, certificates) as port:
+        url = f"rediss://{parts.netloc.rpartition('@')[0]}@localhost:{port}/0?ssl_cert_reqs=required&ssl_ca_certs={certificates}"
+        done = told(REDIS, REDIS_URL=f"{url}/ca.pem")
+        assert done.stdout.strip() == "of the cache of.the.layer of the broker True", done.stderr
+        refused = told(REDIS, REDIS_URL=f"{url}/other.pem")
+    assert refused.returncode != 0 and "CERTIFICATE_VERIFY_FAILED" in refused.stderr

@@ -10,9 +10,11 @@ from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialLogin
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.shortcuts import render
 
+from webapp.audit.logins import log_in_barred
 from webapp.config.addresses import address_of
 from webapp.config.secrets_at_rest import seal, unseal
 
@@ -35,6 +37,13 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def get_client_ip(self, request: HttpRequest) -> str:
         # A request without one comes from no network, such as a test's.
         return address_of(request) or "::"
+
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        try:
+            super().pre_authenticate(request, **credentials)
+        except ValidationError:
+            log_in_barred(request, str(credentials.get("username", "")))
+            raise
 
     def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
         # allauth counts by the Host header too: each name of the server would give as many guesses again.

@@ -9,9 +9,12 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
 from django.http import HttpRequest
 
+from webapp.audit.middleware import RefusalLimit
 from webapp.audit.models import Outcome
 from webapp.audit.origin import of_request, origin
 from webapp.audit.services import described, entry_write_or_log, record
+
+_barred = RefusalLimit()
 
 
 def connect() -> None:
@@ -32,12 +35,23 @@ def _logged_out(user: Any, **_: Any) -> None:
 
 
 def _failed(credentials: dict[str, Any], request: HttpRequest | None = None, **_: Any) -> None:
-    """The name that was tried is kept only when an account has it: people type passwords into the wrong field."""
     name = str(credentials.get("username", ""))
-    account = None if "\0" in name else get_user_model()._default_manager.filter(username=name).first()
     who = of_request(request) if request is not None else origin()
+    _write(who, name, Outcome.FAILED)
+
+
+def log_in_barred(request: HttpRequest, name: str) -> None:
+    """A log-in that was not even tried, because too many have failed."""
+    who = of_request(request)
+    if _barred.passed((name, who["address"])) is not None:
+        _write(who, name, Outcome.REFUSED)
+
+
+def _write(who: dict[str, Any], name: str, outcome: Outcome) -> None:
+    """The name that was tried is kept only when an account has it: people type passwords into the wrong field."""
+    account = None if "\0" in name else get_user_model()._default_manager.filter(username=name).first()
     what = described(account) if account is not None else {"object_type": "user", "detail": {"account": "unknown"}}
-    entry_write_or_log(action="session.open", outcome=Outcome.FAILED, **who, **what)
+    entry_write_or_log(action="session.open", outcome=outcome, **who, **what)
 
 
 def _second_factor_failed(user: Any, authenticator: Any, request: HttpRequest | None = None, **_: Any) -> None:

@@ -22,6 +22,7 @@ CHANGE_NOTHING = frozenset(
     {
         "api-query-check",
         "api-query-closure",
+        "api-query-gallery",
         "api-query-pattern",
         "api-query-preview",
         "api-query-progress-of",

@@ -119,6 +119,14 @@ def test_logging_in_failing_to_and_logging_out_are_recorded(people: SimpleNamesp
     assert last(action="session.close").actor == people.owner.pk
 
 
+def test_a_log_in_that_is_barred_is_a_refusal(people: SimpleNamespace, client_of: Clients) -> None:
+    client = client_of(None)
+    for _ in range(11):
+        client.post("/login/", {"username": "owner", "password": "wrong"}, format="multipart")
+    assert Entry.objects.filter(action="session.open", outcome="failed").count() == 10
+    assert last(action="session.open", outcome="refused").object_name == "owner"
+
+
 def test_a_password_typed_as_a_name_is_not_kept(people: SimpleNamespace, client_of: Clients) -> None:
     client_of(None).post("/login/", {"username": "my secret password", "password": "x"}, format="multipart")
     entry = last(action="session.open", outcome="failed")

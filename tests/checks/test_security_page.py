@@ -1,0 +1,38 @@
+"""docs/security.md: every test that it names exists, and what it calls fulfilled is shown by one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "security.md").read_text()
+NAMED = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", PAGE)
+CHAPTERS = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in PAGE.splitlines() if re.match(r"\| V\d+ ", line)]
+
+
+@cache
+def names_in(path: str) -> set[str]:
+    tree = ast.parse((ROOT / path).read_text())
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
+@pytest.mark.parametrize(("path", "name"), NAMED, ids=lambda one: Path(one).stem)
+def test_a_test_that_is_named_exists(path: str, name: str) -> None:
+    assert name in names_in(path)
+
+
+def test_all_chapters_are_there_with_what_shows_or_what_misses() -> None:
+    assert [int(re.match(r"V(\d+) ", chapter[0])[1]) for chapter in CHAPTERS] == list(range(1, 18))  # type: ignore[index]
+    for name, fulfilled, _, tests, *missing in CHAPTERS:
+        assert fulfilled in ("yes", "partly", "does not apply"), name
+        assert fulfilled == "does not apply" or "::test_" in tests, name
+        assert fulfilled != "partly" or (missing and missing[0]), name
+
+
+def test_the_page_names_many_tests() -> None:
+    assert len(NAMED) > 40 and len(re.findall(r"::test_", PAGE)) == len(NAMED)

@@ -341,6 +341,8 @@ def read_queries(paths: Sequence[Path], feed: Feed, regions: Mapping[str, Any]) 
         if name in documents:
             problems.append(f"{path}: /name: another query is named {name!r} too; answers would not tell them apart")
         documents[name] = document
+        for notice in getattr(specification, "notices", ()):
+            print(f"backtest: {path}: {notice}", file=sys.stderr)  # noqa: T201
         queries.append(RegisteredQuery(name, 1, specification))
     if problems:
         raise Stop("\n".join(problems))

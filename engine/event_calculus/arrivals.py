@@ -38,6 +38,10 @@ class InputRows:
         columns = tuple(np.concatenate(column) for column in zip(*(part.columns for part in parts), strict=True))
         return InputRows(columns, *(np.concatenate([getattr(part, name) for part in parts]) for name in ("t", "end", "arrived", "x", "y")))
 
+    def since(self, low: int) -> InputRows:
+        """The rows of a time after `low`; nothing is copied where that is all."""
+        return self if not len(self.t) or int(self.t.min()) > low else self.take(self.t > low)
+
     def __len__(self) -> int:
         return len(self.t)
 

@@ -21,7 +21,6 @@ from engine.event_calculus.literals import (
     ground_target,
     is_near,
     shown,
-    simple_term,
     time_variable,
     unknown,
     written,
@@ -70,6 +69,7 @@ _DECLARATIONS: Mapping[str, tuple[int, ...]] = {
     "grounding": (1,), "dynamicDomain": (1,), "outputEntity": (1,), "inputEntity": (1,), "points": (1,), "collectIntervals": (1,),
     "buildFromPoints": (1,), "fi": (3,), "maxDuration": (3,), "maxDurationUE": (3,), "p": (1,), "spatial": (2,), **_IGNORED_DECLARATIONS,
 }  # fmt: skip
+_GIVEN = {EVENT: "events", POINTS: "a fluent at points", INTERVALS: "a fluent over intervals"}
 HEADS = frozenset([*_RULE_HEADS, *_DECLARATIONS])
 """What the language gives a clause to begin with."""
 
@@ -98,6 +98,8 @@ class _Reader:
         self.fact_places: dict[Indicator, Place] = {}
         self.domains: dict[Indicator, Place] = {}
         self.outputs: dict[Output, Place] = {}
+        self.kind_declared: set[Indicator] = set()
+        """Input fluents of which the text says how rows state them."""
         self.given_values: dict[Indicator, list[FluentPattern]] = {}
         self.fi: list[FiClause] = []
         self.extends: list[FluentPattern] = []
@@ -342,9 +344,18 @@ class _Reader:
         else:
             name, terms = event_pattern(term)
             indicator, kind = (name, len(terms)), kind or EVENT
-        self.inputs.setdefault(indicator, kind or INTERVALS)
-        if kind == POINTS and indicator not in self.mapped:
-            self.inputs[indicator] = POINTS
+        known = self.inputs.get(indicator)
+        if indicator in self.mapped:
+            if kind is not None and known not in (kind, None):
+                raise Faulty(term.place, f"the specification's inputs give {indicator[0]} as {_GIVEN[known or EVENT]}, not as {_GIVEN[kind]}")
+            self._notice(term.place, f"the declaration of the input {shown(term)}; the specification's inputs say the same")
+            return
+        if kind is not None and known is not None and {kind, known} == {POINTS, INTERVALS} and indicator in self.kind_declared:
+            raise Faulty(term.place, f"{indicator[0]} is declared as {_GIVEN[known]} before, not as {_GIVEN[kind]}")
+        if kind is not None:
+            self.kind_declared.add(indicator)
+            self.inputs[indicator] = kind
+        self.inputs.setdefault(indicator, INTERVALS)
 
     def _declare_output(self, term: Term) -> None:
         if isinstance(term, Compound) and term.name == "=":
@@ -366,7 +377,9 @@ class _Reader:
                 raise Faulty(value.place, f"the values of {head.name} are constants")
         if before.value == after.value:
             raise Faulty(after.value.place, f"{head.name} must name two values of the fluent")
-        delay = simple_term(head.arguments[2], what=f"the duration of {head.name}")
+        delay = head.arguments[2]
+        if not isinstance(delay, Number | Variable):
+            raise Faulty(delay.place, f"the duration of {head.name} is a positive whole number or a variable, not {shown(delay)}")
         for body in self.expander.alternatives(clause.body, clause.place):
             kept = [term for term in body if not self._is_own_grounding(term, before, after)]
             self.fi.append(FiClause(before, after, delay, body_of(kept), head.name == "maxDurationUE", head.place))
@@ -438,6 +451,7 @@ class _Reader:
         for pattern, place in checker.reads:
             self._check_given(pattern, place)
         self._unread(checker)
+        self._groundings_of_inputs(program)
         return replace(program, notices=tuple(sorted(self.notices, key=lambda one: (one.place.line, one.place.column))))
 
     def _check_given(self, pattern: FluentPattern, place: Place) -> None:
@@ -449,6 +463,18 @@ class _Reader:
         if None not in values and symbol_name(pattern.value) not in values:
             name = pattern.name
             self._fault(place, f"{name}={pattern.value} is not declared: the inputs {name} have {', '.join(sorted(filter(None, values)))}")
+
+    def _groundings_of_inputs(self, program: Program) -> None:
+        """Of an input that is known anyhow a grounding tells where members of dynamic domains are named; without such a domain it changes nothing."""
+        for name, rules in self.groundings.items():
+            for rule in rules:
+                indicator = (name.lstrip("="), len(rule.terms) - name.startswith("="))
+                facts = facts_of(rule.body)
+                if indicator not in self.inputs or indicator in program.fluents | program.events or any(f.indicator in self.domains for f in facts):
+                    continue
+                over = " and ".join(f"{fact.name}({', '.join(map(str, fact.arguments))})" for fact in facts)
+                what = f"the grounding of the input {indicator[0]}({', '.join(map(str, rule.terms))}) over {over or 'nothing'}"
+                self._notice(rule.place, written(f"{what}; rows say what happens, and no domain grows by it"))
 
     def _unread(self, checker: Checker) -> None:
         """What stands in the text and no condition reads: a fact may stand there unused, anything else is a mistake."""

@@ -51,9 +51,12 @@ class Given:
         self.part = part
         self.settings = settings
         self.areas = areas
+        self.positions = frozenset(one.position for one in plan.program.spatial)
 
-    def fill(self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows], state: WindowState, lists: Lists | None = None) -> None:
-        """Gives an evaluation everything its rules read; `counted` are the window's rows, `lists` what the stage before has computed."""
+    def fill(self, evaluation: Evaluation, seen: Mapping[Indicator, InputRows], state: WindowState, lists: Lists | None = None) -> None:
+        """Gives an evaluation everything its rules read; `seen` are the window's rows, of positions also those that reach into it, `lists` what the
+        stage before has computed."""
+        counted = {indicator: self._of_window(indicator, rows, evaluation.bounds) for indicator, rows in seen.items()}
         keys = self._inputs(evaluation, counted)
         if state.facts is None:
             state.facts = self._facts(state.symbols)
@@ -63,7 +66,10 @@ class Given:
             evaluation.world.spend(lists.work)
             lists.give(evaluation)
         if self.part is None or self.part.pairs:
-            self._spatial(evaluation, counted, state)
+            self._spatial(evaluation, seen, state)
+
+    def _of_window(self, indicator: Indicator, rows: InputRows, bounds: Bounds) -> InputRows:
+        return rows.since(bounds.low) if indicator[0] in self.positions and self.reach_back(indicator[0]) else rows
 
     def _inputs(self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows]) -> dict[Indicator, Sequence[Column]]:
         """Fills the tables of the inputs; gives what their rows name, each row or each list of rows once."""
@@ -164,20 +170,29 @@ class Given:
 
     # -- spatial fluents -----------------------------------------------------------------------------------------
 
-    def _spatial(self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows], state: WindowState) -> None:
+    def reach_back(self, position: str, slot: int | None = None) -> int:
+        """How long before a window a sample is looked at: as long as it counts for a spatial fluent (of this `slot`: of all)."""
+        if not self.settings.exact:
+            return 0
+        slots = [one.slot for one in self.plan.program.spatial if one.position == position] if slot is None else [slot]
+        return max(slots, default=0)
+
+    def _spatial(self, evaluation: Evaluation, seen: Mapping[Indicator, InputRows], state: WindowState) -> None:
         groups: dict[tuple[str, str, int], list[int]] = {}
         for place, declared in enumerate(self.plan.program.spatial):
             groups.setdefault((declared.relation, declared.position, declared.slot), []).append(place)
         tables: dict[Indicator, list[FluentTable]] = {}
         for (relation, position, slot), places in groups.items():
-            samples = self._samples(counted, position)
+            samples = self._samples(seen, position, evaluation.bounds.low - self.reach_back(position, slot if relation != "distance" else 0))
             if samples is None:
                 continue
-            found = None
+            found: spatial.Contacts | spatial.Meetings | None = None
             if relation != "inside":
                 reach = max(self.plan.program.spatial[place].amount for place in places)
-                seen, slots = (samples, samples.t) if relation == "distance" else spatial.last_in_slot(samples, slot)
-                found = spatial.contacts(seen, slots, reach, self.settings.geographic)
+                if relation == "distance":
+                    found = spatial.contacts(samples, samples.t, reach, self.settings.geographic)
+                else:
+                    found = spatial.meetings(samples, slot, reach, self.settings.geographic)
                 state.pairs_examined += found.examined
             for place in places:
                 declared = self.plan.program.spatial[place]
@@ -186,9 +201,10 @@ class Given:
         for indicator, parts in tables.items():
             evaluation.inputs[indicator] = united(parts, indicator[1] + 1)
 
-    def _samples(self, counted: Mapping[Indicator, InputRows], position: str) -> spatial.Positions | None:
-        for indicator, rows in counted.items():
-            if indicator[0] == position and len(rows):
+    def _samples(self, seen: Mapping[Indicator, InputRows], position: str, low: int) -> spatial.Positions | None:
+        """The positions after `low`, in order of time."""
+        for indicator, all_rows in seen.items():
+            if indicator[0] == position and len(rows := all_rows.since(low)):
                 # A sum is no number where one of its terms is not.
                 known = rows.x + rows.y
                 part = rows if not np.isnan(known).any() else rows.take(~np.isnan(known))
@@ -196,18 +212,23 @@ class Given:
                 return spatial.Positions(np.asarray(part.columns[0], np.int64)[order], part.t[order], part.x[order], part.y[order])
         return None
 
-    def _spatial_table(self, evaluation: Evaluation, place: int, samples: spatial.Positions, found: spatial.Contacts | None) -> FluentTable:
+    def _spatial_table(
+        self, evaluation: Evaluation, place: int, samples: spatial.Positions, found: spatial.Contacts | spatial.Meetings | None
+    ) -> FluentTable:
         declared = self.plan.program.spatial[place]
         symbols = evaluation.world.symbols
         assert isinstance(declared.fluent.value, Atom)
         value = symbols.term(declared.fluent.value)
         query_time = evaluation.bounds.query_time
-        if found is not None:
-            tick = declared.slot or self.settings.tick
-            last = query_time - query_time % tick if declared.slot else query_time
-            table = spatial.near_pairs(found, declared.amount, tick, last, value)
+        if isinstance(found, spatial.Contacts):
+            table = spatial.near_pairs(found, declared.amount, self.settings.tick, query_time, value)
+        elif found is not None:
+            table = spatial.proximity(found, declared.amount, query_time, value)
         else:
             table = spatial.stays(samples, self._areas_of(place, symbols), declared.slot, query_time, value)
+        if declared.slot:
+            # Samples before the window reach into it; what they give before it is decided.
+            table = table.picked(np.arange(table.n), evaluation.bounds.first)
         return evaluation.crossing.joined(f"spatial {place}", evaluation.groundings.of_table("=" + declared.fluent.name, table))
 
     def _areas_of(self, place: int, symbols: Symbols) -> list[tuple[int | None, spatial.Area]]:

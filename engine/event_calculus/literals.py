@@ -206,6 +206,8 @@ def literal_of(term: Term) -> Literal:
                 else Comparison("=:=", angle, expression_of(target), term.place)
             )
         if term.name == "initiatedAt" and len(term.arguments) in (2, 4):
+            for span in term.arguments[1:4:2] if len(term.arguments) == 4 else ():
+                time_variable(span)
             return Initiated(fluent_pattern(term.arguments[0]), time_variable(time_of(term)), term.place)
         if term.name == "findall":
             raise Faulty(term.place, "findall(V, CONDITIONS, L) stands beside length(L, N), in the same conditions")

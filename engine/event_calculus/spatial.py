@@ -15,7 +15,7 @@ from engine.event_calculus.compiled import jit
 from engine.event_calculus.conditions import distance_m
 from engine.event_calculus.intervals import INF, Bools, Intervals, Ints, counting_order
 from engine.event_calculus.keys import is_sorted, number_rows, take_rows
-from engine.event_calculus.tables import FluentTable, distinct_rows, grouped, rows_of
+from engine.event_calculus.tables import FluentTable, grouped, rows_of
 
 if TYPE_CHECKING:
     from pyproj import Geod
@@ -141,14 +141,57 @@ def contacts(samples: Positions, slot: Ints, reach: float, geographic: bool) -> 
     entity, x, y = samples.entity, samples.x, samples.y
     if order is not None:
         entity, slot, x, y = entity[order], slot[order], x[order], y[order]
+    left, right, distance, examined = _near(entity, slot, x, y, reach, geographic)
+    pairs, ptr, moments, metres = _by_pair(entity, slot, left, right, distance, reach)
+    return Contacts(pairs, ptr, moments, metres, int(examined))
+
+
+def _near(entity: Ints, slot: Ints, x: Floats, y: Floats, reach: float, geographic: bool) -> tuple[Ints, Ints, Floats, int]:
+    """Samples of one slot, of different entities, that may be within reach, with their distances; sorted by slot."""
     reach_x, reach_y = _reach(y, reach) if geographic else (reach, reach)
     left, right, examined = _sparse(entity, slot, x, y, reach_x, reach_y)
     if examined < 0:
         left, right, examined = _crowded(entity, slot, x, y, reach_x, reach_y)
     # hypot is exact where coordinates are whole numbers and the distance is one (3-4-5), so a border is hit.
     distance = _geodesic_near(x[left], y[left], x[right], y[right], reach) if geographic else _plane(x, y, left, right)
-    pairs, ptr, moments, metres = _by_pair(entity, slot, left, right, distance, reach)
-    return Contacts(pairs, ptr, moments, metres, int(examined))
+    return left, right, distance, examined
+
+
+@dataclass(frozen=True)
+class Meetings:
+    """Two samples of different entities, less than a slot apart in time and within reach: `pairs` (2, meetings), from when both were known to when
+    the older is a slot old, and their distance. `examined` counts distance tests.
+    """
+
+    pairs: Ints
+    s: Ints
+    e: Ints
+    distance: Floats
+    examined: int
+
+
+def meetings(samples: Positions, slot: int, reach: float, geographic: bool) -> Meetings:
+    """All pairs of samples less than `slot` apart in time and at most `reach` in space."""
+    # Samples less than a slot apart lie in one slot or in two neighbouring ones: each stands in its own and, as an earlier one, in the next.
+    n = len(samples.t)
+    own = samples.t // slot
+    order = np.argsort(np.concatenate((own, own + 1)), kind="stable")
+    which, earlier = order % max(n, 1), order >= n
+    entity, t, x, y = samples.take(which)
+    left, right, distance, examined = _near(entity, np.concatenate((own, own + 1))[order], x, y, reach, geographic)
+    kept = (distance <= reach) & ~(earlier[left] & earlier[right]) & (np.abs(t[left] - t[right]) < slot)
+    left, right = left[kept], right[kept]
+    pairs = np.sort(np.stack((entity[left], entity[right])), axis=0)
+    return Meetings(pairs, np.maximum(t[left], t[right]), np.minimum(t[left], t[right]) + slot, distance[kept], examined)
+
+
+def proximity(found: Meetings, threshold: float, query_time: int, value: int) -> FluentTable:
+    """Both orders of every pair, with the intervals in which it has met within `threshold`."""
+    near = found.distance <= threshold
+    (one, other), s, e = found.pairs[:, near], found.s[near], found.e[near]
+    e = np.where(e > query_time, INF, e)
+    keys = rows_of([np.concatenate((one, other)), np.concatenate((other, one)), value], 2 * len(s))
+    return grouped(keys, Intervals(np.arange(2 * len(s) + 1), np.concatenate((s, s)), np.concatenate((e, e))))
 
 
 @jit
@@ -236,15 +279,6 @@ def _near_pairs(pairs: Ints, ptr: Ints, slot: Ints, distance: Floats, threshold:
     return keys, both, np.concatenate((s[:k], s[:k])), np.concatenate((e[:k], e[:k]))
 
 
-def last_in_slot(samples: Positions, slot: int) -> tuple[Positions, Ints]:
-    """The last sample of each entity in each slot of `slot` ticks, in order of slots, with the slot's first time."""
-    start = samples.t - samples.t % slot
-    cell, _, n = distinct_rows([start, samples.entity], len(start))
-    last = np.zeros(n, np.int64)
-    last[cell] = np.arange(len(cell))
-    return samples.take(last), start[last]
-
-
 def stays(samples: Positions, areas: Sequence[tuple[int | None, Area]], longest: int, query_time: int, value: int) -> FluentTable:
     """Intervals in which entities are inside areas: from a sample inside to the entity's next one, at most `longest`.
 
@@ -267,4 +301,4 @@ def stays(samples: Positions, areas: Sequence[tuple[int | None, Area]], longest:
     return grouped(rows_of(keys, len(s)), Intervals(np.arange(len(s) + 1), s, e))
 
 
-__all__ = ["Area", "Contacts", "Positions", "contacts", "last_in_slot", "near_pairs", "stays"]
+__all__ = ["Area", "Contacts", "Positions", "contacts", "meetings", "near_pairs", "proximity", "stays"]

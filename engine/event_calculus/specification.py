@@ -74,9 +74,8 @@ def check(document: Mapping[str, Any], context: Context) -> CalculusSpecificatio
         return None
     inputs = _all_inputs(program, declared, context.at("inputs"))
     outputs = _outputs(document, program, context)
-    notices = [str(notice) for notice in program.notices]
-    if "outputs" in document and program.outputs:
-        notices.append("ignored: outputEntity; the specification names its outputs itself")
+    notices = _notices(document, program)
+    if "outputs" in document:
         program = replace(program, outputs=())
     areas = _areas(program, given, context)
     if settings is None:
@@ -203,6 +202,17 @@ def outputs_spoken_of(document: Mapping[str, Any]) -> list[str]:
     """The outputs of a document that may be faulty and leave them out; empty where its program cannot be read."""
     program = _readable(document)
     return [] if program is None else list(_default_outputs(program))
+
+
+def notices_of(document: Mapping[str, Any]) -> list[str]:
+    """What of a document's program changes no answer, each with its place; empty where the program cannot be read."""
+    program = _readable(document)
+    return [] if program is None else _notices(document, program)
+
+
+def _notices(document: Mapping[str, Any], program: Program) -> list[str]:
+    own = ["ignored: outputEntity; the specification names its outputs itself"] if "outputs" in document and program.outputs else []
+    return [*map(str, program.notices), *own]
 
 
 def _default_outputs(program: Program) -> tuple[str, ...]:

@@ -156,11 +156,11 @@ class FluentTable:
         """The keys, and the number of each list."""
         return Table((*self.keys, np.arange(self.n)), (SYMBOL,) * (len(self.keys) + 1), self.n)
 
-    def picked(self, rows: Ints) -> FluentTable:
-        """Only these lists."""
-        if len(rows) == self.n:
+    def picked(self, rows: Ints, begin: int = -INF) -> FluentTable:
+        """Only these lists, from `begin` on."""
+        if len(rows) == self.n and begin == -INF:
             return self
-        return FluentTable(take_rows(self.keys, rows), gather(self.lists, rows, -INF))
+        return FluentTable(take_rows(self.keys, rows), gather(self.lists, rows, begin))
 
     def check(self) -> None:
         self.lists.check()

@@ -313,9 +313,13 @@ class Windows:
         for indicator in [*state.rows, *(at_once & state.waiting.keys() - state.rows.keys())]:
             rows = InputRows.together([*state.rows.get(indicator, ()), *(state.waiting[indicator] if indicator in at_once else ())])
             arrived = INF if indicator in at_once else bounds.query_time
-            low = max(bounds.low, bounds.begin - 1)
+            low = max(bounds.low - self._reach_back(indicator), bounds.begin - 1)
             counted[indicator] = rows.counted(self._when(indicator, rows), low, bounds.query_time, arrived, begin, known)
         return counted
+
+    def _reach_back(self, indicator: Indicator) -> int:
+        """How long before a window rows of an input are looked at."""
+        return self.given.reach_back(indicator[0]) if indicator[0] in self.given.positions else 0
 
     def _when(self, indicator: Indicator, rows: InputRows) -> Ints:
         """By which time rows belong to a window."""
@@ -391,10 +395,10 @@ class Windows:
 
     def _forget(self, state: WindowState, bounds: Bounds) -> None:
         """Drops rows no later window can see. No row is of a time after its arrival."""
-        if bounds.next_low >= bounds.query_time:
+        if bounds.next_low >= bounds.query_time and not self.given.positions:
             state.rows.clear()
         for indicator, parts in state.rows.items():
             rows = InputRows.together(parts)
             if not len(rows):
                 continue
-            state.rows[indicator] = [rows.remembered(self._when(indicator, rows), bounds.next_low)]
+            state.rows[indicator] = [rows.remembered(self._when(indicator, rows), bounds.next_low - self._reach_back(indicator))]

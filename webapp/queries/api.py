@@ -25,7 +25,7 @@ from webapp.feeds.models import Feed
 from webapp.feeds.of_feed import FeedNameField, NamedSerializer, OfFeedView
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries import services
-from webapp.queries.families import kinds_of
+from webapp.queries.families import kinds_of, notices_of
 from webapp.queries.filters import QueryFilter
 from webapp.queries.models import Query, QueryStop, QueryVersion
 from webapp.queries.preview import PreviewFailed, preview
@@ -196,6 +196,7 @@ class CheckView(APIView):
                 "faults": FAULT,
                 "sentence": serializers.CharField(allow_null=True),
                 "kinds": serializers.ListField(child=serializers.CharField()),
+                "notices": serializers.ListField(child=serializers.CharField()),
             },
         ),
         examples=[OpenApiExample("A border", {"feed": "city", "specification": BORDER}, request_only=True)],
@@ -204,8 +205,9 @@ class CheckView(APIView):
         feed, specification, _ = read(SpecificationSerializer(data=request.data, context={"request": request}))
         faults = specification_faults(feed=feed, specification=specification, user=person(request))
         if faults:
-            return Response({**faults_body(faults), "sentence": None, "kinds": []})
-        return Response({"faults": [], "sentence": sentence_of(specification, feed=feed.engine_feed()), "kinds": kinds_of(specification)})
+            return Response({**faults_body(faults), "sentence": None, "kinds": [], "notices": []})
+        sentence = sentence_of(specification, feed=feed.engine_feed())
+        return Response({"faults": [], "sentence": sentence, "kinds": kinds_of(specification), "notices": notices_of(specification)})
 
 
 class PreviewView(APIView):

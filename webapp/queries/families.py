@@ -46,6 +46,15 @@ def kinds_of(specification: Mapping[str, Any]) -> list[str]:
     return list(KINDS.get(family, ()))
 
 
+def notices_of(specification: Mapping[str, Any]) -> list[str]:
+    """What of a checked specification changes no answer, in sentences."""
+    if specification.get("family") != "calculus":
+        return []
+    from engine.event_calculus.specification import notices_of as of_program
+
+    return of_program(specification)
+
+
 @lru_cache(maxsize=500)
 def _outputs_of(document: str) -> tuple[str, ...]:
     """What a program that names no outputs gives; reading one takes milliseconds, and a list shows many."""

@@ -25,7 +25,7 @@ const shell = openShell();
 const stored = shell.data["query"] === null || shell.data["query"] === undefined ? null : queryRow(shell.data["query"]);
 const families = isObject(shell.data["families"]) ? Object.keys(shell.data["families"]) : ["border", "transition"];
 const parameters = new URLSearchParams(location.search);
-const checked = record({ faults: faultList, sentence: nullable(string), kinds: otherwise(list(string), []) });
+const checked = record({ faults: faultList, sentence: nullable(string), kinds: otherwise(list(string), []), notices: otherwise(list(string), []) });
 const CHECK_AFTER_MS = 350;
 /** `?from=file`: one query for each region of a file. The form then writes their template, of the families that watch one region. */
 const isBulk = stored === null && parameters.get("from") === "file";
@@ -198,17 +198,18 @@ class QueryPage {
   private async check(signal: AbortSignal): Promise<void> {
     const answer = await post("queries/check", { feed: this.feed.name, specification: this.checkable() }, checked, signal);
     const kinds = answer.kinds.length > 0 ? answer.kinds : (this.editor?.kinds() ?? []);
-    this.tell(answer.faults, answer.sentence);
+    this.tell(answer.faults, answer.sentence, answer.notices);
     if (kinds.length > 0 || answer.faults.length === 0) this.alerts.setKinds(kinds);
   }
 
-  private tell(given: Fault[], sentence: string | null): void {
+  private tell(given: Fault[], sentence: string | null, notices: readonly string[] = []): void {
     this.faults = given;
     this.editor?.faults?.(given);
     const faults = given.map((fault) => this.editor?.told?.(fault) ?? fault);
     const unclaimed = showFaults(this.body, this.isTried ? faults : []);
     if (sentence !== null && faults.length === 0) {
-      replace(this.sentence, h("p", { class: "sentence-text" }, sentence));
+      const told = notices.length > 0 ? h("details", { class: "notices" }, h("summary", { class: "small muted" }, notices.length === 1 ? "One thing that is written changes no answer" : `${formatNumber(notices.length)} things that are written change no answer`), h("ul", { class: "small" }, ...notices.map((notice) => h("li", {}, notice)))) : null;
+      replace(this.sentence, h("p", { class: "sentence-text" }, sentence), told);
     } else {
       const shown = this.isTried ? unclaimed : faults;
       const title = faults.length === 0 ? "Nothing is wrong with it." : this.isTried && unclaimed.length === 0 ? "Not yet: see the marked fields." : "Still to do:";

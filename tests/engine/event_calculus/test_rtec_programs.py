@@ -103,7 +103,7 @@ fi(suspended(Ag, consumer)=true, suspended(Ag, consumer)=false, 6).
 p(suspended(_, merchant)=true).
 grounding(suspended(Ag, Role)=V) :- role_of(Ag, Role), truth(V).
 role_of(ann, merchant). role_of(ann, consumer). role_of(bob, consumer). role_of(bob, merchant). honest(bob).
-truth(true). truth(false). price(5). price(6). meets(5, 5). patience(ann, 4). patience(bob, 6).
+truth(true). truth(false). price(5). price(6). meets(5, 5). meets(6, 5). patience(ann, 4). patience(bob, 6).
 """
 
 STREET = """

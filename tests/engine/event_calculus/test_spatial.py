@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyproj import Geod
@@ -12,6 +13,11 @@ from pyproj import Geod
 from engine.event_calculus import spatial
 from engine.event_calculus.intervals import INF
 from engine.event_calculus.tables import FluentTable
+from engine.model.events import Stamper, check_rows
+from engine.model.feed import Feed
+from engine.operator import RegisteredQuery
+from engine.specification import check
+from tests.engine.event_calculus.recordings import answers
 
 Sample = tuple[int, int, int, int]
 """Entity, t, x, y."""
@@ -107,6 +113,68 @@ def test_stays_last_until_the_next_sample_or_the_gap(rows: list[Sample], longest
     assert ticks_of(spatial.stays(positions(rows), [(None, Square())], longest, last, 9), last) == found
 
 
-def test_last_in_slot_keeps_one_sample_each() -> None:
-    kept, slots = spatial.last_in_slot(positions([(1, 0, 1, 1), (1, 4, 2, 2), (2, 3, 5, 5), (1, 7, 3, 3)]), 5)
-    assert list(zip(kept.entity.tolist(), kept.x.tolist(), slots.tolist(), strict=True)) == [(1, 2.0, 0), (2, 5.0, 0), (1, 3.0, 5)]
+def met(rows: list[Sample], distance: float, slot: int, last: int) -> dict[tuple[int, int], set[int]]:
+    """By the definition: at t each of the two has a sample in (t - slot, t], and the two are near."""
+    found: dict[tuple[int, int], set[int]] = {}
+    for a, t, x, y in rows:
+        for b, u, v, w in rows:
+            if a != b and math.hypot(x - v, y - w) <= distance:
+                both = {now for now in range(last + 1) if now - slot < t <= now and now - slot < u <= now}
+                if both:
+                    found.setdefault((a, b), set()).update(both)
+    return found
+
+
+@settings(max_examples=200, deadline=None)
+@given(samples, st.sampled_from([1.0, 2.0, 5.0]), st.sampled_from([0.5, 1.0]), st.integers(1, 6))
+def test_proximity_is_two_samples_of_the_last_slot(rows: list[Sample], distance: float, share: float, slot: int) -> None:
+    found = spatial.meetings(positions(rows), slot, distance, False)
+    assert ticks_of(spatial.proximity(found, distance * share, 12, 9), 12) == met(rows, distance * share, slot, 12)
+
+
+def test_a_meeting_over_a_slots_edge_and_one_before_the_last_sample() -> None:
+    rows = [(1, 9, 0, 0), (2, 11, 0, 0), (1, 12, 9, 9), (3, 21, 5, 5), (4, 22, 5, 5), (3, 28, 0, 9)]
+    found = ticks_of(spatial.proximity(spatial.meetings(positions(rows), 10, 1.0, False), 1.0, 99, 9), 99)
+    assert found[1, 2] == set(range(11, 19)) and found[3, 4] == set(range(22, 31))
+
+
+PROGRAM = """
+spatial(met(A, B)=true, proximity(position, 2, 4)).
+spatial(in(A)=true, inside(position, square, 3)).
+"""
+
+
+@settings(max_examples=60, deadline=None)
+@given(samples, st.integers(1, 5), st.integers(0, 4))
+def test_sliding_windows_lose_no_meeting_and_no_stay(rows: list[Sample], step: int, longer: int) -> None:
+    """Whatever the window: samples before it reach into it. The input goes on to the last query time of all."""
+    rows = [*rows, (9, 12, 99, 99)]
+    feed = Feed.from_json({"name": "yard", "crs": "planar", "time": "ticks", "tick": 1, "lateness": 0})
+    table = pa.table(
+        {
+            "entity": [f"e{entity}" for entity, *_ in sorted(rows, key=lambda row: row[1])],
+            **{
+                name: [float(row[place]) if place > 1 else row[place] for row in sorted(rows, key=lambda row: row[1])]
+                for name, place in (("t", 1), ("x", 2), ("y", 3))
+            },
+        },
+        schema=pa.schema([("entity", pa.string()), ("t", pa.int64()), ("x", pa.float64()), ("y", pa.float64())]),
+    )
+    good, dead = check_rows(table, feed)
+    assert not dead
+    area = {"type": "Polygon", "coordinates": [[[2, 2], [4, 2], [4, 4], [2, 4], [2, 2]]]}
+    document = {
+        "family": "calculus",
+        "version": 1,
+        "program": PROGRAM,
+        "outputs": ["met", "in"],
+        "inputs": {"position": {"args": ["entity"]}},
+        "areas": {"square": area},
+        "origin": 12,
+    }
+    stamped = Stamper().stamp(good)
+    whole, sliding = (
+        answers(RegisteredQuery("q", 1, check({**document, "window": window, "step": by}, feed)), feed, stamped, batch_rows=3)
+        for window, by in ((40, 40), (step + longer, step))
+    )
+    assert sliding == whole

@@ -22,7 +22,7 @@ function snapshotAt(all: readonly Step[], seq: number): SnapshotFrame {
     }
     for (const row of step.alerts) opened.set(row.id, row);
   }
-  return { type: "snapshot", feed: "city", seq, detections: [...rows.values()], alerts: [...opened.values()], positions: [], clock: null };
+  return { type: "snapshot", feed: "city", seq, detections: [...rows.values()], alerts: [...opened.values()], positions: [], clock: null, since: null };
 }
 
 function changesOf(all: readonly Step[], from: number, seq: number): ChangesFrame {

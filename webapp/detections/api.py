@@ -21,6 +21,7 @@ from webapp.config.boxes import whole, wholes
 from webapp.config.tables import csv_download, download
 from webapp.detections import export
 from webapp.detections.changes import NoSuchNumber, NotKept, Wanted, changes_after
+from webapp.detections.counts import answer_counts
 from webapp.detections.evidence import detection_find, tracks_around
 from webapp.detections.models import Detection
 from webapp.detections.selectors import detection_list, detection_row
@@ -189,6 +190,32 @@ class DetectionsView(APIView):
         paginator = DetectionPages()
         page = paginator.paginate_queryset(asked_for(request), request)
         return paginator.get_paginated_response([detection_row(detection) for detection in page])
+
+
+class CountsView(APIView):
+    """How many answers begin when: what a timeline shows where single answers would be too many."""
+
+    @extend_schema(
+        summary="How many answers begin in each of equal stretches of time",
+        description="Exact, of any span. The stretches cover [from, to) and may reach beyond it: the answer's own `from`, `to` and `width` hold.",
+        parameters=[
+            OpenApiParameter("feed", OpenApiTypes.STR, required=True),
+            OpenApiParameter("from", OpenApiTypes.INT64, required=True),
+            OpenApiParameter("to", OpenApiTypes.INT64, required=True),
+            OpenApiParameter("buckets", OpenApiTypes.INT, description="About so many stretches; 200 when absent, at most 2000."),
+        ],
+        responses=OpenApiTypes.OBJECT,
+    )
+    def get(self, request: Request) -> Response:
+        asked = request.query_params
+        feed = feed_get(user=person(request), name=asked.get("feed") or "")
+        from_t, to_t = whole(asked.get("from"), "from"), whole(asked.get("to"), "to")
+        if feed is None:
+            raise NotFound("There is no such feed, or it is not shared with you.")
+        if from_t is None or to_t is None or not from_t < to_t:
+            raise ValidationError({"from": "Give from and to, from before to."})
+        buckets = min(max(whole(asked.get("buckets"), "buckets") or 200, 1), 2_000)
+        return Response(answer_counts(feed_id=feed.pk, query_ids=visible_queries(request, feed), from_t=from_t, to_t=to_t, buckets=buckets))
 
 
 class DetectionView(APIView):

@@ -42,6 +42,27 @@ class Detection(models.Model):
         return f"{self.query_id} {self.kind} {', '.join(self.entities)} from {self.start}"
 
 
+class AnswerCount(models.Model):
+    """How many answers of a kind begin in `[bucket, bucket + width)`: kept by triggers of the detections table, for widths of a minute and an hour.
+
+    Withdrawn answers do not count. Widths are in the feed's unit, whatever it is.
+    """
+
+    pk = models.CompositePrimaryKey("feed_id", "width", "bucket", "query_id", "kind")
+    feed_id = models.BigIntegerField()
+    query_id = models.BigIntegerField()
+    kind = models.TextField()
+    width = models.BigIntegerField()
+    bucket = models.BigIntegerField()
+    count = models.BigIntegerField()
+
+    class Meta:
+        db_table = "detections_count"
+
+    def __str__(self) -> str:
+        return f"{self.count} of {self.query_id} {self.kind} from {self.bucket}"
+
+
 class Outbox(models.Model):
     """What browsers are to be told, numbered without gaps for each feed in the order of the commits.
 

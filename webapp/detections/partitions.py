@@ -22,10 +22,18 @@ def span_of(start: int) -> int:
 
 
 def partitions_ensure(spans: Iterable[int]) -> None:
-    """Makes the missing partitions in a transaction of its own. Safe to call from several processes at once."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        for span in sorted(set(spans)):
-            cursor.execute("SELECT detections_partition_ensure(%s)", [span])
+    """Makes the missing partitions in a transaction of their own. Safe to call from several processes at once.
+
+    They are looked for each time: one that a process has seen may have been dropped since by another, with the last of its rows.
+    """
+    wanted = sorted(set(spans))
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT span FROM unnest(%s::int[]) AS span WHERE to_regclass(detections_partition_name(span)) IS NULL", [wanted])
+        missing = [span for (span,) in cursor.fetchall()]
+    if missing:
+        with transaction.atomic(), connection.cursor() as cursor:
+            for span in missing:
+                cursor.execute("SELECT detections_partition_ensure(%s)", [span])
 
 
 def partitions_list() -> list[int]:

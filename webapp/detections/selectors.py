@@ -71,7 +71,7 @@ def detection_row(detection: Detection) -> dict[str, Any]:
     }
 
 
-def detections_recent(*, feed_id: int, query_ids: Sequence[int] | None, from_t: int | None = None, limit: int = 2000) -> list[dict[str, Any]]:
+def detections_recent(*, feed_id: int, query_ids: Sequence[int] | None, from_t: int | None = None, limit: int) -> list[dict[str, Any]]:
     """What a page starts with: the newest answers of these queries that touch the time after `from_t`, oldest first."""
     found = detection_list(feed_id=feed_id, query_ids=query_ids, from_t=from_t)[:limit]
     return [detection_row(detection) for detection in reversed(found)]

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-from webapp.detections.models import Detection, Outbox
+from webapp.detections.models import AnswerCount, Detection, Outbox
 from webapp.detections.partitions import SPAN, partition_drop, partitions_list
 from webapp.feeds.models import Feed
 from webapp.jobs.models import FeedHead
@@ -75,6 +75,7 @@ def detections_expire() -> int:
     for feed_id, start in oldest.items():
         if start is not None:
             Detection.objects.filter(feed_id=feed_id, start__lt=start, end__lt=start).delete()
+    AnswerCount.objects.filter(count=0).delete()
     dropped = 0
     for span in partitions_list()[:-1]:
         with transaction.atomic():

@@ -124,7 +124,7 @@ def patiently(attempt: Callable[[], Answer], *, patience_s: float = PATIENCE_S) 
 
 def store(work: Commit, facts: Sequence[Fact]) -> bool:
     """One attempt to store `work` with the facts that its changes, or a correction, leave behind. Raises Fenced, and what the database raises."""
-    partitions_ensure_new({span_of(fact.start) for fact in facts})
+    partitions_ensure({span_of(fact.start) for fact in facts})
     with transaction.atomic():
         # Its queries are neither read nor, unless they are others now, written.
         head = FeedHead.objects.select_for_update().defer("queries").get(feed_id=work.feed_id)
@@ -165,17 +165,6 @@ def _advance(head: FeedHead, work: Commit) -> None:
         setattr(head, name, getattr(head, name) + value)
     head.commits += 1
     head.save()
-
-
-_ensured: set[int] = set()
-
-
-def partitions_ensure_new(spans: set[int]) -> None:
-    """Makes the partitions that this process has not seen yet."""
-    missing = spans - _ensured
-    if missing:
-        partitions_ensure(missing)
-        _ensured.update(missing)
 
 
 def _upsert(cursor: Any, work: Commit, facts: Sequence[Fact], seq: int, now: int) -> set[int]:

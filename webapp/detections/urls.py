@@ -2,11 +2,12 @@
 
 from django.urls import path, re_path
 
-from webapp.detections.api import DetectionsView, DetectionView, ExportView, ScoresView
+from webapp.detections.api import CountsView, DetectionsView, DetectionView, ExportView, ScoresView
 
 urlpatterns = [
     path("detections/", DetectionsView.as_view(), name="api-detections"),
     path("detections/export", ExportView.as_view(), name="api-detections-export"),
+    path("detections/counts", CountsView.as_view(), name="api-detections-counts"),
     path("detections/scores", ScoresView.as_view(), name="api-detections-scores"),
     re_path(r"^detections/(?P<key>[0-9a-f]{32})/\Z", DetectionView.as_view(), name="api-detection"),
 ]

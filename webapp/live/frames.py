@@ -138,18 +138,25 @@ def _number(document: Mapping[str, Any], name: str) -> int | None:
 # -- from the server --------------------------------------------------------------------------------------------------------------
 
 
-def snapshot(feed: str, *, seq: int, detections: Sequence[Any], alerts: Sequence[Any], positions: Sequence[Any], clock: int | None) -> dict[str, Any]:
+def snapshot(
+    feed: str, *, seq: int, detections: Sequence[Any], alerts: Sequence[Any], positions: Sequence[Any], clock: int | None, since: int | None = None
+) -> dict[str, Any]:
     """What a page starts with, true at outbox number `seq`: all of it, or the newest positions, alerts and answers that one message holds.
 
     `detections` come oldest first, `alerts` newest first. What is left out the page asks the API for, as it does for older times.
+    `since`: all answers that began at or after it are among `detections`; null: all answers are. The message says the same of what it holds.
     """
     places = newest(positions, MESSAGE_BYTES // 2)
     room = MESSAGE_BYTES - _bytes(places)
     told = fitting(alerts, room // 3)
     room -= sum(map(_bytes, told))
     kept = fitting(list(reversed(detections)), room)
+    if len(kept) < len(detections):
+        # Of those that began when the oldest one did some may be left out.
+        since = kept[-1]["start"] + 1 if kept else detections[-1]["start"] + 1
     return {
-        "type": "snapshot", "feed": feed, "seq": seq, "detections": list(reversed(kept)), "alerts": told, "positions": places, "clock": clock
+        "type": "snapshot", "feed": feed, "seq": seq, "detections": list(reversed(kept)), "alerts": told, "positions": places, "clock": clock,
+        "since": since,
     }  # fmt: skip
 
 

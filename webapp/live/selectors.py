@@ -23,6 +23,8 @@ from webapp.jobs.selectors import feed_status
 from webapp.live import positions
 from webapp.queries.selectors import queries_visible
 
+SNAPSHOT_ROWS = 2_000
+"""Answers in a snapshot: the newest."""
 RESUMED_ROWS = 500
 """A reader that missed more outbox rows than this gets a snapshot instead."""
 
@@ -63,9 +65,12 @@ def snapshot(*, feed_id: int, queries: list[int], from_t: int | None) -> dict[st
             with connection.cursor() as cursor:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         standing = feed_status(feed_id=feed_id)
+        newest = detections_recent(feed_id=feed_id, query_ids=queries, from_t=from_t, limit=SNAPSHOT_ROWS + 1)
+        is_whole = len(newest) <= SNAPSHOT_ROWS
         return {
             "seq": standing["outbox_seq"],
-            "detections": detections_recent(feed_id=feed_id, query_ids=queries, from_t=from_t),
+            "detections": newest if is_whole else newest[1:],
+            "since": from_t if is_whole else newest[1]["start"] + 1,
             "alerts": alert_rows(alerts_open(feed_id=feed_id, query_ids=queries)),
             "clock": standing["max_t"],
         }

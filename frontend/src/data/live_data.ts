@@ -11,6 +11,8 @@ export interface LiveData {
   feed: string;
   /** The last outbox number applied; null before the first snapshot. */
   seq: number | null;
+  /** The snapshot holds all answers that began at or after it; null: all. */
+  since: number | null;
   detections: Map<string, Detection>;
   alerts: Map<string, Alert>;
   positions: Map<string, Position>;
@@ -28,7 +30,7 @@ export type Outcome =
   | { kind: "stray" };
 
 export function emptyLiveData(feed: string): LiveData {
-  return { feed, seq: null, detections: new Map(), alerts: new Map(), positions: new Map(), now: null };
+  return { feed, seq: null, since: null, detections: new Map(), alerts: new Map(), positions: new Map(), now: null };
 }
 
 export function applySnapshot(data: LiveData, frame: SnapshotFrame): Outcome {
@@ -38,6 +40,7 @@ export function applySnapshot(data: LiveData, frame: SnapshotFrame): Outcome {
   data.alerts.clear();
   data.positions.clear();
   data.seq = frame.seq;
+  data.since = frame.since;
   const changed = frame.detections.filter((row) => row.weight > 0);
   for (const row of changed) keep(data, row);
   for (const row of frame.alerts) data.alerts.set(row.id, row);

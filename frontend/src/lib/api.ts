@@ -101,11 +101,11 @@ export function page<T>(inner: Parser<T>): Parser<Page<T>> {
 }
 
 /** Every page of a list, up to `most` rows. */
-export async function getAll<T>(path: string, inner: Parser<T>, most = 5000): Promise<T[]> {
+export async function getAll<T>(path: string, inner: Parser<T>, most = 5000, signal?: AbortSignal): Promise<T[]> {
   const rows: T[] = [];
   let next: string | null = path;
   while (next !== null && rows.length < most) {
-    const one: Page<T> = await get(next, page(inner));
+    const one: Page<T> = await get(next, page(inner), signal);
     rows.push(...one.results);
     next = one.next === null ? null : sameOrigin(one.next);
   }

@@ -13,6 +13,8 @@ export interface SnapshotFrame {
   positions: Position[];
   /** The greatest event time of the feed. */
   clock: number | null;
+  /** All answers that began at or after it are among the detections; null: all answers are. */
+  since: number | null;
 }
 export interface ChangesFrame {
   type: "changes";
@@ -56,7 +58,7 @@ const is =
 
 const positions = otherwise(list(position), []);
 const PARSERS: { [T in Frame["type"]]: Parser<FrameOf<T>> } = {
-  snapshot: record({ type: is("snapshot"), feed: string, seq: integer, detections: list(detection), alerts: list(alert), positions, clock: nullable(number) }),
+  snapshot: record({ type: is("snapshot"), feed: string, seq: integer, detections: list(detection), alerts: list(alert), positions, clock: nullable(number), since: otherwise(nullable(number), null) }),
   changes: record({ type: is("changes"), feed: string, from: integer, seq: integer, detections: list(detection), alerts: list(alert) }),
   positions: record({ type: is("positions"), feed: string, t: nullable(number), entities: positions }),
   status: record({ type: is("status"), feed: string, watermark: nullable(number), max_t: nullable(number), rate: nullable(number), job: anything }),

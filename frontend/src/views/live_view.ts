@@ -76,7 +76,7 @@ export class LiveView {
     private readonly handlers: LiveHandlers,
   ) {
     this.session = this.openSession(feed);
-    this.model = new LiveModel(feed, zone, state, this.session.data);
+    this.model = new LiveModel(feed, zone, state, this.session.data, fail);
     this.connection = new ConnectionView(feed, () => (this.model.clock.isLive ? this.session.retryNow() : this.time.goLive()));
     this.selection = new Selection(this.model, () => ({ timeline: this.answers.timeline, drawer: this.drawer, regions: this.feedMap.regions, entities: this.entityLayer, tracks: this.tracks, time: this.time, panels: () => this.panels() }), () => this.chosen());
     this.pointer = new MapPointer(this.model, { onEntities: (entities) => this.setEntities(entities), onRegion: (region) => this.selection.pointAtRegion(region) });
@@ -239,7 +239,9 @@ export class LiveView {
     const { marks, open } = this.model.holdingAt(now);
     this.entityLayer.marks = marks;
     this.entityLayer.changed();
-    this.panel.setCounts(new Map(this.model.queries.map(({ id }) => [id, { total: this.model.intervals.of(id).count, open: open.get(id) ?? 0 }])), this.model.clock.isLive);
+    const totals = this.model.totalsWithin(this.model.window());
+    this.answers.timeline.setCounts(this.model.counts, this.model.coverage, totals);
+    this.panel.setCounts(new Map(this.model.queries.map(({ id }) => [id, { total: totals.get(id) ?? 0, open: open.get(id) ?? 0 }])), this.model.clock.isLive);
   }
 
   // ---- Time
@@ -388,6 +390,7 @@ export class LiveView {
     this.abort.abort();
     for (const timer of this.timers) clearInterval(timer);
     cancelAnimationFrame(this.frameRequest);
+    this.model.close();
     this.playback.close();
     this.truth.close();
     this.halfDone.close();

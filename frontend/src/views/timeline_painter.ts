@@ -2,6 +2,8 @@
 
 import { marksOf, numbersText, type EvidencePoint } from "../data/evidence";
 import type { Interval } from "../data/interval";
+import type { AnswerCounts } from "../data/answer_counts";
+import type { Coverage, Stretch } from "../data/coverage";
 import type { QueryIntervals } from "../data/intervals_data";
 import { density, merge, type TimelineRow } from "../data/timeline_rows";
 import { token } from "../lib/colours";
@@ -21,6 +23,8 @@ export interface Scene {
   now: number;
   /** Where open intervals end for now. */
   present: number;
+  /** Null where all answers of a timeline are there. */
+  counted: Counted | null;
   /** CSS pixels. */
   width: number;
   height: number;
@@ -34,6 +38,13 @@ export interface Scene {
   unit: TimeUnit;
   zone: Zone;
   hoverX: number | null;
+}
+
+/** Where single answers are known, how many there are elsewhere, and in all in the window by query. */
+export interface Counted {
+  counts: AnswerCounts | null;
+  coverage: Coverage;
+  totals: ReadonlyMap<string, number>;
 }
 
 export interface Ink {
@@ -118,9 +129,52 @@ function paintRow(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, row
   context.clip();
   if (row.kind === "query" && !isSparse(row, columns, scene)) strip(context, scene, row, columns, y, colour);
   else bars(context, scene, ink, row, columns, y, colour);
+  for (const gap of scene.counted?.coverage.gaps(scene.t0, scene.t1) ?? []) unknown(context, scene, ink, row, y, colour, gap);
   context.restore();
   if (row.kind === "query") queryLabel(context, scene, ink, row, y, colour);
   else laneLabel(context, scene, ink, row, y);
+}
+
+/** Where single answers are not known: a query's row shows how many begin, its lanes are hatched. */
+function unknown(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, row: TimelineRow, y: number, colour: string, [from, to]: Stretch): void {
+  const scale = (scene.width - scene.gutter) / (scene.t1 - scene.t0);
+  const at = (t: number): number => scene.gutter + (t - scene.t0) * scale;
+  const [left, right] = [Math.max(scene.gutter, at(from)), Math.min(scene.width, at(to))];
+  const counts = scene.counted?.counts ?? null;
+  const sums = counts?.byQuery.get(row.query);
+  const isCounted = counts !== null && counts.from <= Math.max(from, scene.t0) && counts.to >= Math.min(to, scene.t1, scene.present);
+  if (row.kind === "lane" || !isCounted) {
+    hatch(context, ink.line, left, y + 2, right - left, row.height - 4);
+    return;
+  }
+  if (sums === undefined) return;
+  const most = sums.reduce((greatest, count) => Math.max(greatest, count), 3);
+  const room = row.height - 7;
+  context.fillStyle = colour;
+  context.globalAlpha = 0.72;
+  sums.forEach((count, n) => {
+    const [a, b] = [at(counts.from + n * counts.width), at(counts.from + (n + 1) * counts.width)];
+    if (count === 0 || (a + b) / 2 < left || (a + b) / 2 >= right) return;
+    const tall = Math.max(2, (count / most) * room);
+    context.fillRect(Math.max(left, a), y + row.height - 3 - tall, Math.max(1, Math.min(right, b) - Math.max(left, a)), tall);
+  });
+  context.globalAlpha = 1;
+}
+
+function hatch(context: CanvasRenderingContext2D, colour: string, x: number, y: number, wide: number, tall: number): void {
+  context.save();
+  context.beginPath();
+  context.rect(x, y, wide, tall);
+  context.clip();
+  context.strokeStyle = colour;
+  context.lineWidth = 1;
+  context.beginPath();
+  for (let at = x - tall; at < x + wide; at += 6) {
+    context.moveTo(at, y + tall);
+    context.lineTo(at + tall, y);
+  }
+  context.stroke();
+  context.restore();
 }
 
 /** A folded query with few intervals in sight shows them themselves; only one with many shows their number. */
@@ -299,7 +353,7 @@ function queryLabel(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, r
   context.beginPath();
   context.roundRect(24, middle - 5, 10, 10, 3);
   context.fill();
-  const number = formatNumber(row.count);
+  const number = formatNumber(scene.counted?.totals.get(row.query) ?? row.count);
   context.font = `500 11px ${FONT}`;
   context.textBaseline = "middle";
   const taken = context.measureText(number).width;

@@ -2,6 +2,8 @@
 
 import type { EvidencePoint } from "../data/evidence";
 import type { Interval } from "../data/interval";
+import type { AnswerCounts } from "../data/answer_counts";
+import type { Coverage } from "../data/coverage";
 import type { QueryIntervals } from "../data/intervals_data";
 import { itemAt, keptScroll, makeRows, outOfSight, type TimelineRow } from "../data/timeline_rows";
 import { h, replace } from "../lib/dom";
@@ -9,7 +11,7 @@ import { onThemeChange, queryColour } from "../lib/colours";
 import { formatClock, formatSpan, type TimeUnit, type Zone } from "../lib/time";
 import { revisionText } from "./interval_words";
 import type { Edges } from "./map_view";
-import { AXIS_PX, paint, readInk, visibleRows, type Scene } from "./timeline_painter";
+import { AXIS_PX, paint, readInk, visibleRows, type Counted, type Scene } from "./timeline_painter";
 
 export interface TimelineHandlers {
   onHover: (interval: Interval | null) => void;
@@ -59,6 +61,7 @@ export class TimelineView {
   private witnesses: readonly EvidencePoint[] = [];
   private entities: ReadonlySet<string> | null = null;
   private label: (query: string) => string = (query) => query;
+  private counted: Counted | null = null;
   range: [number, number] | null = null;
   t0 = 0;
   t1 = 1;
@@ -101,6 +104,12 @@ export class TimelineView {
     this.requestDraw();
   }
 
+  /** `coverage`: where single answers are known; elsewhere `counts` says how many begin. `totals`: answers of each query in the window. */
+  setCounts(counts: AnswerCounts | null, coverage: Coverage, totals: ReadonlyMap<string, number>): void {
+    this.counted = { counts, coverage, totals };
+    this.requestDraw();
+  }
+
   setRange(range: [number, number] | null): void {
     this.range = range;
     this.requestDraw();
@@ -137,12 +146,17 @@ export class TimelineView {
 
   /** Whether any interval passes the filters, in sight or not. */
   get isEmpty(): boolean {
-    return this.rows.every((row) => row.items.length === 0);
+    return this.rows.every((row) => row.items.length === 0) && !this.hasCounts;
+  }
+
+  /** Whether answers begin in the window that are only counted. */
+  private get hasCounts(): boolean {
+    return this.counted !== null && this.counted.coverage.gaps(this.t0, this.t1).length > 0 && [...this.counted.totals.values()].some((total) => total > 0);
   }
 
   /** The answer nearest to a window in which there is none; null where one is in sight, or none is known. */
   get outOfSight(): Interval | null {
-    return this.present === 0 ? null : outOfSight(this.rows, (query) => this.columns.get(query)!, this.t0, this.t1);
+    return this.present === 0 || this.hasCounts ? null : outOfSight(this.rows, (query) => this.columns.get(query)!, this.t0, this.t1);
   }
 
   /** Zooms by `factor` (below 1: closer) about a moment, by default the middle. */
@@ -232,7 +246,7 @@ export class TimelineView {
   private scene(width: number, height: number): Scene {
     return {
       rows: this.rows, columns: this.columns, colour: (query) => this.colour(query), t0: this.t0, t1: this.t1, now: this.now, present: this.present, width, height, gutter: this.gutter,
-      scroll: this.scroll, hovered: this.hovered, selected: this.selected, witnesses: this.witnesses, range: this.range, unit: this.unit, zone: this.zone, hoverX: this.drag ? null : this.hoverX,
+      counted: this.counted, scroll: this.scroll, hovered: this.hovered, selected: this.selected, witnesses: this.witnesses, range: this.range, unit: this.unit, zone: this.zone, hoverX: this.drag ? null : this.hoverX,
     };
   }
 

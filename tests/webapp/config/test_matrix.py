@@ -64,6 +64,7 @@ LISTS = {
     "api-query-sandbox": ["POST"],
     "api-detections": ["GET"],
     "api-detections-export": ["GET"],
+    "api-detections-counts": ["GET"],
     "api-detections-scores": ["GET"],
     "api-alerts": ["GET"],
     "api-alert-summary": ["GET"],

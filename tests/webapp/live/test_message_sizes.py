@@ -9,12 +9,13 @@ from webapp.live import frames
 
 
 def rows(count: int) -> list[dict[str, Any]]:
-    return [{"id": n, "text": "x" * 80} for n in range(count)]
+    return [{"id": n, "start": n, "text": "x" * 68} for n in range(count)]
 
 
 def test_a_snapshot_that_fits_is_whole() -> None:
     made = frames.snapshot("city", seq=7, detections=rows(3), alerts=rows(2), positions=[["a", 1.0, 2.0, 3]], clock=5)
     assert (made["detections"], made["alerts"], made["positions"], made["seq"]) == (rows(3), rows(2), [["a", 1.0, 2.0, 3]], 7)
+    assert made["since"] is None
 
 
 def test_of_one_that_is_too_large_the_newest_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,6 +24,7 @@ def test_of_one_that_is_too_large_the_newest_is_kept(monkeypatch: pytest.MonkeyP
     assert len(frames.encoded(made)) <= 3_200
     assert made["detections"] == rows(100)[-len(made["detections"]) :]
     assert made["alerts"] == rows(100)[: len(made["alerts"])]
+    assert made["since"] == made["detections"][0]["start"] + 1, "others may have begun with the oldest"
     assert (len(made["detections"]) >= 15, len(made["alerts"]) >= 8) == (True, True)
 
 

@@ -7,7 +7,10 @@ import { IntervalsData } from "../../data/intervals_data";
 import type { LiveData } from "../../data/live_data";
 import { spokenRegions } from "../../data/query_shapes";
 import type { ViewState } from "../../data/view_state";
+import { answerCounts, countedStretches, countWithin, type AnswerCounts } from "../../data/answer_counts";
 import { Clock } from "../../clock/clock";
+import { Coverage } from "../../data/coverage";
+import { Latest } from "../../lib/latest";
 import { get, getAll, query as address } from "../../lib/api";
 import { queryColour } from "../../lib/colours";
 import type { Geometry } from "../../lib/regions";
@@ -17,6 +20,11 @@ import type { DrawnRegion } from "../region_layer";
 
 /** A feed of ticks is played back as if there were so many in a millisecond. */
 const TICKS_PER_MS = 1 / 40;
+/** Up to so many answers of a window are fetched one by one. */
+const MOST_SINGLE = 10_000;
+const COUNT_STRETCHES = 400;
+/** A window that is being dragged or zoomed asks for nothing. */
+const FILL_WAIT_MS = 150;
 /** Queries asked for at once when their first answers come. */
 const MOST_STRANGERS = 20;
 const byName = new Intl.Collator("en", { numeric: true });
@@ -48,7 +56,12 @@ export class LiveModel {
   private queryById = new Map<string, QueryRow>();
   /** By query and version, those that were asked for. */
   private readonly versions = new Map<string, QueryVersion | "coming" | null>();
-  private historyFrom = Infinity;
+  /** Of which time single answers are known. */
+  readonly coverage = new Coverage();
+  /** How many answers there are where single ones are not known. */
+  counts: AnswerCounts | null = null;
+  private readonly filling = new Latest<[from: number, to: number]>((signal, from, to) => this.fill(from, to, signal), (error) => this.onFault(error));
+  private readonly holding = new Latest<[t: number]>((signal, t) => this.loadHolding(t, signal), (error) => this.onFault(error));
   private withdrawnFrom = Infinity;
   /** Queries of answers that none is known of, and those that were asked for. */
   private readonly strangers = new Set<string>();
@@ -61,6 +74,7 @@ export class LiveModel {
     readonly zone: Zone,
     readonly state: ViewState,
     readonly data: LiveData,
+    private readonly onFault: (error: unknown) => void = () => undefined,
   ) {
     this.clock = new Clock(
       { present: () => this.present(), wall: () => performance.now(), unitsPerMs: this.unitsPerMs, leastSpan: this.inUnit(200, 4) },
@@ -147,6 +161,9 @@ export class LiveModel {
     if (news.isSnapshot) {
       this.fillIntervals();
       this.withdrawnFrom = Infinity;
+      this.coverage.add(this.data.since ?? -Infinity, Infinity);
+      // What began before and still holds is not among the newest.
+      if (this.data.since !== null) this.holding.after(0, this.present());
       return;
     }
     for (const id of news.removed) {
@@ -202,16 +219,58 @@ export class LiveModel {
     this.isDirty = true;
   }
 
-  /** Fetches what lies between the window and the oldest answer known, once, and half a window more: whoever drags goes on. */
+  /** Sees to it that the window's answers are known: one by one where they are few, else how many there are. */
   async loadHistory([t0, t1]: readonly [number, number]): Promise<void> {
-    const from = t0 - (t1 - t0) / 2;
-    const to = Math.min(this.earliest(), this.historyFrom);
-    const wasTakenBack = t0 >= this.withdrawnFrom ? Promise.resolve() : this.loadWithdrawn(from);
-    if (t0 < to) {
-      this.historyFrom = from;
-      for (const row of await this.detectionsBetween(from, to, {})) this.remember(row);
+    const now = this.now();
+    if (this.coverage.gaps(t0, t1).length > 0) this.filling.after(FILL_WAIT_MS, t0, t1);
+    else this.filling.drop();
+    if (!this.clock.isLive && !this.coverage.has(now)) this.holding.after(FILL_WAIT_MS, now);
+    if (t0 < this.withdrawnFrom) await this.loadWithdrawn(t0 - (t1 - t0) / 2);
+  }
+
+  /** Half a window more at both ends: a reader who drags goes on. */
+  private async fill(t0: number, t1: number, signal: AbortSignal): Promise<void> {
+    const half = (t1 - t0) / 2;
+    const [from, to] = [Math.floor(t0 - half), Math.ceil(Math.min(t1 + half, this.present() + 1))];
+    const gaps = this.coverage.gaps(from, to);
+    if (gaps.length === 0) return;
+    const counts = answerCounts(await get(address("detections/counts", { feed: this.feed.name, from, to, buckets: COUNT_STRETCHES }), (value) => value, signal));
+    this.counts = counts;
+    this.isDirty = true;
+    if (counts.total > MOST_SINGLE) return;
+    for (const [a, b] of gaps) {
+      for (const row of await this.detectionsBetween(a, b, {}, signal)) this.remember(row);
+      this.coverage.add(a, b);
     }
-    await wasTakenBack;
+  }
+
+  /** The answers that hold at `t`, of a time whose answers are too many to be known. */
+  private async loadHolding(t: number, signal: AbortSignal): Promise<void> {
+    for (const row of await this.detectionsBetween(Math.floor(t), Math.floor(t) + 1, {}, signal)) this.remember(row);
+  }
+
+  /** Answers of each query in the window: of single ones those that touch it, else those that begin in it. */
+  totalsWithin([t0, t1]: readonly [number, number]): Map<string, number> {
+    const { counts } = this;
+    const unknown = this.coverage.gaps(t0, t1);
+    const gaps = counts === null ? unknown : countedStretches(counts, unknown);
+    return new Map(
+      this.queries.map(({ id }) => {
+        const columns = this.intervals.of(id);
+        let total = counts === null ? 0 : countWithin(counts, id, gaps, t0, t1);
+        columns.intervals.forEach((one, i) => {
+          const isCounted = gaps.some(([a, b]) => a <= one.start && one.start < b);
+          if (!one.isWithdrawn && !isCounted && one.start < t1 && columns.end[i]! >= t0) total += 1;
+        });
+        return [id, total];
+      }),
+    );
+  }
+
+  /** Nothing is asked any more. */
+  close(): void {
+    this.filling.drop();
+    this.holding.drop();
   }
 
   /** What later events took back since `from`: a page that was open then would show it struck through. */
@@ -222,15 +281,10 @@ export class LiveModel {
     for (const row of await this.detectionsBetween(from, to, { withdrawn: "true" })) this.rememberWithdrawn(row);
   }
 
-  private detectionsBetween(from: number, to: number, more: Record<string, string>): Promise<Detection[]> {
-    const path = address("detections/", { feed: this.feed.name, from: Math.floor(from), to: to === Infinity ? null : Math.ceil(to), page_size: 1000, ...more });
-    return getAll(path, detection, 10_000);
-  }
-
-  private earliest(): number {
-    let least = Infinity;
-    for (const row of this.data.detections.values()) if (row.start < least) least = row.start;
-    return least;
+  private detectionsBetween(from: number, to: number, more: Record<string, string>, signal?: AbortSignal): Promise<Detection[]> {
+    const bound = (t: number): number | null => (Number.isFinite(t) ? t : null);
+    const path = address("detections/", { feed: this.feed.name, from: bound(Math.floor(from)), to: bound(Math.ceil(to)), page_size: 1000, ...more });
+    return getAll(path, detection, 2 * MOST_SINGLE, signal);
   }
 
   /** Who takes part in answers that hold at the instant `t`: in the colour of the most severe of their queries; and how many hold, by query. */

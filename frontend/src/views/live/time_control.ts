@@ -34,6 +34,7 @@ export class TimeControl {
   private readonly rateChoice = h("select", { class: "input input-sm rate", "aria-label": "Speed of playback", title: "Speed of playback", onChange: () => this.rateChosen() }, ...RATES.map((rate) => h("option", { value: rate, selected: rate === FIRST_RATE }, `${rate}×`)));
   private readonly whenField = h("input", { class: "input input-sm when num", type: "text", autocomplete: "off", "aria-label": "Go to a date and time", title: "14:00, yesterday 14:00, 2026-11-22 07:12:05 or -10 min", onKeydown: (event: Event) => this.whenKey(event as KeyboardEvent), onBlur: () => this.showWhen() });
   private readonly rangeNote = h("span", { class: "chip", hidden: true });
+  private readonly coverageNote = h("span", { class: "small coverage-note", role: "status", hidden: true });
   private readonly windowNote = h("span", { class: "small faint num wide" });
 
   constructor(
@@ -52,6 +53,7 @@ export class TimeControl {
       this.whenField,
       h("div", { class: "button-group" }, zoomOut, zoomIn),
       this.windowNote,
+      this.coverageNote,
       this.rangeNote,
       h("span", { class: "grow" }),
       iconButton("What the marks mean", "info", { kind: "button-quiet button-sm", onClick: () => showLegend() }),
@@ -76,6 +78,19 @@ export class TimeControl {
     replace(this.clock, h("strong", {}, now > 0 ? formatClock(Math.floor(now), feed.time, zone) : "–"), feed.time === "ms" ? h("span", { class: "faint unit" }, zoneName(zone)) : null);
     this.windowNote.textContent = now > 0 ? `${formatSpan(Math.round(timeline.t1 - timeline.t0), feed.time)} shown` : "";
     if (document.activeElement !== this.whenField) this.showWhen();
+    this.showCoverage();
+  }
+
+  /** Where single answers are not on show, the page says so. */
+  private showCoverage(): void {
+    const { coverage, clock, counts } = this.model;
+    const [t0, t1] = clock.window();
+    const gaps = clock.present === 0 ? [] : coverage.gaps(t0, Math.min(t1, clock.present));
+    const isCounted = counts !== null && gaps.every(([a, b]) => counts.from <= a && b <= counts.to + 1);
+    const isWhole = gaps.length === 0;
+    this.coverageNote.hidden = isWhole;
+    const text = !isCounted ? "Loading older answers" : "Older answers are counted: zoom in for single ones";
+    if (!isWhole && this.coverageNote.textContent !== text) this.coverageNote.textContent = text;
   }
 
   /** The window, and in it the instant `at`. */

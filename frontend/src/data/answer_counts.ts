@@ -1,0 +1,52 @@
+/** How many answers of each query begin in each of equal stretches of time: what the timeline shows where single answers would be too many. */
+
+import { dictionary, list, number, record } from "../lib/parse";
+import type { Stretch } from "./coverage";
+
+const answer = record({ from: number, to: number, width: number, counts: dictionary(dictionary(list(list(number)))) });
+
+export interface AnswerCounts {
+  /** The stretches are [from + n * width, from + (n + 1) * width), up to `to`. */
+  from: number;
+  to: number;
+  width: number;
+  /** By query; a stay counts once, by its beginning. */
+  byQuery: ReadonlyMap<string, Int32Array>;
+  /** Rows that the server holds of all queries. */
+  total: number;
+}
+
+export function answerCounts(value: unknown): AnswerCounts {
+  const { from, to, width, counts } = answer(value, "");
+  const size = Math.round((to - from) / width);
+  const byQuery = new Map<string, Int32Array>();
+  let total = 0;
+  for (const [query, kinds] of Object.entries(counts)) {
+    const sums = new Int32Array(size);
+    for (const [kind, rows] of Object.entries(kinds)) {
+      const isEndOfStay = kind === "out" && "in" in kinds;
+      for (const [place = 0, count = 0] of rows) {
+        total += count;
+        if (!isEndOfStay) sums[place]! += count;
+      }
+    }
+    byQuery.set(query, sums);
+  }
+  return { from, to, width, byQuery, total };
+}
+
+/** `gaps` widened to whole stretches: what begins in one of these is counted, what begins elsewhere is known singly. */
+export function countedStretches({ from, width }: AnswerCounts, gaps: readonly Stretch[]): Stretch[] {
+  return gaps.map(([a, b]) => [from + Math.floor((a - from) / width) * width, from + Math.ceil((b - from) / width) * width]);
+}
+
+/** How many begin in stretches that lie, with their middle, in one of `gaps` and within [t0, t1). */
+export function countWithin({ from, width, byQuery }: AnswerCounts, query: string, gaps: readonly Stretch[], t0: number, t1: number): number {
+  const sums = byQuery.get(query);
+  let total = 0;
+  sums?.forEach((count, n) => {
+    const middle = from + (n + 0.5) * width;
+    if (count > 0 && middle >= t0 && middle < t1 && gaps.some(([a, b]) => a <= middle && middle < b)) total += count;
+  });
+  return total;
+}

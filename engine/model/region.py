@@ -338,4 +338,5 @@ def _within_world(x: float) -> float:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    # JSON has whole numbers of any length; beyond these no float is left.
+    return isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and value.bit_length() < 1024)

@@ -36,7 +36,17 @@ def test_a_region_is_stored_with_its_box(people: SimpleNamespace, feed: Any, cli
 
 
 @pytest.mark.parametrize(
-    "geometry", [BOW_TIE, {}, {"type": "Point", "coordinates": [0, 0]}, {"center": [0, 0], "radius": -1}, {"region": "square"}, "square", None]
+    "geometry",
+    [
+        BOW_TIE,
+        {},
+        {"type": "Point", "coordinates": [0, 0]},
+        {"center": [0, 0], "radius": -1},
+        {"center": [0, 10**400], "radius": 1},
+        {"region": "square"},
+        "square",
+        None,
+    ],
 )
 def test_what_is_no_region_is_refused_below_geometry(geometry: Any, people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
     answer = client_of(people.owner).post("/api/v1/regions/", {"feed": "yard", "name": "x", "geometry": geometry})
@@ -166,6 +176,7 @@ def test_a_closed_gpx_track_is_a_region_and_an_open_one_is_not(people: SimpleNam
         b'<?xml version="1.0"?><!DOCTYPE kml [<!ENTITY x SYSTEM "file:///etc/passwd">]><kml>&x;</kml>',
         b"<kml><broken",
         "name,wkt\n\N{SNOWMAN},x".encode("utf-16"),
+        b'{"type":"Polygon","coordinates":[[[0,0],[10,0],[0,1' + b"0" * 400 + b"],[0,0]]]}",
         b'{"type":"Polygon","coordinates":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     ],
 )

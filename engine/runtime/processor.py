@@ -115,7 +115,10 @@ class FeedProcessor:
             if snapshot.facts["position"] != self.head.snapshot_seq:
                 raise SnapshotUnusable(f"snapshot {self.head.snapshot} is of another position")
             evaluator = self._load(list(self._known.values()), snapshot.data)
-        except (SnapshotUnusable, ValueError, KeyError, pa.ArrowException) as error:
+        except (QueryStopped, OperatorFailed):
+            raise
+        except Exception as error:
+            # Whatever an operator makes of the state that another release wrote: the log says the same.
             self.store.tell("rebuilt", f"{self.feed.name}: the state is being rebuilt from the log ({error}).")
             return self._from_start(queries)
         if len(queries) < len(self._known):

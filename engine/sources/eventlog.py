@@ -236,6 +236,13 @@ class EventLog:
         found = [newest_segment(self.live), *list_segments(self.history)]
         return max((segment for segment in found if segment is not None), key=lambda s: s.next_seq, default=None)
 
+    def waiting_since(self, seq: int) -> float | None:
+        """When the first of the rows after `seq` came, in seconds since the epoch; null when there is none."""
+        for segment in segments_beyond(self.live, seq + 1):
+            with suppress(FileNotFoundError):
+                return segment.path.stat().st_mtime
+        return None
+
     def segments(self) -> list[Segment]:
         """The files that hold the log, without gaps or overlaps, in order.
 

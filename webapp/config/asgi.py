@@ -23,6 +23,7 @@ from webapp.config.rotation import check_keys  # noqa: E402
 from webapp.live.origin import SameOrigin  # noqa: E402
 from webapp.live.routing import websocket_urlpatterns  # noqa: E402
 from webapp.live.tokens import TokenLogin  # noqa: E402
+from webapp.platform.waits import limit_waits  # noqa: E402
 
 if not (settings.SECRET_KEY_GIVEN or settings.DEBUG):
     raise ImproperlyConfigured("SECRET_KEY is not set: give it 50 random characters or more in the environment.")
@@ -33,5 +34,6 @@ with suppress(OperationalError):
 connection.close()
 
 bound()
+limit_waits()
 request_finished.connect(give_back, dispatch_uid="connections")
 application = ProtocolTypeRouter({"http": http, "websocket": SameOrigin(AuthMiddlewareStack(TokenLogin(URLRouter(websocket_urlpatterns))))})

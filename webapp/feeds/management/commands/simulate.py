@@ -77,7 +77,8 @@ class Command(BaseCommand):
 
 
 def together(play: Callable[[World], None], places: Sequence[World]) -> None:
-    """Plays all worlds at once, the threads of one process; returns when all have ended, raises what the first to fail raised."""
+    """Plays all worlds at once, the threads of one process; returns when all have ended, raises then what the first to fail raised: a feed that
+    takes no rows does not end the others."""
     ended: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
 
     def one(place: World) -> None:
@@ -90,10 +91,9 @@ def together(play: Callable[[World], None], places: Sequence[World]) -> None:
 
     for place in places:
         threading.Thread(target=one, args=(place,), name=f"player-{place.feed}", daemon=True).start()
-    for _ in places:
-        error = ended.get()
-        if error is not None:
-            raise error
+    errors = [error for error in (ended.get() for _ in places) if error is not None]
+    if errors:
+        raise errors[0]
 
 
 def now_ms() -> int:

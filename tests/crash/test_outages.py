@@ -1,0 +1,116 @@
+"""A server that hangs and a disk that is full: said as what they are, within seconds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from django.test import Client
+
+from tests.crash.world import World
+from tests.webapp.answers import a_user
+from webapp.accounts.models import Scope
+from webapp.accounts.services import token_create
+from webapp.platform.folders import PortReservation
+from webapp.platform.postgres import EmbeddedPostgres
+
+pytestmark = [pytest.mark.services, pytest.mark.slow]
+
+ROW = b'{"entity":"w1","t":99000000,"x":1,"y":1}\n'
+
+
+@contextmanager
+def standing_still(server: EmbeddedPostgres) -> Iterator[None]:
+    """PostgreSQL and all its processes are stopped inside: connections are taken by the kernel, and nobody answers."""
+    assert server.pid is not None
+    main = psutil.Process(server.pid)
+    processes = [main, *main.children(recursive=True)]
+    for process in processes:
+        process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.send_signal(signal.SIGCONT)
+
+
+def asked(address: str, data: bytes | None = None, token: str = "") -> tuple[int, Any, str, float]:
+    """Status, Retry-After, body, and how long it took."""
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/x-ndjson"} if token else {}
+    began = time.monotonic()
+    try:
+        with urllib.request.urlopen(urllib.request.Request(address, data, headers), timeout=30) as answer:
+            return answer.status, None, answer.read().decode(), time.monotonic() - began
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers["Retry-After"], error.read().decode(), time.monotonic() - began
+
+
+def test_a_database_that_hangs_is_told_within_seconds(own_server: EmbeddedPostgres, world: World) -> None:
+    token = token_create(user=a_user(), name="sender", scopes=[Scope.INGEST]).text
+    reservation = PortReservation()
+    reservation.release()
+    base = f"http://127.0.0.1:{reservation.port}"
+    world.start(sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(reservation.port), "webapp.config.asgi:application", name="web")
+
+    def answers() -> bool:
+        try:
+            return asked(f"{base}/healthz")[0] == 200
+        except OSError:
+            return False
+
+    world.wait(answers, 120, "the web server answers")
+    events = f"{base}/api/v1/feeds/yard/events"
+    assert asked(events, ROW, token)[0] == 202
+    with standing_still(own_server):
+        for address, data in ((f"{base}/healthz", None), (events, ROW), (f"{base}/healthz", None), (events, ROW)):
+            status, retry, body, taken = asked(address, data, token if data else "")
+            sys.stdout.write(f"{address}: {status} after {taken:.1f} s: {body}\n")
+            assert (status, bool(retry)) == (503, True)
+            assert taken < 4, "about two seconds, and as much again on a machine that is busy"
+    world.wait(answers, 30, "it answers again")
+    assert asked(events, ROW, token)[0] == 202
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one megabyte, where this user may mount one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"a small file system cannot be mounted here (needs root): {done.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=False)
+
+
+def test_a_full_disk_is_told_as_a_full_disk(world: World, small_disk: Path, settings: Any) -> None:
+    settings.EVENT_LOG_ROOT = small_disk
+    token = token_create(user=a_user(), name="sender", scopes=[Scope.INGEST]).text
+
+    def post(rows: int) -> Any:
+        headers = {"Authorization": f"Bearer {token}"}
+        return Client(headers=headers).post("/api/v1/feeds/yard/events", ROW * rows, content_type="application/x-ndjson")
+
+    assert post(1).status_code == 202
+    filler = small_disk / "filler"
+    with filler.open("wb") as file, pytest.raises(OSError, match="No space left"):
+        while True:
+            os.write(file.fileno(), b"x" * 4096)
+    answer = post(1)
+    assert (answer.status_code, bool(answer.headers["Retry-After"])) == (503, True)
+    assert "disk of the event log is full" in answer.json()["faults"][0]["message"]
+    filler.unlink()
+    assert post(1).status_code == 202

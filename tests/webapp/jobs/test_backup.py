@@ -1,0 +1,127 @@
+"""A backup of an instance that goes on working is one moment of it: restored elsewhere, it is exact and goes on."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+import threading
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from engine.model.events import row_schema
+from engine.runtime.processor import FeedProcessor
+from engine.runtime.snapshots import Snapshots
+from tests.crash.outage import pointed_at
+from webapp.detections.models import Detection
+from webapp.feeds.ingest import Delivery, ingest
+from webapp.feeds.models import Feed, IngestCounter
+from webapp.feeds.recent import log_of
+from webapp.feeds.upkeep import Upkeep
+from webapp.jobs.audit import feed_audit
+from webapp.jobs.models import FeedHead
+from webapp.jobs.store import FeedStore
+from webapp.platform.postgres import fresh_database, with_database
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
+
+
+class Rows:
+    """A batch as Spark delivers it."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    def toArrow(self) -> pa.Table:
+        return self.table
+
+
+def processor_of(feed: Feed, folder: Path, epoch: int) -> FeedProcessor:
+    return FeedProcessor(feed.engine_feed(), log_of(feed), FeedStore(feed, epoch), Snapshots(folder / feed.name / "state"))
+
+
+def take(feed: Feed, processor: FeedProcessor) -> None:
+    tables = list(log_of(feed).read(processor.evaluator.position + 1))
+    if tables:
+        processor.process(max(1, processor.head.checkpoint), processor.head.last_batch + 1, Rows(pa.concat_tables(tables)))
+
+
+class Stream(threading.Thread):
+    """Rows come in, are processed and compacted, until `stopping` is set."""
+
+    def __init__(self, feed: Feed, folder: Path) -> None:
+        super().__init__(daemon=True)
+        self.feed, self.folder, self.stopping, self.rounds, self.error = feed, folder, threading.Event(), 0, None
+
+    def run(self) -> None:
+        try:
+            processor, upkeep = processor_of(self.feed, self.folder, 1), Upkeep()
+            processor.follow()
+            while not self.stopping.is_set():
+                t = range(1000 * self.rounds, 1000 * self.rounds + 1000, 100)
+                rows = [{"event": "position", "entity": "a", "t": at, "x": float(at // 100 % 20), "y": 1.0} for at in t]
+                ingest(self.feed, Delivery(pa.Table.from_pylist(rows, schema=row_schema(self.feed.engine_feed())), key=f"k{self.rounds}"))
+                take(self.feed, processor)
+                if self.rounds % 5 == 4:
+                    upkeep.round(self.feed)
+                self.rounds += 1
+        except Exception as error:
+            self.error = error
+        finally:
+            connection.close()
+
+
+def test_a_running_instance_is_restored_elsewhere_exactly(feed: Feed, query: Any, settings: Any, tmp_path: Path) -> None:
+    settings.VAR = tmp_path
+    stream = Stream(feed, Path(settings.CHECKPOINT_ROOT))
+    stream.start()
+    while stream.rounds < 8 and stream.is_alive():
+        stream.join(0.05)
+    file = tmp_path / "vedette.tar"
+    began = stream.rounds
+    call_command("backup", str(file), stdout=StringIO())
+    while stream.rounds < began + 3 and stream.is_alive():
+        stream.join(0.05)
+    stream.stopping.set()
+    stream.join()
+    assert stream.error is None
+    assert list(tmp_path.glob(".backup-*")) == [], "nothing is left beside"
+    newest = FeedHead.objects.get().last_seq
+
+    elsewhere = tmp_path / "elsewhere"
+    settings.VAR, settings.EVENT_LOG_ROOT = elsewhere, elsewhere / "log"
+    settings.CHECKPOINT_ROOT, settings.MEDIA_ROOT = elsewhere / "checkpoints", elsewhere / "media"
+    owner_url = fresh_database(os.environ.get("DATABASE_OWNER_URL") or os.environ["DATABASE_URL"], "restored")
+    with pointed_at(with_database(os.environ["DATABASE_URL"], "restored"), owner_url):
+        call_command("restore", str(file), stdout=StringIO())
+        restored = Feed.objects.get(name="yard")
+        head = FeedHead.objects.get()
+        assert 80 <= head.last_seq + 1 <= newest
+        audit = feed_audit(feed=restored)
+        assert (audit.faults, audit.rows) == ([], head.last_seq + 1)
+        assert audit.facts == Detection.objects.count() > 4
+        ingest(restored, Delivery(log_of(restored).tail(0).slice(0, 0).select(row_schema(restored.engine_feed()).names)))
+        take(restored, processor_of(restored, Path(settings.CHECKPOINT_ROOT), head.epoch + 1))
+        assert feed_audit(feed=restored).faults == []
+        assert IngestCounter.objects.get().received == log_of(restored).end[0] == FeedHead.objects.get().last_seq + 1
+        with pytest.raises(CommandError, match="not empty"):
+            call_command("restore", str(file), stdout=StringIO())
+
+
+def test_a_damaged_backup_is_refused_by_the_file_that_is_damaged(feed: Feed, settings: Any, tmp_path: Path) -> None:
+    settings.VAR = tmp_path / "here"
+    file = tmp_path / "vedette.tar"
+    call_command("backup", str(file), stdout=StringIO())
+    with tarfile.open(file) as archive:
+        place = archive.getmember("database.dump").offset_data
+    content = bytearray(file.read_bytes())
+    content[place + 100] ^= 1
+    file.write_bytes(content)
+    owner_url = fresh_database(os.environ.get("DATABASE_OWNER_URL") or os.environ["DATABASE_URL"], "restored")
+    with pointed_at(with_database(os.environ["DATABASE_URL"], "restored"), owner_url), pytest.raises(CommandError, match=r"database.dump is damaged"):
+        call_command("restore", str(file), stdout=StringIO())

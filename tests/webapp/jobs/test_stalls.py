@@ -1,0 +1,93 @@
+"""A feed that stands still while rows wait says so on its page, with the reason, once; and says when it goes on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from webapp.config.health import healthz
+from webapp.feeds.damage import feed_set_aside
+from webapp.feeds.models import Feed
+from webapp.feeds.recent import log_of
+from webapp.jobs import services
+from webapp.jobs.models import FeedHead, Job, JobEvent
+from webapp.jobs.stalls import stalls_tell
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+
+
+@pytest.fixture
+def waiting(feed: Feed, received: Callable[..., None]) -> Feed:
+    """Rows that came 11 seconds ago."""
+    received(feed, [{"entity": "a", "t": 1, "x": 1.0, "y": 1.0}])
+    at = timezone.now().timestamp() - 11
+    for path in log_of(feed).live.iterdir():
+        os.utime(path, (at, at))
+    return feed
+
+
+def told() -> list[tuple[str, str]]:
+    return list(JobEvent.objects.exclude(feed=None).order_by("id").values_list("kind", "text"))
+
+
+def test_it_is_told_once_and_again_when_it_goes_on(waiting: Feed) -> None:
+    Job.objects.update(observed_state="crash_loop")
+    stalls_tell()
+    stalls_tell()
+    ((kind, text),) = told()
+    assert kind == "stalled" and "Rows have waited for 11 s: the job main is not running (keeps failing)" in text
+    FeedHead.objects.update(last_seq=0, updated_at=timezone.now())
+    stalls_tell()
+    assert [kind for kind, _ in told()] == ["stalled", "resumed"]
+
+
+@pytest.mark.parametrize(
+    ("job", "reason"),
+    [
+        ({"desired_state": "stopped"}, "is stopped"),
+        ({"observed_state": "running", "heartbeat": None}, "no sign of life"),
+        ({"observed_state": "running", "heartbeat": timezone.now() + timedelta(hours=1)}, "has finished no batch"),
+    ],
+)
+def test_the_reason_is_told(waiting: Feed, job: dict[str, Any], reason: str) -> None:
+    Job.objects.update(**job)
+    stalls_tell()
+    assert reason in told()[0][1]
+
+
+def test_damage_is_a_reason(waiting: Feed) -> None:
+    path = next(log_of(waiting).live.iterdir())
+    path.write_bytes(b"")
+    with pytest.raises(RuntimeError) as damage:
+        list(log_of(waiting).read())
+    feed_set_aside(feed=waiting, damage=damage.value)  # type: ignore[arg-type]
+    os.utime(path, (1, 1))
+    stalls_tell()
+    assert [kind for kind, _ in told()] == ["damaged", "stalled"]
+    assert "its log is damaged" in told()[1][1]
+
+
+def test_nothing_is_told_of_a_feed_that_moves_or_of_which_nothing_waits(waiting: Feed) -> None:
+    FeedHead.objects.update(updated_at=timezone.now())
+    stalls_tell()
+    FeedHead.objects.update(updated_at=None, last_seq=0)
+    stalls_tell()
+    assert told() == []
+
+
+def test_healthz_tells_of_a_job_that_is_down(feed: Feed, rf: Any) -> None:
+    assert healthz(rf.get("/healthz")).content == b'{"database": true, "jobs": true}', "never started is not down"
+    Job.objects.update(started_at=timezone.now(), heartbeat=timezone.now(), observed_state="running")
+    assert healthz(rf.get("/healthz?jobs")).status_code == 200
+    Job.objects.update(heartbeat=timezone.now() - timedelta(seconds=40))
+    assert healthz(rf.get("/healthz")).content == b'{"database": true, "jobs": false}'
+    Job.objects.update(heartbeat=timezone.now(), observed_state="crash_loop")
+    answer = healthz(rf.get("/healthz?jobs"))
+    assert (answer.status_code, "Retry-After" in answer.headers) == (503, True)
+    services.job_stop(job=Job.objects.get())
+    assert healthz(rf.get("/healthz?jobs")).status_code == 200, "a job that nobody wants is not missed"

@@ -1,0 +1,57 @@
+"""`manage.py backup FILE`: all of a running instance's data, as of one moment."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connection, transaction
+
+from webapp.config.database_roles import as_owner
+from webapp.jobs.models import FeedHead
+from webapp.platform import backup
+from webapp.platform.postgres import PostgresError
+
+
+def places() -> backup.Places:
+    """This instance's folders."""
+    return backup.Places(Path(settings.VAR), Path(settings.EVENT_LOG_ROOT), Path(settings.CHECKPOINT_ROOT), Path(settings.MEDIA_ROOT))
+
+
+class Command(BaseCommand):
+    help = "Writes database, log, state and plans of this instance into one file, while everything runs. Secrets of the environment are not in it."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path, help="the file to write, e.g. vedette.tar")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        target = options["file"].resolve()
+        here = places()
+        try:
+            with backup.staged(here.var) as staging, as_owner(connection):
+                rows = self._take(here, staging)
+                backup.pack(staging, target, {"rows": rows})
+        except (backup.BackupError, PostgresError, OSError) as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"{target}: {len(rows)} feeds, {sum(rows.values())} rows processed, {target.stat().st_size} bytes")
+
+    def _take(self, here: backup.Places, staging: Path) -> dict[str, int]:
+        """Everything into `staging`; how many rows of each feed are processed."""
+        for _ in range(backup.TRIES):
+            with transaction.atomic():
+                with backup.held(here), connection.cursor() as cursor:
+                    cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+                    cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                    cursor.execute("SELECT pg_export_snapshot()")
+                    snapshot = cursor.fetchone()[0]
+                    heads = list(FeedHead.objects.values_list("feed__name", "snapshot", "last_seq"))
+                    is_whole = backup.link_moment(here, {name: state for name, state, _ in heads}, staging)
+                if is_whole:
+                    backup.dump(connection.settings_dict, snapshot, staging / backup.DATABASE)
+                    return {name: last_seq + 1 for name, _, last_seq in heads}
+            for path in staging.iterdir():
+                shutil.rmtree(path)
+        raise backup.BackupError("the state of a feed changed faster than it could be looked at: try again")

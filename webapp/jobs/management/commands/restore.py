@@ -1,0 +1,42 @@
+"""`manage.py restore FILE`: a backup into an empty database and an empty folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connection
+
+from webapp.config.database_roles import as_owner
+from webapp.jobs.management.commands.backup import places
+from webapp.jobs.models import Job, ObservedState
+from webapp.platform import backup
+from webapp.platform.postgres import PostgresError
+
+
+class Command(BaseCommand):
+    help = "Puts a backup into the database of DATABASE_URL and the folder VEDETTE_VAR, both of which must be empty, and migrates it."
+    requires_migrations_checks = False
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path, help="a file that `manage.py backup` wrote")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        here = places()
+        if connection.introspection.table_names():
+            raise CommandError(f"the database {connection.settings_dict['NAME']} is not empty: restore into a new one")
+        try:
+            with backup.staged(here.var) as staging:
+                manifest = backup.unpack(options["file"], staging)
+                backup.place(staging, here)
+                with as_owner(connection):
+                    backup.load(connection.settings_dict, staging / backup.DATABASE)
+        except (backup.BackupError, PostgresError, OSError) as error:
+            raise CommandError(str(error)) from error
+        call_command("migrate", verbosity=0, interactive=False)
+        # The processes of the instance that was backed up are not this one's.
+        Job.objects.update(observed_state=ObservedState.STOPPED, pid=None, pgid=None, pid_started=None, lease_owner="", lease_until=None, token="")
+        rows = manifest["rows"]
+        self.stdout.write(f"restored: {len(rows)} feeds, {sum(rows.values())} rows processed. Compare: manage.py audit {' '.join(rows)}")

@@ -1,0 +1,174 @@
+"""A running instance's data in one file, and back: the database, the log of events, the state of the feeds and the plans, as of one moment.
+
+The moment is a snapshot of the database. The log is taken up to where it stood then; its segments never change, so links to them are enough to
+hold them while they are copied, and neither ingest nor jobs wait. Spark's checkpoints are not taken: they may be thrown away at any time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from engine.sources.compaction import LOCK
+from engine.sources.eventlog import EventLog
+from engine.sources.segments import list_segments
+from webapp.platform.postgres import program
+
+FORMAT = 1
+DATABASE, MANIFEST = "database.dump", "manifest.json"
+TRIES = 20
+"""A state snapshot that was replaced between the look at the database and the look at the folder is looked for anew."""
+
+
+class BackupError(RuntimeError):
+    """A backup could not be made or restored; the text says why and what to do."""
+
+
+def environment(server: Mapping[str, Any]) -> dict[str, str]:
+    """How PostgreSQL's own programs reach the database; no password on a command line."""
+    given = {"PGHOST": "HOST", "PGPORT": "PORT", "PGUSER": "USER", "PGPASSWORD": "PASSWORD", "PGDATABASE": "NAME"}
+    ssl = {f"PG{name.upper()}": str(value) for name, value in (server.get("OPTIONS") or {}).items() if name.startswith("ssl")}
+    return {**os.environ, **ssl, **{variable: str(server[name]) for variable, name in given.items() if server.get(name)}}
+
+
+class Places:
+    """The folders of an instance."""
+
+    def __init__(self, var: Path, log: Path, checkpoints: Path, media: Path) -> None:
+        self.var, self.log, self.checkpoints, self.media = var, log, checkpoints, media
+
+    def feeds(self) -> list[str]:
+        return sorted(path.name for path in self.log.iterdir() if path.is_dir()) if self.log.is_dir() else []
+
+
+@contextmanager
+def held(places: Places) -> Iterator[None]:
+    """No segment is compacted or dropped inside."""
+    with ExitStack() as stack:
+        for feed in places.feeds():
+            stack.enter_context(EventLog(places.log, feed).locked(LOCK))
+        yield
+
+
+def link_moment(places: Places, states: Mapping[str, str], staging: Path) -> bool:
+    """Links to all files of this moment in `staging`; False when a state snapshot has been replaced meanwhile."""
+    for feed in places.feeds():
+        log = EventLog(places.log, feed)
+        for folder in (log.history, log.live):
+            for segment in list_segments(folder):
+                _link(segment.path, staging / "log" / feed / folder.name / segment.path.name)
+    for feed, name in states.items():
+        if name:
+            try:
+                _link(places.checkpoints / feed / "state" / name, staging / "state" / feed / name)
+            except FileNotFoundError:
+                return False
+    if places.media.is_dir():
+        for path in places.media.rglob("*"):
+            if path.is_file():
+                _link(path, staging / "media" / path.relative_to(places.media))
+    return True
+
+
+def _link(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        # Another file system, or one without links.
+        shutil.copy2(source, target)
+
+
+def dump(server: Mapping[str, Any], snapshot: str, target: Path) -> None:
+    """The database as of `snapshot`. Raises BackupError."""
+    command = [program("pg_dump"), "--format=custom", "--no-owner", "--no-privileges", f"--snapshot={snapshot}", f"--file={target}"]
+    done = subprocess.run(command, env=environment(server), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise BackupError(f"pg_dump failed: {done.stderr[-2000:]}")
+
+
+def pack(staging: Path, target: Path, facts: Mapping[str, Any]) -> None:
+    """One tar file of everything in `staging`, with the check sum of each file; there whole or not at all. Raises OSError."""
+    files = sorted(path for path in staging.rglob("*") if path.is_file())
+    sums = {str(path.relative_to(staging)): _digest(path) for path in files}
+    (staging / MANIFEST).write_text(json.dumps({"format": FORMAT, **facts, "files": sums}, indent=1))
+    part = target.with_name(target.name + ".part")
+    part.touch(mode=0o600)
+    with part.open("wb") as file:
+        with tarfile.open(fileobj=file, mode="w") as archive:
+            archive.add(staging / MANIFEST, MANIFEST)
+            for path in files:
+                archive.add(path, str(path.relative_to(staging)))
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(target)
+
+
+def unpack(source: Path, staging: Path) -> dict[str, Any]:
+    """The manifest, after everything was put into `staging` and compared with its check sums. Raises BackupError."""
+    try:
+        with tarfile.open(source) as archive:
+            archive.extractall(staging, filter="data")
+        manifest: dict[str, Any] = json.loads((staging / MANIFEST).read_text())
+    except (tarfile.TarError, OSError, ValueError) as error:
+        raise BackupError(f"{source} is no whole backup: {error}") from error
+    if manifest.get("format") != FORMAT:
+        raise BackupError(f"{source} has the format {manifest.get('format')}; this release reads {FORMAT}")
+    for name, digest in manifest["files"].items():
+        if not (staging / name).is_file() or _digest(staging / name) != digest:
+            raise BackupError(f"{source}: {name} is damaged; take an older backup")
+    return manifest
+
+
+def load(server: Mapping[str, Any], source: Path) -> None:
+    """The dump into an empty database. Raises BackupError; then nothing of it is there."""
+    command = [
+        program("pg_restore"),
+        "--no-owner",
+        "--no-privileges",
+        "--single-transaction",
+        "--exit-on-error",
+        f"--dbname={server['NAME']}",
+        str(source),
+    ]
+    done = subprocess.run(command, env=environment(server), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise BackupError(f"pg_restore failed: {done.stderr[-2000:]}")
+
+
+def place(staging: Path, places: Places) -> None:
+    """The files to where the instance looks for them. Raises BackupError when something is there already."""
+    for folder in (places.log, places.checkpoints, places.media):
+        if folder.is_dir() and any(folder.iterdir()):
+            raise BackupError(f"{folder} is not empty: restore into a new VEDETTE_VAR")
+    for name, target in (("log", places.log), ("media", places.media)):
+        if (staging / name).is_dir():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(staging / name, target, dirs_exist_ok=True)
+    if (staging / "state").is_dir():
+        for path in (staging / "state").iterdir():
+            shutil.copytree(path, places.checkpoints / path.name / "state", dirs_exist_ok=True)
+
+
+@contextmanager
+def staged(beside: Path) -> Iterator[Path]:
+    """A folder on the file system of `beside`, gone in the end."""
+    beside.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".backup-", dir=beside) as name:
+        yield Path(name)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -89,4 +89,4 @@ def test_me_tells_teams_and_takes_a_time_zone(people: SimpleNamespace, client_of
 
 def test_health_is_told_without_a_log_in(db: None) -> None:
     answer = Client().get("/healthz")
-    assert (answer.status_code, answer.json()) == (200, {"database": True})
+    assert (answer.status_code, answer.json()) == (200, {"database": True, "jobs": True})

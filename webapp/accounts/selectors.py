@@ -28,11 +28,6 @@ def token_list(*, user: User) -> QuerySet[ApiToken]:
     return ApiToken.objects.filter(user=user)
 
 
-def operates(user: User) -> bool:
-    """Whether the user is an operator of any team: they may start and stop what all share."""
-    return user.is_superuser or Membership.objects.filter(user=user, role__in=Role.OPERATOR.and_above).exists()
-
-
 def manages(user: User, team: Team) -> bool:
     """Whether the user may change the team's members: its admins and the server's administrators."""
     return user.is_superuser or Membership.objects.filter(user=user, team=team, role=Role.ADMIN).exists()

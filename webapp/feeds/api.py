@@ -27,6 +27,7 @@ from webapp.feeds.documents import read_schema
 from webapp.feeds.filters import DeadLetterFilter
 from webapp.feeds.models import DeadLetter, Feed
 from webapp.feeds.selectors import dead_letter_list, feed_counters, feed_damage, feed_events, feed_head, feed_list, plan_address
+from webapp.jobs.selectors import job_list
 
 SPANS = ("lateness", "ahead")
 DOWNLOAD_ROWS = 100_000
@@ -56,6 +57,9 @@ class FeedSerializer(OwnedSerializer):
     plan_bounds = serializers.ListField(child=serializers.FloatField(), min_length=4, max_length=4, required=False, allow_null=True)
     counters = serializers.SerializerMethodField()
     head = serializers.SerializerMethodField()
+    job = serializers.SlugRelatedField(
+        slug_field="name", queryset=job_list(), required=False, write_only=True, help_text="The job that evaluates its queries; read in `head`."
+    )
     damage = serializers.SerializerMethodField()
     events = serializers.SerializerMethodField()
 
@@ -63,7 +67,7 @@ class FeedSerializer(OwnedSerializer):
         model = Feed
         fields = (
             "name", "title", "crs", "time", "tick", "lateness", "ahead", "dedupe", "columns", "wall_clock", "retention_hours", "query_version",
-            "plan_image", "plan_bounds", "view", *OwnedSerializer.OWNED, "created_at", "counters", "head", "damage", "events",
+            "plan_image", "plan_bounds", "view", *OwnedSerializer.OWNED, "created_at", "counters", "head", "job", "damage", "events",
         )  # fmt: skip
         read_only_fields = ("query_version", "created_at")
 

@@ -23,7 +23,7 @@ from webapp.feeds.admission import default_ahead
 from webapp.feeds.documents import checked_region, feed_faults, vertices_of
 from webapp.feeds.models import Feed, IngestCounter, Region
 from webapp.feeds.region_files import Feature
-from webapp.jobs.services import feed_head_ensure
+from webapp.jobs.services import feed_head_ensure, feed_head_keeps_to_team, feed_place
 
 SCHEMA_FIELDS = ("name", "crs", "time", "tick", "columns", "dedupe", "lateness")
 """What the stored rows and answers were made under: fixed once rows have been received."""
@@ -32,7 +32,7 @@ PLAN_KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpg", b"RIFF": "web
 
 
 @transaction.atomic
-def feed_create(*, owner: User, name: str, title: str, crs: str, **fields: Any) -> Feed:
+def feed_create(*, owner: User, name: str, title: str, crs: str, job: Any = None, **fields: Any) -> Feed:
     """A new feed with its counters, taken up by the default job. Where `ahead` is not given it is what suits the clock. Raises Refused."""
     feed = Feed(owner=owner, name=name, title=title, crs=crs, **fields)
     if "ahead" not in fields:
@@ -43,11 +43,13 @@ def feed_create(*, owner: User, name: str, title: str, crs: str, **fields: Any) 
     feed.save()
     IngestCounter.objects.create(feed=feed)
     feed_head_ensure(feed)
+    if job is not None:
+        feed_place(feed=feed, job=job)
     return feed
 
 
 @transaction.atomic
-def feed_update(*, feed: Feed, **changes: Any) -> Feed:
+def feed_update(*, feed: Feed, job: Any = None, **changes: Any) -> Feed:
     """Changes what is given. Raises Refused; the schema and the clock stay once rows have been received."""
     received = IngestCounter.objects.filter(feed=feed, received__gt=0).exists()
     fixed = [name for name in SCHEMA_FIELDS if name in changes and changes[name] != getattr(feed, name)]
@@ -62,6 +64,9 @@ def feed_update(*, feed: Feed, **changes: Any) -> Feed:
     _check(feed)
     feed.full_clean(exclude=["owner", "team"])
     feed.save()
+    if job is not None:
+        feed_place(feed=feed, job=job)
+    feed_head_keeps_to_team(feed)
     return feed
 
 

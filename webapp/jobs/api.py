@@ -1,4 +1,4 @@
-"""`jobs/`: the processes that evaluate queries. They serve all feeds: operators of any team may start and stop them."""
+"""`jobs/`: the processes that evaluate queries. Who may change all feeds of one starts and stops it; teams have jobs of their own."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from rest_framework.views import APIView
 
 from webapp.accounts.authentication import person
 from webapp.accounts.models import User
-from webapp.accounts.selectors import operates
+from webapp.accounts.owned import TeamField
+from webapp.accounts.permissions import check_team
+from webapp.feeds.models import Feed
 from webapp.feeds.selectors import feed_list
 from webapp.jobs.models import Job, JobEvent
-from webapp.jobs.selectors import job_events, job_list
-from webapp.jobs.services import job_start, job_stop
+from webapp.jobs.selectors import is_shown, job_events, job_list, may_operate
+from webapp.jobs.services import job_create, job_remove, job_start, job_stop
 
 EVENT = inline_serializer(
     "JobEvent", {"at": serializers.DateTimeField(), "kind": serializers.CharField(), "text": serializers.CharField()}, many=True
@@ -28,6 +30,7 @@ EVENT = inline_serializer(
 class JobSerializer(serializers.ModelSerializer[Job]):
     """A job, what is wanted of it, and what happened to it."""
 
+    team = TeamField(read_only=True)
     feeds = serializers.ListField(child=serializers.CharField())
     editable = serializers.BooleanField()
     events = EVENT
@@ -35,25 +38,27 @@ class JobSerializer(serializers.ModelSerializer[Job]):
     class Meta:
         model = Job
         fields = (
-            "name", "desired_state", "observed_state", "started_at", "heartbeat", "restarts", "failures", "last_error", "feeds", "editable", "events",
+            "name", "team", "desired_state", "observed_state", "started_at", "heartbeat", "restarts", "failures", "last_error", "feeds", "editable",
+            "events",
         )  # fmt: skip
 
 
 def job_row(job: Job, *, user: User, events: int = 20) -> dict[str, Any]:
     """A job as pages and the API show it; of its feeds those that the user may see, and errors for operators alone."""
     visible = set(feed_list(user=user).values_list("pk", flat=True))
-    may_operate = operates(user)
+    editable = may_operate(job, user=user)
     return {
         "name": job.name,
+        "team": {"id": job.team.pk, "name": job.team.name} if job.team else None,
         "desired_state": job.desired_state,
         "observed_state": job.observed_state,
         "started_at": job.started_at,
         "heartbeat": job.heartbeat,
         "restarts": job.restarts,
         "failures": job.failures,
-        "last_error": job.last_error if may_operate else "",
+        "last_error": job.last_error if editable else "",
         "feeds": sorted(head.feed.name for head in job.heads.all() if head.feed_id in visible),
-        "editable": may_operate,
+        "editable": editable,
         "events": [_event_row(event) for event in job_events(job=job, limit=events) if event.feed_id in (None, *visible)],
     }
 
@@ -64,11 +69,27 @@ def _event_row(event: JobEvent) -> dict[str, Any]:
 
 def jobs_for_page(*, user: User) -> list[dict[str, Any]]:
     """All jobs, for the feeds page."""
-    return [job_row(job, user=user) for job in job_list()]
+    return [job_row(job, user=user) for job in job_list() if is_shown(job, user=user)]
+
+
+class NewJobSerializer(serializers.Serializer[Any]):
+    """A job of one's own team; its feeds are given to it with `PATCH feeds/{name}/`."""
+
+    name = serializers.SlugField(max_length=63)
+    team = TeamField()
 
 
 class JobsView(APIView):
     """All jobs."""
+
+    @extend_schema(request=NewJobSerializer, responses={201: JobSerializer})
+    def post(self, request: Request) -> Response:
+        serializer = NewJobSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        given = serializer.validated_data
+        check_team(person(request), given["team"].pk, Feed.edit_role)
+        job_create(**given)
+        return Response(job_row(find(given["name"], person(request)), user=person(request)), status=201)
 
     @extend_schema(responses=JobSerializer(many=True))
     def get(self, request: Request) -> Response:
@@ -80,7 +101,15 @@ class JobView(APIView):
 
     @extend_schema(responses=JobSerializer)
     def get(self, request: Request, name: str) -> Response:
-        return Response(job_row(find(name), user=person(request), events=100))
+        return Response(job_row(find(name, person(request)), user=person(request), events=100))
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, name: str) -> Response:
+        job = find(name, person(request))
+        if not may_operate(job, user=person(request)):
+            raise PermissionDenied("Who may change all feeds of a job removes it.")
+        job_remove(job=job)
+        return Response(status=204)
 
 
 class JobActionView(APIView):
@@ -90,16 +119,16 @@ class JobActionView(APIView):
 
     @extend_schema(request=None, responses=JobSerializer)
     def post(self, request: Request, name: str) -> Response:
-        job = find(name)
-        if not operates(person(request)):
-            raise PermissionDenied("Operators start and stop jobs.")
+        job = find(name, person(request))
+        if not may_operate(job, user=person(request)):
+            raise PermissionDenied("Who may change all feeds of a job starts and stops it.")
         (job_start if self.action == "start" else job_stop)(job=job, user=person(request))
-        return Response(job_row(find(name), user=person(request)))
+        return Response(job_row(find(name, person(request)), user=person(request)))
 
 
-def find(name: str) -> Job:
+def find(name: str, user: User) -> Job:
     """The job. Raises Http404."""
     job = job_list().filter(name=name).first()
-    if job is None:
+    if job is None or not is_shown(job, user=user):
         raise Http404
     return job

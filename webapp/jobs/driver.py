@@ -129,6 +129,7 @@ class JobDriver:
         self.name, self.epoch = name, epoch
         self.stopping = threading.Event()
         self.told_to_end = False
+        self.job_id = 0
         self.runs: dict[int, FeedRun] = {}
         self.started = time.monotonic()
 
@@ -145,6 +146,7 @@ class JobDriver:
         if job is None:
             logger.info("job %s is not to run here (stopped, or a newer start has it)", self.name)
             return DONE
+        self.job_id = job.pk
         os.environ.update(services.job_sessions(job))
         limit_statements(STATEMENT_LIMIT_S)
         connection.close()
@@ -210,7 +212,10 @@ class JobDriver:
             try:
                 run.check()
             except Fenced:
-                raise
+                if not FeedHead.objects.filter(feed=feed_id).exclude(job=self.job_id).exists():
+                    raise
+                logger.info("%s was given to another job", run.feed)
+                self.runs.pop(feed_id).stop()
             except LogDamaged as damage:
                 self._set_aside(run.feed, damage)
             except Exception:

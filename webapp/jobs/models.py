@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.utils import timezone
 
+from webapp.accounts.models import Team
 from webapp.feeds.models import Feed
 
 
@@ -30,6 +31,7 @@ class Job(models.Model):
     """
 
     name = models.SlugField(max_length=63, unique=True)
+    team = models.ForeignKey(Team, models.PROTECT, null=True, blank=True, related_name="+", help_text="Its feeds are this team's; none: anybody's.")
     desired_state = models.CharField(max_length=8, choices=DesiredState.choices, default=DesiredState.RUNNING)
     observed_state = models.CharField(max_length=10, choices=ObservedState.choices, default=ObservedState.STOPPED, editable=False)
     epoch = models.BigIntegerField(default=0, editable=False)

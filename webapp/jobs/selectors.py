@@ -8,6 +8,8 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from webapp.accounts.models import Membership, Role, User
+from webapp.feeds.models import Feed
 from webapp.jobs.models import DesiredState, FeedHead, Job, JobEvent, ObservedState
 
 
@@ -25,6 +27,24 @@ def jobs_down() -> bool:
     wanted = Job.objects.filter(desired_state=DesiredState.RUNNING).exclude(started_at=None)
     silent = timezone.now() - timedelta(seconds=SILENT_SECONDS)
     return any(job.observed_state not in UP or job.heartbeat is None or job.heartbeat < silent for job in wanted)
+
+
+def may_operate(job: Job, *, user: User) -> bool:
+    """Whether the user may start and stop the job: who may change all of its feeds, for each of them stands still with it.
+
+    A team's job without feeds is for the team's operators, the default one for superusers.
+    """
+    if user.is_superuser:
+        return True
+    feeds = {head.feed_id for head in job.heads.all()}
+    if feeds:
+        return Feed.objects.editable_by(user).filter(pk__in=feeds).count() == len(feeds)
+    return job.team_id is not None and Membership.objects.filter(user=user, team=job.team_id, role__in=Role.OPERATOR.and_above).exists()
+
+
+def is_shown(job: Job, *, user: User) -> bool:
+    """Whether the user may know of the job: the default one is everybody's, a team's is its members'."""
+    return job.team_id is None or user.is_superuser or Membership.objects.filter(user=user, team=job.team_id).exists()
 
 
 def job_events(*, job: Job, limit: int = 50) -> list[JobEvent]:

@@ -9,6 +9,10 @@ from typing import Any
 from django.db import connection, transaction
 from django.utils import timezone
 
+from engine.model.faults import Fault, refuse
+from webapp.accounts.models import Team
+from webapp.accounts.quotas import quota_check
+from webapp.config.faults import InUse
 from webapp.feeds.models import Feed
 from webapp.jobs.models import DesiredState, FeedHead, Job, JobEvent, ObservedState
 
@@ -33,6 +37,45 @@ def feed_heads_ensure() -> None:
     """A head row for every feed."""
     for feed in Feed.objects.filter(head=None):
         feed_head_ensure(feed)
+
+
+@transaction.atomic
+def job_create(*, name: str, team: Team) -> Job:
+    """A job of a team, stopped until somebody starts it. Raises Refused."""
+    job = Job(name=name, team=team, desired_state=DesiredState.STOPPED)
+    job.full_clean(exclude=["team"])
+    quota_check("jobs", team=team, more=1, held=lambda whose: Job.objects.filter(**whose).count())
+    job.save()
+    return job
+
+
+@transaction.atomic
+def job_remove(*, job: Job) -> None:
+    """Removes a team's job. Raises Refused while it has feeds, or runs."""
+    job = Job.objects.select_for_update().get(pk=job.pk)
+    if job.name == DEFAULT_JOB or job.heads.exists() or job.observed_state != ObservedState.STOPPED:
+        raise InUse([Fault("", "A job that is removed is a team's, is stopped, and has no feeds: give its feeds to another one first.")])
+    job.delete()
+
+
+@transaction.atomic
+def feed_place(*, feed: Feed, job: Job) -> None:
+    """Gives the feed to another job, which goes on where the former one was. Raises Refused for another team's job.
+
+    Without an epoch the head belongs to no start: the former job writes nothing more, and the next generation of the checkpoint is its own.
+    """
+    if job.team_id not in (None, feed.team_id):
+        raise refuse("/job", "A team's job takes the team's own feeds.")
+    feed_head_ensure(feed)
+    head = FeedHead.objects.select_for_update(of=("self",)).get(feed=feed)
+    if head.job_id != job.pk:
+        FeedHead.objects.filter(feed=feed).update(job=job, epoch=0)
+
+
+def feed_head_keeps_to_team(feed: Feed) -> None:
+    """Gives a feed that has left the team of its job to the default one."""
+    if FeedHead.objects.filter(feed=feed, job__team__isnull=False).exclude(job__team=feed.team_id).exists():
+        feed_place(feed=feed, job=job_default())
 
 
 def job_start(*, job: Job, user: Any = None) -> None:

@@ -9,6 +9,7 @@ import pytest
 from webapp.detections.sink import Fenced
 from webapp.feeds.models import Feed
 from webapp.jobs.driver import FeedRun, JobDriver
+from webapp.jobs.models import FeedHead, Job
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
@@ -51,3 +52,13 @@ def test_a_newer_start_ends_the_job_whatever_became_of_the_feed(feed: Any) -> No
     Feed.objects.filter(pk=feed.pk).delete()
     with pytest.raises(Fenced):
         driver._look_after_feeds()
+
+
+def test_a_feed_that_was_given_to_another_job_ends_alone(feed: Any) -> None:
+    driver, run = driver_of(feed, Fenced("epoch 0 has taken over"))
+    driver.job_id = Job.objects.get().pk
+    with pytest.raises(Fenced):
+        driver._look_after_feeds()
+    FeedHead.objects.update(job=Job.objects.create(name="quay"))
+    driver._look_after_feeds()
+    assert driver.runs == {} and run.stopped

@@ -57,7 +57,11 @@ def steps(pattern: Pattern, rows: Mapping[str, int], longest: Mapping[Pattern, i
         case tree.Primitive(name):
             yield PRIMITIVE, rows[name], 0
             return
-        case tree.Absence(first, _, span):
+        case tree.Before(_, second, _):
+            yield from steps(second, rows, longest, width)
+            yield ABSENCE, 0, 0
+            return
+        case tree.Absence(first, _, span) | tree.Around(first, _, span):
             yield from steps(first, rows, longest, width)
             least = min(span >> width, 64)
             yield ABSENCE, least, slots(span, width) - least
@@ -81,13 +85,23 @@ def places(pattern: Pattern, begin: int) -> dict[Pattern, tuple[int, int]]:
 
     def enter(node: Pattern, at: int) -> int:
         end = at
-        for part in node.parts[:1] if isinstance(node, tree.Absence) else (node.parts if len(node.parts) < 3 else (node.parts[0], node.parts[2])):
+        for part in _asked(node):
             end = enter(part, end)
         found[node] = (at, end + 1)
         return end + 1
 
     enter(pattern, begin)
     return found
+
+
+def _asked(node: Pattern) -> tuple[Pattern, ...]:
+    """The parts that are no negations."""
+    match node:
+        case tree.Absence(first, _, _) | tree.Around(first, _, _) | tree.Before(_, first, _):
+            return (first,)
+        case tree.Sequence(first, second, _, _, _):
+            return first, second
+    return node.parts
 
 
 @kernel()

@@ -2,10 +2,10 @@
 
 Events are taken a slot of time at a time: first the occurrence bitmaps get all events of the slot, then each event in its order is stored once for
 each of its classes and asks only the queries of which it is a trigger. A query is searched only if each primitive that the occurrence needs has come
-recently enough ([RFID] 3.2, the minimum condition) and its bitmaps agree. How recently follows from the spans of the operators between it and the
-trigger; the last times of all classes, side by side, answer most questions, for queries of single entities the slots the rest. Words are evaluated
-at most once a trigger and slot: since they hold all events of the slot, what they refute is refuted for every event of it. Where a query is evaluated
-by lists, the event waits once the primitives have come (see `portions`).
+recently enough ([RFID] 3.2, the minimum condition; nothing negated is part of it) and its bitmaps agree. How recently follows from the spans of the
+operators between it and the trigger; the last times of all classes, side by side, answer most questions, for queries of single entities the slots
+the rest. Words are evaluated at most once a trigger and slot: since they hold all events of the slot, what they refute is refuted for every event of
+it. Where a query is evaluated by lists, the event waits once the primitives have come (see `portions`).
 """
 
 from __future__ import annotations

@@ -24,6 +24,8 @@ from engine.complex_events.needs import Ages, asks, held, longest, negates, of_a
 from engine.complex_events.pattern import Pattern
 from engine.complex_events.search import (
     ABSENCE,
+    AROUND,
+    BEFORE,
     BOTH,
     EITHER,
     FAR,
@@ -57,8 +59,8 @@ AT_ONCE = -1
 QUERY, OFFSET, TRIGGER_NODE, LAST_NODE, GUARDS, GUARDS_END, CHECKS, CHECKS_END = TRIGGER_COLUMNS = range(8)
 """Columns of triggers. In a fragment the class stands in the place of the QUERY."""
 
-PER_ENTITY, GROUP, LISTED, WITHIN, WHOLE_BEGIN, WHOLE_END, WHOLE_WIDTH = FACTS = range(7)
-"""Columns of `Fragments.facts`, one row a query."""
+PER_ENTITY, GROUP, LISTED, WITHIN, WHOLE_BEGIN, WHOLE_END, WHOLE_WIDTH, KEPT = FACTS = range(8)
+"""Columns of `Fragments.facts`, one row a query. KEPT: for how long its events matter."""
 
 
 class Ragged(NamedTuple):
@@ -158,7 +160,7 @@ def fragments_of(queries: Sequence[RegisteredQuery], feed: Feed) -> Fragments:
         own = [classes.setdefault(class_of(specification.where, one, feed, demands), len(classes)) for one in specification.primitives]
         one = _Fragment(specification, own)
         group = 0 if specification.per_entity else zlib.crc32(f"{query.id} {query.version}".encode()) % GROUPS
-        facts.add([(int(specification.per_entity), group, one.listed, specification.within, *one.whole)])
+        facts.add([(int(specification.per_entity), group, one.listed, specification.within, *one.whole, specification.kept)])
         for column, some in zip(columns, one.tables, strict=True):
             column.add(some)
         names += one.names
@@ -289,11 +291,18 @@ class _Fragment:
                 before = {self.own[name]: total(age, high, longest(second)) for name, age in reach(first).items()}
                 part = _Beside(first, True, max(low, 1), total(high))
                 return number, [one._replace(ages=of_all(one.ages, before), beside=(*one.beside, part)) for one in triggers]
-            case tree.Absence(first, without, span):
+            case tree.Absence(first, without, span) | tree.Around(first, without, span):
                 row[OP], row[HIGH] = ABSENCE, span
+                if isinstance(pattern, tree.Around):
+                    row[OP], row[LOW] = AROUND, self.within
                 row[FIRST], triggers = self.node(first)
                 row[WITHOUT], _ = self.node(without)
                 return number, [_Trigger(one.kind, max(one.offset, 0) + span, one.node if one.offset >= 0 else row[FIRST], {}) for one in triggers]
+            case tree.Before(without, second, span):
+                row[OP], row[LOW], row[HIGH] = BEFORE, self.within, span
+                row[FIRST], triggers = self.node(second)
+                row[WITHOUT], _ = self.node(without)
+                return number, triggers
             case tree.Both(first, second, length):
                 row[OP], row[HIGH] = BOTH, FAR if length is None else length
             case tree.Either(first, second):

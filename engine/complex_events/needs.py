@@ -21,7 +21,7 @@ def present(pattern: Pattern) -> list[str]:
     match pattern:
         case tree.Primitive(name):
             return [name]
-        case tree.Absence(first, _, _):
+        case tree.Absence(first, _, _) | tree.Around(first, _, _) | tree.Before(_, first, _):
             return present(first)
         case tree.Either(first, second) | tree.Both(first, second, _) | tree.Sequence(first, second, _, _, _):
             return list(dict.fromkeys(present(first) + present(second)))
@@ -39,7 +39,7 @@ def held(pattern: Pattern) -> frozenset[str]:
             return frozenset([name])
         case tree.Either(first, second):
             return held(first) & held(second)
-        case tree.Absence(first, _, _):
+        case tree.Absence(first, _, _) | tree.Around(first, _, _) | tree.Before(_, first, _):
             return held(first)
         case tree.Both(first, second, _) | tree.Sequence(first, second, _, _, _):
             return held(first) | held(second)
@@ -64,8 +64,10 @@ def longest(pattern: Pattern) -> int:
             return FAR if span is None else span
         case tree.Sequence(first, second, _, high, _):
             return total(longest(first), high, longest(second))
-        case tree.Absence(first, _, span):
+        case tree.Absence(first, _, span) | tree.Around(first, _, span):
             return total(longest(first), span)
+        case tree.Before(_, second, _):
+            return longest(second)
     raise TypeError(f"{pattern!r} is no pattern")
 
 
@@ -85,14 +87,30 @@ def reach(pattern: Pattern) -> Ages:
         case tree.Sequence(first, second, _, high, _):
             before = {name: total(age, high, longest(second)) for name, age in reach(first).items()}
             return of_all(before, reach(second))
-        case tree.Absence(first, _, span):
+        case tree.Before(_, second, _):
+            return reach(second)
+        case tree.Absence(first, _, span) | tree.Around(first, _, span):
             return {name: total(age, span) for name, age in reach(first).items()}
     raise TypeError(f"{pattern!r} is no pattern")
 
 
+def lookback(pattern: Pattern) -> int:
+    """How long before its s an occurrence may still be ruled out by what happened.
+
+    >>> lookback(tree.Sequence(tree.Before(tree.Primitive("A"), tree.Primitive("B"), 5), tree.Primitive("C")))
+    5
+    """
+    match pattern:
+        case tree.Before(without, second, span):
+            return max(lookback(second), total(span, lookback(without)))
+        case tree.Around(first, without, span):
+            return max(lookback(first), total(span, lookback(without)))
+    return max(map(lookback, pattern.parts), default=0)
+
+
 def negates(node: Pattern) -> bool:
     """Whether a node itself says what does not occur."""
-    return isinstance(node, tree.Absence) or (isinstance(node, tree.Sequence) and node.without is not None)
+    return isinstance(node, tree.Absence | tree.Before | tree.Around) or (isinstance(node, tree.Sequence) and node.without is not None)
 
 
 def asks(pattern: Pattern, within: int) -> list[list[int]]:

@@ -368,6 +368,6 @@ class CompositeOperator(Operator[CompositeIndex]):
         return recompile_index(old, queries)
 
     def horizon(self, query: RegisteredQuery) -> int | None:
-        """`within`: no occurrence that is completed later holds or excludes anything older, and no timer waits longer."""
-        span: int = query.specification.within
+        """No occurrence that is completed later holds or excludes anything older, and no timer waits longer."""
+        span: int = query.specification.kept
         return span

@@ -80,6 +80,32 @@ class Absence(Pattern):
         return self.first, self.without
 
 
+@dataclass(frozen=True)
+class Before(Pattern):
+    """`!without[span] : second`: a `second` with no `without` that starts in the `span` before it and ends before it."""
+
+    without: Pattern
+    second: Pattern
+    span: int
+
+    @property
+    def parts(self) -> tuple[Pattern, ...]:
+        return self.without, self.second
+
+
+@dataclass(frozen=True)
+class Around(Pattern):
+    """`first AND !without[span]`: no `without` from `span` before `first` until `span` after it; it occurs at the end of that, by timer."""
+
+    first: Pattern
+    without: Pattern
+    span: int
+
+    @property
+    def parts(self) -> tuple[Pattern, ...]:
+        return self.first, self.without
+
+
 def nodes(pattern: Pattern) -> Iterator[Pattern]:
     """All nodes, a node before its parts."""
     open_nodes = [pattern]
@@ -126,6 +152,10 @@ def _written(node: Pattern) -> tuple[str, int]:
             return f"{_text(first, _SEQUENCE)} ;[{span}] {_text(second, _ATOM)}", _SEQUENCE
         case Absence(first, without, span):
             return f"{_text(first, _SEQUENCE)} : !{_text(without, _ATOM)}[{span}]", _SEQUENCE
+        case Before(without, second, span):
+            return f"!{_text(without, _ATOM)}[{span}] : {_text(second, _ATOM)}", _SEQUENCE
+        case Around(first, without, span):
+            return f"{_text(first, _AND)} AND !{_text(without, _ATOM)}[{span}]", _AND
         case Sequence(first, second, low, high, without):
             negated = "" if without is None else f" : !{_text(without, _ATOM)}"
             bounds = "" if (low, high) == (0, None) else f"[{low},{'null' if high is None else high}]"
@@ -153,6 +183,10 @@ def pattern_tree(pattern: Pattern) -> Any:
             return {"interval": [pattern_tree(first), pattern_tree(second)], "span": span}
         case Absence(first, without, span):
             return {"absence": [pattern_tree(first), pattern_tree(without)], "span": span}
+        case Before(without, second, span):
+            return {"before": [pattern_tree(without), pattern_tree(second)], "span": span}
+        case Around(first, without, span):
+            return {"around": [pattern_tree(first), pattern_tree(without)], "span": span}
         case Sequence(first, second, low, high, without):
             tree: dict[str, Any] = {"sequence": [pattern_tree(first), pattern_tree(second)]}
             if without is not None:
@@ -195,6 +229,10 @@ def described(pattern: Pattern, kind: str = "trigger") -> Described:
             return Described(_inner(kind), label, bounds, (described(first, kind), described(second, kind)))
         case Absence(first, without, span):
             return Described(_inner(kind), "ABSENCE", (span,), (described(first, kind), described(without, "negative")))
+        case Before(without, second, span):
+            return Described(_inner(kind), "BEFORE", (span,), (described(without, "negative"), described(second, kind)))
+        case Around(first, without, span):
+            return Described(_inner(kind), "AROUND", (span,), (described(first, kind), described(without, "negative")))
         case Sequence(first, second, low, high, without):
             bounds_ = () if (low, high) == (0, None) else (low, high)
             middle = () if without is None else (described(without, "negative"),)

@@ -28,6 +28,7 @@ from engine.complex_events.fragments import (
     GROUPS,
     GUARDS,
     GUARDS_END,
+    KEPT,
     LAST_NODE,
     LISTED,
     PER_ENTITY,
@@ -260,9 +261,9 @@ def _steps(fragments: Fragments) -> tuple[Ints, Ints, Ints]:
 
 
 def _horizon(fragments: Fragments) -> Ints:
-    """The longest `within` of the queries that ask for each class."""
+    """The longest time for which the queries that ask for each class keep its events."""
     horizon = np.full(len(fragments.classes), -1, np.int64)
-    np.maximum.at(horizon, fragments.kinds.rows, fragments.facts[fragments.kinds.owner, WITHIN])
+    np.maximum.at(horizon, fragments.kinds.rows, fragments.facts[fragments.kinds.owner, KEPT])
     return horizon
 
 

@@ -6,6 +6,7 @@ not below `env[LEAST]`. It answers for each node from the answers of its parts:
 - a sequence needs the *latest* start of its second part, then the latest start of a first part that ends before it; without an upper bound and
 without negation a later start of the second part never hurts, with them all its starts are tried, the latest first;
 - a negation only moves the lower end of the span in which the first part must end: the latest start of a negated occurrence that ends in time;
+- a negation before or around a part (BEFORE, AROUND) looks back beyond what an occurrence may hold: only for it `env[LEAST]` is lowered;
 - an interval tries starts from the latest down, each with the ends that its span allows.
 
 "Completed now" (`exact`) is the one place where the order of events of equal time matters: the stored events are those up to the completing one, so
@@ -35,10 +36,11 @@ Memory = Any
 # Columns of `nodes`.
 OP, FIRST, SECOND, WITHOUT, LOW, HIGH, LAST = range(7)
 NODE = 8
-"""Numbers of a row: one line of the cache. LAST: of the nodes below, which are numbered from the node's own on."""
+"""Numbers of a row: one line of the cache. LAST: of the nodes below, which are numbered from the node's own on. LOW of BEFORE and AROUND: how long
+what is negated may be."""
 LEAF, KIND = FIRST, SECOND
 """Of a primitive: which leaf of its query it is, and its class."""
-PRIMITIVE, BOTH, EITHER, SEQUENCE, ABSENCE = range(5)
+PRIMITIVE, BOTH, EITHER, SEQUENCE, ABSENCE, BEFORE, AROUND = range(7)
 # Columns of `slots`: a slot owns pool[BASE:LIMIT]; its events are pool[BEGIN:END] in (t, seq).
 BASE, BEGIN, END, LIMIT = range(4)
 # Columns of `pool`.
@@ -185,7 +187,29 @@ def latest(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Whole,
             start -= 1
             if without >= 0 and nodes[without * NODE + OP] == PRIMITIVE and excluded >= start + 1 - high:
                 start = min(start, excluded)  # Until then the same event excludes the same.
-    elif op == ABSENCE:
+    elif op == BEFORE:
+        start = most
+        while True:
+            start = latest(nodes, env, slots, pool, first, earliest, last, start, exact)
+            if start == NONE:
+                break
+            # As in `ruled_out`; kernels that call each other cannot be compiled.
+            env[LEAST], env[SEARCH] = max(start - nodes[node * NODE + HIGH], env[SINCE]), env[SEARCH] + 1
+            negated = far
+            while True:
+                negated = latest(nodes, env, slots, pool, without, never, start - 1, negated, no)
+                if (
+                    negated == NONE
+                    or latest(nodes, env, slots, pool, without, never, min(start - 1, negated + nodes[node * NODE + LOW]), negated, no) == negated
+                ):
+                    break
+                negated -= 1
+            env[LEAST], env[SEARCH] = least, env[SEARCH] + 1
+            if negated == NONE:
+                best = start
+                break
+            start -= 1
+    elif op in (ABSENCE, AROUND):
         span = nodes[node * NODE + HIGH]
         from_, until = (env[NOW], env[NOW]) if exact else (earliest, last)
         possible = not exact or (env[COMPLETER] == BY_TIMER and env[NOW] <= last)
@@ -205,7 +229,22 @@ def latest(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Whole,
                     end = middle - 1
             if end < from_ - span or end <= best:
                 break
-            if latest(nodes, env, slots, pool, without, never, end + span, far, no) <= end:
+            if op == AROUND:
+                # Of occurrences that end together the one that starts last excludes least.
+                start = latest(nodes, env, slots, pool, first, end, end, most, no)
+                if start > best:
+                    env[LEAST], env[SEARCH] = max(start - span, env[SINCE]), env[SEARCH] + 1
+                    negated = far
+                    while True:
+                        negated = latest(nodes, env, slots, pool, without, never, end + span, negated, no)
+                        upper = min(end + span, negated + nodes[node * NODE + LOW])
+                        if negated == NONE or latest(nodes, env, slots, pool, without, never, upper, negated, no) == negated:
+                            break
+                        negated -= 1
+                    env[LEAST], env[SEARCH] = least, env[SEARCH] + 1
+                    if negated == NONE:
+                        best = start
+            elif latest(nodes, env, slots, pool, without, never, end + span, far, no) <= end:
                 best = max(best, latest(nodes, env, slots, pool, first, end, end, most, no))
             end -= 1
     else:
@@ -272,6 +311,22 @@ def _last_end(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Who
     return low
 
 
+@kernel(WHOLE(MEMORY, MEMORY, MEMORY, MEMORY, WHOLE, WHOLE, WHOLE, WHOLE))
+def ruled_out(nodes: Memory, env: Memory, slots: Memory, pool: Memory, without: Whole, from_: Whole, last: Whole, within: Whole) -> Whole:
+    """Whether an occurrence of `without`, no longer than `within`, starts at `from_` at the earliest and ends at `last` at the latest."""
+    never, no, least = np.int64(NONE), np.int64(0), env[LEAST]
+    # What was found with another limit is not found again.
+    env[LEAST], env[SEARCH] = max(from_, env[SINCE]), env[SEARCH] + 1
+    negated = np.int64(FAR)
+    while True:
+        negated = latest(nodes, env, slots, pool, without, never, last, negated, no)
+        if negated == NONE or latest(nodes, env, slots, pool, without, never, min(last, negated + within), negated, no) == negated:
+            break
+        negated -= 1
+    env[LEAST], env[SEARCH] = least, env[SEARCH] + 1
+    return np.int64(negated != NONE)
+
+
 @kernel(WHOLE(MEMORY, MEMORY, MEMORY, MEMORY, MEMORY, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE))
 def pick(
     nodes: Memory, env: Memory, slots: Memory, pool: Memory, picked: Memory, node: Whole, earliest: Whole, last: Whole, most: Whole, exact: Whole
@@ -307,12 +362,17 @@ def pick(
         pick(nodes, env, slots, pool, picked, first, after, start - low, most, no)
         pick(nodes, env, slots, pool, picked, second, earliest, last, start, exact)
         return best
-    if op == ABSENCE:
+    if op == BEFORE:
+        return pick(nodes, env, slots, pool, picked, first, earliest, last, best, exact)
+    if op in (ABSENCE, AROUND):
         span = nodes[node * NODE + HIGH]
         end = (env[NOW] if exact else min(last, env[DUE])) - span
         while True:
             end = _last_end(nodes, env, slots, pool, first, end)
-            alone = latest(nodes, env, slots, pool, without, never, end + span, far, no) <= end
+            if op == AROUND:
+                alone = ruled_out(nodes, env, slots, pool, without, best - span, end + span, nodes[node * NODE + LOW]) == 0
+            else:
+                alone = latest(nodes, env, slots, pool, without, never, end + span, far, no) <= end
             if alone and latest(nodes, env, slots, pool, first, end, end, most, no) == best:
                 break
             end -= 1

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.complex_events import pattern as tree
+from engine.complex_events.needs import lookback, total
 from engine.complex_events.pattern import Pattern, pattern_text, pattern_tree
 from engine.complex_events.text import MAX_PRIMITIVES, PatternRefused, translate
 from engine.model.conditions import Condition, Conditions
@@ -25,7 +26,7 @@ MAX_PREFIX = 1_000
 WORDS = ("and", "or", "null")
 """Names that a primitive cannot have: words of the text form."""
 _NAME = re.compile(r"[^\W\d]\w{0,99}")
-_KEYS = ("and", "or", "interval", "absence", "sequence")
+_KEYS = ("and", "or", "interval", "absence", "before", "around", "sequence")
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,11 @@ class CompositeSpecification:
     primitives: tuple[PrimitiveFilter, ...]
     per_entity: bool
     within: int
+
+    @property
+    def kept(self) -> int:
+        """For how long an event matters: to an occurrence, or as what must not come before one."""
+        return total(self.within, lookback(self.pattern))
 
     def text(self) -> str:
         """The pattern as text."""
@@ -186,7 +192,7 @@ class _PatternReader:
             context.fault(f"must be the name of a primitive or an object with one of the keys: {', '.join(_KEYS)}")
             return None
         given = context.object(value, required=(key, *_REQUIRED[key]), optional=_OPTIONAL[key])
-        most = 2 if key in ("interval", "absence") or set(given) - {key} else MAX_PRIMITIVES
+        most = 2 if key in ("interval", "absence", "before", "around") or set(given) - {key} else MAX_PRIMITIVES
         here = context.at(key)
         parts = [self.node(part, here.at(i), depth + 1) for i, part in enumerate(here.items(given[key], least=2, most=most, what="patterns"))]
         before = len(context.faults)
@@ -217,8 +223,24 @@ class _PatternReader:
         return low or 0, high
 
 
-_REQUIRED: Mapping[str, tuple[str, ...]] = {"and": (), "or": (), "interval": ("span",), "absence": ("span",), "sequence": ()}
-_OPTIONAL: Mapping[str, tuple[str, ...]] = {"and": (), "or": (), "interval": (), "absence": (), "sequence": ("bounds", "without")}
+_REQUIRED: Mapping[str, tuple[str, ...]] = {
+    "and": (),
+    "or": (),
+    "interval": ("span",),
+    "absence": ("span",),
+    "before": ("span",),
+    "around": ("span",),
+    "sequence": (),
+}
+_OPTIONAL: Mapping[str, tuple[str, ...]] = {
+    "and": (),
+    "or": (),
+    "interval": (),
+    "absence": (),
+    "before": (),
+    "around": (),
+    "sequence": ("bounds", "without"),
+}
 
 
 def _folded(key: str, parts: list[Pattern], low: int, high: int | None, span: int | None, without: Pattern | None) -> Pattern:
@@ -232,9 +254,9 @@ def _folded(key: str, parts: list[Pattern], low: int, high: int | None, span: in
                 found = tree.Either(found, part)
             case "interval":
                 found = tree.Both(found, part, span)
-            case "absence":
+            case "absence" | "before" | "around":
                 assert span is not None
-                found = tree.Absence(found, part, span)
+                found = {"absence": tree.Absence, "before": tree.Before, "around": tree.Around}[key](found, part, span)
             case _:
                 found = tree.Sequence(found, part, low, high, without)
     return found

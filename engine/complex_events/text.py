@@ -84,7 +84,7 @@ class _Translator:
         parts = [one for one in tree.children if isinstance(one, Tree)]
         if tree.data in ("either", "both"):
             return self.operands({"either": "or", "both": "and"}[tree.data], parts, pointer)
-        if tree.data in ("absence", "interval"):
+        if tree.data in ("absence", "interval", "before", "around"):
             span = next(one for one in parts if one.data == "span")
             operands = [one for one in parts if one.data != "span"]
             return self.operands(str(tree.data), operands, pointer) | {"span": self.bound(span, f"{pointer}/span")}
@@ -125,7 +125,7 @@ def _syntax_fault(fault: UnexpectedInput, text: str) -> PatternRefused:
         return PatternRefused((len(lines), len(lines[-1]) + 1), f"the text ends too early; expected {expected}")
     hint = ""
     if token.type == "BANG":
-        hint = "; non-occurrence is written p : !q : r or p : !q[D], bounds before r, several as !(q OR r)"
+        hint = "; non-occurrence is written p : !q : r, p : !q[D], !q[D] : r or p AND !q[D], bounds before r, several as !(q OR r)"
     return PatternRefused((token.line, token.column), f"unexpected {str(token)!r}; expected {expected}{hint}")
 
 

@@ -86,6 +86,13 @@ def _of_node(pattern: Any, of: Callable[[Any], set[Occurrence]], rows: Sequence[
     if "absence" in pattern:
         first, negated = (of(part) for part in pattern["absence"])
         return [absent(p, pattern["span"]) for p in first if not any(p.end < q.start and q.end <= p.end + pattern["span"] for q in negated)]
+    if "before" in pattern:
+        negated, second = (of(part) for part in pattern["before"])
+        return [r for r in second if not any(q.end < r.start and q.start >= r.start - pattern["span"] for q in negated)]
+    if "around" in pattern:
+        first, negated = (of(part) for part in pattern["around"])
+        span = pattern["span"]
+        return [absent(p, span) for p in first if not any(q.start >= p.start - span and q.end <= p.end + span for q in negated)]
     first, second = (of(part) for part in pattern["sequence"])
     negated = of(pattern["without"]) if "without" in pattern else set()
     low, high = pattern.get("bounds", (0, None))

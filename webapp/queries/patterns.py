@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from engine.complex_events.pattern import Described, Pattern
     from engine.model.feed import Feed
 
-OPERANDS = ("and", "or", "sequence", "interval", "absence")
+OPERANDS = ("and", "or", "sequence", "interval", "absence", "before", "around")
 
 
 def pattern_answer(specification: Mapping[str, Any], feed: Feed, regions: Mapping[str, Any]) -> dict[str, Any]:

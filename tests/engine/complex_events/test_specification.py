@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from engine.complex_events.pattern import Absence, Both, Either, Primitive, Sequence, described, pattern_text, pattern_tree
+from engine.complex_events.pattern import Absence, Around, Before, Both, Either, Primitive, Sequence, described, pattern_text, pattern_tree
 from engine.complex_events.specification import document_of
 from engine.complex_events.text import translate
 from engine.model.faults import Refused
@@ -51,6 +51,9 @@ def test_operators_associate_to_the_left() -> None:
 def test_bounds_are_numbers_durations_or_null() -> None:
     assert pattern("A :[2,PT1M] B", MS) == Sequence(A, B, 2, 60_000)
     assert pattern("A : !B :[null, 'PT0.5S'] C", MS) == Sequence(A, C, 0, 500, B)
+    assert pattern("!A[5] : B : C") == Sequence(Before(A, B, 5), C)
+    assert pattern("A AND !B[5] AND C") == Both(Around(A, B, 5), C)
+    assert pattern("A AND !B[5] : C") == Both(A, Before(B, C, 5))
     assert pattern("A : !(B OR C)[PT1S]", MS) == Absence(A, Either(B, C), 1000)
 
 
@@ -70,7 +73,7 @@ def test_lists_in_trees_associate_to_the_left() -> None:
     ("text", "place", "words"),
     [
         ("A : !B", "line 1, column 7", "ends too early"),
-        ("!A : B", "line 1, column 1", "p : !q : r"),
+        ("!A : B", "line 1, column 4", "expected '['"),
         ("A :[0,5] !B : C", "line 1, column 10", "bounds before r"),
         ("A : !B : !C : A", "line 1, column 10", "!(q OR r)"),
         ("A :\n  Bx", "line 2, column 3", "did you mean 'B'"),

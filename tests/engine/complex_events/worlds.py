@@ -151,11 +151,17 @@ def patterns(draw: st.DrawFn, depth: int) -> Pattern:
     if depth == 0 or draw(st.integers(0, 5)) == 0:
         return tree.Primitive(draw(st.sampled_from(NAMES)))
     first, second = draw(patterns(depth - 1)), draw(patterns(depth - 1))
-    what = draw(st.sampled_from(["and", "or", "interval", "sequence", "sequence", "bounded", "without", "without", "absence", "absence"]))
+    what = draw(
+        st.sampled_from(["and", "or", "interval", "sequence", "sequence", "bounded", "without", "without", "absence", "absence", "before", "around"])
+    )
     if what in ("and", "interval"):
         return tree.Both(first, second, None if what == "and" else draw(SPANS))
     if what == "or":
         return tree.Either(first, second)
+    if what == "before":
+        return tree.Before(first, second, draw(SPANS))
+    if what == "around":
+        return tree.Around(first, second, draw(SPANS))
     if what == "absence":
         return tree.Absence(first, second, draw(SPANS))
     low, high = 0, None

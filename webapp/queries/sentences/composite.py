@@ -8,7 +8,7 @@ from typing import Any
 from engine.model.feed import Feed
 from webapp.queries.sentences.words import Specification, conditions, counting, duration, listed, region_name
 
-OPERATORS = ("and", "or", "sequence", "interval", "absence")
+OPERATORS = ("and", "or", "sequence", "interval", "absence", "before", "around")
 
 
 def composite(specification: Specification, feed: Feed) -> str:
@@ -47,6 +47,11 @@ def pattern_words(tree: Any, feed: Feed) -> str:
     # What comes first comes first: brackets about it say nothing.
     before = pattern_words(first, feed) if _is_chain(first) else _part(first, feed)
     parts = [_part(part, feed) for part in others]
+    if kind == "before":
+        return f"{parts[0]} with no {_part(first, feed)} in the {duration(tree['span'], feed)} before"
+    if kind == "around":
+        span = duration(tree["span"], feed)
+        return f"{before} with no {parts[0]} from {span} before until {span} after"
     if kind == "absence":
         return f"{before}, then no {parts[0]} for {duration(tree['span'], feed)}"
     if kind == "interval":

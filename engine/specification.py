@@ -232,8 +232,9 @@ class Context:
         return column, low, high
 
 
-def check(document: Any, feed: Feed, regions: Mapping[str, Any] | None = None) -> Any:
-    """The checked specification, of its family's own type. `regions` are the stored ones: name to region document.
+def check(document: Any, feed: Feed, regions: Mapping[str, Any] | None = None, *, deriving: bool = False) -> Any:
+    """The checked specification, of its family's own type. `regions` are the stored ones: name to region document. `deriving`: the caller evaluates
+    queries that derive after those they derive from, and looks for faults between them (engine.derive).
 
     Raises Refused with all faults.
     """
@@ -257,6 +258,13 @@ def check(document: Any, feed: Feed, regions: Mapping[str, Any] | None = None) -
             context.at("family").fault(unknown_name(family, FAMILIES, what="family"))
         raise Refused(context.faults)
     _check_common(document, context)
+    if "derive" in document:
+        from engine.derive import read_sources, with_answers, without_derive
+
+        read_sources(document, context)
+        if not deriving:
+            context.at("derive").fault("answers as events are evaluated by the backtest alone, with all queries of the graph given together")
+        document, context = without_derive(document), replace(context, feed=with_answers(feed))
     try:
         specification = FAMILIES[family].check(document, context)
     except Refused as refused:

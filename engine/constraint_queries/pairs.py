@@ -48,6 +48,8 @@ class Graphs(NamedTuple):
     looked up.
 
     By query. `form`, `only_first`; `arrangements[arranged[q] : arranged[q + 1]]`, m numbers each: which variable's event each variable takes instead.
+    Comparisons of sums `summed[q]` to `summed[q + 1]`: `sum_ops`, and `factors` (how it is joined, variable or -1, slot) with `constants` from
+    `sides[2 c]` for the left, from `sides[2 c + 1]` for the right side.
     """
 
     variables: Ints
@@ -63,6 +65,11 @@ class Graphs(NamedTuple):
     only_first: npt.NDArray[np.bool_]
     arrangements: Ints
     arranged: Ints
+    summed: Ints
+    sum_ops: Ints
+    sides: Ints
+    factors: Ints
+    constants: Floats
     geodesic: bool
 
 

@@ -31,6 +31,7 @@ from engine.constraint_queries.pairs import (
 from engine.constraint_queries.ranges import Ranges, ranges_of
 from engine.constraint_queries.specification import Comparison, ConstraintSpecification, interchangeable
 from engine.constraint_queries.store import Slots
+from engine.constraint_queries.sums import FIRST, MINUS, PLUS, TIMES
 from engine.index.geodesic import chord_limits
 from engine.model.conditions import Condition
 from engine.model.feed import ColumnType, Crs, Feed
@@ -39,6 +40,8 @@ from engine.operator import RegisteredQuery
 
 # Implied distances are sums of limits; measured ones may break the triangle inequality by their rounding.
 _SLACK, _SLACK_METRES = 1e-9, 1e-6
+_JOINS = (FIRST, PLUS, MINUS, TIMES)
+"""By the numbers of search.JOIN_."""
 ARROW_TYPES = {ColumnType.STRING: pa.string(), ColumnType.INT: pa.int64(), ColumnType.FLOAT: pa.float64(), ColumnType.BOOL: pa.bool_()}
 
 
@@ -101,6 +104,7 @@ def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> ConstraintI
             where = (*specification.where.items, *variable.where.items)
             own = [pair for pair in specification.pairs if i in (pair.first, pair.second)]
             compared = {one.left if pair.first == i else one.right for pair in own for one in pair.comparisons}
+            compared |= {column for one in specification.sums for who, column in one.columns if who == i}
             filters.append(
                 Filter(
                     tuple(conditions.number(_key(one, feed)) for one in where),
@@ -149,7 +153,9 @@ def _graphs(plans: Sequence[QueryPlan], feed: Feed, slots: Slots) -> Graphs:
         compared=_offsets(joined("compared")), comparisons=joined("comparisons", 3), roles=joined("roles", 5), side=joined("side"),
         form=np.array([FORMS[plan.specification.expiration] for plan in plans], np.int64),
         only_first=np.array([plan.specification.report == "first" for plan in plans], np.bool_),
-        arrangements=joined("arrangements"), arranged=_offsets([len(part["arrangements"]) for part in parts]), geodesic=geodesic,
+        arrangements=joined("arrangements"), arranged=_offsets([len(part["arrangements"]) for part in parts]),
+        summed=_offsets([len(part["sum_ops"]) for part in parts]), sum_ops=joined("sum_ops"), sides=_offsets(joined("sides")),
+        factors=joined("factors", 3), constants=joined("constants").astype(np.float64), geodesic=geodesic,
     )  # fmt: skip
 
 
@@ -190,6 +196,7 @@ def _graph(specification: ConstraintSpecification, geodesic: bool, slots: dict[s
         "roles": np.column_stack([spans(after), np.array(may_renew, np.int64), np.array(renews, np.int64), idle(after, tight)]),
         "side": _sides(reach),
         "arrangements": arrangements.reshape(-1),
+        **_sums(specification, slots),
     }
 
 
@@ -235,6 +242,19 @@ def _comparisons(specification: ConstraintSpecification, slots: dict[str, int]) 
     flat = [one for some in lists for one in some]
     rows = [(OPS[one.op], slots[one.left], slots[one.right]) for one in flat]
     return counts, np.array(rows, np.int64).reshape(-1, 3)
+
+
+def _sums(specification: ConstraintSpecification, slots: dict[str, int]) -> dict[str, npt.NDArray[Any]]:
+    """Comparisons of sums; `sides` as lengths."""
+    sides = [side for one in specification.sums for side in (one.left, one.right)]
+    flat = [factor for side in sides for factor in side]
+    rows = [(_JOINS.index(one.op), one.variable, slots[one.column] if one.variable >= 0 else 0) for one in flat]
+    return {
+        "sum_ops": np.array([OPS[one.op] for one in specification.sums], np.int64),
+        "sides": np.array([len(side) for side in sides], np.int64),
+        "factors": np.array(rows, np.int64).reshape(-1, 3),
+        "constants": np.array([one.constant for one in flat], np.float64),
+    }
 
 
 def _symmetry(specification: ConstraintSpecification) -> tuple[npt.NDArray[np.int8], Ints]:

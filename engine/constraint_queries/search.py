@@ -13,7 +13,22 @@ from typing import Any
 import numpy as np
 
 from engine.constraint_queries.compiled import bare, inlined
-from engine.constraint_queries.pairs import EARLIEST, LATEST, Events, Floats, Graphs, Ints, Question, go_together, question
+from engine.constraint_queries.pairs import (
+    AT_MOST,
+    EARLIEST,
+    EQUAL,
+    LATEST,
+    LESS,
+    MORE,
+    UNEQUAL,
+    Events,
+    Floats,
+    Graphs,
+    Ints,
+    Question,
+    go_together,
+    question,
+)
 from engine.constraint_queries.pool import (
     BEGIN,
     CHOSEN,
@@ -32,6 +47,9 @@ from engine.constraint_queries.pool import (
 )
 from engine.constraint_queries.rings import BITS, EVENT, Rings, T
 from engine.index.bits import highest_bit, lowest_bit
+
+JOIN_FIRST, JOIN_PLUS, JOIN_MINUS, JOIN_TIMES = range(4)
+"""How a factor of a sum is joined to those before it."""
 
 # -- candidates as lists --------------------------------------------------------------------------------------------------------------
 
@@ -194,6 +212,7 @@ def _narrowed(graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: N
     own = newcomer(rings.whole, rings.place, seats[CHOSEN, one])
     # Where one event is enough for the last variable, the rest need not be looked at: it is taken from the end that is taken first.
     enough = only_first and level == m - 2 and graphs.arranged[query.number] == graphs.arranged[query.number + 1]
+    enough = enough and graphs.summed[query.number] == graphs.summed[query.number + 1]
     for j in range(m):
         if j == i or seats[CHOSEN, j] >= 0:
             continue
@@ -242,6 +261,8 @@ def _stated(
         seats[OWN, one], seats[TAKES, one] = new.event, new.bits
         if one != i:
             seats[OWN, one], seats[TAKES, one] = columns[EVENT, seats[CHOSEN, one]], columns[BITS, seats[CHOSEN, one]]
+    if graphs.summed[query.number] != graphs.summed[query.number + 1] and not _sums_hold(graphs, events, seats, query, -1):
+        return count, filled
     if graphs.arranged[query.number] != graphs.arranged[query.number + 1] and not _is_least(graphs, events, seats, query):
         return count, filled
     if len(found.query) == count or len(found.event) < filled + m:
@@ -250,6 +271,50 @@ def _stated(
     for one in range(m):
         found.event[filled + one] = seats[OWN, one]
     return count + 1, filled + m
+
+
+@bare
+def _sums_hold(graphs: Graphs, events: Events, seats: Ints, query: Numbers, at: int) -> Any:
+    """Whether the events satisfy all comparisons of sums, in the arrangement `at` (-1: as they are)."""
+    for c in range(graphs.summed[query.number], graphs.summed[query.number + 1]):
+        left = _sum(graphs, events, seats, at, graphs.sides[2 * c], graphs.sides[2 * c + 1])
+        right = _sum(graphs, events, seats, at, graphs.sides[2 * c + 1], graphs.sides[2 * c + 2])
+        op = graphs.sum_ops[c]
+        # The comparisons of doubles themselves: what is no number is unequal to everything.
+        if op == EQUAL:
+            found = left == right
+        elif op == UNEQUAL:
+            found = left != right
+        elif op == LESS:
+            found = left < right
+        elif op == AT_MOST:
+            found = left <= right
+        elif op == MORE:
+            found = left > right
+        else:
+            found = left >= right
+        if not found:
+            return False
+    return True
+
+
+@bare
+def _sum(graphs: Graphs, events: Events, seats: Ints, at: int, first: int, end: int) -> Any:
+    """Products are finished before they are added, all from left to right."""
+    total, product, joined = 0.0, 0.0, JOIN_FIRST
+    for f in range(first, end):
+        op, variable, slot = graphs.factors[f, 0], graphs.factors[f, 1], graphs.factors[f, 2]
+        value = graphs.constants[f]
+        if variable >= 0:
+            event = seats[OWN, variable if at < 0 else graphs.arrangements[at + variable]]
+            value = float(events.ints[slot, event]) if slot >= 0 else events.floats[~slot, event]
+        if op == JOIN_TIMES:
+            product = product * value
+            continue
+        if f > first:
+            total = product if joined == JOIN_FIRST else total + product if joined == JOIN_PLUS else total - product
+        product, joined = value, op
+    return product if joined == JOIN_FIRST else total + product if joined == JOIN_PLUS else total - product
 
 
 @bare
@@ -284,4 +349,4 @@ def _is_solution(graphs: Graphs, events: Events, seats: Ints, query: Numbers, at
             pair, apart = query.pairs + one * m + other, events.t[b] - events.t[a]
             if not graphs.times[pair, EARLIEST] <= apart <= graphs.times[pair, LATEST] or not go_together(graphs, events, pair, True, a, b):
                 return False
-    return True
+    return graphs.summed[query.number] == graphs.summed[query.number + 1] or _sums_hold(graphs, events, seats, query, at)

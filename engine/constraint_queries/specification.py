@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from engine.constraint_queries.graph import ConstraintGraph, DistanceBound, TimeBound, closed_times
+from engine.constraint_queries.sums import FIRST, NAMED, Factor, NoSum, Sum, SumComparison, constant_of, parts_of, time_difference
 from engine.model.conditions import OPERATORS, Condition, Conditions
 from engine.model.faults import unknown_name
 from engine.model.feed import ColumnType, Crs
@@ -29,6 +30,8 @@ OWN_KEYS = ("variables", "constraints", "symmetric", "report", "expiration")
 FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 HALF_ROUND = 20_003_932.0
 """Metres: no two places on the ellipsoid are farther apart."""
+MOST_EXACT = 2.0**53
+"""Differences of times from here on are no exact doubles."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 
@@ -82,7 +85,8 @@ class Pair:
 
 @dataclass(frozen=True)
 class ConstraintSpecification:
-    """A satisfiable constraint query with bounded memory. `pairs` are sorted; `symmetric` are groups of positions of variables, each sorted."""
+    """A satisfiable constraint query with bounded memory. `pairs` are sorted; `symmetric` are groups of positions of variables, each sorted.
+    `sums` are asked of whole solutions."""
 
     name: str
     where: Conditions
@@ -91,6 +95,7 @@ class ConstraintSpecification:
     symmetric: tuple[tuple[int, ...], ...] = ()
     report: str = "all"
     expiration: str = "tight"
+    sums: tuple[SumComparison, ...] = ()
 
     def latest(self) -> list[list[int | None]]:
         """The closed graph of times: `latest[i][j]` is the greatest possible V_j.t - V_i.t."""
@@ -138,6 +143,7 @@ class _Reader:
         self.least: list[DistanceBound] = []
         self.greatest: list[DistanceBound] = []
         self.comparisons: dict[tuple[int, int], list[Comparison]] = {}
+        self.sums: list[SumComparison] = []
 
     def specification(self) -> ConstraintSpecification | None:
         before = len(self.context.faults)
@@ -151,7 +157,9 @@ class _Reader:
         expiration = self.context.at("expiration").choice(self.document.get("expiration", "tight"), EXPIRATIONS)
         if len(self.context.faults) > before or report is None or expiration is None:
             return None
-        return ConstraintSpecification(self.document.get("name", ""), where, self.variables(), self.pairs(), symmetric, report, expiration)
+        return ConstraintSpecification(
+            self.document.get("name", ""), where, self.variables(), self.pairs(), symmetric, report, expiration, _distinct(self.sums)
+        )
 
     # -- variables ----------------------------------------------------------------------------------------------------------------
 
@@ -221,7 +229,7 @@ class _Reader:
         if "compare" in given:
             here = context.at("compare")
             for i, comparison in enumerate(here.items(given["compare"], least=1, what="comparisons [left, op, right]")):
-                self.read_comparison(comparison, between, here.at(i))
+                self.read_comparison(k, comparison, between, here.at(i))
 
     def read_times(self, k: int, value: Any, pairs: Sequence[tuple[int, int]], context: Context) -> None:
         bounds = context.items(value, least=2, most=2, what="spans of time [lo, hi], null = unbounded")
@@ -261,12 +269,15 @@ class _Reader:
 
     # -- comparisons --------------------------------------------------------------------------------------------------------------
 
-    def read_comparison(self, value: Any, between: Sequence[int], context: Context) -> None:
+    def read_comparison(self, k: int, value: Any, between: Sequence[int], context: Context) -> None:
         parts = context.items(value, least=3, most=3, what="parts: left, op, right")
         if not parts:
             return
         before = len(context.faults)
         op = context.at(1).choice(parts[1], OPERATORS)
+        if any(self.names_columns(parts[i]) for i in (0, 2)):
+            self.read_sums(k, parts, op, between, context)
+            return
         left, right = self.operand(parts[0], context.at(0)), self.operand(parts[2], context.at(2))
         if len(context.faults) > before or op is None:
             return
@@ -284,6 +295,64 @@ class _Reader:
             context.at(2).fault("the right side of 'in' is a list of constants")
         elif right is not None:
             self.with_constant(right, FLIPPED[op], parts[0], context.at(0), context)
+
+    def names_columns(self, value: Any) -> bool:
+        """Whether a text names a column of a variable and is more than that."""
+        if not isinstance(value, str):
+            return False
+        named = [(name, column) for name, column in NAMED.findall(value) if name in self.names]
+        return bool(named) and NAMED.fullmatch(value.strip()) is None
+
+    def read_sums(self, k: int, parts: Sequence[Any], op: str | None, between: Sequence[int], context: Context) -> None:
+        before = len(context.faults)
+        if op == "in":
+            context.at(1).fault("a sum is compared with =, !=, <, <=, > or >=")
+        left, right = self.sum_of(parts[0], context.at(0)), self.sum_of(parts[2], context.at(2))
+        for i, side in ((0, left), (2, right)):
+            for one in side:
+                if between and one.variable >= 0 and one.variable not in between:
+                    context.at(i).fault(f"variable {self.names[one.variable]!r} is not named in 'between'")
+        if len(context.faults) > before or op is None:
+            return
+        comparison = SumComparison(left, op, right)
+        self.sums.append(comparison)
+        difference = time_difference(comparison)
+        if difference is not None:
+            self.read_difference(k, *difference)
+
+    def read_difference(self, k: int, start: int, end: int, op: str, bound: float) -> None:
+        """A difference of times is a bound of the graph too: times are whole numbers."""
+        if op == "!=" or abs(bound) >= MOST_EXACT:
+            return
+        low, high = math.ceil(bound), math.floor(bound)
+        if op in ("<", ">"):
+            low, high = math.floor(bound) + 1, math.ceil(bound) - 1
+        if op == "=" and low != high:
+            return
+        self.times += _bounds(start, end, low if op in (">", ">=", "=") else None, high if op in ("<", "<=", "=") else None, k)
+
+    def sum_of(self, value: Any, context: Context) -> Sum:
+        """The sum of a text or a number; empty after a fault."""
+        if not isinstance(value, str):
+            constant = context.number(value)
+            return () if constant is None else (Factor(FIRST, constant=float(constant)),)
+        try:
+            found = [self.factor(op, operand, context) for op, operand in parts_of(value)]
+        except NoSum as fault:
+            context.fault(str(fault))
+            return ()
+        return () if None in found else tuple(one for one in found if one is not None)
+
+    def factor(self, op: str, operand: str, context: Context) -> Factor | None:
+        name, dot, column = operand.partition(".")
+        if not dot or not (name[:1].isalpha() or name[:1] == "_"):
+            return Factor(op, constant=constant_of(operand))
+        if name not in self.names:
+            context.fault(unknown_name(name, self.names, what="variable"))
+            return None
+        if context.column(column, kinds=(ColumnType.INT, ColumnType.FLOAT)) is None:
+            return None
+        return Factor(op, self.names.index(name), column)
 
     def operand(self, value: Any, context: Context) -> tuple[int, str] | None:
         """Position and column of `variable.column`; null for a constant."""
@@ -387,6 +456,8 @@ def check_graph(found: ConstraintSpecification, graph: ConstraintGraph, context:
 
 def interchangeable(specification: ConstraintSpecification) -> bool:
     """Whether exchanging two variables of one group never changes what the query says."""
+    if specification.sums:
+        return False
     latest = specification.latest()
     views = {(pair.first, pair.second): (pair.least, pair.greatest, frozenset(pair.comparisons)) for pair in specification.pairs}
     views |= {(j, i): (low, high, frozenset(one.flipped for one in compared)) for (i, j), (low, high, compared) in views.items()}

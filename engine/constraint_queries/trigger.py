@@ -109,7 +109,8 @@ def _syntax_fault(fault: UnexpectedInput, text: str) -> tuple[Place, str]:
 
 _TOKENS = {
     "NAME": "a name", "NUMBER": "a number", "STRING": "a text in '...'", "COMPARISON": "a comparison", "TRUTH": "TRUE or FALSE", "NULL": "NULL",
-    "DOT": "'.'", "COMMA": "','", "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "MINUS": "'-'", "SEMICOLON": "';'", "$END": "the end",
+    "DOT": "'.'", "COMMA": "','", "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'",
+    "OPERATOR": "+, - or *", "SEMICOLON": "';'", "$END": "the end",
 }  # fmt: skip
 
 
@@ -202,7 +203,12 @@ class _Translator:
         self.note(f"{pointer}/distance", number)
 
     def difference(self, node: Tree[Token]) -> None:
-        later, earlier, low, high = _trees(node)
+        total, low, high = _trees(node)
+        sides = list(total.find_data("side"))
+        later, earlier = sides[0] if sides else total, sides[-1] if sides else total
+        if [str(one) for one in total.children if isinstance(one, Token)] != ["-"] or len(sides) != 2:
+            self.fault(_first(total), "IN [lo, hi] bounds a difference of two times: V2.t - V1.t IN [lo, hi]")
+            return
         spans = [_span(_first(one)) for one in (low, high)]
         names = [self.variable(earlier, "t"), self.variable(later, "t")]
         pointer = self.constraint(_first(node), [earlier, later], names, dt=spans)
@@ -229,7 +235,9 @@ class _Translator:
         left, right = _trees(node)
         op = next(token for token in node.children if isinstance(token, Token))
         word = "!=" if op == "<>" else str(op)
-        if left.data == "side" and right.data == "side":
+        if "sum" in (left.data, right.data):
+            self.sums(left, op, word, right)
+        elif left.data == "side" and right.data == "side":
             texts = [".".join(_tokens(side)) for side in (left, right)]
             names = list(dict.fromkeys(self.variable(side) for side in (left, right)))
             pointer = self.constraint(_first(node), [left, right][: len(names)], names, compare=[[texts[0], word, texts[1]]])
@@ -241,6 +249,18 @@ class _Translator:
             self.filter(right, FLIPPED[word], _constant(left), op, _first(left))
         else:
             self.fault(_first(node), "compares no variable")
+
+    def sums(self, left: Tree[Token], op: Token, word: str, right: Tree[Token]) -> None:
+        sides = [*left.find_data("side"), *right.find_data("side")]
+        if not sides:
+            self.fault(_first(left), "compares no variable")
+            return
+        names = list(dict.fromkeys(self.variable(side) for side in sides))
+        first = {name: next(side for side in sides if _tokens(side)[0] == name) for name in names}
+        compare = [[_operand_text(left), word, _operand_text(right)]]
+        pointer = self.constraint(_first(left), [first[name] for name in names], names, compare=compare)
+        for i, token in ((0, _first(left)), (1, op), (2, _first(right))):
+            self.note(f"{pointer}/compare/0/{i}", token)
 
     def one_of(self, node: Tree[Token]) -> None:
         side, *constants = _trees(node)
@@ -284,6 +304,16 @@ class _Translator:
         (word,) = _tokens(node)
         self.result.document[key] = word.lower()
         self.note(f"/{key}", word)
+
+
+def _operand_text(node: Tree[Token]) -> Any:
+    """A side of a comparison as the document has it."""
+    if node.data == "side":
+        return ".".join(_tokens(node))
+    if node.data != "sum":
+        return _constant(node)
+    words = [str(one) if isinstance(one, Token) else ".".join(_tokens(one)) for one in node.children]
+    return " ".join(words)
 
 
 def _tokens(node: Tree[Token]) -> list[Token]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.constraint_queries.specification import ConstraintSpecification, Limit
+from engine.constraint_queries.sums import Sum, text_of
 from engine.model.conditions import Condition, Constant
 from engine.model.region import Region
 
@@ -54,7 +55,8 @@ def _conditions(specification: ConstraintSpecification, stream: str, stored: Map
             if limit is not None:
                 found.append(f"DISTANCE({first}.r, {second}.r) {op}{'' if limit.open else '='} {_literal(limit.value)}")
         found += [f"{first}.{one.left} {one.op} {second}.{one.right}" for one in pair.comparisons]
-    return found
+    names = [variable.name for variable in specification.variables]
+    return found + [f"{text_of(one.left, names)} {one.op} {text_of(one.right, names)}" for one in specification.sums]
 
 
 def document_of(specification: ConstraintSpecification) -> dict[str, Any]:
@@ -74,6 +76,9 @@ def document_of(specification: ConstraintSpecification) -> dict[str, Any]:
             said["compare"] = [[f"{between[0]}.{one.left}", one.op, f"{between[1]}.{one.right}"] for one in pair.comparisons]
         constraints += [{"between": between, **said}] if said else []
         constraints += [{"between": between, "distance": one} for one in _distances(pair.least, pair.greatest)]
+    for one in specification.sums:
+        sides = [_side(one.left, names), one.op, _side(one.right, names)]
+        constraints.append({"between": [names[i] for i in sorted({variable for variable, _ in one.columns})], "compare": [sides]})
     return {
         "family": "constraint",
         **({"name": specification.name} if specification.name else {}),
@@ -84,6 +89,11 @@ def document_of(specification: ConstraintSpecification) -> dict[str, Any]:
         "report": specification.report,
         "expiration": specification.expiration,
     }
+
+
+def _side(terms: Sum, names: list[str]) -> str | float:
+    """A sum; a constant alone is a number."""
+    return terms[0].constant if len(terms) == 1 and terms[0].variable < 0 else text_of(terms, names)
 
 
 def _distances(least: Limit | None, greatest: Limit | None) -> list[dict[str, Any]]:

@@ -96,6 +96,26 @@ def constraint_holds(chosen: Mapping[str, Row], constraint: Mapping[str, Any], o
     return all(compared(value(chosen, left), op, value(chosen, right)) for left, op, right in constraint.get("compare", []))
 
 
+def summed(chosen: Mapping[str, Row], text: str) -> float | None:
+    """CONTRACT 2.8: products first, from left to right, all in doubles; null with a null column."""
+    words = text.split()
+    first = True
+    total, product, sign = 0.0, 0.0, "+"
+    for i in range(0, len(words), 2):
+        name, dot, column = words[i].partition(".")
+        number = chosen[name].get(column) if dot and name in chosen else float(words[i])
+        if number is None:
+            return None
+        if i and words[i - 1] == "*":
+            product = product * float(number)
+            continue
+        if i:
+            total = product if first else (total + product if sign == "+" else total - product)
+            first, sign = False, words[i - 1]
+        product = float(number)
+    return product if first else (total + product if sign == "+" else total - product)
+
+
 def close(one: Row, other: Row, limits: Mapping[str, Any], geographic: bool) -> bool:
     if None in (one["x"], other["x"]):
         return False
@@ -119,5 +139,7 @@ def inside(row: Row, region: Mapping[str, Any], geographic: bool) -> bool:
 
 
 def value(chosen: Mapping[str, Row], operand: Any) -> Any:
+    if isinstance(operand, str) and " " in operand:
+        return summed(chosen, operand)
     name, dot, column = operand.partition(".") if isinstance(operand, str) else ("", "", "")
     return chosen[name].get(column) if dot and name in chosen else operand

@@ -114,7 +114,9 @@ def conditions(draw: st.DrawFn) -> list[Any]:
 @st.composite
 def comparisons(draw: st.DrawFn, names: Sequence[str]) -> list[Any]:
     one, other = draw(st.sampled_from(names)), draw(st.sampled_from(names))
-    what = draw(st.sampled_from(["numbers", "texts", "bools", "constant"]))
+    what = draw(st.sampled_from(["numbers", "texts", "bools", "constant", "sums", "sums"]))
+    if what == "sums":
+        return draw(sums(names))
     if what == "numbers":
         return [f"{one}.{draw(st.sampled_from(NUMBERS))}", draw(st.sampled_from(OPS)), f"{other}.{draw(st.sampled_from(NUMBERS))}"]
     if what == "texts":
@@ -126,6 +128,20 @@ def comparisons(draw: st.DrawFn, names: Sequence[str]) -> list[Any]:
     if op != "in" and draw(st.booleans()):
         return [constant, op, f"{one}.{column}"]
     return [f"{one}.{column}", op, constant]
+
+
+@st.composite
+def sums(draw: st.DrawFn, names: Sequence[str]) -> list[Any]:
+    """At least one side names a column within a sum."""
+    sides = [f"{draw(operands(names))} {draw(st.sampled_from('+-*'))} {draw(st.sampled_from(['2', '0.1', '3.5']))}"]
+    sides[0] = draw(st.sampled_from([sides[0], f"{draw(operands(names))} - {draw(operands(names))}", f"-2 * {draw(operands(names))} + {sides[0]}"]))
+    sides.append(draw(st.one_of(operands(names), st.sampled_from([0, 1, -1.5, "0.1 + " + draw(operands(names))]))))
+    left, right = draw(st.permutations(sides))
+    return [left, draw(st.sampled_from(OPS)), right]
+
+
+def operands(names: Sequence[str]) -> st.SearchStrategy[str]:
+    return st.tuples(st.sampled_from(names), st.sampled_from(["v", "n", "t"])).map(".".join)
 
 
 @st.composite

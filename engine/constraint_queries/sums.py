@@ -1,0 +1,127 @@
+"""Sums in comparisons: `V1.temp - V2.temp`, `2 * V1.sog + 3`, read from text and written back.
+
+Products bind tighter than + and -; operators of one rank are done from left to right, all in doubles, and nothing is folded.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_TOKEN = re.compile(rf"\s*(?:(?P<column>{_NAME}\.{_NAME})|(?P<number>{_NUMBER})|(?P<op>[-+*]))")
+NAMED = re.compile(rf"(?<![A-Za-z0-9_.])({_NAME})\.({_NAME})")
+"""What may be a column of a variable within a text."""
+FIRST, PLUS, MINUS, TIMES = "", "+", "-", "*"
+
+
+class NoSum(ValueError):
+    """A text that is no sum; the message says why."""
+
+
+@dataclass(frozen=True, order=True)
+class Factor:
+    """One operand and what joins it to those before it: FIRST, PLUS, MINUS or TIMES. `variable` is -1 for a constant."""
+
+    op: str
+    variable: int = -1
+    column: str = ""
+    constant: float = 0.0
+
+
+Sum = tuple[Factor, ...]
+
+
+@dataclass(frozen=True, order=True)
+class SumComparison:
+    """`left op right` of at least one sum, over any variables."""
+
+    left: Sum
+    op: str
+    right: Sum
+
+    @property
+    def columns(self) -> set[tuple[int, str]]:
+        """(variable, column) of all that is read."""
+        return {(one.variable, one.column) for one in (*self.left, *self.right) if one.variable >= 0}
+
+
+def parts_of(text: str) -> list[tuple[str, str]]:
+    """(operator before it, operand) of a sum, a `-` before the first constant as part of it. Raises NoSum.
+
+    >>> parts_of("-2 * V1.sog + 3")
+    [('', '-2'), ('*', 'V1.sog'), ('+', '3')]
+    """
+    parts: list[tuple[str, str]] = []
+    at, op = 0, FIRST
+    expects_operand, sign = True, ""
+    while at < len(text.rstrip()):
+        token = _TOKEN.match(text, at)
+        if token is None:
+            raise NoSum(f"unexpected {text[at:].split()[0]!r}: a sum holds columns, numbers, +, - and *, no parentheses")
+        at = token.end()
+        if token["op"]:
+            if expects_operand and (parts or sign or token["op"] != MINUS):
+                raise NoSum(f"unexpected {token['op']!r}: an operator stands between two operands; a - may stand before the first constant")
+            if expects_operand:
+                sign = MINUS
+            else:
+                op, expects_operand = token["op"], True
+        elif not expects_operand:
+            raise NoSum(f"an operator is missing before {token[0].strip()!r}")
+        else:
+            if sign and token["column"] and not parts:
+                raise NoSum("a - may stand before the first constant only: write -1 * " + token["column"])
+            parts.append((op, sign + (token["column"] or token["number"])))
+            expects_operand, sign = False, ""
+    if expects_operand:
+        raise NoSum("the sum ends too early")
+    for begin, end in _products(parts):
+        if sum(one[0].isalpha() or one[0] == "_" for _, one in parts[begin:end]) > 1:
+            raise NoSum("a product has at most one column")
+    return parts
+
+
+def _products(parts: Sequence[tuple[str, str]]) -> list[tuple[int, int]]:
+    begins = [i for i, (op, _) in enumerate(parts) if op != TIMES]
+    return list(zip(begins, [*begins[1:], len(parts)], strict=True))
+
+
+def constant_of(text: str) -> float:
+    """A constant as a double. Raises NoSum when it is beyond all doubles."""
+    found = float(text)
+    if not math.isfinite(found):
+        raise NoSum(f"{text} is beyond all that can be computed with")
+    return found
+
+
+def text_of(terms: Sum, names: Sequence[str]) -> str:
+    """The sum as it is read back."""
+    words = []
+    for one in terms:
+        operand = repr(one.constant) if one.variable < 0 else f"{names[one.variable]}.{one.column}"
+        words.append(operand if one.op == FIRST else f"{one.op} {operand}")
+    return " ".join(words)
+
+
+def time_difference(comparison: SumComparison) -> tuple[int, int, str, float] | None:
+    """(i, j, op, c) when the comparison says `V_j.t - V_i.t op c`, with all constants on one side; null when it says something else."""
+    weights: dict[int, int] = {}
+    constant = 0.0
+    for side, terms in ((1, comparison.left), (-1, comparison.right)):
+        for begin, end in _products([(one.op, "") for one in terms]):
+            product = terms[begin:end]
+            sign = -side if product[0].op == MINUS else side
+            if any(one.variable >= 0 for one in product):
+                if len(product) > 1 or product[0].column != "t":
+                    return None
+                weights[product[0].variable] = weights.get(product[0].variable, 0) + sign
+            else:
+                constant += sign * math.prod(one.constant for one in product)
+    ends = sorted((weight, variable) for variable, weight in weights.items() if weight)
+    if [weight for weight, _ in ends] != [-1, 1]:
+        return None
+    return ends[0][1], ends[1][1], comparison.op, -constant

@@ -1,0 +1,155 @@
+"""Answers as events (CONTRACT 2.8): what a specification's `derive` says, and the graph that the queries of a feed form by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engine.model.faults import Fault, unknown_name
+from engine.model.feed import ColumnType, Feed, escaped
+from engine.specification import Context
+
+DERIVING = ("constraint", "composite", "calculus")
+"""Families whose queries take answers as events."""
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "border": ("in", "out"),
+    "transition": ("passed", "returned", "stayed_in", "stayed_out"),
+    "motion": ("match",),
+    "occupancy": ("occupied",),
+    "encounter": ("met",),
+    "constraint": ("match",),
+    "composite": ("detection",),
+}
+"""Families whose answers can be events, and the kinds of these."""
+REVISING = ("motion", "occupancy", "encounter")
+"""Families that state an interval while it holds and state it again when it ends."""
+MOST_ENTITIES = 32
+VALUE = "value"
+ENTITIES = tuple(f"entity{n}" for n in range(2, MOST_ENTITIES + 1))
+
+
+@dataclass(frozen=True)
+class Source:
+    """The answers of `kind` of another query are events called `event`, at the answer's `at`: "start" or "end"."""
+
+    event: str
+    query: str
+    kind: str
+    at: str
+
+
+def with_answers(feed: Feed) -> Feed:
+    """The feed as a query that derives sees it: with the columns of answers beside its own."""
+    more = {VALUE: ColumnType.FLOAT, **dict.fromkeys(ENTITIES, ColumnType.STRING)}
+    return replace(feed, columns={**feed.columns, **{name: kind for name, kind in more.items() if name not in feed.columns}})
+
+
+def sources_of(document: Mapping[str, Any]) -> tuple[Source, ...]:
+    """Those of a checked document."""
+    return tuple(Source(event, one["query"], one["kind"], one["at"]) for event, one in (document.get("derive") or {}).items())
+
+
+def read_sources(document: Mapping[str, Any], context: Context) -> None:
+    """Notes what is wrong with a document's `derive` by itself."""
+    here, family = context.at("derive"), document.get("family")
+    if family not in DERIVING:
+        here.fault(f"a query of the family {family} takes no answers as events: they have no place; {', '.join(DERIVING)} do")
+        return
+    value = document["derive"]
+    if not isinstance(value, Mapping) or not value:
+        here.fault('must be an object from event to the answers that it is, for example {"arrival": {"query": "port", "kind": "in", "at": "end"}}')
+        return
+    for event, one in value.items():
+        at = here.at(event)
+        if not isinstance(event, str) or not event.strip() or event.startswith("$"):
+            at.fault("an event needs a name that is not empty and does not begin with $")
+        given = at.object(one, required=("query", "kind", "at"))
+        for key, read in (("query", at.at("query").string), ("kind", at.at("kind").string)):
+            if key in given:
+                read(given[key])
+        if "at" in given:
+            at.at("at").choice(given["at"], ("start", "end"))
+
+
+def graph_faults(documents: Mapping[str, Mapping[str, Any]], names: Mapping[str, str] | None = None) -> dict[str, list[Fault]]:
+    """What is wrong between the queries of a feed, for each that derives; `documents` by name, `names`: what else they may be called (ids)."""
+    known = {**{name: name for name in documents}, **(names or {})}
+    found: dict[str, list[Fault]] = {}
+    for name, document in documents.items():
+        faults = [fault for source in sources_of(document) for fault in _source_faults(source, document, documents, known)]
+        if not faults:
+            faults = [_cycle_fault(document, path) for path in _cycles(name, documents, known)]
+        if faults:
+            found[name] = faults
+    return found
+
+
+def in_order(documents: Mapping[str, Mapping[str, Any]], names: Mapping[str, str] | None = None) -> list[str]:
+    """The queries that derive, each after those it derives from. The graph has no faults."""
+    known = {**{name: name for name in documents}, **(names or {})}
+    ordered: list[str] = []
+
+    def visit(name: str) -> None:
+        sources = sources_of(documents[name])
+        for source in sources:
+            visit(known[source.query])
+        if sources and name not in ordered:
+            ordered.append(name)
+
+    for name in documents:
+        visit(name)
+    return ordered
+
+
+def _source_faults(source: Source, document: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]], known: Mapping[str, str]) -> list[Fault]:
+    pointer = f"/derive/{escaped(source.event)}"
+    if source.query not in known:
+        return [Fault(f"{pointer}/query", unknown_name(source.query, documents, what="query"))]
+    upstream = documents[known[source.query]]
+    family = upstream["family"]
+    if family not in KINDS:
+        return [Fault(f"{pointer}/query", f"answers of the family {family} are no events; those of {', '.join(KINDS)} are")]
+    kinds = [kind for kind in KINDS[family] if family != "transition" or kind in upstream.get("types", KINDS[family])]
+    if source.kind not in kinds:
+        return [Fault(f"{pointer}/kind", unknown_name(source.kind, kinds, what="kind of answer"))]
+    if document["family"] == "calculus":
+        return []
+    if (family == "encounter" and upstream.get("position") == "interpolated") or (family == "border" and upstream.get("segments")):
+        option = '"position": "interpolated"' if family == "encounter" else '"segments": true'
+        return [Fault(f"{pointer}/query", f"its answers are known only after their times ({option}): only calculus, which revises, takes them")]
+    late = family in ("transition", "constraint", "composite") or bool(_lasts(upstream.get("lasting")))
+    if source.at == "start" and late:
+        return [Fault(f"{pointer}/at", 'its answers are known only after their start: take "end"; only calculus, which revises, takes "start"')]
+    return []
+
+
+def _lasts(value: Any) -> bool:
+    from engine.model.durations import parse_duration
+
+    return (parse_duration(value) if isinstance(value, str) else value or 0) > 0
+
+
+def _cycles(name: str, documents: Mapping[str, Mapping[str, Any]], known: Mapping[str, str]) -> list[list[str]]:
+    """A path from the query back to itself; none when there is none."""
+    paths, seen = [[name]], {name}
+    while paths:
+        path = paths.pop()
+        for source in sources_of(documents[path[-1]]):
+            upstream = known.get(source.query)
+            if upstream == name:
+                return [[*path, name]]
+            if upstream is not None and upstream not in seen:
+                seen.add(upstream)
+                paths.append([*path, upstream])
+    return []
+
+
+def _cycle_fault(document: Mapping[str, Any], path: list[str]) -> Fault:
+    event = next(source.event for source in sources_of(document) if source.query)
+    return Fault(f"/derive/{escaped(event)}/query", f"the query would derive from itself: {' from '.join(path)}")
+
+
+def without_derive(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What the family itself reads."""
+    return {key: value for key, value in document.items() if key != "derive"}

@@ -1,0 +1,157 @@
+"""Answers as events: graphs of queries in one process against the oracle, and what is refused."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.derive import graph_faults, in_order, sources_of
+from engine.model.changes import ANSWERS
+from engine.model.faults import Refused
+from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
+from engine.operator import RegisteredQuery
+from engine.runtime.derived import DerivedQuery, DerivingRuntime
+from engine.runtime.evaluator import Evaluator
+from engine.sources.delivery import Shuffle
+from engine.specification import check
+from tests.oracles.derived import facts
+from tests.strategies import stamped
+
+FEED = Feed("plane", Crs.PLANAR, TimeUnit.TICKS, lateness=3, dedupe=False, columns={"v": ColumnType.INT})
+SQUARE = {"type": "Polygon", "coordinates": [[[0, 0], [2, 0], [2, 2], [0, 2], [0, 0]]]}
+UPSTREAM = {
+    "in and out": {"family": "border", "region": SQUARE},
+    "stays": {"family": "transition", "region": SQUARE, "within": 2},
+    "track": {"family": "motion", "predicates": [{"inside": SQUARE, "window": [3, 0]}], "every": 2},
+    "crowd": {"family": "occupancy", "region": SQUARE, "count": [">=", 2]},
+    "pair": {"family": "encounter", "distance": 1, "every": 2, "gap": 3},
+}
+SOURCES = [
+    {"query": "in and out", "kind": "in", "at": "start"},
+    {"query": "in and out", "kind": "out", "at": "end"},
+    {"query": "stays", "kind": "stayed_in", "at": "end"},
+    {"query": "stays", "kind": "passed", "at": "end"},
+    {"query": "track", "kind": "match", "at": "start"},
+    {"query": "track", "kind": "match", "at": "end"},
+    {"query": "crowd", "kind": "occupied", "at": "start"},
+    {"query": "crowd", "kind": "occupied", "at": "end"},
+    {"query": "pair", "kind": "met", "at": "start"},
+    {"query": "pair", "kind": "met", "at": "end"},
+]
+BY_EVENT = {name.upper(): {"where": [["event", "=", name]]} for name in ("a", "b", "position")}
+PATTERNS = ["A : B", "A AND POSITION", "A : !B[2]", "POSITION : !A : B", "!B[3] : A", "A AND !B[1]", "A OR B"]
+
+
+@st.composite
+def graphs(draw):
+    """One query of each upstream family, one that derives from two of them, one that derives from that."""
+    found = dict(UPSTREAM)
+    derive = {"a": draw(st.sampled_from(SOURCES)), "b": draw(st.sampled_from(SOURCES))}
+    composite = {
+        "family": "composite",
+        "pattern": draw(st.sampled_from(PATTERNS)),
+        "primitives": BY_EVENT,
+        "within": draw(st.sampled_from([0, 4, 9])),
+    }
+    found["first"] = composite | {"per": draw(st.sampled_from([None, "entity"])), "derive": derive}
+    other = draw(st.sampled_from(SOURCES))
+    found["second"] = {
+        "family": "constraint",
+        "variables": {"V1": BY_EVENT["A"], "V2": BY_EVENT["B"]},
+        "constraints": [{"between": ["V1", "V2"], "dt": [-4, 4]}],
+        "derive": {"a": {"query": "first", "kind": "detection", "at": "end"}, "b": other},
+    }
+    if draw(st.booleans()):
+        found["second"]["constraints"].append({"between": ["V1", "V2"], "compare": [["V2.value", ">=", 1]]})
+    return found
+
+
+@st.composite
+def streams(draw):
+    rows, t = [], 0
+    for _ in range(draw(st.integers(0, 22))):
+        t += draw(st.sampled_from([0, 0, 1, 1, 2]))
+        x, y = draw(st.sampled_from([(0, 0), (1, 1), (3, 3), (None, None)]))
+        rows.append({"event": "position", "entity": draw(st.sampled_from("pqr")), "t": t, "x": x, "y": y, "v": draw(st.sampled_from([None, 1]))})
+    return rows
+
+
+def answered(documents, table, chance):
+    queries = {name: RegisteredQuery(name, 1, check(document, FEED, deriving=True)) for name, document in documents.items()}
+    order, families = in_order(documents), {name: document["family"] for name, document in documents.items()}
+    base = Evaluator.start(FEED, [query for name, query in queries.items() if name not in order], chance.randint(1, 3))
+    derived = [DerivedQuery(FEED, queries[name], sources_of(documents[name]), families) for name in order]
+    runtime, stated, begin = DerivingRuntime(FEED, base, derived), [ANSWERS.empty_table()], 0
+    while begin < table.num_rows:
+        size = chance.randint(1, 6)
+        stated.append(runtime.process(table.slice(begin, size)).changes)
+        begin += size
+    stated.append(runtime.finish().changes)
+    total = Counter()
+    for row in pa.concat_tables(stated).to_pylist():
+        fact = row["query"], row["kind"], tuple(row["entities"]), row["score"], row["start"], row["end"]
+        total[fact] += row["weight"]
+    assert min(total.values(), default=0) >= 0
+    return Counter({fact: count for fact, count in total.items() if count})
+
+
+def expected(documents, rows):
+    found = facts([row | {"value": None} for row in rows], documents).items()
+    return Counter((name, kind, tuple(entities), value, start, end) for name, answers in found for kind, entities, value, start, end in answers)
+
+
+@settings(max_examples=150)
+@given(documents=graphs(), rows=streams(), seed=st.integers(0, 2**16), shuffled=st.booleans())
+def test_graphs_of_queries_answer_as_the_definition_says(documents, rows, seed, shuffled):
+    assert not graph_faults(documents)
+    chance = random.Random(seed)
+    table = stamped(rows, FEED)
+    if shuffled and rows:
+        moved = Shuffle(FEED, FEED.lateness, seed).shuffled([table.select(table.column_names[:-2])])
+        table = stamped(pa.concat_tables(moved).to_pylist(), FEED)
+    numbered = [row | {"seq": seq} for seq, row in enumerate(rows)]
+    assert answered(documents, table, chance) == expected(documents, numbered)
+
+
+DERIVING = {"family": "composite", "pattern": "A", "primitives": {"A": BY_EVENT["A"]}, "within": 5}
+
+
+@pytest.mark.parametrize(
+    ("source", "pointer", "word"),
+    [
+        ({"query": "crwd", "kind": "occupied", "at": "end"}, "/derive/a/query", "'crowd'"),
+        ({"query": "crowd", "kind": "occupid", "at": "end"}, "/derive/a/kind", "'occupied'"),
+        ({"query": "stays", "kind": "passed", "at": "start"}, "/derive/a/at", '"end"'),
+        ({"query": "slow", "kind": "met", "at": "end"}, "/derive/a/query", "interpolated"),
+        ({"query": "me", "kind": "detection", "at": "end"}, "/derive/a/query", "me from me"),
+    ],
+)
+def test_what_is_wrong_between_queries_is_said_with_its_place(source, pointer, word):
+    documents = {**UPSTREAM, "slow": UPSTREAM["pair"] | {"position": "interpolated"}, "me": DERIVING | {"derive": {"a": source}}}
+    (fault,) = graph_faults(documents)["me"]
+    assert fault.pointer == pointer
+    assert word in fault.message
+
+
+def test_families_without_a_use_for_events_refuse_them():
+    with pytest.raises(Refused) as refused:
+        check(UPSTREAM["crowd"] | {"derive": {"a": SOURCES[0]}}, FEED, deriving=True)
+    assert [fault.pointer for fault in refused.value.faults] == ["/derive"]
+
+
+def test_who_does_not_evaluate_graphs_refuses_queries_that_derive():
+    with pytest.raises(Refused) as refused:
+        check(DERIVING | {"derive": {"a": SOURCES[0]}}, FEED)
+    assert [fault.pointer for fault in refused.value.faults] == ["/derive"]
+
+
+def test_columns_of_answers_are_known_to_queries_that_derive_only():
+    document = DERIVING | {"where": [["entity2", "=", "p"], ["value", ">", 1]]}
+    check(document | {"derive": {"a": SOURCES[0]}}, FEED, deriving=True)
+    with pytest.raises(Refused):
+        check(document, FEED)

@@ -75,7 +75,7 @@ def solve(graphs: Graphs, events: Events, pool: Pool, found: Found, query: Numbe
         if m == 1 or level == m - 1:
             before = count
             count, filled = _stated(graphs, events, pool.whole, seats, found, query, i, new, count, filled)
-            if count < 0 or (count > before and (only_first or count > most or m == 1)):
+            if count < 0 or m == 1 or (count > before and (only_first or count > most)):
                 break
         elif _ruled_out(graphs, events, pool, query, i, level):
             level += 1

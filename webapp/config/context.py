@@ -4,8 +4,16 @@ from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
+
+from webapp.audit.selectors import reads_entries
 
 
 def product(request: HttpRequest) -> dict[str, Any]:
-    """The map's settings for the front end (`{{ map_settings|json_script:"map-settings" }}`), and whether this server sends e-mail."""
-    return {"map_settings": {"tile_url": settings.TILE_URL, "tile_attribution": settings.TILE_ATTRIBUTION}, "mail_is_sent": settings.EMAIL_GIVEN}
+    """The map's settings for the front end (`{{ map_settings|json_script:"map-settings" }}`), whether this server sends e-mail, and whether the
+    reader sees the audit log (asked only where the page has the navigation)."""
+    return {
+        "map_settings": {"tile_url": settings.TILE_URL, "tile_attribution": settings.TILE_ATTRIBUTION},
+        "mail_is_sent": settings.EMAIL_GIVEN,
+        "reads_audit": SimpleLazyObject(lambda: reads_entries(user=request.user)),
+    }

@@ -11,8 +11,8 @@ from webapp.config.errors import bad_request
 
 Next = Callable[[HttpRequest], HttpResponseBase]
 
-OPEN_PATHS = ("/login/", "/healthz", "/static/")
-"""Paths that need no log-in."""
+OPEN_PATHS = ("/login/", "/healthz", "/static/", "/shared/")
+"""Paths that need no log-in; links to a live view answer for themselves (404)."""
 API_PATHS = ("/api/",)
 """Answers for itself (401)."""
 

@@ -7,12 +7,10 @@ from typing import Any
 from django.http import HttpRequest
 
 from webapp.accounts.selectors import me
-from webapp.audit.selectors import reads_entries
 from webapp.feeds.selectors import feeds_for_page
 
 
 def page_data(request: HttpRequest, **more: Any) -> dict[str, Any]:
     """The template's context: `page_data`, to be written as JSON (`docs/api.md`, Pages)."""
     user: Any = request.user
-    data = {"me": me(user), "feeds": feeds_for_page(user=user), **more}
-    return {"page_data": data, "reads_audit": reads_entries(user=user)}
+    return {"page_data": {"me": me(user), "feeds": feeds_for_page(user=user), **more}}

@@ -11,7 +11,7 @@ from webapp.audit.views import audit
 from webapp.config.health import healthz
 from webapp.feeds.plan import plan
 from webapp.feeds.views import feeds, regions
-from webapp.live.views import live
+from webapp.live.views import live, shared, shared_plan
 from webapp.queries.views import queries, query, query_new
 
 api = [
@@ -21,11 +21,14 @@ api = [
     path("", include("webapp.detections.urls")),
     path("", include("webapp.alerts.urls")),
     path("", include("webapp.jobs.urls")),
+    path("", include("webapp.live.urls")),
     path("", include("webapp.audit.urls")),
 ]
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", live, name="live"),
+    path("shared/<str:text>/", shared, name="shared"),
+    path("shared/<str:text>/plan", shared_plan, name="shared-plan"),
     path("queries/", queries, name="queries"),
     path("queries/new", query_new, name="query-new"),
     path("queries/<int:pk>", query, name="query"),

@@ -15,6 +15,7 @@ from django.db.models.signals import post_delete, post_save
 
 from webapp.accounts.models import ApiToken, Membership, Team, User
 from webapp.feeds.models import Feed
+from webapp.live.models import SharedView
 from webapp.queries.models import Query
 
 CHANNEL = "vedette_access"
@@ -34,7 +35,7 @@ def watch() -> None:
     """Connects the signals; called once when the program starts."""
     for model in DECIDING:
         post_save.connect(_saved, sender=model, dispatch_uid=f"access saved {model.__name__}")
-    for model in (*DECIDING, Team, Session, ApiToken):
+    for model in (*DECIDING, Team, Session, ApiToken, SharedView):
         post_delete.connect(_changed, sender=model, dispatch_uid=f"access deleted {model.__name__}")
 
 

@@ -7,16 +7,18 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import redis
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import DatabaseError
+from django.utils import timezone
 
-from webapp.live import access, frames, seats, selectors
+from webapp.live import access, frames, seats, selectors, shares
 from webapp.live.frames import Ack, BadFrame, Subscribe, Unsubscribe, View, group
+from webapp.live.selectors import Permission
 from webapp.live.subscription import Chunk, Subscription
 
 logger = logging.getLogger(__name__)
@@ -34,6 +36,9 @@ BURST, PER_SECOND = 200, 20.0
 class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     """One browser's socket. Messages are handled one after the other, so a subscription never sees two at once."""
 
+    ENDED = frames.NOT_LOGGED_IN
+    UNKNOWN_READER = ("not-logged-in", "Log in, or send Authorization: Bearer <token> with a valid token that has the scope read.")
+
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.subscriptions: dict[str, Subscription] = {}
         self.tokens, self.tokens_at = float(BURST), time.monotonic()
@@ -48,24 +53,43 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def connect(self) -> None:
         await self.accept()
-        user = self.scope.get("user")
-        if user is None or not user.is_authenticated:
-            await self._send(
-                frames.error("not-logged-in", "Log in, or send Authorization: Bearer <token> with a valid token that has the scope read.")
-            )
-            await self.close(code=frames.NOT_LOGGED_IN)
+        reader = await self._reader()
+        if reader is None:
+            await self._send(frames.error(*self.UNKNOWN_READER))
+            await self.close(code=self.ENDED)
             return
-        self.seated = await seats.take(user.pk)
+        self.reader = reader
+        self.seated = await seats.take(reader)
         if not self.seated:
             await self._send(frames.error("too-many", "Too many pages are open at once."))
             await self.close(code=frames.TOO_OFTEN)
             return
         self.recheck = asyncio.create_task(self._recheck())
 
+    # -- who reads; a shared view answers these otherwise ---------------------------------------------------------------------------
+
+    async def _reader(self) -> Hashable | None:
+        """Whose sockets are counted together; null for nobody."""
+        user = self.scope.get("user")
+        return user.pk if user is not None and user.is_authenticated else None
+
+    async def _stands(self) -> bool:
+        """Whether the reader may still have this socket."""
+        return bool(await database_sync_to_async(selectors.logged_in)(self.scope))
+
+    async def _permitted(self, feed: str) -> Permission | None:
+        """What the reader may see of the feed now."""
+        allowed: Permission | None = await database_sync_to_async(selectors.permission)(user_id=self.scope["user"].pk, feed=feed)
+        return allowed
+
+    def _patience(self) -> float:
+        """Seconds until permissions are read anew, if nothing says that they changed."""
+        return RECHECK_SECONDS
+
     async def _end(self) -> None:
         if self.seated:
             self.seated = False
-            seats.give_back(self.scope["user"].pk)
+            seats.give_back(self.reader)
         if self.recheck is None:
             return
         self.recheck.cancel()
@@ -108,13 +132,13 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def _subscribe(self, frame: Subscribe) -> None:
         """Joins the group first and reads then: what happens between is in the group's messages, and known numbers are left out."""
-        if not await database_sync_to_async(selectors.logged_in)(self.scope):
-            await self.close(code=frames.NOT_LOGGED_IN)
+        if not await self._stands():
+            await self.close(code=self.ENDED)
             return
         if frame.feed not in self.subscriptions and len(self.subscriptions) >= SUBSCRIPTIONS:
             await self._send(frames.error("too-many", "Too many feeds at once."))
             return
-        allowed = await database_sync_to_async(selectors.permission)(user_id=self.scope["user"].pk, feed=frame.feed)
+        allowed = await self._permitted(frame.feed)
         if allowed is None:
             await self._send(frames.error("not-permitted", "There is no such feed, or it is not shared with you."))
             await self.close(code=frames.NOT_PERMITTED)
@@ -211,7 +235,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def _learn(self, subscription: Subscription, asked: set[int] | None) -> bool:
         """Reads the permissions anew; closes the socket and says no when the feed is not the reader's to see any more."""
-        allowed = await database_sync_to_async(selectors.permission)(user_id=self.scope["user"].pk, feed=subscription.feed)
+        allowed = await self._permitted(subscription.feed)
         if allowed is None or allowed.feed_id != subscription.feed_id:
             await self._leave(subscription.feed)
             await self.close(code=frames.NOT_PERMITTED)
@@ -252,7 +276,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             while True:
                 await self._join_groups()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self.look.wait(), RECHECK_SECONDS)
+                    await asyncio.wait_for(self.look.wait(), self._patience())
                     await asyncio.sleep(random.uniform(0, SPREAD_SECONDS))  # noqa: S311  not a secret
                 self.look.clear()
                 try:
@@ -265,8 +289,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def _may_stay(self) -> bool:
         """Reads log-in and permissions anew; closes the socket and says no when there is nothing left for this reader."""
-        if not await database_sync_to_async(selectors.logged_in)(self.scope):
-            await self.close(code=frames.NOT_LOGGED_IN)
+        if not await self._stands():
+            await self.close(code=self.ENDED)
             return False
         for subscription in list(self.subscriptions.values()):
             before = subscription.allowed
@@ -276,3 +300,31 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             if before - subscription.allowed:
                 await self._resync(subscription)
         return True
+
+
+class SharedConsumer(LiveConsumer):
+    """The socket of a link to a live view: positions and answers of one feed, without alerts, which name people. Ends with the link."""
+
+    ENDED = frames.NOT_PERMITTED
+    UNKNOWN_READER = ("not-permitted", "This link has expired or was revoked.")
+
+    async def _reader(self) -> Hashable | None:
+        share = await database_sync_to_async(shares.share_find)(self.scope["url_route"]["kwargs"]["text"])
+        if share is None:
+            return None
+        self.share, self.expires_at = share.pk, share.expires_at
+        return "share", share.pk
+
+    async def _stands(self) -> bool:
+        return await database_sync_to_async(shares.share_shows)(self.share) is not None
+
+    async def _permitted(self, feed: str) -> Permission | None:
+        shown: Permission | None = await database_sync_to_async(shares.share_shows)(self.share)
+        return shown if shown is not None and shown.feed == feed else None
+
+    def _patience(self) -> float:
+        left: float = (self.expires_at - timezone.now()).total_seconds()
+        return max(0.0, min(RECHECK_SECONDS, left))
+
+    async def _send(self, frame: dict[str, Any], subscription: Subscription | None = None) -> int:
+        return await super()._send({**frame, "alerts": []} if "alerts" in frame else frame, subscription)

@@ -1,20 +1,21 @@
-"""How many sockets one user may hold open in this process."""
+"""How many sockets one user, or one link to a live view, may hold open in this process."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Hashable
 
 OF_A_USER = 20
 PATIENCE_S = 5.0
 """A page that is loaded again opens its new socket before the end of its old one has been noticed: it waits so long for the place."""
 LOOK_S = 0.02
 
-_taken: Counter[int] = Counter()
+_taken: Counter[Hashable] = Counter()
 
 
-async def take(user: int) -> bool:
+async def take(user: Hashable) -> bool:
     """Takes one of the user's places, as soon as one is free; false when none gets free in time."""
     give_up = time.monotonic() + PATIENCE_S
     while _taken[user] >= OF_A_USER:
@@ -25,7 +26,7 @@ async def take(user: int) -> bool:
     return True
 
 
-def give_back(user: int) -> None:
+def give_back(user: Hashable) -> None:
     """Frees a place that `take` gave."""
     _taken[user] -= 1
     if not _taken[user]:

@@ -122,6 +122,7 @@ export const feed = record({
   plan_image: nullable(string),
   plan_bounds: nullable(four),
   view: centreAndZoom,
+  editable: otherwise(boolean, false),
 });
 export type Feed = ReturnType<typeof feed>;
 

@@ -126,6 +126,8 @@ export class LiveSocket {
   }
 }
 
+/** Of the site's own page, or of the link that the page stands behind. */
 export function liveUrl(): string {
-  return `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws/live/`;
+  const path = document.getElementById("page")?.dataset["socket"] ?? "/ws/live/";
+  return `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${path}`;
 }

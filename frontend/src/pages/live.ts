@@ -2,8 +2,9 @@ import { attachMenu } from "../views/menu_view";
 import { LiveView } from "../views/live_view";
 import { fromSearch, noChoice, toSearch, type ViewState } from "../data/view_state";
 import type { Feed } from "../data/shapes";
-import { empty, h, icon, linkButton, replace } from "../lib/dom";
+import { empty, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { lastFeed, setLastFeed } from "../lib/preferences";
+import { openShares } from "../views/share_view";
 import { openShell } from "../views/shell_view";
 
 const shell = openShell();
@@ -38,7 +39,8 @@ function open(feed: Feed, state: ViewState): void {
   replace(page, bar);
   const view = new LiveView(feed, shell.me.time_zone, { ...state, feed: feed.name }, { onState: () => live !== null && writeAddress(live.state) });
   live = view;
-  bar.append(view.search.element, h("div", { class: "bar-actions" }, view.bar.clock, view.bar.state));
+  const share = feed.editable ? iconButton("Share this view by a link", "link", { onClick: () => openShares(feed, view.shownQueries) }) : null;
+  bar.append(view.search.element, h("div", { class: "bar-actions" }, view.bar.clock, share, view.bar.state));
 }
 
 const state = fromSearch(location.search);

@@ -380,6 +380,11 @@ export class LiveView {
     this.handlers.onState();
   }
 
+  /** The queries that the reader has not hidden, by id. */
+  get shownQueries(): string[] {
+    return this.model.queries.map((row) => row.id).filter((id) => !this.state.hidden.includes(id));
+  }
+
   private escape(): void {
     if (this.drawer.isOpen) this.selection.select(null);
     else if (this.state.range !== null) this.time.setRange(null);

@@ -1,7 +1,7 @@
 /** What every page has: theme switch, count of new alerts on the rail, short messages, the page's own data. */
 
 import "../styles/main.css";
-import { get, reason } from "../lib/api";
+import { get, NotShared, reason } from "../lib/api";
 import { h, icon, iconButton, replace } from "../lib/dom";
 import { setTheme } from "../lib/preferences";
 import { isDark } from "../lib/colours";
@@ -99,7 +99,7 @@ function show(text: string, kind: ToastKind, action?: { text: string; href: stri
 }
 
 export function fail(error: unknown): void {
-  toast(reason(error), "critical");
+  if (!(error instanceof NotShared)) toast(reason(error), "critical");
 }
 
 /** The bar at the top of an ordinary page, and the space below it. */

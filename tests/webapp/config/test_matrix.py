@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
-OPEN = {"healthz", "account_logout"}
+OPEN = {"healthz", "account_logout", "shared", "shared-plan"}
 """No log-in needed: they give nothing away."""
 LOG_IN = {
     "account_login", "account_signup", "account_inactive", "mfa_authenticate", "mfa_login_webauthn", "account_reset_password",
@@ -103,8 +103,8 @@ OWNED = {
     "api-channel-test": ["POST"],
     "api-channel-deliveries": ["GET"],
 }
-ELSEWHERE = {"api-feed-events"}
-"""Tested beside their own code (tests/webapp/feeds/test_ingest*.py): a token's scope decides there, too."""
+ELSEWHERE = {"api-feed-events", "api-shares", "api-share"}
+"""Tested beside their own code (tests/webapp/feeds/test_ingest*.py, tests/webapp/live/test_shares.py): a token's scope decides there, too."""
 
 
 def named_addresses() -> Iterator[str]:

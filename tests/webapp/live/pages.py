@@ -79,7 +79,7 @@ class Page:
 
 
 @asynccontextmanager
-async def page(user: Any, *, origin: str | None = "http://localhost:8000") -> AsyncIterator[Page]:
+async def page(user: Any, *, origin: str | None = "http://localhost:8000", path: str = "/ws/live/") -> AsyncIterator[Page]:
     from webapp.config.asgi import application
 
     headers = list(HOST)
@@ -89,7 +89,7 @@ async def page(user: Any, *, origin: str | None = "http://localhost:8000") -> As
     if user is not None:
         cookie = await run(session_of)(user)
         headers.append((b"cookie", f"{settings.SESSION_COOKIE_NAME}={cookie}".encode()))
-    socket = WebsocketCommunicator(application, "/ws/live/", headers=headers)
+    socket = WebsocketCommunicator(application, path, headers=headers)
     connected, _ = await socket.connect(timeout=5)
     assert connected
     try:

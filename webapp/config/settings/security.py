@@ -3,7 +3,7 @@
 import secrets
 
 from webapp.config.settings.base import TILE_URL, VITE_SERVER
-from webapp.config.settings.environment import flag, names, text
+from webapp.config.settings.environment import flag, names, number, text
 
 LOOPBACK = ["localhost", "127.0.0.1", "[::1]"]
 ALLOWED_HOSTS = names("ALLOWED_HOSTS", LOOPBACK)
@@ -66,6 +66,9 @@ CONTENT_SECURITY_POLICY = {
     "form-action": ["'self'"],
 }
 PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
+
+# A link to a live view for people without an account lasts so many days at most.
+SHARE_DAYS = number("VEDETTE_SHARE_DAYS", 30)
 
 # Webhooks go to public addresses on these ports only; into the networks named here (CIDR, separated by commas) on any port.
 WEBHOOK_PORTS = (80, 443, 8080, 8443)

@@ -1,0 +1,97 @@
+"""`feeds/{name}/shares/`: links to the live view for people without an account; for who may change the feed, with a session."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import NotFound, PermissionDenied
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.viewsets import GenericViewSet
+
+from webapp.accounts.api import require_session
+from webapp.accounts.authentication import person
+from webapp.accounts.owned import PersonField
+from webapp.feeds.models import Feed
+from webapp.feeds.selectors import feed_list
+from webapp.live.models import SharedView
+from webapp.live.shares import share_create, share_list, share_revoke
+
+
+class ShareSerializer(serializers.ModelSerializer[SharedView]):
+    """A link without its secret. `queries`: the ids it shows; when it is made, null for all that the maker sees."""
+
+    maker = PersonField(read_only=True)
+    queries = serializers.ListField(child=serializers.IntegerField(), required=False, allow_null=True, write_only=True)
+
+    class Meta:
+        model = SharedView
+        fields = ("id", "name", "maker", "queries", "created_at", "expires_at")
+        read_only_fields = ("created_at",)
+
+    def validate_expires_at(self, moment: Any) -> Any:
+        now = timezone.now()
+        if not now < moment <= now + timedelta(days=settings.SHARE_DAYS):
+            raise serializers.ValidationError(f"A link ends in the future, {settings.SHARE_DAYS} days from now at the latest.")
+        return moment
+
+
+class NewShareSerializer(ShareSerializer):
+    """A link just made: it is shown this once."""
+
+    link = serializers.CharField(read_only=True)
+
+    class Meta(ShareSerializer.Meta):
+        fields = (*ShareSerializer.Meta.fields, "link")  # type: ignore[assignment]
+
+
+class ShareView(GenericViewSet[SharedView]):
+    """The links of one feed."""
+
+    queryset = SharedView.objects.none()
+    serializer_class = ShareSerializer
+    pagination_class = None
+    filter_backends = ()
+    throttle_action: str | None = None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        require_session(request)
+
+    def feed(self) -> Feed:
+        """The feed of the address. Raises NotFound for one that is not visible, PermissionDenied for one that is not the user's to change."""
+        feed = feed_list(user=person(self.request)).filter(name=self.kwargs["name"]).first()
+        if feed is None:
+            raise NotFound
+        if not getattr(feed, "editable", False):
+            raise PermissionDenied("Only who may change the feed shares it by a link.")
+        return feed
+
+    def get_queryset(self) -> QuerySet[SharedView]:
+        return share_list(feed=self.feed())
+
+    def list(self, request: Request, name: str) -> Response:
+        return Response(self.get_serializer(self.get_queryset(), many=True).data)
+
+    @extend_schema(responses={201: NewShareSerializer})
+    def create(self, request: Request, name: str) -> Response:
+        feed = self.feed()
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        given = serializer.validated_data
+        new = share_create(maker=person(request), feed=feed, name=given.get("name", ""), expires_at=given["expires_at"], queries=given.get("queries"))
+        link = request.build_absolute_uri(reverse("shared", args=[new.text]))
+        return Response({**self.get_serializer(new.share).data, "link": link}, status=201)
+
+    @extend_schema(responses={204: None})
+    def destroy(self, request: Request, name: str, pk: int) -> Response:
+        share_revoke(share=get_object_or_404(self.get_queryset(), pk=pk))
+        return Response(status=204)

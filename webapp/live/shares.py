@@ -1,0 +1,96 @@
+"""Links to a live view: made and revoked by who may change the feed, and what they show."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.core.signing import BadSignature, Signer
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from webapp.accounts.models import User
+from webapp.accounts.services import digest
+from webapp.audit.services import record
+from webapp.feeds.models import Feed
+from webapp.feeds.selectors import feed_get, feed_row, region_list
+from webapp.live.models import SharedView
+from webapp.live.selectors import Permission
+from webapp.queries.selectors import queries_visible, query_list
+
+SIGNER = Signer(salt="webapp.live.shares")
+"""What is made up is refused before the database is asked."""
+
+
+@dataclass(frozen=True)
+class NewShare:
+    """A link just made; `text` is the only copy of its secret."""
+
+    share: SharedView
+    text: str
+
+
+@transaction.atomic
+def share_create(*, maker: User, feed: Feed, name: str, expires_at: datetime, queries: Collection[int] | None = None) -> NewShare:
+    """A link of 256 random bits to the feed, with these queries of it, or with null all that the maker sees now."""
+    secret = secrets.token_urlsafe(32)
+    share = SharedView.objects.create(feed=feed, maker=maker, name=name, expires_at=expires_at, digest=digest(secret))
+    visible = queries_visible(user=maker, feed=feed)
+    share.queries.set(visible if queries is None else visible & set(queries))
+    record("share.create", feed, share=share.pk, until=expires_at.isoformat())
+    return NewShare(share, SIGNER.sign(secret))
+
+
+def share_revoke(*, share: SharedView) -> None:
+    """Ends the link at once; whoever looks at it now is cut off."""
+    record("share.remove", share.feed, share=share.pk)
+    share.delete()
+
+
+def share_list(*, feed: Feed) -> QuerySet[SharedView]:
+    """The links to a feed that have not expired."""
+    return SharedView.objects.filter(feed=feed, expires_at__gt=timezone.now()).select_related("maker").prefetch_related("queries")
+
+
+def share_find(text: str) -> SharedView | None:
+    """The link that the text opens now, null when there is none, it has expired, or its maker may not see the feed any more."""
+    try:
+        secret = SIGNER.unsign(text)
+    except BadSignature:
+        return None
+    share = SharedView.objects.select_related("feed", "maker").filter(digest=digest(secret)).first()
+    return None if share is None or share_shows(share.pk) is None else share
+
+
+def share_shows(pk: int) -> Permission | None:
+    """What the link shows now; null: nothing any more."""
+    share = SharedView.objects.select_related("feed", "maker").filter(pk=pk, expires_at__gt=timezone.now(), maker__is_active=True).first()
+    feed = None if share is None else feed_get(user=share.maker, name=share.feed.name)
+    if share is None or feed is None or feed.pk != share.feed_id:
+        return None
+    chosen = set(share.queries.values_list("pk", flat=True))
+    return Permission(feed.pk, feed.name, chosen & queries_visible(user=share.maker, feed=feed))
+
+
+def share_page(share: SharedView, permission: Permission) -> dict[str, Any]:
+    """What the page behind the link needs: the feed, the queries and the regions that they name."""
+    queries = list(query_list(user=share.maker).filter(pk__in=permission.queries))
+    named = {region.pk for query in queries for region in query.regions.all()}
+    regions = region_list(user=share.maker).filter(pk__in=named)
+    return {
+        "feed": {**feed_row(share.feed), "editable": False},
+        "queries": [
+            {
+                "id": query.pk, "feed": query.feed_id, "name": query.name, "family": query.family, "specification": query.specification,
+                "version": query.version, "enabled": query.enabled, "severity": query.severity, "kinds": [], "editable": False,
+                "regions": [{"id": region.pk, "name": region.name} for region in query.regions.all()],
+            }
+            for query in queries
+        ],
+        "regions": [{"id": one.pk, "name": one.name, "geometry": one.geometry, "bbox": one.bbox, "editable": False} for one in regions],
+        "expires_at": share.expires_at.isoformat(),
+    }  # fmt: skip

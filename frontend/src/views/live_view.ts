@@ -380,9 +380,9 @@ export class LiveView {
     this.handlers.onState();
   }
 
-  /** The queries that the reader has not hidden, by id. */
-  get shownQueries(): string[] {
-    return this.model.queries.map((row) => row.id).filter((id) => !this.state.hidden.includes(id));
+  /** The queries that the reader has not hidden, by id; null: none is hidden. */
+  get shownQueries(): string[] | null {
+    return this.state.hidden.length === 0 ? null : this.model.queries.map((row) => row.id).filter((id) => !this.state.hidden.includes(id));
   }
 
   private escape(): void {

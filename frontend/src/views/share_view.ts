@@ -15,21 +15,21 @@ type Share = ReturnType<typeof share>;
 const HOUR_MS = 3_600_000;
 const SPANS = [[1, "In an hour"], [24, "Tomorrow at this time"], [7 * 24, "In a week"], [30 * 24 - 1, "In 30 days"]] as const;
 
-/** The dialog of a feed's links; `shown`: the queries that the reader looks at, which a new link can be limited to. */
-export function openShares(feed: Feed, shown: readonly string[]): void {
+/** The dialog of a feed's links; `shown`: the queries that a new link shows, null for all that its maker sees. */
+export function openShares(feed: Feed, shown: readonly string[] | null): void {
   const path = `feeds/${feed.name}/shares/`;
   const rows = h("ul", {});
   const name = h("input", { class: "input", id: "share-name", maxlength: 100, placeholder: "Open day" });
   const span = h("select", { class: "select", id: "share-until" }, ...SPANS.map(([hours, text]) => h("option", { value: hours, selected: hours === 24 }, text)));
   const dialog = openDialog(
     "Share this view by a link",
-    h("p", { class: "small muted" }, `Whoever has the link sees the map and the timeline of ${feed.title === "" ? feed.name : feed.title} with ${shown.length === 1 ? "the one query" : `the ${shown.length} queries`} that you have switched on, without an account, and can change nothing.`),
+    h("p", { class: "small muted" }, `Whoever has the link sees the map and the timeline of ${feed.title === "" ? feed.name : feed.title} with ${shown === null ? "all queries that you see now" : `the ${shown.length} queries that you have switched on`}, without an account, and can change nothing.`),
     h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "share-name" }, "For whom"), name),
     h("div", { class: "field", "data-pointer": "/expires_at" }, h("label", { for: "share-until" }, "It ends"), span),
     rows,
   );
   dialog.foot.append(button("Close", { onClick: dialog.close }), button("Make link", { kind: "button-primary", onClick: () => {
-    const body = { name: name.value.trim(), expires_at: new Date(Date.now() + Number(span.value) * HOUR_MS).toISOString(), queries: shown.map(Number) };
+    const body = { name: name.value.trim(), expires_at: new Date(Date.now() + Number(span.value) * HOUR_MS).toISOString(), queries: shown?.map(Number) ?? null };
     post(path, body, record({ link: string })).then((made) => {
       showLink(dialog.body, made.link);
       void load();

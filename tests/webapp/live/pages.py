@@ -78,10 +78,16 @@ class Page:
                 return int(event["code"])
 
 
-@asynccontextmanager
-async def page(user: Any, *, origin: str | None = "http://localhost:8000", path: str = "/ws/live/") -> AsyncIterator[Page]:
+def _served() -> Any:
+    """What the web server serves; loading it asks the database."""
     from webapp.config.asgi import application
 
+    return application
+
+
+@asynccontextmanager
+async def page(user: Any, *, origin: str | None = "http://localhost:8000", path: str = "/ws/live/") -> AsyncIterator[Page]:
+    application = await run(_served)()
     headers = list(HOST)
     if origin is not None:
         headers.append((b"origin", origin.encode()))

@@ -4,7 +4,7 @@ import "../styles/main.css";
 import { LiveView } from "../views/live_view";
 import { noChoice } from "../data/view_state";
 import { feed as feedParser, moment } from "../data/shapes";
-import { answerFrom } from "../lib/api";
+import { answerFrom, NotShared } from "../lib/api";
 import { h, replace } from "../lib/dom";
 import { anything, list, record } from "../lib/parse";
 import { formatMoment } from "../lib/time";
@@ -12,6 +12,10 @@ import { readJson } from "../views/shell_view";
 
 const given = record({ feed: feedParser, queries: list(anything), regions: list(anything), expires_at: moment })(readJson("page-data"), "/page-data");
 answerFrom(new Map<string, unknown>([["queries/", given.queries], ["regions/", given.regions]]));
+// Parts that ask for extras, such as what is half done, go without.
+addEventListener("unhandledrejection", (event) => {
+  if (event.reason instanceof NotShared) event.preventDefault();
+});
 
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const title = given.feed.title === "" ? given.feed.name : given.feed.title;

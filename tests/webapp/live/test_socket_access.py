@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from channels.layers import get_channel_layer
@@ -20,6 +21,14 @@ from webapp.queries.models import Query
 from webapp.queries.services import query_edit
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_connection_left")]
+
+
+@pytest.fixture(autouse=True)
+def application(transactional_db: None) -> Any:
+    """The server's entry, which looks into the database when it is imported: not from within a coroutine."""
+    from webapp.config.asgi import application
+
+    return application
 
 
 async def test_nobody_gets_no_socket(world: SimpleNamespace) -> None:

@@ -13,9 +13,13 @@ const region = fc.constantFrom<object>(REGION, { region: "bank 1" }, { center: [
 const point = fc.tuple(fc.double({ noNaN: true, min: -180, max: 180 }), fc.double({ noNaN: true, min: -90, max: 90 }));
 const quantifier = fc.constantFrom("exists", "forall");
 const windowed = fc.record({ window: fc.tuple(span, span), quantifier });
+const total = fc
+  .record({ window: fc.tuple(span, span), bound: fc.constantFrom("at_least", "at_most"), time: span, gap: fc.option(span) })
+  .map(({ window, bound, time, gap }) => ({ window, quantifier: "total", [bound]: time, ...(gap === null ? {} : { gap }) }));
 const binary = fc.tuple(fc.constantFrom("inside", "outside"), region).map(([sense, place]) => ({ [sense]: place }));
 const predicate = fc.oneof(
   binary,
+  fc.tuple(binary, total).map(([place, window]) => ({ ...place, ...window })),
   fc.tuple(binary, windowed).map(([place, window]) => ({ ...place, ...window })),
   fc.tuple(fc.oneof(region, point), windowed).map(([distance, window]) => ({ distance, ...window })),
 );

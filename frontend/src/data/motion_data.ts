@@ -26,6 +26,15 @@ export interface MotionStep {
   to: Span;
   /** Of a distance: the greatest in the window instead of the least. */
   isForAll: boolean;
+  /** The time inside (outside) is added up; null: single samples are asked. */
+  total: Total | null;
+}
+
+/** How long in all, at least or at most; a position holds until the next one, for `gap` at most (null: however long). */
+export interface Total {
+  bound: "at_least" | "at_most";
+  time: Span;
+  gap: Span;
 }
 
 export const SCORINGS = ["top", "min", "<=", "bottom", "max", ">="] as const;
@@ -51,7 +60,7 @@ let lastId = 0;
 
 export function newStep(feed: Feed, isTimed: boolean): MotionStep {
   const isMs = feed.time === "ms";
-  return { id: ++lastId, sense: "inside", place: null, isToPoint: false, isTimed, from: isMs ? "PT10M" : 1000, to: 0, isForAll: false };
+  return { id: ++lastId, sense: "inside", place: null, isToPoint: false, isTimed, from: isMs ? "PT10M" : 1000, to: 0, isForAll: false, total: null };
 }
 
 export function fromDocument(document: Record<string, unknown>, feed: Feed): MotionEntries {
@@ -79,7 +88,13 @@ function readStep(value: unknown, feed: Feed): MotionStep {
   const window = Array.isArray(source["window"]) ? (source["window"] as unknown[]) : null;
   const step = newStep(feed, window !== null || sense === "distance");
   const place = readPlace(source[sense]);
-  return { ...step, sense, place, isToPoint: sense === "distance" && (place === null || Array.isArray(place)), ...(window === null ? {} : { from: span(window[0]), to: span(window[1]) }), isForAll: source["quantifier"] === "forall" };
+  return { ...step, sense, place, isToPoint: sense === "distance" && (place === null || Array.isArray(place)), ...(window === null ? {} : { from: span(window[0]), to: span(window[1]) }), isForAll: source["quantifier"] === "forall", total: readTotal(source) };
+}
+
+function readTotal(source: Record<string, unknown>): Total | null {
+  if (source["quantifier"] !== "total") return null;
+  const bound = "at_most" in source ? "at_most" : "at_least";
+  return { bound, time: span(source[bound]), gap: span(source["gap"]) };
 }
 
 function readPlace(value: unknown): Place {
@@ -110,9 +125,12 @@ export function toDocument(entries: MotionEntries): Record<string, unknown> {
   return document;
 }
 
-function predicate({ sense, place, isTimed, from, to, isForAll }: MotionStep): Record<string, unknown> {
+function predicate({ sense, place, isTimed, from, to, isForAll, total }: MotionStep): Record<string, unknown> {
   const written: Record<string, unknown> = place === null ? {} : { [sense]: place };
-  if (isTimed || sense === "distance") Object.assign(written, { window: [from, to], quantifier: isForAll ? "forall" : "exists" });
+  if (!isTimed && sense !== "distance") return written;
+  const isTotal = total !== null && sense !== "distance";
+  Object.assign(written, { window: [from, to], quantifier: isTotal ? "total" : isForAll ? "forall" : "exists" });
+  if (isTotal) Object.assign(written, { [total.bound]: total.time }, total.gap === null ? {} : { gap: total.gap });
   return written;
 }
 

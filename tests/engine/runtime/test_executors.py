@@ -118,7 +118,8 @@ from engine.runtime.spark import session
 from tests.engine.runtime.test_executors import FEED, QUERIES, answered, batches, through
 
 folder, tables = Path(sys.argv[1]), batches(3)
-spark = session("separate", cores=2, master="local-cluster[2,1,1024]", memory="512m", extra={"spark.executor.memory": "512m"})
+extra = {"spark.executor.memory": "512m", "spark.authenticate.secret": "known to driver and executors"}
+spark = session("separate", cores=2, master="local-cluster[2,1,1024]", memory="512m", extra=extra)
 local, spread = Evaluator.start(FEED, QUERIES), ExecutorsEvaluator.start(spark, FEED, folder / "state", QUERIES, 3)
 expected, found = [local.process(table) for table in tables], [through(spark, spread, table, folder) for table in tables]
 executors = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1

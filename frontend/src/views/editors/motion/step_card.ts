@@ -2,7 +2,7 @@
 
 import { button, h, icon, iconButton, replace } from "../../../lib/dom";
 import { bounds, isCircle, isReference } from "../../../lib/regions";
-import { SENSES, type MotionStep, type Point, type Sense } from "../../../data/motion_data";
+import { SENSES, type MotionStep, type Point, type Sense, type Total } from "../../../data/motion_data";
 import { timeWords, titleWords } from "../../../data/motion_words";
 import { DurationField } from "../../query_form/duration_field";
 import { RegionChoice } from "../../query_form/region_choice";
@@ -151,13 +151,30 @@ export class StepCard {
   }
 
   private when(): HTMLElement[] {
-    const { sense, isTimed, isForAll } = this.step;
+    const { sense, isTimed, isForAll, total } = this.step;
     const kinds = [["order", this.place === 0 ? "First of the order" : "After the step before"], ["time", "At a time of its own"]] as const;
-    const order = choice("When", kinds, isTimed ? "time" : "order", (kind) => this.changed({ isTimed: kind === "time", isForAll: false }, true));
+    const order = choice("When", kinds, isTimed ? "time" : "order", (kind) => this.changed({ isTimed: kind === "time", isForAll: false, total: null }, true));
     if (sense !== "distance" && !isTimed) return [order];
-    const quantifiers = sense === "distance" ? ([["exists", "The closest moment"], ["forall", "The farthest moment"]] as const) : ([["exists", "At some moment"], ["forall", "All the time"]] as const);
-    const quantifier = choice("How long", quantifiers, isForAll ? "forall" : "exists", (kind) => this.changed({ isForAll: kind === "forall" }));
-    return [...(sense === "distance" ? [] : [order]), quantifier, this.window()];
+    const quantifiers = sense === "distance" ? ([["exists", "The closest moment"], ["forall", "The farthest moment"]] as const) : ([["exists", "At some moment"], ["forall", "All the time"], ["at_least", "At least so long in all"], ["at_most", "At most so long"]] as const);
+    const quantifier = choice("How long", quantifiers, total !== null ? total.bound : isForAll ? "forall" : "exists", (kind) => this.quantified(kind));
+    return [...(sense === "distance" ? [] : [order]), quantifier, ...(total === null ? [] : [this.total(total)]), this.window()];
+  }
+
+  private quantified(kind: string): void {
+    const { total } = this.step;
+    const isTotal = kind === "at_least" || kind === "at_most";
+    const time = total?.time ?? (this.context.feed.time === "ms" ? "PT5M" : 1000);
+    this.changed({ isForAll: kind === "forall", total: isTotal ? { bound: kind, time, gap: total?.gap ?? null } : null }, isTotal !== (total !== null));
+  }
+
+  private total(total: Total): HTMLElement {
+    const pointer = `/predicates/${this.place}`;
+    const { time } = this.context.feed;
+    const fields = { time: null as DurationField | null, gap: null as DurationField | null };
+    const change = (key: "time" | "gap") => (): void => this.changed({ total: { ...(this.step.total ?? total), [key]: fields[key]?.value() ?? null } });
+    fields.time = new DurationField({ id: `${this.id}-total`, label: "In all", time, value: total.time, pointer: `${pointer}/${total.bound}`, onChange: change("time") });
+    fields.gap = new DurationField({ id: `${this.id}-gap`, label: "A position holds for", time, value: total.gap, pointer: `${pointer}/gap`, hint: "Empty: until the next one", onChange: change("gap") });
+    return h("div", { class: "step-window" }, fields.time.element, fields.gap.element);
   }
 
   private window(): HTMLElement {

@@ -1,6 +1,6 @@
 """Every address of the site, asked by everybody: the matrix fails when an address is not listed here.
 
-`OWNED` addresses belong to an object of the harbour team: members reach it, a stranger gets the 404 of something that is not there.
+`OWNED` addresses belong to an object: who reaches it is in `test_permission_matrix.py`.
 """
 
 from collections.abc import Callable, Iterator
@@ -178,39 +178,6 @@ def test_the_api_answers_401_to_nobody(name: str, things: dict[str, Any], client
 def test_other_methods_are_refused(name: str, things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     for method in {"GET", "POST", "PUT", "PATCH", "DELETE"} - set((PERSONAL | TEAMS | LISTS | OWNED)[name]):
         assert ask(client_of(people.root), method, address_of(name, things)) == 405, method
-
-
-@pytest.mark.parametrize("name", sorted(OWNED))
-def test_to_a_stranger_the_object_is_not_there(
-    name: str, things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]
-) -> None:
-    for method in OWNED[name]:
-        assert ask(client_of(people.stranger), method, address_of(name, things)) == 404, method
-
-
-@pytest.mark.parametrize("name", sorted(OWNED_PAGES))
-def test_to_a_stranger_the_page_is_not_there(name: str, things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
-    assert ask(client_of(people.stranger), "GET", address_of(name, things)) == 404
-
-
-@pytest.mark.parametrize("name", sorted(set(OWNED) - {"api-detection"}))
-def test_a_viewer_reads_and_changes_nothing(name: str, things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
-    private = {"api-channel-deliveries"}
-    for method in OWNED[name]:
-        answer = ask(client_of(people.viewer), method, address_of(name, things))
-        if method == "GET" and name not in private:
-            assert answer in (200, 400), method
-        else:
-            assert answer == 403, method
-    assert things["query"].__class__.objects.get(pk=things["query"].pk).deleted_at is None
-
-
-@pytest.mark.parametrize("name", ["api-feeds", "api-regions", "api-queries", "api-channels"])
-def test_lists_show_a_stranger_nothing_of_the_team(
-    name: str, things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]
-) -> None:
-    assert client_of(people.viewer).get(reverse(name)).json()["results"]
-    assert client_of(people.stranger).get(reverse(name)).json()["results"] == []
 
 
 def test_alerts_and_their_counts_are_hidden_from_a_stranger(

@@ -106,6 +106,7 @@ class Site:
 def site(transactional_db: None, tmp_path: Path, settings: Any, redis_url: str, browser: Browser) -> Iterator[Site]:
     """Web server and publisher run; no job yet."""
     from tests.crash.world import World
+    from webapp.accounts.models import Membership, Role, Team
 
     before = os.environ["VEDETTE_VAR"]
     for name in ("VAR", "EVENT_LOG_ROOT", "CHECKPOINT_ROOT"):
@@ -114,6 +115,8 @@ def site(transactional_db: None, tmp_path: Path, settings: Any, redis_url: str, 
     reader = world.feed.owner
     reader.set_password(PASSWORD)
     reader.save()
+    # Who is in no team makes nothing.
+    Membership.objects.create(user=reader, team=Team.objects.create(name="watch"), role=Role.OPERATOR)
     made = Site(world, browser)
     try:
         world.start(sys.executable, "manage.py", "publish", name="publisher")

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import redis
+from autobahn.exception import Disconnected
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import DatabaseError
@@ -256,7 +257,9 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         text = frames.encoded(frame)
         if subscription is not None:
             subscription.sent(len(text))
-        await self.send(text_data=text)
+        # The reader may have gone since, with its end not yet here: there is nobody to send to.
+        with contextlib.suppress(Disconnected):
+            await self.send(text_data=text)
         return len(text)
 
     def _groups(self) -> list[str]:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from channels.db import database_sync_to_async
@@ -82,9 +83,15 @@ def test_a_connection_is_given_back_but_not_from_inside_a_transaction(thread: Th
     assert comes_down_to(before - {held})
 
 
-async def test_requests_under_asgi_leave_no_connection_behind() -> None:
+@pytest.fixture
+def application() -> Any:
+    """The server's entry. Loading it asks the database, so it is loaded before there is a loop."""
     from webapp.config.asgi import application
 
+    return application
+
+
+async def test_requests_under_asgi_leave_no_connection_behind(application: Any) -> None:
     before = await database_sync_to_async(sessions)()
     for _ in range(5):
         page = HttpCommunicator(application, "GET", "/healthz", headers=[(b"host", b"localhost")])

@@ -137,9 +137,10 @@ function feedCard(first: FeedStatus): FeedCard {
     const now = Date.now();
     const { head, counters } = row;
     const isFresh = head?.updated_at !== null && head !== null && now - head.updated_at < 20_000;
-    state.className = `badge badge-dot ${row.damage !== null ? "badge-critical" : head === null ? "" : isFresh ? "badge-good" : "badge-high"}`;
+    const isNew = (head?.updated_at ?? null) === null;
+    state.className = `badge badge-dot ${row.damage !== null ? "badge-critical" : isNew ? "" : isFresh ? "badge-good" : "badge-high"}`;
     replace(happenings, row.damage === null ? null : h("p", { class: "notice notice-critical" }, icon("circle-alert"), h("span", {}, row.damage)), row.events.length === 0 ? null : eventList(row.events.slice(0, 4)));
-    state.textContent = row.damage !== null ? "Set aside" : head === null ? "No batch yet" : isFresh ? "Flowing" : `Silent for ${formatSpan(Math.round((now - (head.updated_at ?? now)) / 1000) * 1000, "ms")}`;
+    state.textContent = row.damage !== null ? "Set aside" : isNew ? "No batch yet" : isFresh ? "Flowing" : `Silent for ${formatSpan(Math.round((now - (head?.updated_at ?? now)) / 1000) * 1000, "ms")}`;
     series.t.push(now / 1000);
     series.rate.push(isFresh ? (head.rows_per_s ?? null) : 0);
     series.lag.push(head?.watermark === null || head?.watermark === undefined ? null : row.time === "ms" && row.wall_clock ? (now - head.watermark) / 1000 : head.max_t === null ? null : (head.max_t - head.watermark) / (row.time === "ms" ? 1000 : 1));

@@ -86,8 +86,12 @@ def test_a_connection_is_given_back_but_not_from_inside_a_transaction(thread: Th
 @pytest.fixture
 def application() -> Any:
     """The server's entry. Loading it asks the database, so it is loaded before there is a loop."""
+    from psycopg2 import extensions
+
     from webapp.config.asgi import application
 
+    # A web server waits for the database in its own way (`webapp.platform.waits`), in which nothing can COPY: later tests do.
+    extensions.set_wait_callback(None)
     return application
 
 

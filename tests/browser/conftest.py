@@ -71,7 +71,7 @@ class Site:
     def _heard(self, message: Any) -> None:
         # A server that is away on purpose is told in the console too.
         if message.type == "error" and "ERR_CONNECTION" not in message.text and "WebSocket connection" not in message.text:
-            self.faults.append(message.text)
+            self.faults.append(f"{message.text} {message.location.get('url', '')}".strip())
 
     def start_web(self) -> None:
         self.web = self.world.start(

@@ -68,7 +68,7 @@ describe("playback", () => {
         }
         expect(faults).toEqual([]);
       }),
-      { numRuns: 40 },
+      { numRuns: 300 },
     );
   });
 

@@ -22,12 +22,23 @@ const [SPAN_WALL_MS, LEAST_SPAN_MS] = [8000, 60_000];
 /** One sample of each entity for so many milliseconds on the wall clock. */
 const SAMPLE_WALL_MS = 200;
 const MOST_SPANS = 4;
+/** A span with fewer samples than its rate asks for is good enough up to this factor. */
+const COARSER = 4;
+
+interface Span {
+  from: number;
+  to: number;
+  step: number;
+}
+
+const covers = (one: Span, t: number, step: number): boolean => one.from <= t && t < one.to && one.step <= COARSER * step;
 
 export class Playback {
-  private spans: { step: number; span: Movements }[] = [];
+  /** The one used last stands last; the first goes when a new one comes. */
+  private spans: (Span & { span: Movements })[] = [];
   private shown: { span: Movements; count: number; t: number } | null = null;
   private asked: AbortController | null = null;
-  private wanted: [number, number] | null = null;
+  private wanted: Span | null = null;
 
   constructor(private readonly sources: PlaybackSources) {}
 
@@ -39,13 +50,15 @@ export class Playback {
   /** Shows the instant `t` of a clock that runs at `rate` (0: it stands). Whether anything changed on the map. */
   show(t: number, rate: number): boolean {
     const step = this.stepOf(rate);
-    const found = this.spans.find((one) => one.span.from <= t && t < one.span.to && one.step <= 4 * step);
+    const found = this.spans.find((one) => covers(one, t, step));
     if (found === undefined) {
       const length = this.lengthOf(rate);
-      this.fetch(rate < 0 ? t - length : t - length / 4, rate < 0 ? t + length / 4 : t + length, step);
+      const from = rate < 0 ? t - length : t - length / 4;
+      if (this.wanted === null || !covers(this.wanted, t, step)) this.fetch({ from, to: from + 1.25 * length, step });
       return false;
     }
-    this.ahead(found.span, t, rate, step);
+    this.spans = [...this.spans.filter((one) => one !== found), found];
+    this.ahead(found.span, t, rate);
     return this.put(found.span, t);
   }
 
@@ -60,7 +73,8 @@ export class Playback {
 
   /** The ways of the last minute, so that headings and trails are there from the start. */
   async warmUp(present: number): Promise<Movements> {
-    return this.load(present - LEAST_SPAN_MS * this.sources.unitsPerMs, present + 1, this.stepOf(0), new AbortController().signal);
+    const span = { from: present - LEAST_SPAN_MS * this.sources.unitsPerMs, to: present + 1, step: this.stepOf(0) };
+    return this.load(span, new AbortController().signal);
   }
 
   private stepOf(rate: number): number {
@@ -71,27 +85,25 @@ export class Playback {
     return Math.max(LEAST_SPAN_MS, SPAN_WALL_MS * Math.abs(rate)) * this.sources.unitsPerMs;
   }
 
-  private ahead(span: Movements, t: number, rate: number, step: number): void {
-    if (rate === 0) return;
-    const length = this.lengthOf(rate);
+  /** Asks for the span that the clock comes to next, once half of this one is over. */
+  private ahead(span: Movements, t: number, rate: number): void {
+    if (rate === 0 || this.wanted !== null) return;
+    const [length, step] = [this.lengthOf(rate), this.stepOf(rate)];
     const edge = rate > 0 ? span.to : span.from - 1;
-    if (Math.abs(edge - t) > length / 2 || this.spans.some((one) => one.span.from <= edge && edge < one.span.to)) return;
-    if (rate > 0) this.fetch(edge, edge + length, step);
-    else this.fetch(edge + 1 - length, edge + 1, step);
+    if (Math.abs(edge - t) > length / 2 || this.spans.some((one) => covers(one, edge, step))) return;
+    const from = rate > 0 ? edge : edge + 1 - length;
+    this.fetch({ from, to: from + length, step });
   }
 
-  /** One span at a time; a jump elsewhere drops the one that is under way. */
-  private fetch(from: number, to: number, step: number): void {
-    if (this.wanted !== null && this.wanted[0] <= from + step && to - step <= this.wanted[1]) return;
-    const isAhead = this.spans.some((one) => one.span.to === from || one.span.from === to);
-    if (this.wanted !== null && isAhead) return;
+  /** One span at a time: a jump elsewhere drops the one that is under way. */
+  private fetch(wanted: Span): void {
     this.asked?.abort();
     const request = new AbortController();
     this.asked = request;
-    this.wanted = [from, to];
-    this.load(from, to, step, request.signal)
+    this.wanted = wanted;
+    this.load(wanted, request.signal)
       .then((span) => {
-        this.spans = [...this.spans.slice(1 - MOST_SPANS), { step, span }];
+        this.spans = [...this.spans.slice(1 - MOST_SPANS), { from: span.from, to: span.to, step: wanted.step, span }];
         if (span.begin !== null) this.sources.onBegin(span.begin);
       })
       .catch((error: unknown) => {
@@ -102,7 +114,7 @@ export class Playback {
       });
   }
 
-  private async load(from: number, to: number, step: number, signal: AbortSignal): Promise<Movements> {
+  private async load({ from, to, step }: Span, signal: AbortSignal): Promise<Movements> {
     const path = address(`feeds/${this.sources.feed}/movements`, { from: Math.floor(from), to: Math.ceil(to), step });
     return parseMovements(await getBytes(path, signal));
   }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
+from threading import Lock
 from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
@@ -21,14 +22,23 @@ PART = re.compile(r"\(\?P<\w+>[^)]*\)|<(?:\w+:)?\w+>|\{\w+\}")
 """A part of an address that differs, as it stands in routes of both kinds and in the OpenAPI document, which renames it."""
 
 
+_ONE_AT_A_TIME = Lock()
+"""The generator loads its extensions as it goes, which two threads must not do at once: the first requests of a page come together."""
+
+
 def shape(route: str) -> str:
     """An address with its parts left open: `api/v1/feeds/{}/`."""
     return PART.sub("{}", route).replace("^", "").replace("$", "").replace(r"\Z", "").lstrip("/")
 
 
-@cache
 def known_parameters() -> Mapping[tuple[str, str], frozenset[str]]:
     """The parameters of each address of the API, by its shape and method. Takes a second or two, once a process."""
+    with _ONE_AT_A_TIME:
+        return _known_parameters()
+
+
+@cache
+def _known_parameters() -> Mapping[tuple[str, str], frozenset[str]]:
     generator: Any = SchemaGenerator
     paths: dict[str, Any] = generator().get_schema(request=None, public=True)["paths"]
     return {

@@ -1,5 +1,7 @@
 """Parameters that an address does not know are refused, all together, each with the one that was meant."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -69,3 +71,23 @@ def test_every_address_of_the_api_is_described() -> None:
     described = {route for route, _ in known_parameters()}
     ours = {shape(route) for route in routes(get_resolver().url_patterns) if route.startswith(ROOT)}
     assert ours - described == set()
+
+
+TOGETHER = """
+import threading
+import django
+django.setup()
+from webapp.config.parameters import known_parameters
+found = []
+threads = [threading.Thread(target=lambda: found.append(len(known_parameters()))) for _ in range(12)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(len(found), len(set(found)))
+"""
+
+
+def test_the_first_requests_of_a_process_may_come_together() -> None:
+    done = subprocess.run([sys.executable, "-c", TOGETHER], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["12", "1"], done.stderr

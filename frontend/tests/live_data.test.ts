@@ -27,7 +27,7 @@ function snapshotAt(all: readonly Step[], seq: number): SnapshotFrame {
 
 function changesOf(all: readonly Step[], from: number, seq: number): ChangesFrame {
   const part = all.slice(from - 1, seq);
-  return { type: "changes", feed: "city", from, seq, detections: part.flatMap((step) => step.detections), alerts: part.flatMap((step) => step.alerts) };
+  return { type: "changes", feed: "city", from, seq, detections: part.flatMap((step) => step.detections), alerts: part.flatMap((step) => step.alerts), queries: [] };
 }
 
 function facts(data: LiveData): unknown {
@@ -89,12 +89,12 @@ describe("live data", () => {
   it("tells that an answer went which is older than its snapshot", () => {
     const data = started(snapshotAt([], 0));
     const row = detection({ id: "old", query: 1, kind: "passed", entities: ["a"], start: 0, end: 4, weight: 0 });
-    expect(applyChanges(data, { type: "changes", feed: "city", from: 1, seq: 1, detections: [row], alerts: [] })).toMatchObject({ removed: ["old"], changed: [] });
+    expect(applyChanges(data, { type: "changes", feed: "city", from: 1, seq: 1, detections: [row], alerts: [], queries: [] })).toMatchObject({ removed: ["old"], changed: [] });
   });
 
   it("takes an empty answer to a resume as old news", () => {
     const data = started(snapshotAt([{ detections: [], alerts: [] }], 1));
-    expect(applyChanges(data, { type: "changes", feed: "city", from: 2, seq: 1, detections: [], alerts: [] })).toEqual({ kind: "repeated" });
+    expect(applyChanges(data, { type: "changes", feed: "city", from: 2, seq: 1, detections: [], alerts: [], queries: [] })).toEqual({ kind: "repeated" });
   });
 
   it("leaves changes before a snapshot and of another feed alone", () => {

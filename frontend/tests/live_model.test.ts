@@ -25,7 +25,7 @@ function server(answers: Record<string, unknown>): string[] {
 afterEach(() => vi.unstubAllGlobals());
 
 const row = (id: string, query: number, start: number, end: number | null, weight = 1): Detection => detection({ id, query, kind: "moving", entities: ["a"], value: "true", start, end, weight, detected_at: NOW });
-const news = (change: Partial<News>): News => ({ isSnapshot: false, changed: [], removed: [], alerts: [], ...change });
+const news = (change: Partial<News>): News => ({ isSnapshot: false, changed: [], removed: [], alerts: [], queries: [], ...change });
 
 /** As a session does: the rows are among the data when the model is told. */
 function told(model: LiveModel, rows: Detection[]): void {
@@ -61,6 +61,31 @@ describe("queries that were registered since the page was opened", () => {
       if (model.hasStrangers) expect(await model.meetQueries()).toBe(false);
     }
     expect(asked).toEqual(["queries/3/"]);
+  });
+});
+
+describe("queries that are edited or switched off while the page is open", () => {
+  it("end what was open where the job left them, stays too, and go on when they run again", async () => {
+    const { model } = await loaded({ "queries/1/": { ...BORDER, enabled: false, left_at: 500 } });
+    told(model, [{ ...row("i", 1, 100, 100), kind: "in" }, row("o", 1, 300, null)]);
+    const shown = (): unknown[] => model.intervals.of("1").intervals.map((one) => [one.key, one.end, one.isCut]);
+    expect(shown()).toEqual([["i", null, false], ["o", null, false]]);
+    model.take(news({ queries: ["1"] }));
+    expect([model.hasStrangers, await model.meetQueries(), model.hasStrangers]).toEqual([true, true, false]);
+    expect([shown(), model.intervals.of("1").openCount]).toEqual([[["i", 500, true], ["o", 500, true]], 0]);
+    server({ "queries/1/": BORDER });
+    model.take(news({ queries: ["1"] }));
+    await model.meetQueries();
+    expect(model.intervals.of("1").openCount).toBe(2);
+  });
+
+  it("show the answers of the newest version alone", async () => {
+    const { model } = await loaded({ "queries/1/": { ...BORDER, version: 2 } });
+    told(model, [row("old", 1, 100, null)]);
+    told(model, [{ ...row("new", 1, 100, 400), version: 2 }]);
+    expect([model.intervals.of("1").intervals.map((one) => one.key), model.hasStrangers]).toEqual([["old"], true]);
+    await model.meetQueries();
+    expect([model.intervals.of("1").intervals.map((one) => one.key), model.queries.length]).toEqual([["new"], 1]);
   });
 });
 

@@ -28,6 +28,7 @@ class Resolution(models.TextChoices):
     ENDED = "ended", "The interval ended"
     WITHDRAWN = "withdrawn", "The answer was withdrawn"
     REMOVED = "removed", "The query was removed"
+    CHANGED = "changed", "The query was edited or switched off"
 
 
 class Alert(models.Model):

@@ -101,6 +101,16 @@ def alerts_end_with_queries(*, feed_id: int, query_ids: Sequence[int]) -> None:
     _tell(feed_id, waiting)
 
 
+def alerts_end_with_versions(*, feed_id: int, keys: set[tuple[int, int]], at: int) -> list[dict[str, Any]]:
+    """Alerts of versions that the job has left end at `at` if they still hold; they, as frames carry them. Under the lock of the feed's head row."""
+    holding = Alert.objects.filter(~Q(state=AlertState.RESOLVED), feed=feed_id, query__in={query for query, _ in keys}, end=None)
+    ended = [alert for alert in holding.select_related("acknowledged_by") if (alert.query_id, alert.query_version) in keys]
+    for alert in ended:
+        alert.end, alert.state, alert.resolution, alert.resolved_at = at, AlertState.RESOLVED, Resolution.CHANGED, timezone.now()
+    Alert.objects.bulk_update(ended, CHANGED_FIELDS, batch_size=BATCH)
+    return alert_rows(ended)
+
+
 def query_channels_set(*, query: Query, user: User, channels: Sequence[Channel]) -> None:
     """Makes `channels` those of the channels for chosen queries that carry this query's alerts.
 

@@ -95,6 +95,7 @@ class DetectionSerializer(serializers.Serializer[Any]):
     value = serializers.JSONField(allow_null=True)
     start = serializers.IntegerField()
     end = serializers.IntegerField(allow_null=True)
+    cut = serializers.BooleanField(help_text="It was open when its query was edited, switched off or removed, and ends there.")
     evidence = serializers.ListField(child=serializers.DictField(), allow_null=True)
     weight = serializers.IntegerField()
     backfill = serializers.BooleanField()
@@ -110,6 +111,7 @@ FILTERS = [
     OpenApiParameter("to", OpenApiTypes.INT64),
     OpenApiParameter("withdrawn", OpenApiTypes.BOOL, description="true: those that later events took back, instead of those that hold."),
     OpenApiParameter("order", OpenApiTypes.STR, enum=list(ORDERS)),
+    OpenApiParameter("versions", OpenApiTypes.STR, enum=["newest", "all"], description="all: also what earlier versions of an edited query stated."),
 ]
 
 
@@ -148,6 +150,7 @@ def asked_for(request: Request) -> QuerySet[Detection]:
         entity=asked.get("entity") or None,
         kinds=asked.getlist("kind") or None,
         withdrawn=asked.get("withdrawn") == "true",
+        all_versions=asked.get("versions") == "all",
     )
 
 

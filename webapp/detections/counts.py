@@ -1,4 +1,4 @@
-"""How many answers begin when, exactly, of spans from seconds to years."""
+"""How many answers of the queries' newest versions begin when, exactly, of spans from seconds to years."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ WIDTHS = (60_000, 3_600_000)
 """Widths that are kept ready (`AnswerCount`); narrower ones are counted from the answers themselves, wider ones added up."""
 
 _READY = """
-SELECT query_id, kind, (bucket - %(from)s) / %(width)s AS place, sum(count)::bigint FROM detections_count
-WHERE feed_id = %(feed)s AND width = %(kept)s AND bucket >= %(from)s AND bucket < %(to)s AND query_id = ANY(%(queries)s)
+SELECT query_id, kind, (bucket - %(from)s) / %(width)s AS place, sum(count)::bigint FROM detections_count counted
+JOIN queries_query q ON q.id = query_id AND q.version = counted.version
+WHERE counted.feed_id = %(feed)s AND width = %(kept)s AND bucket >= %(from)s AND bucket < %(to)s AND query_id = ANY(%(queries)s)
 GROUP BY 1, 2, 3 HAVING sum(count) <> 0 ORDER BY 1, 2, 3
 """
 _COUNTED = """
-SELECT query_id, kind, (start - %(from)s) / %(width)s AS place, count(*) FROM detections_detection
-WHERE feed_id = %(feed)s AND weight = 1 AND start >= %(from)s AND start < %(to)s AND query_id = ANY(%(queries)s)
+SELECT query_id, kind, (start - %(from)s) / %(width)s AS place, count(*) FROM detections_detection counted
+JOIN queries_query q ON q.id = query_id AND q.version = counted.version
+WHERE counted.feed_id = %(feed)s AND weight = 1 AND start >= %(from)s AND start < %(to)s AND query_id = ANY(%(queries)s)
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from webapp.accounts.permissions import AnyUser
 from webapp.detections.models import Detection
-from webapp.detections.selectors import detection_row
+from webapp.detections.selectors import detection_row, with_ends
 from webapp.feeds.models import Feed
 from webapp.feeds.recent import TRACK_ENTITIES, tracks
 from webapp.queries.models import Query
@@ -21,12 +21,12 @@ SHOWN_POINTS = 5_000
 
 def detection_get(*, feed: Feed, key: bytes) -> Detection | None:
     """The newest answer under a natural key, withdrawn or not."""
-    return Detection.objects.filter(feed=feed, key=key).order_by("-start").first()
+    return with_ends(Detection.objects.filter(feed=feed, key=key)).order_by("-start").first()
 
 
 def detection_find(*, user: AnyUser, key: bytes, feed: str | None = None) -> Detection | None:
     """The answer if `user` may see its query."""
-    found = Detection.objects.filter(key=key, query__in=Query.objects.visible_to(user).values("pk")).select_related("query", "feed")
+    found = with_ends(Detection.objects.filter(key=key, query__in=Query.objects.visible_to(user).values("pk"))).select_related("query", "feed")
     return (found if feed is None else found.filter(feed__name=feed)).order_by("-start").first()
 
 

@@ -143,6 +143,7 @@ def payload(fact: Fact, *, backfill: bool, detected_at: int) -> str:
             "value": fact.value if fact.score is None else fact.score,
             "start": fact.start,
             "end": fact.end,
+            "cut": False,
             "weight": 1 if fact.weight else -1,
             "backfill": backfill,
             "detected_at": detected_at,

@@ -43,14 +43,16 @@ class Detection(models.Model):
 
 
 class AnswerCount(models.Model):
-    """How many answers of a kind begin in `[bucket, bucket + width)`: kept by triggers of the detections table, for widths of a minute and an hour.
+    """How many answers of a version of a query, of one kind, begin in `[bucket, bucket + width)`.
 
-    Withdrawn answers do not count. Widths are in the feed's unit, whatever it is.
+    Kept by triggers of the detections table, for widths of a minute and an hour. Withdrawn answers do not count. Widths are in the feed's unit,
+    whatever it is.
     """
 
-    pk = models.CompositePrimaryKey("feed_id", "width", "bucket", "query_id", "kind")
+    pk = models.CompositePrimaryKey("feed_id", "width", "bucket", "query_id", "version", "kind")
     feed_id = models.BigIntegerField()
     query_id = models.BigIntegerField()
+    version = models.IntegerField()
     kind = models.TextField()
     width = models.BigIntegerField()
     bucket = models.BigIntegerField()

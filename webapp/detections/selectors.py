@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import F, Max, Min, Q, QuerySet
+from django.db.models import BigIntegerField, Case, F, Max, Min, OuterRef, Q, QuerySet, Subquery, When
 
 from webapp.detections.models import Detection, Outbox
+from webapp.queries.models import QueryVersion
 
 
 def outbox_since(*, feed_id: int, seq: int, limit: int = 100) -> list[Outbox]:
@@ -21,6 +22,12 @@ def outbox_range(*, feed_id: int) -> tuple[int, int] | None:
     return None if found["oldest"] is None else (found["oldest"], found["newest"])
 
 
+def with_ends(answers: QuerySet[Detection]) -> QuerySet[Detection]:
+    """`answers` with `left_at`: an open one whose version no longer runs ended when the job left the version (decision 20)."""
+    version = QueryVersion.objects.filter(query=OuterRef("query_id"), version=OuterRef("version"))
+    return answers.annotate(left_at=Case(When(end=None, then=Subquery(version.values("left_at")[:1])), output_field=BigIntegerField()))
+
+
 def detection_list(
     *,
     feed_id: int | None = None,
@@ -30,12 +37,16 @@ def detection_list(
     entity: str | None = None,
     kinds: Sequence[str] | None = None,
     withdrawn: bool = False,
+    all_versions: bool = False,
 ) -> QuerySet[Detection]:
     """Answers that touch the time span `[from_t, to_t)` (open intervals reach to the end of time), newest start first.
 
-    `withdrawn`: those that later events took back, instead of those that hold.
+    `withdrawn`: those that later events took back, instead of those that hold. Of an edited query those of its newest version, which has answered
+    for the history too; `all_versions`: those of the earlier ones as well.
     """
-    found = Detection.objects.filter(weight=0 if withdrawn else 1)
+    found = with_ends(Detection.objects.filter(weight=0 if withdrawn else 1))
+    if not all_versions:
+        found = found.filter(version=F("query__version"))
     if feed_id is not None:
         found = found.filter(feed_id=feed_id)
     if query_ids is not None:
@@ -45,7 +56,7 @@ def detection_list(
     if from_t is not None:
         # The second branch repeats the condition of the index `detections_lasting`, which then answers it.
         lasting = Q(end__isnull=True) | Q(end__gt=F("start"), end__gte=from_t)
-        found = found.filter(Q(start__gte=from_t) | lasting)
+        found = found.filter(Q(start__gte=from_t) | lasting).filter(Q(end__isnull=False) | Q(left_at=None) | Q(left_at__gte=from_t))
     if entity is not None:
         found = found.filter(entities__contains=[entity])
     if kinds is not None:
@@ -53,8 +64,9 @@ def detection_list(
     return found.order_by("-start", "key")
 
 
-def detection_row(detection: Detection) -> dict[str, Any]:
-    """The answer as frames carry it (ARCHITECTURE.md, WebSocket)."""
+def detection_row(detection: Detection, left_at: int | None = None) -> dict[str, Any]:
+    """The answer as frames carry it (ARCHITECTURE.md, WebSocket). `left_at`: when the job left its version, if not known from `with_ends`."""
+    left_at = getattr(detection, "left_at", left_at) if detection.end is None else None
     return {
         "id": bytes(detection.key).hex(),
         "query": detection.query_id,
@@ -63,7 +75,8 @@ def detection_row(detection: Detection) -> dict[str, Any]:
         "entities": list(detection.entities),
         "value": detection.value if detection.score is None else detection.score,
         "start": detection.start,
-        "end": detection.end,
+        "end": detection.end if left_at is None else left_at,
+        "cut": left_at is not None,
         "evidence": detection.evidence,
         "weight": detection.weight,
         "backfill": detection.backfill,

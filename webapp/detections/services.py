@@ -46,15 +46,19 @@ def _locked_head(feed_id: int) -> FeedHead:
     return head
 
 
-def outbox_write(cursor: Any, feed_id: int, last: int, detections: Sequence[str], alerts: Sequence[str]) -> int:
-    """Appends JSON texts in rows of at most CHUNK after number `last`; the last number used. Caller holds the head row's lock."""
-    chunks = max(-(-len(detections) // CHUNK), -(-len(alerts) // CHUNK))
+def outbox_write(cursor: Any, feed_id: int, last: int, detections: Sequence[str], alerts: Sequence[str], queries: Sequence[int] = ()) -> int:
+    """Appends JSON texts in rows of at most CHUNK after number `last`; the last number used. Caller holds the head row's lock.
+
+    `queries`: those of which another version, or none, runs from now on.
+    """
+    chunks = max(-(-len(items) // CHUNK) for items in (detections, alerts, queries))
     if not chunks:
         return last
     rows = []
     for i in range(chunks):
         part = slice(i * CHUNK, (i + 1) * CHUNK)
-        rows.append((feed_id, last + 1 + i, f'{{"detections":[{",".join(detections[part])}],"alerts":[{",".join(alerts[part])}]}}'))
+        ids = json.dumps(queries[part])
+        rows.append((feed_id, last + 1 + i, f'{{"detections":[{",".join(detections[part])}],"alerts":[{",".join(alerts[part])}],"queries":{ids}}}'))
     cursor.executemany("INSERT INTO detections_outbox (feed_id, seq, payload) VALUES (%s, %s, %s)", rows)
     cursor.execute("SELECT pg_notify(%s, %s)", [OUTBOX_CHANNEL, str(feed_id)])
     return last + chunks

@@ -23,10 +23,12 @@ from webapp.detections.facts import Fact, Stored, facts_of, payload
 from webapp.detections.keys import may_be_revised
 from webapp.detections.partitions import partitions_ensure, span_of
 from webapp.detections.services import CHUNK, outbox_write
+from webapp.detections.turnover import answers_end, answers_forget
 from webapp.jobs.models import FeedHead, JobEvent
 from webapp.jobs.services import job_tell
 from webapp.platform.disk import is_full
 from webapp.queries.services import query_stop
+from webapp.queries.versions import Key as VersionKey
 
 PATIENCE_S = 60.0
 """How long a commit waits for a database that is away before the job gives up."""
@@ -77,6 +79,7 @@ class Commit:
 
     `changes` has the ANSWERS schema; `late` are the late rows as they came. `progress` are new values of the head row's columns,
     `added` what its counters grow by. A `backfill` opens no alert. `stopped`: queries (id, version, reason) that are given up.
+    `left` and `joined`: versions of queries that the job has left, and runs from now on.
     """
 
     feed_id: int
@@ -89,6 +92,8 @@ class Commit:
     added: dict[str, int] = field(default_factory=dict)
     backfill: bool = False
     stopped: Sequence[tuple[int, int, str]] = ()
+    left: Sequence[VersionKey] = ()
+    joined: Sequence[VersionKey] = ()
 
 
 def commit(work: Commit, *, patience_s: float = PATIENCE_S) -> bool:
@@ -150,12 +155,24 @@ def _write(work: Commit, facts: Sequence[Fact], head: FeedHead) -> None:
                 told = alerts.alerts_record(feed_id=work.feed_id, changes=_stored(facts, known))
         texts = [payload(fact, backfill=work.backfill, detected_at=now) for fact in facts]
         head.outbox_seq = outbox_write(cursor, work.feed_id, head.outbox_seq, texts, [json.dumps(alert) for alert in told])
+        _turn_over(cursor, work, head)
     if work.late is not None and work.late.num_rows:
         _dead_letters(work.feed_id, work.late)
     for query_id, version, reason in work.stopped:
         query_stop(query_id=query_id, version=version, reason=reason)
         job_tell(head.job, JobEvent.Kind.QUERY, f"Query {query_id} was stopped and the others go on: {reason}.")
     _advance(head, work)
+
+
+def _turn_over(cursor: Any, work: Commit, head: FeedHead) -> None:
+    """Ends the open answers of the versions that the job has left, and takes up those that it runs now."""
+    if not work.left and not work.joined:
+        return
+    ended, ended_alerts = answers_end(head, work.left)
+    forgotten = answers_forget(head, work.joined)
+    changed = sorted({query for query, _ in (*work.left, *work.joined)})
+    rows = [json.dumps(row) for row in (*ended, *forgotten)]
+    head.outbox_seq = outbox_write(cursor, work.feed_id, head.outbox_seq, rows, [json.dumps(alert) for alert in ended_alerts], changed)
 
 
 def _advance(head: FeedHead, work: Commit) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from django.conf import settings
 
+from engine.model.columns import CLOCK
 from engine.model.events import HEARTBEAT
 from engine.sources.eventlog import EventLog
 from webapp.feeds.models import Feed
@@ -39,6 +40,14 @@ class Positions:
 def log_of(feed: Feed) -> EventLog:
     """The feed's event log."""
     return EventLog(settings.EVENT_LOG_ROOT, feed.name)
+
+
+def oldest_clock(feed: Feed) -> int | None:
+    """The clock at the log's oldest row; null while the log has every row that the feed ever had."""
+    log = log_of(feed)
+    if log.start == 0:
+        return None
+    return next((int(rows.column(CLOCK)[0].as_py()) for rows in log.read(log.start, log.start + 1, columns=[CLOCK])), None)
 
 
 def newest_rows(feed: Feed, count: int, columns: Sequence[str]) -> pa.Table:

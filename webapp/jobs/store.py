@@ -28,7 +28,7 @@ class FeedStore:
     def __init__(self, feed: Feed, epoch: int) -> None:
         self.feed, self.epoch = feed, epoch
         self._engine_feed = feed.engine_feed()
-        self._stored_queries: tuple[QueryKey, ...] | None = None
+        self._stored_queries: tuple[QueryKey, ...] = ()
 
     def open(self) -> Head:
         """Takes the feed over. Raises sink.Fenced when a newer start has it."""
@@ -39,13 +39,14 @@ class FeedStore:
             head.epoch = self.epoch
             head.catching_up = {}
             head.save()
+        self._stored_queries = tuple((str(key), int(version)) for key, version in head.queries)
         return Head(
             epoch=self.epoch,
             checkpoint=head.checkpoint,
             last_batch=head.last_batch,
             last_seq=head.last_seq,
             query_version=head.query_version,
-            queries=tuple((str(key), int(version)) for key, version in head.queries),
+            queries=self._stored_queries,
             snapshot=head.snapshot,
             snapshot_seq=head.snapshot_seq,
         )
@@ -103,6 +104,8 @@ class FeedStore:
                 },
                 added=dict(commit.counted),
                 stopped=[(int(one.key[0]), one.key[1], one.reason) for one in commit.stopped],
+                left=_beyond(self._stored_queries, head.queries),
+                joined=_beyond(head.queries, self._stored_queries),
             )
         )
         if stored:
@@ -114,3 +117,8 @@ class FeedStore:
 
     def tell(self, kind: str, text: str) -> None:
         feed_tell(self.feed, kind, text)
+
+
+def _beyond(some: Sequence[QueryKey], others: Sequence[QueryKey]) -> list[tuple[int, int]]:
+    """Those of `some` that are not among `others`."""
+    return [] if some is others else sorted((int(query), version) for query, version in set(some) - set(others))

@@ -188,9 +188,12 @@ def encoded(frame: Any) -> str:
     return json.dumps(frame, separators=(",", ":"), default=str)
 
 
-def changes(feed: str, *, first: int, seq: int, detections: Sequence[Any], alerts: Sequence[Any]) -> dict[str, Any]:
-    """What the numbers `first` to `seq` hold for this reader, perhaps nothing; `seq` = `first` - 1: there is nothing new."""
-    return {"type": "changes", "feed": feed, "from": first, "seq": seq, "detections": detections, "alerts": alerts}
+def changes(feed: str, *, first: int, seq: int, detections: Sequence[Any], alerts: Sequence[Any], queries: Sequence[int] = ()) -> dict[str, Any]:
+    """What the numbers `first` to `seq` hold for this reader, perhaps nothing; `seq` = `first` - 1: there is nothing new.
+
+    `queries`: ids of those of which another version, or none, runs from now on; the page asks for them anew.
+    """
+    return {"type": "changes", "feed": feed, "from": first, "seq": seq, "detections": detections, "alerts": alerts, "queries": queries}
 
 
 def positions(feed: str, *, t: int | None, entities: Sequence[Any]) -> dict[str, Any]:

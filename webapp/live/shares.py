@@ -78,7 +78,7 @@ def share_shows(pk: int) -> Permission | None:
 
 def share_page(share: SharedView, permission: Permission) -> dict[str, Any]:
     """What the page behind the link needs: the feed, the queries and the regions that they name."""
-    queries = list(query_list(user=share.maker).filter(pk__in=permission.queries))
+    queries: list[Any] = list(query_list(user=share.maker).filter(pk__in=permission.queries))
     named = {region.pk for query in queries for region in query.regions.all()}
     regions = region_list(user=share.maker).filter(pk__in=named)
     return {
@@ -86,7 +86,8 @@ def share_page(share: SharedView, permission: Permission) -> dict[str, Any]:
         "queries": [
             {
                 "id": query.pk, "feed": query.feed_id, "name": query.name, "family": query.family, "specification": query.specification,
-                "version": query.version, "enabled": query.enabled, "severity": query.severity, "kinds": [], "editable": False,
+                "version": query.version, "left_at": query.left_at, "enabled": query.enabled, "severity": query.severity, "kinds": [],
+                "editable": False,
                 "regions": [{"id": region.pk, "name": region.name} for region in query.regions.all()],
             }
             for query in queries

@@ -52,6 +52,7 @@ class Subscription:
     def strangers(self, chunks: Sequence[Chunk]) -> set[int]:
         """Queries in `chunks` of which it is not known yet whether the reader may see them: registered a moment ago, for instance."""
         named = {row["query"] for chunk in chunks for kind in ("detections", "alerts") for row in chunk.get(kind, ())}
+        named |= {query for chunk in chunks for query in chunk.get("queries", ())}
         return named - self.allowed - self.denied
 
     def learn(self, allowed: set[int], asked: set[int] | None = None) -> None:
@@ -67,6 +68,7 @@ class Subscription:
             "seq": self.told,
             "detections": [row for chunk in chunks for row in chunk.get("detections", ()) if self.sees(row["query"])],
             "alerts": [row for chunk in chunks for row in chunk.get("alerts", ()) if self.sees(row["query"])],
+            "queries": [query for chunk in chunks for query in chunk.get("queries", ()) if self.sees(query)],
         }
 
     def sees(self, query: int) -> bool:

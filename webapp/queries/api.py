@@ -80,12 +80,15 @@ class QuerySerializer(ChannelsOfUser, OwnedSerializer):
     sentence = serializers.SerializerMethodField()
     regions = NamedSerializer(many=True, read_only=True)
     stopped = StopSerializer(read_only=True, allow_null=True)
+    left_at = serializers.IntegerField(
+        read_only=True, allow_null=True, default=None, help_text="Event time at which the job left this version; null while it runs."
+    )
 
     class Meta:
         model = Query
         fields = (
-            "id", "feed", "name", "description", "family", "version", "enabled", "severity", "alert_kinds", "channels", "kinds", "specification",
-            "sentence", "regions", "stopped", *OwnedSerializer.OWNED, "created_at", "updated_at",
+            "id", "feed", "name", "description", "family", "version", "left_at", "enabled", "severity", "alert_kinds", "channels", "kinds",
+            "specification", "sentence", "regions", "stopped", *OwnedSerializer.OWNED, "created_at", "updated_at",
         )  # fmt: skip
         read_only_fields = ("family", "version", "created_at")
         validators: tuple[Any, ...] = ()

@@ -63,8 +63,11 @@ class Query(Owned):
 class QueryVersion(models.Model):
     """One generation of a query: what a job runs while the feed's query version v is in [from_feed_version, to_feed_version).
 
+    Switched off and on again it goes on: the span is then the last one.
+
     `document` is the specification as written, `specification` the same with stored regions put in their place: it needs no
-    region table to be checked and compiled.
+    region table to be checked and compiled. `left_at` is the event time at which the job left it, where its open answers end
+    (decision 20); null while it runs. `left_seq` is the feed's outbox number then.
     """
 
     query = models.ForeignKey(Query, models.CASCADE, related_name="versions")
@@ -73,6 +76,8 @@ class QueryVersion(models.Model):
     specification = DocumentField()
     from_feed_version = models.BigIntegerField()
     to_feed_version = models.BigIntegerField(null=True)
+    left_at = models.BigIntegerField(null=True)
+    left_seq = models.BigIntegerField(null=True)
     created_at = models.DateTimeField(default=timezone.now)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
+from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet, Subquery
 
 from engine.families import family_of
 from engine.model.faults import Fault, Refused
@@ -29,6 +29,7 @@ def query_list(*, user: AnyUser) -> QuerySet[Query]:
         .with_editable(user)
         .filter(deleted_at=None)
         .select_related("feed", "owner", "team")
+        .annotate(left_at=Subquery(QueryVersion.objects.filter(query=OuterRef("pk"), version=OuterRef("version")).values("left_at")[:1]))
         .prefetch_related("regions", "stops", Prefetch("channels", choosing_channels(user=user)))
         .order_by("name", "id")
     )
@@ -82,10 +83,7 @@ def behind(query: Query, version: int) -> tuple[str | None, list[Any]]:
 
 
 def is_unchanged(query: Query, version: QueryVersion) -> bool:
-    """Whether a version, maybe an older one, asks what the query asks now, with the areas where they are now.
-
-    Switching a query off and on makes a version that differs from the one before in nothing but its number.
-    """
+    """Whether a version, maybe an older one, asks what the query asks now, with the areas where they are now."""
     return bool(frozen(query.specification, dict(query.regions.values_list("name", "geometry"))) == version.specification)
 
 

@@ -25,7 +25,7 @@ from webapp.queries.models import Query, QueryStop, Severity
 from webapp.queries.references import frozen, named_regions
 from webapp.queries.selectors import names_used, pace_faults
 from webapp.queries.verdicts import faults_of, is_long
-from webapp.queries.versions import add_versions, end_version, end_versions, next_version
+from webapp.queries.versions import add_versions, end_version, end_versions, next_version, version_resume
 
 SPECIFICATION = "/specification"
 ENDED_AT_ONCE = 10_000
@@ -81,7 +81,9 @@ def query_register(
 
 @transaction.atomic
 def query_edit(*, query: Query, user: User, channels: Sequence[Channel] | None = None, **changes: Any) -> Query:
-    """Changes what is given: any of query_register's but `owner` and `feed`. A new specification, or switching on, makes a new version.
+    """Changes what is given: any of query_register's but `owner` and `feed`. A new specification makes a new version.
+
+    Switched off and on again, the same version goes on: its answers have the same keys (decision 20).
 
     Raises Refused like query_register.
     """
@@ -104,9 +106,10 @@ def query_edit(*, query: Query, user: User, channels: Sequence[Channel] | None =
     query.family = specification["family"]
     if (query.specification, query.enabled) != before:
         end_version(query, feed_version)
-        query.version += 1
         _set_regions(query, user)
-        add_versions([(query, ready)], feed_version, user)
+        if specification != before[0] or (query.enabled and not version_resume(query, ready, feed_version)):
+            query.version += 1
+            add_versions([(query, ready)], feed_version, user)
     query.save()
     if channels is not None:
         query_channels_set(query=query, user=user, channels=channels)

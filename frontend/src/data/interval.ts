@@ -21,6 +21,8 @@ export interface Interval {
   detections: string[];
   /** Stated once and taken back by later events; shown, but no answer. */
   isWithdrawn: boolean;
+  /** It was open when its query was edited or switched off, and ends there. */
+  isCut: boolean;
   /** The end that was told before later events moved it; null when it never was moved. */
   revisedFrom: number | null;
 }
@@ -34,6 +36,11 @@ export function laneName(kind: string, entities: readonly string[]): string {
 export function fluentName(kind: string, value: unknown, entities: readonly string[]): string {
   const said = value === null || value === undefined || value === true || value === "true" ? "" : ` = ${typeof value === "string" ? value : JSON.stringify(value)}`;
   return `${kind}${entities.length === 0 ? "" : `(${entities.join(", ")})`}${said}`;
+}
+
+/** What is open ends where the job left its query's version, at `leftAt`. */
+export function cutAt(interval: Interval, leftAt: number | null): Interval {
+  return leftAt === null || interval.end !== null ? interval : { ...interval, end: Math.max(interval.start, leftAt), isCut: true };
 }
 
 /**
@@ -81,5 +88,5 @@ function step(result: Interval[], open: Interval | null, row: Detection): Interv
 }
 
 export function single(row: Detection): Interval {
-  return { key: row.id, query: row.query, entities: row.entities, kind: row.kind, value: row.value, start: row.start, end: row.end, isMark: row.end === row.start, detections: [row.id], isWithdrawn: false, revisedFrom: null };
+  return { key: row.id, query: row.query, entities: row.entities, kind: row.kind, value: row.value, start: row.start, end: row.end, isMark: row.end === row.start, detections: [row.id], isCut: row.cut, isWithdrawn: false, revisedFrom: null };
 }

@@ -5,7 +5,7 @@
  * and those lanes when they are asked for, so that hundreds of changes a second cost little beside tens of thousands of answers.
  */
 
-import { fluentName, laneName, pair, single, type Interval } from "./interval";
+import { cutAt, fluentName, laneName, pair, single, type Interval } from "./interval";
 import type { Detection } from "./shapes";
 
 export type { Interval };
@@ -24,6 +24,7 @@ interface Lane {
 interface Group {
   query: string;
   isFluents: boolean;
+  leftAt: number | null;
   lanes: Map<string, Lane>;
   names: string[];
   changed: Set<Lane>;
@@ -50,8 +51,14 @@ export class IntervalsData {
   private readonly groups = new Map<string, Group>();
   private readonly laneOf = new Map<string, { group: Group; lane: Lane }>();
 
-  /** `isFluents`: whether the query's answers are fluents (rules over time), with a lane for each value and grounding. */
-  constructor(private readonly isFluents: (query: string) => boolean = () => false) {}
+  /**
+   * `isFluents`: whether the query's answers are fluents (rules over time), with a lane for each value and grounding.
+   * `leftAt`: when the job left the query's version, null while it runs; asked anew after `clear`.
+   */
+  constructor(
+    private readonly isFluents: (query: string) => boolean = () => false,
+    private readonly leftAt: (query: string) => number | null = () => null,
+  ) {}
 
   clear(): void {
     this.groups.clear();
@@ -131,7 +138,7 @@ export class IntervalsData {
   private group(query: string): Group {
     let group = this.groups.get(query);
     if (group === undefined) {
-      group = { query, isFluents: this.isFluents(query), lanes: new Map(), names: [], changed: new Set(), columns: columnsOf(query, 0) };
+      group = { query, isFluents: this.isFluents(query), leftAt: this.leftAt(query), lanes: new Map(), names: [], changed: new Set(), columns: columnsOf(query, 0) };
       this.groups.set(query, group);
     }
     return group;
@@ -161,9 +168,9 @@ function columnsOf(query: string, size: number): QueryIntervals {
   return { query, intervals: new Array<Interval>(size), start: new Float64Array(size), end: new Float64Array(size), lane: new Int32Array(size), lanes: [], count: 0, openCount: 0 };
 }
 
-function laidOut({ isFluents }: Group, { detections, withdrawn, revised }: Lane): Interval[] {
+function laidOut({ isFluents, leftAt }: Group, { detections, withdrawn, revised }: Lane): Interval[] {
   const rows = [...detections.values()];
-  const made = isFluents ? rows.map(single) : pair(rows);
+  const made = (isFluents ? rows.map(single) : pair(rows)).map((one) => cutAt(one, leftAt));
   for (const one of made) one.revisedFrom = revised.get(one.key) ?? null;
   for (const row of withdrawn.values()) made.push({ ...single(row), isWithdrawn: true });
   return made;

@@ -25,6 +25,7 @@ export const detection = record({
   value: anything,
   start: number,
   end: nullable(number),
+  cut: otherwise(boolean, false),
   evidence: otherwise(list(evidenceItem), []),
   weight: otherwise(number, 1),
   backfill: otherwise(boolean, false),
@@ -150,6 +151,8 @@ export const queryRow = record({
   family: string,
   specification: object,
   version: otherwise(integer, 1),
+  /** When the job left the version; null while it runs. */
+  left_at: otherwise(nullable(number), null),
   enabled: otherwise(boolean, true),
   severity: otherwise(severity, "info"),
   alert_kinds: otherwise(list(string), []),

@@ -1,7 +1,7 @@
 /** Frames of the live socket, checked at the door. */
 
 import { alert, detection, position, type Alert, type Detection, type Position } from "../data/shapes";
-import { anything, integer, isObject, list, nullable, number, otherwise, ParseFault, record, string, type Parser } from "../lib/parse";
+import { anything, id, integer, isObject, list, nullable, number, otherwise, ParseFault, record, string, type Parser } from "../lib/parse";
 
 export interface SnapshotFrame {
   type: "snapshot";
@@ -24,6 +24,8 @@ export interface ChangesFrame {
   seq: number;
   detections: Detection[];
   alerts: Alert[];
+  /** Those of which another version, or none, runs from now on. */
+  queries: string[];
 }
 export interface PositionsFrame {
   type: "positions";
@@ -59,7 +61,7 @@ const is =
 const positions = otherwise(list(position), []);
 const PARSERS: { [T in Frame["type"]]: Parser<FrameOf<T>> } = {
   snapshot: record({ type: is("snapshot"), feed: string, seq: integer, detections: list(detection), alerts: list(alert), positions, clock: nullable(number), since: otherwise(nullable(number), null) }),
-  changes: record({ type: is("changes"), feed: string, from: integer, seq: integer, detections: list(detection), alerts: list(alert) }),
+  changes: record({ type: is("changes"), feed: string, from: integer, seq: integer, detections: list(detection), alerts: list(alert), queries: otherwise(list(id), []) }),
   positions: record({ type: is("positions"), feed: string, t: nullable(number), entities: positions }),
   status: record({ type: is("status"), feed: string, watermark: nullable(number), max_t: nullable(number), rate: nullable(number), job: anything }),
   resync: record({ type: is("resync"), feed: string }),

@@ -12,6 +12,8 @@ export interface News {
   changed: Detection[];
   removed: string[];
   alerts: Alert[];
+  /** Those of which another version, or none, runs from now on. */
+  queries: string[];
 }
 
 export interface SessionHandlers {

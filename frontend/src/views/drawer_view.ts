@@ -90,7 +90,7 @@ export class DrawerView {
     const { value } = interval;
     if (query?.family === "motion" && typeof value === "number") rows.push(["Distance", distanceWords(value, this.feed.crs === "geographic")]);
     const revision = revisionText(interval, this.unit, this.zone);
-    if (revision !== null) rows.push([interval.isWithdrawn ? "State" : "Changed", revision]);
+    if (revision !== null) rows.push([interval.isWithdrawn || interval.isCut ? "State" : "Changed", revision]);
     return h("section", {}, h("h3", { class: "section-title" }, "When"), h("dl", { class: "dl num" }, ...rows.flatMap(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])));
   }
 

@@ -11,6 +11,7 @@ export function headline(interval: Interval): string {
 /** What later events did to it; null when they left it alone. */
 export function revisionText(interval: Interval, unit: TimeUnit, zone: Zone): string | null {
   if (interval.isWithdrawn) return "Withdrawn: later events contradict it";
+  if (interval.isCut) return "Still open when its query was edited, switched off or removed";
   if (interval.revisedFrom !== null) return `Revised: was told to end ${formatClock(interval.revisedFrom, unit, zone)}`;
   return null;
 }

@@ -248,8 +248,26 @@ function bar(context: CanvasRenderingContext2D, interval: Interval, x: number, y
     openBar(context, x, y, wide, tall, colour);
     return;
   }
+  if (interval.isCut) {
+    cutBar(context, x, y, wide, tall, colour);
+    return;
+  }
   closedBar(context, x, y, wide, tall, colour, interval.kind === "returned" || interval.kind === "stayed_out" ? 0.55 : 0.9);
   if (interval.kind.startsWith("stayed") && wide > 6) context.fillRect(x + wide - 3, y - 1, 3, tall + 2);
+}
+
+/** Was open when its query stopped running: the end is torn off. */
+export function cutBar(context: CanvasRenderingContext2D, x: number, y: number, wide: number, tall: number, colour: string): void {
+  const tear = Math.min(4, wide / 3);
+  context.fillStyle = colour;
+  context.globalAlpha = 0.9;
+  context.beginPath();
+  context.moveTo(x, y);
+  for (let n = 0; n <= 4; n++) context.lineTo(x + wide - (n % 2 === 0 ? 0 : tear), y + (tall * n) / 4);
+  context.lineTo(x, y + tall);
+  context.closePath();
+  context.fill();
+  context.globalAlpha = 1;
 }
 
 /** Stated once and taken back: its outline, struck through. */

@@ -5,7 +5,7 @@ import { h } from "../../lib/dom";
 import { closedBar, diamond, openBar } from "../canvas_marks";
 import { openDialog } from "../dialog_view";
 import { body } from "../entity_layer";
-import { playhead, revised, withdrawn } from "../timeline_painter";
+import { cutBar, playhead, revised, withdrawn } from "../timeline_painter";
 
 type Draw = (context: CanvasRenderingContext2D, ink: { colour: string; text: string; entity: string; accent: string; critical: string; halo: string }) => void;
 
@@ -33,6 +33,7 @@ const TIMELINE: [string, Draw][] = [
   ["Several that are too close to be drawn apart", (c, { colour }) => closedBar(c, 4, 4, 64, 14, colour, 0.5)],
   ["Stated once, taken back by later events: it is no answer", (c, { colour }) => withdrawn(c, 4, 4, 64, 14, colour)],
   ["Its end was moved by later events: dashes show where it was", (c, { colour, text }) => { closedBar(c, 4, 4, 40, 14, colour, 0.9); revised(c, text, 66, 44, 4, 14, colour); }],
+  ["It was open when its query was edited or switched off, and ends there", (c, { colour }) => cutBar(c, 4, 4, 64, 14, colour)],
   ["Too many to fetch one by one: how many begin; zoom in for single answers", (c, { colour }) => { c.fillStyle = colour; [4, 9, 14, 7, 11].forEach((tall, n) => c.fillRect(6 + n * 12, 20 - tall, 11, tall)); }],
   ["The present", (c, { critical }) => { c.fillStyle = critical; c.fillRect(35, 2, 2, 20); }],
   ["The instant that the page shows while it is not live", (c, { accent }) => { c.fillStyle = accent; c.fillRect(35, 6, 2, 16); playhead(c, 36, 8); }],

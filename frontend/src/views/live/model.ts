@@ -45,7 +45,7 @@ export class LiveModel {
   regions: RegionRow[] = [];
   regionsOfQuery = new Map<string, string[]>();
   readonly clock: Clock;
-  readonly intervals = new IntervalsData((query) => this.queryById.get(query)?.family === "calculus");
+  readonly intervals = new IntervalsData((query) => this.query(query)?.family === "calculus", (query) => this.query(query)?.left_at ?? null);
   /** Answers from before the snapshot, fetched when the timeline went there. */
   readonly history = new Map<string, Detection>();
   /** What was taken back, also before the page was opened. */
@@ -63,7 +63,7 @@ export class LiveModel {
   private readonly filling = new Latest<[from: number, to: number]>((signal, from, to) => this.fill(from, to, signal), (error) => this.onFault(error));
   private readonly holding = new Latest<[t: number]>((signal, t) => this.loadHolding(t, signal), (error) => this.onFault(error));
   private withdrawnFrom = Infinity;
-  /** Queries of answers that none is known of, and those that were asked for. */
+  /** Queries to ask for: of answers whose query is not known, or that have changed; and those that were not found. */
   private readonly strangers = new Set<string>();
   private readonly asked = new Set<string>();
   private atFrame = { t: 0, at: 0 };
@@ -104,22 +104,32 @@ export class LiveModel {
   /** From all answers known: which queries' answers are fluents may have become known only now. */
   private fillIntervals(): void {
     this.intervals.clear();
-    for (const rows of [this.history, this.data.detections]) for (const row of rows.values()) this.intervals.put(row);
+    for (const rows of [this.history, this.data.detections]) for (const row of rows.values()) this.putAnswer(row);
     for (const row of this.withdrawn.values()) this.intervals.putWithdrawn(row);
     this.isDirty = true;
   }
 
-  /** Asks for the queries that were met first in an answer, each once: registered since the page was opened. Whether there are new ones. */
+  /** Of an edited query the answers of its newest version are shown: it has answered for the history too. */
+  private putAnswer(row: Detection): void {
+    const version = this.query(row.query)?.version;
+    if (version === undefined || version === row.version) this.intervals.put(row);
+    else if (row.version > version) this.strangers.add(row.query);
+  }
+
+  /** Asks for queries that were registered or changed since the page was opened. Whether there are any. */
   async meetQueries(): Promise<boolean> {
     const ids = [...this.strangers].slice(0, MOST_STRANGERS);
-    this.strangers.clear();
-    for (const id of ids) this.asked.add(id);
+    for (const id of ids) this.strangers.delete(id);
     const found = await Promise.all(ids.map((id) => get(`queries/${id}/`, queryRow).catch(() => null)));
     const rows = found.filter((row) => row !== null);
+    ids.forEach((id, i) => {
+      if (found[i] === null) this.asked.add(id);
+    });
     if (rows.length === 0) return false;
+    const renewed = new Set(rows.map((row) => row.id));
     const known = new Set(this.regions.map((row) => row.id));
     if (rows.some((row) => row.regions.some((region) => !known.has(region.id)))) this.regions = await this.fetchRegions();
-    this.takeQueries([...this.queries, ...rows]);
+    this.takeQueries([...this.queries.filter((row) => !renewed.has(row.id)), ...rows]);
     return true;
   }
 
@@ -158,6 +168,7 @@ export class LiveModel {
     this.noteNow(this.data.now);
     this.isDirty = true;
     this.noteStrangers(news.changed);
+    for (const id of news.queries) if (!this.asked.has(id)) this.strangers.add(id);
     if (news.isSnapshot) {
       this.fillIntervals();
       this.withdrawnFrom = Infinity;
@@ -173,7 +184,7 @@ export class LiveModel {
     }
     for (const row of news.changed) {
       this.withdrawn.delete(row.id);
-      this.intervals.put(row);
+      this.putAnswer(row);
     }
   }
 
@@ -206,7 +217,7 @@ export class LiveModel {
       return;
     }
     this.history.set(row.id, row);
-    if (!this.data.detections.has(row.id)) this.intervals.put(row);
+    if (!this.data.detections.has(row.id)) this.putAnswer(row);
     this.isDirty = true;
   }
 

@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { boundsWords, evaluation, freshName, fromDocument, isName, leavesById, primitiveWords, toDocument, undefinedNames, withPrimitive, withRenamed, withRoot } from "../src/data/composite_data";
+import { boundsWords, evaluation, freshName, fromDocument, isName, leavesById, primitiveWords, toDocument, undefinedNames, withPrimitive, withRead, withRenamed, withRoot } from "../src/data/composite_data";
 import { canGroup, canMove, fromTree, grouped, joined, leaf, linked, moved, named, namesIn, outline, patternText, removed, rowOf, toTree, turned, withSpan, OPERATORS, type PatternNode } from "../src/data/composite_tree";
 import { feed } from "../src/data/shapes";
+import { isObject } from "../src/lib/parse";
 
 const WAREHOUSE = feed({ name: "warehouse", crs: "planar", time: "ms", columns: { reader: "string", weight: "float" } });
 const NAMES = ["A", "B", "C_1", "SHELF"];
@@ -20,6 +21,8 @@ const { tree } = fc.letrec<{ tree: unknown }>((tie) => {
       fc.record({ sequence: two, without: tie("tree"), bounds: fc.tuple(fc.option(length), fc.option(length)) }, { requiredKeys: ["sequence"] }),
       fc.record({ interval: two, span: length }),
       fc.record({ absence: two, span: length }),
+      fc.record({ before: two, span: length }),
+      fc.record({ around: two, span: length }),
     ),
   };
 });
@@ -58,8 +61,15 @@ function parsed(text: string): unknown {
     next(")");
     return inner;
   };
+  const notBefore = (): unknown => {
+    next("!");
+    const without = atom();
+    const span = boxed();
+    next(":");
+    return { before: [without, atom()], span };
+  };
   const chain = (): unknown => {
-    let left = atom();
+    let left = words[at] === "!" ? notBefore() : atom();
     for (;;) {
       if (words[at] === ";") {
         next();
@@ -87,11 +97,24 @@ function parsed(text: string): unknown {
     let left = inner();
     while (words[at] === word) {
       next();
-      left = { [key]: [left, inner()] };
+      const part = inner();
+      // `p AND !q[D]`: the part says that it is only what must not come.
+      left = isObject(part) && "not" in part ? { around: [left, part["not"]], span: part["span"] } : { [key]: [left, part] };
     }
     return left;
   };
-  const both = (): unknown => listOf("AND", "and", chain);
+  /** `!q[D]` at the end of an AND is what must not come around; before a `:` it is the head of a sequence. */
+  const conjunct = (): unknown => {
+    const from = at;
+    if (words[at] !== "!") return chain();
+    next();
+    const without = atom();
+    const span = boxed();
+    if (words[at] !== ":") return { not: without, span };
+    at = from;
+    return chain();
+  };
+  const both = (): unknown => listOf("AND", "and", conjunct);
   const either = (): unknown => listOf("OR", "or", both);
   const found = either();
   if (at < words.length) throw new Error(`"${text}" goes on at ${at}`);
@@ -102,11 +125,11 @@ function parsed(text: string): unknown {
 function change(root: PatternNode, kind: number, at: number): PatternNode {
   const rows = outline(root);
   const { id } = rows[at % rows.length]!.node;
-  if (kind < 5) return joined(root, id, OPERATORS[kind]!, leaf("NEW"), "PT1M");
-  const others = [removed, grouped, (one: PatternNode, node: number) => moved(one, node, 1), (one: PatternNode, node: number) => moved(one, node, -1), (one: PatternNode, node: number) => turned(one, node, OPERATORS[at % 5]!, 7), (one: PatternNode, node: number) => linked(one, node, { without: leaf("NEW"), bounds: [0, "PT9S"] })];
-  return others[kind - 5]!(root, id);
+  if (kind < OPERATORS.length) return joined(root, id, OPERATORS[kind]!, leaf("NEW"), "PT1M");
+  const others = [removed, grouped, (one: PatternNode, node: number) => moved(one, node, 1), (one: PatternNode, node: number) => moved(one, node, -1), (one: PatternNode, node: number) => turned(one, node, OPERATORS[at % OPERATORS.length]!, 7), (one: PatternNode, node: number) => linked(one, node, { without: leaf("NEW"), bounds: [0, "PT9S"] })];
+  return others[kind - OPERATORS.length]!(root, id);
 }
-const changes = fc.array(fc.tuple(fc.integer({ min: 0, max: 10 }), row), { maxLength: 8 });
+const changes = fc.array(fc.tuple(fc.integer({ min: 0, max: OPERATORS.length + 5 }), row), { maxLength: 8 });
 
 describe("a pattern's tree", () => {
   it("is written as the JSON it was read from", () => {
@@ -263,5 +286,25 @@ describe("what is read of it", () => {
 
   it("knows which words can be names", () => {
     expect(["A", "_x1", "Ausgang_ü", "and", "NULL", "1a", "a b", ""].map(isName)).toEqual([true, true, true, false, false, false, false, false]);
+  });
+});
+
+describe("what must not come", () => {
+  it("keeps its part when it is about another time", () => {
+    const root = fromTree({ absence: ["DOOR", "GUARD"], span: "PT1M" })!;
+    const before = turned(root, root.id, "before", "PT5M");
+    expect(patternText(before)).toBe("!GUARD[PT1M] : DOOR");
+    expect(patternText(turned(before, root.id, "around", "PT5M"))).toBe("DOOR AND !GUARD[PT1M]");
+    expect(outline(before).map(({ role }) => role)).toEqual(["root", "never", "first"]);
+  });
+});
+
+describe("a stored document", () => {
+  it("keeps a primitive that its pattern does not name, after the server has read the pattern too", () => {
+    const document = { family: "composite", version: 1, pattern: "A : B", primitives: { A: {}, B: {}, SPARE: { where: [["reader", "=", "x"]] } }, per: null, within: "PT1M" };
+    const entries = fromDocument(document, WAREHOUSE);
+    expect(toDocument(entries)).toEqual(document);
+    expect(toDocument(withRead(entries, fromTree({ sequence: ["A", "B"] })!))).toEqual(document);
+    expect(toDocument(fromDocument({ ...document, pattern: { sequence: ["A", "B"] } }, WAREHOUSE))["primitives"]).toEqual(document.primitives);
   });
 });

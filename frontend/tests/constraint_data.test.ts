@@ -15,7 +15,7 @@ const where = fc.constantFrom<unknown[]>([], [["sst", ">", 28]], [["kind", "in",
 const some = fc.subarray(NAMES, { minLength: 1 });
 const length = fc.double({ min: 0, max: 2e7, noNaN: true }).map((value) => value + 0);
 const distance = fc.record({ max: length, min: length, open: fc.constant(true) }, { requiredKeys: [] });
-const compare = fc.array(fc.tuple(fc.constantFrom("A.sst", "B.kind"), fc.constantFrom("=", "<", "in"), fc.constantFrom<unknown>("C.sst", 3, "x", ["a", "b"], true)), { minLength: 1, maxLength: 2 });
+const compare = fc.array(fc.tuple(fc.constantFrom<unknown>("A.sst", "B.kind", "A.sst - B.sst", "2 * A.sst + 3", 4), fc.constantFrom("=", "<", "in"), fc.constantFrom<unknown>("C.sst", 3, "x", ["a", "b"], true, "-1 * C.sst + 0.5")), { minLength: 1, maxLength: 2 });
 const constraint = fc.record(
   { between: some, dt: fc.tuple(span, span), distance, inside: fc.constantFrom<object>(REGION, { region: "nino" }, { center: [0, 0], radius: 5 }), compare },
   { requiredKeys: ["between"] },
@@ -50,7 +50,7 @@ describe("a constraint query's entries", () => {
       fc.property(documents, (document) => {
         const entries = fromDocument(document);
         const there = renamed(entries, "A", "Z");
-        expect(JSON.stringify(toDocument(there))).not.toMatch(/"A["\.]/);
+        expect(JSON.stringify(toDocument(there))).not.toMatch(/\bA["\.]/);
         expect(toDocument(renamed(there, "Z", "A"))).toEqual(document);
       }),
     );
@@ -60,11 +60,21 @@ describe("a constraint query's entries", () => {
     fc.assert(
       fc.property(documents, (document) => {
         const left = toDocument(without(fromDocument(document), "C"));
-        expect(JSON.stringify(left)).not.toMatch(/"C["\.]/);
+        expect(JSON.stringify(left)).not.toMatch(/\bC["\.]/);
         const kept = document.constraints.filter((one) => !one.between.includes("C") && (one.compare ?? []).length === 0 && (one.dt ?? one.distance ?? one.inside) !== undefined && (one.between.length > 1 || (one.dt === undefined && one.distance === undefined)));
         expect(left["constraints"]).toEqual(expect.arrayContaining(kept));
       }),
     );
+  });
+
+  it("read a sum as it was typed, on either side, and show it on the edge of its variables", () => {
+    const entries = fromDocument({ variables: { A: {}, B: {} }, constraints: [{ between: ["A", "B"], compare: [["A.sst - B.sst", ">", 2]] }, { between: ["A"], compare: [["2 * A.sst + 3", "<", "A.air"]] }] });
+    expect(comparedWith("2 * A.sst + 3", "", ">", entries, OCEAN)).toBe("2 * A.sst + 3");
+    expect(comparedWith("2.5", "A.sst - B.sst", ">", entries, OCEAN)).toBe(2.5);
+    expect(comparedWith("A.sst - B.kind", "28", "=", entries, OCEAN)).toBe("A.sst - B.kind");
+    expect(graphEdges(entries, null, OCEAN).map(({ key, lines }) => [key, lines])).toEqual([["A|B", ["A.sst - B.sst > 2"]]]);
+    expect(nodeLines(entries, "A", OCEAN)).toEqual(["2 * sst + 3 < air"]);
+    expect(nodeLines(entries, "B", OCEAN)).toEqual([]);
   });
 
   it("read a comparison's right side in the type of the left", () => {

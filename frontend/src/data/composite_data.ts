@@ -24,6 +24,8 @@ export interface CompositeEntries {
   written: unknown;
   /** Also those that the pattern does not name at present: a name that comes back means what it meant. */
   primitives: ReadonlyMap<string, PrimitiveEntry>;
+  /** Primitives of the stored document that its pattern does not name: they stay in it. */
+  spare: ReadonlySet<string>;
   isPerEntity: boolean;
   within: Span;
   where: unknown[];
@@ -63,18 +65,30 @@ export function fromDocument(document: Record<string, unknown>, feed: Feed): Com
   if (pattern === undefined) {
     const root = group("sequence", [leaf("A"), leaf("B")]);
     const empty = new Map(namesIn(root).map((name) => [name, emptyPrimitive()]));
-    return { root, written: patternText(root), primitives: empty, isPerEntity: true, within: feed.time === "ms" ? "PT10M" : 1000, where: [], others };
+    return { root, written: patternText(root), primitives: empty, spare: new Set(), isPerEntity: true, within: feed.time === "ms" ? "PT10M" : 1000, where: [], others };
   }
   const read = isObject(primitives) ? Object.entries(primitives).map(([name, value]): [string, PrimitiveEntry] => [name, readPrimitive(value)]) : [];
+  const root = typeof pattern === "string" ? null : fromTree(pattern);
   return {
-    root: typeof pattern === "string" ? null : fromTree(pattern),
+    root,
     written: pattern,
     primitives: new Map(read),
+    spare: root === null ? new Set() : spareOf(root, read.map(([name]) => name)),
     isPerEntity: per === "entity",
     within: typeof within === "string" || typeof within === "number" ? within : null,
     where: Array.isArray(where) ? where : [],
     others,
   };
+}
+
+function spareOf(root: PatternNode, names: Iterable<string>): Set<string> {
+  const named = new Set(namesIn(root));
+  return new Set([...names].filter((name) => !named.has(name)));
+}
+
+/** The server has read the text: the tree is that now. */
+export function withRead(entries: CompositeEntries, root: PatternNode): CompositeEntries {
+  return { ...entries, root, spare: entries.root === null ? spareOf(root, entries.primitives.keys()) : entries.spare };
 }
 
 function readPrimitive(value: unknown): PrimitiveEntry {
@@ -95,12 +109,9 @@ function readRegion(value: unknown): Geometry | Reference | null {
 
 /** The document; what is missing is left out, so that the server names it. */
 export function toDocument(entries: CompositeEntries): Record<string, unknown> {
-  const { root, written, primitives, isPerEntity, within, where, others } = entries;
-  const names = root === null ? [...primitives.keys()] : namesIn(root);
-  const meanings = names.flatMap((name): [string, unknown][] => {
-    const entry = primitives.get(name);
-    return entry === undefined ? [] : [[name, writtenPrimitive(entry)]];
-  });
+  const { root, written, primitives, spare, isPerEntity, within, where, others } = entries;
+  const named = new Set(root === null ? primitives.keys() : namesIn(root));
+  const meanings = [...primitives].filter(([name]) => named.has(name) || spare.has(name)).map(([name, entry]): [string, unknown] => [name, writtenPrimitive(entry)]);
   const document: Record<string, unknown> = { ...others, family: "composite", version: 1, pattern: written, primitives: Object.fromEntries(meanings), per: isPerEntity ? "entity" : null };
   if (within !== null) document["within"] = within;
   if (where.length > 0) document["where"] = where;
@@ -177,6 +188,8 @@ export function boundsWords(link: Link | null, feed: Feed): string {
 export function operatorWords({ op, span }: PatternNode, feed: Feed): string {
   if (op === "interval") return `within ${spanWords(span, feed)} of each other`;
   if (op === "absence") return `then not for ${spanWords(span, feed)}`;
+  if (op === "before") return `and not in the ${spanWords(span, feed)} before`;
+  if (op === "around") return `and not from ${spanWords(span, feed)} before until ${spanWords(span, feed)} after`;
   return { sequence: "in this order", and: "all, in any order", or: "one of them", primitive: "" }[op];
 }
 

@@ -2,7 +2,7 @@
 
 import { isObject } from "../lib/parse";
 
-export const OPERATORS = ["sequence", "and", "or", "interval", "absence"] as const;
+export const OPERATORS = ["sequence", "and", "or", "interval", "absence", "before", "around"] as const;
 export type Operator = (typeof OPERATORS)[number];
 /** As it is written: a number in the feed's unit or an ISO 8601 duration; null while nothing is written, or for an open side. */
 export type Span = string | number | null;
@@ -19,11 +19,11 @@ export interface PatternNode {
   readonly op: Operator | "primitive";
   /** Of a primitive, else empty. */
   readonly name: string;
-  /** Of an absence: what comes, then what must not. */
+  /** As they are written: of an absence and an around, what comes, then what must not; of a before, what must not, then what comes. */
   readonly parts: readonly PatternNode[];
   /** Of a sequence: `links[i]` is between `parts[i]` and `parts[i + 1]`. */
   readonly links: readonly Link[];
-  /** Of an interval or an absence. */
+  /** Of an interval or a negation with a time. */
   readonly span: Span;
 }
 
@@ -36,6 +36,11 @@ export function leaf(name: string): PatternNode {
 
 export function group(op: Operator, parts: readonly PatternNode[], span: Span = null, links: readonly Link[] = parts.slice(1).map(() => PLAIN)): PatternNode {
   return flat({ id: ++lastId, op, name: "", parts, links: op === "sequence" ? links : [], span: isList(op) ? null : span });
+}
+
+/** Which part of a negation with a time must not come; null: of no other operator. */
+export function never(op: PatternNode["op"]): number | null {
+  return op === "before" ? 0 : op === "absence" || op === "around" ? 1 : null;
 }
 
 /** Operators that take any number of parts, from the left. */
@@ -102,6 +107,8 @@ function written({ op, name, parts, links, span: length }: PatternNode): [string
   if (op === "primitive" || first === undefined) return [name, ATOM];
   if (op === "or") return [[operand(first, OR), ...rest.map((part) => operand(part, AND))].join(" OR "), OR];
   if (op === "and") return [[operand(first, AND), ...rest.map((part) => operand(part, CHAIN))].join(" AND "), AND];
+  if (op === "around") return [`${operand(first, AND)} AND !${operand(rest[0]!, ATOM)}[${length ?? ""}]`, AND];
+  if (op === "before") return [`!${operand(first, ATOM)}[${length ?? ""}] : ${operand(rest[0]!, ATOM)}`, CHAIN];
   const before = operand(first, CHAIN);
   const atoms = rest.map((part) => operand(part, ATOM));
   if (op === "interval") return [`${before} ;[${length ?? ""}] ${atoms[0] ?? ""}`, CHAIN];
@@ -149,7 +156,7 @@ export function outline(root: PatternNode): Row[] {
 
 function roleOf(op: PatternNode["op"], index: number): Role {
   if (op === "sequence") return index === 0 ? "first" : "then";
-  return op === "absence" ? (index === 0 ? "first" : "never") : "part";
+  return never(op) === null ? "part" : index === never(op) ? "never" : "first";
 }
 
 export function rowOf(root: PatternNode, id: number): Row | null {
@@ -179,7 +186,7 @@ export function joined(root: PatternNode, id: number, op: Operator, fresh: Patte
   const { node, parent, role, index } = row;
   if (isList(op) && node.op === op) return changed(root, id, (one) => withPart(one, one.parts.length, fresh));
   if (isList(op) && parent?.op === op && role !== "without") return changed(root, parent.id, (one) => withPart(one, index + 1, fresh));
-  return changed(root, id, (one) => group(op, [one, fresh], length));
+  return changed(root, id, (one) => group(op, never(op) === 0 ? [fresh, one] : [one, fresh], length));
 }
 
 function withPart(node: PatternNode, at: number, fresh: PatternNode): PatternNode {
@@ -202,7 +209,7 @@ export function removed(root: PatternNode, id: number): PatternNode {
 /** Whether a part can change places with its neighbour. */
 export function canMove(row: Row, by: -1 | 1): boolean {
   const to = row.index + by;
-  return row.parent !== null && row.role !== "without" && row.parent.op !== "absence" && to >= 0 && to < row.parent.parts.length;
+  return row.parent !== null && row.role !== "without" && never(row.parent.op) === null && to >= 0 && to < row.parent.parts.length;
 }
 
 /** A part and its neighbour change places; what is said between them stays there. */
@@ -233,8 +240,10 @@ export function grouped(root: PatternNode, id: number): PatternNode {
 export function turned(root: PatternNode, id: number, op: Operator, length: Span): PatternNode {
   return changed(root, id, (one) => {
     if (one.op === op || one.op === "primitive") return one;
-    const [first, ...rest] = one.parts;
-    const made = isList(op) ? group(op, one.parts) : rest.reduce((before, part) => group(op, [before, part], length), first!);
+    // Two negations: what must not come stays what must not come.
+    const isTurned = never(one.op) !== null && never(op) !== null && never(one.op) !== never(op);
+    const [first, ...rest] = isTurned ? one.parts.toReversed() : one.parts;
+    const made = isList(op) ? group(op, one.parts) : rest.reduce((before, part) => group(op, [before, part], never(one.op) === null ? length : one.span), first!);
     return { ...made, id: one.id };
   });
 }

@@ -4,7 +4,8 @@ import { isObject } from "../lib/parse";
 import { asGeometry, isReference, type Geometry, type Reference } from "../lib/regions";
 import type { SignedSpan } from "./constraint_spans";
 import { spanValue } from "./constraint_spans";
-import { bound, columnsOf } from "./query_form_data";
+import { bound } from "./document_data";
+import { columnsOf } from "./query_form_data";
 import type { Feed } from "./shapes";
 
 export interface VariableEntry {
@@ -21,10 +22,9 @@ export interface DistanceEntry {
 }
 
 export interface ComparisonEntry {
-  /** `variable.column` */
-  left: string;
+  /** `variable.column`, a sum of such and of numbers, or a constant as the document has it. */
+  left: unknown;
   op: string;
-  /** `variable.column`, or a constant as the document has it. */
   right: unknown;
 }
 
@@ -84,7 +84,7 @@ function readConstraint(value: unknown): ConstraintEntry {
   if (Array.isArray(dt)) made.dt = [span(dt[0]), span(dt[1])];
   if (isObject(distance)) made.distance = { max: text(distance["max"]), min: text(distance["min"]), isOpen: distance["open"] === true };
   if (inside !== undefined) made.inside = { region: isReference(inside) ? { region: inside.region } : asGeometry(inside) };
-  made.compare = items(compare).flatMap((row) => (Array.isArray(row) && row.length === 3 ? [{ left: text(row[0]), op: text(row[1]), right: row[2] as unknown }] : []));
+  made.compare = items(compare).flatMap((row) => (Array.isArray(row) && row.length === 3 ? [{ left: row[0] as unknown, op: text(row[1]), right: row[2] as unknown }] : []));
   return made;
 }
 
@@ -122,13 +122,35 @@ function limit(key: string, value: string): Record<string, unknown> {
   return read === null ? {} : { [key]: read };
 }
 
-/** The right side of a comparison as it was typed: a column of a variable, or a constant in the type of the left one's column. */
-export function comparedWith(typed: string, left: string, op: string, { variables }: ConstraintEntries, feed: Feed): unknown {
+/** What may be a column of a variable within a side of a comparison. */
+const NAMED = /(?<![\w.])([A-Za-z_]\w*)\.([A-Za-z_]\w*)/g;
+
+/** The variables of `names` whose columns a side of a comparison names, each once. */
+export function variablesOf(side: unknown, names: readonly string[]): string[] {
+  if (typeof side !== "string") return [];
+  return [...new Set([...side.matchAll(NAMED)].flatMap(([, name]) => (name !== undefined && names.includes(name) ? [name] : [])))];
+}
+
+/** A side of a comparison as it was typed: a column of a variable or a sum, or a constant in the type of the other side's column. */
+export function comparedWith(typed: string, other: unknown, op: string, { variables }: ConstraintEntries, feed: Feed): unknown {
   const value = typed.trim();
-  if (variables.some(({ name }) => value.startsWith(`${name}.`))) return value;
-  const type = columnsOf(feed)[left.slice(left.indexOf(".") + 1)] ?? "string";
-  const one = (part: string): unknown => (type === "string" ? part : type === "bool" ? (part === "true" ? true : part === "false" ? false : part) : (bound(part) ?? ""));
+  const names = variables.map(({ name }) => name);
+  if (variablesOf(value, names).length > 0) return value;
+  const one = (part: string): unknown => constant(part, typeOf(other, names, feed));
   return op === "in" ? value.split(",").map((part) => one(part.trim())) : one(value);
+}
+
+function constant(part: string, type: string): unknown {
+  if (type === "string") return part;
+  if (type === "bool") return part === "true" ? true : part === "false" ? false : part;
+  return bound(part) ?? "";
+}
+
+/** Of a column alone its own; of a sum a number. */
+function typeOf(side: unknown, names: readonly string[], feed: Feed): string {
+  const [variable, column, ...more] = typeof side === "string" ? side.trim().split(".") : [];
+  if (variable === undefined || column === undefined || more.length > 0 || !names.includes(variable) || !/^\w+$/.test(column)) return "float";
+  return { t: "int", ...columnsOf(feed) }[column] ?? "string";
 }
 
 export function shownRight(right: unknown): string {
@@ -145,7 +167,7 @@ export function freshName({ variables }: ConstraintEntries): string {
 /** The same query with a variable of another name everywhere. */
 export function renamed(entries: ConstraintEntries, from: string, to: string): ConstraintEntries {
   const name = (one: string): string => (one === from ? to : one);
-  const side = <T>(one: T): T | string => (typeof one === "string" && one.startsWith(`${from}.`) ? to + one.slice(from.length) : one);
+  const side = <T>(one: T): T | string => (typeof one === "string" ? one.replace(NAMED, (whole, variable, column) => (variable === from ? `${to}.${String(column)}` : whole)) : one);
   return {
     ...entries,
     variables: entries.variables.map((one) => ({ ...one, name: name(one.name) })),
@@ -156,7 +178,7 @@ export function renamed(entries: ConstraintEntries, from: string, to: string): C
 
 /** The same query without a variable; constraints that are left with nothing to say go with it. */
 export function without(entries: ConstraintEntries, name: string): ConstraintEntries {
-  const speaks = (one: unknown): boolean => typeof one === "string" && one.startsWith(`${name}.`);
+  const speaks = (one: unknown): boolean => variablesOf(one, [name]).length > 0;
   const constraints = entries.constraints.flatMap((one) => {
     const between = one.between.filter((other) => other !== name);
     const pairwise = between.length > 1 ? { dt: one.dt, distance: one.distance } : { dt: null, distance: null };

@@ -4,7 +4,7 @@ import { placedFault } from "../lib/api";
 import { boolean, integer, list, nullable, number, object, record, string, type Parser } from "../lib/parse";
 import { describe, isReference } from "../lib/regions";
 import { formatNumber } from "../lib/time";
-import { shownRight, type ConstraintEntries, type ConstraintEntry, type DistanceEntry } from "./constraint_data";
+import { shownRight, variablesOf, type ConstraintEntries, type ConstraintEntry, type DistanceEntry } from "./constraint_data";
 import { lagWords, spanValue, type SignedSpan } from "./constraint_spans";
 import type { Feed } from "./shapes";
 
@@ -97,9 +97,8 @@ function pairLines({ dt, distance, compare }: ConstraintEntry, from: string, to:
   const lines = dt === null ? [] : [lagWords(dt, feed.time)];
   if (distance !== null) lines.push(distanceWords(distance, feed));
   for (const { left, op, right } of compare) {
-    const text = shownRight(right);
-    const variables = [left, text].map((side) => side.slice(0, side.indexOf(".")));
-    if (variables.includes(from) && variables.includes(to)) lines.push(`${left} ${op} ${text}`);
+    const spoken = [left, right].flatMap((side) => variablesOf(side, [from, to]));
+    if (spoken.includes(from) && spoken.includes(to)) lines.push(`${shownRight(left)} ${op} ${shownRight(right)}`);
   }
   return lines;
 }
@@ -121,13 +120,14 @@ function lengthWords(text: string, feed: Feed): string {
 /** What a node's events must be, a line each. */
 export function nodeLines(entries: ConstraintEntries, name: string, feed: Feed): string[] {
   const variable = entries.variables.find((one) => one.name === name);
+  const names = entries.variables.map((one) => one.name);
   const lines = (variable?.where ?? []).map((row) => (Array.isArray(row) ? `${String(row[0])} ${String(row[1])} ${shownRight(row[2])}` : ""));
   for (const { between, inside, compare } of entries.constraints) {
     if (between.includes(name) && inside !== null) lines.push(`inside ${inside.region === null ? "…" : isReference(inside.region) ? inside.region.region : describe(inside.region, feed.crs === "geographic").toLowerCase()}`);
     for (const { left, op, right } of compare) {
-      const text = shownRight(right);
-      const isOwn = left.startsWith(`${name}.`) && !entries.variables.some((one) => one.name !== name && text.startsWith(`${one.name}.`));
-      if (isOwn) lines.push(`${left.slice(name.length + 1)} ${op} ${text.startsWith(`${name}.`) ? text.slice(name.length + 1) : text}`);
+      const spoken = new Set([left, right].flatMap((side) => variablesOf(side, names)));
+      // Its own columns need no name before them.
+      if (spoken.size === 1 && spoken.has(name)) lines.push([shownRight(left), op, shownRight(right)].join(" ").replaceAll(`${name}.`, ""));
     }
   }
   return lines;

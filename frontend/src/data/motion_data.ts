@@ -3,7 +3,7 @@
 import { isObject } from "../lib/parse";
 import { asGeometry, isReference, type Geometry, type Reference } from "../lib/regions";
 import type { Feed } from "./shapes";
-import { bound } from "./query_form_data";
+import { bound } from "./document_data";
 
 export const SENSES = ["inside", "outside", "distance"] as const;
 export type Sense = (typeof SENSES)[number];

@@ -2,9 +2,10 @@
 
 import type { Fault } from "../lib/api";
 import { isObject } from "../lib/parse";
-import { asGeometry, isReference, type Geometry, type Reference } from "../lib/regions";
 import { parseDuration, type TimeUnit } from "../lib/time";
+import { bound, othersOf } from "./document_data";
 import type { Feed } from "./shapes";
+import { readWatched, writtenWatched, type Watched } from "./watched_data";
 
 export const TRANSITIONS = ["passed", "returned", "stayed_in", "stayed_out"] as const;
 export type TransitionKind = (typeof TRANSITIONS)[number];
@@ -20,25 +21,14 @@ export function unitName(unit: SpanUnit, amount: string): string {
   return `${UNIT_NAMES[unit]}${Math.abs(value) === 1 ? "" : "s"}`;
 }
 
-export interface RangeEntry {
-  column: string;
-  /** Inclusive; empty is unbounded. */
-  low: string;
-  /** Exclusive; empty is unbounded. */
-  high: string;
-}
 export interface ConditionEntry {
   column: string;
   operator: string;
   value: string;
 }
 /** What the form for `border` and `transition` holds. */
-export interface CrossingEntries {
+export interface CrossingEntries extends Watched {
   family: string;
-  place: "region" | "ranges";
-  /** As in the document: a geometry, a circle or a reference; null while there is none. */
-  region: Geometry | Reference | null;
-  ranges: RangeEntry[];
   within: string | number | null;
   types: TransitionKind[];
   segments: boolean;
@@ -50,7 +40,11 @@ export interface CrossingEntries {
   first: FirstPolicy;
   dwell: string | number | null;
   while: unknown[];
+  /** Keys that the form has no field for. */
+  others: Record<string, unknown>;
 }
+
+const OWN_KEYS = new Set(["family", "version", "region", "ranges", "within", "types", "segments", "where", "hysteresis", "accuracy", "first", "dwell", "while"]);
 
 export const FIRST_POLICIES = ["ignore", "enter"] as const;
 export type FirstPolicy = (typeof FIRST_POLICIES)[number];
@@ -62,7 +56,7 @@ export function isCrossing(family: string): boolean {
 export function emptyEntries(family: string, time: TimeUnit): CrossingEntries {
   return {
     family, place: "region", region: null, ranges: [], within: time === "ms" ? "PT3M" : 100, types: ["passed", "stayed_in"], segments: false, where: [],
-    hysteresis: "", accuracy: "", first: "ignore", dwell: null, while: [],
+    hysteresis: "", accuracy: "", first: "ignore", dwell: null, while: [], others: {},
   };
 }
 
@@ -78,9 +72,7 @@ export function numericColumns(feed: Feed): string[] {
 
 /** The document for these entries; what is not filled in is left out, so that the server names it as missing. */
 export function toSpecification(entries: CrossingEntries): Record<string, unknown> {
-  const document: Record<string, unknown> = { family: entries.family, version: 1 };
-  if (entries.place === "ranges") document["ranges"] = Object.fromEntries(entries.ranges.filter((row) => row.column !== "").map((row) => [row.column, [bound(row.low), bound(row.high)]]));
-  else if (entries.region !== null) document["region"] = entries.region;
+  const document: Record<string, unknown> = { ...entries.others, family: entries.family, version: 1, ...writtenWatched(entries) };
   if (entries.family === "transition") {
     if (entries.within !== null) document["within"] = entries.within;
     document["types"] = entries.types;
@@ -127,14 +119,6 @@ export function parseText(text: string): Record<string, unknown> | null {
   }
 }
 
-/** A bound that is no number goes as it was typed: the server says what is wrong with it. */
-export function bound(text: string): number | string | null {
-  const trimmed = text.trim().replace("−", "-");
-  if (trimmed === "") return null;
-  const value = Number(trimmed);
-  return Number.isFinite(value) ? value : trimmed;
-}
-
 function constant({ operator, value }: ConditionEntry, type: string): unknown {
   if (operator === "in") return value.split(",").map((part) => single(part.trim(), type));
   return single(value.trim(), type);
@@ -168,12 +152,7 @@ export function fromDuration(within: unknown, time: TimeUnit): { amount: string;
 export function fromSpecification(document: Record<string, unknown>, time: TimeUnit): CrossingEntries {
   const family = typeof document["family"] === "string" ? document["family"] : "border";
   const entries = emptyEntries(family, time);
-  const region = document["region"];
-  entries.region = isReference(region) ? region : asGeometry(region);
-  if (isObject(document["ranges"])) {
-    entries.place = "ranges";
-    entries.ranges = Object.entries(document["ranges"]).map(([column, bounds]) => ({ column, low: shown(Array.isArray(bounds) ? bounds[0] : null), high: shown(Array.isArray(bounds) ? bounds[1] : null) }));
-  }
+  Object.assign(entries, readWatched(document), { others: othersOf(document, OWN_KEYS) });
   if (family === "transition") readTransition(document, entries);
   if (Array.isArray(document["where"])) entries.where = document["where"];
   return readOptions(document, entries);

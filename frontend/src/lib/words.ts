@@ -12,6 +12,8 @@ const KINDS: Record<string, string> = {
   stayed_out: "Stayed out",
   match: "Match",
   detection: "Detected",
+  occupied: "So many there",
+  met: "Met",
 };
 
 export function kindName(kind: string): string {
@@ -38,11 +40,12 @@ const VERBS: Record<string, string> = {
   returned: "comes back in time",
   stayed_in: "stays in too long",
   stayed_out: "stays out too long",
+  met: "meets another",
 };
 
-/** The kind as a verb in the present: "something enters". */
-export function kindVerb(kind: string): string {
-  return VERBS[kind] ?? `gives “${kindName(kind)}”`;
+/** When an answer of the kind comes, in the present: "something enters". */
+export function kindClause(kind: string): string {
+  return kind === "occupied" ? "so many are there" : `something ${VERBS[kind] ?? `gives “${kindName(kind)}”`}`;
 }
 
 export const SEVERITY_NAMES: Record<Severity, string> = { info: "Info", low: "Low", high: "High", critical: "Critical" };
@@ -51,6 +54,8 @@ export const FAMILY_NAMES: Record<string, string> = {
   border: "Crossing a border",
   transition: "Passing or staying",
   motion: "Motion pattern",
+  occupancy: "How many are there",
+  encounter: "Who meets whom",
   constraint: "Events close together",
   composite: "Composite event",
   calculus: "Rules over time",

@@ -3,6 +3,8 @@ import { button, h, icon, linkButton, replace } from "../lib/dom";
 import { Latest } from "../lib/latest";
 import { isObject, list, nullable, number, otherwise, record, string } from "../lib/parse";
 import { FEATURE } from "../data/bulk_data";
+import { DERIVING, withAnswers } from "../data/derive_data";
+import { kept } from "../data/document_data";
 import { isCrossing } from "../data/query_form_data";
 import { channel as channelParser, moment, queryRow, queryVersion, region as regionParser, type Channel, type Detection, type Feed, type QueryRow, type QueryVersion, type RegionRow } from "../data/shapes";
 import { wishOf } from "../data/stretch";
@@ -15,6 +17,7 @@ import { editorOf } from "../views/editors/registry";
 import { showFaults } from "../views/faults_view";
 import { AlertsView } from "../views/query_form/alerts_view";
 import { BulkView } from "../views/query_form/bulk_view";
+import { DeriveField } from "../views/query_form/derive_field";
 import { familyGallery } from "../views/query_form/family_gallery";
 import { PreviewView } from "../views/query_form/preview_view";
 import { section } from "../views/query_form/section";
@@ -36,6 +39,10 @@ const SAMPLE = { center: [0, 0], radius: 1 };
 class QueryPage {
   private family: string;
   private editor: FamilyEditor | null = null;
+  /** Of families that take answers of other queries as events. */
+  private derive: DeriveField | null = null;
+  /** The stored document, and what the form wrote of it before anything was changed. */
+  private opened: { stored: Record<string, unknown>; written: Record<string, unknown> | null } | null = null;
   /** What was written for each family, so that looking at another loses nothing. */
   private readonly drafts = new Map<string, Record<string, unknown>>();
   private readonly map: RegionEditorView;
@@ -79,7 +86,9 @@ class QueryPage {
   }
 
   async start(): Promise<void> {
-    await this.open(this.earlier?.specification ?? stored?.specification ?? this.fresh(this.family));
+    const document = this.earlier?.specification ?? stored?.specification;
+    if (document !== undefined) this.opened = { stored: document, written: null };
+    await this.open(document ?? this.fresh(this.family));
     if (stored !== null) this.alerts.setKinds(stored.kinds);
   }
 
@@ -100,16 +109,20 @@ class QueryPage {
     await this.open({ ...(this.drafts.get(draftOf(family)) ?? this.fresh(family)), family });
   }
 
-  private async open(document: Record<string, unknown>): Promise<void> {
+  private async open({ derive, ...document }: Record<string, unknown>, field?: DeriveField): Promise<void> {
     const { family } = this;
     const open = await editorOf(family);
     if (family !== this.family) return;
     this.editor?.close?.();
     this.map.stop();
     this.map.show([]);
-    const { feed, regions, map } = this;
-    this.editor = open(document, { feed, regions, timeZone: shell.me.time_zone, map, onChange: () => this.changed() });
-    replace(this.fields, this.editor.element);
+    const { regions, map } = this;
+    const feed = derive === undefined ? this.feed : withAnswers(this.feed);
+    this.derive = DERIVING.includes(family) ? (field ?? this.deriving(derive)) : null;
+    const own = this.derive === null && derive !== undefined ? { ...document, derive } : document;
+    this.editor = open(own, { feed, regions, timeZone: shell.me.time_zone, map, onChange: () => this.changed() });
+    replace(this.fields, this.editor.element, this.derive?.element ?? null);
+    if (this.opened !== null) this.opened.written ??= this.written();
     replace(this.stage, this.editor.stage);
     this.stage.hidden = this.editor.stage === null;
     this.alerts.setKinds(this.editor.kinds());
@@ -158,7 +171,27 @@ class QueryPage {
   // ---- What is written
 
   private specification(): Record<string, unknown> {
-    return this.editor?.specification() ?? { family: this.family, version: 1 };
+    const written = this.written();
+    return this.opened === null || this.opened.written === null ? written : kept(this.opened.stored, this.opened.written, written);
+  }
+
+  /** As the form writes it. */
+  private written(): Record<string, unknown> {
+    const document = this.editor?.specification() ?? { family: this.family, version: 1 };
+    const derive = this.derive?.value() ?? null;
+    return derive === null ? document : { ...document, derive };
+  }
+
+  private deriving(value: unknown): DeriveField {
+    return new DeriveField({ feed: this.feed, own: stored?.id ?? null, value, onChange: (isOther) => (isOther ? void this.widened() : this.changed()) });
+  }
+
+  /** The feed has other columns for this query now: its editor begins again with what is written, beside the same answers as events. */
+  private async widened(): Promise<void> {
+    const focused = document.activeElement?.id ?? "";
+    await this.open(this.written(), this.derive ?? undefined);
+    document.getElementById(focused)?.focus();
+    this.changed();
   }
 
   /** The document as the server can check it: a template has a sample region in its place. */

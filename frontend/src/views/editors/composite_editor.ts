@@ -1,7 +1,7 @@
 /** The editor of composite events: the pattern as a tree and as text, what its primitives are, of whom and within what time. */
 
 import {
-  defaultSpan, emptyPrimitive, evaluation, freshName, fromDocument, leavesById, patternAnswer, toDocument, undefinedNames, withPrimitive, withRenamed, withRoot,
+  defaultSpan, emptyPrimitive, evaluation, freshName, fromDocument, leavesById, patternAnswer, toDocument, undefinedNames, withPrimitive, withRead, withRenamed, withRoot,
   type CompositeEntries, type PatternAnswer,
 } from "../../data/composite_data";
 import "../../styles/composite.css";
@@ -197,7 +197,7 @@ class CompositeEditor implements FamilyEditor {
       // The text was written anew: the choice stays where it was in the outline.
       const at = root === null ? 0 : outline(root).findIndex(({ node }) => node.id === this.chosen);
       const rows = outline(read);
-      this.entries = { ...this.entries, root: read };
+      this.entries = withRead(this.entries, read);
       this.chosen = rows[Math.min(Math.max(0, at), rows.length - 1)]!.node.id;
       this.showDetail();
       this.showShapes(root === null);
@@ -291,7 +291,7 @@ class CompositeEditor implements FamilyEditor {
 
 /** How operators are written, with a time of the feed. */
 function written(span: number | string): HTMLElement {
-  const forms = [["A : B", "then"], [`A :[0,${span}] B`, "within a time after it"], [`A ;[${span}] B`, "within a time of each other"], ["A : !B : C", "none between"], [`A : !B[${span}]`, "none for a time after it"]];
+  const forms = [["A : B", "then"], [`A :[0,${span}] B`, "within a time after it"], [`A ;[${span}] B`, "within a time of each other"], ["A : !B : C", "none between"], [`A : !B[${span}]`, "none for a time after it"], [`!B[${span}] : A`, "none for a time before it"], [`A AND !B[${span}]`, "none before it nor after it"]];
   return h("p", { class: "small muted pattern-forms" }, ...forms.map(([form, words]) => h("span", {}, h("code", { class: "mono" }, form), ` ${words}`)), h("span", {}, h("code", { class: "mono" }, "AND  OR  ( )")));
 }
 

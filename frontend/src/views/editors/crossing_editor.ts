@@ -1,15 +1,13 @@
 /** The editor of `border` and `transition`: a region or ranges of values, what counts, which events, and options. */
 
 import { h, replace } from "../../lib/dom";
-import { FEATURE } from "../../data/bulk_data";
 import { FIRST_POLICIES, fromSpecification, hasOptions, kindsOf, numericColumns, toldInForm, toSpecification, TRANSITIONS, type CrossingEntries, type FirstPolicy, type TransitionKind } from "../../data/query_form_data";
 import type { Fault } from "../../lib/api";
 import { columnSelect, ConditionsField } from "../query_form/conditions_field";
 import { DurationField } from "../query_form/duration_field";
-import { RangesField } from "../query_form/ranges_field";
-import { RegionChoice } from "../query_form/region_choice";
 import { more, section } from "../query_form/section";
 import type { EditorContext, FamilyEditor, OpenEditor } from "./editor";
+import { WatchedField } from "./parts/watched_field";
 
 const SENTENCES: Record<TransitionKind, [string, string]> = {
   passed: ["Passes through", "enters, and leaves again in time"],
@@ -25,9 +23,6 @@ class CrossingEditor implements FamilyEditor {
   readonly element = h("div");
   readonly stage = null;
   private readonly entries: CrossingEntries;
-  private readonly region: RegionChoice;
-  private readonly ranges: RangesField;
-  private readonly watched = h("div", { class: "stack" });
   private readonly regionOptions = h("div", { class: "stack" });
 
   constructor(
@@ -36,11 +31,9 @@ class CrossingEditor implements FamilyEditor {
   ) {
     const { feed } = context;
     this.entries = fromSpecification(document, feed.time);
-    this.region = new RegionChoice({ context, value: this.entries.region, id: "region", pointer: "/region", onChange: (isElsewhere) => this.regionChanged(isElsewhere) });
-    this.ranges = new RangesField({ feed, entries: this.entries.ranges, onChange: (ranges) => this.set({ ranges }) });
-    replace(this.element, this.where(), this.entries.family === "transition" ? this.transitions() : null, this.conditions(), this.options());
-    this.showPlace();
-    this.showMap(true);
+    const watched = new WatchedField(this.entries, context, () => this.placeChanged());
+    replace(this.element, section("Where?", watched.element), this.entries.family === "transition" ? this.transitions() : null, this.conditions(), this.options());
+    this.showOptions();
   }
 
   specification(): Record<string, unknown> {
@@ -55,48 +48,19 @@ class CrossingEditor implements FamilyEditor {
     return toldInForm(fault, this.entries);
   }
 
+  private placeChanged(): void {
+    this.showOptions();
+    this.context.onChange();
+  }
+
+  /** Jitter and accuracy are of regions. */
+  private showOptions(): void {
+    this.regionOptions.hidden = this.entries.place !== "region";
+  }
+
   private set(change: Partial<CrossingEntries>): void {
     Object.assign(this.entries, change);
     this.context.onChange();
-  }
-
-  // ---- Where
-
-  private regionChanged(isElsewhere: boolean): void {
-    this.entries.region = this.region.value();
-    this.showMap(isElsewhere);
-    this.context.onChange();
-  }
-
-  private showMap(fit: boolean): void {
-    const shape = this.entries.place === "region" ? this.region.shape(true) : null;
-    this.context.map.show(shape === null ? [] : [shape], fit);
-    // A shape drawn without being asked for is the region, too: the last one counts.
-    if (this.entries.place === "region") this.region.draw(false);
-    else this.context.map.stop();
-  }
-
-  private where(): HTMLElement {
-    const places = ([["region", "In a region"], ["ranges", "Range of values"]] as const).map(([place, text]) => {
-      const element = h("button", { type: "button", "data-place": place }, text);
-      element.addEventListener("click", () => {
-        this.entries.place = place;
-        if (place === "ranges") this.ranges.begin();
-        this.showPlace();
-        this.showMap(false);
-        this.context.onChange();
-      });
-      return element;
-    });
-    const isTemplate = this.entries.region !== null && "region" in this.entries.region && this.entries.region.region === FEATURE;
-    return section("Where?", isTemplate ? null : h("div", { class: "segmented", role: "group", "aria-label": "What is watched" }, ...places), this.watched);
-  }
-
-  private showPlace(): void {
-    const { place } = this.entries;
-    for (const element of this.element.querySelectorAll("[data-place]")) element.setAttribute("aria-pressed", String(element.getAttribute("data-place") === place));
-    replace(this.watched, place === "region" ? this.region.element : this.ranges.element);
-    this.regionOptions.hidden = place !== "region";
   }
 
   // ---- What counts, which events

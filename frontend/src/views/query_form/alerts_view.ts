@@ -2,7 +2,7 @@
 
 import { h, replace } from "../../lib/dom";
 import { SEVERITIES, type Channel, type QueryRow, type Severity } from "../../data/shapes";
-import { kindVerb, SEVERITY_NAMES } from "../../lib/words";
+import { kindClause, SEVERITY_NAMES } from "../../lib/words";
 import { section } from "./section";
 
 export interface AlertSettings {
@@ -62,7 +62,7 @@ export class AlertsView {
       else this.chosen.delete(kind);
       this.showChannels();
     });
-    return h("label", { class: "check" }, box, h("span", {}, `Open an alert when something ${kindVerb(kind)}`));
+    return h("label", { class: "check" }, box, h("span", {}, `Open an alert when ${kindClause(kind)}`));
   }
 
   private severities(): HTMLElement {

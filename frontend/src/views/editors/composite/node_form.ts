@@ -1,7 +1,7 @@
 /** The forms beside the tree: what an event of a primitive is, what an operator asks, what is said between two parts of a sequence. */
 
 import { emptyPrimitive, isName, type CompositeEntries, type PrimitiveEntry } from "../../../data/composite_data";
-import { namesIn, outline, type Operator, type Row, type Span } from "../../../data/composite_tree";
+import { namesIn, never, outline, type Operator, type Row, type Span } from "../../../data/composite_tree";
 import { columnsOf } from "../../../data/query_form_data";
 import { button, h, iconButton, replace } from "../../../lib/dom";
 import { columnSelect, ConditionsField } from "../../query_form/conditions_field";
@@ -15,7 +15,9 @@ const OPERATOR_TEXTS: Record<Operator, string> = {
   and: "AND: all of them, in any order",
   or: "OR: one of them",
   interval: "INTERVAL: within a time of each other",
-  absence: "NOT FOR A TIME: the first, then not the second",
+  absence: "NOT AFTER: the first, then not the second for a time",
+  before: "NOT BEFORE: not the first for a time, then the second",
+  around: "NOT AROUND: the first, and not the second for a time before or after it",
 };
 
 export interface NodeFormHandlers {
@@ -154,9 +156,10 @@ export class NodeForm {
 
   private span(): HTMLElement | null {
     const { op, span } = this.row.node;
-    if (op !== "interval" && op !== "absence") return null;
-    const hint = op === "interval" ? "From the first event to the last one." : "It is told when this time has passed.";
-    const field: DurationField = new DurationField({ id: "pattern-span", label: op === "interval" ? "Within" : "Not for", time: this.context.feed.time, value: span, hint, onChange: () => this.handlers.onSpan(field.value()) });
+    if (op !== "interval" && never(op) === null) return null;
+    const hint = op === "interval" ? "From the first event to the last one." : op === "before" ? "It is told at once: what came before is known." : "It is told when this time has passed.";
+    const label = { interval: "Within", absence: "Not for", before: "Not in the time before", around: "Not before and after, for" }[op as string] ?? "Not for";
+    const field: DurationField = new DurationField({ id: "pattern-span", label, time: this.context.feed.time, value: span, hint, onChange: () => this.handlers.onSpan(field.value()) });
     return field.element;
   }
 

@@ -5,14 +5,16 @@ import { canGroup, canMove, outline, type PatternNode, type Row } from "../../..
 import type { Feed } from "../../../data/shapes";
 import { button, h, icon, iconButton, replace } from "../../../lib/dom";
 
-const OPERATOR_NAMES: Record<PatternNode["op"], string> = { sequence: "SEQUENCE", and: "AND", or: "OR", interval: "INTERVAL", absence: "NOT FOR A TIME", primitive: "" };
+const OPERATOR_NAMES: Record<PatternNode["op"], string> = { sequence: "SEQUENCE", and: "AND", or: "OR", interval: "INTERVAL", absence: "NOT AFTER", before: "NOT BEFORE", around: "NOT AROUND", primitive: "" };
 
 const COMMANDS = [
   { name: "sequence", key: "t", text: "Then", title: "Another event after it" },
   { name: "and", key: "a", text: "And", title: "Another event too, in any order" },
   { name: "or", key: "o", text: "Or", title: "Another event instead" },
   { name: "interval", key: "i", text: "Interval", title: "Another event within a time of it" },
-  { name: "absence", key: "n", text: "Not for a time", title: "No such event for a time after it" },
+  { name: "absence", key: "n", text: "Not after", title: "No such event for a time after it" },
+  { name: "before", key: "p", text: "Not before", title: "No such event for a time before it" },
+  { name: "around", key: "r", text: "Not around", title: "No such event for a time before it and after it" },
   { name: "without", key: "b", text: "Not between", title: "No such event between the one before and this one" },
   { name: "group", key: "g", text: "Group", title: "Brackets about this and the next" },
 ] as const;

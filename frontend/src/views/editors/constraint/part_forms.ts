@@ -3,7 +3,7 @@
 import { comparedWith, shownRight, type ComparisonEntry, type ConstraintEntries, type ConstraintEntry, type DistanceEntry, type VariableEntry } from "../../../data/constraint_data";
 import { columnsOf, OPERATORS } from "../../../data/query_form_data";
 import { button, h, iconButton } from "../../../lib/dom";
-import { columnSelect, ConditionsField } from "../../query_form/conditions_field";
+import { ConditionsField } from "../../query_form/conditions_field";
 import { RegionChoice } from "../../query_form/region_choice";
 import type { EditorContext } from "../editor";
 import { spanField } from "./span_field";
@@ -135,7 +135,7 @@ export class ConstraintForm {
   // ---- Comparisons
 
   private columns(): string[] {
-    const names = Object.keys(columnsOf(this.context.feed));
+    const names = [...Object.keys(columnsOf(this.context.feed)), "t"];
     return this.constraint.between.flatMap((variable) => names.map((column) => `${variable}.${column}`));
   }
 
@@ -153,21 +153,25 @@ export class ConstraintForm {
         Object.assign(row, part);
         set(rows, false);
       };
+      const side = (name: "left" | "right", label: string, placeholder: string): HTMLInputElement => h("input", { class: "input num", id: `compare-${name}-${i}`, value: shownRight(row[name]), list: "compare-columns", placeholder, "aria-label": label, autocomplete: "off", spellcheck: "false" });
       const operator = h("select", { class: "select", id: `compare-operator-${i}`, "aria-label": "Comparison" }, ...OPERATORS.map((one) => h("option", { value: one, selected: one === row.op }, one)));
-      const right = h("input", { class: "input num", id: `compare-right-${i}`, value: shownRight(row.right), list: "compare-columns", placeholder: "column or value", "aria-label": "Column or value", autocomplete: "off" });
-      const read = (): void => change({ op: operator.value, right: comparedWith(right.value, row.left, operator.value, this.entries, this.context.feed) });
+      const [left, right] = [side("left", "Column or sum", "column or sum"), side("right", "Column, sum or value", "column, sum or value")];
+      const read = (): void => {
+        const { entries, context } = this;
+        change({ op: operator.value, left: comparedWith(left.value, right.value, "=", entries, context.feed), right: comparedWith(right.value, left.value, operator.value, entries, context.feed) });
+      };
+      for (const input of [left, right]) input.addEventListener("input", read);
       operator.addEventListener("change", read);
-      right.addEventListener("input", read);
       return h(
         "div",
         { class: "entry-row where-row", "data-pointer": `${this.pointer}/compare/${i}` },
-        columnSelect(`compare-left-${i}`, this.columns(), row.left, (left) => change({ left })),
+        left,
         operator,
         right,
         iconButton("Remove this comparison", "trash-2", { kind: "button-quiet button-sm", onClick: () => set(rows.filter((one) => one !== row), true) }),
       );
     });
     const known = h("datalist", { id: "compare-columns" }, ...this.columns().map((value) => h("option", { value })));
-    return h("div", { class: "stack", "data-pointer": `${this.pointer}/compare` }, ...items, known, h("div", {}, button("Add a comparison", { icon: "plus", kind: "button-sm", onClick: () => set([...rows, this.fresh()], true) })));
+    return h("div", { class: "stack", "data-pointer": `${this.pointer}/compare` }, ...items, known, h("p", { class: "hint" }, "A side may be a sum of columns and numbers: 2 * ", h("code", { class: "mono" }, `${this.constraint.between[0] ?? "V1"}.${Object.keys(this.context.feed.columns)[0] ?? "x"}`), " + 3"), h("div", {}, button("Add a comparison", { icon: "plus", kind: "button-sm", onClick: () => set([...rows, this.fresh()], true) })));
   }
 }

@@ -1,0 +1,76 @@
+/** Answers of other queries as events: what a document's `derive` says, as rows of a form, both ways. Pure. */
+
+import { isObject } from "../lib/parse";
+import type { Feed, QueryRow } from "./shapes";
+
+/** Families whose queries take answers as events. */
+export const DERIVING: readonly string[] = ["constraint", "composite", "calculus"];
+/** Families whose answers can be events. */
+const GIVING: readonly string[] = ["border", "transition", "motion", "occupancy", "encounter", "constraint", "composite"];
+/** An answer may name so many entities. */
+const MOST_ENTITIES = 32;
+/** Offered in forms; the others may be written. */
+const OFFERED_ENTITIES = 4;
+
+export const MOMENTS = ["start", "end"] as const;
+export type Moment = (typeof MOMENTS)[number];
+
+export interface DerivedEvent {
+  /** What the event is called. */
+  event: string;
+  /** Of the other query: its name or id. */
+  query: string;
+  kind: string;
+  at: Moment;
+}
+
+export function readDerive(value: unknown): DerivedEvent[] {
+  if (!isObject(value)) return [];
+  return Object.entries(value).map(([event, source]) => {
+    const { query, kind, at } = isObject(source) ? source : {};
+    return { event, query: text(query), kind: text(kind), at: at === "start" ? "start" : "end" };
+  });
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" || typeof value === "number" ? String(value) : "";
+}
+
+/** Null without any. */
+export function writtenDerive(events: readonly DerivedEvent[]): Record<string, unknown> | null {
+  return events.length === 0 ? null : Object.fromEntries(events.map(({ event, query, kind, at }) => [event, { query, kind, at }]));
+}
+
+/** The queries whose answers can be events of the query `own` (null: one that is not stored yet). */
+export function givers(rows: readonly QueryRow[], own: string | null): QueryRow[] {
+  return rows.filter((row) => row.enabled && row.id !== own && GIVING.includes(row.family));
+}
+
+export function giverOf(rows: readonly QueryRow[], named: string): QueryRow | undefined {
+  return rows.find((row) => row.name === named) ?? rows.find((row) => row.id === named);
+}
+
+/** A new event of a query's answers: called like the query as far as a rule or a condition can say it, and like no other. */
+export function freshEvent(giver: QueryRow | undefined, events: readonly DerivedEvent[]): DerivedEvent {
+  const kind = giver?.kinds[0] ?? "";
+  const words = kind === "" ? "answer" : `${giver!.name} ${kind}`;
+  const stem = words.toLowerCase().replace(/[^a-z0-9]+/g, "_").replace(/^[_0-9]+|_+$/g, "") || "answer";
+  const taken = new Set(events.map(({ event }) => event));
+  let event = stem;
+  for (let i = 2; taken.has(event); i++) event = `${stem}_${i}`;
+  return { event, query: giver?.name ?? "", kind, at: "end" };
+}
+
+/** The feed as a query that derives sees it: with the columns of answers beside its own. */
+export function withAnswers(feed: Feed): Feed {
+  const more = Object.fromEntries([["value", "float"], ...Array.from({ length: OFFERED_ENTITIES - 1 }, (_, i) => [`entity${i + 2}`, "string"])]) as Record<string, string>;
+  return { ...feed, columns: { ...more, ...feed.columns } };
+}
+
+/** The columns of an answer with so many entities, in the words of a form. */
+export function columnsWords(giver: QueryRow | undefined): string {
+  const named = { border: 1, transition: 1, motion: 1, occupancy: 0, encounter: 2 }[giver?.family ?? ""];
+  if (named === 0) return "names no entity; value is the count";
+  if (named === 2) return "entity and entity2 are the two; value is the least distance";
+  return named === 1 ? "entity is the one it is about" : `entity, entity2, … up to entity${MOST_ENTITIES} are those it is about`;
+}

@@ -1,0 +1,43 @@
+/** What editors of all families share about documents. Pure. */
+
+import type { Fault } from "../lib/api";
+
+/** A length of time as the document has it: a number in the feed's unit or an ISO 8601 duration; null while nothing is written. */
+export type Span = string | number | null;
+
+export function asSpan(value: unknown): Span {
+  return typeof value === "string" || typeof value === "number" ? value : null;
+}
+
+export function asList(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** A bound that is no number goes as it was typed: the server says what is wrong with it. */
+export function bound(text: string): number | string | null {
+  const trimmed = text.trim().replace("−", "-");
+  if (trimmed === "") return null;
+  const value = Number(trimmed);
+  return Number.isFinite(value) ? value : trimmed;
+}
+
+/** The keys that an editor has no field for: they stay as they are. */
+export function othersOf(document: Record<string, unknown>, own: ReadonlySet<string>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(document).filter(([key]) => !own.has(key)));
+}
+
+/**
+ * The document to save: each key that the editor has not changed since it opened `stored` stays exactly as it was stored, also where the editor
+ * would leave it out or write it in another way. `opened` is what the editor wrote right after it was opened.
+ */
+export function kept(stored: Record<string, unknown>, opened: Record<string, unknown>, now: Record<string, unknown>): Record<string, unknown> {
+  const isSame = (key: string): boolean => JSON.stringify(opened[key]) === JSON.stringify(now[key]);
+  const before = Object.entries(stored).filter(([key]) => isSame(key) || key in now);
+  const after = Object.keys(now).filter((key) => !(key in stored) && !isSame(key));
+  return Object.fromEntries([...before.map(([key, value]): [string, unknown] => [key, isSame(key) ? value : now[key]]), ...after.map((key): [string, unknown] => [key, now[key]])]);
+}
+
+/** The key that a fault of the whole document says is missing; null for any other fault. */
+export function missingKey({ pointer, message }: Fault): string | null {
+  return pointer === "" ? (/the key '(\w+)' is missing/.exec(message)?.[1] ?? null) : null;
+}

@@ -1,0 +1,41 @@
+/** What a query watches: one region, or a range of values for each of some columns. Pure. */
+
+import { isObject } from "../lib/parse";
+import { asGeometry, isReference, type Geometry, type Reference } from "../lib/regions";
+import { bound } from "./document_data";
+
+export interface RangeEntry {
+  column: string;
+  /** Inclusive; empty is unbounded. */
+  low: string;
+  /** Exclusive; empty is unbounded. */
+  high: string;
+}
+
+export interface Watched {
+  place: "region" | "ranges";
+  /** As in the document: a geometry, a circle or a reference; null while there is none. */
+  region: Geometry | Reference | null;
+  ranges: RangeEntry[];
+}
+
+export function readWatched(document: Record<string, unknown>): Watched {
+  const { region, ranges } = document;
+  const isRanges = isObject(ranges);
+  return {
+    place: isRanges ? "ranges" : "region",
+    region: isReference(region) ? region : asGeometry(region),
+    ranges: isRanges ? Object.entries(ranges).map(([column, bounds]) => ({ column, low: limit(bounds, 0), high: limit(bounds, 1) })) : [],
+  };
+}
+
+function limit(bounds: unknown, i: number): string {
+  const value: unknown = Array.isArray(bounds) ? bounds[i] : null;
+  return typeof value === "number" || typeof value === "string" ? String(value) : "";
+}
+
+/** The keys of a document; what is not filled in is left out, so that the server names it as missing. */
+export function writtenWatched({ place, region, ranges }: Watched): Record<string, unknown> {
+  if (place === "ranges") return { ranges: Object.fromEntries(ranges.filter((row) => row.column !== "").map((row) => [row.column, [bound(row.low), bound(row.high)]])) };
+  return region === null ? {} : { region };
+}

@@ -1,0 +1,126 @@
+/** The editor of encounters: who with whom, how near and how long, where, and how places between two reports are known. */
+
+import { fromDocument, POSITIONS, toDocument, toldInForm, type EncounterEntries, type Position } from "../../data/encounter_data";
+import type { Fault } from "../../lib/api";
+import { h, replace } from "../../lib/dom";
+import { ConditionsField } from "../query_form/conditions_field";
+import { DurationField } from "../query_form/duration_field";
+import { RegionChoice } from "../query_form/region_choice";
+import { more, section } from "../query_form/section";
+import type { EditorContext, FamilyEditor, OpenEditor } from "./editor";
+
+const POSITION_TEXTS: Record<Position, [string, string]> = {
+  last: ["Where it last reported", "known at once"],
+  interpolated: ["On the straight way between two reports", "known after the next report"],
+};
+
+export const open: OpenEditor = (document, context) => new EncounterEditor(document, context);
+
+class EncounterEditor implements FamilyEditor {
+  readonly element = h("div");
+  readonly stage = null;
+  private readonly entries: EncounterEntries;
+  private readonly roles = h("div", { class: "stack" });
+  private readonly region: RegionChoice;
+
+  constructor(
+    document: Record<string, unknown>,
+    private readonly context: EditorContext,
+  ) {
+    this.entries = fromDocument(document, context.feed);
+    const { feed } = context;
+    this.region = this.choice();
+    const where: ConditionsField = new ConditionsField({ feed, value: this.entries.where, pointer: "/where", id: "where", texts: { none: "Every report tells a place.", some: "Only reports that meet all of these tell a place; the others are as if they were not there." }, onChange: () => this.set({ where: where.value() }) });
+    this.element.append(
+      section("Who meets whom?", this.kindsOfTwo(), this.roles),
+      section("How near, and how long?", this.distance(), this.duration("lasting", "For this long, or longer", "any time")),
+      section("Where is each?", this.position(), h("div", { class: "pair" }, this.duration("every", "Look every"), this.duration("gap", "A report tells the place for"))),
+      h("section", { class: "form-section" }, more("Only inside a region", this.entries.inside !== null, this.region.element), more("Which reports count", this.entries.where.length > 0, where.element)),
+    );
+    this.showRoles();
+    this.showMap(true);
+  }
+
+  specification(): Record<string, unknown> {
+    return toDocument(this.entries);
+  }
+
+  kinds(): string[] {
+    return ["met"];
+  }
+
+  told(fault: Fault): Fault {
+    return toldInForm(fault);
+  }
+
+  private set(change: Partial<EncounterEntries>): void {
+    Object.assign(this.entries, change);
+    this.context.onChange();
+  }
+
+  // ---- Who
+
+  private kindsOfTwo(): HTMLElement {
+    const buttons = ([[true, "Any two of a kind"], [false, "One of each of two kinds"]] as const).map(([isAlike, text]) => {
+      const element = h("button", { type: "button", "aria-pressed": String(isAlike === this.entries.isAlike) }, text);
+      element.addEventListener("click", () => {
+        for (const other of buttons) other.setAttribute("aria-pressed", String(other === element));
+        // What was said of both is where the second kind begins.
+        this.set(isAlike ? { isAlike } : { isAlike, b: this.entries.isAlike ? [...this.entries.a] : this.entries.b });
+        this.showRoles();
+      });
+      return element;
+    });
+    return h("div", { class: "segmented", role: "group", "aria-label": "Of one kind or of two" }, ...buttons);
+  }
+
+  private showRoles(): void {
+    const { isAlike } = this.entries;
+    replace(this.roles, ...(isAlike ? [this.role("a", "Both", "Any two may meet.")] : [this.role("a", "One", "Anything may be this one."), this.role("b", "The other", "Anything may be the other.")]));
+  }
+
+  private role(role: "a" | "b", title: string, none: string): HTMLElement {
+    const field: ConditionsField = new ConditionsField({ feed: this.context.feed, value: this.entries[role], pointer: `/${role}/where`, id: `role-${role}`, texts: { none, some: "Its last report meets all of these." }, onChange: () => this.set({ [role]: field.value() }) });
+    return h("div", { class: "field", "data-pointer": `/${role}`, role: "group", "aria-label": title }, h("span", { class: "label" }, title), field.element);
+  }
+
+  // ---- How near, when, where
+
+  private distance(): HTMLElement {
+    const unit = this.context.feed.crs === "geographic" ? "metres" : "units of the plan";
+    const input = h("input", { class: "input num", id: "encounter-distance", inputmode: "decimal", value: this.entries.distance, autocomplete: "off" });
+    input.addEventListener("input", () => this.set({ distance: input.value }));
+    return h("div", { class: "field", "data-pointer": "/distance" }, h("label", { for: "encounter-distance" }, "At most so far apart"), h("div", { class: "within" }, input, h("span", { class: "unit" }, unit)));
+  }
+
+  private duration(key: "lasting" | "every" | "gap", label: string, placeholder = ""): HTMLElement {
+    const field: DurationField = new DurationField({ id: `encounter-${key}`, label, time: this.context.feed.time, value: this.entries[key], pointer: `/${key}`, placeholder, onChange: () => this.set({ [key]: field.value() }) });
+    return field.element;
+  }
+
+  private position(): HTMLElement {
+    const choice = (position: Position): HTMLElement => {
+      const [text, hint] = POSITION_TEXTS[position];
+      const input = h("input", { type: "radio", name: "encounter-position", value: position, checked: position === this.entries.position, onChange: () => this.set({ position }) });
+      return h("label", { class: "choice" }, input, h("span", { class: "choice-text" }, h("strong", {}, text), h("span", { class: "hint" }, hint)));
+    };
+    return h("div", { class: "choices", role: "radiogroup", "aria-label": "Where each is", "data-pointer": "/position" }, ...POSITIONS.map(choice));
+  }
+
+  private choice(): RegionChoice {
+    const choice: RegionChoice = new RegionChoice({
+      context: this.context, value: this.entries.inside, id: "encounter-inside", pointer: "/inside",
+      onChange: (isElsewhere) => {
+        this.entries.inside = choice.value();
+        this.showMap(isElsewhere);
+        this.context.onChange();
+      },
+    });
+    return choice;
+  }
+
+  private showMap(fit: boolean): void {
+    this.context.map.show([this.region.shape(true)].flatMap((shape) => shape ?? []), fit);
+    this.region.draw(false);
+  }
+}

@@ -1,0 +1,59 @@
+/** The editor of occupancy: where, how many, for how long, and who counts; the count over time as a stepped line over the region. */
+
+import { COUNTINGS, fromDocument, toDocument, toldInForm, type Counting, type OccupancyEntries } from "../../data/occupancy_data";
+import type { Fault } from "../../lib/api";
+import { h } from "../../lib/dom";
+import { ConditionsField } from "../query_form/conditions_field";
+import { DurationField } from "../query_form/duration_field";
+import { section } from "../query_form/section";
+import type { EditorContext, FamilyEditor, OpenEditor } from "./editor";
+import { WatchedField } from "./parts/watched_field";
+
+const COUNTING_TEXTS: Record<Counting, string> = { ">=": "At least", "<=": "At most" };
+
+export const open: OpenEditor = (document, context) => new OccupancyEditor(document, context);
+
+class OccupancyEditor implements FamilyEditor {
+  readonly element = h("div");
+  readonly stage = null;
+  private readonly entries: OccupancyEntries;
+
+  constructor(
+    document: Record<string, unknown>,
+    private readonly context: EditorContext,
+  ) {
+    this.entries = fromDocument(document, context.feed);
+    const { feed } = context;
+    const watched = new WatchedField(this.entries, context, () => context.onChange());
+    const lasting: DurationField = new DurationField({ id: "lasting", label: "For this long, or longer", time: feed.time, value: this.entries.lasting, pointer: "/lasting", placeholder: "any time", onChange: () => this.set({ lasting: lasting.value() }) });
+    const stale: DurationField = new DurationField({ id: "stale", label: "A report counts for", time: feed.time, value: this.entries.stale, pointer: "/stale", placeholder: "ever", hint: "Who reports nothing for so long is no longer there. Empty: who was there last is there.", onChange: () => this.set({ stale: stale.value() }) });
+    const where: ConditionsField = new ConditionsField({ feed, value: this.entries.where, pointer: "/where", id: "where", texts: { none: "Everything that is there counts.", some: "Only what meets all of these counts, by its reports that meet them." }, onChange: () => this.set({ where: where.value() }) });
+    this.element.append(section("Where?", watched.element), section("How many at once?", this.count(), lasting.element, stale.element), section("Who counts?", where.element));
+  }
+
+  specification(): Record<string, unknown> {
+    return toDocument(this.entries);
+  }
+
+  kinds(): string[] {
+    return ["occupied"];
+  }
+
+  told(fault: Fault): Fault {
+    return toldInForm(fault, this.entries);
+  }
+
+  private set(change: Partial<OccupancyEntries>): void {
+    Object.assign(this.entries, change);
+    this.context.onChange();
+  }
+
+  private count(): HTMLElement {
+    const { counting, count } = this.entries;
+    const select = h("select", { class: "select", id: "occupancy-counting", "aria-label": "At least or at most" }, ...COUNTINGS.map((one) => h("option", { value: one, selected: one === counting }, COUNTING_TEXTS[one])));
+    select.addEventListener("change", () => this.set({ counting: select.value as Counting }));
+    const input = h("input", { class: "input num", id: "occupancy-count", inputmode: "numeric", value: count, "aria-label": "How many", autocomplete: "off" });
+    input.addEventListener("input", () => this.set({ count: input.value }));
+    return h("div", { class: "field", "data-pointer": "/count" }, h("div", { class: "within", "data-pointer": "/count/1" }, select, input));
+  }
+}

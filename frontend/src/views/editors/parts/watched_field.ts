@@ -1,0 +1,70 @@
+/** Where a query looks: one region, or ranges of values; the map follows. */
+
+import { FEATURE } from "../../../data/bulk_data";
+import type { Watched } from "../../../data/watched_data";
+import { h, replace } from "../../../lib/dom";
+import { RangesField } from "../../query_form/ranges_field";
+import { RegionChoice } from "../../query_form/region_choice";
+import type { EditorContext, MapShape } from "../editor";
+
+export class WatchedField {
+  readonly element: HTMLElement;
+  private readonly region: RegionChoice;
+  private readonly ranges: RangesField;
+  private readonly fields = h("div", { class: "stack" });
+
+  /** `watched` is changed in place; `more`: further shapes on the map beside the region. */
+  constructor(
+    private readonly watched: Watched,
+    private readonly context: EditorContext,
+    private readonly onChange: () => void,
+    private readonly more: () => MapShape[] = () => [],
+  ) {
+    this.region = new RegionChoice({ context, value: watched.region, id: "region", pointer: "/region", onChange: (isElsewhere) => this.regionChanged(isElsewhere) });
+    this.ranges = new RangesField({
+      feed: context.feed,
+      entries: watched.ranges,
+      onChange: (ranges) => {
+        watched.ranges = ranges;
+        onChange();
+      },
+    });
+    const isTemplate = watched.region !== null && "region" in watched.region && watched.region.region === FEATURE;
+    this.element = h("div", { class: "stack" }, isTemplate ? null : this.places(), this.fields);
+    this.showFields();
+    this.showMap(true);
+  }
+
+  /** The region has handles; one drawn without being asked for becomes the region, too: the last one counts. */
+  showMap(fit: boolean): void {
+    const shape = this.watched.place === "region" ? this.region.shape(true) : null;
+    this.context.map.show([...(shape === null ? [] : [shape]), ...this.more()], fit);
+    if (this.watched.place === "region") this.region.draw(false);
+    else this.context.map.stop();
+  }
+
+  private regionChanged(isElsewhere: boolean): void {
+    this.watched.region = this.region.value();
+    this.showMap(isElsewhere);
+    this.onChange();
+  }
+
+  private places(): HTMLElement {
+    const places = ([["region", "In a region"], ["ranges", "Range of values"]] as const).map(([place, text]) => h("button", { type: "button", "data-place": place, onClick: () => this.turn(place) }, text));
+    return h("div", { class: "segmented", role: "group", "aria-label": "What is watched" }, ...places);
+  }
+
+  private turn(place: Watched["place"]): void {
+    this.watched.place = place;
+    if (place === "ranges") this.ranges.begin();
+    this.showFields();
+    this.showMap(false);
+    this.onChange();
+  }
+
+  private showFields(): void {
+    const { place } = this.watched;
+    for (const element of this.element.querySelectorAll("[data-place]")) element.setAttribute("aria-pressed", String(element.getAttribute("data-place") === place));
+    replace(this.fields, place === "region" ? this.region.element : this.ranges.element);
+  }
+}

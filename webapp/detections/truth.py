@@ -71,9 +71,10 @@ def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[dict[str, A
     happenings = [one for one in place.truth(begin, end) if one.start >= begin and one.end + SLACK_MS <= end]
     silent = cache(partial(pauses, feed, begin, end))
     rows = []
-    for kind, tellers in truth_of(feed.name, queries).items():
-        ids = [queries[name] for name, _ in tellers]
-        wanted = {(queries[name], answers) for name, answers in tellers}
+    for tellers in truth_of(feed.name, queries):
+        kind = tellers.happening
+        ids = [queries[name] for name, _ in tellers.queries]
+        wanted = {(queries[name], answers) for name, answers in tellers.queries}
         told = [
             answer
             for answer in detection_list(feed_id=feed.pk, query_ids=ids, from_t=begin, to_t=end)
@@ -81,7 +82,7 @@ def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[dict[str, A
         ]
         everything = [one for one in place.truth(begin - span_ms, end + span_ms) if one.kind == kind]
         score = compare([one for one in happenings if one.kind == kind], everything, told, silent)
-        rows.append({"kind": kind, "queries": ids, "from": begin, "to": end, **score.as_row()})
+        rows.append({"kind": kind, "family": tellers.family, "queries": ids, "from": begin, "to": end, **score.as_row()})
     return rows
 
 

@@ -2,12 +2,13 @@
 
 import { get, query } from "../lib/api";
 import { h, replace } from "../lib/dom";
-import { list, nullable, number, record, string } from "../lib/parse";
+import { list, nullable, number, otherwise, record, string } from "../lib/parse";
+import { familyName } from "../lib/words";
 
 const MINUTES = 30;
 const EVERY_MS = 15_000;
 
-const score = record({ kind: string, happened: number, found: number, told: number, right: number, precision: nullable(number), recall: nullable(number) });
+const score = record({ kind: string, family: otherwise(string, ""), happened: number, found: number, told: number, right: number, precision: nullable(number), recall: nullable(number) });
 const scores = record({ scores: list(score) });
 type Score = ReturnType<typeof score>;
 
@@ -49,7 +50,7 @@ export class TruthView {
         "table",
         { class: "truth-table num" },
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "What happened"), h("th", { scope: "col", title: "Recall: of what happened, how much was found" }, "Found"), h("th", { scope: "col", title: "Precision: of the answers, how many are right" }, "Right"))),
-        h("tbody", {}, ...rows.map((row) => h("tr", { class: isPerfect(row) ? "" : "truth-off" }, h("th", { scope: "row" }, words(row.kind)), h("td", {}, share(row.found, row.happened)), h("td", {}, share(row.right, row.told))))),
+        h("tbody", {}, ...rows.map((row) => h("tr", { class: isPerfect(row) ? "" : "truth-off" }, h("th", { scope: "row" }, words(row, rows)), h("td", {}, share(row.found, row.happened)), h("td", {}, share(row.right, row.told))))),
       ),
     );
   }
@@ -64,7 +65,9 @@ function share(part: number, whole: number): string {
   return whole === 0 ? "–" : `${part} of ${whole}`;
 }
 
-function words(kind: string): string {
+/** What happened; told of by two families, also which of them it is about. */
+function words({ kind, family }: Score, rows: readonly Score[]): string {
   const text = kind.replaceAll("-", " ");
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  const isOne = rows.filter((row) => row.kind === kind).length === 1;
+  return text.charAt(0).toUpperCase() + text.slice(1) + (isOne ? "" : ` (${familyName(family).toLowerCase()})`);
 }

@@ -18,8 +18,10 @@ WIDTH, HEIGHT = 960.0, 576.0
 FRAME_MS = 200
 CYCLE_MS = 300_000
 """After so long everything on the plaza comes again."""
-VISITS, MEETINGS, COMPANIES, PARCELS, FIGHTS = 24, 4, 2, 3, 1
+VISITS, MEETINGS, COMPANIES, PARCELS, FIGHTS, SHOWS = 24, 4, 2, 3, 1, 1
 """Scenes in a cycle, of visits as many as there is room for; every other meeting ends with a walk together."""
+CROWD, CROWD_MS = 5, 15_000
+"""So many at one stand at once, for so long or longer, are a crowd."""
 APART = 40.0
 """Those who have nothing to do with each other keep further apart: more than any distance the rules on people speak of."""
 BESIDE = 18.0
@@ -105,6 +107,7 @@ class Plaza:
         self.journeys = Journeys([_whole(role.journey) for role in roles], phase)
         self.wobble = Wobble(chance, np.full(len(roles), ERROR))
         doings = [(n * CYCLE_MS + a, n * CYCLE_MS + b, ACTIVITIES.index(what)) for n, role in enumerate(roles) for a, b, what in role.doings]
+        self.crowds = _crowds(self.scenes)
         self._from, self._to, self._what = np.array(doings, np.int64).T
 
     def rows(self, start: int, end: int, *, rate: float = 1.0) -> pa.Table:
@@ -147,8 +150,8 @@ class Plaza:
         return pa.table({"event": events, "entity": self.names.take(pa.array(role)), "t": t, **numbers})
 
     def truth(self, start: int, end: int) -> list[Happening]:
-        """Visits at stands; greetings, meetings, walks together, fights; objects left behind, until somebody takes them away."""
-        found: list[Happening] = []
+        """Visits and crowds at stands; greetings, meetings, walks together, fights; objects left behind, until somebody takes them away."""
+        found: list[Happening] = [one for crowd in self.crowds for one in again(crowd, CYCLE_MS, start, end)]
         for scene in self.scenes:
             for one in scene.happenings:
                 first = replace(one, start=scene.phase + one.start, end=scene.phase + one.end)
@@ -180,9 +183,10 @@ def _rectangle(x0: float, y0: float, x1: float, y1: float) -> dict[str, object]:
 
 def _scenes(chance: np.random.Generator) -> list[Scene]:
     """All scenes of a cycle: those that there must be first, then visits until the plaza is full."""
-    people = VISITS + 2 * (MEETINGS + COMPANIES + PARCELS + FIGHTS)
+    people = VISITS + 2 * (MEETINGS + COMPANIES + PARCELS + FIGHTS) + CROWD * SHOWS
     name = (f"person-{n + 1:02d}" for n in chance.permutation(people))
     draws: list[Callable[[], Scene]] = [
+        *(partial(_show, chance, [next(name) for _ in range(CROWD)]) for _ in range(SHOWS)),
         *(partial(_fight, chance, next(name), next(name)) for _ in range(FIGHTS)),
         *(partial(_parcel, chance, next(name), next(name), f"bag-{n + 1}") for n in range(PARCELS)),
         *(partial(_meeting, chance, next(name), next(name), n % 2 == 1) for n in range(MEETINGS)),
@@ -248,6 +252,47 @@ def _visit(chance: np.random.Generator, name: str) -> Scene:
     role.go([(role.at[0], float(chance.uniform(*AISLE)))], pace)
     role.leave(_gate(chance), pace)
     return Scene((role,), tuple(visits))
+
+
+def _show(chance: np.random.Generator, guests: Sequence[str]) -> Scene:
+    """One after the other comes to the cafe, each to a table of their own; they go when it is over, in the order in which they came."""
+    x0, y0, x1, y1 = STANDS["Cafe"]
+    gate, pace = _gate(chance), _pace(chance)
+    apart = int(1000 * 1.5 * APART / pace)
+    tables = [(x0 + (x1 - x0) * (n + 0.5) / len(guests), float(chance.uniform(y0 + 30, y1 - 30))) for n in range(len(guests))]
+    aisle, leaving, stay = AISLE[0] + 20, AISLE[0] + 70, _seconds(chance, 40, 50)
+    roles = []
+    # Who comes first sits farthest from the gate, so that nobody passes by another's table.
+    tables.sort(key=lambda table: -abs(table[0] - gate[0]))
+    for n, (guest, (x, y)) in enumerate(zip(guests, tables, strict=True)):
+        role = Role(guest, gate, start=n * apart)
+        role.go([(gate[0], aisle), (x, aisle), (x, y)], pace)
+        role.stay(stay)
+        roles.append(role)
+    for role in roles:
+        role.go([(role.at[0], leaving)], pace)
+        role.leave(gate, pace)
+    pairs = tuple((n, m) for n in range(len(roles)) for m in range(n))
+    return Scene(tuple(roles), (), apart=pairs)
+
+
+def _crowds(scenes: Sequence[Scene]) -> list[Happening]:
+    """From when to when at least CROWD are at one stand, all of whom are named; of one cycle, whose beginning and end are one moment."""
+    names = [role.name for scene in scenes for role in scene.roles]
+    tracks: Floats = np.stack([_track(role, scene.phase) for scene in scenes for role in scene.roles])
+    found = []
+    for stand, (x0, y0, x1, y1) in STANDS.items():
+        inside = (tracks[:, 0] >= x0) & (tracks[:, 0] <= x1) & (tracks[:, 1] >= y0) & (tracks[:, 1] <= y1)
+        crowded = inside.sum(axis=0) >= CROWD
+        begins = np.flatnonzero(crowded & ~np.roll(crowded, 1))
+        ends = np.flatnonzero(~crowded & np.roll(crowded, 1))
+        for begin in begins.tolist():
+            length = int(min((end - begin) % crowded.size for end in ends.tolist()))
+            there = np.flatnonzero(inside[:, np.arange(begin, begin + length) % crowded.size].any(axis=1))
+            if length * FRAME_MS >= CROWD_MS:
+                guests = tuple(names[one] for one in there.tolist())
+                found.append(Happening("crowd", guests, stand, begin * FRAME_MS, (begin + length) * FRAME_MS))
+    return found
 
 
 def _meeting(chance: np.random.Generator, waiting: str, coming: str, together: bool) -> Scene:

@@ -77,15 +77,24 @@ def _filled(template: Any, place: str) -> Any:
     return template
 
 
-def truth_of(feed: str, queries: Iterable[str]) -> dict[str, list[tuple[str, str | None]]]:
-    """Which of these queries (names) tell of which kind of happening, each with the kind of its answers that does (null: all)."""
+@dataclass(frozen=True)
+class Tellers:
+    """The queries of one family that tell of one kind of happening, each with the kind of its answers that does (null: all)."""
+
+    happening: str
+    family: str
+    queries: tuple[tuple[str, str | None], ...]
+
+
+def truth_of(feed: str, queries: Iterable[str]) -> list[Tellers]:
+    """Which of these queries (names) tell of which kind of happening. What two families tell of is compared with each by itself."""
     known = set(queries)
-    kinds: dict[str, list[tuple[str, str | None]]] = {}
+    found: dict[tuple[str, str], list[tuple[str, str | None]]] = {}
     for query in read_scenario(feed).queries:
         for kind, answers in told_of(query):
             if query["name"] in known:
-                kinds.setdefault(kind, []).append((query["name"], answers))
-    return kinds
+                found.setdefault((kind, query["specification"]["family"]), []).append((query["name"], answers))
+    return [Tellers(kind, family, tuple(tellers)) for (kind, family), tellers in found.items()]
 
 
 def told_of(query: dict[str, Any]) -> list[tuple[str, str | None]]:

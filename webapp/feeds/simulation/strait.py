@@ -51,6 +51,8 @@ PROTECTED: dict[str, LanePoints] = {
 }
 CLOSED: LanePoints = ((1.4445, 50.9955), (1.4748, 50.9764), (1.5355, 51.0145), (1.5052, 51.0336))
 """A closed area between the lanes: through traffic never enters, smugglers cross it."""
+ROADS: LanePoints = ((2.12, 51.085), (2.18, 51.085), (2.18, 51.115), (2.12, 51.115))
+"""Open water before a port, where nobody lies still but the two that meet."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,8 @@ class Strait:
     def places(self) -> list[Place]:
         ports = [Place(name, _polygon(_around(_metres(at), 1_300, 12)), ("port",)) for name, at in PORTS.items()]
         protected = [Place(name, _polygon([_metres(p) for p in ring]), ("protected",)) for name, ring in PROTECTED.items()]
-        return [*ports, *protected, Place("Closed area", _polygon([_metres(p) for p in CLOSED]), ("closed",))]
+        roads = Place("Dunmark roads", _polygon([_metres(p) for p in ROADS]), ("roads",))
+        return [*ports, *protected, Place("Closed area", _polygon([_metres(p) for p in CLOSED]), ("closed",)), roads]
 
 
 PURSUIT_LAG_MS = 25_000

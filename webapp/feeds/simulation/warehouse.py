@@ -25,9 +25,15 @@ READERS: dict[str, tuple[float, float]] = {
     "checkout-1": (48.0, 22.0),
     "checkout-2": (48.0, 27.0),
     "exit": (57.0, 18.0),
+    "strongroom": (14.0, 29.6),
 }
 """Where each antenna hangs."""
-KINDS = {"urn:epc:id:sgtin:0614141.": "item", "urn:epc:id:sscc:": "pallet", "urn:epc:id:sgtin:0614142.": "parcel"}
+KINDS = {
+    "urn:epc:id:sgtin:0614141.": "item",
+    "urn:epc:id:sscc:": "pallet",
+    "urn:epc:id:sgtin:0614142.": "parcel",
+    "urn:epc:id:giai:0614141.": "valuable",
+}
 """What a tag is on, by the beginning of its code; all others are badges of people."""
 ZONES = {
     "Docks": (0.5, 3.0, 9.0, 33.0),
@@ -36,10 +42,12 @@ ZONES = {
     "Way out": (54.0, 14.0, 59.5, 22.0),
 }
 """x0, y0, x1, y1 in metres."""
-ITEMS, PALLETS, PARCELS = 240, 12, 40
-ITEM_ROUND_MS, PALLET_ROUND_MS, PARCEL_ROUND_MS = 600_000, 300_000, 240_000
-THEFT_EVERY, RESTLESS_EVERY, ALONE_EVERY, LOST_EVERY = 97, 61, 9, 31
-"""Every so many rounds of an item (pallet, parcel) something goes wrong."""
+ITEMS, PALLETS, PARCELS, VALUABLES = 240, 12, 40, 5
+ITEM_ROUND_MS, PALLET_ROUND_MS, PARCEL_ROUND_MS, VALUABLE_ROUND_MS = 600_000, 300_000, 240_000, 240_000
+THEFT_EVERY, RESTLESS_EVERY, ALONE_EVERY, LOST_EVERY, UNGUARDED_EVERY = 97, 61, 9, 31, 7
+"""Every so many rounds of an item (pallet, parcel, valuable) something goes wrong."""
+GUARD_MS = 8_000
+"""A guard's badge is read at most so long before or after a valuable."""
 SHELF_READS, SHELF_EVERY_MS = 12, 30_000
 
 
@@ -74,12 +82,15 @@ class Warehouse:
             Course(ITEMS, ITEM_ROUND_MS, lru_cache(2 * ITEMS)(self._item), self._item_truth),
             Course(PALLETS, PALLET_ROUND_MS, lru_cache(2 * PALLETS)(self._pallet), self._pallet_truth),
             Course(PARCELS, PARCEL_ROUND_MS, lru_cache(2 * PARCELS)(self._parcel), self._parcel_truth),
+            Course(VALUABLES, VALUABLE_ROUND_MS, lru_cache(2 * VALUABLES)(self._valuable), self._valuable_truth),
         )
         # Pallets come to a dock one after the other, so that each is alone there with its escort.
         self.phases: list[list[int]] = [
             chance.integers(0, ITEM_ROUND_MS, ITEMS).tolist(),
             [pallet * (PALLET_ROUND_MS // PALLETS) for pallet in range(PALLETS)],
             chance.integers(0, PARCEL_ROUND_MS, PARCELS).tolist(),
+            # So are valuables at the door of the strongroom.
+            [valuable * (VALUABLE_ROUND_MS // VALUABLES) for valuable in range(VALUABLES)],
         ]
 
     # -- what ingest is sent ------------------------------------------------------------------------------------------------------
@@ -148,13 +159,25 @@ class Warehouse:
     def _parcel_truth(self, parcel: int, nth: int) -> list[tuple[str, tuple[str, ...], int, int]]:
         return [("lost", (_parcel_tag(parcel),), 0, 20_000)] if _is_lost(parcel, nth) else []
 
+    # -- valuables and their guards -----------------------------------------------------------------------------------------------
+
+    def _valuable(self, valuable: int, nth: int) -> list[Read]:
+        """Through the door of the strongroom; a guard is there a little earlier or later, or not at all."""
+        reads = [Read(GUARD_MS, _valuable_tag(valuable), "strongroom")]
+        if not _is_unguarded(valuable, nth):
+            reads.append(Read(int(self._chance(4, valuable, nth).integers(2 * GUARD_MS)), f"badge-g{1 + (valuable + nth) % 3}", "strongroom"))
+        return sorted(reads, key=lambda read: read.at)
+
+    def _valuable_truth(self, valuable: int, nth: int) -> list[tuple[str, tuple[str, ...], int, int]]:
+        return [("unguarded", (_valuable_tag(valuable),), 0, 2 * GUARD_MS)] if _is_unguarded(valuable, nth) else []
+
     def _chance(self, kind: int, thing: int, nth: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, 5, kind, thing, nth % 2**32])
 
     # -- what is true -------------------------------------------------------------------------------------------------------------
 
     def truth(self, start: int, end: int) -> list[Happening]:
-        """Thefts, restless items, pallets without an escort, parcels that fell off."""
+        """Thefts, restless items, pallets without an escort, parcels that fell off, valuables without a guard."""
         found = []
         for course, thing, nth, began in self._rounds(start, end):
             for kind, entities, first, last in course.happenings(thing, nth):
@@ -178,6 +201,10 @@ def _parcel_tag(parcel: int) -> str:
     return f"urn:epc:id:sgtin:0614142.200000.{parcel + 1:04d}"
 
 
+def _valuable_tag(valuable: int) -> str:
+    return f"urn:epc:id:giai:0614141.{valuable + 1:04d}"
+
+
 def _kind(tag: str) -> str:
     return next((kind for start, kind in KINDS.items() if tag.startswith(start)), "badge")
 
@@ -196,6 +223,10 @@ def _is_alone(pallet: int, nth: int) -> bool:
 
 def _is_lost(parcel: int, nth: int) -> bool:
     return (parcel + 3 * nth) % LOST_EVERY == 0
+
+
+def _is_unguarded(valuable: int, nth: int) -> bool:
+    return (valuable + 2 * nth) % UNGUARDED_EVERY == 3
 
 
 def _table(reads: list[tuple[int, str, str]]) -> pa.Table:
@@ -224,6 +255,9 @@ def plan() -> bytes:
         drawing.fill(0.0, y - 3, 1.2, y + 3, Colour.DOOR)
     drawing.fill(12.0, 0.0, 12.3, 13.0, Colour.WALL)
     drawing.fill(12.0, 23.0, 12.3, HEIGHT_M, Colour.WALL)
+    drawing.fill(16.0, 28.5, 16.3, HEIGHT_M, Colour.WALL)
+    drawing.fill(12.0, 28.5, 13.0, 28.8, Colour.WALL)
+    drawing.fill(15.0, 28.5, 16.3, 28.8, Colour.WALL)
     for x in (26.0, 32.0, 38.0):
         drawing.block(x - 2, 24.0, x + 2, 32.0)
     drawing.block(22.0, 4.5, 36.0, 7.5)

@@ -4,6 +4,9 @@ A source interval i and a target interval j are in relation as RTEC defines it f
 last tick of i is the first of j (and i has more than one tick); starts s_i = s_j, e_i < e_j; finishes s_i > s_j, e_i = e_j; during
 s_i > s_j, e_i < e_j; overlaps s_i < s_j < e_i < e_j; equal. Each interval that is in relation with some partner is taken; the mode
 says what is made of the taken ones.
+
+A pair counts in a window when its target reaches into it. Its source may be over by then. As a target takes part by having any partner, one such
+source is enough for each list: before the first that ended, of the other relations the one that is in relation with the target over the edge.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import numpy as np
 
 from engine.event_calculus.builtins import ALLEN
 from engine.event_calculus.compiled import jit
-from engine.event_calculus.intervals import INF, Bools, Intervals, Ints, intersect, keep, subtract, union
+from engine.event_calculus.intervals import INF, Bools, Intervals, Ints, gather, intersect, keep, subtract, union
 
 
 @jit
@@ -68,8 +71,56 @@ _MODES: Mapping[str, Callable[[Intervals, Intervals], Intervals]] = {
 }
 
 
-def allen(relation: str, mode: str, source: Intervals, target: Intervals, tick: int) -> tuple[Intervals, Bools]:
-    """What `mode` makes of the intervals that are in `relation` with a partner of the other list, and for each list whether there are any."""
+def allen(relation: str, mode: str, source: Intervals, target: Intervals, tick: int, first: int, over: Bools) -> tuple[Intervals, Bools]:
+    """What `mode` makes of the intervals that are in `relation` with a partner of the other list, and for each list whether there are any.
+
+    `over` marks sources that ended before the window's `first` tick: they are partners, and no part of what is made.
+    """
     taken = _taken(ALLEN.index(relation), *source, *target, tick)
-    related = keep(source, taken[0])
-    return _MODES[mode](related, keep(target, taken[1])), related.counts > 0
+    result = _MODES[mode](keep(source, taken[0] & ~over), keep(target, taken[1]))
+    if mode.startswith("relative_complement"):
+        # What was cut out before the window is not known any more: only what is in it is right.
+        result = gather(result, np.arange(len(result.ptr) - 1), first)
+    return result, keep(source, taken[0]).counts > 0
+
+
+@jit
+def with_ended(pb: Ints, sb: Ints, eb: Ints, pa: Ints, sa: Ints, ea: Ints) -> tuple[Ints, Ints, Ints, Bools]:
+    """Lists of sources (a), each behind the one that is over (b), and which those are. One that goes on after all is not over."""
+    ptr, s, e = np.zeros(len(pa), np.int64), np.empty(len(sa) + len(sb), np.int64), np.empty(len(sa) + len(sb), np.int64)
+    over = np.zeros(len(s), np.bool_)
+    n = 0
+    for i in range(len(pa) - 1):
+        for k in range(pb[i], pb[i + 1]):
+            if pa[i] == pa[i + 1] or sa[pa[i]] > eb[k]:
+                s[n], e[n], over[n] = sb[k], eb[k], True
+                n += 1
+        for k in range(pa[i], pa[i + 1]):
+            s[n], e[n] = sa[k], ea[k]
+            n += 1
+        ptr[i + 1] = n
+    return ptr, s[:n].copy(), e[:n].copy(), over[:n].copy()
+
+
+def ended_sources(relation: str, source: Intervals, target: Intervals, edge: int, tick: int) -> tuple[Ints, Ints, Ints]:
+    """The sources to remember of those that do not hold after `edge`: their lists, starts and ends."""
+    return _ended_sources(ALLEN.index(relation), *source, *target, edge, tick)
+
+
+@jit
+def _ended_sources(relation: int, pa: Ints, sa: Ints, ea: Ints, pb: Ints, sb: Ints, eb: Ints, edge: int, tick: int) -> tuple[Ints, Ints, Ints]:
+    owner, start, end = np.empty(len(pa), np.int64), np.empty(len(pa), np.int64), np.empty(len(pa), np.int64)
+    n = 0
+    for i in range(len(pa) - 1):
+        for a in range(pa[i], pa[i + 1]):
+            if ea[a] > edge + tick:
+                break
+            found = relation == 0
+            for b in range(pb[i], pb[i + 1]):
+                # A target that reaches over the edge goes on for longer than a source that does not.
+                found = found or (sb[b] <= edge and eb[b] > edge and _related(relation, sa[a], ea[a], sb[b], INF, tick))
+            if found:
+                owner[n], start[n], end[n] = i, sa[a], ea[a]
+                n += 1
+                break
+    return owner[:n], start[:n], end[:n]

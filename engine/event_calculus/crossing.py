@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from engine.event_calculus.answers import NEVER
 from engine.event_calculus.compiled import jit
-from engine.event_calculus.intervals import Intervals, Ints
+from engine.event_calculus.intervals import Intervals, Ints, empty, gather
 from engine.event_calculus.keys import find_rows, take_rows
-from engine.event_calculus.memory import Bounds, Floats, Held, Memory
+from engine.event_calculus.memory import Bounds, Ended, Floats, Held, Memory
 from engine.event_calculus.tables import FluentTable, united
 
 
@@ -21,7 +22,9 @@ class Crossing:
         self.bounds = bounds
         self.ends_at_edge = ends_at_edge
         self.kept: dict[str, Held] = {}
+        self.ended: dict[str, Ended] = {}
         self._held = memory.held
+        self._ended = memory.ended
 
     def joined(self, name: str, table: FluentTable) -> FluentTable:
         """The table with the true starts of intervals that go on from before the window; remembers them for the next one."""
@@ -64,6 +67,24 @@ class Crossing:
             if len(owner):
                 where = None if places is None else np.ascontiguousarray(places[:, crossing])
                 self.kept[name] = Held(take_rows(keys, owner), lists.s[crossing], where)
+
+    def ended_before(self, name: str) -> Ended | None:
+        """The sources remembered for a list that an Allen relation makes."""
+        return self._ended.get(name)
+
+    def sources_before(self, name: str, keys: Ints) -> Intervals:
+        """For each key the source that is over, if one is remembered."""
+        ended = self._ended.get(name)
+        if ended is None:
+            return empty(keys.shape[1])
+        lists = Intervals(np.arange(len(ended.start) + 1), ended.start, ended.end)
+        return gather(lists, find_rows(ended.keys, keys), NEVER)
+
+    def keep_ended(self, name: str, keys: Ints, owner: Ints, start: Ints, end: Ints) -> None:
+        """Remembers sources that are over before the next window: at most one for each key."""
+        self.ended.pop(name, None)
+        if len(owner):
+            self.ended[name] = Ended(take_rows(keys, owner), start, end)
 
 
 @jit

@@ -143,6 +143,11 @@ class _Cutter:
                 kept = {place for place in places[relation] if self._keeps(relation, place, rules)}
                 changed = changed or kept != places[relation]
                 places[relation] = kept
+                if not kept:
+                    # Lists and events are sent, not when a fluent was initiated: what asks for that stands in one stage with it.
+                    for asked in {asked for rule in rules for asked in _asked(_conditions(rule)) if places.get(asked)}:
+                        places[asked] = set()
+                        changed = True
         return places
 
     def _keeps(self, relation: Relation, place: int, rules: Sequence[Rule]) -> bool:
@@ -257,6 +262,15 @@ def _of_literals(literals: Iterable[Literal], *, outer: bool) -> Iterator[_Read]
             yield _Read(Relation(False, *literal.indicator), literal.arguments, trigger=outer)
         elif isinstance(literal, Edge | HoldsAt | Initiated):
             yield _Read(Relation(True, *literal.fluent.indicator), literal.fluent.arguments, trigger=outer and not isinstance(literal, HoldsAt))
+
+
+def _asked(literals: Iterable[Literal]) -> Iterator[Relation]:
+    """The fluents of which a rule asks when they are initiated."""
+    for literal in literals:
+        if isinstance(literal, Negation | Count):
+            yield from _asked(literal.body)
+        elif isinstance(literal, Initiated):
+            yield Relation(True, *literal.fluent.indicator)
 
 
 def _facts(literals: Iterable[Literal]) -> Iterator[Fact]:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.event_calculus.allen import allen
+from engine.event_calculus.allen import allen, ended_sources, with_ended
+from engine.event_calculus.answers import NEVER
 from engine.event_calculus.candidates import REMEMBERED, Needs
 from engine.event_calculus.conditions import as_symbols, match, number, satisfy
 from engine.event_calculus.fused import MAX_ROWS, Lists
-from engine.event_calculus.intervals import Bools, Intervals, always, amalgamate, empty, gather, intersect, keep, longer_than, subtract, union
+from engine.event_calculus.intervals import Bools, Intervals, Ints, always, amalgamate, empty, gather, intersect, keep, longer_than, subtract, union
 from engine.event_calculus.keys import find_rows
 from engine.event_calculus.levels import Node
 from engine.event_calculus.speeds import Speeds
@@ -65,7 +66,7 @@ class DerivedFluents:
     def _few(self, rule: IntervalRule) -> list[FluentTable] | None:
         """The tables of a rule's lists, where it can be evaluated in one compiled call and they are few enough."""
         fused = self.plan.fused[rule.number]
-        if fused is None or (self.exact and fused.program is None):
+        if fused is None or (fused.program is None and (self.exact or self.plan.relations[rule.number])):
             return None
         tables = []
         for retrieve in fused.retrieves:
@@ -117,6 +118,10 @@ class DerivedFluents:
                 rows = self.groundings.of_rows(rows, rule.head.terms, "=" + rule.head.name)
             if rows.n:
                 parts.append({name: as_symbols(self.world, rows.columns[name], rows.kinds[name]) for name in names})
+        for construct in self.plan.relations[rule.number]:
+            ended = self.crossing.ended_before(_list_name(rule, construct))
+            if ended is not None:
+                parts.append(dict(zip(names, ended.keys, strict=True)))
         if not parts:
             return Rows(0, {}, {})
         columns = {name: np.concatenate([part[name] for part in parts]) if len(parts) > 1 else parts[0][name] for name in names}
@@ -203,9 +208,12 @@ class DerivedFluents:
     def _constructed(self, rule: IntervalRule, rows: Rows, construct: Construct, inputs: list[Intervals]) -> Intervals:
         if construct.operator == "slower_than":
             return self.speeds.slower(rule, rows, construct, inputs[0])
-        if construct.operator in REMEMBERED and self.exact:
-            keys = rows_of([rows.columns[name] for name in self.plan.essential[rule.number]], rows.n)
-            inputs = [self.crossing.true_starts(f"rule {rule.number} {construct.out} {place}", keys, lists) for place, lists in enumerate(inputs)]
+        if construct.operator in REMEMBERED and (self.exact or construct.operator == "allen"):
+            keys = self._keys(rule, rows)
+            inputs = [
+                self.crossing.true_starts(f"{_list_name(rule, construct)} {place}", keys, self._whole(rule, rows, name, lists))
+                for place, (name, lists) in enumerate(zip(construct.inputs, inputs, strict=True))
+            ]
         if construct.operator == "union_all":
             return _folded(union, inputs)
         if construct.operator == "intersect_all":
@@ -218,8 +226,36 @@ class DerivedFluents:
             assert construct.amount is not None
             duration = np.broadcast_to(np.asarray(number(self.world, rows, construct.amount), np.float64), (rows.n,))
             return longer_than(inputs[0], duration, self.bounds.query_time)
-        result, self.related = allen(construct.relation, construct.mode, inputs[0], inputs[1], self.world.tick)
+        return self._in_relation(rule, rows, construct, inputs[0], inputs[1])
+
+    def _in_relation(self, rule: IntervalRule, rows: Rows, construct: Construct, source: Intervals, target: Intervals) -> Intervals:
+        """What one of Allen's relations gives; remembers the sources that a target after the window may still be in relation with."""
+        name, keys, tick = _list_name(rule, construct), self._keys(rule, rows), self.world.tick
+        *whole, over = with_ended(*self.crossing.sources_before(name, keys), *source)
+        sources = Intervals(*whole)
+        result, self.related = allen(construct.relation, construct.mode, sources, target, tick, self.bounds.first, over)
+        self.crossing.keep_ended(name, keys, *ended_sources(construct.relation, sources, target, self.bounds.next_low, tick))
         return result
+
+    def _keys(self, rule: IntervalRule, rows: Rows) -> Ints:
+        return rows_of([rows.columns[name] for name in self.plan.essential[rule.number]], rows.n)
+
+    def _whole(self, rule: IntervalRule, rows: Rows, name: str, lists: Intervals) -> Intervals:
+        """The list of this name with true starts where it is a fluent's own: the fluent knows them though the rule's grounding be new."""
+        pattern = next((part.fluent for part in rule.intervals if isinstance(part, Retrieve) and part.out == name), None)
+        if pattern is None or not self.exact or not all(rows.bound(term) for term in pattern.terms):
+            return lists
+        tables = self.evaluation.sources(pattern)
+        if len(tables) != 1:
+            return lists
+        wanted = rows_of([self.groundings.column(rows, term) for term in pattern.terms], rows.n)
+        found = gather(tables[0].lists, find_rows(tables[0].keys, wanted), NEVER)
+        return keep(found, found.e > self.bounds.first)
+
+
+def _list_name(rule: IntervalRule, construct: Construct) -> str:
+    """Under which name the operands of a construct are remembered."""
+    return f"rule {rule.number} {construct.out}"
 
 
 def _names(retrieve: Retrieve) -> set[str]:

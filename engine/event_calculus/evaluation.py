@@ -83,7 +83,7 @@ class Evaluation:
                 self._cycle(component, derived)
             else:
                 self._node(component[0], derived)
-        return Memory(self._carries, self.crossing.kept)
+        return Memory(self._carries, self.crossing.kept, self.crossing.ended)
 
     def _node(self, node: Node, derived: DerivedFluents) -> None:
         self.world.spend(ROWS_A_NODE)

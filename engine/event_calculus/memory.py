@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,12 +45,38 @@ class Held:
     places: Floats | None = None
 
 
+@dataclass(frozen=True)
+class Ended:
+    """For each grounding of a rule the one source of an Allen relation that is over and that a target may still be in relation with."""
+
+    keys: Ints
+    start: Ints
+    end: Ints
+
+
+_Part = SimpleCarry | Held | Ended
+
+
 @dataclass
 class Memory:
-    """What one window leaves to the next: simple fluents by node, true starts by node, input or list of a rule."""
+    """What one window leaves to the next: simple fluents by node, true starts by node, input or list of a rule, sources that are over by list."""
 
     simple: dict[Node, SimpleCarry] = field(default_factory=dict)
     held: dict[str, Held] = field(default_factory=dict)
+    ended: dict[str, Ended] = field(default_factory=dict)
+
+    def equals(self, other: Memory) -> bool:
+        """Whether both are the same, so that windows without rows go on as they are."""
+        return _equal(self.simple, other.simple) and _equal(self.held, other.held) and _equal(self.ended, other.ended)
+
+
+def _equal(ours: Mapping[Any, _Part], theirs: Mapping[Any, _Part]) -> bool:
+    return ours.keys() == theirs.keys() and all(_same(part, theirs[name]) for name, part in ours.items())
+
+
+def _same(one: _Part, other: _Part) -> bool:
+    pairs = ((getattr(one, part.name), getattr(other, part.name)) for part in fields(one))
+    return all(a is b or (a is not None and b is not None and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")) for a, b in pairs)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from engine.event_calculus.ordering import bound_by, order_body
 from engine.event_calculus.program import Program
 from engine.event_calculus.syntax import (
     Comparison,
+    Construct,
     Deadline,
     Declared,
     Fact,
@@ -48,6 +49,8 @@ class Plan:
         self.conditions: dict[int, tuple[Literal, ...]] = {}
         self.essential: dict[int, list[str]] = {}
         self.fused: dict[int, FusedRule | None] = {}
+        self.relations: dict[int, list[Construct]] = {}
+        """The constructs of a rule that are Allen's relations."""
         self.grounded_first: dict[int, bool] = {}
         """Rules whose heads leave to declared groundings what those bind."""
         self.unique_candidates: dict[int, bool] = {}
@@ -55,6 +58,7 @@ class Plan:
         for rule in program.interval_rules:
             grounded = "=" + rule.head.name in program.groundings
             self.alternatives[rule.number] = alternatives(rule, grounded=grounded)
+            self.relations[rule.number] = [part for part in rule.intervals if isinstance(part, Construct) and part.operator == "allen"]
             bound = {term.name for part in rule.intervals if isinstance(part, Retrieve) for term in part.fluent.terms if isinstance(term, Variable)}
             bound |= {term.name for term in rule.head.terms if isinstance(term, Variable)}
             self.conditions[rule.number] = order_body(rule.conditions, bound)

@@ -13,7 +13,7 @@ from engine.event_calculus.arrivals import InputRows
 from engine.event_calculus.brought import Brought, Message
 from engine.event_calculus.intervals import Intervals
 from engine.event_calculus.levels import Node
-from engine.event_calculus.memory import Held, Memory, SimpleCarry
+from engine.event_calculus.memory import Ended, Held, Memory, SimpleCarry
 from engine.event_calculus.tables import SYMBOL, FluentTable, Symbols, Table
 from engine.event_calculus.windows import WindowState
 
@@ -55,6 +55,7 @@ def _described(state: WindowState, writer: _Writer) -> dict[str, Any]:
         "waiting": [[*indicator, _rows(parts, writer)] for indicator, parts in state.waiting.items()],
         "simple": [[list(node), writer.all((carry.keys, carry.value, carry.start, carry.due))] for node, carry in state.memory.simple.items()],
         "held": [[name, writer.all(_held(held))] for name, held in state.memory.held.items()],
+        "ended": [[name, writer.all((ended.keys, ended.start, ended.end))] for name, ended in state.memory.ended.items()],
         "answers": [[name, writer.all((table.keys, *table.lists))] for name, table in state.answers.items()],
         "instants": [[name, writer.all(table.columns), writer.put(_times(table))] for name, table in state.instants.items()],
         "brought": None if state.brought is None else _messages(state.brought, writer),
@@ -103,7 +104,9 @@ def _loaded(entry: dict[str, Any], get: Any) -> WindowState:
     for key in ("rows", "waiting"):
         getattr(state, key).update({(name, arity): [InputRows(many(columns), *many(rest))] for name, arity, (columns, rest) in entry[key]})
     simple = {Node(*node): SimpleCarry(*many(places)) for node, places in entry["simple"]}
-    state.memory = Memory(simple, {name: Held(*many(places)) for name, places in entry["held"]})
+    held = {name: Held(*many(places)) for name, places in entry["held"]}
+    # Snapshots of the release before have none.
+    state.memory = Memory(simple, held, {name: Ended(*many(places)) for name, places in entry.get("ended", ())})
     for name, (keys, *lists) in entry["answers"]:
         state.answers[name] = FluentTable(get(keys), Intervals(*many(lists)))
     for name, columns, times in entry["instants"]:

@@ -350,6 +350,8 @@ class Windows:
         if commit:
             quiet = not changes and not any(len(part) for parts in state.rows.values() for part in parts)
             quiet = quiet and (state.brought is None or state.brought.quiet)
+            # What ends at the edge is remembered for one window more.
+            quiet = quiet and memory.equals(state.memory)
             state.idle = state.idle + 1 if quiet else 0
             state.memory = memory
             state.last_query = query_time

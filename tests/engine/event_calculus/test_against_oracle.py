@@ -100,3 +100,16 @@ def test_more_bindings_than_one_call_takes_go_the_other_way() -> None:
     engine = ByEngine(program, ONE_WINDOW)
     engine.feed_at_once(stream, on_time(stream))
     assert engine.facts == {("all", (x, y), "true", 3, None) for x in names for y in names}
+
+
+def test_what_ends_at_an_edge_does_not_end_again_after_a_silence() -> None:
+    """The fluent that ended with the last tick before a window is seen there once, however many quiet windows are passed over."""
+    program = compiled("initiatedAt(busy(X)=on, T) :- happensAt(ev(X), T). fi(busy(X)=on, busy(X)=off, 2).")
+    engine = ByEngine(program, Settings(window=7, step=1, dialect="rtec1"))
+    for name, moment in (("a", 3), ("b", 20)):
+        engine.feed_one(("ev", (name,), moment, moment + 1), moment)
+    engine.pass_to(40)
+    assert engine.facts == {
+        *(("busy", ("a",), value, s, e) for value, s, e in (("on", 4, 6), ("off", 6, None))),
+        *(("busy", ("b",), value, s, e) for value, s, e in (("on", 21, 23), ("off", 23, None))),
+    }

@@ -272,6 +272,10 @@ RULE = "initiatedAt(f(X)=true, T) :- happensAt(ev(X), T)"
         ("initiatedAt(f(X, Y)=true, T) :- happensAt(tie(X, Y), T), \\+ holdsAt(f(Y, X)=true, T).", set()),
         (f"{SECOND} holdsFor(g(A)=true, I) :- holdsFor(f(B, A)=true, I1), union_all([I1], I).", {"f", "g"}),
         (f"{SECOND} holdsFor(g(A)=true, I) :- holdsFor(f(A, B)=true, I1), union_all([I1], I).", {"f"}),
+        # When a fluent is initiated is not sent: who asks for it of another has it with him.
+        (f"{RULE}. initiatedAt(g(X)=true, T) :- initiatedAt(f(X)=true, _, T, _).", {"f", "g"}),
+        (f"{RULE}. initiatedAt(g(X)=true, T) :- initiatedAt(f(Y)=true, _, T, _), happensAt(tie(X, Y), T).", set()),
+        (f"{RULE}. initiatedAt(g(X)=true, T) :- happensAt(tie(Y, X), T), \\+ initiatedAt(f(Y)=true, _, T, _).", set()),
         # A complement holds for whoever is declared, rows or not.
         ("grounding(f(X)=true) :- kind(X, _). holdsFor(f(X)=true, I) :- holdsFor(iv(X)=true, J), complement_all([J], I).", set()),
         ("holdsFor(f(X)=true, I) :- holdsFor(iv(X)=true, J), holdsFor(pt(X)=true, K), complement_all([J], C), intersect_all([C, K], I).", {"f"}),

@@ -1,7 +1,9 @@
-"""Programs drawn from the language's grammar against the oracle: one window, sliding windows, late rows, restarts."""
+"""Programs drawn from the language's grammar against the oracle: one window, sliding windows, disorder, partitions, restarts."""
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -12,8 +14,12 @@ from engine.event_calculus import derived, fused, fused_points
 from engine.event_calculus.compiler import compile_text
 from engine.event_calculus.parser import ProgramRefused
 from engine.event_calculus.program import Program
+from engine.event_calculus.shapes import called
 from engine.event_calculus.windows import Settings
+from engine.operator import RegisteredQuery
+from engine.specification import check
 from tests.engine.event_calculus.grammar import KNOWLEDGE, generated
+from tests.engine.event_calculus.test_cut import ENTITIES, FEED, LATENESS, answer, table
 from tests.engine.event_calculus.worlds import INPUTS, LAST, ByEngine, Row, by_oracle, on_time, rows
 
 ONE_WINDOW = Settings(window=LAST + 30, step=LAST + 30, origin=LAST)
@@ -46,6 +52,48 @@ def test_sliding_windows_are_the_oracle(text: str, stream: list[Row], step: int,
     sliding = ByEngine(program, Settings(step + longer, step, LAST % step), restart=restart)
     sliding.feed(stream, on_time(stream))
     assert sliding.facts == (by_oracle(KNOWLEDGE + text, stream, "rtec") if stream else set()), text
+
+
+@st.composite
+def disordered(draw: st.DrawFn, longest: int) -> list[Row]:
+    """Rows up to the feed's lateness late, intervals no longer than `longest`; the last is at LAST, up to where the oracle knows."""
+    stream = [row for row in draw(rows()) if INPUTS[row[0]][0] != "intervals" or row[3] - row[2] <= longest]
+    delays = [draw(st.integers(0, LATENESS)) for _ in stream]
+    order = sorted(zip(delays, stream, strict=True), key=lambda pair: pair[0] + pair[1][2])
+    return [*(row for _, row in order), ("go", ("nobody",), LAST, LAST + 1)]
+
+
+def asked(text: str, **when: Any) -> RegisteredQuery:
+    program = accepted(text)
+    outputs = sorted({called(name) for name, _ in program.fluents | program.events})
+    document = {"family": "calculus", "version": 1, "program": KNOWLEDGE + text, "inputs": ENTITIES, "outputs": outputs, **when}
+    return RegisteredQuery("q", 1, check(document, FEED))
+
+
+def answered(query: RegisteredQuery, stream: list[Row], data: st.DataObject) -> set[tuple[Any, ...]]:
+    """What the batches of an evaluator with several partitions, maybe restarted after each, give together."""
+    batch_rows, partitions, restart = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 4)), data.draw(st.booleans())
+    total = sum(answer(query, table(stream), batch_rows, partitions, restart=restart), Counter())
+    assert all(weight == 1 for weight in total.values())
+    return {(name, arguments, value or "", start, end) for name, arguments, value, start, end in total}
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=MANY_REFUSED)
+@given(generated(timeless=True), st.data())
+def test_windows_disorder_partitions_and_restarts_are_the_oracle(text: str, data: st.DataObject) -> None:
+    """Windows that hold what can still come: as long as a step, the lateness and the longest interval together."""
+    step, longer = data.draw(st.integers(1, 9)), data.draw(st.integers(LATENESS, LATENESS + 6))
+    dialect, stream = data.draw(st.sampled_from(["rtec", "rtec", "rtec1"])), data.draw(disordered(longer))
+    query = asked(text, window=step + longer, step=step, origin=LAST % step, dialect=dialect)
+    assert answered(query, stream, data) == by_oracle(KNOWLEDGE + text, stream, dialect), text
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=MANY_REFUSED)
+@given(generated(), disordered(LAST), st.sampled_from(["rtec", "rtec1"]), st.data())
+def test_one_window_disorder_partitions_and_restarts_are_the_oracle(text: str, stream: list[Row], dialect: str, data: st.DataObject) -> None:
+    """All constructs, also those of time: durations, complements, Allen's relations."""
+    query = asked(text, window=LAST + 30, step=LAST + 30, origin=LAST, dialect=dialect)
+    assert answered(query, stream, data) == by_oracle(KNOWLEDGE + text, stream, dialect), text
 
 
 @pytest.mark.parametrize("what", ["begins", "goes on"])

@@ -21,10 +21,26 @@ WORDS = {"mod", "rem", "is", "dynamic", "discontiguous"}
 EVERY = 40
 """Of so many changes one is tried (a run over all takes minutes)."""
 SAID_TWICE = {
-    # What it leaves out is left out by the groundings of the lists that it reads.
-    "street": "grounding(greeting(A, B)=true)",
-    "toy": "grounding(happy(Person)=true)",
+    # What a grounding leaves out is left out by the groundings of the lists that the rule reads. Who disappears is no person at the next tick, so no
+    # greeting with him begins.
+    "street": ("grounding(greeting(A, B)=true)", "\\+ happensAt(disappear(A), T), \\+ happensAt(disappear(B), T)"),
+    "toy": ("grounding(happy(Person)=true)",),
 }
+"""Clauses that may stand in a program and change no answer, with the reason."""
+STORIES: dict[str, list[Row]] = {
+    # A consumer asks for a quote while he still has to pay, is suspended, and accepts another quote all the same: no contract.
+    "commerce": [
+        (event, people, t, t + 1)
+        for t, (event, people) in enumerate(
+            [
+                ("present_quote", ("ann", "bob")), ("accept_quote", ("bob", "ann")), ("present_quote", ("bob", "bob")),
+                ("request_quote", ("bob", "ann")), ("accept_quote", ("bob", "bob")),
+            ],
+            start=1,
+        )
+    ],
+}  # fmt: skip
+"""Streams with what chance seldom gives."""
 STRANGERS = ("zed",)
 """Stand in rows and in no declaration."""
 Outcome = tuple[frozenset[str], tuple[frozenset[object], ...]]
@@ -91,8 +107,9 @@ def test_each_clause_and_each_argument_counts(name: str) -> None:
     text, given = plain(name), PROGRAMS[name][1]
     inputs: Inputs = {event: (kind, len(domains)) for event, (kind, domains) in given.items()}
     told = [*streams(given, 3, 12, STRANGERS), *streams(given, 2, 12), *streams(given, 2, 60), *streams(given, 1, 120)]
+    told += [STORIES[name]] if name in STORIES else []
     whole = outcome(text, inputs, told)
     assert whole[1], whole[0]
     some = [change for place, change in enumerate(changed(text)) if place % EVERY == 0]
     findings = [what for what, other in some if outcome(other, inputs, told) == whole]
-    assert [what for what in findings if name not in SAID_TWICE or SAID_TWICE[name] not in what.replace(">>", "").replace("<<", "")] == []
+    assert [what for what in findings if not any(said in what.replace(">>", "").replace("<<", "") for said in SAID_TWICE.get(name, ()))] == []

@@ -151,7 +151,7 @@ def backtest(options: argparse.Namespace) -> None:
             letters = stack.enter_context(_Letters(options.dead_letters)) if options.dead_letters else None
             windows = stack.enter_context(_Windows(options.windows, run)) if options.windows else None
             progress = stack.enter_context(Progress())
-            runtime = stack.enter_context(_Runtime(options, feed, queries, documents))
+            runtime = stack.enter_context(_Runtime(options, feed, queries))
             for outcome in _outcomes(run, paths, columns, runtime, letters, windows):
                 answers.add(outcome.changes, time.time_ns() // 1_000_000)
                 if letters is not None:
@@ -234,39 +234,26 @@ def _count(run: _Run, outcome: Outcome) -> None:
 class _Runtime:
     """Whoever evaluates, closed at the end if it has to be."""
 
-    def __init__(
-        self, options: argparse.Namespace, feed: Feed, queries: Sequence[RegisteredQuery], documents: Mapping[str, Mapping[str, Any]]
-    ) -> None:
-        from engine.derive import in_order
-
-        self.options, self.feed, self.documents = options, feed, documents
-        by_name, order = {query.id: query for query in queries}, in_order(documents)
-        self.queries, self.deriving = [query for query in queries if query.id not in order], [by_name[name] for name in order]
+    def __init__(self, options: argparse.Namespace, feed: Feed, queries: Sequence[RegisteredQuery]) -> None:
+        self.options, self.feed, self.queries = options, feed, queries
 
     def __enter__(self) -> Runtime:
-        self.runtime: Any = self._started()
-        if self.deriving:
-            from engine.derive import sources_of
-            from engine.runtime.derived import DerivedQuery, DerivingRuntime
+        from engine.runtime.derived import GraphEvaluator
 
-            families = {name: document["family"] for name, document in self.documents.items()}
-            derived = [DerivedQuery(self.feed, query, sources_of(self.documents[query.id]), families) for query in self.deriving]
-            self.runtime = DerivingRuntime(self.feed, self.runtime, derived)
-        runtime: Runtime = self.runtime
-        return runtime
+        self.runtime = GraphEvaluator.start(self.feed, self.queries, self._started)
+        return self.runtime
 
-    def _started(self) -> Runtime:
+    def _started(self, queries: Sequence[RegisteredQuery]) -> Runtime:
         if self.options.runtime == "spark":
             from engine.runtime.spark_backtest import SparkEvaluator
 
-            return SparkEvaluator.start(self.feed, self.queries, self.options.partitions)
+            return SparkEvaluator.start(self.feed, queries, self.options.partitions)
         from engine.runtime.evaluator import Evaluator
 
-        return Evaluator.start(self.feed, self.queries, self.options.partitions)
+        return Evaluator.start(self.feed, queries, self.options.partitions)
 
     def __exit__(self, *_: object) -> None:
-        if hasattr(self.runtime, "close"):
-            self.runtime.close()
+        self.runtime.close()
 
 
 # -- documents --------------------------------------------------------------------------------------------------------------------
@@ -337,6 +324,7 @@ def read_regions(path: Path | None, feed: Feed) -> dict[str, Any]:
 
 def read_queries(paths: Sequence[Path], feed: Feed, regions: Mapping[str, Any]) -> tuple[dict[str, Mapping[str, Any]], list[RegisteredQuery]]:
     """(document by query name, checked queries). A query's name is that of its document, else of its file. Raises Stop with all faults."""
+    from engine.derive import graph_faults, sources_of
     from engine.operator import RegisteredQuery
     from engine.specification import check
 
@@ -345,7 +333,7 @@ def read_queries(paths: Sequence[Path], feed: Feed, regions: Mapping[str, Any]) 
     for path in paths:
         try:
             document = read_specification(path)
-            specification = check(document, feed, regions, deriving=True)
+            specification = check(document, feed, regions)
         except Stop as stop:
             problems.append(str(stop))
             continue
@@ -358,10 +346,8 @@ def read_queries(paths: Sequence[Path], feed: Feed, regions: Mapping[str, Any]) 
         documents[name] = document
         for notice in getattr(specification, "notices", ()):
             print(f"backtest: {path}: {notice}", file=sys.stderr)  # noqa: T201
-        queries.append(RegisteredQuery(name, 1, specification))
+        queries.append(RegisteredQuery(name, 1, specification, sources_of(document)))
     if not problems:
-        from engine.derive import graph_faults
-
         places = dict(zip(documents, paths, strict=True))
         problems = [f"{places[name]}: {fault}" for name, faults in graph_faults(documents).items() for fault in faults]
     if problems:

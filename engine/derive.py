@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,8 +22,6 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "composite": ("detection",),
 }
 """Families whose answers can be events, and the kinds of these."""
-REVISING = ("motion", "occupancy", "encounter")
-"""Families that state an interval while it holds and state it again when it ends."""
 MOST_ENTITIES = 32
 VALUE = "value"
 ENTITIES = tuple(f"entity{n}" for n in range(2, MOST_ENTITIES + 1))
@@ -31,12 +29,16 @@ ENTITIES = tuple(f"entity{n}" for n in range(2, MOST_ENTITIES + 1))
 
 @dataclass(frozen=True)
 class Source:
-    """The answers of `kind` of another query are events called `event`, at the answer's `at`: "start" or "end"."""
+    """The answers of `kind` of another query are events called `event`, at the answer's `at`: "start" or "end".
+
+    `query` is what the document calls it: its name or its id; events of equal times are ordered by its `name`.
+    """
 
     event: str
     query: str
     kind: str
     at: str
+    name: str
 
 
 def with_answers(feed: Feed) -> Feed:
@@ -45,9 +47,46 @@ def with_answers(feed: Feed) -> Feed:
     return replace(feed, columns={**feed.columns, **{name: kind for name, kind in more.items() if name not in feed.columns}})
 
 
-def sources_of(document: Mapping[str, Any]) -> tuple[Source, ...]:
-    """Those of a checked document."""
-    return tuple(Source(event, one["query"], one["kind"], one["at"]) for event, one in (document.get("derive") or {}).items())
+def sources_of(document: Mapping[str, Any], names: Mapping[str, str] | None = None) -> tuple[Source, ...]:
+    """Those of a checked document; `names` of queries that it names by their ids."""
+    derive = (document.get("derive") or {}).items()
+    return tuple(Source(event, one["query"], one["kind"], one["at"], (names or {}).get(one["query"], one["query"])) for event, one in derive)
+
+
+def resolved(document: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:
+    """The document with the queries it derives from named by their ids, which stay; `ids` by name or id."""
+    derive = document.get("derive") or {}
+    stable = {event: {**one, "query": ids.get(one["query"], one["query"])} for event, one in derive.items()}
+    return {**document, "derive": stable} if derive else dict(document)
+
+
+def revises(specification: Any) -> bool:
+    """Whether a query states an interval while it holds and states it again when it ends."""
+    return type(specification).__name__ in ("MotionSpecification", "OccupancySpecification", "EncounterSpecification")
+
+
+def known_at(specification: Any, at: str) -> Callable[[Mapping[str, Any]], int]:
+    """When an answer of an upstream query is known, at the latest: the event time after whose rows and timers it can be stated.
+
+    It is a function of the answer alone, so that what derives from it does not depend on batches. A calculus query takes the event as one that
+    arrives then; for the others it is the event's own time, or the query was refused. When the places of an interpolated encounter were decided is
+    not in the answer: it counts as known `gap` later, for then they are.
+    """
+    if revises(specification):
+        later = _later(specification, at)
+        return lambda row: int(row[at]) + later
+    if getattr(specification, "segments", False):
+        # The contacts of a move are known with the sample that ends it.
+        return lambda row: int(row["evidence"][-1]["t"])
+    return lambda row: int(row["end"])
+
+
+def _later(specification: Any, at: str) -> int:
+    lasting = getattr(specification, "lasting", 0) if at == "start" else 0
+    if not hasattr(specification, "gap"):
+        return int(lasting)
+    # An encounter is looked at at the multiples of `every` alone.
+    return int(-(-lasting // specification.every) * specification.every + (specification.gap if specification.interpolated else 0))
 
 
 def read_sources(document: Mapping[str, Any], context: Context) -> None:
@@ -73,40 +112,22 @@ def read_sources(document: Mapping[str, Any], context: Context) -> None:
 
 
 def graph_faults(documents: Mapping[str, Mapping[str, Any]], names: Mapping[str, str] | None = None) -> dict[str, list[Fault]]:
-    """What is wrong between the queries of a feed, for each that derives; `documents` by name, `names`: what else they may be called (ids)."""
-    known = {**{name: name for name in documents}, **(names or {})}
+    """What is wrong between the queries of a feed, for each that derives. `documents` by what they call one another; `names`: how users call them."""
     found: dict[str, list[Fault]] = {}
     for name, document in documents.items():
-        faults = [fault for source in sources_of(document) for fault in _source_faults(source, document, documents, known)]
-        if not faults:
-            faults = [_cycle_fault(document, path) for path in _cycles(name, documents, known)]
+        faults = [fault for source in sources_of(document) for fault in _source_faults(source, document, documents)]
+        if not faults and (path := _way_back(name, documents)):
+            faults = [_cycle_fault(document, path, names or {})]
         if faults:
             found[name] = faults
     return found
 
 
-def in_order(documents: Mapping[str, Mapping[str, Any]], names: Mapping[str, str] | None = None) -> list[str]:
-    """The queries that derive, each after those it derives from. The graph has no faults."""
-    known = {**{name: name for name in documents}, **(names or {})}
-    ordered: list[str] = []
-
-    def visit(name: str) -> None:
-        sources = sources_of(documents[name])
-        for source in sources:
-            visit(known[source.query])
-        if sources and name not in ordered:
-            ordered.append(name)
-
-    for name in documents:
-        visit(name)
-    return ordered
-
-
-def _source_faults(source: Source, document: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]], known: Mapping[str, str]) -> list[Fault]:
+def _source_faults(source: Source, document: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]]) -> list[Fault]:
     pointer = f"/derive/{escaped(source.event)}"
-    if source.query not in known:
+    if source.query not in documents:
         return [Fault(f"{pointer}/query", unknown_name(source.query, documents, what="query"))]
-    upstream = documents[known[source.query]]
+    upstream = documents[source.query]
     family = upstream["family"]
     if family not in KINDS:
         return [Fault(f"{pointer}/query", f"answers of the family {family} are no events; those of {', '.join(KINDS)} are")]
@@ -130,24 +151,24 @@ def _lasts(value: Any) -> bool:
     return (parse_duration(value) if isinstance(value, str) else value or 0) > 0
 
 
-def _cycles(name: str, documents: Mapping[str, Mapping[str, Any]], known: Mapping[str, str]) -> list[list[str]]:
-    """A path from the query back to itself; none when there is none."""
+def _way_back(name: str, documents: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A path from the query to itself; empty when there is none."""
     paths, seen = [[name]], {name}
     while paths:
         path = paths.pop()
         for source in sources_of(documents[path[-1]]):
-            upstream = known.get(source.query)
-            if upstream == name:
-                return [[*path, name]]
-            if upstream is not None and upstream not in seen:
-                seen.add(upstream)
-                paths.append([*path, upstream])
+            if source.query == name:
+                return [*path, name]
+            if source.query in documents and source.query not in seen:
+                seen.add(source.query)
+                paths.append([*path, source.query])
     return []
 
 
-def _cycle_fault(document: Mapping[str, Any], path: list[str]) -> Fault:
-    event = next(source.event for source in sources_of(document) if source.query)
-    return Fault(f"/derive/{escaped(event)}/query", f"the query would derive from itself: {' from '.join(path)}")
+def _cycle_fault(document: Mapping[str, Any], path: list[str], names: Mapping[str, str]) -> Fault:
+    event = next(source.event for source in sources_of(document) if source.query == path[1])
+    way = " from ".join(names.get(one, one) for one in path)
+    return Fault(f"/derive/{escaped(event)}/query", f"the query would derive from itself: {way}")
 
 
 def without_derive(document: Mapping[str, Any]) -> dict[str, Any]:

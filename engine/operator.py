@@ -24,13 +24,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import pyarrow as pa
 
 from engine.model.batch import Batch
 from engine.model.changes import NO_CHANGES
 from engine.model.feed import Feed
+
+if TYPE_CHECKING:
+    from engine.derive import Source
 
 Index = TypeVar("Index")
 State = TypeVar("State")
@@ -48,11 +51,15 @@ class Delivery(Enum):
 
 @dataclass(frozen=True)
 class RegisteredQuery:
-    """A checked query: `id` names it in answers, (`id`, `version`) identifies it, `specification` is its family's own type."""
+    """A checked query: `id` names it in answers, (`id`, `version`) identifies it, `specification` is its family's own type.
+
+    `sources`: whose answers are events of it; they name queries by their ids.
+    """
 
     id: str
     version: int
     specification: Any
+    sources: tuple[Source, ...] = ()
 
     @property
     def key(self) -> tuple[str, int]:

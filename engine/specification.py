@@ -232,9 +232,10 @@ class Context:
         return column, low, high
 
 
-def check(document: Any, feed: Feed, regions: Mapping[str, Any] | None = None, *, deriving: bool = False) -> Any:
-    """The checked specification, of its family's own type. `regions` are the stored ones: name to region document. `deriving`: the caller evaluates
-    queries that derive after those they derive from, and looks for faults between them (engine.derive).
+def check(document: Any, feed: Feed, regions: Mapping[str, Any] | None = None) -> Any:
+    """The checked specification, of its family's own type. `regions` are the stored ones: name to region document.
+
+    Faults between a query that derives and those it derives from are found by `engine.derive.graph_faults`.
 
     Raises Refused with all faults.
     """
@@ -262,8 +263,6 @@ def check(document: Any, feed: Feed, regions: Mapping[str, Any] | None = None, *
         from engine.derive import read_sources, with_answers, without_derive
 
         read_sources(document, context)
-        if not deriving:
-            context.at("derive").fault("answers as events are evaluated by the backtest alone, with all queries of the graph given together")
         document, context = without_derive(document), replace(context, feed=with_answers(feed))
     try:
         specification = FAMILIES[family].check(document, context)

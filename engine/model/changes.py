@@ -24,6 +24,8 @@ EVIDENCE_ITEM = pa.struct(
         pa.field("seq", pa.int64()),
     ]
 )
+DERIVED_SEQ = 2**61
+"""Evidence from this `seq` on is no row of the feed but an answer of another query (CONTRACT 2.8): after all rows of its time."""
 CHANGES = pa.schema(
     [
         pa.field("query", pa.int32(), nullable=False),  # position in the index's `queries`

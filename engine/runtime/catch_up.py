@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from engine.operator import RegisteredQuery
-from engine.runtime.evaluator import Evaluator
+from engine.runtime.derived import GraphEvaluator
 from engine.runtime.steps import bounded
 from engine.sources.eventlog import EventLog
 
@@ -26,7 +26,7 @@ class CatchUp:
     meets the same rows); `report` tells how far the reading is.
     """
 
-    side: Evaluator
+    side: GraphEvaluator
     fresh: Sequence[RegisteredQuery]
     log: EventLog
     wanted: Callable[[], bool]

@@ -1,56 +1,176 @@
 """Answers as events: queries that derive are evaluated after those they derive from, each on the feed's rows and its own events.
 
-Every query gets rows up to, and not including, the watermark: an event of an answer stands after all rows of its time, of which more may come while
-the watermark is there. So all queries of the graph are evaluated in one pass, in its order.
+    rows --> evaluator of the queries that derive nothing --changes--> the first that derives --changes--> the second ...
+      |                                                                      ^                                ^
+      +-- gate: sorted rows before the watermark ----------------------------+--------------------------------+
+
+Every query that derives gets rows up to, and not including, the watermark: an event of an answer stands after all rows of its time, of which more
+may come while the watermark is there. An answer has been stated once the watermark has passed the time at which it is known, so all queries of the
+graph are evaluated in one pass, in its order, within one batch.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.derive import ENTITIES, REVISING, VALUE, Source, with_answers
+from engine.derive import ENTITIES, VALUE, Source, known_at, revises, with_answers
 from engine.model.batch import CLOCK, ENTITY, EVENT, SEQ, TIME, Batch
-from engine.model.changes import ANSWERS, answers
+from engine.model.changes import ANSWERS, DERIVED_SEQ, answers
 from engine.model.events import row_schema, stamped_schema
 from engine.model.feed import ColumnType, Feed
 from engine.operator import Delivery, RegisteredQuery
-from engine.runtime.evaluator import Outcome, conformed, reached
-from engine.runtime.gate import Gate, merged, single_batch
-from engine.runtime.local import Runtime
-from engine.runtime.partitions import KeyedPartition, RelationalPartition, plan_of
+from engine.runtime.container import pack, table_bytes, table_from, unpack
+from engine.runtime.evaluator import Evaluator, Outcome, conformed, reached
+from engine.runtime.gate import Gate, empty_batch, int64s, merged, single_batch
+from engine.runtime.partitions import KeyedPartition, RelationalPartition, blamed, plan_of
 
-DERIVED_SEQ = 2**61
-"""Events of answers have positions from here on: after all rows of their time."""
 _NULL_LAST = 2**62
-Key = tuple[Any, ...]
+_MAGIC = b"vedette-graph-1\n"
+Key = list[Any]
+
+
+Node = TypeVar("Node", bound=Hashable)
+
+
+def in_order(edges: Mapping[Node, Sequence[Node]]) -> list[Node]:
+    """All nodes, each after those that it has edges to.
+
+    >>> in_order({"c": ["b"], "b": ["a"], "a": []})
+    ['a', 'b', 'c']
+    """
+    ordered: dict[Node, None] = {}
+    begun: set[Node] = set()
+
+    def visit(node: Node) -> None:
+        if node in begun:
+            return
+        begun.add(node)
+        for other in edges.get(node, ()):
+            visit(other)
+        ordered[node] = None
+
+    for node in edges:
+        visit(node)
+    return list(ordered)
+
+
+def in_graph_order(queries: Iterable[RegisteredQuery]) -> list[RegisteredQuery]:
+    """Those that derive, each after those it derives from; the graph has no cycles."""
+    by_id = {query.id: query for query in queries}
+    order = in_order({query.id: [source.query for source in query.sources] for query in by_id.values()})
+    return [by_id[one] for one in order if one in by_id and by_id[one].sources]
+
+
+def with_upstream(queries: Iterable[RegisteredQuery], known: Iterable[RegisteredQuery]) -> list[RegisteredQuery]:
+    """`queries` and all of `known` that they derive from, directly or not."""
+    by_id = {query.id: query for query in known}
+    found: dict[str, RegisteredQuery] = {}
+
+    def visit(query: RegisteredQuery) -> None:
+        found[query.id] = query
+        for source in query.sources:
+            if source.query not in found and source.query in by_id:
+                visit(by_id[source.query])
+
+    for query in queries:
+        visit(query)
+    return list(found.values())
+
+
+def without_upstream(queries: Iterable[RegisteredQuery]) -> list[tuple[RegisteredQuery, Source]]:
+    """Those that derive from a query that is not among them, directly or not, each with the source that is missing."""
+    left = {query.id: query for query in queries}
+    found: list[tuple[RegisteredQuery, Source]] = []
+    while orphans := [(query, source) for query in left.values() for source in query.sources if source.query not in left]:
+        for query, source in orphans:
+            if left.pop(query.id, None) is not None:
+                found.append((query, source))
+    return found
+
+
+class _Rows:
+    """The feed's accepted rows, handed over in order once the watermark has passed them."""
+
+    def __init__(self, feed: Feed) -> None:
+        self.feed = feed
+        self.gate = Gate(feed)
+        self.reached: int | None = None
+        self._ready: list[pa.RecordBatch] = []
+
+    def take(self, stamped: pa.Table) -> None:
+        """Takes stamped rows that follow those before."""
+        rows = conformed(stamped, self.feed)
+        if rows.num_rows:
+            self.reached = reached(rows, self.reached)
+        if self.reached is not None:
+            self._release(rows, self.reached - self.feed.lateness)
+
+    def release_up_to(self, watermark: int) -> None:
+        """The end of the input: no row is to come."""
+        self._release(pa.Table.from_batches([], stamped_schema(self.feed)), watermark)
+
+    def _release(self, rows: pa.Table, watermark: int) -> None:
+        ready = self.gate.take(rows, watermark).ready
+        if ready.num_rows:
+            self._ready.append(ready)
+
+    def before(self, watermark: int) -> pa.RecordBatch:
+        """Those that wait and lie before the watermark."""
+        waiting = single_batch(pa.Table.from_batches(self._ready or [empty_batch(self.feed)]))
+        count = int(np.searchsorted(int64s(waiting, TIME), watermark, side="left"))
+        self._ready = [waiting.slice(count)] if count < waiting.num_rows else []
+        return waiting.slice(0, count)
+
+    def __len__(self) -> int:
+        return self.gate.rows_kept + sum(len(rows) for rows in self._ready)
+
+    def dump(self) -> bytes:
+        ready = pa.Table.from_batches(self._ready or [empty_batch(self.feed)])
+        return pack({"reached": self.reached}, {"gate": self.gate.dump(), "ready": table_bytes(ready)})
+
+    @classmethod
+    def load(cls, feed: Feed, data: bytes) -> _Rows:
+        rows, (facts, parts) = cls(feed), unpack(data)
+        rows.gate, rows.reached = Gate.load(feed, parts["gate"]), facts["reached"]
+        ready = single_batch(table_from(parts["ready"]))
+        rows._ready = [ready] if ready.num_rows else []
+        return rows
 
 
 class DerivedQuery:
-    """One query with its events. `families`: of the queries it derives from, by their names."""
+    """One query with its events. `upstream`: the queries it derives from, among others, by id."""
 
-    def __init__(self, feed: Feed, query: RegisteredQuery, sources: Sequence[Source], families: Mapping[str, str]) -> None:
-        self.feed, self.query, self.sources, self.families = with_answers(feed), query, sources, families
+    def __init__(self, feed: Feed, query: RegisteredQuery, upstream: Mapping[str, RegisteredQuery]) -> None:
+        self.feed, self.query = with_answers(feed), query
+        specifications = {source.query: upstream[source.query].specification for source in query.sources}
+        self._known = {source.event: known_at(specifications[source.query], source.at) for source in query.sources}
+        self._revises = {name: revises(specification) for name, specification in specifications.items()}
         self.plan = plan_of([query], self.feed, 1)
         ((self.name, self.running),) = self.plan.items()
         self.keyed, self.relational = KeyedPartition(self.feed, self.plan), RelationalPartition(self.plan)
         self.schema = row_schema(self.feed).append(pa.field(SEQ, pa.int64()))
         self.per_entity = bool(getattr(query.specification, "per_entity", False))
+        # Events that their time has not come for, in the end sorted by their keys, of which the first part is when they are known.
         self.waiting: list[tuple[Key, dict[str, Any]]] = []
-        self.open: set[Key] = set()
+        self.open: set[tuple[Any, ...]] = set()
         self.count = 0
-        self.arrived, self.clock = 0, -_NULL_LAST
+        self.arrived = 0
+
+    # -- events -------------------------------------------------------------------------------------------------------------------
 
     def hear(self, changes: pa.Table) -> None:
         """Takes what other queries state."""
-        for source in self.sources:
+        for source in self.query.sources:
             mine = changes.filter(pc.and_(pc.equal(changes.column("query"), source.query), pc.equal(changes.column("kind"), source.kind)))
-            for row in mine.select([name for name in mine.column_names if name != "evidence"]).to_pylist():
+            for row in mine.to_pylist():
                 if self._happens(source, row):
                     self._wait(source, row)
 
@@ -58,11 +178,11 @@ class DerivedQuery:
         """Whether an answer that is stated makes an event."""
         if source.at == "end":
             return row["weight"] > 0 and row["end"] is not None
-        if self.families[source.query] not in REVISING:
+        if not self._revises[source.query]:
             return bool(row["weight"] > 0)
         if row["weight"] < 0:
             return False
-        key = (source.event, tuple(row["entities"]), row["start"])
+        key = (source.event, *row["entities"], row["start"])
         fresh = key not in self.open
         # It begins once; an answer that has ended is not stated again.
         if row["end"] is None:
@@ -75,34 +195,52 @@ class DerivedQuery:
         entities = row["entities"]
         if self.per_entity and not entities:
             return
-        revised = source.at == "start" and self.families[source.query] in ("occupancy", "encounter")
         event = dict(zip((ENTITY, *ENTITIES), entities, strict=False)) | {EVENT: source.event, TIME: row[source.at]}
-        if self.feed.columns[VALUE] in (ColumnType.FLOAT, ColumnType.INT) and not revised:
+        if self.feed.columns[VALUE] in (ColumnType.FLOAT, ColumnType.INT) and not (source.at == "start" and row["kind"] in ("occupied", "met")):
             event[VALUE] = row["score"]
         end = _NULL_LAST if row["end"] is None else row["end"]
-        key = (row[source.at], source.query, [one or "" for one in entities], row["kind"], row["start"], end, source.event)
-        self.waiting.append((key, event))
+        order = [source.name, [one or "" for one in entities], row["kind"], row["start"], end, source.event]
+        self.waiting.append(([self._known[source.event](row), row[source.at], *order], event))
 
-    def step(self, rows: pa.RecordBatch, watermark: int) -> pa.Table:
-        """Changes after `rows`, those of the feed before `watermark`, and the events that have been heard of."""
-        self.waiting.sort(key=lambda item: item[0])
-        ready = [event for key, event in self.waiting if key[0] < watermark]
-        self.waiting = self.waiting[len(ready) :]
-        events = [event | {SEQ: DERIVED_SEQ + self.count + i} for i, event in enumerate(ready)]
+    # -- rows ---------------------------------------------------------------------------------------------------------------------
+
+    def step(self, rows: pa.RecordBatch, watermark: int, *, last: bool = False) -> pa.Table:
+        """Changes after `rows`, those of the feed before `watermark`, and the events that are known by then; `last`: the input has ended."""
+        # At the end of the input whatever has been stated is known.
+        known = [key[1 if last else 0] < watermark for key, _ in self.waiting]
+        ready = sorted(itertools.compress(self.waiting, known), key=lambda item: item[0])
+        self.waiting = [item for item, is_known in zip(self.waiting, known, strict=True) if not is_known]
+        events = [event | {SEQ: DERIVED_SEQ + self.count + i} for i, (_, event) in enumerate(ready)]
         self.count += len(events)
-        batch = merged([self._widened(rows), pa.RecordBatch.from_pylist(events, schema=self.schema)])
-        return self._evaluated(batch, watermark)
+        added = pa.RecordBatch.from_pylist(events, schema=self.schema)
+        if self.running.operator.delivery is Delivery.ORDERED:
+            batch = merged([self._widened(rows), added])
+        else:
+            batch = self._in_arrival(self._widened(rows), added, [min(key[0], watermark - 1) for key, _ in ready])
+        stated = [self._evaluated(batch, watermark)]
+        if last:
+            stated.append(self._evaluated(batch.slice(0, 0), watermark))
+        return pa.concat_tables(stated)
 
     def _widened(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         names = rows.schema.names
         columns = [rows.column(field.name) if field.name in names else pa.nulls(rows.num_rows, field.type) for field in self.schema]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
+    def _in_arrival(self, rows: pa.RecordBatch, events: pa.RecordBatch, known: Sequence[int]) -> pa.RecordBatch:
+        """As if each row had arrived at its time, and each event when it was known: whatever the batches and the disorder, the same."""
+        came = np.concatenate([int64s(rows, TIME), np.array(known, np.int64)])
+        order = np.argsort(came, kind="stable")
+        batch = pa.concat_batches([rows, events]).take(pa.array(order))
+        first, self.arrived = self.arrived, self.arrived + len(order)
+        place = batch.schema.get_field_index(SEQ)
+        batch = batch.set_column(place, SEQ, pa.array(np.arange(first, self.arrived), pa.int64()))
+        return batch.append_column(CLOCK, pa.array(came[order], pa.int64()))
+
     def _evaluated(self, rows: pa.RecordBatch, watermark: int) -> pa.Table:
         name, running = self.name, self.running
-        if running.operator.delivery is Delivery.ARRIVAL:
-            rows = self._in_arrival(rows)
-        output = running.operator.keyed.step(running.index, self.keyed.states[name], Batch(rows, self.keyed.dictionary), watermark)
+        with blamed(name):
+            output = running.operator.keyed.step(running.index, self.keyed.states[name], Batch(rows, self.keyed.dictionary), watermark)
         self.keyed.states[name] = output.state
         stated = [output.changes]
         if running.operator.relational is not None:
@@ -110,16 +248,20 @@ class DerivedQuery:
             stated += self.relational.take({name: emitted}, watermark).values()
         return pa.concat_tables([ANSWERS.empty_table(), *(answers(one, *running.keys) for one in stated if one.num_rows)])
 
-    def _in_arrival(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """As if all had arrived in the order of time."""
-        t = rows.column(TIME).to_numpy(zero_copy_only=False)
-        before = np.maximum.accumulate(np.concatenate([[self.clock], t]))
-        clock = pa.array(before[:-1], pa.int64(), mask=before[:-1] == -_NULL_LAST)
-        first = self.arrived
-        self.arrived, self.clock = first + len(t), int(before[-1])
-        place = rows.schema.get_field_index(SEQ)
-        rows = rows.set_column(place, SEQ, pa.array(np.arange(first, first + len(t)), pa.int64()))
-        return rows.append_column(CLOCK, clock)
+    # -- states -------------------------------------------------------------------------------------------------------------------
+
+    def dump(self) -> bytes:
+        facts = {"waiting": self.waiting, "open": [list(key) for key in self.open], "count": self.count, "arrived": self.arrived}
+        return pack(facts, {"keyed": self.keyed.dump(), "relational": self.relational.dump()})
+
+    def restore(self, data: bytes) -> None:
+        """Goes on where the one stood that was dumped."""
+        facts, parts = unpack(data)
+        self.waiting = [(key, event) for key, event in facts["waiting"]]
+        self.open = {tuple(key) for key in facts["open"]}
+        self.count, self.arrived = facts["count"], facts["arrived"]
+        self.keyed = KeyedPartition.load(self.feed, self.plan, parts["keyed"])
+        self.relational = RelationalPartition.load(self.plan, parts["relational"])
 
     def counters(self) -> dict[str, Mapping[str, int]]:
         found = dict(self.keyed.counters())
@@ -127,75 +269,173 @@ class DerivedQuery:
             found[name] = Counter(found.get(name, {})) + Counter(counted)
         return found
 
+    def check(self) -> None:
+        self.keyed.check()
+        self.relational.check()
 
-class DerivingRuntime:
-    """A runtime for a graph of queries: `base` evaluates those that derive nothing, `derived` follow in the order of the graph."""
 
-    def __init__(self, feed: Feed, base: Runtime, derived: Sequence[DerivedQuery]) -> None:
-        self.feed, self.base, self.derived = feed, base, derived
-        self._gate = Gate(feed)
-        self._reached: int | None = None
-        self._ready: list[pa.RecordBatch] = []
+class GraphEvaluator:
+    """An evaluator whose queries may derive from one another: `base` evaluates those that derive nothing, wherever its partitions are.
+
+    Without a query that derives it does nothing itself. It has the members of `Evaluator`.
+    """
+
+    def __init__(self, feed: Feed, base: Any, queries: Sequence[RegisteredQuery], only: Collection[tuple[str, int]] | None = None) -> None:
+        self.feed, self.base, self.queries = feed, base, list(queries)
+        self._only = only
+        by_id = {query.id: query for query in queries}
+        self.derived = [DerivedQuery(feed, query, by_id) for query in in_graph_order(queries)]
+        self._rows = _Rows(feed) if self.derived else None
         self._watermark: int | None = None
 
+    @classmethod
+    def start(cls, feed: Feed, queries: Sequence[RegisteredQuery], begin: Callable[[Sequence[RegisteredQuery]], Any]) -> GraphEvaluator:
+        """Before any row; `begin` makes the evaluator of the queries that derive nothing."""
+        return cls(feed, begin(_plain(queries)), queries)
+
+    @classmethod
+    def local(cls, feed: Feed, queries: Sequence[RegisteredQuery], partitions: int = 1) -> GraphEvaluator:
+        """All of it in this process."""
+        return cls.start(feed, queries, lambda plain: Evaluator.start(feed, plain, partitions))
+
+    def beside(self, queries: Sequence[RegisteredQuery]) -> GraphEvaluator:
+        """As Evaluator.beside. It evaluates anew what `queries` derive from, and states what they themselves find."""
+        together = with_upstream(queries, self.queries)
+        return GraphEvaluator(self.feed, self.base.beside(_plain(together)), together, {query.key for query in queries})
+
+    def skip_to(self, position: int) -> None:
+        self.base.skip_to(position)
+
+    @property
+    def position(self) -> int:
+        return int(self.base.position)
+
+    @property
+    def watermark(self) -> int | None:
+        watermark: int | None = self.base.watermark
+        return watermark
+
+    @property
+    def last_t(self) -> int | None:
+        last: int | None = self.base.last_t
+        return last
+
+    # -- rows ---------------------------------------------------------------------------------------------------------------------
+
     def process(self, stamped: pa.Table) -> Outcome:
-        outcome = self.base.process(stamped)
-        rows = conformed(stamped, self.feed)
-        if rows.num_rows:
-            self._reached = reached(rows, self._reached)
-        if self._reached is not None:
-            self._take(rows, self._reached - self.feed.lateness)
-        return outcome if outcome.watermark is None else self._followed(outcome, outcome.watermark)
+        """As Evaluator.process."""
+        return self._with_derived(self.base.process(stamped), [stamped])
+
+    def process_segments(self, segments: Any, rows: Iterable[pa.Table], **options: Any) -> Outcome:
+        """As ExecutorsEvaluator.process_segments; `rows` are the same in this process, where the queries that derive are evaluated."""
+        return self._with_derived(self.base.process_segments(segments, **options), rows)
 
     def finish(self, until: int | None = None) -> Outcome:
-        outcome = self.base.finish(until)
-        if self.last_t is None or outcome.watermark is None:
+        """As Evaluator.finish."""
+        outcome: Outcome = self.base.finish(until)
+        if self._rows is None or self.last_t is None or outcome.watermark is None:
             return outcome
-        none = pa.Table.from_batches([], stamped_schema(self.feed))
         behind = max(self.last_t, self._watermark if self._watermark is not None else self.last_t)
-        self._take(none, max(behind, self._reached if self._reached is not None else behind))
-        return self._followed(outcome, max(outcome.watermark + 1, behind))
+        self._rows.release_up_to(max(behind, self._rows.reached if self._rows.reached is not None else behind))
+        return self._followed(outcome, max(outcome.watermark + 1, behind), last=True)
 
-    def _take(self, rows: pa.Table, watermark: int) -> None:
-        ready = self._gate.take(rows, watermark).ready
-        if ready.num_rows:
-            self._ready.append(ready)
+    def _with_derived(self, outcome: Outcome, stamped: Iterable[pa.Table]) -> Outcome:
+        if self._rows is not None:
+            for rows in stamped:
+                self._rows.take(rows)
+            # A base that evaluates later than it takes rows says how far it is.
+            if outcome.watermark is not None:
+                outcome = self._followed(outcome, outcome.watermark)
+        return self._of_fresh(outcome)
 
-    def _followed(self, outcome: Outcome, watermark: int) -> Outcome:
+    def _followed(self, outcome: Outcome, watermark: int, *, last: bool = False) -> Outcome:
         """What the queries that derive state after `outcome` of the others."""
+        assert self._rows is not None
         self._watermark = watermark
-        rows = self._before(watermark)
+        rows = self._rows.before(watermark)
         stated = outcome.changes
         for one in self.derived:
             one.hear(stated)
-            stated = pa.concat_tables([stated, one.step(rows, watermark)])
-        return Outcome(stated, outcome.late, outcome.processed, outcome.duplicates, outcome.watermark)
+            stated = pa.concat_tables([stated, one.step(rows, watermark, last=last)])
+        return replace(outcome, changes=stated)
 
-    def _before(self, watermark: int) -> pa.RecordBatch:
-        """Rows that wait and lie before the watermark."""
-        empty = pa.RecordBatch.from_arrays(
-            [pa.array([], field.type) for field in row_schema(self.feed)] + [pa.array([], pa.int64())], names=[*row_schema(self.feed).names, SEQ]
-        )
-        waiting = single_batch(pa.Table.from_batches([*self._ready] or [empty]))
-        count = int(np.searchsorted(waiting.column(TIME).to_numpy(zero_copy_only=False), watermark, side="left"))
-        self._ready = [waiting.slice(count)] if count < waiting.num_rows else []
-        return waiting.slice(0, count)
+    def _of_fresh(self, outcome: Outcome) -> Outcome:
+        if self._only is None or {query.key for query in self.queries} == self._only:
+            return outcome
+        keys = pc.binary_join_element_wise(outcome.changes.column("query"), pc.cast(outcome.changes.column("version"), pa.string()), " ")
+        fresh = outcome.changes.filter(pc.is_in(keys, pa.array([f"{query} {version}" for query, version in self._only])))
+        return replace(outcome, changes=fresh)
 
-    def counters(self) -> Mapping[str, Mapping[str, int]]:
+    # -- queries that come and go -------------------------------------------------------------------------------------------------
+
+    def register(self, queries: Sequence[RegisteredQuery], caught_up: GraphEvaluator | None = None) -> None:
+        """As Evaluator.register. A query that derives and is not in `caught_up` begins here: it has not seen the feed's past."""
+        self.base.register(_plain(queries), None if caught_up is None else caught_up.base)
+        by_id = {query.id: query for query in queries}
+        known = {one.query.key: one for one in [*([] if caught_up is None else caught_up.derived), *self.derived]}
+        self.derived = [known.get(query.key) or DerivedQuery(self.feed, query, by_id) for query in in_graph_order(queries)]
+        if not self.derived:
+            self._rows = self._watermark = None
+        elif self._rows is None:
+            joining = None if caught_up is None else caught_up._rows
+            self._rows = joining if joining is not None else _Rows(self.feed)
+            self._watermark = None if caught_up is None else caught_up._watermark
+        self.queries = list(queries)
+
+    # -- states -------------------------------------------------------------------------------------------------------------------
+
+    def dump(self) -> bytes:
+        """Everything that `load` needs; without a query that derives, what the base alone gives."""
+        base: bytes = self.base.dump()
+        if self._rows is None:
+            return base
+        parts = {f"query {one.query.id} {one.query.version}": one.dump() for one in self.derived}
+        return _MAGIC + pack({"watermark": self._watermark}, {"base": base, "rows": self._rows.dump(), **parts})
+
+    @classmethod
+    def load(
+        cls, feed: Feed, queries: Sequence[RegisteredQuery], data: bytes, load: Callable[[Sequence[RegisteredQuery], bytes], Any]
+    ) -> GraphEvaluator:
+        """The evaluator that was dumped, under the same queries. Raises ValueError when they are others."""
+        if not data.startswith(_MAGIC):
+            evaluator = cls(feed, load(_plain(queries), data), queries)
+            if evaluator.derived:
+                raise ValueError("the state is that of other queries")
+            return evaluator
+        facts, parts = unpack(data[len(_MAGIC) :])
+        evaluator = cls(feed, load(_plain(queries), parts["base"]), queries)
+        names = {f"query {one.query.id} {one.query.version}": one for one in evaluator.derived}
+        if names.keys() != parts.keys() - {"base", "rows"}:
+            raise ValueError("the state is that of other queries")
+        for name, one in names.items():
+            one.restore(parts[name])
+        evaluator._rows, evaluator._watermark = _Rows.load(feed, parts["rows"]), facts["watermark"]
+        return evaluator
+
+    # -- watching -----------------------------------------------------------------------------------------------------------------
+
+    def counters(self) -> dict[str, dict[str, int]]:
         found: dict[str, Counter[str]] = {name: Counter(work) for name, work in self.base.counters().items()}
         for one in self.derived:
             for name, work in one.counters().items():
                 found.setdefault(name, Counter()).update(work)
-        return found
+        return {name: dict(work) for name, work in found.items()}
 
     @property
     def rows_kept(self) -> int:
-        return int(self.base.rows_kept + self._gate.rows_kept + sum(rows.num_rows for rows in self._ready))
+        return int(self.base.rows_kept) + (len(self._rows) if self._rows is not None else 0)
 
-    @property
-    def last_t(self) -> int | None:
-        return self.base.last_t
+    def check(self) -> None:
+        """Asserts the invariants of all states; for tests."""
+        self.base.check()
+        for one in self.derived:
+            one.check()
 
     def close(self) -> None:
         if hasattr(self.base, "close"):
             self.base.close()
+
+
+def _plain(queries: Sequence[RegisteredQuery]) -> list[RegisteredQuery]:
+    """Those that derive nothing."""
+    return [query for query in queries if not query.sources]

@@ -82,6 +82,11 @@ class Evaluator:
     def plan(self) -> Plan:
         return self._keyed[0].plan
 
+    @property
+    def queries(self) -> list[RegisteredQuery]:
+        """All that run."""
+        return [query for running in self.plan.values() for query in running.queries]
+
     # -- rows ---------------------------------------------------------------------------------------------------------------------
 
     def process(self, stamped: pa.Table) -> Outcome:
@@ -159,6 +164,10 @@ class Evaluator:
         if caught_up is not None:
             if caught_up._keyed[0].dictionary is not self._keyed[0].dictionary or caught_up.position != self.position:
                 raise ValueError(f"the evaluator to be joined must be made by beside() and stand at row {self.position}, not {caught_up.position}")
+            # Queries that it has evaluated anew only because others derive from them go on here.
+            own_keys = {query.key for query in self.queries}
+            if any(query.key in own_keys for query in caught_up.queries):
+                caught_up.register([query for query in caught_up.queries if query.key not in own_keys])
             keyed, relational = caught_up._keyed, caught_up._relational
         plan = plan_of(queries, self.feed, len(self._keyed), self.plan)
         for own, other in zip(self._keyed, keyed, strict=True):

@@ -27,6 +27,7 @@ from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.runtime import steps
 from engine.runtime.container import table_from
+from engine.runtime.continuity import continued
 from engine.runtime.evaluator import Evaluator, Outcome
 from engine.runtime.executors_tasks import SPARK_MESSAGES, Work, has_relational, raise_fault, rows_of, write
 from engine.runtime.partitions import KeyedPartition, RelationalPartition, plan_of
@@ -176,7 +177,8 @@ class ExecutorsEvaluator:
         It evaluates the running ones too: entity codes are given out by the executors, so states of one evaluator cannot be read with
         those of another, and the newcomer's states replace the old ones. They are equal, being made of the same rows.
         """
-        return _Beside(self.feed, [*self._queries, *queries], {query.key for query in queries}, self.partitions)
+        fresh = {query.key for query in queries}
+        return _Beside(self.feed, [*(query for query in self._queries if query.key not in fresh), *queries], fresh, self.partitions)
 
     def register(self, queries: Sequence[RegisteredQuery], caught_up: _Beside | None = None) -> None:
         """As Evaluator.register."""
@@ -275,7 +277,8 @@ class ExecutorsProcessor(FeedProcessor):
         try:
             # A batch is longer than a step of the driver's. Which query finds too much in one step is the driver's to say, or it would depend on the
             # placement (decision 15).
-            return [evaluator.process_segments(delivered.segments, most_answers=steps.MOST_ANSWERS)]
+            following = continued(self.log, evaluator.position, delivered.toArrow()) if evaluator.derived else ()
+            return [evaluator.process_segments(delivered.segments, following, most_answers=steps.MOST_ANSWERS)]
         except ForTheDriver:
             return super()._evaluate(delivered)
 

@@ -26,6 +26,7 @@ from engine.runtime import steps
 from engine.runtime.catch_up import CatchUp
 from engine.runtime.continuity import MissingRows, continued, rows_between
 from engine.runtime.culprits import culprits
+from engine.runtime.derived import GraphEvaluator, in_graph_order, with_upstream, without_upstream
 from engine.runtime.evaluator import Evaluator, Outcome
 from engine.runtime.snapshots import Snapshot, Snapshots, SnapshotUnusable
 from engine.runtime.store import NOTHING, Commit, Head, QueryKey, Stopped, Store
@@ -85,7 +86,7 @@ class FeedProcessor:
 
     # -- recovery -----------------------------------------------------------------------------------------------------------------
 
-    def _recover(self) -> Evaluator:
+    def _recover(self) -> GraphEvaluator:
         """The evaluator of `queries` as it stood after `head.last_seq`; queries that cannot get there are stopped."""
         tries = 0
         while True:
@@ -98,7 +99,7 @@ class FeedProcessor:
                 if tries == TRIES:
                     raise
 
-    def _recovered(self, queries: Sequence[RegisteredQuery]) -> Evaluator:
+    def _recovered(self, queries: Sequence[RegisteredQuery]) -> GraphEvaluator:
         """`queries`, some of those that had joined, after `head.last_seq`: from the snapshot and the rows after it, or from the log alone."""
         evaluator = self._from_snapshot(queries)
         for rows in rows_between(self.log, evaluator.position + 1, self.head.last_seq + 1):
@@ -107,14 +108,14 @@ class FeedProcessor:
             raise MissingRows(self.feed.name, f"it ends at row {evaluator.position}, but answers up to {self.head.last_seq} are stored")
         return evaluator
 
-    def _from_snapshot(self, queries: Sequence[RegisteredQuery]) -> Evaluator:
+    def _from_snapshot(self, queries: Sequence[RegisteredQuery]) -> GraphEvaluator:
         if self.head.last_seq < 0 or tuple(self._known) != self.head.queries:
             return self._from_start(queries)
         try:
             snapshot = self.snapshots.read(self.head.snapshot)
             if snapshot.facts["position"] != self.head.snapshot_seq:
                 raise SnapshotUnusable(f"snapshot {self.head.snapshot} is of another position")
-            evaluator = self._load(list(self._known.values()), snapshot.data)
+            evaluator = GraphEvaluator.load(self.feed, list(self._known.values()), snapshot.data, self._load)
         except (QueryStopped, OperatorFailed):
             raise
         except Exception as error:
@@ -125,8 +126,8 @@ class FeedProcessor:
             evaluator.register(queries)
         return evaluator
 
-    def _from_start(self, queries: Sequence[RegisteredQuery]) -> Evaluator:
-        return self._at_oldest(self._begin(queries))
+    def _from_start(self, queries: Sequence[RegisteredQuery]) -> GraphEvaluator:
+        return self._at_oldest(GraphEvaluator.start(self.feed, queries, self._begin))
 
     def _begin(self, queries: Sequence[RegisteredQuery]) -> Evaluator:
         return Evaluator.start(self.feed, queries, partitions=self.partitions)
@@ -134,7 +135,7 @@ class FeedProcessor:
     def _load(self, queries: Sequence[RegisteredQuery], data: bytes) -> Evaluator:
         return Evaluator.load(self.feed, queries, data)
 
-    def _at_oldest(self, evaluator: Evaluator) -> Evaluator:
+    def _at_oldest(self, evaluator: GraphEvaluator) -> GraphEvaluator:
         """A fresh evaluator before the oldest row that the log still has."""
         oldest = self.log.start
         if oldest > 0:
@@ -226,6 +227,8 @@ class FeedProcessor:
             self._stopped_ever.add(one.key)
         self._keys = tuple(self.queries)
         self._stopped += stopped
+        if orphans := _orphans(self.queries.values()):
+            self._give_up(*orphans)
 
     def _look_into(self, failure: OperatorFailed, rows: pa.Table | Sequence[pa.Table]) -> bool:
         """Gives up the queries that led to the failure; False when there are none: it did not come again."""
@@ -240,7 +243,7 @@ class FeedProcessor:
     def _failure(self, queries: Sequence[RegisteredQuery], rows: pa.Table | Sequence[pa.Table]) -> str | None:
         """Why the operator fails with these queries alone before the end of `rows`; null when it does not. Raises QueryStopped."""
         try:
-            evaluator = self._recovered(queries)
+            evaluator = self._recovered(with_upstream(queries, self.queries.values()))
             for piece in continued(self.log, evaluator.position, rows) if isinstance(rows, pa.Table) else rows:
                 evaluator.process(piece)
         except OperatorFailed as failure:
@@ -312,6 +315,9 @@ class FeedProcessor:
         if any(key not in wanted for key in self.queries):
             self._join({key: query for key, query in list(self.queries.items()) if key in wanted}, self.head.query_version, None)
         fresh = [query for key, query in wanted.items() if key not in self.queries and key not in self._stopped_ever]
+        if orphans := _orphans(query for key, query in wanted.items() if key not in self._stopped_ever):
+            self._refuse(*orphans)
+            fresh = [query for query in fresh if query.key not in self._stopped_ever]
         if fresh:
             self._catch_up(version, wanted, fresh)
         else:
@@ -330,8 +336,10 @@ class FeedProcessor:
             if len(fresh) == 1:
                 self._refuse(Stopped(fresh[0].key, f"its evaluation failed ({failure})"))
                 return
-            for query in fresh:
-                self._catch_up(version, wanted, [query])
+            # Those that others derive from first.
+            for query in [*(query for query in fresh if not query.sources), *in_graph_order(fresh)]:
+                if query.key not in self._stopped_ever:
+                    self._catch_up(version, wanted, [query])
 
     def _read_history(self, version: int, wanted: Mapping[QueryKey, RegisteredQuery], fresh: Sequence[RegisteredQuery]) -> None:
         """`fresh` answer for the history and join.
@@ -361,7 +369,7 @@ class FeedProcessor:
         with self._commit_lock:
             self.store.commit(Commit(self.head, None, changes, backfill=True))
 
-    def _join_fresh(self, version: int, wanted: Mapping[QueryKey, RegisteredQuery], fresh: Sequence[RegisteredQuery], side: Evaluator) -> None:
+    def _join_fresh(self, version: int, wanted: Mapping[QueryKey, RegisteredQuery], fresh: Sequence[RegisteredQuery], side: GraphEvaluator) -> None:
         """The feed's version is reached when no wanted query is left out."""
         queries = {**self.queries, **{query.key: query for query in fresh}}
         if wanted.keys() <= queries.keys():
@@ -369,13 +377,13 @@ class FeedProcessor:
         else:
             self._join(queries, self.head.query_version, side)
 
-    def _refuse(self, stopped: Stopped) -> None:
+    def _refuse(self, *stopped: Stopped) -> None:
         with self._batch_lock:
-            self._give_up(stopped)
-            self._commit(Commit(self.head, None, NOTHING, stopped=(stopped,)))
-            self._stopped.remove(stopped)
+            self._give_up(*stopped)
+            self._commit(Commit(self.head, None, NOTHING, stopped=stopped))
+            self._stopped = [one for one in self._stopped if one not in stopped]
 
-    def _join(self, queries: Mapping[QueryKey, RegisteredQuery], version: int, side: Evaluator | None) -> None:
+    def _join(self, queries: Mapping[QueryKey, RegisteredQuery], version: int, side: GraphEvaluator | None) -> None:
         """From the next batch on `queries` run. `side` has caught up the new ones to the present position."""
         with self._batch_lock:
             running = {key: query for key, query in queries.items() if key not in self._stopped_ever}
@@ -387,10 +395,15 @@ class FeedProcessor:
             self._commit(Commit(head, None, NOTHING))
 
 
+def _orphans(queries: Iterable[RegisteredQuery]) -> list[Stopped]:
+    """Those that derive from a query that is not among them, and why they cannot go on."""
+    return [Stopped(query.key, f"it derives from {source.name!r}, which does not run") for query, source in without_upstream(queries)]
+
+
 def _batch_commit(
     head: Head,
     outcomes: Sequence[Outcome],
-    evaluator: Evaluator,
+    evaluator: GraphEvaluator,
     seconds: float,
     since_last: float,
     *,
@@ -417,7 +430,7 @@ def _batch_commit(
     )
 
 
-def _newest(evaluator: Evaluator) -> int | None:
+def _newest(evaluator: GraphEvaluator) -> int | None:
     return None if evaluator.watermark is None else evaluator.watermark + evaluator.feed.lateness
 
 

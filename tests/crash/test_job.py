@@ -19,13 +19,14 @@ from engine.model.events import row_schema
 from engine.sources.eventlog import EventLog
 from tests.crash.outage import kill, outage
 from tests.crash.world import ACTING_S, PLAIN_BATCH_S, PLAIN_START_S, RECOVERY_S, STAYS, World, assert_within, descendants, jvm_of
-from tests.webapp.answers import a_feed
+from tests.webapp.answers import a_feed, a_user
 from webapp.detections.models import Detection
 from webapp.feeds.models import LogDamage
 from webapp.jobs.models import FeedHead, JobEvent
 from webapp.jobs.services import feed_head_ensure
 from webapp.platform.postgres import EmbeddedPostgres
-from webapp.queries.services import query_remove
+from webapp.queries.models import Query
+from webapp.queries.services import query_edit, query_remove
 
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.slow]
 
@@ -187,7 +188,9 @@ def test_queries_come_and_go_while_the_job_runs_and_is_killed(world: World) -> N
     # Nothing arrives: the change alone must be acted upon.
     assert_within(ACTING_S, world.wait_caught_up(), pace=pace, plain=PLAIN_BATCH_S, what="a new query acts")
     assert Detection.objects.filter(query__name="more stays", backfill=True).exists()
-    query_remove(query=world.stays)
+    query_remove(query=world.stays, stop_dependents=True)
+    since = Query.objects.get(pk=world.since.pk)
+    assert since.stopped is not None and "stays" in since.stopped.reason
     assert_within(ACTING_S, world.wait_caught_up(), pace=pace, plain=PLAIN_BATCH_S, what="a removed query is gone")
     before = Detection.objects.filter(query=world.stays).count()
     world.append()
@@ -203,8 +206,33 @@ def test_queries_come_and_go_while_the_job_runs_and_is_killed(world: World) -> N
     world.start_job()
     world.wait_caught_up()
     connection.close()
-    Detection.objects.filter(query=world.stays).delete()
-    world.check(alerts=False, removed={world.stays.pk})
+    gone = {world.stays.pk, since.pk}
+    Detection.objects.filter(query__in=gone).delete()
+    world.check(alerts=False, removed=gone)
+
+
+def test_a_query_is_edited_while_others_derive_from_it(world: World) -> None:
+    """What derives from it begins anew with it, from the log; the job is killed before the new versions have joined."""
+    world.append(2000)
+    world.start_job("join.before_commit=killgroup@2")
+    world.wait_caught_up()
+    assert Detection.objects.filter(query=world.since, weight=1).exists()
+    wider = {"family": "border", "version": 1, "region": {"center": [5, 5], "radius": 4}}
+    query_edit(query=world.crossings, user=a_user(), specification=wider)
+    versions = dict(Query.objects.values_list("name", "version"))
+    assert versions == {"crossings": 2, "visits": 2, "since": 2, "stays": 1}
+    ended(world)
+    world.append()
+    world.start_job()
+    world.wait_caught_up()
+    world.append()
+    world.wait_caught_up()
+    connection.close()
+    old = Detection.objects.exclude(query=world.stays).filter(version=1)
+    told = {bytes(row.key).hex() for row in old}
+    assert told
+    old.delete()
+    world.check(alerts=False, forgotten=told)
 
 
 def _grows(world: World) -> bool:

@@ -20,10 +20,8 @@ from django.conf import settings
 from django.db import connection
 
 from engine.model.events import row_schema
-from engine.operator import RegisteredQuery
-from engine.runtime.evaluator import Evaluator
+from engine.runtime.derived import GraphEvaluator
 from engine.sources.eventlog import EventLog
-from engine.specification import check
 from tests.webapp.answers import a_feed, a_user
 from webapp.alerts.models import Alert
 from webapp.detections.facts import facts_of
@@ -35,6 +33,7 @@ from webapp.jobs.services import feed_head_ensure
 from webapp.platform.folders import ROOT
 from webapp.platform.java import spark_environment
 from webapp.platform.postgres import with_database
+from webapp.queries.derivation import registered
 from webapp.queries.models import Query, QueryVersion
 from webapp.queries.services import query_register
 
@@ -42,6 +41,27 @@ SQUARE = {"type": "Polygon", "coordinates": [[[2, 2], [8, 2], [8, 8], [2, 8], [2
 STRIP = {"type": "Polygon", "coordinates": [[[0, 4], [10, 4], [10, 5], [0, 5], [0, 4]]]}
 BORDER = {"family": "border", "version": 1, "region": SQUARE}
 STAYS = {"family": "transition", "version": 1, "region": STRIP, "within": 3000, "types": ["passed", "returned", "stayed_in", "stayed_out"]}
+VISITS = {
+    "family": "composite",
+    "version": 1,
+    "pattern": "CAME : LEFT",
+    "primitives": {"CAME": {"where": [["event", "=", "came"]]}, "LEFT": {"where": [["event", "=", "left"]]}},
+    "per": "entity",
+    "within": 60_000,
+    "derive": {"came": {"query": "crossings", "kind": "in", "at": "end"}, "left": {"query": "crossings", "kind": "out", "at": "end"}},
+}
+"""An answer of answers."""
+SINCE = {
+    "family": "calculus",
+    "version": 1,
+    "program": "initiatedAt(since(X)=true, T) :- happensAt(visit(X), T).\nterminatedAt(since(X)=true, T) :- happensAt(stay(X), T).",
+    "outputs": ["since"],
+    "inputs": {"visit": {"args": ["entity"]}, "stay": {"args": ["entity"]}},
+    "window": 20_000,
+    "step": 2_000,
+    "derive": {"visit": {"query": "visits", "kind": "detection", "at": "end"}, "stay": {"query": "stays", "kind": "stayed_in", "at": "start"}},
+}
+"""Rules over answers of answers, and over stays, which are known three seconds after they began."""
 RECOVERY_S = 30.0
 """A job must process again within this after whatever happened to it."""
 ACTING_S = 2.0
@@ -55,7 +75,7 @@ Told = tuple[str, str, tuple[str, ...], int, int | None]
 
 
 class World:
-    """One feed with two queries, and whoever works on it. `close` ends all processes that are left."""
+    """One feed with two queries and two that derive from them, and whoever works on it. `close` ends all processes that are left."""
 
     def __init__(self, folder: Path, *, redis_url: str = "") -> None:
         self.folder = folder
@@ -68,6 +88,8 @@ class World:
         self.log = EventLog(settings.EVENT_LOG_ROOT, "yard")
         self.crossings = self.register("crossings", BORDER, ["in"])
         self.stays = self.register("stays", STAYS, ["stayed_in"])
+        self.visits = self.register("visits", VISITS)
+        self.since = self.register("since", SINCE)
         self.random = random.Random(7)
         self.t = 0
         self.places: dict[str, tuple[float, float]] = {}
@@ -173,11 +195,11 @@ class World:
 
     # -- the oracle ---------------------------------------------------------------------------------------------------------------
 
-    def oracle(self) -> tuple[Evaluator, pa.Table, dict[str, int]]:
+    def oracle(self) -> tuple[GraphEvaluator, pa.Table, dict[str, int]]:
         """All rows of the log through one evaluator that had all queries from the beginning."""
         feed = self.feed.engine_feed()
         rows = QueryVersion.objects.filter(to_feed_version=None, query__stops=None).order_by("query_id")
-        evaluator = Evaluator.start(feed, [RegisteredQuery(str(row.query_id), row.version, check(row.specification, feed, {})) for row in rows])
+        evaluator = GraphEvaluator.local(feed, registered(rows, feed))
         outcomes = [evaluator.process(table) for table in self.log.read()]
         counts = {
             "processed": sum(outcome.processed for outcome in outcomes),
@@ -186,8 +208,9 @@ class World:
         }
         return evaluator, pa.concat_tables([outcome.changes for outcome in outcomes]), counts
 
-    def check(self, *, alerts: bool = True, removed: Collection[int] = ()) -> None:
-        """Everything stored is exactly the oracle's: answers, alerts, counters, late rows, outbox. What the outbox said of `removed` stays said."""
+    def check(self, *, alerts: bool = True, removed: Collection[int] = (), forgotten: Collection[str] = ()) -> None:
+        """Everything stored is exactly the oracle's: answers, alerts, counters, late rows, outbox. What the outbox said of `removed` queries and
+        `forgotten` answers stays said."""
         _, changes, counts = self.oracle()
         facts = {fact.key: fact for fact in facts_of(changes)}
         stored = {bytes(row.key): row for row in Detection.objects.filter(weight=1)}
@@ -203,12 +226,13 @@ class World:
         assert {name: getattr(head, name) for name in counts} == counts
         assert sum(counts.values()) == self.log.end[0]
         assert DeadLetter.objects.filter(feed=self.feed, reason="late").count() == counts["late"]
-        self._check_outbox(head, stored, removed)
+        self._check_outbox(head, stored, removed, forgotten)
 
-    def _check_outbox(self, head: FeedHead, stored: dict[bytes, Detection], removed: Collection[int]) -> None:
+    def _check_outbox(self, head: FeedHead, stored: dict[bytes, Detection], removed: Collection[int], forgotten: Collection[str]) -> None:
         rows = list(Outbox.objects.order_by("seq"))
         assert [row.seq for row in rows] == list(range(1, head.outbox_seq + 1))
         told = [detection["id"] for row in rows for detection in row.payload["detections"] if detection["query"] not in removed]
+        told = [key for key in told if key not in forgotten]
         # What a query finds in history may be told again after a crash; what it finds live is told once.
         live = [key.hex() for key, row in stored.items() if not row.backfill]
         counted = Counter(told)

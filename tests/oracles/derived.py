@@ -10,6 +10,7 @@ from typing import Any
 
 from engine.complex_events.text import translate
 from tests.oracles import border_monitoring, complex_events, constraint_queries, encounter, motion_patterns, occupancy
+from tests.oracles.event_calculus import PointByPoint, runs
 
 Row = dict[str, Any]
 Fact = tuple[str, list[str], float | None, int, int | None]
@@ -75,6 +76,23 @@ def _composite(rows: Sequence[Row], document: Mapping[str, Any], own: Sequence[R
         yield from [("detection", [] if entity is None else [entity], None, start, end)] * (count if end <= last else 0)
 
 
+def _calculus(rows: Sequence[Row], document: Mapping[str, Any], own: Sequence[Row]) -> Iterator[Fact]:
+    """One window that holds everything: events alone are given, and only true fluents are asked for."""
+    if not rows:
+        return
+    last = max(row["t"] for row in own)
+    world = PointByPoint(document["program"], last=last)
+    for row in rows:
+        arguments = [row.get(column) for column in document["inputs"].get(row["event"], {"args": [None]})["args"]]
+        if None not in arguments:
+            texts = tuple(one if isinstance(one, str) else f"{one:g}" for one in arguments)
+            world.events.setdefault((row["event"], texts), set()).add(row["t"])
+    for (name, entities, _), ticks in world.answer().items():
+        if name in document["outputs"]:
+            for start, end in runs(ticks):
+                yield name, list(entities), None, start, None if end > last + 1 else end
+
+
 FAMILIES: Mapping[str, Callable[[Sequence[Row], Mapping[str, Any], Sequence[Row]], Iterator[Fact]]] = {
     "border": _border,
     "transition": _border,
@@ -83,4 +101,5 @@ FAMILIES: Mapping[str, Callable[[Sequence[Row], Mapping[str, Any], Sequence[Row]
     "encounter": _encounter,
     "constraint": _constraint,
     "composite": _composite,
+    "calculus": _calculus,
 }

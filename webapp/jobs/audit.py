@@ -12,7 +12,7 @@ from django.db import connection, transaction
 
 from engine.model.changes import ANSWERS
 from engine.model.columns import ENTITY
-from engine.runtime.evaluator import Evaluator
+from engine.runtime.derived import GraphEvaluator
 from engine.sources.eventlog import EventLog
 from engine.sources.repair import LOST
 from engine.sources.segments import LogDamaged
@@ -100,7 +100,7 @@ def _standing(feed: Feed) -> Standing:
 def _evaluated(feed: Feed, head: FeedHead, log: EventLog) -> tuple[pa.Table, dict[str, int]]:
     """The changes of all rows up to the head's under the queries that have joined, and what became of the rows."""
     queries = FeedStore(feed, head.epoch).recall([(str(query), int(version)) for query, version in head.queries])
-    evaluator = Evaluator.start(feed.engine_feed(), queries)
+    evaluator = GraphEvaluator.local(feed.engine_feed(), queries)
     evaluator.skip_to(log.start - 1)
     changes, counts = [ANSWERS.empty_table()], {"processed": 0, "duplicates": 0, "late": 0, "lost": 0}
     for rows in log.read(log.start, head.last_seq + 1):

@@ -19,7 +19,7 @@ from django.db import transaction
 from engine.model.changes import ANSWERS
 from engine.model.columns import CLOCK, SEQ, TIME
 from engine.model.events import plain_row
-from engine.runtime.evaluator import Evaluator
+from engine.runtime.derived import GraphEvaluator
 from engine.sources.amending import amend, later_rows, without_later
 from engine.sources.eventlog import EventLog
 from webapp.audit.services import record
@@ -88,7 +88,7 @@ def clock_set_back(*, feed: Feed, to: int, reason: str) -> SetBack:
 def _evaluation(feed: Feed, head: FeedHead, start: int, tables: Iterable[pa.Table]) -> _Evaluation:
     """What the running queries find in the rows that the job has taken."""
     queries = FeedStore(feed, head.epoch).recall([(str(query), int(version)) for query, version in head.queries])
-    evaluator = Evaluator.start(feed.engine_feed(), queries)
+    evaluator = GraphEvaluator.local(feed.engine_feed(), queries)
     evaluator.skip_to(start - 1)
     changes, late, counts = [ANSWERS.empty_table()], [], dict.fromkeys(COUNTED, 0)
     for rows in tables:

@@ -10,11 +10,11 @@ from django.utils import timezone
 
 from engine.operator import RegisteredQuery
 from engine.runtime.store import Commit, Head, QueryKey
-from engine.specification import check
 from webapp.detections import sink
 from webapp.feeds.models import Feed
 from webapp.jobs.models import BatchRecord, FeedHead
 from webapp.jobs.services import feed_tell
+from webapp.queries.derivation import registered
 from webapp.queries.models import QueryVersion
 from webapp.queries.selectors import versions_running
 
@@ -56,15 +56,11 @@ class FeedStore:
         return Feed.objects.values_list("query_version", flat=True).get(pk=self.feed.pk)
 
     def queries(self, version: int) -> Sequence[RegisteredQuery]:
-        return [self._registered(row) for row in versions_running(feed=self.feed, version=version)]
+        return registered(versions_running(feed=self.feed, version=version), self._engine_feed)
 
     def recall(self, keys: Sequence[QueryKey]) -> Sequence[RegisteredQuery]:
         rows = {(str(row.query_id), row.version): row for row in QueryVersion.objects.filter(query__in=[int(key) for key, _ in keys])}
-        return [self._registered(rows[key]) for key in keys if key in rows]
-
-    def _registered(self, row: QueryVersion) -> RegisteredQuery:
-        # Regions were put in their place when the version was made, so none has to be looked up.
-        return RegisteredQuery(str(row.query_id), row.version, check(row.specification, self._engine_feed, {}))
+        return registered([rows[key] for key in keys if key in rows], self._engine_feed)
 
     def record(self, checkpoint: int, batch: int, version: int) -> None:
         def write() -> None:

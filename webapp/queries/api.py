@@ -8,9 +8,9 @@ from django.conf import settings
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, extend_schema, inline_serializer
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, inline_serializer
 from rest_framework import serializers
-from rest_framework.exceptions import APIException
+from rest_framework.exceptions import APIException, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -25,6 +25,7 @@ from webapp.feeds.models import Feed
 from webapp.feeds.of_feed import FeedNameField, NamedSerializer, OfFeedView
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries import services
+from webapp.queries.derivation import derivation, documents_above, upstream_of, with_upstream
 from webapp.queries.families import kinds_of, notices_of
 from webapp.queries.filters import QueryFilter
 from webapp.queries.models import Query, QueryStop, QueryVersion
@@ -33,6 +34,7 @@ from webapp.queries.references import frozen
 from webapp.queries.selectors import is_unchanged, query_list, shapes_of, specification_faults, version_list
 from webapp.queries.sentences import sentence_of
 
+STOP_DEPENDENTS = "The query may be switched off or removed though others derive from its answers, which then stop."
 MINUTE = {"ms": 60_000, "ticks": 1_500}
 """Of the feed's unit: a minute on a feed in milliseconds, of 25 ticks a second on others."""
 BORDER = {"family": "border", "version": 1, "region": {"center": [11.5, 48.1], "radius": 300}}
@@ -80,6 +82,7 @@ class QuerySerializer(ChannelsOfUser, OwnedSerializer):
     sentence = serializers.SerializerMethodField()
     regions = NamedSerializer(many=True, read_only=True)
     stopped = StopSerializer(read_only=True, allow_null=True)
+    stop_dependents = serializers.BooleanField(write_only=True, required=False, help_text=STOP_DEPENDENTS)
     left_at = serializers.IntegerField(
         read_only=True, allow_null=True, default=None, help_text="Event time at which the job left this version; null while it runs."
     )
@@ -88,7 +91,7 @@ class QuerySerializer(ChannelsOfUser, OwnedSerializer):
         model = Query
         fields = (
             "id", "feed", "name", "description", "family", "version", "left_at", "enabled", "severity", "alert_kinds", "channels", "kinds",
-            "specification", "sentence", "regions", "stopped", *OwnedSerializer.OWNED, "created_at", "updated_at",
+            "specification", "sentence", "regions", "stopped", "stop_dependents", *OwnedSerializer.OWNED, "created_at", "updated_at",
         )  # fmt: skip
         read_only_fields = ("family", "version", "created_at")
         validators: tuple[Any, ...] = ()
@@ -136,17 +139,25 @@ class QueryView(OfFeedView):
         self.check_may_make()
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        return Response(self.represent(services.query_register(owner=person(request), **serializer.validated_data)), status=201)
+        given = {name: value for name, value in serializer.validated_data.items() if name != "stop_dependents"}
+        return Response(self.represent(services.query_register(owner=person(request), **given)), status=201)
 
     def partial_update(self, request: Request, pk: int) -> Response:
         query = self.get_editable()
         given = self.changes(query, request, moved="A query stays on its feed: register a new one there.")
         return Response(self.represent(services.query_edit(query=query, user=person(request), **given)))
 
-    @extend_schema(responses={204: None})
+    @extend_schema(parameters=[OpenApiParameter("stop_dependents", OpenApiTypes.BOOL, description=STOP_DEPENDENTS)], responses={204: None})
     def destroy(self, request: Request, pk: int) -> Response:
-        services.query_remove(query=self.get_editable())
+        given = request.query_params.get("stop_dependents", "false")
+        if given not in ("true", "false"):
+            raise ValidationError({"stop_dependents": "true or false."})
+        services.query_remove(query=self.get_editable(), user=person(request), stop_dependents=given == "true")
         return Response(status=204)
+
+    @extend_schema(summary="What a query derives from, and what derives from it", responses=OpenApiTypes.OBJECT)
+    def derivation(self, request: Request, pk: int) -> Response:
+        return Response(derivation(query=self.get_object(), user=request.user))
 
     @extend_schema(summary="All generations of a query, newest first", responses=OpenApiTypes.OBJECT)
     def versions(self, request: Request, pk: int) -> Response:
@@ -228,13 +239,15 @@ class PreviewView(APIView):
         faults = specification_faults(feed=feed, specification=specification, user=person(request))
         if faults:
             raise Refused(faults)
-        ready = frozen(specification, regions_of_feed(feed, user=person(request)))
+        upstream = upstream_of(feed=feed, document=specification, user=person(request))
+        ready = with_upstream(frozen(specification, regions_of_feed(feed, user=person(request))), upstream)
         try:
             answer = preview(
                 log_root=str(settings.EVENT_LOG_ROOT),
                 feed=feed.engine_feed().to_json(),
                 specification=ready,
                 span=int(given["minutes"] * MINUTE[feed.time]),
+                above=documents_above(ready),
             )
         except PreviewFailed as error:
             raise Unavailable(str(error)) from error

@@ -23,6 +23,7 @@ from webapp.feeds.documents import checked_region
 from webapp.feeds.models import NO_CONTROLS, Feed
 from webapp.feeds.region_files import Feature
 from webapp.feeds.selectors import regions_of_feed
+from webapp.queries.derivation import derive_faults, upstream_of, with_upstream
 from webapp.queries.families import kinds_of
 from webapp.queries.models import Query, Severity
 from webapp.queries.references import frozen, named_regions
@@ -117,10 +118,12 @@ def queries_remove(
     search: str | None = None,
     partial: bool = False,
     dry_run: bool = False,
+    stop_dependents: bool = False,
 ) -> Removed:
     """Removes those of the feed's queries that all given choices hold of, in one transaction and one version of the feed's set.
 
     All or none unless `partial`: a query that `user` sees but may not change is refused. Answers and alerts stay, as with the removal of one.
+    Raises Refused when others derive from them, unless these may stop.
     """
     with transaction.atomic():
         Feed.objects.select_for_update(of=("self",), no_key=True).only("pk").get(pk=feed.pk)
@@ -140,7 +143,7 @@ def queries_remove(
         found.removed = [query.pk for query in rows if query.editable]  # type: ignore[attr-defined]
         found.stored = not dry_run and (partial or not (found.refused or found.missing))
         if found.stored and found.removed:
-            queries_end(feed=feed, query_ids=found.removed)
+            queries_end(feed=feed, query_ids=found.removed, user=user, stop_dependents=stop_dependents)
     return found
 
 
@@ -170,6 +173,7 @@ def _plan(template: Any, features: Sequence[Feature], naming: str, feed: Feed, o
         raise refuse(f"{TEMPLATE}/program", f"For {len(features):,} regions a program has at most {most:,} characters: send fewer regions at once.")
     regions = regions_of_feed(feed, user=owner)
     engine_feed = feed.engine_feed()
+    upstream: dict[str, Query] = {}
     planned: list[Planned] = []
     refused: list[Refusal] = []
     rows_of_names: dict[str, int] = {}
@@ -182,8 +186,8 @@ def _plan(template: Any, features: Sequence[Feature], naming: str, feed: Feed, o
             geometry, _ = checked_region(feature.geometry, feed, "/geometry")
             specification = frozen(template, {FEATURE: geometry})
             if not planned:
-                _check_template(specification, regions, feed)
-            ready = frozen(specification, regions)
+                upstream = _check_template(specification, regions, feed, owner)
+            ready = with_upstream(frozen(specification, regions), upstream)
             check(ready, engine_feed, {})
         except Refused as error:
             if any(fault.pointer.startswith(TEMPLATE) for fault in error.faults):
@@ -206,12 +210,15 @@ def _check_name(name: str, row: int | None) -> None:
         raise refuse("/name", f"Row {row} of the file has this name, too.")
 
 
-def _check_template(specification: Any, regions: Mapping[str, Any], feed: Feed) -> None:
-    """All that is wrong with the template once a good region stands in it. Raises Refused with pointers below `/template`."""
+def _check_template(specification: Any, regions: Mapping[str, Any], feed: Feed, owner: User) -> dict[str, Query]:
+    """What the template derives from. Raises Refused with pointers below `/template`, once a good region stands in it, with all that is wrong."""
     try:
         checked = check(specification, feed.engine_feed(), dict(regions))
-        if faults := pace_faults(feed=feed, checked=checked):
+        upstream = upstream_of(feed=feed, document=specification, user=owner)
+        faults = derive_faults(feed=feed, document=specification, upstream=upstream, user=owner) or pace_faults(feed=feed, checked=checked)
+        if faults:
             raise Refused(faults)
+        return upstream
     except Refused as refused:
         raise Refused(Fault(TEMPLATE + fault.pointer, fault.message) for fault in refused.faults) from refused
 
@@ -248,6 +255,9 @@ def _store(made: Sequence[Planned], owner: User, feed: Feed, **common: Any) -> l
         batch_size=500,
     )
     _link_regions(queries, feed, owner)
+    upstream = set(upstream_of(feed=feed, document=made[0].specification, user=owner).values())
+    links = [Query.derives_from.through(from_query_id=query.pk, to_query_id=one.pk) for query in queries for one in upstream]
+    Query.derives_from.through.objects.bulk_create(links, batch_size=1000)
     add_versions([(query, one.ready) for query, one in zip(queries, made, strict=True)], next_version(feed), owner)
     return queries
 

@@ -118,6 +118,7 @@ class RemoveQueriesSerializer(serializers.Serializer[Any]):
         default=False, help_text="Remove those that may be though others are refused or missing."
     )
     dry_run = serializers.BooleanField(default=False, help_text="Remove nothing, say what would happen.")
+    stop_dependents = serializers.BooleanField(default=False, help_text="Remove them though others derive from them, which then stop.")
 
 
 class RemoveView(APIView):

@@ -40,6 +40,9 @@ class Query(Owned):
     severity = models.CharField(max_length=10, choices=Severity.choices, default=Severity.LOW)
     alert_kinds = ArrayField(models.CharField(max_length=100), default=list, blank=True)
     regions = models.ManyToManyField(Region, related_name="queries", blank=True, help_text="Stored regions that it names.")
+    derives_from = models.ManyToManyField(
+        "self", symmetrical=False, related_name="derived_by", blank=True, help_text="Queries whose answers are events of it."
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.model.faults import refuse
@@ -29,12 +29,14 @@ class PreviewFailed(RuntimeError):
     """The preview took too long or broke off; the text says what to do."""
 
 
-def preview(*, log_root: str, feed: dict[str, Any], specification: Any, span: int) -> dict[str, Any]:
+def preview(*, log_root: str, feed: dict[str, Any], specification: Any, span: int, above: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Answers of a checked, frozen specification on the last `span` (in the feed's unit) of the log.
+
+    `above`: `name` and `specification` of all that it derives from, by id.
 
     Raises PreviewFailed, and Refused when a job would stop the query. The shape is that of `POST queries/preview` in docs/api.md.
     """
-    request = {"log_root": log_root, "feed": feed, "specification": specification, "span": span}
+    request = {"log_root": log_root, "feed": feed, "specification": specification, "span": span, "above": dict(above or {})}
     started = time.monotonic()
     try:
         status, written = ENGINE.ask(Work(__name__, request, SECONDS, MEMORY_BYTES, read=[log_root]))
@@ -50,9 +52,12 @@ def preview(*, log_root: str, feed: dict[str, Any], specification: Any, span: in
 
 def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
     """The program's work."""
+    import pyarrow.compute as pc
+
+    from engine.derive import sources_of
     from engine.model.feed import Feed
     from engine.operator import QueryStopped, RegisteredQuery
-    from engine.runtime.evaluator import Evaluator
+    from engine.runtime.derived import GraphEvaluator
     from engine.sources.eventlog import EventLog
     from engine.specification import check
     from webapp.detections.facts import Fact, facts_of, payload
@@ -64,8 +69,10 @@ def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
         return {"from": None, "to": None, "rows": 0, "truncated": False, "total": 0, "answers": []}
     wanted = newest - int(request["span"])
     first, truncated = _first_row(log, wanted, next_seq)
-    query = RegisteredQuery("0", 1, check(request["specification"], feed, {}))
-    evaluator = Evaluator.start(feed, [query])
+    names = {key: one["name"] for key, one in request["above"].items()}
+    documents = {"0": request["specification"], **{key: one["specification"] for key, one in request["above"].items()}}
+    queries = [RegisteredQuery(key, 1, check(one, feed, {}), sources_of(one, names)) for key, one in documents.items()]
+    evaluator = GraphEvaluator.local(feed, queries)
     if first > 0:
         evaluator.skip_to(first - 1)
     facts: dict[bytes, Fact] = {}
@@ -74,6 +81,7 @@ def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
         for changes, count, least in _outcomes(evaluator, log, first, next_seq):
             rows += count
             oldest = min(oldest, least)
+            changes = changes.filter(pc.equal(changes.column("query"), "0"))
             if changes.num_rows + len(facts) > ANSWERS_FOUND:
                 return {"stopped": f"it finds more than {ANSWERS_FOUND:,} answers in {rows:,} rows"}
             facts.update((fact.key, fact) for fact in facts_of(changes))

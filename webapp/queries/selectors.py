@@ -15,6 +15,7 @@ from webapp.accounts.permissions import AnyUser
 from webapp.alerts.selectors import choosing_channels
 from webapp.feeds.models import Feed, Region
 from webapp.feeds.selectors import regions_of_feed
+from webapp.queries.derivation import derive_faults, upstream_of, with_upstream
 from webapp.queries.models import Query, QueryStop, QueryVersion
 from webapp.queries.pace import PACES
 from webapp.queries.references import frozen, shapes
@@ -84,7 +85,8 @@ def behind(query: Query, version: int) -> tuple[str | None, list[Any]]:
 
 def is_unchanged(query: Query, version: QueryVersion) -> bool:
     """Whether a version, maybe an older one, asks what the query asks now, with the areas where they are now."""
-    return bool(frozen(query.specification, dict(query.regions.values_list("name", "geometry"))) == version.specification)
+    upstream = upstream_of(feed=query.feed, document=query.specification, user=None, kept=query)
+    return bool(with_upstream(frozen(query.specification, dict(query.regions.values_list("name", "geometry"))), upstream) == version.specification)
 
 
 def specification_faults(*, feed: Feed, specification: Any, user: AnyUser) -> list[Fault]:
@@ -92,12 +94,18 @@ def specification_faults(*, feed: Feed, specification: Any, user: AnyUser) -> li
     regions = regions_of_feed(feed, user=user)
     if is_long(specification):
         # Programs of rules keep a window, at whatever pace rows come.
-        return faults_of(specification, feed.engine_feed(), regions)
+        return faults_of(specification, feed.engine_feed(), regions) or _between(feed, specification, user)
     try:
         checked = check(specification, feed.engine_feed(), regions)
     except Refused as refused:
         return list(refused.faults)
-    return pace_faults(feed=feed, checked=checked)
+    return _between(feed, specification, user) or pace_faults(feed=feed, checked=checked)
+
+
+def _between(feed: Feed, specification: Any, user: AnyUser) -> list[Fault]:
+    """What is wrong between a checked specification and the queries it derives from."""
+    upstream = upstream_of(feed=feed, document=specification, user=user)
+    return derive_faults(feed=feed, document=specification, upstream=upstream, user=user)
 
 
 def pace_faults(*, feed: Feed, checked: Any) -> list[Fault]:

@@ -20,6 +20,7 @@ from webapp.alerts.models import Channel
 from webapp.alerts.services import alerts_end_with_queries, query_channels_set
 from webapp.feeds.models import Feed, Region
 from webapp.feeds.selectors import regions_of_feed
+from webapp.queries.derivation import dependents_follow, derive_faults, refuse_to_strand, upstream_of, with_upstream
 from webapp.queries.families import kinds_of
 from webapp.queries.models import Query, QueryStop, Severity
 from webapp.queries.references import frozen, named_regions
@@ -73,15 +74,21 @@ def query_register(
         public=public,
     )
     query.regions.set(names_used(feed, named_regions(specification), user=owner))
+    query.derives_from.set(upstream_of(feed=feed, document=specification, user=owner).values())
     add_versions([(query, ready)], feed_version, owner)
+    # What derived from a removed query of this name derives from this one.
+    namesakes = Query.objects.filter(feed=feed, name=name, deleted_at__isnull=False, derived_by__isnull=False).values_list("pk", flat=True)
+    dependents_follow(changed=list(namesakes), feed_version=feed_version, user=owner)
     if channels is not None:
         query_channels_set(query=query, user=owner, channels=channels)
     return query
 
 
 @transaction.atomic
-def query_edit(*, query: Query, user: User, channels: Sequence[Channel] | None = None, **changes: Any) -> Query:
+def query_edit(*, query: Query, user: User, channels: Sequence[Channel] | None = None, stop_dependents: bool = False, **changes: Any) -> Query:
     """Changes what is given: any of query_register's but `owner` and `feed`. A new specification makes a new version.
+
+    What derives from it gets a new version too, or stops when it can no longer derive; `stop_dependents`: switching it off may stop others.
 
     Switched off and on again, the same version goes on: its answers have the same keys (decision 20).
 
@@ -92,13 +99,17 @@ def query_edit(*, query: Query, user: User, channels: Sequence[Channel] | None =
     feed_version = next_version(query.feed)
     query = Query.objects.select_for_update(of=("self",), no_key=True).select_related("feed").get(pk=query.pk)
     before = (query.specification, query.enabled)
+    called = query.name
+    if query.enabled and changes.get("enabled") is False and not stop_dependents:
+        refuse_to_strand(queries=[query.pk], user=user, what="is switched off")
     if "name" in changes:
         _check_name(query.feed, changes["name"], query)
     if (team := changes.get("team")) is not None and team != query.team:
         quota_check("queries", team=team, more=1, held=queries_held)
     specification = changes.get("specification", query.specification)
     # Stored regions that the editor cannot see, but that the query named before, may stay in it.
-    ready, _ = _checked(query.feed, specification, user, kept=query)
+    wakes = not query.enabled and changes.get("enabled") is True
+    ready, _ = _checked(query.feed, specification, user, kept=query, derives=specification != before[0] or wakes)
     if "specification" in changes or "alert_kinds" in changes:
         _check_kinds(specification, changes.get("alert_kinds", query.alert_kinds))
     for field, value in changes.items():
@@ -111,26 +122,47 @@ def query_edit(*, query: Query, user: User, channels: Sequence[Channel] | None =
             query.version += 1
             add_versions([(query, ready)], feed_version, user)
     query.save()
+    if specification != before[0] or wakes:
+        query.derives_from.set(upstream_of(feed=query.feed, document=specification, user=user, kept=query).values())
+    if (query.specification, query.enabled, query.name) != (*before, called):
+        if query.name != called:
+            _rename_upstream(query, called)
+        dependents_follow(changed=[query.pk], feed_version=feed_version, user=user)
     if channels is not None:
         query_channels_set(query=query, user=user, channels=channels)
     return query
 
 
+def _rename_upstream(query: Query, called: str) -> None:
+    """Writes the query's new name into the specifications that derive from it by its name."""
+    for other in query.derived_by.filter(deleted_at=None):
+        derive = {event: {**one, "query": query.name} if one["query"] == called else one for event, one in other.specification["derive"].items()}
+        other.specification = {**other.specification, "derive": derive}
+        other.save(update_fields=["specification", "updated_at"])
+
+
 @transaction.atomic
-def query_remove(*, query: Query) -> None:
-    """Stops the query for good. Its answers and alerts stay; alerts that wait are resolved."""
-    queries_end(feed=query.feed, query_ids=[query.pk])
+def query_remove(*, query: Query, user: User | None = None, stop_dependents: bool = False) -> None:
+    """Stops the query for good. Its answers and alerts stay; alerts that wait are resolved.
+
+    Raises Refused when running queries derive from it, unless these may stop.
+    """
+    queries_end(feed=query.feed, query_ids=[query.pk], user=user, stop_dependents=stop_dependents)
 
 
-def queries_end(*, feed: Feed, query_ids: Sequence[int]) -> None:
-    """Stops queries of one feed in one version of its set. To be called within a transaction."""
+def queries_end(*, feed: Feed, query_ids: Sequence[int], user: User | None, stop_dependents: bool = False) -> None:
+    """Stops queries of one feed in one version of its set. To be called within a transaction. Raises Refused as query_remove."""
     feed_version = next_version(feed)
+    if not stop_dependents:
+        refuse_to_strand(queries=query_ids, user=user, what="is removed")
     for begin in range(0, len(query_ids), ENDED_AT_ONCE):
         ids = query_ids[begin : begin + ENDED_AT_ONCE]
         end_versions(ids, feed_version)
         Query.objects.filter(pk__in=ids).update(deleted_at=timezone.now(), enabled=False)
         Query.regions.through.objects.filter(query_id__in=ids).delete()
+        Query.derives_from.through.objects.filter(from_query_id__in=ids).delete()
         alerts_end_with_queries(feed_id=feed.pk, query_ids=ids)
+    dependents_follow(changed=query_ids, feed_version=feed_version, user=user)
 
 
 @transaction.atomic
@@ -143,8 +175,9 @@ def queries_follow_region(*, region: Region, user: User) -> list[Query]:
             end_version(query, feed_version)
             query.version += 1
             query.save(update_fields=["version", "updated_at"])
-            ready, _ = _checked(query.feed, query.specification, user, kept=query)
+            ready, _ = _checked(query.feed, query.specification, user, kept=query, derives=False)
             add_versions([(query, ready)], feed_version, user)
+        dependents_follow(changed=[query.pk for query in using], feed_version=feed_version, user=user)
     return using
 
 
@@ -175,18 +208,26 @@ def queries_held(whose: dict[str, Any]) -> int:
     return Query.objects.filter(**whose, deleted_at=None).count()
 
 
-def _checked(feed: Feed, specification: Any, user: User, kept: Query | None = None) -> tuple[Any, Any]:
-    """The specification with stored regions in their place, and what the engine makes of it. Raises Refused with pointers below `/specification`."""
+def _checked(feed: Feed, specification: Any, user: User, kept: Query | None = None, *, derives: bool = True) -> tuple[Any, Any]:
+    """The specification with stored regions in their place, and what the engine makes of it. Raises Refused with pointers below `/specification`.
+
+    `derives`: also what is wrong between it and the queries it derives from.
+    """
     regions = regions_of_feed(feed, user=user)
     if kept is not None:
         regions |= dict(kept.regions.values_list("name", "geometry"))
     try:
         if is_long(specification):
-            return _checked_elsewhere(specification, feed.engine_feed(), regions), None
-        check(specification, feed.engine_feed(), regions)
-        ready = frozen(specification, regions)
-        # The frozen form is what jobs compile: it must stand by itself.
-        return ready, check(ready, feed.engine_feed(), {})
+            ready, checked = _checked_elsewhere(specification, feed.engine_feed(), regions), None
+        else:
+            check(specification, feed.engine_feed(), regions)
+            ready = frozen(specification, regions)
+            # The frozen form is what jobs compile: it must stand by itself.
+            checked = check(ready, feed.engine_feed(), {})
+        upstream = upstream_of(feed=feed, document=specification, user=user, kept=kept)
+        if derives and (faults := derive_faults(feed=feed, document=specification, upstream=upstream, user=user, query=kept)):
+            raise Refused(faults)
+        return with_upstream(ready, upstream), checked
     except Refused as refused:
         raise Refused(Fault(SPECIFICATION + fault.pointer, fault.message) for fault in refused.faults) from refused
 

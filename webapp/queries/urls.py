@@ -21,6 +21,7 @@ urlpatterns = [
     path("queries/<int:pk>/", QueryView.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}), name="api-query"),
     path("queries/<int:pk>/versions", QueryView.as_view({"get": "versions"}), name="api-query-versions"),
     path("queries/<int:pk>/versions/<int:version>", QueryView.as_view({"get": "version"}), name="api-query-version"),
+    path("queries/<int:pk>/derivation", QueryView.as_view({"get": "derivation"}), name="api-query-derivation"),
     path("queries/<int:pk>/shapes", QueryView.as_view({"get": "shapes"}), name="api-query-shapes"),
     path("queries/<int:pk>/progress", QueryProgressView.as_view({"get": "progress"}, throttle_action="preview"), name="api-query-progress"),
 ]

@@ -34,7 +34,7 @@ def next_version(feed: Feed) -> int:
     return locked.query_version
 
 
-def add_versions(queries: Sequence[tuple[Query, Any]], feed_version: int, user: User) -> None:
+def add_versions(queries: Sequence[tuple[Query, Any]], feed_version: int, user: User | None) -> None:
     """The next generation of each (query, frozen specification).
 
     Of a query that is switched off it is none that runs: its span is empty of sets until it is switched on.

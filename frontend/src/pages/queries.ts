@@ -5,6 +5,7 @@ import { queryRow, type QueryRow } from "../data/shapes";
 import { id, list, record } from "../lib/parse";
 import { formatAgo, formatNumber } from "../lib/time";
 import { familyName, kindName, SEVERITY_NAMES } from "../lib/words";
+import { unlessOthersStop } from "../views/dependents";
 import { confirmDanger } from "../views/dialog_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
 
@@ -25,7 +26,12 @@ let most = PAGE;
 
 async function switchTo(row: QueryRow, box: HTMLInputElement): Promise<void> {
   try {
-    const changed = queryRow(await call(`queries/${row.id}/`, { method: "PATCH", body: { enabled: box.checked } }));
+    const enabled = box.checked;
+    const changed = await unlessOthersStop(async (stop) => queryRow(await call(`queries/${row.id}/`, { method: "PATCH", body: { enabled, ...(stop ? { stop_dependents: true } : {}) } })), "Switch off all of them");
+    if (changed === null) {
+      box.checked = row.enabled;
+      return;
+    }
     Object.assign(row, changed);
     show();
     toast(changed.enabled ? `“${row.name}” is on: it catches up from the log and goes on live.` : `“${row.name}” is off.`, "good");
@@ -73,7 +79,9 @@ async function removeShown(): Promise<void> {
     const words = removed.length === 1 ? "1 query" : `${formatNumber(removed.length)} queries`;
     if (removed.length === 0) toast("None of these is yours to remove.", "info");
     if (removed.length === 0 || !(await confirmDanger(`Remove ${words}?`, "They stop giving answers, all at once. Those they have given are kept. Queries that others registered stay.", `Remove ${words}`))) return;
-    const gone = new Set((await post("queries/remove", { ...which, ids: removed.map(Number) }, answer)).removed);
+    const done = await unlessOthersStop((stop) => post("queries/remove", { ...which, ids: removed.map(Number), stop_dependents: stop }, answer), `Remove ${words}`);
+    if (done === null) return;
+    const gone = new Set(done.removed);
     rows = rows.filter((row) => !gone.has(row.id));
     find();
     toast(`${words} ${removed.length === 1 ? "is" : "are"} removed.`, "good");

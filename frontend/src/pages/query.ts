@@ -11,12 +11,14 @@ import { wishOf } from "../data/stretch";
 import { queryColour } from "../lib/colours";
 import { formatAgo, formatNumber } from "../lib/time";
 import { familyName } from "../lib/words";
+import { unlessOthersStop } from "../views/dependents";
 import { confirmDanger, openDialog } from "../views/dialog_view";
 import type { FamilyEditor } from "../views/editors/editor";
 import { editorOf } from "../views/editors/registry";
 import { showFaults } from "../views/faults_view";
 import { AlertsView } from "../views/query_form/alerts_view";
 import { BulkView } from "../views/query_form/bulk_view";
+import { DerivationView } from "../views/query_form/derivation_view";
 import { DeriveField } from "../views/query_form/derive_field";
 import { familyGallery } from "../views/query_form/family_gallery";
 import { PreviewView } from "../views/query_form/preview_view";
@@ -47,6 +49,7 @@ class QueryPage {
   private readonly drafts = new Map<string, Record<string, unknown>>();
   private readonly map: RegionEditorView;
   private readonly alerts: AlertsView;
+  private readonly derivation = new DerivationView();
   private readonly preview: PreviewView;
   private readonly bulk: BulkView | null;
   private readonly name = h("input", { class: "input", id: "query-name", maxlength: 100, value: stored?.name ?? "", placeholder: "Parked too long in the harbour", autocomplete: "off" });
@@ -78,7 +81,7 @@ class QueryPage {
       onFaults: (error) => this.refused(error),
     });
     this.bulk = isBulk ? this.openBulk() : null;
-    const left = h("div", { class: "query-left" }, this.general(), this.bulk?.fields ?? null, this.fields, this.alerts.element, section("In words", this.sentence));
+    const left = h("div", { class: "query-left" }, this.general(), this.bulk?.fields ?? null, this.fields, this.alerts.element, this.derivation.element, section("In words", this.sentence));
     replace(this.body, stored === null ? familyGallery(offered, this.family, (family) => void this.choose(family)) : this.ofEarlier(stored), this.stage, h("div", { class: "query-page" }, left, h("div", { class: "query-right" }, mapBox, this.bulk?.element ?? this.preview.element)));
     replace(shell.root, this.head(), this.body);
     this.map = new RegionEditorView(mapBox, feed);
@@ -89,7 +92,9 @@ class QueryPage {
     const document = this.earlier?.specification ?? stored?.specification;
     if (document !== undefined) this.opened = { stored: document, written: null };
     await this.open(document ?? this.fresh(this.family));
-    if (stored !== null) this.alerts.setKinds(stored.kinds);
+    if (stored === null) return;
+    this.alerts.setKinds(stored.kinds);
+    await this.derivation.load(stored.id);
   }
 
   /** A new document; one for a region that was asked for in the address names it. */
@@ -280,7 +285,8 @@ class QueryPage {
         const made = await post("queries/", body, queryRow);
         location.assign(address("/", { feed: made.feed }));
       } else {
-        const changed = queryRow(await call(`queries/${stored.id}/`, { method: "PATCH", body }));
+        const changed = await unlessOthersStop(async (stop) => queryRow(await call(`queries/${stored.id}/`, { method: "PATCH", body: stop ? { ...body, stop_dependents: true } : body })), "Switch off all of them");
+        if (changed === null) return;
         toast(changed.version > stored.version ? `Saved as version ${changed.version}. It acts within seconds.` : "Saved.", "good");
         setTimeout(() => location.reload(), 900);
       }
@@ -311,8 +317,11 @@ async function showVersions(row: QueryRow): Promise<void> {
 async function remove(row: QueryRow): Promise<void> {
   if (!(await confirmDanger("Remove this query?", `“${row.name}” stops giving answers. Those it has given are kept.`, "Remove query"))) return;
   try {
-    await call(`queries/${row.id}/`, { method: "DELETE" });
-    location.assign("/queries/");
+    const done = await unlessOthersStop(async (stop) => {
+      await call(address(`queries/${row.id}/`, { stop_dependents: stop ? "true" : null }), { method: "DELETE" });
+      return true;
+    }, "Remove it and stop them");
+    if (done !== null) location.assign("/queries/");
   } catch (error) {
     fail(error);
   }

@@ -92,6 +92,7 @@ OWNED = {
     "api-query-versions": ["GET"],
     "api-query-version": ["GET"],
     "api-query-shapes": ["GET"],
+    "api-query-derivation": ["GET"],
     "api-query-progress": ["GET"],
     "api-detection": ["GET"],
     "api-alert": ["GET"],

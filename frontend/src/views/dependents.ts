@@ -1,0 +1,18 @@
+/** Asks before other queries are stopped because they derive from one that goes. */
+
+import { ApiError } from "../lib/api";
+import { confirmDanger } from "./dialog_view";
+
+const POINTER = "/stop_dependents";
+
+/** Sends; when the server names queries that would stop, asks, and sends again with the answer. Null when the reader thinks better of it. */
+export async function unlessOthersStop<T>(send: (stopDependents: boolean) => Promise<T>, action: string): Promise<T | null> {
+  try {
+    return await send(false);
+  } catch (error) {
+    const fault = error instanceof ApiError ? error.faults.find(({ pointer }) => pointer === POINTER) : undefined;
+    if (fault === undefined) throw error;
+    const told = fault.message.replace(/: send stop_dependents.*$/, ".");
+    return (await confirmDanger("Other queries derive from it", `${told} Their answers are kept.`, action)) ? await send(true) : null;
+  }
+}

@@ -1,0 +1,44 @@
+/** What a query derives from, and what derives from it, as far as the reader may see them. */
+
+import { get } from "../../lib/api";
+import { h, replace } from "../../lib/dom";
+import { boolean, id, list, nullable, number, oneOf, record, string } from "../../lib/parse";
+import { formatNumber } from "../../lib/time";
+import { familyName, kindName } from "../../lib/words";
+import { section } from "./section";
+
+const upstream = record({ id: nullable(id), name: nullable(string), family: nullable(string), called: string, event: string, kind: string, at: oneOf("start", "end"), runs: boolean });
+const dependent = record({ id, name: string, family: string, direct: boolean, runs: boolean });
+const derivation = record({ derives_from: list(upstream), derived_by: list(dependent), hidden: number });
+
+export class DerivationView {
+  readonly element = h("div", { hidden: true });
+
+  /** Nothing is shown of a query that stands alone. */
+  async load(query: string): Promise<void> {
+    const { derives_from: above, derived_by: below, hidden } = await get(`queries/${query}/derivation`, derivation);
+    const parts: HTMLElement[] = [];
+    if (above.length > 0) parts.push(section("Derives from", h("ul", { class: "derivation" }, ...above.map(sourceRow))));
+    if (below.length > 0 || hidden > 0) {
+      const rows = below.map((one) => h("li", {}, link(one.id, one.name), h("span", { class: "small muted" }, ` ${familyName(one.family)}${one.direct ? "" : ", through others"}`), state(one.runs)));
+      if (hidden > 0) rows.push(h("li", { class: "small muted" }, hidden === 1 ? "1 query of others" : `${formatNumber(hidden)} queries of others`));
+      parts.push(section("What derives from it", h("p", { class: "small muted" }, "A new version of this query begins these anew. Switched off or removed, it stops them."), h("ul", { class: "derivation" }, ...rows)));
+    }
+    replace(this.element, ...parts);
+    this.element.hidden = parts.length === 0;
+  }
+}
+
+function sourceRow(source: ReturnType<typeof upstream>): HTMLElement {
+  const name = source.id === null ? h("span", {}, source.name ?? source.called) : link(source.id, source.name ?? source.called);
+  const when = source.at === "start" ? "when it begins" : "when it ends";
+  return h("li", {}, h("code", {}, source.event), " is ", name, h("span", { class: "small muted" }, `: ${kindName(source.kind).toLowerCase()}, ${when}`), state(source.runs));
+}
+
+function link(query: string, name: string): HTMLElement {
+  return h("a", { href: `/queries/${query}` }, name);
+}
+
+function state(runs: boolean): HTMLElement | null {
+  return runs ? null : h("span", { class: "badge badge-critical" }, "does not run");
+}

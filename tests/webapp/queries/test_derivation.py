@@ -1,0 +1,154 @@
+"""Queries that derive from others: refused where they cannot, followed when those change, named before they are stranded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from engine.model.faults import Refused
+from tests.webapp.conftest import BORDER, SQUARE
+from webapp.feeds.models import Feed
+from webapp.feeds.services import region_update
+from webapp.queries.models import Query, QueryVersion
+from webapp.queries.selectors import versions_running
+from webapp.queries.services import query_edit, query_register, query_remove
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+
+CAME = {"came": {"query": "In and out", "kind": "in", "at": "end"}}
+SEEN = {"came": {"query": "twice", "kind": "detection", "at": "end"}}
+
+
+def twice(derive: Any) -> dict[str, Any]:
+    """Two answers of another query one after the other."""
+    return {
+        "family": "composite",
+        "version": 1,
+        "pattern": "A : A",
+        "primitives": {"A": {"where": [["event", "=", "came"]]}},
+        "within": 60_000,
+        "derive": derive,
+    }
+
+
+@pytest.fixture
+def graph(people: SimpleNamespace, feed: Feed, query: Query) -> SimpleNamespace:
+    """In and out <- twice <- four times; all of the harbour team."""
+    common: dict[str, Any] = {"owner": people.owner, "feed": feed, "team": people.harbour}
+    second = query_register(name="twice", specification=twice(CAME), **common)
+    third = query_register(name="four times", specification=twice(SEEN), **common)
+    return SimpleNamespace(first=query, second=second, third=third)
+
+
+def running(feed: Feed) -> dict[str, int]:
+    feed.refresh_from_db()
+    return {row.query.name: row.version for row in versions_running(feed=feed, version=feed.query_version)}
+
+
+def reasons() -> dict[str, str | None]:
+    return {query.name: query.stopped.reason if query.stopped else None for query in Query.objects.filter(deleted_at=None)}
+
+
+def test_the_version_names_the_upstream_query_by_its_id(graph: SimpleNamespace) -> None:
+    version = QueryVersion.objects.get(query=graph.second)
+    assert version.specification["derive"]["came"]["query"] == str(graph.first.pk)
+    assert version.document["derive"] == CAME
+
+
+def test_an_unknown_query_is_refused_with_the_one_that_was_meant(people: SimpleNamespace, feed: Feed, query: Query) -> None:
+    with pytest.raises(Refused) as refused:
+        query_register(owner=people.owner, feed=feed, name="x", specification=twice({"came": {"query": "In and uot", "kind": "in", "at": "end"}}))
+    (fault,) = refused.value.faults
+    assert fault.pointer == "/specification/derive/came/query" and "'In and out'" in fault.message
+
+
+def test_a_query_that_others_may_not_see_is_unknown_to_them(people: SimpleNamespace, feed: Feed) -> None:
+    query_register(owner=people.owner, feed=feed, name="private", specification=BORDER)
+    with pytest.raises(Refused, match="unknown query 'private'"):
+        query_register(owner=people.analyst, feed=feed, name="x", specification=twice({"came": {"query": "private", "kind": "in", "at": "end"}}))
+
+
+def test_a_cycle_is_refused_with_the_names_on_its_way(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:
+    with pytest.raises(Refused) as refused:
+        query_edit(query=graph.second, user=people.owner, specification=twice({"came": {"query": "four times", "kind": "detection", "at": "end"}}))
+    assert "twice from four times from twice" in refused.value.faults[0].message
+
+
+def test_an_edited_query_restarts_what_derives_from_it(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:
+    assert running(feed) == {"In and out": 1, "twice": 1, "four times": 1}
+    query_edit(query=graph.first, user=people.owner, specification={**BORDER, "where": [["speed", ">", 1]]})
+    assert running(feed) == {"In and out": 2, "twice": 2, "four times": 2}
+
+
+def test_a_region_that_changes_restarts_it_too(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace, region: Any) -> None:
+    region_update(region=region, user=people.owner, geometry={"center": [0, 0], "radius": 2})
+    assert running(feed) == {"In and out": 2, "twice": 2, "four times": 2}
+
+
+def test_a_new_name_is_written_into_what_derives_from_it(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:
+    query_edit(query=graph.first, user=people.owner, name="gate")
+    graph.second.refresh_from_db()
+    assert graph.second.specification["derive"]["came"]["query"] == "gate"
+    assert running(feed) == {"gate": 1, "twice": 2, "four times": 2}
+
+
+def test_an_edit_after_which_others_cannot_derive_stops_them_with_the_reason(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:
+    passes = {"family": "transition", "version": 1, "region": SQUARE, "within": 1000, "types": ["passed"]}
+    query_edit(query=graph.first, user=people.owner, specification=passes, alert_kinds=[])
+    assert running(feed) == {"In and out": 2}
+    assert "unknown kind of answer 'in'" in str(reasons()["twice"]) and "'twice' was stopped" in str(reasons()["four times"])
+
+
+def test_who_switches_off_or_removes_is_told_what_derives_from_it(people: SimpleNamespace, graph: SimpleNamespace) -> None:
+    with pytest.raises(Refused, match="'twice', 'four times' would stop"):
+        query_edit(query=graph.first, user=people.owner, enabled=False)
+    with pytest.raises(Refused, match="'twice', 'four times' would stop"):
+        query_remove(query=graph.first, user=people.owner)
+    query_remove(query=graph.third, user=people.owner)
+
+
+def test_queries_of_others_are_counted_and_not_named(people: SimpleNamespace, feed: Feed, query: Query) -> None:
+    query_register(owner=people.analyst, feed=feed, name="mine alone", specification=twice(CAME))
+    with pytest.raises(Refused) as refused:
+        query_remove(query=query, user=people.owner)
+    assert "1 queries of others would stop" in refused.value.faults[0].message and "alone" not in str(refused.value)
+
+
+def test_switched_off_it_stops_them_and_on_again_they_go_on(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:
+    off = query_edit(query=graph.first, user=people.owner, enabled=False, stop_dependents=True)
+    assert running(feed) == {}
+    assert "'In and out' is switched off" in str(reasons()["twice"])
+    query_edit(query=off, user=people.owner, enabled=True)
+    assert running(feed) == {"In and out": 1, "twice": 3, "four times": 3}
+
+
+def test_one_of_the_same_name_takes_the_place_of_a_removed_one(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:
+    query_remove(query=graph.first, user=people.owner, stop_dependents=True)
+    assert running(feed) == {}
+    again = query_register(owner=people.owner, feed=feed, name="In and out", specification=BORDER, team=people.harbour)
+    assert running(feed) == {"In and out": 1, "twice": 3, "four times": 3}
+    assert QueryVersion.objects.get(query=graph.second, version=3).specification["derive"]["came"]["query"] == str(again.pk)
+
+
+def test_the_page_is_told_both_directions(people: SimpleNamespace, graph: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    told = client_of(people.owner).get(f"/api/v1/queries/{graph.second.pk}/derivation").json()
+    above, below = told["derives_from"], told["derived_by"]
+    assert [(one["name"], one["event"], one["kind"], one["at"], one["runs"]) for one in above] == [("In and out", "came", "in", "end", True)]
+    assert [(one["name"], one["direct"], one["runs"]) for one in below] == [("four times", True, True)] and told["hidden"] == 0
+
+
+def test_over_the_api_what_derives_from_it_is_named_until_that_is_meant(
+    people: SimpleNamespace, graph: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
+    client, address = client_of(people.owner), f"/api/v1/queries/{graph.first.pk}/"
+    refused = client.patch(address, {"enabled": False}, format="json")
+    assert refused.status_code == 400 and refused.json()["faults"][0]["pointer"] == "/stop_dependents"
+    assert client.delete(address).status_code == 400
+    bulk = {"feed": "yard", "names": ["In and out"]}
+    assert client.post("/api/v1/queries/remove", bulk, format="json").status_code == 400
+    assert client.post("/api/v1/queries/remove", {"feed": "yard"}, format="json").status_code == 200
+    assert client.delete(address).status_code == 404

@@ -1,0 +1,197 @@
+"""Queries that derive from others: what stands in the way of it, and what a change of one query means for those that derive from it.
+
+A query runs under a version of its own set of upstream versions: whatever changes an upstream query gives all that derive from it new versions, which
+answer for the history anew. One that can no longer derive is stopped with the reason, and goes on when it can again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django.db.models import Q
+
+from engine.derive import graph_faults, resolved, sources_of
+from engine.model.faults import Fault, Refused, unknown_name
+from engine.model.feed import Feed as EngineFeed
+from engine.model.feed import escaped
+from engine.operator import RegisteredQuery
+from engine.runtime.derived import in_order
+from engine.specification import check
+from webapp.accounts.models import User
+from webapp.accounts.permissions import AnyUser
+from webapp.feeds.models import Feed
+from webapp.queries.models import Query, QueryStop, QueryVersion
+from webapp.queries.references import frozen
+from webapp.queries.versions import add_versions, end_version
+
+SUGGESTED = 500
+"""Names that are looked through for the one that was meant."""
+CANDIDATE = ""
+"""The key of a query that has no id yet."""
+
+
+def upstream_of(*, feed: Feed, document: Any, user: AnyUser | None, kept: Query | None = None) -> dict[str, Query]:
+    """The live queries that a document derives from, by what it calls them; a name goes before an id.
+
+    Of those that `user` may see, and those that `kept` derived from before; null: of all.
+    """
+    called = {source.query for source in sources_of(document)}
+    if not called:
+        return {}
+    live = Query.objects.filter(feed=feed, deleted_at=None)
+    if user is not None:
+        seen = Q(pk__in=Query.objects.visible_to(user).filter(feed=feed).values("pk"))
+        live = live.filter(seen if kept is None else seen | Q(pk__in=kept.derives_from.values("pk")))
+    ids = [int(one) for one in called if one.isascii() and one.isdigit() and len(one) < 19]
+    found = list(live.filter(Q(name__in=called) | Q(pk__in=ids)))
+    return {str(query.pk): query for query in found if str(query.pk) in called} | {query.name: query for query in found if query.name in called}
+
+
+def derive_faults(
+    *, feed: Feed, document: Mapping[str, Any], upstream: Mapping[str, Query], user: AnyUser | None, query: Query | None = None
+) -> list[Fault]:
+    """What is wrong between a checked document (of `query`, if it is stored) and the queries it derives from."""
+    faults = []
+    for source in sources_of(document):
+        pointer = f"/derive/{escaped(source.event)}/query"
+        found = upstream.get(source.query)
+        if found is None:
+            faults.append(Fault(pointer, unknown_name(source.query, _names_seen(feed, user), what="query")))
+        elif not found.enabled:
+            faults.append(Fault(pointer, f"{found.name!r} is switched off: switch it on first"))
+        elif found.stopped is not None:
+            faults.append(Fault(pointer, f"{found.name!r} was stopped: {found.stopped.reason}"))
+    return faults or _graph_faults(document, upstream, user, query)
+
+
+def _names_seen(feed: Feed, user: AnyUser | None) -> list[str]:
+    if user is None:
+        return []
+    return list(Query.objects.visible_to(user).filter(feed=feed, deleted_at=None).values_list("name", flat=True)[:SUGGESTED])
+
+
+def _graph_faults(document: Mapping[str, Any], upstream: Mapping[str, Query], user: AnyUser | None, query: Query | None) -> list[Fault]:
+    own = CANDIDATE if query is None else str(query.pk)
+    closure = {str(one.pk): one for one in upstream.values()}
+    waiting = list(closure.values())
+    documents: dict[str, Mapping[str, Any]] = {}
+    while waiting:
+        one = waiting.pop()
+        of_one = {str(other.pk): other for other in one.derives_from.all()}
+        waiting += [other for key, other in of_one.items() if key not in closure]
+        closure |= of_one
+        documents[str(one.pk)] = resolved(one.specification, _ids(of_one.values()))
+    documents[own] = resolved(document, {called: str(one.pk) for called, one in upstream.items()})
+    seen = closure.keys() if user is None else {str(pk) for pk in Query.objects.visible_to(user).filter(pk__in=closure).values_list("pk", flat=True)}
+    names = {key: one.name if key in seen else "a query of others" for key, one in closure.items()}
+    if query is not None:
+        names[own] = query.name
+    return graph_faults(documents, names).get(own, [])
+
+
+def _ids(queries: Iterable[Query]) -> dict[str, str]:
+    """By name and by id."""
+    found = list(queries)
+    return {str(one.pk): str(one.pk) for one in found} | {one.name: str(one.pk) for one in found}
+
+
+def with_upstream(document: Any, upstream: Mapping[str, Query]) -> Any:
+    """A frozen document with the queries it derives from named by their ids, as jobs know them."""
+    return resolved(document, {called: str(one.pk) for called, one in upstream.items()}) if upstream else document
+
+
+def dependents(queries: Iterable[int]) -> list[Query]:
+    """All live queries that derive from these, directly or not, each after those it derives from; these left out."""
+    roots = set(queries)
+    edges: dict[int, list[int]] = {}
+    found: dict[int, Query] = {}
+    beyond = roots
+    while beyond:
+        below = Query.derives_from.through.objects.filter(to_query__in=beyond).values("from_query")
+        rows = list(Query.objects.filter(pk__in=below, deleted_at=None).select_related("feed").prefetch_related("derives_from", "stops"))
+        beyond = {query.pk for query in rows} - found.keys() - roots
+        for query in rows:
+            found[query.pk] = query
+            edges[query.pk] = [one.pk for one in query.derives_from.all()]
+    return [found[pk] for pk in in_order(edges) if pk in found and pk not in roots]
+
+
+def dependents_follow(*, changed: Sequence[int], feed_version: int, user: User | None) -> None:
+    """New versions of all that derives from `changed`, whose names, specifications or states have just changed.
+
+    To be called within the transaction, under the feed's lock.
+    """
+    for query in dependents(changed):
+        upstream = upstream_of(feed=query.feed, document=query.specification, user=None, kept=query)
+        end_version(query, feed_version)
+        query.version += 1
+        query.save(update_fields=["version", "updated_at"])
+        # A removed one is remembered, for one of the same name may come.
+        gone = [one for one in query.derives_from.all() if one.deleted_at is not None and one.name not in upstream]
+        query.derives_from.set([*upstream.values(), *gone])
+        regions = dict(query.regions.values_list("name", "geometry"))
+        add_versions([(query, with_upstream(frozen(query.specification, regions), upstream))], feed_version, user)
+        if query.enabled and (faults := derive_faults(feed=query.feed, document=query.specification, upstream=upstream, user=None, query=query)):
+            QueryStop.objects.create(query=query, version=query.version, reason=f"It derives from other queries: {faults[0].message}"[:2000])
+
+
+def refuse_to_strand(*, queries: Sequence[int], user: AnyUser | None, what: str) -> None:
+    """Raises Refused when running queries derive from these; it names those that `user` may see."""
+    running = [query for query in dependents(queries) if query.enabled and query.stopped is None]
+    if not running:
+        return
+    visible = Query.objects.none() if user is None else Query.objects.visible_to(user)
+    seen = set(visible.filter(pk__in=[query.pk for query in running]).values_list("pk", flat=True))
+    names = [f"{query.name!r}" for query in running if query.pk in seen][:20]
+    others = len(running) - len(names)
+    told = [*names, *([f"{others} of others" if names else f"{others} queries of others"] if others else [])]
+    raise Refused(
+        [Fault("/stop_dependents", f"{', '.join(told)} would stop, deriving from what {what}: send stop_dependents = true if that is meant.")]
+    )
+
+
+def derivation(*, query: Query, user: AnyUser) -> dict[str, Any]:
+    """What a query derives from, and all that derives from it, as far as `user` may see them; of the others their number."""
+    sources = sources_of(query.specification)
+    upstream = upstream_of(feed=query.feed, document=query.specification, user=None, kept=query)
+    seen = set(Query.objects.visible_to(user).filter(feed=query.feed).values_list("pk", flat=True)) if sources else set()
+    above = []
+    for source in sources:
+        one = upstream.get(source.query)
+        known = one if one is not None and one.pk in seen else None
+        above.append({**_told(known), "called": source.query, "event": source.event, "kind": source.kind, "at": source.at, "runs": _runs(one)})
+    below = dependents([query.pk])
+    visible = set(Query.objects.visible_to(user).filter(pk__in=[one.pk for one in below]).values_list("pk", flat=True))
+    direct = {one.pk for one in query.derived_by.all()}
+    listed = [{**_told(one), "direct": one.pk in direct, "runs": _runs(one)} for one in below if one.pk in visible]
+    return {"derives_from": above, "derived_by": listed, "hidden": len(below) - len(listed)}
+
+
+def _told(query: Query | None) -> dict[str, Any]:
+    return {"id": None, "name": None, "family": None} if query is None else {"id": query.pk, "name": query.name, "family": query.family}
+
+
+def _runs(query: Query | None) -> bool:
+    return query is not None and query.enabled and query.stopped is None
+
+
+def registered(rows: Iterable[QueryVersion], feed: EngineFeed) -> list[RegisteredQuery]:
+    """Stored versions as jobs run them. Regions and queries were put in their place when a version was made: only names are looked up."""
+    versions = list(rows)
+    above = {int(source.query) for row in versions for source in sources_of(row.specification) if source.query.isdigit()}
+    names = {str(pk): name for pk, name in Query.objects.filter(pk__in=above).values_list("pk", "name")} if above else {}
+    return [
+        RegisteredQuery(str(row.query_id), row.version, check(row.specification, feed, {}), sources_of(row.specification, names)) for row in versions
+    ]
+
+
+def documents_above(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Name and running specification of all queries that a frozen document derives from, directly or not, by id."""
+    found: dict[str, dict[str, Any]] = {}
+    waiting = {source.query for source in sources_of(document)}
+    while waiting:
+        rows = QueryVersion.objects.filter(query__in=[int(one) for one in waiting], to_feed_version=None).select_related("query")
+        found |= {str(row.query_id): {"name": row.query.name, "specification": row.specification} for row in rows}
+        waiting = {source.query for row in rows for source in sources_of(row.specification)} - found.keys()
+    return found

@@ -93,8 +93,8 @@ class OwnedView(GenericViewSet[Any]):
 
     def check_may_make(self) -> None:
         """Raises PermissionDenied unless the user's role makes things of this kind."""
-        model: Any = self.get_queryset().model
-        check_may_make(person(self.request), model.edit_role)
+        serializer: Any = self.serializer_class
+        check_may_make(person(self.request), serializer.Meta.model.edit_role)
 
     def represent(self, thing: Owned) -> dict[str, Any]:
         """The JSON of an object as it is now in the database."""

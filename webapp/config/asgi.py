@@ -19,6 +19,7 @@ from django.db import OperationalError, connection  # noqa: E402
 
 from webapp.config.bodies import bound  # noqa: E402
 from webapp.config.connections import give_back  # noqa: E402
+from webapp.config.postgresql.base import keep_connections  # noqa: E402
 from webapp.config.rotation import check_keys  # noqa: E402
 from webapp.live.origin import SameOrigin  # noqa: E402
 from webapp.live.routing import websocket_urlpatterns  # noqa: E402
@@ -35,5 +36,6 @@ connection.close()
 
 bound()
 limit_waits()
+keep_connections()
 request_finished.connect(give_back, dispatch_uid="connections")
 application = ProtocolTypeRouter({"http": http, "websocket": SameOrigin(AuthMiddlewareStack(TokenLogin(URLRouter(websocket_urlpatterns))))})

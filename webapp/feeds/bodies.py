@@ -1,7 +1,8 @@
 """What a source sends: NDJSON, CSV or an Arrow stream, plain or gzipped, read to checked rows and dead letters.
 
 A malformed line is a dead letter and the others go on; a body that cannot be read as a whole raises Unreadable. Texts are read in
-chunks of rows, so that files of any size (webapp/feeds/folders.py) go the same way as requests.
+chunks of rows, so that files of any size (webapp/feeds/folders.py) go the same way as requests. Blocks of lines are read by Arrow where
+that gives the same (webapp/feeds/columnar.py), else line by line.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress, islice
-from typing import Any, BinaryIO
+from itertools import chain, compress, islice
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,7 @@ from engine.model.events import ARROW_TYPES, check_rows
 from engine.model.feed import ColumnType, Feed
 from engine.sources.values import column_of
 from webapp.feeds.arrow_streams import Limits, StreamRefused, StreamTooLarge, read_stream
+from webapp.feeds.columnar import csv_rows, json_rows
 
 NDJSON, CSV, ARROW = "application/x-ndjson", "text/csv", "application/vnd.apache.arrow.stream"
 BODY_BYTES = 5_000_000
@@ -36,6 +38,8 @@ BODY_VALUES = 1_000_000
 GZIP_MEMBERS = 100
 LINE_BYTES = 1_000_000
 """A longer line is malformed, and not kept in memory."""
+BLOCK_BYTES = 500_000
+"""Lines of about so many bytes are read at once or, when one of them is odd, one by one."""
 SHOWN_CHARACTERS = 200
 MALFORMED, WRONG_TYPE = "malformed", "wrong_type"
 
@@ -77,6 +81,20 @@ class _Lines:
     rows: pa.Table
     numbers: Sequence[int]
     dead: list[Refusal]
+
+
+_Block = tuple[int, bytes]
+"""Whole lines, and the number of the first."""
+
+
+class _Text(Protocol):
+    """A text whose header, if it has one, has been read from its stream; `first_line` is the number of the line after it."""
+
+    feed: Feed
+    first_line: int
+
+    def read(self, number: int, block: bytes) -> _Lines:
+        """What stands on the block's lines, the first of which has this number."""
 
 
 def check(rows: pa.Table, feed: Feed, numbers: Sequence[int] | None = None) -> Checked:
@@ -121,8 +139,9 @@ def read_body(body: bytes, content_type: str, feed: Feed) -> Checked:
     if kind not in TEXTS:
         raise Unsupported(f"The content type {kind[:80]!r} is not read; send {NDJSON}, {CSV} or {ARROW}.")
     _count_text(body)
-    # A body is no larger than one chunk.
-    return next(read_text(io.BytesIO(body), kind, feed, len(body) + 1))
+    stream = io.BytesIO(body)
+    text = TEXTS[kind](feed, stream)
+    return _checked(text, list(_blocks(stream, text.first_line)))
 
 
 def read_text(stream: BinaryIO, kind: str, feed: Feed, rows: int) -> Iterator[Checked]:
@@ -130,20 +149,44 @@ def read_text(stream: BinaryIO, kind: str, feed: Feed, rows: int) -> Iterator[Ch
 
     `kind` is one of TEXTS. Raises Unreadable.
     """
-    for lines in TEXTS[kind](stream, feed, rows):
-        checked = check(lines.rows, feed, lines.numbers)
-        yield Checked(checked.good, sorted([*lines.dead, *checked.dead], key=lambda one: one.line or 0))
+    text = TEXTS[kind](feed, stream)
+    number, first = text.first_line, True
+    while (chunk := list(islice(_lines(stream), rows))) or first:
+        first = False
+        yield _checked(text, [(number, b"".join(chunk))])
+        number += len(chunk)
 
 
-def _numbered(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Lines with their numbers; of one that is too long only the beginning."""
-    number = 0
+def _checked(text: _Text, blocks: Sequence[_Block]) -> Checked:
+    """The blocks' rows together: checking has its price for each table, not for each row."""
+    read = [text.read(number, block) for number, block in blocks] or [text.read(text.first_line, b"")]
+    numbers = read[0].numbers if len(read) == 1 else list(chain.from_iterable(lines.numbers for lines in read))
+    checked = check(pa.concat_tables([lines.rows for lines in read]), text.feed, numbers)
+    dead = [refusal for lines in read for refusal in lines.dead]
+    return Checked(checked.good, sorted([*dead, *checked.dead], key=lambda one: one.line or 0))
+
+
+def _blocks(stream: BinaryIO, number: int) -> Iterator[_Block]:
+    """Whole lines of a text in memory, with the number of the first."""
+    while block := stream.read(BLOCK_BYTES):
+        block += stream.readline() if not block.endswith(b"\n") else b""
+        yield number, block
+        number += block.count(b"\n")
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Lines of a text of any size; of one that is too long only the beginning."""
     while line := stream.readline(LINE_BYTES + 1):
-        number += 1
-        if len(line) > LINE_BYTES:
+        if len(line) > LINE_BYTES and not line.endswith(b"\n"):
             while (rest := stream.readline(LINE_BYTES)) and not rest.endswith(b"\n"):
                 pass
-        yield number, line
+            line += b"\n"
+        yield line
+
+
+def _numbered(number: int, block: bytes) -> Iterator[tuple[int, bytes]]:
+    """The lines of a block with their numbers."""
+    return enumerate(io.BytesIO(block), number)
 
 
 def _count_text(body: bytes) -> None:
@@ -196,23 +239,31 @@ def _arrow(body: bytes, feed: Feed) -> pa.Table:
 # -- lines of JSON ----------------------------------------------------------------------------------------------------------------
 
 
-def _ndjson(stream: BinaryIO, feed: Feed, rows: int) -> Iterator[_Lines]:
-    lines, names = _numbered(stream), list(feed.types)
-    first = True
-    while (chunk := list(islice(lines, rows))) or first:
-        first = False
+class _Json:
+    """Lines of JSON objects."""
+
+    first_line = 1
+
+    def __init__(self, feed: Feed, stream: BinaryIO) -> None:
+        self.feed = feed
+
+    def read(self, number: int, block: bytes) -> _Lines:
+        rows = json_rows(block, self.feed)
+        return self._one_by_one(number, block) if rows is None else _Lines(rows, range(number, number + rows.num_rows), [])
+
+    def _one_by_one(self, first: int, block: bytes) -> _Lines:
         records: list[dict[str, Any]] = []
         numbers: list[int] = []
         dead: list[Refusal] = []
-        for number, line in chunk:
+        for number, line in _numbered(first, block):
             record = _record(line) if line.strip() else None
             if isinstance(record, dict):
                 records.append(record)
                 numbers.append(number)
             elif record is not None:
                 dead.append(_malformed(number, record, line))
-        columns = {name: [record.get(name) for record in records] for name in names}
-        yield _typed(columns, records, numbers, dead, feed, text=False)
+        columns = {name: [record.get(name) for record in records] for name in self.feed.types}
+        return _typed(columns, records, numbers, dead, self.feed, text=False)
 
 
 def _record(line: bytes) -> dict[str, Any] | str:
@@ -271,26 +322,34 @@ def _column(values: Sequence[Any], kind: ColumnType, *, text: bool) -> tuple[pa.
 # -- CSV --------------------------------------------------------------------------------------------------------------------------
 
 
-def _csv(stream: BinaryIO, feed: Feed, rows: int) -> Iterator[_Lines]:
-    lines = _numbered(stream)
-    header = _header(lines)
-    check_columns(header, feed, separator=",")
-    first = True
-    while (chunk := list(islice(lines, rows))) or first:
-        first = False
+class _Csv:
+    """Lines of cells under a line of column names. Raises Unreadable."""
+
+    first_line = 2
+
+    def __init__(self, feed: Feed, stream: BinaryIO) -> None:
+        self.feed = feed
+        self.header = _header(next(_lines(stream), b""))
+        check_columns(self.header, feed, separator=",")
+
+    def read(self, number: int, block: bytes) -> _Lines:
+        rows = csv_rows(block, self.header, self.feed)
+        return self._one_by_one(number, block) if rows is None else _Lines(rows, range(number, number + rows.num_rows), [])
+
+    def _one_by_one(self, first: int, block: bytes) -> _Lines:
         cells: list[list[str]] = []
         numbers: list[int] = []
         dead: list[Refusal] = []
-        for number, line in chunk:
-            row = _cells(line, len(header))
+        for number, line in _numbered(first, block):
+            row = _cells(line, len(self.header))
             if isinstance(row, str):
                 dead.append(_malformed(number, row, line))
             elif row:
                 cells.append(row)
                 numbers.append(number)
         # An empty cell is no value.
-        columns = {name: [row[n] or None for row in cells] for n, name in enumerate(header)}
-        yield _typed(columns, [dict(zip(header, row, strict=True)) for row in cells], numbers, dead, feed, text=True)
+        columns = {name: [row[n] or None for row in cells] for n, name in enumerate(self.header)}
+        return _typed(columns, [dict(zip(self.header, row, strict=True)) for row in cells], numbers, dead, self.feed, text=True)
 
 
 def _cells(line: bytes, width: int) -> list[str] | str:
@@ -309,9 +368,9 @@ def _cells(line: bytes, width: int) -> list[str] | str:
     return row if not row or len(row) == width else f"{len(row)} cells under {width} column names"
 
 
-def _header(lines: Iterator[tuple[int, bytes]]) -> list[str]:
+def _header(line: bytes) -> list[str]:
     """The column names. Raises Unreadable."""
-    line = next(lines, (1, b""))[1].removeprefix(b"\xef\xbb\xbf")
+    line = line.removeprefix(b"\xef\xbb\xbf")
     try:
         text = line.decode().rstrip("\r\n")
         header = [name.strip() for name in next(csv.reader([text], strict=True), [])]
@@ -324,11 +383,11 @@ def _header(lines: Iterator[tuple[int, bytes]]) -> list[str]:
     return header
 
 
-TEXTS: Mapping[str, Callable[[BinaryIO, Feed, int], Iterator[_Lines]]] = {
-    NDJSON: _ndjson,
-    "application/ndjson": _ndjson,
-    "application/jsonl": _ndjson,
-    "application/json": _ndjson,
-    CSV: _csv,
+TEXTS: Mapping[str, Callable[[Feed, BinaryIO], _Text]] = {
+    NDJSON: _Json,
+    "application/ndjson": _Json,
+    "application/jsonl": _Json,
+    "application/json": _Json,
+    CSV: _Csv,
 }
 """Readers by content type."""

@@ -30,8 +30,8 @@ from webapp.queries.families import kinds_of, notices_of
 from webapp.queries.filters import QueryFilter
 from webapp.queries.models import Query, QueryStop, QueryVersion
 from webapp.queries.preview import PreviewFailed, preview
-from webapp.queries.references import frozen
-from webapp.queries.selectors import is_unchanged, query_list, shapes_of, specification_faults, version_list
+from webapp.queries.references import frozen, stands_alone
+from webapp.queries.selectors import is_unchanged, query_list, shapes_of, specification_faults, version_list, with_nothing_beside
 from webapp.queries.sentences import sentence_of
 
 STOP_DEPENDENTS = "The query may be switched off or removed though others derive from its answers, which then stop."
@@ -140,7 +140,11 @@ class QueryView(OfFeedView):
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         given = {name: value for name, value in serializer.validated_data.items() if name != "stop_dependents"}
-        return Response(self.represent(services.query_register(owner=person(request), **given)), status=201)
+        query = services.query_register(owner=person(request), **given)
+        if not stands_alone(query.specification) or given.get("channels"):
+            return Response(self.represent(query), status=201)
+        serializer.instance = with_nothing_beside(query)
+        return Response(serializer.data, status=201)
 
     def partial_update(self, request: Request, pk: int) -> Response:
         query = self.get_editable()

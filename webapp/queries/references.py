@@ -20,6 +20,20 @@ def named_regions(document: Any) -> set[str]:
     return set(_names(document))
 
 
+def stands_alone(document: Any) -> bool:
+    """Whether an unchecked document names neither stored regions, nor other queries, nor has a program in whose text regions may be named.
+
+    >>> stands_alone({"family": "border", "region": {"center": [0, 0], "radius": 1}})
+    True
+    >>> stands_alone({"family": "border", "region": {"region": "port"}}), stands_alone({"family": "calculus", "program": "x"})
+    (False, False)
+    """
+    if isinstance(document, dict):
+        names_something = is_reference(document) or document.get("family") == "calculus" or "derive" in document
+        return not names_something and all(map(stands_alone, document.values()))
+    return not isinstance(document, list) or all(map(stands_alone, document))
+
+
 def _names(node: Any) -> Iterator[str]:
     if is_reference(node):
         yield node["region"]

@@ -12,6 +12,7 @@ from engine.model.faults import Fault, Refused
 from engine.operator import RegisteredQuery
 from engine.specification import check
 from webapp.accounts.permissions import AnyUser
+from webapp.alerts.models import Channel
 from webapp.alerts.selectors import choosing_channels
 from webapp.feeds.models import Feed, Region
 from webapp.feeds.selectors import regions_of_feed
@@ -34,6 +35,14 @@ def query_list(*, user: AnyUser) -> QuerySet[Query]:
         .prefetch_related("regions", "stops", Prefetch("channels", choosing_channels(user=user)))
         .order_by("name", "id")
     )
+
+
+def with_nothing_beside(query: Query) -> Query:
+    """A query that its maker has just made, that stands alone and has no channels of its own, as `query_list` reads it: nothing is left to read."""
+    made: Any = query
+    made.editable = True
+    made._prefetched_objects_cache = {"regions": Region.objects.none(), "stops": QueryStop.objects.none(), "channels": Channel.objects.none()}
+    return query
 
 
 def names_in_the_way(queries: Any, *, user: AnyUser) -> list[str]:

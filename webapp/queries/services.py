@@ -18,12 +18,13 @@ from webapp.accounts.models import Team, User
 from webapp.accounts.quotas import quota_check
 from webapp.alerts.models import Channel
 from webapp.alerts.services import alerts_end_with_queries, query_channels_set
+from webapp.audit.services import record
 from webapp.feeds.models import Feed, Region
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.derivation import dependents_follow, derive_faults, refuse_to_strand, upstream_of, with_upstream
 from webapp.queries.families import kinds_of
 from webapp.queries.models import Query, QueryStop, Severity
-from webapp.queries.references import frozen, named_regions
+from webapp.queries.references import frozen, named_regions, stands_alone
 from webapp.queries.selectors import names_used, pace_faults
 from webapp.queries.verdicts import faults_of, is_long
 from webapp.queries.versions import add_versions, end_version, end_versions, next_version, version_resume
@@ -53,10 +54,13 @@ def query_register(
     `channels`: those that carry its alerts; of channels for all queries it makes no difference.
     Raises Refused with all faults: those of the specification point below `/specification`.
     """
-    _check_pace(feed, _checked(feed, specification, owner)[1])
+    ready, checked = _checked(feed, specification, owner)
+    _check_pace(feed, checked)
     feed_version = next_version(feed)
-    # Again: stored regions may have changed before the lock was taken.
-    ready, _ = _checked(feed, specification, owner)
+    is_alone = stands_alone(specification)
+    if not is_alone:
+        # Again: what it names may have changed before the lock was taken.
+        ready, _ = _checked(feed, specification, owner)
     _check_name(feed, name)
     _check_kinds(specification, alert_kinds)
     quota_check("queries", user=owner, team=team, more=1, held=queries_held)
@@ -73,14 +77,17 @@ def query_register(
         team=team,
         public=public,
     )
-    query.regions.set(names_used(feed, named_regions(specification), user=owner))
-    query.derives_from.set(upstream_of(feed=feed, document=specification, user=owner).values())
+    if not is_alone:
+        query.regions.set(names_used(feed, named_regions(specification), user=owner))
+        query.derives_from.set(upstream_of(feed=feed, document=specification, user=owner).values())
     add_versions([(query, ready)], feed_version, owner)
     # What derived from a removed query of this name derives from this one.
     namesakes = Query.objects.filter(feed=feed, name=name, deleted_at__isnull=False, derived_by__isnull=False).values_list("pk", flat=True)
     dependents_follow(changed=list(namesakes), feed_version=feed_version, user=owner)
     if channels is not None:
         query_channels_set(query=query, user=owner, channels=channels)
+    # In this transaction: one of its own would be written to disk by itself.
+    record("query.create", query)
     return query
 
 
@@ -213,10 +220,12 @@ def _checked(feed: Feed, specification: Any, user: User, kept: Query | None = No
 
     `derives`: also what is wrong between it and the queries it derives from.
     """
-    regions = regions_of_feed(feed, user=user)
-    if kept is not None:
-        regions |= dict(kept.regions.values_list("name", "geometry"))
     try:
+        if stands_alone(specification):
+            return specification, check(specification, feed.engine_feed(), {})
+        regions = regions_of_feed(feed, user=user)
+        if kept is not None:
+            regions |= dict(kept.regions.values_list("name", "geometry"))
         if is_long(specification):
             ready, checked = _checked_elsewhere(specification, feed.engine_feed(), regions), None
         else:

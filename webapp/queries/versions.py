@@ -26,12 +26,13 @@ RETURNING v.query_id, v.version, before.left_seq
 
 
 def next_version(feed: Feed) -> int:
-    """The feed's next query version, taken under its row's lock (not the key's: the sink refers to the row meanwhile)."""
-    locked = Feed.objects.select_for_update(of=("self",), no_key=True).only("query_version").get(pk=feed.pk)
-    locked.query_version += 1
-    locked.save(update_fields=["query_version"])
-    feed.query_version = locked.query_version
-    return locked.query_version
+    """The feed's next query version; its row is locked from now on (not the key: the sink refers to the row meanwhile)."""
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE feeds_feed SET query_version = query_version + 1 WHERE id = %s RETURNING query_version", [feed.pk])
+        if (row := cursor.fetchone()) is None:
+            raise Feed.DoesNotExist
+    feed.query_version = int(row[0])
+    return feed.query_version
 
 
 def add_versions(queries: Sequence[tuple[Query, Any]], feed_version: int, user: User | None) -> None:

@@ -196,10 +196,10 @@ export type FeedHead = ReturnType<typeof feedHead>;
 export const happened = record({ at: moment, kind: string, text: otherwise(string, "") });
 export type Happened = ReturnType<typeof happened>;
 
-export type FeedStatus = Feed & { counters: Counters | null; head: FeedHead | null; query_version: number | null; editable: boolean; damage: string | null; events: Happened[] };
+export type FeedStatus = Feed & { counters: Counters | null; head: FeedHead | null; query_version: number | null; editable: boolean; damage: string | null; events: Happened[]; ahead: number | null; retention_hours: number };
 export const feedStatus: Parser<FeedStatus> = (value, path = "") => ({
   ...feed(value, path),
-  ...record({ counters: nullable(counters), head: nullable(feedHead), query_version: nullable(number), editable: otherwise(boolean, true), damage: nullable(string), events: otherwise(list(happened), []) })(value, path),
+  ...record({ counters: nullable(counters), head: nullable(feedHead), query_version: nullable(number), editable: otherwise(boolean, true), damage: nullable(string), events: otherwise(list(happened), []), ahead: nullable(number), retention_hours: otherwise(integer, 72) })(value, path),
 });
 
 export const job = record({

@@ -7,12 +7,17 @@ import { deadLetter, feedStatus, job as jobParser, type DeadLetter, type FeedSta
 import { formatAgo, formatClock, formatMoment, formatNumber, formatSpan } from "../lib/time";
 import { JOB_STATES, kindName } from "../lib/words";
 import { confirmDanger, openDialog } from "../views/dialog_view";
+import { openFeedSettings, openNewFeed } from "../views/feed_form_view";
 import { fail, openShell, pageFrame } from "../views/shell_view";
 
 const EVERY_MS = 3000;
 const KEPT = 240;
 const shell = openShell();
-const body = pageFrame(shell.root, "Feeds and jobs");
+/** Teams whose feeds the reader may make. */
+const teams = shell.me.teams.filter((one) => one.role === "operator" || one.role === "admin");
+const mayMake = teams.length > 0 || shell.me.superuser;
+const newFeed = (kind: string): HTMLElement => button("New feed", { icon: "plus", kind, onClick: () => openNewFeed(teams, () => void refresh()) });
+const body = pageFrame(shell.root, "Feeds and jobs", mayMake ? [newFeed("")] : []);
 const jobsPlace = h("section", { class: "stack-lg", "aria-label": "Jobs" });
 const feedsPlace = h("section", { class: "stack-lg", "aria-label": "Feeds" });
 body.append(jobsPlace, feedsPlace);
@@ -125,16 +130,19 @@ function feedCard(first: FeedStatus): FeedCard {
   const happenings = h("div", {});
   const state = h("span", { class: "badge" });
   const charts = h("div", { class: "charts" });
+  let shown = first;
+  const settings = first.editable ? button("Settings", { icon: "pencil", kind: "button-sm", "aria-label": `Settings of the feed ${first.name}`, onClick: () => openFeedSettings(shown, () => void refresh()) }) : null;
   const letters = button("Dead letters", { icon: "ban", kind: "button-sm", onClick: () => void showDeadLetters(first.name) });
   const element = h(
     "article",
-    { class: "panel" },
-    h("div", { class: "panel-head feed-head" }, h("h2", {}, first.title === "" ? first.name : first.title, " ", h("span", { class: "faint feed-name" }, first.name)), state, letters, linkButton("Live", `/?feed=${encodeURIComponent(first.name)}`, "map", "button-sm")),
+    { class: "panel", "aria-label": `Feed ${first.name}` },
+    h("div", { class: "panel-head feed-head" }, h("h2", {}, first.title === "" ? first.name : first.title, " ", h("span", { class: "faint feed-name" }, first.name)), state, letters, settings, linkButton("Live", `/?feed=${encodeURIComponent(first.name)}`, "map", "button-sm")),
     h("div", { class: "panel-body stack-lg" }, happenings, facts, charts),
   );
   const plots = { rate: chart(charts, "Rate", "events/s", "--accent"), lag: chart(charts, "Watermark lag", first.time === "ms" ? "s" : "ticks", "--accent"), batch: chart(charts, "Batch", "ms", "--accent") };
   const show = (row: FeedStatus): void => {
     const now = Date.now();
+    shown = row;
     const { head, counters } = row;
     const isFresh = head?.updated_at !== null && head !== null && now - head.updated_at < 20_000;
     const isNew = (head?.updated_at ?? null) === null;
@@ -198,7 +206,8 @@ async function refresh(): Promise<void> {
   replace(jobsPlace, ...(jobs.length === 0 ? [h("div", { class: "panel" }, empty("activity", "No job yet", "The job that evaluates the queries is made with the first feed."))] : jobs.map(jobCard)));
   // Whoever stands on Start or Stop stays there.
   if (focused !== undefined) jobsPlace.querySelector<HTMLElement>(`[data-job="${CSS.escape(focused)}"]`)?.focus();
-  if (feeds.length === 0) replace(feedsPlace, h("div", { class: "panel" }, empty("radio", "No feed yet", "A feed is a stream of moving things. An operator makes one through the API or the administration page; “make demo” brings five.", h("a", { class: "button", href: "/admin/" }, "Administration"))));
+  if (feeds.length === 0) replace(feedsPlace, h("div", { class: "panel", "data-empty": true }, empty("radio", "No feed yet", "A feed is a stream of moving things. An operator makes one here or through the API; “make demo” brings five.", mayMake ? newFeed("button-primary") : null)));
+  else feedsPlace.querySelector("[data-empty]")?.remove();
   for (const row of feeds) {
     let card = cards.get(row.name);
     if (card === undefined) {

@@ -191,7 +191,7 @@ def test_the_filters(people: SimpleNamespace, feed: Any, query: Any, client_of: 
         return [row["action"] for row in root.get(f"/api/v1/audit/?{question}").json()["results"]]
 
     assert found("action=query.&outcome=refused") == ["query.retrieve"]
-    assert found(f"object_type=query&object_id={query.pk}") == ["query.change", "query.retrieve"]
+    assert found(f"object_type=query&object_id={query.pk}") == ["query.change", "query.retrieve", "query.create"]
     assert found("actor=stranger&address=192.0.2.1&action=query") == ["query.retrieve"]
     assert found("from=2001-01-01T00:00:00Z&to=2001-01-02T00:00:00Z") == []
     for wrong in ("address=abc", "from=yesterday", "outcome=good", "actor=%00"):

@@ -1,16 +1,18 @@
 """Who keeps a connection to the database, and who gives it back."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from channels.db import database_sync_to_async
 from channels.testing import HttpCommunicator
 from django.db import close_old_connections, connection, connections, transaction
 
+from tests.webapp.entry import server_entry
 from webapp.config.connections import give_back
+from webapp.config.postgresql.base import IDLE_S, SPARES, Spares
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 
@@ -21,6 +23,9 @@ def thread() -> Iterator[ThreadPoolExecutor]:
     with ThreadPoolExecutor(1) as pool:
         yield pool
         pool.submit(connections.close_all).result()
+
+
+T = TypeVar("T")
 
 
 def backend() -> int:
@@ -85,14 +90,80 @@ def test_a_connection_is_given_back_but_not_from_inside_a_transaction(thread: Th
 
 @pytest.fixture
 def application() -> Any:
-    """The server's entry. Loading it asks the database, so it is loaded before there is a loop."""
-    from psycopg2 import extensions
+    """The server's entry, loaded before there is a loop."""
+    return server_entry()
 
-    from webapp.config.asgi import application
 
-    # A web server waits for the database in its own way (`webapp.platform.waits`), in which nothing can COPY: later tests do.
-    extensions.set_wait_callback(None)
-    return application
+@pytest.fixture
+def spares(monkeypatch: pytest.MonkeyPatch) -> Iterator[Spares]:
+    """As in a web server: one connection is kept."""
+    # This thread's own is another.
+    backend_now()
+    monkeypatch.setattr(SPARES, "limit", 1)
+    yield SPARES
+    SPARES.close()
+
+
+def in_a_thread(act: Callable[[], T]) -> T:
+    """What a request does: in a thread of its own, which gives its connection back."""
+
+    def request() -> T:
+        try:
+            return act()
+        finally:
+            give_back()
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(request).result()
+
+
+def test_the_next_request_goes_on_with_the_connection_of_the_last(spares: Spares) -> None:
+    assert in_a_thread(backend_now) == in_a_thread(backend_now)
+
+
+def test_no_more_connections_are_kept_than_allowed(spares: Spares) -> None:
+    before = sessions() | {backend_now()}
+    both = in_a_thread(lambda: (backend_now(), in_a_thread(backend_now)))
+    assert comes_down_to(before | {both[1]})
+
+
+def test_a_connection_that_ended_while_it_was_kept_is_not_used(spares: Spares) -> None:
+    kept = in_a_thread(backend_now)
+    ended(kept)
+    assert comes_down_to(sessions() - {kept})
+    assert in_a_thread(backend_now) != kept
+
+
+def test_a_connection_in_the_middle_of_a_transaction_is_not_kept(spares: Spares) -> None:
+    def left_open() -> int:
+        connection.set_autocommit(False)
+        return backend_now()
+
+    assert in_a_thread(left_open) != in_a_thread(backend_now)
+
+
+def test_a_connection_with_other_limits_is_another(spares: Spares) -> None:
+    def limit() -> str:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW statement_timeout")
+            return str(cursor.fetchone()[0])
+
+    def limited() -> str:
+        connection.settings_dict["OPTIONS"] = {"options": "-c statement_timeout=7s"}
+        return limit()
+
+    assert in_a_thread(limit) == "30s"
+    assert in_a_thread(limited) == "7s"
+
+
+def test_connections_that_nobody_uses_are_closed(spares: Spares, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SPARES, "limit", 2)
+    before = sessions() | {backend_now()}
+    old, kept = in_a_thread(lambda: (in_a_thread(backend_now), backend_now()))
+    for spare in spares._kept:
+        spare.since -= IDLE_S if spare.raw.info.backend_pid == old else 0
+    assert in_a_thread(backend_now) == kept
+    assert comes_down_to(before | {kept})
 
 
 async def test_requests_under_asgi_leave_no_connection_behind(application: Any) -> None:

@@ -13,6 +13,7 @@ from channels.testing import WebsocketCommunicator
 from django.conf import settings
 from django.test import Client
 
+from tests.webapp.entry import server_entry
 from webapp.detections.models import Detection
 from webapp.detections.selectors import detection_row
 from webapp.detections.services import outbox_append
@@ -78,16 +79,9 @@ class Page:
                 return int(event["code"])
 
 
-def _served() -> Any:
-    """What the web server serves; loading it asks the database."""
-    from webapp.config.asgi import application
-
-    return application
-
-
 @asynccontextmanager
 async def page(user: Any, *, origin: str | None = "http://localhost:8000", path: str = "/ws/live/") -> AsyncIterator[Page]:
-    application = await run(_served)()
+    application = await run(server_entry)()
     headers = list(HOST)
     if origin is not None:
         headers.append((b"origin", origin.encode()))

@@ -14,6 +14,7 @@ from channels.testing import WebsocketCommunicator
 from django.conf import settings
 from django.test import Client
 
+from tests.webapp.entry import server_entry
 from tests.webapp.live.pages import HOST, Page, page, run, session_of, store
 from webapp.accounts.services import token_create, token_revoke
 from webapp.live import consumers
@@ -25,10 +26,8 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True), pyt
 
 @pytest.fixture(autouse=True)
 def application(transactional_db: None) -> Any:
-    """The server's entry, which looks into the database when it is imported: not from within a coroutine."""
-    from webapp.config.asgi import application
-
-    return application
+    """The server's entry, loaded before there is a loop."""
+    return server_entry()
 
 
 async def test_nobody_gets_no_socket(world: SimpleNamespace) -> None:
@@ -136,8 +135,7 @@ async def test_a_new_subscription_after_logging_out_is_refused_at_once(world: Si
     "origin", [None, "null", "http://evil.example", "http://localhost.evil.example", "http://sub.localhost:8000", "https://127.0.0.2", "file://"]
 )
 async def test_only_our_own_pages_may_open_a_socket(origin: str | None, world: SimpleNamespace) -> None:
-    from webapp.config.asgi import application
-
+    application = server_entry()
     cookie = await run(session_of)(world.people.viewer)
     headers = [*HOST, (b"cookie", f"{settings.SESSION_COOKIE_NAME}={cookie}".encode())]
     if origin is not None:
@@ -156,9 +154,7 @@ async def refused(socket: WebsocketCommunicator, code: str, close: int) -> None:
 
 
 def handshake(token: str) -> WebsocketCommunicator:
-    from webapp.config.asgi import application
-
-    return WebsocketCommunicator(application, "/ws/live/", headers=[*HOST, (b"authorization", f"Bearer {token}".encode())])
+    return WebsocketCommunicator(server_entry(), "/ws/live/", headers=[*HOST, (b"authorization", f"Bearer {token}".encode())])
 
 
 async def test_a_program_opens_a_socket_with_its_token_and_sees_what_its_user_may(world: SimpleNamespace) -> None:

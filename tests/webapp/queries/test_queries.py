@@ -5,6 +5,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rest_framework.test import APIClient
@@ -304,3 +306,14 @@ def test_a_query_that_would_keep_too_many_events_is_refused_with_the_figure(
         query_edit(query=before, user=people.owner, specification=close("PT180S"))
     monkeypatch.setattr(operator, "MOST_EVENTS", 5)
     assert query_edit(query=before, user=people.owner, name="only the name").name == "only the name"
+
+
+def test_registering_asks_the_database_few_times(feed: Any, client_of: Any, people: Any) -> None:
+    """Hundreds are registered one by one: what is known already, or not needed, is not asked for. The answer is what a GET gives."""
+    client = client_of(people.owner)
+    body = {"feed": "yard", "name": "first", "specification": BORDER, "alert_kinds": ["in"]}
+    assert client.post("/api/v1/queries/", body).status_code == 201
+    with CaptureQueriesContext(connection) as asked:
+        made = client.post("/api/v1/queries/", {**body, "name": "second"})
+    assert len(asked) <= 15, [one["sql"][:80] for one in asked.captured_queries]
+    assert made.json() == client.get(f"/api/v1/queries/{made.json()['id']}/").json()

@@ -26,13 +26,13 @@ def session_limits(statement_seconds: int) -> str:
 
 def _database(variable: str, **defaults: Any) -> dict[str, Any]:
     """The database that the variable names; what its URL says of libpq's options (`?sslmode=verify-full`) comes first."""
-    url = env.db_url(variable, engine="django.db.backends.postgresql", **defaults)
+    url = env.db_url(variable, engine="webapp.config.postgresql", **defaults)
     return {**url, "OPTIONS": {"options": session_limits(STATEMENT_SECONDS), **url.get("OPTIONS", {})}}
 
 
 DATABASES = {
     "default": {
-        # For threads that last: of jobs, publisher, ingest. Requests under ASGI give theirs back (`asgi.py`).
+        # For threads that last: of jobs, publisher, ingest. Requests under ASGI give theirs back (`asgi.py`), for the next one.
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
         "ATOMIC_REQUESTS": False,

@@ -1,0 +1,133 @@
+/** The dialog that makes a feed, and the one that changes what may be changed of it while rows come. */
+
+import { ApiError, call } from "../lib/api";
+import { button, h } from "../lib/dom";
+import type { TimeUnit } from "../lib/time";
+import type { FeedStatus } from "../data/shapes";
+import { columnsOf } from "../data/feed_form_data";
+import { openDialog, type Dialog } from "./dialog_view";
+import { showFaults } from "./faults_view";
+import { DurationField } from "./query_form/duration_field";
+import { fail, toast } from "./shell_view";
+
+type Team = { id: string; name: string };
+type Body = Record<string, unknown>;
+
+/** Asks for a new feed of the first of `teams`, or of another; `done` runs when it is made. */
+export function openNewFeed(teams: readonly Team[], done: () => void): void {
+  const name = input("feed-name", { maxlength: 63, placeholder: "harbour", pattern: "[a-z][a-z0-9_\\-]*" });
+  const title = input("feed-title", { maxlength: 100, placeholder: "The harbour" });
+  const crs = select("feed-crs", [["geographic", "Longitude and latitude"], ["planar", "A plane, in metres"]]);
+  const time = select("feed-time", [["ms", "Milliseconds since 1970"], ["ticks", "Ticks, such as frames"]]);
+  const wallClock = h("input", { type: "checkbox", id: "feed-wall-clock", class: "checkbox" });
+  const columns = h("textarea", { class: "textarea mono", id: "feed-columns", rows: 3, placeholder: "speed: float\nkind: string" });
+  const team = select("feed-team", [...teams.map((one) => [one.id, one.name] as const), ["", "Nobody else"]]);
+  const spans = h("div", { class: "stack" });
+  let lateness: DurationField;
+  let guard: Guard;
+  const showSpans = (): void => {
+    const unit = time.value as TimeUnit;
+    lateness = latenessField(unit, undefined);
+    guard = new Guard(unit, undefined);
+    spans.replaceChildren(lateness.element, guard.element);
+  };
+  time.addEventListener("change", showSpans);
+  showSpans();
+  const dialog = openDialog(
+    "New feed",
+    field("Name", name, "/name", "In addresses: small letters, digits, - and _."),
+    field("Title", title, "/title", "What pages call it; the name if empty."),
+    field("Places", crs, "/crs"),
+    field("Times", time, "/time"),
+    h("div", { class: "field", "data-pointer": "/wall_clock" }, h("label", { class: "row", for: "feed-wall-clock" }, wallClock, "Times are those of the clock on the wall"), h("span", { class: "hint" }, "Then silence moves time on as well.")),
+    spans,
+    field("Other columns", columns, "/columns", "One a line, with its type: string, int, float or bool."),
+    field("Team", team, "/team"),
+  );
+  finish(dialog, "Make feed", done, () => call("feeds/", {
+    method: "POST",
+    body: {
+      name: name.value.trim(),
+      ...(title.value.trim() === "" ? {} : { title: title.value.trim() }),
+      crs: crs.value,
+      time: time.value,
+      wall_clock: wallClock.checked,
+      columns: columnsOf(columns.value),
+      team: team.value === "" ? null : Number(team.value),
+      ...(lateness.value() === null ? {} : { lateness: lateness.value() }),
+      ...guard.body(),
+    },
+  }), "The feed is made.");
+}
+
+/** What of a feed may change at any time. */
+export function openFeedSettings(feed: FeedStatus, done: () => void): void {
+  const title = input("feed-title", { maxlength: 100, value: feed.title });
+  const retention = input("feed-retention", { inputmode: "numeric", value: String(feed.retention_hours) });
+  const guard = new Guard(feed.time, feed.ahead);
+  const dialog = openDialog(
+    `Settings of ${feed.title === "" ? feed.name : feed.title}`,
+    field("Title", title, "/title"),
+    guard.element,
+    field("Hours that rows are kept", retention, "/retention_hours", "Back from the newest row."),
+  );
+  const hours = (): unknown => (/^\d+$/.test(retention.value.trim()) ? Number(retention.value) : retention.value);
+  finish(dialog, "Save", done, () => call(`feeds/${feed.name}/`, { method: "PATCH", body: { title: title.value.trim(), retention_hours: hours(), ...guard.body() } }), "Saved.");
+}
+
+/** How far a row may be ahead of the clock: what suits the clock (of new feeds alone), so much at most, or without a bound. */
+class Guard {
+  readonly element: HTMLElement;
+  private readonly choice: HTMLSelectElement;
+  private readonly bound: DurationField;
+
+  constructor(time: TimeUnit, ahead: number | null | undefined) {
+    this.choice = select("feed-ahead-kind", [...(ahead === undefined ? [["default", "As suits the clock"] as const] : []), ["bound", "At most"], ["none", "Without a bound"]], ahead === undefined ? "default" : ahead === null ? "none" : "bound");
+    this.bound = new DurationField({ id: "feed-ahead", label: "At most", time, value: ahead, onChange: () => undefined });
+    const showBound = (): void => {
+      this.bound.element.hidden = this.choice.value !== "bound";
+    };
+    this.choice.addEventListener("change", showBound);
+    showBound();
+    this.element = h("div", { class: "field", "data-pointer": "/ahead" }, h("label", { for: "feed-ahead-kind" }, "How far ahead of the clock a row may be"), this.choice, this.bound.element, h("span", { class: "hint" }, "A row further ahead becomes a dead letter: one wrong clock would make the rows of all others late."));
+  }
+
+  body(): Body {
+    if (this.choice.value === "default") return {};
+    return { ahead: this.choice.value === "none" ? null : this.bound.value() ?? "" };
+  }
+}
+
+function latenessField(time: TimeUnit, value: unknown): DurationField {
+  return new DurationField({ id: "feed-lateness", label: "How late a row may come", time, value, pointer: "/lateness", hint: "Answers wait so long for rows that were held up.", onChange: () => undefined });
+}
+
+function input(id: string, more: Record<string, string | number>): HTMLInputElement {
+  return h("input", { class: "input", id, autocomplete: "off", ...more });
+}
+
+function select(id: string, options: readonly (readonly [string, string])[], chosen?: string): HTMLSelectElement {
+  return h("select", { class: "select", id }, ...options.map(([value, text]) => h("option", { value, selected: value === chosen }, text)));
+}
+
+function field(label: string, control: HTMLElement, pointer: string, hint?: string): HTMLElement {
+  return h("div", { class: "field", "data-pointer": pointer }, h("label", { for: control.id }, label), control, hint === undefined ? null : h("span", { class: "hint" }, hint));
+}
+
+function finish(dialog: Dialog, action: string, done: () => void, send: () => Promise<unknown>, told: string): void {
+  const refused = (error: unknown): void => {
+    if (!(error instanceof ApiError) || error.status !== 400) {
+      fail(error);
+      return;
+    }
+    const rest = showFaults(dialog.body, error.faults);
+    if (rest.length > 0) fail(new ApiError(400, rest));
+  };
+  dialog.foot.append(button("Cancel", { onClick: dialog.close }), button(action, { kind: "button-primary", onClick: () => {
+    send().then(() => {
+      dialog.close();
+      toast(told, "good");
+      done();
+    }, refused);
+  } }));
+}

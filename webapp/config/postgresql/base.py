@@ -1,0 +1,115 @@
+"""Connections that a thread gives back are kept for the next one.
+
+Under ASGI each request has a thread, and so a connection, of its own. Making one costs the server a process, a log-in and the first look at
+every table that is asked for: more than most requests ask for. Only the web server keeps any (`keep_connections`).
+"""
+
+from __future__ import annotations
+
+import select
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from django.db.backends.postgresql import base
+from django.db.backends.postgresql.psycopg_any import IsolationLevel
+from psycopg2 import extensions
+
+KEPT = 8
+IDLE_S, LONGEST_S = 60.0, 600.0
+"""A connection that nobody has used for so long is closed, and one that is so old is not kept: what its process has remembered goes with it."""
+
+
+@dataclass
+class _Spare:
+    raw: Any
+    key: str
+    since: float
+
+
+@dataclass
+class Spares:
+    """Open connections that nobody uses, newest last. Safe to be used by several threads."""
+
+    limit: int = 0
+    _kept: list[_Spare] = field(default_factory=list)
+    _first_given: WeakKeyDictionary[Any, float] = field(default_factory=WeakKeyDictionary)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, key: str) -> Any:
+        """One that was made with these parameters and lives; null when there is none."""
+        while (spare := self._pop(key)) is not None:
+            if _is_quiet(spare.raw):
+                return spare.raw
+            spare.raw.close()
+        return None
+
+    def give(self, key: str, raw: Any) -> bool:
+        """Whether it is kept; if not, the caller closes it."""
+        now = time.monotonic()
+        with self._lock:
+            first = self._first_given.setdefault(raw, now)
+            old = [spare for spare in self._kept if now - spare.since > IDLE_S]
+            self._kept = [spare for spare in self._kept if now - spare.since <= IDLE_S]
+            is_kept = len(self._kept) < self.limit and now - first < LONGEST_S and _is_idle(raw)
+            if is_kept:
+                self._kept.append(_Spare(raw, key, now))
+        for spare in old:
+            spare.raw.close()
+        return is_kept
+
+    def close(self) -> None:
+        """Closes all that are kept."""
+        with self._lock:
+            kept, self._kept = self._kept, []
+        for spare in kept:
+            spare.raw.close()
+
+    def _pop(self, key: str) -> _Spare | None:
+        with self._lock:
+            for position in range(len(self._kept) - 1, -1, -1):
+                if self._kept[position].key == key:
+                    return self._kept.pop(position)
+        return None
+
+
+SPARES = Spares()
+
+
+def keep_connections() -> None:
+    """From now on this process keeps connections that are given back."""
+    SPARES.limit = KEPT
+
+
+def _is_idle(raw: Any) -> bool:
+    """Whether it is whole, and in no transaction."""
+    return not raw.closed and raw.info.transaction_status == extensions.TRANSACTION_STATUS_IDLE
+
+
+def _is_quiet(raw: Any) -> bool:
+    """Whether it is as it was: a server that has gone has said so, or closed its end."""
+    return _is_idle(raw) and not select.select([raw], [], [], 0)[0]
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """Django's, taking from and giving to SPARES."""
+
+    def get_new_connection(self, conn_params: Mapping[str, Any]) -> Any:
+        raw = SPARES.take(_key(conn_params))
+        if raw is None:
+            return super().get_new_connection(conn_params)
+        self.isolation_level = IsolationLevel.READ_COMMITTED
+        return raw
+
+    def _close(self) -> None:
+        raw = self.connection
+        if raw is not None and SPARES.limit and SPARES.give(_key(self.get_connection_params()), raw):
+            return
+        super()._close()  # type: ignore[misc]  # of BaseDatabaseWrapper, which the stubs leave out
+
+
+def _key(parameters: Mapping[str, Any]) -> str:
+    return repr(sorted(parameters.items(), key=lambda one: one[0]))

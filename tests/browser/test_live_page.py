@@ -8,8 +8,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from engine.model.changes import ANSWERS
 from tests.browser.answering import Answering
+from tests.webapp.answers import a_user
 from webapp.alerts.models import Alert
+from webapp.detections.sink import Commit, commit
+from webapp.jobs.models import FeedHead
+from webapp.queries.services import query_edit
 
 if TYPE_CHECKING:
     from playwright.sync_api import FloatRect
@@ -202,3 +207,28 @@ def _find_interval(site: Site, canvas: FloatRect) -> None:
             if site.page.locator(".live-timeline .timeline-tip").is_visible():
                 return
     raise AssertionError("no interval under the pointer anywhere")
+
+
+def test_a_chosen_entity_says_what_it_reported_last_and_which_answers_it_is_in(live: Site) -> None:
+    last = max(live.world.log.tail(0).to_pylist(), key=lambda row: row["t"])
+    live.page.goto(f"{live.address}/?feed=yard&entity={last['entity']}&at=5~5~5.5")
+    card = live.page.get_by_role("region", name="The chosen entity")
+    card.get_by_role("heading", name=last["entity"], exact=True).wait_for()
+    card.get_by_text("Last report").wait_for()
+    card.get_by_text(f"{last['x']:.1f}, {last['y']:.1f}").wait_for()
+    card.get_by_role("button", name=f"Stop following {last['entity']}").click()
+    card.wait_for(state="hidden")
+    assert live.faults == []
+
+
+def test_a_query_that_is_switched_off_leaves_no_answer_open(live: Site) -> None:
+    world, page = live.world, live.page
+    page.goto(f"{live.address}/?feed=yard&span={world.t + 500}&at=5~5~5.5")
+    row = page.locator(".query-item", has_text="crossings")
+    row.get_by_text(re.compile(r"\d+ now")).wait_for()
+    off = query_edit(query=world.crossings, user=a_user(), enabled=False)
+    head = FeedHead.objects.get(feed=world.feed)
+    left = [(off.pk, off.version)]
+    assert commit(Commit(world.feed.pk, head.epoch, head.checkpoint, None, ANSWERS.empty_table(), left=left))
+    row.get_by_text(re.compile(r"\d+ now")).wait_for(state="detached")
+    assert live.faults == []

@@ -27,6 +27,7 @@ from webapp.feeds.documents import read_schema
 from webapp.feeds.filters import DeadLetterFilter
 from webapp.feeds.models import DeadLetter, Feed
 from webapp.feeds.selectors import dead_letter_list, feed_counters, feed_damage, feed_events, feed_head, feed_list, plan_address
+from webapp.jobs.measures import feed_measures
 from webapp.jobs.selectors import job_list
 
 SPANS = ("lateness", "ahead")
@@ -232,6 +233,25 @@ class FeedView(OwnedView):
     )
     def entities(self, request: Request, name: str) -> Response:
         return Response({"entities": recent.entities(self.get_object(), request.query_params.get("search", ""))})
+
+    @extend_schema(
+        summary="What an entity reported last",
+        description="Its newest row at or before `t` and the one before that at another time; null where there is none near.",
+        parameters=[parameter("id", required=True), parameter("t", OpenApiTypes.INT64, description="Now when absent.")],
+        responses=OpenApiTypes.OBJECT,
+    )
+    def entity(self, request: Request, name: str) -> Response:
+        feed, asked = self.get_object(), request.query_params
+        return Response(recent.entity_at(feed, asked.get("id", ""), whole(asked.get("t"), "t")))
+
+    @extend_schema(
+        summary="How the feed's processing stood, every ten seconds",
+        parameters=[parameter("minutes", OpenApiTypes.INT, description="30 when absent; a day is kept.")],
+        responses=OpenApiTypes.OBJECT,
+    )
+    def measures(self, request: Request, name: str) -> Response:
+        minutes = whole(request.query_params.get("minutes"), "minutes") or 30
+        return Response(feed_measures(feed=self.get_object(), minutes=min(max(minutes, 1), 1440)))
 
     @extend_schema(
         summary="How the newest values of an attribute are spread",

@@ -129,6 +129,24 @@ def tracks(feed: Feed, entities: Sequence[str], from_t: int | None = None, to_t:
     return Tracks(len(order) <= limit, [{"entity": entity, "points": listed} for entity, listed in sorted(points.items())])
 
 
+def entity_at(feed: Feed, entity: str, t: int | None) -> dict[str, Any]:
+    """`{"last", "before"}`: the entity's newest row at or before `t` (null: of all) and its newest at an earlier time, as objects; null without one.
+
+    Of each instant the row that came last. Looks as far back as a track does without a beginning.
+    """
+    log = log_of(feed)
+    _, newest = log.end
+    if newest is None or not entity:
+        return {"last": None, "before": None}
+    until = newest if t is None else min(t, newest)
+    since = max(until - DEFAULT_SPAN[feed.time], FIRST_T)
+    columns = ["event", "entity", "t", "x", "y", *feed.columns, "clock"]
+    rows = accepted(feed, log.tail(since, until + 1, lateness=feed.lateness, columns=columns, entities=[entity]))
+    newest_of = {row["t"]: row for row in rows.drop_columns([CLOCK]).to_pylist()}
+    last, before = ([newest_of[at] for at in sorted(newest_of, reverse=True)[:2]] + [None, None])[:2]
+    return {"last": last, "before": before}
+
+
 def entities(feed: Feed, search: str, limit: int = 50) -> list[str]:
     """Ids among the newest rows that contain `search`, those that begin with it first."""
     rows = newest_rows(feed, POSITION_ROWS, ["entity"])

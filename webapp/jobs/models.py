@@ -131,6 +131,27 @@ class FeedHead(models.Model):
         return f"{self.feed} at {self.last_seq}"
 
 
+class FeedMeasure(models.Model):
+    """How a feed's processing stood at one moment of the last day: what its charts begin with.
+
+    `rows_per_s` is 0 while nothing is processed. `lag` is how far the watermark is behind, in the feed's unit: behind the wall clock on a feed
+    of the wall clock, else behind the newest event.
+    """
+
+    feed = models.ForeignKey(Feed, models.CASCADE, related_name="measures")
+    at = models.DateTimeField(default=timezone.now)
+    rows_per_s = models.FloatField(null=True)
+    lag = models.BigIntegerField(null=True)
+    batch_ms = models.FloatField(null=True)
+
+    class Meta:
+        ordering = ("at",)
+        indexes = [models.Index(fields=["feed", "at"], name="measures_of_feed")]
+
+    def __str__(self) -> str:
+        return f"{self.feed} at {self.at}"
+
+
 class BatchRecord(models.Model):
     """The query version that a batch was evaluated under, written before: of its last attempt, the only one that left anything behind."""
 

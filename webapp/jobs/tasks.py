@@ -9,6 +9,7 @@ from django.db import close_old_connections
 
 from webapp.detections.services import detections_expire, outbox_expire
 from webapp.jobs import processes
+from webapp.jobs.measures import measures_expire, measures_take
 from webapp.jobs.reconciler import reconcile as reconcile_jobs
 from webapp.jobs.services import job_events_expire
 from webapp.jobs.stalls import stalls_tell
@@ -20,6 +21,7 @@ def reconcile() -> None:
     close_old_connections()
     reconcile_jobs(owner=f"{processes.hostname()}:{os.getppid()}")
     stalls_tell()
+    measures_take()
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -29,3 +31,4 @@ def expire() -> None:
     outbox_expire()
     detections_expire()
     job_events_expire()
+    measures_expire()

@@ -196,6 +196,8 @@ export type FeedHead = ReturnType<typeof feedHead>;
 export const happened = record({ at: moment, kind: string, text: otherwise(string, "") });
 export type Happened = ReturnType<typeof happened>;
 
+/** How the feed's processing stood, lists of equal length, oldest first. */
+export const feedMeasures = record({ at: list(number), rows_per_s: list(nullable(number)), lag: list(nullable(number)), batch_ms: list(nullable(number)) });
 export type FeedStatus = Feed & { counters: Counters | null; head: FeedHead | null; query_version: number | null; editable: boolean; damage: string | null; events: Happened[]; ahead: number | null; retention_hours: number };
 export const feedStatus: Parser<FeedStatus> = (value, path = "") => ({
   ...feed(value, path),

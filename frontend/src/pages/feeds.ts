@@ -3,7 +3,7 @@ import uPlot from "uplot";
 import { get, getAll, page, post } from "../lib/api";
 import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { onThemeChange, token } from "../lib/colours";
-import { deadLetter, feedStatus, job as jobParser, type DeadLetter, type FeedStatus, type Happened, type Job } from "../data/shapes";
+import { feedMeasures, deadLetter, feedStatus, job as jobParser, type DeadLetter, type FeedStatus, type Happened, type Job } from "../data/shapes";
 import { formatAgo, formatClock, formatMoment, formatNumber, formatSpan } from "../lib/time";
 import { JOB_STATES, kindName } from "../lib/words";
 import { confirmDanger, openDialog } from "../views/dialog_view";
@@ -11,7 +11,8 @@ import { openFeedSettings, openNewFeed } from "../views/feed_form_view";
 import { fail, openShell, pageFrame } from "../views/shell_view";
 
 const EVERY_MS = 3000;
-const KEPT = 240;
+/** Points of a chart: half an hour of what the server kept (one in ten seconds), then one a refresh. */
+const KEPT = 800;
 const shell = openShell();
 /** Teams whose feeds the reader may make. */
 const teams = shell.me.teams.filter((one) => one.role === "operator" || one.role === "admin");
@@ -65,6 +66,14 @@ interface Series {
   rate: (number | null)[];
   lag: (number | null)[];
   batch: (number | null)[];
+}
+
+function add(series: Series, at: number, rate: number | null, lag: number | null, batch: number | null): void {
+  series.t.push(at / 1000);
+  series.rate.push(rate);
+  series.lag.push(lag);
+  series.batch.push(batch);
+  for (const list of Object.values(series) as unknown[][]) if (list.length > KEPT) list.shift();
 }
 
 /** "100K": what stands beside an axis has little room. */
@@ -140,6 +149,18 @@ function feedCard(first: FeedStatus): FeedCard {
     h("div", { class: "panel-body stack-lg" }, happenings, facts, charts),
   );
   const plots = { rate: chart(charts, "Rate", "events/s", "--accent"), lag: chart(charts, "Watermark lag", first.time === "ms" ? "s" : "ticks", "--accent"), batch: chart(charts, "Batch", "ms", "--accent") };
+  const perUnit = first.time === "ms" ? 1000 : 1;
+  const draw = (): void => {
+    plots.rate.set(series.t, series.rate);
+    plots.lag.set(series.t, series.lag);
+    plots.batch.set(series.t, series.batch);
+  };
+  void get(`feeds/${first.name}/measures`, feedMeasures).then((kept) => {
+    const past: Series = { t: [], rate: [], lag: [], batch: [] };
+    kept.at.forEach((at, i) => add(past, at, kept.rows_per_s[i]!, kept.lag[i] === null ? null : kept.lag[i]! / perUnit, kept.batch_ms[i]!));
+    for (const name of ["t", "rate", "lag", "batch"] as const) (series[name] as unknown[]).unshift(...past[name]);
+    draw();
+  }, fail);
   const show = (row: FeedStatus): void => {
     const now = Date.now();
     shown = row;
@@ -149,14 +170,11 @@ function feedCard(first: FeedStatus): FeedCard {
     state.className = `badge badge-dot ${row.damage !== null ? "badge-critical" : isNew ? "" : isFresh ? "badge-good" : "badge-high"}`;
     replace(happenings, row.damage === null ? null : h("p", { class: "notice notice-critical" }, icon("circle-alert"), h("span", {}, row.damage)), row.events.length === 0 ? null : eventList(row.events.slice(0, 4)));
     state.textContent = row.damage !== null ? "Set aside" : isNew ? "No batch yet" : isFresh ? "Flowing" : `Silent for ${formatSpan(Math.round((now - (head?.updated_at ?? now)) / 1000) * 1000, "ms")}`;
-    series.t.push(now / 1000);
-    series.rate.push(isFresh ? (head.rows_per_s ?? null) : 0);
-    series.lag.push(head?.watermark === null || head?.watermark === undefined ? null : row.time === "ms" && row.wall_clock ? (now - head.watermark) / 1000 : head.max_t === null ? null : (head.max_t - head.watermark) / (row.time === "ms" ? 1000 : 1));
-    series.batch.push(head?.batch_ms ?? null);
-    for (const list of Object.values(series) as unknown[][]) if (list.length > KEPT) list.shift();
-    plots.rate.set(series.t, series.rate);
-    plots.lag.set(series.t, series.lag);
-    plots.batch.set(series.t, series.batch);
+    const isReal = row.time === "ms" && row.wall_clock;
+    const reached = isReal ? now : (head?.max_t ?? null);
+    const lag = head === null || head.watermark === null || reached === null ? null : (reached - head.watermark) / perUnit;
+    add(series, now, isFresh ? (head.rows_per_s ?? null) : 0, lag, head?.batch_ms ?? null);
+    draw();
     replace(facts, ...counterView(counters));
     letters.lastChild!.textContent = `Dead letters${counters !== null && counters.dead + counters.late > 0 ? ` (${formatNumber(counters.dead + counters.late)})` : ""}`;
   };

@@ -15,6 +15,7 @@ import { Answers } from "./live/answers";
 import { ConnectionView } from "./live/connection";
 import { isSideOpen, liveFrame, releaseMessages, skipLinks, toggleSide } from "./live/frame";
 import { covered } from "./live/in_sight";
+import { EntityCard } from "./live/entity_card";
 import { HalfDone } from "./live/half_done";
 import { liveActions, pressed } from "./live/keyboard";
 import { LiveModel } from "./live/model";
@@ -60,6 +61,7 @@ export class LiveView {
   private readonly panel: QueryPanelView;
   private readonly truth: TruthView;
   private readonly halfDone: HalfDone;
+  private readonly card: EntityCard;
   private readonly drawer: DrawerView;
   private readonly skip: HTMLElement;
   private isOpened = false;
@@ -89,6 +91,7 @@ export class LiveView {
     });
     const newQueryUrl = address("/queries/new", { feed: feed.name });
     this.truth = new TruthView(feed.name);
+    this.card = new EntityCard(this.model, { onClose: () => this.setEntities([]), onAnswer: (one) => this.selection.select(one) });
     this.halfDone = new HalfDone(this.model, (query) => this.places.goToQuery(query));
     this.panel = this.makePanel(newQueryUrl);
     this.answers = new Answers(this.model, {
@@ -103,7 +106,7 @@ export class LiveView {
     });
     const mapElement = h("div", { class: "map-canvas" });
     this.element = liveFrame({
-      map: mapElement, tip: this.pointer.tip, boxButton: this.pointer.boxButton, halfDone: this.halfDone.element, panel: this.panel.element, drawer: this.drawer.element,
+      map: mapElement, tip: this.pointer.tip, boxButton: this.pointer.boxButton, entity: [this.card.element, this.halfDone.element], panel: this.panel.element, drawer: this.drawer.element,
       timeBar: this.time.element, answers: this.answers.element, newQueryUrl, onSide: () => this.toggleSide(), onFitAll: () => this.places.fitAll(),
     });
     this.showTruth();
@@ -231,6 +234,7 @@ export class LiveView {
       this.showWithin();
     }
     this.showHolding();
+    this.card.show();
   }
 
   /** Who is in an answer at the instant shown, on the map and in the panel of queries. */
@@ -282,6 +286,7 @@ export class LiveView {
     this.wasPast = !clock.isLive;
     this.model.loadHistory(clock.window()).catch(fail);
     this.answers.showList();
+    this.card.again();
     this.tracks.draw(150);
     this.frame();
   }
@@ -334,7 +339,9 @@ export class LiveView {
   private showEntities(): void {
     this.entityLayer.selected = new Set(this.state.entities);
     this.entityLayer.changed();
-    this.halfDone.open(this.state.entities.length === 1 ? this.state.entities[0]! : null);
+    const entity = this.state.entities.length === 1 ? this.state.entities[0]! : null;
+    this.card.open(entity);
+    this.halfDone.open(entity);
     this.panel.setEntities(this.state.entities, (entity) => this.setEntities(this.state.entities.filter((one) => one !== entity)), () => this.setEntities([]));
   }
 
@@ -398,6 +405,7 @@ export class LiveView {
     this.model.close();
     this.playback.close();
     this.truth.close();
+    this.card.close();
     this.halfDone.close();
     this.tracks.close();
     this.session.close();

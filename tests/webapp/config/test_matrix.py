@@ -84,6 +84,8 @@ OWNED = {
     "api-feed-tracks": ["GET"],
     "api-feed-movements": ["GET"],
     "api-feed-entities": ["GET"],
+    "api-feed-entity": ["GET"],
+    "api-feed-measures": ["GET"],
     "api-feed-histogram": ["GET"],
     "api-dead-letters": ["GET"],
     "api-dead-letters-csv": ["GET"],

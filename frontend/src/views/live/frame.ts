@@ -10,7 +10,8 @@ export interface FrameParts {
   map: HTMLElement;
   tip: HTMLElement;
   boxButton: HTMLElement;
-  halfDone: HTMLElement;
+  /** About the entity that is chosen. */
+  entity: HTMLElement[];
   panel: HTMLElement;
   drawer: HTMLElement;
   timeBar: HTMLElement;
@@ -21,14 +22,14 @@ export interface FrameParts {
   onFitAll: () => void;
 }
 
-export function liveFrame({ map, tip, boxButton, halfDone, panel, drawer, timeBar, answers, newQueryUrl, onSide, onFitAll }: FrameParts): HTMLElement {
+export function liveFrame({ map, tip, boxButton, entity, panel, drawer, timeBar, answers, newQueryUrl, onSide, onFitAll }: FrameParts): HTMLElement {
   const tools = h(
     "div",
     { class: "map-tools" },
     h("div", { class: "button-group" }, iconButton("Show or hide the queries", "list-filter", { onClick: onSide }), boxButton, iconButton("Everything in view", "maximize", { onClick: onFitAll })),
     h("a", { class: "button new-query", href: newQueryUrl }, icon("waypoints"), "New query"),
   );
-  const mapArea = h("div", { class: "live-map" }, map, tools, halfDone, tip);
+  const mapArea = h("div", { class: "live-map" }, map, tools, h("div", { class: "map-side" }, ...entity), tip);
   const centre = h("div", { class: "live-centre" }, mapArea);
   centre.append(splitter(centre), h("section", { class: "live-timeline", "aria-label": "Answers over time" }, timeBar, answers));
   // Messages lie over the map, where they cover neither rows nor the controls of a panel.

@@ -27,7 +27,7 @@ def run(name: str) -> int:
     """One half to its end; its lines are told as they come, each with the half's name. The exit status."""
     began = time.monotonic()
     # A cache of its own, or the half that ends last would overwrite what the other remembers of its failures.
-    command = [sys.executable, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/{name}", *HALVES[name]]
+    command = [sys.executable, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/{name}", "--durations=40", "--durations-min=4", *HALVES[name]]
     tied = tied_to_parent(command, signal_number=signal.SIGINT)
     with subprocess.Popen(tied, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as process:
         assert process.stdout is not None

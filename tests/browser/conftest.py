@@ -125,4 +125,6 @@ def site(transactional_db: None, tmp_path: Path, settings: Any, redis_url: str, 
     finally:
         made.close()
         world.close()
+        if made.faults:
+            print(*(tmp_path / "web.log").read_text().splitlines()[-200:], sep="\n")
         os.environ["VEDETTE_VAR"] = before

@@ -1,0 +1,78 @@
+"""The licences of everything that Vedette is delivered with: `python -m webapp.platform.notices` writes THIRD_PARTY.md from both locks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, metadata
+from typing import NamedTuple
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from webapp.platform.dependencies import LOCKED, UV
+from webapp.platform.folders import ROOT
+
+TARGET = ROOT / "THIRD_PARTY.md"
+NODE_MODULES = ROOT / "frontend" / "node_modules"
+BUNDLED_TOOLS = ("lucide-static",)
+"""Only needed to build, but parts of them are in what is delivered."""
+UNSTATED = "see the package"
+LONGEST = 60
+"""Some packages put the whole text where the licence's name belongs."""
+
+
+class Part(NamedTuple):
+    """A package and the licence that it states."""
+
+    name: str
+    licence: str
+
+
+def python_parts() -> Iterator[Part]:
+    """What runs in production, as far as it is installed here: others belong to other systems."""
+    listed = subprocess.run([str(UV), *LOCKED, "--no-default-groups", "--no-hashes"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for line in listed.stdout.splitlines():
+        try:
+            name = Requirement(line.strip()).name
+            yield Part(name, _licence(name))
+        except (InvalidRequirement, PackageNotFoundError):
+            continue
+
+
+def _licence(name: str) -> str:
+    about = metadata(name)
+
+    def stated_as(key: str) -> list[str]:
+        return about.get_all(key) or []
+
+    classifiers = [one.rsplit(" :: ", 1)[-1] for one in stated_as("Classifier") if one.startswith("License :: ")]
+    stated = ", ".join(stated_as("License-Expression") or classifiers or stated_as("License")) or UNSTATED
+    return stated if len(stated) <= LONGEST and "\n" not in stated else UNSTATED
+
+
+def node_parts() -> Iterator[Part]:
+    """The packages whose code, fonts, icons or maps are in the page."""
+    lock = json.loads((NODE_MODULES.parent / "package-lock.json").read_text())["packages"]
+    for place, package in lock.items():
+        name = place.rpartition("node_modules/")[2]
+        if name and (not package.get("dev") or name in BUNDLED_TOOLS):
+            yield Part(name, package.get("license", UNSTATED))
+
+
+def written() -> str:
+    """The page."""
+    lines = [
+        "# Third-party notices",
+        "",
+        "Vedette is licensed under the Apache License 2.0 (LICENSE). It is delivered with these packages, each under the licence whose text is in it.",
+        "Written by `python -m webapp.platform.notices` from both locks.",
+    ]
+    for title, parts in (("Python", python_parts()), ("In the page", node_parts())):
+        rows = [f"| {part.name} | {part.licence} |" for part in sorted(set(parts))]
+        lines += ["", f"## {title}", "", "| package | licence |", "| --- | --- |", *rows]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(written())

@@ -88,7 +88,7 @@ class BulkView(APIView):
         responses={201: OpenApiTypes.OBJECT},
         examples=[
             OpenApiExample(
-                "Whoever stays in one of these areas",
+                "Everything that stays in one of these areas",
                 {"feed": "city", "template": TEMPLATE, "geojson": {"type": "FeatureCollection", "features": []}, "naming": "Stays in {name}"},
                 request_only=True,
             )

@@ -12,6 +12,6 @@ export function headline(interval: Interval): string {
 export function revisionText(interval: Interval, unit: TimeUnit, zone: Zone): string | null {
   if (interval.isWithdrawn) return "Withdrawn: later events contradict it";
   if (interval.isCut) return "Still open when its query was edited, switched off or removed";
-  if (interval.revisedFrom !== null) return `Revised: was told to end ${formatClock(interval.revisedFrom, unit, zone)}`;
+  if (interval.revisedFrom !== null) return `Revised: it was to end at ${formatClock(interval.revisedFrom, unit, zone)}`;
   return null;
 }

@@ -23,7 +23,7 @@ export function openShares(feed: Feed, shown: readonly string[] | null): void {
   const span = h("select", { class: "select", id: "share-until" }, ...SPANS.map(([hours, text]) => h("option", { value: hours, selected: hours === 24 }, text)));
   const dialog = openDialog(
     "Share this view by a link",
-    h("p", { class: "small muted" }, `Whoever has the link sees the map and the timeline of ${feed.title === "" ? feed.name : feed.title} with ${shown === null ? "all queries that you see now" : `the ${shown.length} queries that you have switched on`}, without an account, and can change nothing.`),
+    h("p", { class: "small muted" }, `Anyone with the link sees the map and the timeline of ${feed.title === "" ? feed.name : feed.title} with ${shown === null ? "all queries that you see now" : `the ${shown.length} queries that you have switched on`}, without an account, and can change nothing.`),
     h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "share-name" }, "For whom"), name),
     h("div", { class: "field", "data-pointer": "/expires_at" }, h("label", { for: "share-until" }, "It ends"), span),
     rows,

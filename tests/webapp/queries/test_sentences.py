@@ -165,7 +165,7 @@ def test_a_motion_pattern_is_read_back(rest: dict[str, Any], sentence: str) -> N
             },
             "Finds 2 different events: low (pressure is below 1006) and warm (any), such that warm comes at most 12 hours "
             "after low, low and warm are at "
-            "most 500 km apart, warm.air is above low.air and low lies in A. Each event that completes any is told once.",
+            "most 500 km apart, warm.air is above low.air and low lies in A. Each event that completes a match is reported once.",
         ),
         (
             {

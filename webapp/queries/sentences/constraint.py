@@ -27,7 +27,7 @@ def constraint(specification: Specification, feed: Feed) -> str:
     variables = document["variables"]
     asked = [text for one in document.get("constraints", []) for text in _constraint(one, list(variables), feed)]
     such = f", such that {listed(asked, 'and')}" if asked else ""
-    first = " Each event that completes any is told once." if document.get("report") == "first" else ""
+    first = " Each event that completes a match is reported once." if document.get("report") == "first" else ""
     return f"Finds {plural(len(variables), 'event', 'different events')}: {_variables(variables)}{such}.{first}{counting(document)}"
 
 

@@ -122,7 +122,7 @@ class CrossingEditor implements FamilyEditor {
   private dwell(): HTMLElement {
     const dwell = new DurationField({
       id: "dwell", label: "Least stay", time: this.context.feed.time, value: this.entries.dwell, pointer: "/dwell", placeholder: "off",
-      hint: "A visit counts only when it lasts longer than this, and is told when the time is up.", onChange: () => this.set({ dwell: dwell.value() }),
+      hint: "A visit counts only when it lasts longer than this, and is reported when the time is up.", onChange: () => this.set({ dwell: dwell.value() }),
     });
     return dwell.element;
   }

@@ -7,7 +7,7 @@ import type { FamilyEditor, OpenEditor } from "./editor";
 
 export const open: OpenEditor = (document, { onChange }): FamilyEditor => {
   const area = h("textarea", { class: "textarea mono document", id: "document", spellcheck: "false", "aria-label": "Specification as JSON", value: JSON.stringify(document, null, 2) });
-  const state = h("p", { class: "fault", role: "alert", hidden: true }, "This is no JSON object yet: the last one that was is kept.");
+  const state = h("p", { class: "fault", role: "alert", hidden: true }, "Invalid JSON; keeping the last valid version.");
   let last = document;
   area.addEventListener("input", () => {
     const read = parseText(area.value);

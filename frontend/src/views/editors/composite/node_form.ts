@@ -157,7 +157,7 @@ export class NodeForm {
   private span(): HTMLElement | null {
     const { op, span } = this.row.node;
     if (op !== "interval" && never(op) === null) return null;
-    const hint = op === "interval" ? "From the first event to the last one." : op === "before" ? "It is told at once: what came before is known." : "It is told when this time has passed.";
+    const hint = op === "interval" ? "From the first event to the last one." : op === "before" ? "It is reported at once: what came before is known." : "It is reported when this time has passed.";
     const label = { interval: "Within", absence: "Not for", before: "Not in the time before", around: "Not before and after, for" }[op as string] ?? "Not for";
     const field: DurationField = new DurationField({ id: "pattern-span", label, time: this.context.feed.time, value: span, hint, onChange: () => this.handlers.onSpan(field.value()) });
     return field.element;

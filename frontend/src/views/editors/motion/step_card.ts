@@ -152,7 +152,7 @@ export class StepCard {
 
   private when(): HTMLElement[] {
     const { sense, isTimed, isForAll, total } = this.step;
-    const kinds = [["order", this.place === 0 ? "First of the order" : "After the step before"], ["time", "At a time of its own"]] as const;
+    const kinds = [["order", this.place === 0 ? "First of the order" : "After the step before"], ["time", "At a separate time"]] as const;
     const order = choice("When", kinds, isTimed ? "time" : "order", (kind) => this.changed({ isTimed: kind === "time", isForAll: false, total: null }, true));
     if (sense !== "distance" && !isTimed) return [order];
     const quantifiers = sense === "distance" ? ([["exists", "The closest moment"], ["forall", "The farthest moment"]] as const) : ([["exists", "At some moment"], ["forall", "All the time"], ["at_least", "At least so long in all"], ["at_most", "At most so long"]] as const);

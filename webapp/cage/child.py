@@ -40,10 +40,13 @@ class Kind:
 
 KINDS = {
     "engine": Kind(
-        programs=("webapp.queries.preview", "webapp.queries.progress", "webapp.queries.sandbox", "webapp.queries.verdicts"),
+        programs=(
+            "webapp.queries.preview", "webapp.queries.occupancy", "webapp.queries.progress", "webapp.queries.sandbox", "webapp.queries.verdicts",
+        ),
         loads=(
             "engine.runtime.evaluator", "engine.sources.eventlog", "engine.specification", "engine.border_monitoring.operator",
             "engine.constraint_queries.operator", "engine.motion_patterns.operator", "engine.motion_patterns.progress",
+            "engine.occupancy.course", "engine.encounter.operator",
             "engine.event_calculus.operator", "engine.event_calculus.sandbox", "webapp.detections.facts",
         ),
         warm="webapp.queries.engine_warmth",

@@ -1,4 +1,4 @@
-"""What the editors of motion patterns, constraint and composite queries ask beyond a check and a preview."""
+"""What the editors of motion patterns, occupancy, constraint and composite queries ask beyond a check and a preview."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from engine.derive import with_answers
 from engine.model.faults import Refused, refuse
 from engine.model.feed import Feed as EngineFeed
 from webapp.accounts.authentication import person
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import regions_of_feed
-from webapp.queries.api import QueryView, SpecificationSerializer, Unavailable, read
+from webapp.queries.api import MINUTE, PreviewSerializer, QueryView, SpecificationSerializer, Unavailable, read
 from webapp.queries.constraint_graph import constraint_graph
+from webapp.queries.occupancy import occupancy_course
 from webapp.queries.patterns import pattern_answer
 from webapp.queries.preview import PreviewFailed
 from webapp.queries.progress import progress
@@ -72,6 +74,61 @@ class ProgressView(APIView):
         return _progress(feed, frozen(specification, regions_of_feed(feed, user=person(request))), given["entity"])
 
 
+def _course(feed: Feed, ready: Mapping[str, Any], *, begin: int | None = None, end: int | None = None, minutes: float = 10) -> Response:
+    if ready.get("family") != "occupancy":
+        raise refuse("/specification/family", "Only queries of the family occupancy count who is there.")
+    if begin is not None and end is not None and begin >= end:
+        raise refuse("/from", "must be before 'to'")
+    span = int(minutes * MINUTE[feed.time])
+    try:
+        answer = occupancy_course(
+            log_root=str(settings.EVENT_LOG_ROOT), feed=feed.engine_feed().to_json(), specification=ready, begin=begin, end=end, span=span
+        )
+    except PreviewFailed as error:
+        raise Unavailable(str(error)) from error
+    return Response(answer)
+
+
+class CourseParameters(serializers.Serializer[Any]):
+    """The stretch that is asked for, in the feed's unit."""
+
+    def get_fields(self) -> dict[str, Any]:
+        # `from` is no name in Python.
+        return {name: serializers.IntegerField(required=False, allow_null=True, default=None) for name in ("from", "to")}
+
+
+class QueryOccupancyView(QueryView):
+    """How many a registered query of the family occupancy counted."""
+
+    @extend_schema(
+        operation_id="queries_occupancy_retrieve",
+        summary="The count over time: how many were in the region",
+        parameters=[OpenApiParameter("from", int), OpenApiParameter("to", int)],
+        responses=OpenApiTypes.OBJECT,
+    )
+    def occupancy(self, request: Request, pk: int) -> Response:
+        query = self.get_object()
+        newest = version_list(query=query).first()
+        ready = query.specification if newest is None else newest.specification
+        given = CourseParameters(data=request.query_params.dict())
+        given.is_valid(raise_exception=True)
+        return _course(query.feed, ready, begin=given.validated_data["from"], end=given.validated_data["to"])
+
+
+class OccupancyView(APIView):
+    """The count over time of a specification that is being written."""
+
+    throttle_action = "preview"
+
+    @extend_schema(request=PreviewSerializer, responses=OpenApiTypes.OBJECT)
+    def post(self, request: Request) -> Response:
+        feed, specification, given = read(PreviewSerializer(data=request.data, context={"request": request}))
+        faults = specification_faults(feed=feed, specification=specification, user=person(request))
+        if faults:
+            raise Refused(faults)
+        return _course(feed, frozen(specification, regions_of_feed(feed, user=person(request))), minutes=given["minutes"])
+
+
 class OfFamilyView(APIView, ABC):
     """What one family's editor asks about a specification that is being written, faults and all."""
 
@@ -89,7 +146,8 @@ class OfFamilyView(APIView, ABC):
         feed, specification, _ = read(SpecificationSerializer(data=request.data, context={"request": request}))
         if not isinstance(specification, dict) or specification.get("family") != self.family:
             raise refuse("/specification/family", self.refusal)
-        return Response(self.answer(specification, feed.engine_feed(), regions_of_feed(feed, user=person(request))))
+        # Whether its conditions may name columns of answers is for the check to say: an editor asks about one part of the document.
+        return Response(self.answer(specification, with_answers(feed.engine_feed()), regions_of_feed(feed, user=person(request))))
 
 
 class ClosureView(OfFamilyView):

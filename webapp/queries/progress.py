@@ -56,19 +56,19 @@ def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:
         return {"at": None, "rows": 0, "total": 0, "entities": []}
     at = newest // specification.every * specification.every
     entity = request["entity"]
-    batch = _accepted(log, feed, at - reach(index, 0) + 1, at + 1, entity)
+    batch = accepted_rows(log, feed, at - reach(index, 0) + 1, at + 1, entity)
     rows = _rows(batch, steps_of(index, 0, batch, at))
     is_ranked = specification.theta is not None and specification.theta.op not in ("<=", ">=")
     if entity is not None and is_ranked and any(row["done"] == row["of"] for row in rows):
         # Whether it matches depends on the scores of all others.
-        batch = _accepted(log, feed, at - reach(index, 0) + 1, at + 1, None)
+        batch = accepted_rows(log, feed, at - reach(index, 0) + 1, at + 1, None)
         rows = [row for row in _rows(batch, steps_of(index, 0, batch, at)) if row["entity"] == entity]
     sign = -1 if specification.theta is not None and (specification.theta.descending or specification.theta.op in ("max", ">=")) else 1
     told = sorted(rows, key=lambda row: (not row["matches"], -row["done"], sign * (row["score"] or 0), row["entity"]))
     return {"at": at, "rows": len(batch), "total": len(told), "entities": told[:ENTITIES]}
 
 
-def _accepted(log: Any, feed: Any, from_t: int, to_t: int, entity: str | None) -> Batch:
+def accepted_rows(log: Any, feed: Any, from_t: int, to_t: int, entity: str | None) -> Batch:
     """The accepted rows (of one entity) with from_t <= t < to_t, sorted by (t, seq). A duplicate has its original's entity and t: they tell it."""
     import pyarrow as pa
 

@@ -22,6 +22,23 @@ export function participants(entities: readonly string[], evidence: readonly Evi
   return [...new Set([...entities, ...evidence.map((item) => item.entity).filter((entity) => entity !== "")])];
 }
 
+/** A text at a place, in the feed's coordinates. */
+export interface Note {
+  text: string;
+  x: number;
+  y: number;
+}
+
+/** Between the two places where a pair was closest: how far apart they were there. Of answers about pairs that met only. */
+export function closestNotes(rows: readonly Pick<Detection, "kind" | "value" | "evidence">[], isGeographic: boolean): Note[] {
+  return rows.flatMap(({ kind, value, evidence }): Note[] => {
+    const [one, other] = evidence;
+    const distance = Number(value);
+    if (kind !== "met" || one === undefined || other === undefined || one.x === null || one.y === null || other.x === null || other.y === null || value === null || !Number.isFinite(distance)) return [];
+    return [{ text: `${Number(distance.toPrecision(3))}${isGeographic ? " m" : ""} apart`, x: (one.x + other.x) / 2, y: (one.y + other.y) / 2 }];
+  });
+}
+
 /** The stretch of time that holds an answer and every event behind it: a witness may come long before the answer begins. */
 export function reach(start: number, end: number, rows: readonly Pick<Detection, "evidence">[]): [number, number] {
   const times = rows.flatMap((row) => row.evidence.map((item) => item.t));

@@ -51,15 +51,17 @@ export function byId<T extends HTMLElement>(name: string, kind: new () => T): T 
 
 const SVG = "http://www.w3.org/2000/svg";
 
+/** An SVG element with attributes; texts are text. */
+export function svg<K extends keyof SVGElementTagNameMap>(tag: K, attributes: Record<string, string | number>, ...children: (SVGElement | string)[]): SVGElementTagNameMap[K] {
+  const element = document.createElementNS(SVG, tag);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
+  element.append(...children);
+  return element;
+}
+
 /** An icon of the sprite; decorative, so give the control around it a name. */
 export function icon(name: string, kind = ""): SVGSVGElement {
-  const svg = document.createElementNS(SVG, "svg");
-  svg.setAttribute("class", `icon ${kind}`.trim());
-  svg.setAttribute("aria-hidden", "true");
-  const use = document.createElementNS(SVG, "use");
-  use.setAttribute("href", `${document.documentElement.dataset["icons"] ?? "/static/icons/sprite.svg"}#${name}`);
-  svg.appendChild(use);
-  return svg;
+  return svg("svg", { class: `icon ${kind}`.trim(), "aria-hidden": "true" }, svg("use", { href: `${document.documentElement.dataset["icons"] ?? "/static/icons/sprite.svg"}#${name}` }));
 }
 
 export function button(text: string, props: Props & { icon?: string; kind?: string } = {}): HTMLButtonElement {

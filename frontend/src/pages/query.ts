@@ -13,6 +13,7 @@ import { formatAgo, formatNumber } from "../lib/time";
 import { familyName } from "../lib/words";
 import { unlessOthersStop } from "../views/dependents";
 import { confirmDanger, openDialog } from "../views/dialog_view";
+import { explainAnswer } from "../views/answer_tracks";
 import type { FamilyEditor } from "../views/editors/editor";
 import { editorOf } from "../views/editors/registry";
 import { showFaults } from "../views/faults_view";
@@ -32,6 +33,8 @@ const families = isObject(shell.data["families"]) ? Object.keys(shell.data["fami
 const parameters = new URLSearchParams(location.search);
 const checked = record({ faults: faultList, sentence: nullable(string), kinds: otherwise(list(string), []), notices: otherwise(list(string), []) });
 const CHECK_AFTER_MS = 350;
+/** Passing over many answers fetches nothing. */
+const POINTED_AT_MS = 120;
 /** `?from=file`: one query for each region of a file. The form then writes their template, of the families that watch one region. */
 const isBulk = stored === null && parameters.get("from") === "file";
 const offered = isBulk ? families.filter(isCrossing) : families;
@@ -61,6 +64,7 @@ class QueryPage {
   private faults: Fault[] = [];
   /** Faults are shown at their fields once the reader has tried to go on; before that only as what is still missing. */
   private isTried = stored !== null;
+  private readonly explained = new Latest<[rows: Detection[], now: number]>((signal, rows, now) => explainAnswer(this.map.feedMap, rows, { feed: this.feed, zone: shell.me.time_zone, now, colour: queryColour("preview") }, signal), fail);
   private readonly question = new Latest((signal) => this.check(signal), (error) => replace(this.sentence, h("p", { class: "muted" }, reason(error))));
 
   constructor(
@@ -76,8 +80,8 @@ class QueryPage {
     const mapBox = h("div", { class: "panel query-map" });
     this.preview = new PreviewView(feed, shell.me.time_zone, {
       specification: () => this.specification(),
-      onAnswers: (rows) => this.editor?.answers?.(rows),
-      onShow: (rows) => this.showAnswers(rows),
+      onAnswers: (rows, minutes) => this.editor?.answers?.(rows, minutes),
+      onShow: (rows, isOne, now) => this.showAnswers(rows, isOne, now),
       onFaults: (error) => this.refused(error),
     });
     this.bulk = isBulk ? this.openBulk() : null;
@@ -168,9 +172,12 @@ class QueryPage {
     );
   }
 
-  private showAnswers(rows: Detection[]): void {
-    this.map.feedMap.tracks.set([], rows.flatMap((row) => row.evidence.slice(-1)));
+  /** All answers as dots where their last events were; one with its events and the ways of those who take part. */
+  private showAnswers(rows: Detection[], isOne: boolean, now: number): void {
+    this.explained.drop();
     this.map.element.style.setProperty("--swatch", queryColour("preview"));
+    if (isOne) this.explained.after(POINTED_AT_MS, rows, now);
+    else this.map.feedMap.tracks.set([], rows.flatMap((row) => row.evidence.slice(-1)));
   }
 
   // ---- What is written

@@ -1,16 +1,9 @@
 /** The events that explain an answer, over everything else on the map: numbered, labelled, joined in their order. */
 
-import { freeSide, marksOf, numbersText, type Box, type EvidencePoint, type Mark } from "../data/evidence";
+import { freeSide, marksOf, numbersText, type Box, type EvidencePoint, type Mark, type Note } from "../data/evidence";
 import { token } from "../lib/colours";
 import { CanvasLayer, type CanvasFrame, type Project } from "./canvas_layer";
 import { FONT, haloText } from "./canvas_marks";
-
-/** A name where something ends, in the feed's coordinates. */
-export interface Named {
-  text: string;
-  x: number;
-  y: number;
-}
 
 /** CSS pixels: events nearer to each other share one mark. */
 const REACH_PX = 16;
@@ -18,7 +11,7 @@ const MARK_PX = 9;
 
 export class EvidenceLayer extends CanvasLayer {
   private chain: EvidencePoint[] = [];
-  private names: Named[] = [];
+  private names: Note[] = [];
   private describe: (point: EvidencePoint) => string = () => "";
   private ink = readInk();
 
@@ -31,7 +24,7 @@ export class EvidenceLayer extends CanvasLayer {
     this.requestDraw();
   }
 
-  set(chain: EvidencePoint[], names: Named[], describe: (point: EvidencePoint) => string): void {
+  set(chain: EvidencePoint[], names: Note[], describe: (point: EvidencePoint) => string): void {
     this.chain = chain;
     this.names = names;
     this.describe = describe;

@@ -97,7 +97,7 @@ export class RegionEditorView implements EditorMap {
   // ---- What an editor may do
 
   show(shapes: readonly MapShape[], fit = false): void {
-    const isSame = keyOf(shapes) === keyOf(this.shapes);
+    const isSame = keyOf(shapes) === keyOf(this.shapes) && shapes.every(({ picture }, i) => (picture ?? null) === (this.shapes[i]?.picture ?? null));
     this.shapes = shapes;
     // Handles stay under the hand that drags them.
     if (!isSame) this.paint();
@@ -139,9 +139,9 @@ export class RegionEditorView implements EditorMap {
     this.clear.disabled = this.editable() === undefined;
     const accent = token("--accent");
     const quiet: DrawnRegion[] = [];
-    for (const { id, geometry, label, active, onEdited } of this.shapes) {
+    for (const { id, geometry, label, picture, active, onEdited } of this.shapes) {
       if (isPoint(geometry)) this.point(geometry, label, active, accent);
-      else if (active) this.strong(id, geometry, label, accent, onEdited !== undefined);
+      else if (active) this.strong(id, geometry, picture ?? label, accent, onEdited !== undefined);
       else quiet.push({ id, name: label, geometry, colour: accent });
     }
     this.quiet.set(quiet);
@@ -152,7 +152,7 @@ export class RegionEditorView implements EditorMap {
     name(marker, label);
   }
 
-  private strong(id: string, geometry: Geometry, label: string, accent: string, isEditable: boolean): void {
+  private strong(id: string, geometry: Geometry, label: string | HTMLElement, accent: string, isEditable: boolean): void {
     const style = { color: accent, weight: 2.5, fillOpacity: 0.14, dashArray: isEditable ? undefined : "5 5" };
     const layer = isCircle(geometry) ? L.circle(latLng(...geometry.center), { ...style, radius: geometry.radius }) : L.polygon(toLatLngs(geometry), style);
     layer.addTo(this.layers);
@@ -268,14 +268,15 @@ function isPoint(geometry: Geometry | PointDocument): geometry is PointDocument 
   return "type" in geometry && geometry.type === "Point";
 }
 
-/** Equal for shapes that look the same. */
+/** Equal for shapes that look the same, apart from their pictures. */
 function keyOf(shapes: readonly MapShape[]): string {
-  return JSON.stringify(shapes.map((shape) => ({ ...shape, isEditable: shape.onEdited !== undefined })));
+  return JSON.stringify(shapes.map((shape) => ({ ...shape, picture: null, isEditable: shape.onEdited !== undefined })));
 }
 
 /** Leaflet takes a node for a tooltip as it is: text stays text. */
-function name(layer: L.Path, label: string): void {
-  if (label !== "") layer.bindTooltip(h("span", {}, label), { permanent: true, direction: "top", className: "shape-label", offset: [0, -4] });
+function name(layer: L.Path, label: string | HTMLElement): void {
+  if (label instanceof HTMLElement) layer.bindTooltip(label, { permanent: true, direction: "top", className: "count-label", offset: [0, -4] });
+  else if (label !== "") layer.bindTooltip(h("span", {}, label), { permanent: true, direction: "top", className: "shape-label", offset: [0, -4] });
 }
 
 function toLatLngs(geometry: Exclude<Geometry, { center: unknown }>): L.LatLng[][] | L.LatLng[][][] {

@@ -1,11 +1,11 @@
 /** Ways that entities took; with an answer's events over them when one is explained. */
 
-import type { EvidencePoint } from "../data/evidence";
+import type { EvidencePoint, Note } from "../data/evidence";
 import type { EvidenceItem, Track, TrackPoint } from "../data/shapes";
 import { unbroken } from "../data/silence";
 import { token } from "../lib/colours";
 import { FrontedLayer, type CanvasFrame, type Project } from "./canvas_layer";
-import { EvidenceLayer, type Named } from "./evidence_layer";
+import { EvidenceLayer } from "./evidence_layer";
 
 export interface DrawnTrack {
   track: Track;
@@ -47,10 +47,10 @@ export class TrackLayer extends FrontedLayer {
     this.front.set([], [], () => "");
   }
 
-  /** Ways, and the events of one answer: numbered, with `describe` beside each, joined by lines in their order. */
-  explain(tracks: DrawnTrack[], chain: EvidencePoint[], describe: (point: EvidencePoint) => string): void {
+  /** Ways, and the events of one answer: numbered, with `describe` beside each, joined by lines in their order; `notes` say more about places. */
+  explain(tracks: DrawnTrack[], chain: EvidencePoint[], describe: (point: EvidencePoint) => string, notes: readonly Note[] = []): void {
     this.show(tracks, []);
-    this.front.set(chain, tracks.flatMap(nameOf), describe);
+    this.front.set(chain, [...notes, ...tracks.flatMap(nameOf)], describe);
   }
 
   private show(tracks: DrawnTrack[], dots: EvidenceItem[]): void {
@@ -116,7 +116,7 @@ export class TrackLayer extends FrontedLayer {
 }
 
 /** The entity's name stands where the part of its way that matters ends. */
-function nameOf({ track, to, label }: DrawnTrack): Named[] {
+function nameOf({ track, to, label }: DrawnTrack): Note[] {
   const last = track.points.findLast(([t]) => to === null || t <= to) ?? track.points[0];
   return last === undefined || label === undefined ? [] : [{ text: label, x: last[1], y: last[2] }];
 }

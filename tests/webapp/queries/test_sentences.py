@@ -235,6 +235,67 @@ def test_a_composite_event_is_read_back(pattern: Any, told: str) -> None:
     assert sentence_of(specification, feed=MS) == f"Tells of {told}, all of one entity and within 10 minutes. {MEANT}"
 
 
+@pytest.mark.parametrize(
+    ("pattern", "told"),
+    [
+        ("!B[PT1M] : A", "A with no B in the 1 minute before"),
+        ("A AND !B[PT10S]", "A with no B from 10 seconds before until 10 seconds after"),
+        ("!(B OR C)[PT1M] : A : C", "(A with no (B or C) in the 1 minute before), then C"),
+        ("A AND B AND !C[5000]", "(A and B in any order) with no C from 5 seconds before until 5 seconds after"),
+    ],
+)
+def test_what_must_not_come_is_read_back(pattern: str, told: str) -> None:
+    specification = {"family": "composite", "version": 1, "pattern": pattern, "primitives": PRIMITIVES, "per": "entity", "within": "PT10M"}
+    assert sentence_of(specification, feed=MS) == f"Tells of {told}, all of one entity and within 10 minutes. {MEANT}"
+
+
+def test_sums_are_read_back() -> None:
+    compare = [["V1.air - V2.air", ">", 2], ["2 * V1.air + 3", "<=", "V2.air"]]
+    specification = {
+        "family": "constraint",
+        "variables": {"V1": {}, "V2": {}},
+        "constraints": [{"between": ["V1", "V2"], "dt": [0, 5], "compare": compare}],
+    }
+    told = sentence_of(specification, feed=EARTH_WITH_COLUMNS)
+    assert told is not None and told.endswith("V1.air - V2.air is above 2 and 2 * V1.air + 3 is at most V2.air.")
+
+
+@pytest.mark.parametrize(
+    ("rest", "sentence"),
+    [
+        (
+            {"family": "occupancy", "region": {"region": "A"}, "count": [">=", 5], "lasting": "PT10M", "stale": "PT1M"},
+            "Tells while at least 5 are in A for 10 minutes or longer. A report counts for 1 minute.",
+        ),
+        ({"family": "occupancy", "ranges": {"air": [None, 0]}, "count": ["<=", 0]}, "Tells while nothing is at air below 0."),
+        (
+            {"family": "encounter", "a": {"where": [["air", "<", 2]]}, "distance": 1500, "every": "PT10S", "gap": "PT1M", "position": "interpolated"},
+            "Tells while something whose air is below 2 and something are within 1.5 km of each other. It looks every 10 seconds, also on the way "
+            "between two reports; a report counts for 1 minute.",
+        ),
+    ],
+)
+def test_who_is_there_and_who_meets_whom_is_read_back(rest: dict[str, Any], sentence: str) -> None:
+    check({"version": 1, **rest}, EARTH_WITH_COLUMNS, REGIONS)
+    assert sentence_of(rest, feed=EARTH_WITH_COLUMNS) == sentence
+
+
+def test_answers_of_other_queries_are_named() -> None:
+    derive = {"arrival": {"query": "Port: arrivals", "kind": "in", "at": "end"}, "stay": {"query": "Port: stays", "kind": "stayed_in", "at": "start"}}
+    specification = {
+        "family": "composite",
+        "pattern": "A",
+        "primitives": {"A": {"where": [["event", "=", "arrival"]]}},
+        "within": 5,
+        "derive": derive,
+    }
+    told = sentence_of(specification, feed=MS)
+    assert told is not None
+    assert told.endswith(
+        "An event arrival is each answer in of Port: arrivals, at its end and stay is each answer stayed in of Port: stays, at its start."
+    )
+
+
 def test_a_program_of_rules_is_read_back() -> None:
     specification = {"family": "calculus", "program": "", "outputs": ["greeting", "leaving_object", "meeting"], "window": "PT100S", "step": "PT10S"}
     told = "Runs a program of rules: recognises greeting, leaving object and meeting over the last 1 minute 40 seconds, every 10 seconds."

@@ -10,6 +10,7 @@ from webapp.queries.sentences.calculus import calculus
 from webapp.queries.sentences.composite import composite
 from webapp.queries.sentences.constraint import constraint
 from webapp.queries.sentences.crossing import border, transition
+from webapp.queries.sentences.derived import derived
 from webapp.queries.sentences.encounter import encounter
 from webapp.queries.sentences.motion import motion
 from webapp.queries.sentences.occupancy import occupancy
@@ -32,4 +33,4 @@ def sentence_of(specification: Any, *, feed: Feed) -> str | None:
     """What a checked specification asks, in words; null for a family without a sentence yet."""
     family = specification.get("family") if isinstance(specification, dict) else None
     writer = SENTENCES.get(str(family))
-    return None if writer is None else writer(specification, feed)
+    return None if writer is None else writer(specification, feed) + derived(specification)

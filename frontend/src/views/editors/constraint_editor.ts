@@ -131,7 +131,9 @@ class ConstraintEditor implements FamilyEditor {
   private render(): void {
     const isMutual = mutualOf(this.entries) !== null;
     const tabs = VIEWS.map(([view, text, name]) => h("button", { type: "button", "aria-pressed": String(view === this.view), "data-view": view, onClick: () => this.turn(view) }, icon(name), text));
+    const hadFocus = this.tabs.contains(document.activeElement);
     replace(this.tabs, ...tabs);
+    if (hadFocus) this.tabs.querySelector<HTMLElement>('[aria-pressed="true"]')?.focus();
     this.body.dataset["view"] = this.view;
     if (this.view === "text") replace(this.body, this.text.element);
     else if (this.view === "short" && isMutual) replace(this.body, this.short(), this.graph.element);

@@ -13,6 +13,8 @@ export interface MapShape {
   id: string;
   geometry: Geometry | PointDocument;
   label: string;
+  /** Stands over the shape instead of its label. */
+  picture?: HTMLElement | null;
   /** Drawn stronger. */
   active: boolean;
   /** An active region with this has handles at its corners: told after each change, with null when the reader removed it. */
@@ -57,8 +59,8 @@ export interface FamilyEditor {
   faults?(faults: readonly Fault[]): void;
   /** A fault as it is told to the reader, at the field that mends it, where the server's words are about the document and not about what is on the page. */
   told?(fault: Fault): Fault;
-  /** Answers of the preview. */
-  answers?(rows: readonly Detection[]): void;
+  /** Answers of the preview, which looked back so many minutes. */
+  answers?(rows: readonly Detection[], minutes: number): void;
   /** Ends what it began; the page clears the map itself. */
   close?(): void;
 }

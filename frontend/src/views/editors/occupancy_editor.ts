@@ -1,11 +1,15 @@
 /** The editor of occupancy: where, how many, for how long, and who counts; the count over time as a stepped line over the region. */
 
-import { COUNTINGS, fromDocument, toDocument, toldInForm, type Counting, type OccupancyEntries } from "../../data/occupancy_data";
-import type { Fault } from "../../lib/api";
+import { COUNTINGS, countedAnswer, fromDocument, toDocument, toldInForm, type Counting, type OccupancyEntries } from "../../data/occupancy_data";
+import type { Detection } from "../../data/shapes";
+import { post, type Fault } from "../../lib/api";
 import { h } from "../../lib/dom";
+import { Latest } from "../../lib/latest";
+import { countLine } from "../count_line_view";
 import { ConditionsField } from "../query_form/conditions_field";
 import { DurationField } from "../query_form/duration_field";
 import { section } from "../query_form/section";
+import { fail } from "../shell_view";
 import type { EditorContext, FamilyEditor, OpenEditor } from "./editor";
 import { WatchedField } from "./parts/watched_field";
 
@@ -17,6 +21,8 @@ class OccupancyEditor implements FamilyEditor {
   readonly element = h("div");
   readonly stage = null;
   private readonly entries: OccupancyEntries;
+  private readonly watched: WatchedField;
+  private readonly question = new Latest<[minutes: number]>((signal, minutes) => this.counted(signal, minutes), fail);
 
   constructor(
     document: Record<string, unknown>,
@@ -24,11 +30,11 @@ class OccupancyEditor implements FamilyEditor {
   ) {
     this.entries = fromDocument(document, context.feed);
     const { feed } = context;
-    const watched = new WatchedField(this.entries, context, () => context.onChange());
+    this.watched = new WatchedField(this.entries, context, () => this.changed());
     const lasting: DurationField = new DurationField({ id: "lasting", label: "For this long, or longer", time: feed.time, value: this.entries.lasting, pointer: "/lasting", placeholder: "any time", onChange: () => this.set({ lasting: lasting.value() }) });
     const stale: DurationField = new DurationField({ id: "stale", label: "A report counts for", time: feed.time, value: this.entries.stale, pointer: "/stale", placeholder: "ever", hint: "Who reports nothing for so long is no longer there. Empty: who was there last is there.", onChange: () => this.set({ stale: stale.value() }) });
     const where: ConditionsField = new ConditionsField({ feed, value: this.entries.where, pointer: "/where", id: "where", texts: { none: "Everything that is there counts.", some: "Only what meets all of these counts, by its reports that meet them." }, onChange: () => this.set({ where: where.value() }) });
-    this.element.append(section("Where?", watched.element), section("How many at once?", this.count(), lasting.element, stale.element), section("Who counts?", where.element));
+    this.element.append(section("Where?", this.watched.element), section("How many at once?", this.count(), lasting.element, stale.element), section("Who counts?", where.element));
   }
 
   specification(): Record<string, unknown> {
@@ -43,9 +49,31 @@ class OccupancyEditor implements FamilyEditor {
     return toldInForm(fault, this.entries);
   }
 
+  /** The count over the same minutes stands over the region. */
+  answers(_: readonly Detection[], minutes: number): void {
+    void this.question.now(minutes);
+  }
+
+  close(): void {
+    this.question.drop();
+  }
+
   private set(change: Partial<OccupancyEntries>): void {
     Object.assign(this.entries, change);
+    this.changed();
+  }
+
+  /** A line of what was asked before would mislead. */
+  private changed(): void {
+    this.question.drop();
+    this.watched.showPicture(null);
     this.context.onChange();
+  }
+
+  private async counted(signal: AbortSignal, minutes: number): Promise<void> {
+    const { feed, timeZone: zone } = this.context;
+    const answer = await post("queries/occupancy", { feed: feed.name, specification: this.specification(), minutes }, countedAnswer, signal);
+    this.watched.showPicture(countLine(answer, { feed, zone, asked: this.entries }));
   }
 
   private count(): HTMLElement {

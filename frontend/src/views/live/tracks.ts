@@ -1,20 +1,18 @@
 /** Tracks on the map: those of the answer in focus with its evidence, else those of the chosen entities or the brushed range. */
 
-import { orderedEvidence, participants, type EvidencePoint } from "../../data/evidence";
+import { closestNotes, orderedEvidence, participants, type EvidencePoint } from "../../data/evidence";
 import type { Interval } from "../../data/interval";
-import { tracks as tracksParser, type Track } from "../../data/shapes";
-import { get } from "../../lib/api";
+import type { Track } from "../../data/shapes";
 import { queryColour, token } from "../../lib/colours";
 import { Latest } from "../../lib/latest";
 import { formatClock } from "../../lib/time";
 import { around } from "../../lib/regions";
+import { fetchTracks } from "../answer_tracks";
 import { boundsOf, type FeedMap } from "../map_view";
 import { fail } from "../shell_view";
 import type { DrawnTrack } from "../track_layer";
+import { LiveCountLine } from "./count_line";
 import type { LiveModel } from "./model";
-
-/** The server answers for so many entities at once. */
-const MOST_TRACKS = 30;
 
 export interface Focus {
   interval: Interval;
@@ -27,13 +25,16 @@ export class LiveTracks {
   /** The chosen answer that the map has gone to already. */
   private shownFor: string | null = null;
   private mustGo = false;
+  private readonly counts: LiveCountLine;
 
   constructor(
     private readonly model: LiveModel,
     private readonly feedMap: FeedMap,
     private readonly focus: () => Focus | null,
     private readonly entitiesWithin: (range: [number, number]) => string[],
-  ) {}
+  ) {
+    this.counts = new LiveCountLine(model, feedMap);
+  }
 
   /** After `wait` milliseconds: passing over many answers fetches nothing. */
   draw(wait = 0): void {
@@ -46,13 +47,16 @@ export class LiveTracks {
 
   private async fetch(signal: AbortSignal): Promise<void> {
     const focus = this.focus();
+    this.counts.hide();
     if (focus !== null) await this.explain(focus, signal);
     else await this.showChosen(signal);
   }
 
   /** Exactly the answer's span in full colour, thin around it; all its events in their order. */
   private async explain({ interval, isChosen }: Focus, signal: AbortSignal): Promise<void> {
-    const evidence = orderedEvidence(this.model.detections(interval));
+    const rows = this.model.detections(interval);
+    const evidence = orderedEvidence(rows);
+    const notes = closestNotes(rows, this.model.feed.crs === "geographic");
     const entities = participants(interval.entities, evidence);
     const pad = this.model.inUnit(45_000, 250);
     const end = Math.round(interval.end ?? this.model.present());
@@ -60,11 +64,11 @@ export class LiveTracks {
     const isOne = entities.length < 2;
     const caption = (point: EvidencePoint): string => this.caption(point, isOne);
     // The events are known at once; the ways between them are asked for.
-    this.feedMap.tracks.explain([], evidence, caption);
-    const made = await this.tracks(entities, interval.start - pad, end + pad, signal);
+    this.feedMap.tracks.explain([], evidence, caption, notes);
+    const [made] = await Promise.all([this.tracks(entities, interval.start - pad, end + pad, signal), this.counts.show(interval, end, signal)]);
     if (signal.aborted) return;
     const drawn = made.map((track): DrawnTrack => ({ track, colour: queryColour(interval.query), from, to: interval.isMark ? interval.start : end, label: track.entity }));
-    this.feedMap.tracks.explain(drawn, evidence, caption);
+    this.feedMap.tracks.explain(drawn, evidence, caption, notes);
     if (!isChosen) return;
     if (this.mustGo || this.shownFor !== interval.key) this.goTo(made, evidence, [interval.start - pad, end + pad]);
     this.shownFor = interval.key;
@@ -109,11 +113,7 @@ export class LiveTracks {
     this.feedMap.tracks.set(made.map((track) => ({ track, colour: token("--accent"), from: null, to: null })), []);
   }
 
-  private async tracks(entities: readonly string[], from: number, to: number, signal: AbortSignal): Promise<Track[]> {
-    if (entities.length === 0) return [];
-    const search = new URLSearchParams({ from: String(Math.round(from)), to: String(Math.round(to)) });
-    for (const entity of entities.slice(0, MOST_TRACKS)) search.append("entity", entity);
-    const answer = await get(`feeds/${this.model.feed.name}/tracks?${search.toString()}`, tracksParser, signal);
-    return answer.tracks;
+  private tracks(entities: readonly string[], from: number, to: number, signal: AbortSignal): Promise<Track[]> {
+    return fetchTracks(this.model.feed.name, entities, from, to, signal);
   }
 }

@@ -18,10 +18,10 @@ const preview = record({ from: otherwise(number, 0), to: otherwise(number, 0), r
 
 export interface PreviewHandlers {
   specification: () => Record<string, unknown>;
-  /** All answers, once. */
-  onAnswers: (rows: Detection[]) => void;
-  /** Evidence of the hovered or chosen answer, or of all of them. */
-  onShow: (rows: Detection[]) => void;
+  /** All answers of the last `minutes`, once. */
+  onAnswers: (rows: Detection[], minutes: number) => void;
+  /** The hovered or chosen answer (`isOne`; the preview ends at `now`), or all of them. */
+  onShow: (rows: Detection[], isOne: boolean, now: number) => void;
   onFaults: (error: unknown) => void;
 }
 
@@ -60,7 +60,7 @@ export class PreviewView {
 
   private async asked(signal: AbortSignal): Promise<void> {
     const minutes = Number(this.minutes.value);
-    this.show(await post("queries/preview", { feed: this.feed.name, specification: this.handlers.specification(), minutes }, preview, signal));
+    this.show(await post("queries/preview", { feed: this.feed.name, specification: this.handlers.specification(), minutes }, preview, signal), minutes);
   }
 
   private failed(error: unknown): void {
@@ -69,25 +69,29 @@ export class PreviewView {
     if (isRefused) this.handlers.onFaults(error);
   }
 
-  private show(answer: ReturnType<typeof preview>): void {
+  private show(answer: ReturnType<typeof preview>, minutes: number): void {
     this.isStale = false;
     const rows = answer.answers;
-    this.handlers.onAnswers(rows);
+    this.handlers.onAnswers(rows, minutes);
     const summary = this.summary(answer, rows);
     if (rows.length === 0) {
       replace(this.result, summary, empty("history", "No answer in this stretch", "Nothing matched in these minutes. Look further back, or make the region or the ranges wider."));
-      this.handlers.onShow([]);
+      this.handlers.onShow([], false, answer.to);
       return;
     }
     const data = new IntervalsData();
     for (const row of rows) data.put(row);
     const byId = new Map(rows.map((row) => [row.id, row]));
-    const of = (interval: Interval | null): Detection[] => (interval === null ? rows : interval.detections.flatMap((id) => byId.get(id) ?? []));
+    let chosen: Interval | null = null;
+    const tell = (interval: Interval | null): void => this.handlers.onShow(interval === null ? rows : interval.detections.flatMap((id) => byId.get(id) ?? []), interval !== null, answer.to);
     const wrap = h("div", { class: "preview-timeline" });
     replace(this.result, summary, wrap);
     const timeline = new TimelineView(wrap, this.feed.time, this.zone, {
-      onHover: (interval) => this.handlers.onShow(of(interval)),
-      onSelect: (interval) => timeline.setSelected(interval),
+      onHover: (interval) => tell(interval ?? chosen),
+      onSelect: (interval) => {
+        timeline.setSelected((chosen = interval));
+        tell(chosen);
+      },
       onRange: () => timeline.setRange(null),
       onPan: (dt) => timeline.setWindow(timeline.t0 + dt, timeline.t1 + dt, answer.to),
       onZoom: (factor, about) => timeline.setWindow(about - (about - timeline.t0) * factor, about + (timeline.t1 - about) * factor, answer.to),
@@ -96,7 +100,7 @@ export class PreviewView {
     const pad = (answer.to - answer.from) * 0.02;
     timeline.setRows([data.of(QUERY)], () => "This query", null);
     timeline.setWindow(answer.from - pad, answer.to + pad, answer.to);
-    this.handlers.onShow(rows);
+    tell(null);
   }
 
   private summary(answer: ReturnType<typeof preview>, rows: Detection[]): HTMLElement {

@@ -1,9 +1,8 @@
 /** The graph on its surface: nodes are dragged or moved by arrow keys; edges that follow from others are dotted, a cycle nothing can satisfy is red. */
 
 import { circlePlaces, type GraphEdge } from "../../../data/constraint_graph";
-import { h } from "../../../lib/dom";
+import { h, svg } from "../../../lib/dom";
 
-const SVG = "http://www.w3.org/2000/svg";
 /** Of the drawing's frame, which is scaled to the room there is; CSS pixels at full size. */
 const WIDTH = 760;
 const HEIGHT = 440;
@@ -27,7 +26,7 @@ export interface GraphHandlers {
 
 export class GraphView {
   readonly element: HTMLElement;
-  private readonly svg = svgNode("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": "Graph of the query", class: "graph" });
+  private readonly svg = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": "Graph of the query", class: "graph" });
   private readonly places = new Map<string, [number, number]>();
   private nodes: readonly GraphNode[] = [];
   private edges: readonly GraphEdge[] = [];
@@ -70,22 +69,22 @@ export class GraphView {
     const [x2, y2] = this.places.get(edge.to) ?? [0, 0];
     const state = `${edge.constraints.length === 0 ? " inferred" : ""}${edge.isInConflict ? " conflict" : ""}${edge.key === this.chosen ? " chosen" : ""}`;
     const open = (): void => this.handlers.onEdge(edge);
-    const line = svgNode("g", { class: `graph-edge${state}` }, svgNode("line", { x1, y1, x2, y2, class: "graph-hit" }), svgNode("line", { x1, y1, ...towards(x1, y1, x2, y2, this.heightOf(edge.to) / 2, edge.isOrdered ? ARROW_GAP : 0), ...(edge.isOrdered ? { "marker-end": `url(#graph-arrow${edge.isInConflict ? "-conflict" : ""})` } : {}), class: "graph-line" }));
+    const line = svg("g", { class: `graph-edge${state}` }, svg("line", { x1, y1, x2, y2, class: "graph-hit" }), svg("line", { x1, y1, ...towards(x1, y1, x2, y2, this.heightOf(edge.to) / 2, edge.isOrdered ? ARROW_GAP : 0), ...(edge.isOrdered ? { "marker-end": `url(#graph-arrow${edge.isInConflict ? "-conflict" : ""})` } : {}), class: "graph-line" }));
     line.addEventListener("click", open);
     // Off the middle, so that the labels of crossing lines do not meet.
     const [x, y] = [x1 + (x2 - x1) * 0.42, y1 + (y2 - y1) * 0.42];
     const width = Math.max(...edge.lines.map((text) => text.length), 1) * 6.3 + 14;
     const height = edge.lines.length * LINE + 6;
     const name = `${edge.from} and ${edge.to}: ${edge.lines.join(", ")}${edge.constraints.length === 0 ? " (follows from the others)" : ""}${edge.isInConflict ? " (cannot be satisfied)" : ""}`;
-    const label = svgNode(
+    const label = svg(
       "g",
       { class: `graph-label${state}`, tabindex: edge.constraints.length === 0 ? -1 : 0, role: "button", "aria-label": name, "data-key": edge.key },
-      svgNode("rect", { x: x - width / 2, y: y - height / 2, width, height, rx: 6 }),
-      ...edge.lines.map((text, i) => svgNode("text", { x, y: y - height / 2 + 3 + LINE * (i + 0.75) }, text)),
+      svg("rect", { x: x - width / 2, y: y - height / 2, width, height, rx: 6 }),
+      ...edge.lines.map((text, i) => svg("text", { x, y: y - height / 2 + 3 + LINE * (i + 0.75) }, text)),
     );
     label.addEventListener("click", open);
     pressed(label, open);
-    return [line, edge.lines.length === 0 || edge.isRepeated ? svgNode("g", {}) : label];
+    return [line, edge.lines.length === 0 || edge.isRepeated ? svg("g", {}) : label];
   }
 
   private node({ name, lines }: GraphNode): SVGElement {
@@ -93,12 +92,12 @@ export class GraphView {
     const shown = shownLines(lines);
     const height = nodeHeight(lines);
     const open = (): void => this.handlers.onNode(name);
-    const node = svgNode(
+    const node = svg(
       "g",
       { class: `graph-node${name === this.chosen ? " chosen" : ""}`, transform: `translate(${place[0]} ${place[1]})`, tabindex: 0, role: "button", "aria-label": `${name}: ${lines.join(", ") || "any event"}. Arrow keys move it.`, "data-key": name },
-      svgNode("rect", { x: -NODE_WIDTH / 2, y: -height / 2, width: NODE_WIDTH, height, rx: 10 }),
-      svgNode("text", { class: "graph-name", y: -height / 2 + 19 }, name),
-      ...shown.map((text, i) => svgNode("text", { y: -height / 2 + 20 + LINE * (i + 1) }, text.length > 22 ? `${text.slice(0, 21)}…` : text)),
+      svg("rect", { x: -NODE_WIDTH / 2, y: -height / 2, width: NODE_WIDTH, height, rx: 10 }),
+      svg("text", { class: "graph-name", y: -height / 2 + 19 }, name),
+      ...shown.map((text, i) => svg("text", { y: -height / 2 + 20 + LINE * (i + 1) }, text.length > 22 ? `${text.slice(0, 21)}…` : text)),
     );
     pressed(node, open);
     node.addEventListener("keydown", (event) => this.nudged(event, name));
@@ -176,8 +175,8 @@ function towards(x1: number, y1: number, x2: number, y2: number, half: number, g
 }
 
 function arrowHeads(): SVGElement {
-  const head = (id: string): SVGElement => svgNode("marker", { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse" }, svgNode("path", { d: "M0 0L8 4L0 8z" }));
-  return svgNode("defs", {}, head("graph-arrow"), head("graph-arrow-conflict"));
+  const head = (id: string): SVGElement => svg("marker", { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse" }, svg("path", { d: "M0 0L8 4L0 8z" }));
+  return svg("defs", {}, head("graph-arrow"), head("graph-arrow-conflict"));
 }
 
 function pressed(element: SVGElement, open: () => void): void {
@@ -186,11 +185,4 @@ function pressed(element: SVGElement, open: () => void): void {
     event.preventDefault();
     open();
   });
-}
-
-function svgNode<K extends keyof SVGElementTagNameMap>(tag: K, attributes: Record<string, string | number>, ...children: (SVGElement | string)[]): SVGElementTagNameMap[K] {
-  const element = document.createElementNS(SVG, tag);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
-  element.append(...children);
-  return element;
 }

@@ -5,7 +5,7 @@ import type { Watched } from "../../../data/watched_data";
 import { h, replace } from "../../../lib/dom";
 import { RangesField } from "../../query_form/ranges_field";
 import { RegionChoice } from "../../query_form/region_choice";
-import type { EditorContext, MapShape } from "../editor";
+import type { EditorContext } from "../editor";
 
 export class WatchedField {
   readonly element: HTMLElement;
@@ -13,12 +13,13 @@ export class WatchedField {
   private readonly ranges: RangesField;
   private readonly fields = h("div", { class: "stack" });
 
-  /** `watched` is changed in place; `more`: further shapes on the map beside the region. */
+  private picture: HTMLElement | null = null;
+
+  /** `watched` is changed in place. */
   constructor(
     private readonly watched: Watched,
     private readonly context: EditorContext,
     private readonly onChange: () => void,
-    private readonly more: () => MapShape[] = () => [],
   ) {
     this.region = new RegionChoice({ context, value: watched.region, id: "region", pointer: "/region", onChange: (isElsewhere) => this.regionChanged(isElsewhere) });
     this.ranges = new RangesField({
@@ -38,9 +39,16 @@ export class WatchedField {
   /** The region has handles; one drawn without being asked for becomes the region, too: the last one counts. */
   showMap(fit: boolean): void {
     const shape = this.watched.place === "region" ? this.region.shape(true) : null;
-    this.context.map.show([...(shape === null ? [] : [shape]), ...this.more()], fit);
+    this.context.map.show(shape === null ? [] : [{ ...shape, picture: this.picture }], fit);
     if (this.watched.place === "region") this.region.draw(false);
     else this.context.map.stop();
+  }
+
+  /** Over the region; null: nothing stands there. */
+  showPicture(picture: HTMLElement | null): void {
+    if (picture === this.picture) return;
+    this.picture = picture;
+    this.showMap(false);
   }
 
   private regionChanged(isElsewhere: boolean): void {

@@ -1,0 +1,34 @@
+/** The ways of an answer's entities around it, on any map of the feed. */
+
+import { closestNotes, orderedEvidence, participants, reach } from "../data/evidence";
+import { tracks as tracksParser, type Detection, type Feed, type Track } from "../data/shapes";
+import { get } from "../lib/api";
+import { formatClock, type Zone } from "../lib/time";
+import type { FeedMap } from "./map_view";
+
+/** The server answers for so many entities at once. */
+const MOST_TRACKS = 30;
+/** Of a way is shown so much before and after the answer. */
+const MARGIN = { ms: 45_000, ticks: 1_000 };
+
+export async function fetchTracks(feed: string, entities: readonly string[], from: number, to: number, signal: AbortSignal): Promise<Track[]> {
+  if (entities.length === 0) return [];
+  const search = new URLSearchParams({ from: String(Math.round(from)), to: String(Math.round(to)) });
+  for (const entity of entities.slice(0, MOST_TRACKS)) search.append("entity", entity);
+  const answer = await get(`feeds/${feed}/tracks?${search.toString()}`, tracksParser, signal);
+  return answer.tracks;
+}
+
+/** Shows one answer: its events numbered in their order, the ways of those who take part, and of a pair that met how near they came. */
+export async function explainAnswer({ tracks }: FeedMap, rows: readonly Detection[], { feed, zone, now, colour }: { feed: Feed; zone: Zone; now: number; colour: string }, signal: AbortSignal): Promise<void> {
+  const [first] = rows;
+  if (first === undefined) return;
+  const evidence = orderedEvidence(rows);
+  const notes = closestNotes(rows, feed.crs === "geographic");
+  const [start, end] = [Math.min(...rows.map((row) => row.start)), Math.max(...rows.map((row) => row.end ?? now))];
+  const caption = ({ variable, entity, t }: { variable: string; entity: string; t: number }): string => `${[variable, entity].filter((text) => text !== "").join(" ")} · ${formatClock(t, feed.time, zone)}`;
+  tracks.explain([], evidence, caption, notes);
+  const [from, to] = reach(start, end, rows);
+  const made = await fetchTracks(feed.name, participants(first.entities, evidence), from - MARGIN[feed.time], to + MARGIN[feed.time], signal);
+  if (!signal.aborted) tracks.explain(made.map((track) => ({ track, colour, from: start, to: end, label: track.entity })), evidence, caption, notes);
+}

@@ -1,0 +1,58 @@
+"""How many were in a region over a stretch of time: computed from the log, in a process that can be killed.
+
+`run` is what that process does (`webapp/cage/child.py`), within the limits of a preview; it loads neither Django nor a database.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from webapp.cage.spares import ENGINE, TookTooLong, Work
+from webapp.queries.preview import MEMORY_BYTES, SECONDS, PreviewFailed
+from webapp.queries.progress import accepted_rows
+
+STEPS = 5_000
+"""So many steps are told of, the newest."""
+LEAST_BEFORE = 600_000
+"""In the feed's unit: so long before the stretch reports are read at least, to know who was there at its beginning."""
+
+
+def occupancy_course(*, log_root: str, feed: dict[str, Any], specification: Any, begin: int | None, end: int | None, span: int) -> dict[str, Any]:
+    """The count of a checked, frozen specification from `begin` to `end`, or over the last `span` up to `end` (null: the newest row).
+
+    Raises PreviewFailed. The shape is that of `GET queries/{id}/occupancy` in docs/api.md.
+    """
+    request = {"log_root": log_root, "feed": feed, "specification": specification, "begin": begin, "end": end, "span": span}
+    try:
+        status, written = ENGINE.ask(Work(__name__, request, SECONDS, MEMORY_BYTES, read=[log_root], again=True))
+    except TookTooLong as error:
+        raise PreviewFailed(f"It took more than {SECONDS:g} seconds to count: choose a shorter stretch.") from error
+    if status != 0:
+        raise PreviewFailed("Counting needs too much memory: choose a shorter stretch.")
+    answer: dict[str, Any] = json.loads(written)
+    return answer
+
+
+def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:
+    """The program's work."""
+    from engine.model.feed import Feed
+    from engine.occupancy.course import course
+    from engine.sources.eventlog import EventLog
+    from engine.specification import check
+
+    feed = Feed.from_json(request["feed"])
+    specification = check(request["specification"], feed, {})
+    log = EventLog(request["log_root"], feed.name)
+    newest = log.end[1]
+    if newest is None:
+        return {"from": None, "to": None, "rows": 0, "steps": []}
+    end = newest if request["end"] is None else min(newest, request["end"])
+    begin = end - request["span"] if request["begin"] is None else request["begin"]
+    before = max(specification.stale or 0, LEAST_BEFORE)
+    batch = accepted_rows(log, feed, begin - before, end + 1, None)
+    steps = course(specification, feed, batch, end)
+    # The step before the stretch says how many there were at its beginning.
+    first = max((i for i, (t, _) in enumerate(steps) if t <= begin), default=0)
+    return {"from": begin, "to": end, "rows": len(batch), "steps": steps[first:][-STEPS:]}

@@ -143,7 +143,8 @@ class MotionStage(Stage[MotionIndex, MotionState]):
 
     def counters(self, index: MotionIndex, state: MotionState) -> Mapping[str, int]:
         kept = sum(structure.kept() for structure in state.structures)
-        return {**vars(state.work), "index_points_kept": kept, "open_matches": len(state.open.began.query), "events_kept": kept}
+        totals = {} if state.points is None else state.points.totals.counters()
+        return {**vars(state.work), "index_points_kept": kept, "open_matches": len(state.open.began.query), **totals, "events_kept": kept}
 
 
 class MotionOperator(Operator[MotionIndex]):

@@ -94,12 +94,13 @@ def _nothing_held(room: int) -> _Held:
 
 
 class Totals:
-    """The totals of a partition. `done`: they are told up to there (None: not at all)."""
+    """The totals of a partition. `done`: they are told up to there (None: not at all). Work so far: stretches that `ended`, `switches` told."""
 
     def __init__(self, keys: Sequence[TotalKey]) -> None:
         self.keys = tuple(keys)
         self.stretches = [_Stretches.none() for _ in keys]
         self.done: int | None = None
+        self.ended, self.switches = 0, 0
 
     def take(self, batch: Batch, entities: int) -> None:
         """The batch's samples; room for so many entities."""
@@ -109,6 +110,7 @@ class Totals:
             rows = np.flatnonzero(located & key.where.mask(batch))
             counts = key.target.contains(batch.x[rows], batch.y[rows]) != key.outside
             entity, begin, end = _ended(batch.entity[rows], batch.t[rows], counts, key.gap, own.held)
+            self.ended += len(entity)
             own.entity, own.begin, own.end = (np.concatenate(pair) for pair in ((own.entity, entity), (own.begin, begin), (own.end, end)))
 
     def advance(self, last: int) -> list[Switches]:
@@ -121,6 +123,7 @@ class Totals:
             k, entity, on = _switched(
                 first, own.begin[order], own.end[order], own.held, own.on, key.gap, key.start, key.end, key.bound, key.every, done, last
             )
+            self.switches += len(k)
             by_time = np.argsort(k, kind="stable")
             found.append(Switches(k[by_time], np.full(len(k), number), entity[by_time], on[by_time]))
             kept = order[own.end[order] > last - key.start]
@@ -136,7 +139,10 @@ class Totals:
         return found
 
     def dump(self) -> dict[str, npt.NDArray[Any]]:
-        arrays: dict[str, npt.NDArray[Any]] = {"totals_done": np.array([] if self.done is None else [self.done], np.int64)}
+        arrays: dict[str, npt.NDArray[Any]] = {
+            "totals_done": np.array([] if self.done is None else [self.done], np.int64),
+            "totals_work": np.array([self.ended, self.switches]),
+        }
         for n, own in enumerate(self.stretches):
             arrays |= {f"total{n}_{name}": column for name, column in own.held._asdict().items()}
             arrays |= {f"total{n}_{name}": getattr(own, name) for name in ("entity", "begin", "end", "on")}
@@ -146,6 +152,8 @@ class Totals:
     def load(cls, keys: Sequence[TotalKey], arrays: dict[str, npt.NDArray[Any]]) -> Totals:
         found = cls(keys)
         found.done = int(arrays["totals_done"][0]) if len(arrays["totals_done"]) else None
+        # States that were dumped before the work was counted have none.
+        found.ended, found.switches = arrays.get("totals_work", np.zeros(2, np.int64)).tolist()
         for n in range(len(keys)):
             columns = {name: arrays[f"total{n}_{name}"] for name in ("entity", "begin", "end", "on")}
             held = _Held._make(arrays[f"total{n}_{name}"] for name in _Held._fields)
@@ -159,7 +167,14 @@ class Totals:
         known = {key: own for part in reversed(parts) for key, own in zip(part.keys, part.stretches, strict=True)}
         found.stretches = [known.get(key) or _Stretches.none() for key in found.keys]
         found.done = max((part.done for part in parts if part.done is not None), default=None)
+        found.ended, found.switches = sum(part.ended for part in parts), sum(part.switches for part in parts)
         return found
+
+    def counters(self) -> dict[str, int]:
+        """Nothing where no query adds up time."""
+        if not self.keys:
+            return {}
+        return {"total_stretches": self.ended, "total_stretches_kept": self.kept(), "total_switches": self.switches}
 
     def kept(self) -> int:
         return sum(len(own.entity) + int(own.held.known.sum()) for own in self.stretches)

@@ -144,3 +144,17 @@ def test_a_group_takes_over_no_sample_that_only_another_still_needs():
         evaluator.process(stamper.stamp(table_of([{"entity": "1", "t": t, "x": 0.5, "y": 0.5}])))
     evaluator.register(queries)
     evaluator.check()
+
+
+def test_totals_count_their_stretches_and_switches_and_a_snapshot_keeps_the_counts():
+    spot = {"center": [0, 0], "radius": 1}
+    total = {"family": "motion", "predicates": [{"inside": spot, "window": [10, 0], "quantifier": "total", "at_least": 4}], "every": 1}
+    index = OPERATOR.compile(registered([total], PLANE), PLANE)
+    samples = [row(0, t, x) for t, x in ((0, 0), (1, 0), (2, 9), (3, 0), (8, 9), (40, 9))]
+    state = OPERATOR.keyed.step(index, OPERATOR.keyed.initial(index), batch_of(samples, EntityDictionary()), 41).state
+    work = OPERATOR.keyed.counters(index, state)
+    # Inside over [0, 2) and [3, 8): at least 4 of the last 10 from t = 6 on, and no longer from t = 15 on.
+    assert (work["total_stretches"], work["total_switches"], work["total_stretches_kept"]) == (2, 2, 1)
+    assert OPERATOR.keyed.counters(index, OPERATOR.keyed.load(index, OPERATOR.keyed.dump(index, state))) == work
+    plain = OPERATOR.compile(registered([TOUR], PLANE), PLANE)
+    assert "total_switches" not in OPERATOR.keyed.counters(plain, OPERATOR.keyed.initial(plain))

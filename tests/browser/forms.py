@@ -1,0 +1,83 @@
+"""Filling the form of a query as a reader does: by Tab and keys, trying it, and saving it twice."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.browser.conftest import Site
+
+SQUARE = {"type": "Polygon", "coordinates": [[[2, 2], [8, 2], [8, 8], [2, 8], [2, 2]]]}
+MOST_TABS = 90
+"""From anywhere on the page to any field of the form."""
+
+
+def walked(site: Site) -> Site:
+    """A stored square with forty walkers about it."""
+    from webapp.feeds.services import region_create
+
+    feed = site.world.feed
+    region_create(owner=feed.owner, feed=feed, name="square", geometry=SQUARE)
+    site.world.append(600)
+    site.log_in()
+    return site
+
+
+def new_query(site: Site, family: str) -> Page:
+    site.page.goto(f"{site.address}/queries/new?feed=yard&family={family}")
+    return site.page
+
+
+def tab_to(page: Page, selector: str) -> None:
+    """Presses Tab until the element has the focus."""
+    for _ in range(MOST_TABS):
+        if page.evaluate("selector => document.activeElement?.matches(selector) ?? false", selector):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"{selector} cannot be reached by Tab")
+
+
+def type_in(page: Page, selector: str, text: str) -> None:
+    """Goes to a field by Tab and writes `text` instead of what stands there."""
+    tab_to(page, selector)
+    page.keyboard.press("Control+A")
+    page.keyboard.type(text)
+
+
+def preview(page: Page, by_keyboard: bool = False) -> int:
+    """How many answers the preview has."""
+    if by_keyboard:
+        tab_to(page, "#run-preview")
+        page.keyboard.press("Enter")
+    else:
+        page.locator("#run-preview").click()
+    page.locator(".preview-total").wait_for()
+    return int(page.locator(".preview-total").inner_text().replace(",", ""))
+
+
+def saved(site: Site, name: str, by_keyboard: bool = False) -> Any:
+    """The document as it is stored, after it was opened again and saved as it was."""
+    from webapp.queries.models import Query
+
+    page = site.page
+    page.locator(".sentence-text").wait_for()
+    if by_keyboard:
+        type_in(page, "#query-name", name)
+        tab_to(page, "#save-query")
+        page.keyboard.press("Enter")
+    else:
+        page.fill("#query-name", name)
+        page.locator("#save-query").click()
+    page.wait_for_url(re.compile(r"/\?feed=yard"))
+    stored = Query.objects.get(name=name)
+    page.goto(f"{site.address}/queries/{stored.pk}")
+    page.locator(".sentence-text").wait_for()
+    with page.expect_response(lambda answer: answer.request.method == "PATCH") as answered:
+        page.locator("#save-query").click()
+    assert answered.value.status == 200
+    again = Query.objects.get(name=name)
+    assert (again.specification, again.version) == (stored.specification, 1)
+    return stored.specification

@@ -1,31 +1,76 @@
 """`python -m tests.fuzz --count 20000`: a server of its own (PostgreSQL, daphne) is sent mutated uploads of every format and mutated specifications.
 
-Ends with status 1 when an answer was the server's fault or late, or when the server grew by more than 150 MB.
+Requests are numbered, and how far it is stands in `progress.json`: a run that was cut short goes on there. Ends with status 1 when an answer was the
+server's fault or late, or when the server grew by more than 150 MB.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import signal
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    # It needs Django's settings, which are named only when the server's folders are known.
+    from tests.fuzz.campaign import Campaign, Memory, Report
 
 GROWTH_BYTES = 150_000_000
-ROUND = 500
+ROUND = 200
 """Kinds take turns, so many requests each: a run that is cut short has sent of all."""
+
+
+@dataclass
+class Progress:
+    """How far each kind is, over all runs with this file."""
+
+    file: Path
+    seed: int
+    known: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.file.exists():
+            told = json.loads(self.file.read_text())
+            self.known = told["kinds"] if told["seed"] == self.seed else {}
+
+    def done(self, kind: str) -> int:
+        """How many requests of a kind were sent."""
+        return int(self.known.get(kind, {}).get("done", 0))
+
+    def add(self, report: Report, growth: int) -> None:
+        """Counts requests that were sent."""
+        before = self.known.get(report.kind, {})
+        self.known[report.kind] = {
+            "done": self.done(report.kind) + sum(report.statuses.values()),
+            "statuses": dict(Counter(before.get("statuses", {})) + Counter({str(status): n for status, n in report.statuses.items()})),
+            "slowest_s": round(max(before.get("slowest_s", 0.0), report.slowest), 2),
+            "bad": before.get("bad", 0) + len(report.bad),
+            "late_beside_others_only": before.get("late_beside_others_only", 0) + report.excused,
+            "growth_bytes": max(before.get("growth_bytes", 0), growth),
+        }
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self.file.write_text(json.dumps({"seed": self.seed, "kinds": self.known}, indent=1))
 
 
 def main() -> int:
     options = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    options.add_argument("--count", type=int, default=20_000, help="requests of each kind")
+    options.add_argument("--count", type=int, default=20_000, help="requests of each kind, over all runs")
     options.add_argument("--kinds", default="", help="some of them, separated by commas; all when empty")
     options.add_argument("--seed", type=int, default=17)
     options.add_argument("--minutes", type=float, default=600.0, help="stop after so long")
-    options.add_argument("--threads", type=int, default=1, help="connections at once")
-    options.add_argument("--keep", type=Path, default=Path("var/fuzz"), help="where requests go that were answered badly")
+    options.add_argument("--threads", type=int, default=1, help="connections at once; a second file of regions costs the start of an interpreter")
+    options.add_argument("--keep", type=Path, default=Path("var/fuzz"), help="where the progress goes, and requests that were answered badly")
     given = options.parse_args()
+    # Its own server ends with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
     from webapp.platform.folders import PortReservation
     from webapp.platform.postgres import EmbeddedPostgres
@@ -48,29 +93,43 @@ def main() -> int:
             server.stop()
 
 
-def _run(campaign: object, given: argparse.Namespace) -> int:
-    from tests.fuzz.campaign import WARM, Campaign, Memory, Report, keep, kinds, told
+def _run(campaign: Campaign, given: argparse.Namespace) -> int:
+    from tests.fuzz.campaign import WARM, Memory, kinds, told
 
-    assert isinstance(campaign, Campaign)
     chosen = [kind for kind in given.kinds.split(",") if kind] or list(kinds())
     for kind in chosen:  # The server loads its code.
-        campaign.run(kind, WARM, seed=-1)
+        campaign.run(kind, range(WARM), seed=-1)
     memory, end = Memory(campaign.process), time.monotonic() + 60 * given.minutes
     memory.look()
-    reports = {kind: Report(kind) for kind in chosen}
-    for begin in range(0, given.count, ROUND):
-        for kind, total in reports.items():
-            if time.monotonic() > end:
-                break
-            found = campaign.run(kind, min(ROUND, given.count - begin), seed=given.seed + 1_000 * begin)
-            total.statuses += found.statuses
-            total.slowest, total.bad = max(total.slowest, found.slowest), total.bad + found.bad
-            memory.look()
-            keep(found, given.keep)
-            print(f"{total}; web process {told(memory.most)}", flush=True)
+    progress, bad = Progress(given.keep / "progress.json", given.seed), 0
+    for kind in _turns(chosen, progress, given.count):
+        if time.monotonic() > end:
+            break
+        numbers = range(progress.done(kind), min(progress.done(kind) + ROUND, given.count))
+        bad += _round(campaign, kind, numbers, progress, memory, given.keep)
     print(f"the web process grew by {told(memory.growth)}, from {told(memory.first)}")
-    bad = sum(len(report.bad) for report in reports.values())
     return int(bool(bad) or memory.growth > GROWTH_BYTES)
+
+
+def _turns(chosen: list[str], progress: Progress, count: int) -> Iterator[str]:
+    """The kinds in turn, until there are `count` requests of each."""
+    while waiting := [kind for kind in chosen if progress.done(kind) < count]:
+        yield from waiting
+
+
+def _round(campaign: Campaign, kind: str, numbers: range, progress: Progress, memory: Memory, folder: Path) -> int:
+    """Sends the requests with these numbers; how many were answered badly."""
+    from tests.fuzz.campaign import keep, told
+
+    started = time.monotonic()
+    report = campaign.run(kind, numbers, progress.seed)
+    took = time.monotonic() - started
+    campaign.judge_late(report)
+    memory.look()
+    keep(report, folder)
+    progress.add(report, memory.growth)
+    print(f"{numbers.stop:,} of {report}; {len(numbers) / took:.1f}/s; web process {told(memory.most)}", flush=True)
+    return len(report.bad)
 
 
 if __name__ == "__main__":

@@ -36,12 +36,12 @@ def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Campai
 
 def test_whatever_is_sent_is_answered_soon_without_a_fault_of_the_server(campaign: Campaign) -> None:
     for kind in kinds():
-        campaign.run(kind, 2, seed=-1)
+        campaign.run(kind, range(2), seed=-1)
     memory = Memory(campaign.process)
     memory.look()
     bad: dict[str, Any] = {}
     for kind in kinds():
-        report = campaign.run(kind, COUNT)
+        report = campaign.run(kind, range(COUNT))
         memory.look()
         assert sum(report.statuses.values()) == COUNT, report
         bad |= {str(report): report.bad[:3]} if report.bad else {}

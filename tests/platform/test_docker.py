@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +16,7 @@ from webapp.platform.folders import ROOT
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())
 SERVICES: dict[str, Any] = COMPOSE["services"]
-IMAGES = [
-    *re.findall(r"^FROM (\S+)", (ROOT / "docker" / "Dockerfile").read_text(), re.M),
-    *(SERVICES[name]["image"] for name in ("postgres", "valkey")),
-]
+IMAGES = dict(re.findall(r"^(\w+)=(\S+)$", (ROOT / "docker" / "images.env").read_text(), re.M))
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -40,11 +41,34 @@ def test_only_the_migration_knows_the_owner_and_spark_knows_no_database() -> Non
         assert set(SERVICES[name]["environment"]) == {"VEDETTE_SPARK_MASTER", "VEDETTE_SPARK_SECRET"}
 
 
-@pytest.mark.parametrize("image", IMAGES)
+@pytest.mark.parametrize("image", IMAGES.values())
 def test_each_image_has_its_exact_version(image: str) -> None:
-    assert re.search(r":\d+\.\d+(\.\d+)?-", image), image
+    assert re.search(r":\d+\.\d+(\.\d+)?-[\w-]+(@sha256:[0-9a-f]{64})?$", image), image
+
+
+def test_all_images_are_those_of_the_one_file() -> None:
+    named = re.findall(r"^FROM (\S+)", (ROOT / "docker" / "Dockerfile").read_text(), re.M)
+    named += [service["image"] for service in SERVICES.values() if "build" not in service]
+    assert {re.fullmatch(r"\$\{(\w+)(:\?[^}]+)?\}", name)[1] for name in named} == IMAGES.keys()  # type: ignore[index]  # none is a failure
+    built = SERVICES["web"]["build"]["args"]
+    assert built.keys() == {"NODE_IMAGE", "PYTHON_IMAGE"}
+
+
+def test_pinning_adds_digests_and_replaces_old_ones(tmp_path: Path) -> None:
+    """A program that answers like docker's stands for the registry, which the tests do not reach."""
+    shutil.copy(ROOT / "docker" / "pin", tmp_path)
+    (tmp_path / "images.env").write_text(f"# Why\nA_IMAGE=a/b:1.2-c\nB_IMAGE=d:3.4-e@sha256:{'0' * 64}\n")
+    answer, stands_in = "sha256:" + "7" * 64, tmp_path / "bin" / "docker"
+    stands_in.parent.mkdir()
+    for said, status in ((answer, 0), ("unauthorized", 1)):
+        stands_in.write_text(f'#!/bin/sh\n[ "$*" = "buildx imagetools inspect --format {{{{.Manifest.Digest}}}} $6" ] && echo "{said}"\n')
+        stands_in.chmod(0o755)
+        environment = {**os.environ, "PATH": f"{stands_in.parent}:{os.environ['PATH']}"}
+        done = subprocess.run([tmp_path / "pin"], env=environment, check=False, capture_output=True)
+        assert done.returncode == status, done.stderr
+        assert (tmp_path / "images.env").read_text() == f"# Why\nA_IMAGE=a/b:1.2-c@{answer}\nB_IMAGE=d:3.4-e@{answer}\n"
 
 
 def test_every_secret_of_the_containers_is_in_the_example() -> None:
-    wanted = set(re.findall(r"\$\{(\w+):\?", (ROOT / "docker" / "compose.yaml").read_text()))
+    wanted = set(re.findall(r"\$\{(\w+):\?", (ROOT / "docker" / "compose.yaml").read_text())) - IMAGES.keys()
     assert wanted <= set(re.findall(r"^(\w+)=", (ROOT / "docker" / ".env.example").read_text(), re.M))

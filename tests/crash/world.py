@@ -139,10 +139,11 @@ class World:
         self.children.append(child)
         return child
 
-    def start_job(self, failpoints: str = "", **environment: str) -> subprocess.Popen[bytes]:
+    def start_job(self, failpoints: str = "", *, job: str = "main", **environment: str) -> subprocess.Popen[bytes]:
         """A job by hand: it takes over from whoever ran it."""
-        marks = {processes.JOB: "main", processes.TOKEN: f"hand-{len(self.children)}"}
-        return self.start(sys.executable, "manage.py", "run_job", "main", name="job", VEDETTE_FAILPOINTS=failpoints, **marks, **environment)
+        marks = {processes.JOB: job, processes.TOKEN: f"hand-{len(self.children)}"}
+        log = "job" if job == "main" else f"job-{job}"
+        return self.start(sys.executable, "manage.py", "run_job", job, name=log, VEDETTE_FAILPOINTS=failpoints, **marks, **environment)
 
     def logs(self) -> str:
         """What the processes said last."""

@@ -80,6 +80,7 @@ class Commit:
     `changes` has the ANSWERS schema; `late` are the late rows as they came. `progress` are new values of the head row's columns,
     `added` what its counters grow by. A `backfill` opens no alert. `stopped`: queries (id, version, reason) that are given up.
     `left` and `joined`: versions of queries that the job has left, and runs from now on.
+    `job`: whose epoch it is; null where no job's process writes.
     """
 
     feed_id: int
@@ -94,6 +95,11 @@ class Commit:
     stopped: Sequence[tuple[int, int, str]] = ()
     left: Sequence[VersionKey] = ()
     joined: Sequence[VersionKey] = ()
+    job: int | None = None
+
+    def is_of(self, job: int, epoch: int) -> bool:
+        """Whether a head with this job and epoch is the one to be written. Each job counts its starts by itself."""
+        return epoch == self.epoch and self.job in (None, job)
 
 
 def commit(work: Commit, *, patience_s: float = PATIENCE_S) -> bool:
@@ -106,8 +112,8 @@ def commit(work: Commit, *, patience_s: float = PATIENCE_S) -> bool:
     expected: list[int] = []
 
     def attempt() -> bool:
-        head = FeedHead.objects.values("epoch", "commits").get(feed_id=work.feed_id)
-        if head["epoch"] == work.epoch and [head["commits"]] == expected:
+        head = FeedHead.objects.values("job", "epoch", "commits").get(feed_id=work.feed_id)
+        if work.is_of(head["job"], head["epoch"]) and [head["commits"]] == expected:
             return True
         expected[:] = [head["commits"] + 1]
         return store(work, facts)
@@ -135,7 +141,7 @@ def store(work: Commit, facts: Sequence[Fact]) -> bool:
     with transaction.atomic():
         # Its queries are neither read nor, unless they are others now, written.
         head = FeedHead.objects.select_for_update().defer("queries").get(feed_id=work.feed_id)
-        if head.epoch != work.epoch:
+        if not work.is_of(head.job_id, head.epoch):
             raise Fenced(f"feed {work.feed_id} belongs to epoch {head.epoch}; this is {work.epoch}")
         if work.batch is not None and (work.checkpoint, work.batch) <= (head.checkpoint, head.last_batch):
             return False

@@ -62,14 +62,14 @@ def trigger_ms(feed: Feed) -> int:
 class FeedRun:
     """One feed of the job: its processor, its stream, and the thread that follows its queries."""
 
-    def __init__(self, feed: Feed, epoch: int, spark: Any) -> None:
+    def __init__(self, feed: Feed, job: Job, spark: Any) -> None:
         folder = Path(settings.CHECKPOINT_ROOT) / feed.name
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         log = EventLog(settings.EVENT_LOG_ROOT, feed.name)
         self.feed = feed
         make = partial(ExecutorsProcessor, spark) if settings.VEDETTE_PLACEMENT == "executors" else FeedProcessor
-        store, snapshots = FeedStore(feed, epoch), Snapshots(folder / "state")
-        self.processor: FeedProcessor = make(feed.engine_feed(), log, store, snapshots, partitions=settings.VEDETTE_PARTITIONS)
+        self.store, snapshots = FeedStore(feed, job.epoch, job.pk), Snapshots(folder / "state")
+        self.processor: FeedProcessor = make(feed.engine_feed(), log, self.store, snapshots, partitions=settings.VEDETTE_PARTITIONS)
         self.stream = spark_runtime.FeedStream(spark, self.processor, folder, trigger_ms=trigger_ms(feed))
         self.error: BaseException | None = None
         self._rebuilt = False
@@ -83,7 +83,7 @@ class FeedRun:
         if self.processor.evaluator.position < 0:
             # Queries that were there before the first row is processed find nothing in history: all rows may raise their alerts.
             self.processor.follow()
-        self.stream.start()
+        self.stream.start(new_generation=self.store.came_over)
         self._follower.start()
 
     def stop(self) -> None:
@@ -207,22 +207,24 @@ class JobDriver:
                 spark.stop()
 
     def _look_after_feeds(self) -> None:
-        """Raises what ended a feed, unless it was deleted in the middle of its work: then it alone ends."""
+        """Raises what ended a feed, unless it was deleted or given to another job in the middle of its work: then it alone ends."""
         for feed_id, run in list(self.runs.items()):
             try:
                 run.check()
-            except Fenced:
-                if not FeedHead.objects.filter(feed=feed_id).exclude(job=self.job_id).exists():
-                    raise
-                logger.info("%s was given to another job", run.feed)
-                self.runs.pop(feed_id).stop()
             except LogDamaged as damage:
                 self._set_aside(run.feed, damage)
-            except Exception:
-                if Feed.objects.filter(pk=feed_id).exists():
+            except Exception as error:
+                if self._was_given_away(feed_id):
+                    # The other job begins a checkpoint anew: files of this one's may be missing from one moment to the next.
+                    logger.info("%s was given to another job", run.feed)
+                elif isinstance(error, Fenced) or Feed.objects.filter(pk=feed_id).exists():
                     raise
-                logger.info("%s was deleted", run.feed)
+                else:
+                    logger.info("%s was deleted", run.feed)
                 self.runs.pop(feed_id).stop()
+
+    def _was_given_away(self, feed_id: int) -> bool:
+        return FeedHead.objects.filter(feed=feed_id).exclude(job=self.job_id).exists()
 
     def _open_new_feeds(self, job: Job, spark: Any) -> None:
         """Starts the streams of feeds that were added, ends those of feeds that were deleted."""
@@ -233,10 +235,15 @@ class JobDriver:
         for feed_id in [feed_id for feed_id in heads if feed_id not in self.runs]:
             feed = heads[feed_id].feed
             try:
-                run = self.runs[feed_id] = FeedRun(feed, job.epoch, spark)
+                run = self.runs[feed_id] = FeedRun(feed, job, spark)
                 run.start()
             except LogDamaged as damage:
                 self._set_aside(feed, damage)
+            except Fenced:
+                if not self._was_given_away(feed_id):
+                    raise
+                if feed_id in self.runs:
+                    self.runs.pop(feed_id).stop()
             else:
                 logger.info("%s goes on after row %d", feed, run.processor.head.last_seq)
 

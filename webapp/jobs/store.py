@@ -23,19 +23,24 @@ RECORDS_KEPT = 1000
 
 
 class FeedStore:
-    """Implements `engine.runtime.store.Store`."""
+    """Implements `engine.runtime.store.Store`. `job`: the one that starts; starts of different jobs may have the same number."""
 
-    def __init__(self, feed: Feed, epoch: int) -> None:
-        self.feed, self.epoch = feed, epoch
+    def __init__(self, feed: Feed, epoch: int, job: int | None = None) -> None:
+        self.feed, self.epoch, self.job = feed, epoch, job
+        self.came_over = False
+        """Whether another job had the feed before this start: its processes may still use the files of its checkpoint."""
         self._engine_feed = feed.engine_feed()
         self._stored_queries: tuple[QueryKey, ...] = ()
 
     def open(self) -> Head:
-        """Takes the feed over. Raises sink.Fenced when a newer start has it."""
+        """Takes the feed over. Raises sink.Fenced when a newer start has it, or another job."""
         with transaction.atomic():
             head = FeedHead.objects.select_for_update(of=("self",)).get(feed=self.feed)
+            if self.job not in (None, head.job_id):
+                raise sink.Fenced(f"{self.feed} was given to another job")
             if head.epoch > self.epoch:
                 raise sink.Fenced(f"{self.feed}: epoch {head.epoch} has taken over from {self.epoch}")
+            self.came_over = head.epoch == 0
             head.epoch = self.epoch
             head.catching_up = {}
             head.save()
@@ -84,6 +89,7 @@ class FeedStore:
             sink.Commit(
                 feed_id=self.feed.pk,
                 epoch=self.epoch,
+                job=self.job,
                 checkpoint=head.checkpoint,
                 batch=commit.batch,
                 changes=commit.changes,

@@ -29,7 +29,7 @@ class FailingRun:
 
 def driver_of(feed: Feed, error: Exception) -> tuple[JobDriver, FailingRun]:
     driver, run = JobDriver("main", 1), FailingRun(feed, error)
-    driver.runs = cast("dict[int, FeedRun]", {feed.pk: run})
+    driver.runs, driver.job_id = cast("dict[int, FeedRun]", {feed.pk: run}), Job.objects.get().pk
     return driver, run
 
 
@@ -56,7 +56,6 @@ def test_a_newer_start_ends_the_job_whatever_became_of_the_feed(feed: Any) -> No
 
 def test_a_feed_that_was_given_to_another_job_ends_alone(feed: Any) -> None:
     driver, run = driver_of(feed, Fenced("epoch 0 has taken over"))
-    driver.job_id = Job.objects.get().pk
     with pytest.raises(Fenced):
         driver._look_after_feeds()
     FeedHead.objects.update(job=Job.objects.create(name="quay"))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from allauth.mfa.models import Authenticator
-from django.db import connection, models, transaction
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db import OperationalError, connection, models, transaction
 from psycopg2 import sql
 
 from webapp.audit.services import record
@@ -26,6 +29,18 @@ def check_keys() -> None:
     for factor in Authenticator.objects.exclude(type=Authenticator.Type.WEBAUTHN):
         for name in SECOND_FACTOR:
             _opened(unseal, factor.data.get(name, ""), f"the second factor {factor.pk}")
+
+
+def check_keys_at_start() -> None:
+    """What every process that serves or sends does first. Raises ImproperlyConfigured.
+
+    While the database is away a process may come up: it says so itself.
+    """
+    if not (settings.SECRET_KEY_GIVEN or settings.DEBUG):
+        raise ImproperlyConfigured("SECRET_KEY is not set: give it 50 random characters or more in the environment.")
+    with suppress(OperationalError):
+        check_keys()
+    connection.close()
 
 
 @transaction.atomic

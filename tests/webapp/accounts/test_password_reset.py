@@ -10,6 +10,7 @@ from django.test import Client
 
 from tests.webapp.accounts.outside import mail_server
 from webapp.accounts.models import User
+from webapp.accounts.services import token_authenticate, token_create
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
@@ -35,6 +36,7 @@ def ask(address: str) -> Any:
 
 
 def test_the_link_sets_a_new_password_once_and_ends_all_sessions(mails: list[EmailMessage], people: SimpleNamespace) -> None:
+    token = token_create(user=people.owner, name="gateway", scopes=["read"]).text
     inside = Client()
     inside.post("/login/", {"username": "owner", "password": "owner has a password"})
     assert ask("owner@example.org").status_code == 302
@@ -44,9 +46,21 @@ def test_the_link_sets_a_new_password_once_and_ends_all_sessions(mails: list[Ema
     assert client.post(form.request["PATH_INFO"], {"password1": "short", "password2": "short"}).status_code == 200
     assert client.post(form.request["PATH_INFO"], {"password1": "a phrase of its own", "password2": "a phrase of its own"}).status_code == 302
     assert inside.get("/account/").status_code == 302
+    assert token_authenticate(token) is None, "whoever knew the old password may have made it"
     assert Client().post("/login/", {"username": "owner", "password": "a phrase of its own"}).status_code == 302
     assert b"has been used already" in Client().get(link_in(mails[0]), follow=True).content
     assert any("password" in mail["Subject"].lower() and mail is not mails[0] for mail in mails), "the owner is told of it"
+
+
+def test_a_password_changed_on_its_page_ends_tokens_too(people: SimpleNamespace) -> None:
+    token = token_create(user=people.owner, name="gateway", scopes=["read"]).text
+    client = Client()
+    client.post("/login/", {"username": "owner", "password": "owner has a password"})
+    given = {"oldpassword": "owner has a password", "password1": "a phrase of its own", "password2": "a phrase of its own"}
+    assert client.post("/account/password/", {**given, "oldpassword": "wrong"}).status_code == 200
+    assert token_authenticate(token) is not None
+    assert client.post("/account/password/", given).status_code == 302
+    assert token_authenticate(token) is None
 
 
 def test_an_address_without_account_is_told_alike_and_gets_no_link(mails: list[EmailMessage]) -> None:

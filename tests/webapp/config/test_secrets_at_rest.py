@@ -56,7 +56,10 @@ def test_the_database_holds_no_secret_that_can_be_read(channel: Any, authenticat
         clear = getattr(channel, name)
         assert clear and clear not in value and value.startswith("gAAAA"), name
     assert "hooks" not in str(row)
-    assert "JBSWY3DPEHPK3PXP" not in str(authenticator.data)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT data FROM mfa_authenticator")
+        factors = str(cursor.fetchall())
+    assert "gAAAA" in factors and "JBSWY3DPEHPK3PXP" not in factors
     assert Channel.objects.get().url == "https://hooks.example.org/T0/B0/password"
 
 
@@ -133,6 +136,16 @@ def test_the_server_refuses_to_start_with_a_key_that_does_not_fit(transactional_
     assert refused.returncode != 0
     assert f"VEDETTE_SECRETS_KEYS does not fit: url of channel {channel.pk} cannot be decrypted. Add the key" in refused.stderr
     assert start(VEDETTE_SECRETS_KEYS=f"{NEW},{OLD}").returncode == 0
+
+
+@pytest.mark.parametrize("queue", ["celery", "deliveries"])
+def test_a_worker_refuses_to_start_with_a_key_that_does_not_fit(transactional_db: None, channel: Any, queue: str) -> None:
+    url = with_database(os.environ["DATABASE_URL"], connection.settings_dict["NAME"])
+    environment = {**os.environ, "DATABASE_URL": url, "REDIS_URL": "", "VEDETTE_SECRETS_KEYS": NEW}
+    worker = [sys.executable, "-m", "celery", "-A", "webapp.config", "worker", "--pool", "solo", "--queues", queue]
+    refused = subprocess.run(worker, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert refused.returncode != 0
+    assert f"VEDETTE_SECRETS_KEYS does not fit: url of channel {channel.pk} cannot be decrypted. Add the key" in refused.stderr
 
 
 def test_what_does_not_fit_says_so_when_it_is_read(channel: Any, settings: Any) -> None:

@@ -33,6 +33,7 @@ class NewInvitation:
     text: str
 
 
+@transaction.atomic
 def team_create(*, name: str) -> Team:
     """A team without members."""
     team = Team.objects.create(name=name)
@@ -40,6 +41,7 @@ def team_create(*, name: str) -> Team:
     return team
 
 
+@transaction.atomic
 def team_remove(*, team: Team) -> None:
     """Removes the team; what belonged to it stays with its owners."""
     record("team.remove", team)
@@ -95,6 +97,7 @@ def ownership_transfer(*, owner: User, heir: User, team: Team | None) -> dict[st
     return counts
 
 
+@transaction.atomic
 def user_set_active(*, user: User, active: bool) -> None:
     """Switches an account on or off; off, its sessions and tokens open nothing."""
     user.is_active = active
@@ -102,6 +105,7 @@ def user_set_active(*, user: User, active: bool) -> None:
     record("user.change", user, active=active)
 
 
+@transaction.atomic
 def user_set_administrator(*, user: User, administrator: bool) -> None:
     """Makes somebody an administrator of the server, or no longer one. Raises Refused for the only one."""
     if not administrator and not User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk).exists():
@@ -134,6 +138,7 @@ def invitation_send(*, new: NewInvitation, link: str) -> bool:
     return True
 
 
+@transaction.atomic
 def invitation_revoke(*, invitation: Invitation) -> None:
     """Ends an invitation at once."""
     record("invitation.remove", invitation.team, email=invitation.email)

@@ -9,7 +9,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
 from django.http import HttpRequest
 
-from webapp.audit.middleware import RefusalLimit
+from webapp.audit.limits import RefusalLimit
 from webapp.audit.models import Outcome
 from webapp.audit.origin import of_request, origin
 from webapp.audit.services import described, entry_write_or_log, record

@@ -1,17 +1,20 @@
-"""An entry for every change and every refusal that no service has recorded itself: none can be forgotten."""
+"""An entry for every change and every refusal that no service has recorded itself: none can be forgotten.
+
+A change and its entry are one transaction: where the one cannot be stored, the other is not either.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from threading import Lock
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from django.db import transaction
 from django.http import HttpRequest, HttpResponseBase
 
+from webapp.audit.limits import RefusalLimit
 from webapp.audit.models import Outcome
-from webapp.audit.origin import Work, answering, of_request
-from webapp.audit.services import entry_write_or_log
+from webapp.audit.origin import SECRET_PARTS, Work, answering, of_request, present_work
+from webapp.audit.services import entry_write, entry_write_or_log
 
 SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")
 REFUSALS = (401, 403, 404, 429)
@@ -41,9 +44,10 @@ CHANGE_NOTHING = frozenset(
     }
 )
 """Addresses whose POST computes an answer, adds rows (the feed counts them), or is recorded by the signals of logging in."""
+WAITS_FOR_OTHERS = frozenset({"api-channel-test"})
+"""What asks other machines holds no transaction meanwhile: the entry follows in one of its own."""
 READS_RECORDED = frozenset({"api-detections-export", "api-regions-export", "api-dead-letters-csv", "api-audit-export"})
 """Whoever takes much away at once is recorded too."""
-REFUSALS_A_MINUTE = 60
 
 
 class Audit:
@@ -67,7 +71,7 @@ class Audit:
         if response.status_code in REFUSALS:
             self._refused(work.request, response)
         elif _changed(work.request, response, match.url_name or ""):
-            entry_write_or_log(outcome=Outcome.DONE, status=response.status_code, **of_request(work.request), **_what(work.request, response))
+            entry_write_or_log(**_done(work.request, response))
 
     def _refused(self, request: HttpRequest, response: HttpResponseBase) -> None:
         who = of_request(request)
@@ -75,6 +79,40 @@ class Audit:
         if unrecorded is not None:
             detail = {"unrecorded": unrecorded} if unrecorded else {}
             entry_write_or_log(outcome=Outcome.REFUSED, status=response.status_code, detail=detail, **who, **_what(request, response))
+
+
+class ChangeWithEntry:
+    """Puts a request that may change something into one transaction with its entry. Stands last: what the others refuse needs none."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, view: Callable[..., HttpResponseBase], args: Any, kwargs: Any) -> HttpResponseBase | None:
+        """The view's answer. One that is a refusal leaves nothing behind."""
+        work, match = present_work(), request.resolver_match
+        if work is None or match is None or request.method in SAFE or match.url_name in CHANGE_NOTHING | WAITS_FOR_OTHERS:
+            return None
+        with transaction.atomic():
+            response = view(request, *args, **kwargs)
+            if response.status_code >= 400:
+                transaction.set_rollback(True)
+                work.entries = 0
+            elif not work.entries and _changed(request, response, match.url_name or ""):
+                entry_write(**_done(request, response))
+                work.entries += 1
+        return response
+
+
+def _named(parts: Mapping[str, Any]) -> Any:
+    """The part of an address that says which object it is about."""
+    return next((value for name, value in parts.items() if name not in SECRET_PARTS), "")
+
+
+def _done(request: HttpRequest, response: HttpResponseBase) -> dict[str, Any]:
+    return {"outcome": Outcome.DONE, "status": response.status_code, **of_request(request), **_what(request, response)}
 
 
 def _changed(request: HttpRequest, response: HttpResponseBase, url_name: str) -> bool:
@@ -100,31 +138,7 @@ def _what(request: HttpRequest, response: HttpResponseBase) -> dict[str, Any]:
     return {
         "action": ".".join([*match.namespaces, kind, VERBS.get(verb, verb)])[:100],
         "object_type": kind[:50],
-        "object_id": str(shown.get("id", "") or next(iter(match.kwargs.values()), ""))[:100],
+        "object_id": str(shown.get("id", "") or _named(match.kwargs))[:100],
         "object_name": str(shown.get("name", ""))[:200],
         "team": team.get("id") if isinstance(team, dict) else None,
     }
-
-
-class RefusalLimit:
-    """At most REFUSALS_A_MINUTE entries of one actor at one address in a minute and a process, so that refusals cannot fill the disk.
-
-    The first entry after a pause says how many were left out.
-    """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._minute = 0
-        self._seen: dict[Any, int] = {}
-        self._left_out: dict[Any, int] = {}
-
-    def passed(self, key: Any) -> int | None:
-        """How many were left out before this one, or None when this one is left out too."""
-        with self._lock:
-            minute = int(time.monotonic() // 60)
-            if minute != self._minute:
-                self._minute = minute
-                self._left_out = {key: count - REFUSALS_A_MINUTE for key, count in self._seen.items() if count > REFUSALS_A_MINUTE}
-                self._seen = {}
-            self._seen[key] = self._seen.get(key, 0) + 1
-            return self._left_out.pop(key, 0) if self._seen[key] <= REFUSALS_A_MINUTE else None

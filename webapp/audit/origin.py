@@ -15,7 +15,10 @@ from typing import Any
 from django.http import HttpRequest
 
 from webapp.audit.models import Means
-from webapp.config.addresses import address_of
+from webapp.config.addresses import address_of, address_of_scope
+
+SECRET_PARTS = ("text", "key")
+"""Parts of addresses, by their names in `urls.py`, that are secrets."""
 
 
 @dataclass
@@ -38,6 +41,11 @@ def answering(request: HttpRequest) -> Iterator[Work]:
         yield work
     finally:
         _work.reset(before)
+
+
+def present_work() -> Work | None:
+    """The request that is being answered, if there is one."""
+    return _work.get()
 
 
 def count_entry() -> None:
@@ -64,7 +72,33 @@ def of_request(request: HttpRequest, actor: Any = None) -> dict[str, Any]:
         "means": Means.TOKEN if prefix else Means.SESSION if known else Means.NOBODY,
         "token": prefix,
         "address": _address(address_of(request)),
-        "request": f"{request.method} {request.path}"[:300],
+        "request": f"{request.method} {_path(request)}"[:300],
+    }
+
+
+def _path(request: HttpRequest) -> str:
+    """The address without those of its parts that open something for whoever knows them: links to live views, invitations, new passwords."""
+    parts = request.resolver_match.kwargs if request.resolver_match is not None else {}
+    path = request.path
+    for name in SECRET_PARTS:
+        if parts.get(name):
+            path = path.replace(str(parts[name]), "...")
+    return path
+
+
+def of_socket(scope: dict[str, Any]) -> dict[str, Any]:
+    """The same for a WebSocket."""
+    user: Any = scope.get("user")
+    known = user is not None and user.pk is not None
+    prefix = scope.get("token_prefix", "")
+    return {
+        "actor": user.pk if known else None,
+        "actor_name": user.get_username() if known else "",
+        "means": Means.TOKEN if prefix else Means.SESSION if known else Means.NOBODY,
+        "token": prefix,
+        "address": _address(address_of_scope(scope)),
+        # What follows in its address may be the secret of a link.
+        "request": f"WEBSOCKET {'/'.join(scope['path'].split('/')[:3])}/"[:300],
     }
 
 

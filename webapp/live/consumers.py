@@ -17,6 +17,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import DatabaseError
 from django.utils import timezone
 
+from webapp.audit.sockets import socket_refused
 from webapp.live import access, frames, seats, selectors, shares
 from webapp.live.frames import Ack, BadFrame, Subscribe, Unsubscribe, View, group
 from webapp.live.selectors import Permission
@@ -56,12 +57,14 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         await self.accept()
         reader = await self._reader()
         if reader is None:
+            await database_sync_to_async(socket_refused)(self.scope, status=401)
             await self._send(frames.error(*self.UNKNOWN_READER))
             await self.close(code=self.ENDED)
             return
         self.reader = reader
         self.seated = await seats.take(reader)
         if not self.seated:
+            await database_sync_to_async(socket_refused)(self.scope, status=429)
             await self._send(frames.error("too-many", "Too many pages are open at once."))
             await self.close(code=frames.TOO_OFTEN)
             return
@@ -141,6 +144,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             return
         allowed = await self._permitted(frame.feed)
         if allowed is None:
+            await database_sync_to_async(socket_refused)(self.scope, status=404, feed=frame.feed)
             await self._send(frames.error("not-permitted", "There is no such feed, or it is not shared with you."))
             await self.close(code=frames.NOT_PERMITTED)
             return

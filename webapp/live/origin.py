@@ -9,9 +9,11 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+from channels.db import database_sync_to_async
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
+from webapp.audit.sockets import socket_refused
 from webapp.live import frames
 
 PORTS = {"http": 80, "https": 443}
@@ -37,6 +39,7 @@ class SameOrigin:
         if bearer(headers) is not None or is_own_page(headers, secure=scope.get("scheme") == "wss"):
             await self.application(scope, receive, send)
         else:
+            await database_sync_to_async(socket_refused)(scope, status=403)
             await _refuse(receive, send)
 
 

@@ -12,7 +12,10 @@ from webapp.live.origin import bearer
 
 
 class TokenLogin:
-    """Puts the token's user into the scope, and the token's text as `bearer`: it is looked at again for as long as the socket is open."""
+    """Puts the token's user into the scope, what the token begins with, and its text as `bearer`.
+
+    The text is looked at again for as long as the socket is open.
+    """
 
     def __init__(self, application: Any) -> None:
         self.application = application
@@ -21,5 +24,7 @@ class TokenLogin:
         text = bearer(scope.get("headers", ()))
         if text is not None:
             token = await database_sync_to_async(token_authenticate)(text, Scope.READ)
-            scope = {**scope, "bearer": text, "user": None if token is None else token.user}
+            scope = {**scope, "bearer": text, "user": None, "token_prefix": ""}
+            if token is not None:
+                scope |= {"user": token.user, "token_prefix": token.prefix}
         await self.application(scope, receive, send)

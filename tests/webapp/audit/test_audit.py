@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import psycopg2
 import pytest
+from django.db import connection
 from rest_framework.test import APIClient
 
 from webapp.audit.models import Entry
 from webapp.audit.services import record
+from webapp.platform.postgres import with_database
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
@@ -82,11 +86,11 @@ def test_a_call_without_log_in_and_one_too_many_are_refusals(
 
 
 def test_refusals_cannot_fill_the_disk(people: SimpleNamespace, feed: Any, client_of: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
-    import webapp.audit.middleware as middleware
+    import webapp.audit.limits as limits
 
-    monkeypatch.setattr(middleware, "REFUSALS_A_MINUTE", 3)
+    monkeypatch.setattr(limits, "REFUSALS_A_MINUTE", 3)
     minute = 60.0
-    monkeypatch.setattr(middleware.time, "monotonic", lambda: minute)
+    monkeypatch.setattr(limits.time, "monotonic", lambda: minute)
     client = client_of(people.stranger)
     for _ in range(8):
         client.get("/api/v1/feeds/yard/")
@@ -163,6 +167,86 @@ def test_a_command_on_the_server_is_named(db: None) -> None:
     record("secret.rotate")
     entry = last(action="secret.rotate")
     assert entry.means == "command" and entry.actor is None and entry.request
+
+
+# -- one transaction with the change ------------------------------------------------------------------------------------------------
+
+CHANGES: dict[str, tuple[str, dict[str, Any], str]] = {
+    "region.create": ("/api/v1/regions/", REGION, "feeds_region"),
+    "apitoken.create": ("/api/v1/tokens/", {"name": "gateway", "scopes": ["ingest"]}, "accounts_apitoken"),
+    "team.create": ("/api/v1/teams/", {"name": "Pilots"}, "accounts_team"),
+}
+
+
+@pytest.fixture
+def as_owner(transactional_db: None) -> Iterator[Callable[[str], None]]:
+    """Runs a statement as the role that owns the tables; what it added to `audit_entry` goes at the end."""
+    url = with_database(os.environ.get("DATABASE_OWNER_URL", os.environ["DATABASE_URL"]), connection.settings_dict["NAME"])
+    owner = psycopg2.connect(url)
+    owner.autocommit = True
+
+    def run(text: str) -> None:
+        owner.cursor().execute(text)
+
+    yield run
+    connection.close()
+    run("ALTER TABLE audit_entry DROP CONSTRAINT IF EXISTS no_room")
+    run("DROP TRIGGER IF EXISTS no_room ON audit_entry")
+    run("DROP FUNCTION IF EXISTS no_room()")
+    owner.close()
+
+
+def rows_of(table: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT count(*) FROM {table}")
+        return int(cursor.fetchone()[0])
+
+
+NEVER = "CHECK (action NOT IN ('region.create', 'apitoken.create', 'team.create')) NOT VALID"
+AT_THE_END = "AFTER INSERT ON audit_entry DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION no_room()"
+
+
+@pytest.mark.parametrize("when", ["at once", "at the very end"])
+def test_a_change_and_its_entry_are_stored_together_or_not_at_all(
+    as_owner: Callable[[str], None], people: SimpleNamespace, feed: Any, client_of: Clients, when: str
+) -> None:
+    """The database refuses the entry, or both when they are to last."""
+    client = client_of(people.root)
+    client.raise_request_exception = False
+    if when == "at once":
+        as_owner(f"ALTER TABLE audit_entry ADD CONSTRAINT no_room {NEVER}")
+    else:
+        as_owner("CREATE FUNCTION no_room() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION 'no room'; END $$ LANGUAGE plpgsql")
+        as_owner(f"CREATE CONSTRAINT TRIGGER no_room {AT_THE_END}")
+    before = {action: rows_of(table) for action, (_, _, table) in CHANGES.items()}
+    for action, (address, body, table) in CHANGES.items():
+        assert client.post(address, body).status_code == 500
+        assert rows_of(table) == before[action], f"{action} was made without its entry"
+    assert not Entry.objects.filter(action__in=CHANGES).exists()
+    as_owner("ALTER TABLE audit_entry DROP CONSTRAINT no_room" if when == "at once" else "DROP TRIGGER no_room ON audit_entry")
+    for action, (address, body, table) in CHANGES.items():
+        assert client.post(address, body).status_code == 201
+        assert rows_of(table) == before[action] + 1 and last(action=action).actor == people.root.pk
+
+
+def test_a_refusal_leaves_nothing_of_what_was_begun_and_is_in_the_log(people: SimpleNamespace, feed: Any, client_of: Clients, settings: Any) -> None:
+    settings.USER_QUOTAS = {**settings.USER_QUOTAS, "vertices": 0}
+    assert client_of(people.analyst).post("/api/v1/regions/", REGION).status_code == 403
+    assert client_of(people.analyst).get("/api/v1/regions/").json()["count"] == 0
+    assert last(actor=people.analyst.pk, status=403).outcome == "refused"
+
+
+def test_no_entry_holds_the_secret_of_a_link(people: SimpleNamespace, feed: Any, client_of: Clients) -> None:
+    from webapp.accounts.models import Role
+    from webapp.accounts.teams import invitation_create
+
+    secret = invitation_create(team=people.harbour, email="new@example.org", role=Role.VIEWER, by=people.root).text
+    client = client_of(None)
+    client.get(f"/shared/{secret}/")
+    given = {"username": "newcomer", "password": "a phrase of its own"}
+    assert client.post(f"/login/invitation/{secret}/", given, format="multipart").status_code == 302
+    written = json.dumps(list(Entry.objects.values()), default=str)
+    assert "newcomer" in written and "/shared/.../" in written and secret not in written
 
 
 # -- who reads it -----------------------------------------------------------------------------------------------------------------

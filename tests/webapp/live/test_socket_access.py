@@ -44,6 +44,20 @@ async def test_a_stranger_is_not_permitted_and_learns_nothing(world: SimpleNames
             assert await reader.closed() == 4403
 
 
+async def test_refused_sockets_and_subscriptions_are_in_the_audit_log(world: SimpleNamespace) -> None:
+    from webapp.audit.models import Entry
+
+    async with page(None) as reader:
+        await reader.closed()
+    async with page(world.people.stranger) as reader:
+        await reader.say(type="subscribe", feed="yard")
+        await reader.closed()
+    nobody, stranger = await run(lambda: list(Entry.objects.filter(outcome="refused", request="WEBSOCKET /ws/live/").order_by("id")))()
+    assert (nobody.action, nobody.means, nobody.status) == ("socket.open", "nobody", 401)
+    assert (stranger.action, stranger.actor_name, stranger.means, stranger.status) == ("feed.subscribe", "stranger", "session", 404)
+    assert (stranger.object_type, stranger.object_id) == ("feed", "yard")
+
+
 async def test_who_leaves_the_team_is_sent_away_within_a_recheck(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consumers, "RECHECK_SECONDS", 0.2)
     async with page(world.people.viewer) as reader:

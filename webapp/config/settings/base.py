@@ -59,6 +59,7 @@ MIDDLEWARE = [
     "webapp.config.parameters.KnownParameters",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "webapp.audit.middleware.ChangeWithEntry",
 ]
 
 TEMPLATES = [

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from webapp.jobs import processes
 from webapp.jobs.models import DesiredState, Job
 from webapp.jobs.reconciler import reconcile
 from webapp.jobs.services import job_default
+from webapp.queries.models import QueryStop
 
 if TYPE_CHECKING:
     from tests.browser.conftest import Site
@@ -41,6 +44,43 @@ def test_a_job_is_stopped_and_started_again(site: Site, monkeypatch: pytest.Monk
     job.get_by_role("button", name="Stop", exact=True).wait_for()
     site.world.wait(lambda: _reconciled() and _alive(), 30, "a new process is started")
     job.get_by_text("Starting", exact=True).first.wait_for()
+    assert site.faults == []
+
+
+TRIPLES = {
+    "family": "constraint", "version": 1, "variables": {"A": {}, "B": {}, "C": {}}, "report": "all",
+    "constraints": [{"between": ["A", "B"], "dt": [0, 60_000]}, {"between": ["B", "C"], "dt": [0, 60_000]}],
+}  # fmt: skip
+"""All three rows within two minutes: half a million answers in 200 rows."""
+GROWTH_BYTES = 600_000_000
+
+
+@pytest.mark.spark
+def test_a_live_query_without_bounds_is_stopped_and_its_page_says_why(site: Site) -> None:
+    """The real job: it goes on with all other queries, without having become large."""
+    world = site.world
+    world.append(10)
+    job = world.start_job()
+    world.wait_caught_up()
+    before = psutil.Process(job.pid).memory_info().rss
+    costly = world.register("triples", TRIPLES)
+    for _ in range(10):
+        world.append(30)
+        time.sleep(0.2)
+    world.wait(lambda: QueryStop.objects.filter(query=costly).exists(), what="the costly query is stopped")
+    world.append()
+    world.wait_caught_up()
+    assert job.poll() is None
+    assert psutil.Process(job.pid).memory_info().rss - before < GROWTH_BYTES
+    world.check()
+    site.log_in()
+    page = site.page
+    page.goto(f"{site.address}/queries/{costly.pk}")
+    said = page.get_by_text("The job stopped this query").first
+    said.wait_for()
+    assert "answers" in said.inner_text() and "at most 250,000" in said.inner_text()
+    page.goto(f"{site.address}/queries/")
+    page.get_by_role("row").filter(has_text="triples").get_by_text("stopped", exact=True).wait_for()
     assert site.faults == []
 
 

@@ -14,7 +14,7 @@ class MembershipInline(admin.TabularInline[Membership, Team]):
 
 @admin.register(User)
 class VedetteUserAdmin(UserAdmin[User]):
-    fieldsets = (*(UserAdmin.fieldsets or ()), ("Display", {"fields": ("time_zone",)}))
+    fieldsets = (*(UserAdmin.fieldsets or ()), ("Display", {"fields": ("time_zone",)}), ("Quotas", {"fields": ("quotas",)}))
 
 
 @admin.register(Team)

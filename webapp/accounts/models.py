@@ -35,6 +35,7 @@ class User(AbstractUser):
     """A person or a program that logs in."""
 
     time_zone = models.CharField(max_length=64, default="UTC", help_text="Name of the zone that times are shown in (IANA).")
+    quotas = models.JSONField(default=dict, blank=True, help_text="Those that differ from the server's, by name.")
 
 
 class Team(models.Model):
@@ -42,6 +43,7 @@ class Team(models.Model):
 
     name = models.CharField(max_length=100, unique=True)
     members: models.ManyToManyField[User, Membership] = models.ManyToManyField(User, through="Membership", related_name="teams")
+    quotas = models.JSONField(default=dict, blank=True, help_text="Those that differ from the server's, by name.")
 
     class Meta:
         ordering = ("name",)

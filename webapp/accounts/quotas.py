@@ -1,19 +1,43 @@
-"""How much one user, and one team, may have. Who is over a quota is told which, and how much of it is used."""
+"""How much one user, and one team, may have. Who is over a quota is told which, and how much of it is used.
+
+The server's settings hold for everybody for whom an administrator has set nothing else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 
 from engine.model.faults import Fault
-from webapp.accounts.models import Team, User
+from webapp.accounts.models import ApiToken, Team, User
+from webapp.audit.services import record
 from webapp.config.faults import OverQuota
 
-NOUNS = {"queries": "queries", "vertices": "vertices of stored regions", "feeds": "feeds", "jobs": "jobs", "tokens": "tokens"}
+NOUNS = {
+    "queries": "queries",
+    "vertices": "vertices of stored regions",
+    "feeds": "feeds",
+    "jobs": "jobs",
+    "tokens": "tokens",
+    "rows": "rows a second over HTTP",
+}
 Held = Callable[[dict[str, Any]], int]
 """How much there is of what the given field names: `{"owner": user}` or `{"team": team}`."""
+
+
+def defaults_of(holder: User | Team) -> Mapping[str, int]:
+    """The server's quotas of such a holder, by name."""
+    found: dict[str, int] = settings.USER_QUOTAS if isinstance(holder, User) else settings.TEAM_QUOTAS
+    return found
+
+
+def quota_of(holder: User | Team, name: str) -> int:
+    """How much the holder may have. A superuser's quotas are asked of nobody."""
+    return int(holder.quotas.get(name, defaults_of(holder)[name]))
 
 
 def quota_check(name: str, *, held: Held, more: int, user: User | None = None, team: Team | None = None) -> None:
@@ -24,14 +48,54 @@ def quota_check(name: str, *, held: Held, more: int, user: User | None = None, t
     if more <= 0:
         return
     if user is not None and not user.is_superuser:
-        User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
-        _check(f"Your quota of {NOUNS[name]}", settings.USER_QUOTAS[name], held({"owner": user}), more)
+        locked = User.objects.select_for_update(no_key=True).only("pk", "quotas").get(pk=user.pk)
+        _check(f"Your quota of {NOUNS[name]}", quota_of(locked, name), held({"owner": user}), more)
     if team is not None and name in settings.TEAM_QUOTAS:
-        Team.objects.select_for_update(no_key=True).only("pk").get(pk=team.pk)
-        _check(f"The quota of {NOUNS[name]} of the team {team}", settings.TEAM_QUOTAS[name], held({"team": team}), more)
+        own = Team.objects.select_for_update(no_key=True).only("pk", "quotas").get(pk=team.pk)
+        _check(f"The quota of {NOUNS[name]} of the team {team}", quota_of(own, name), held({"team": team}), more)
 
 
 def _check(whose: str, limit: int, used: int, more: int) -> None:
     if used + more > limit:
         told = f"{whose} is {limit:,}: {used:,} are there, {more:,} more are too many. Remove some, or ask an administrator for more."
         raise OverQuota([Fault("", told)])
+
+
+@dataclass(frozen=True)
+class Quota:
+    """One quota of a holder. `used`: null for what is counted by the second; `default`: the server's."""
+
+    name: str
+    what: str
+    limit: int
+    default: int
+    used: int | None
+
+
+def quota_list(holder: User | Team) -> list[Quota]:
+    """All quotas of a user or a team, with how much of them is used."""
+    # They read users and teams.
+    from webapp.feeds.selectors import feeds_held, vertices_held
+    from webapp.jobs.selectors import jobs_held
+    from webapp.queries.selectors import queries_held
+
+    counted: dict[str, Held] = {"queries": queries_held, "vertices": vertices_held, "feeds": feeds_held, "jobs": jobs_held, "tokens": tokens_held}
+    whose = {"owner": holder} if isinstance(holder, User) else {"team": holder}
+    return [
+        Quota(name, NOUNS[name], quota_of(holder, name), default, counted[name](whose) if name in counted else None)
+        for name, default in defaults_of(holder).items()
+    ]
+
+
+def tokens_held(whose: dict[str, Any]) -> int:
+    """How many tokens a user has."""
+    return ApiToken.objects.filter(user=whose["owner"]).count()
+
+
+@transaction.atomic
+def quotas_set(*, holder: User | Team, limits: Mapping[str, int | None]) -> None:
+    """Sets the quotas that are named; null brings the server's back. What is there beyond a smaller one stays."""
+    kept = {name: limit for name, limit in {**holder.quotas, **limits}.items() if limit is not None}
+    record(f"{holder._meta.model_name}.quotas", holder, quotas={name: [holder.quotas.get(name), kept.get(name)] for name in limits})
+    holder.quotas = kept
+    holder.save(update_fields=["quotas"])

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from engine.model.faults import refuse
 from webapp.accounts.models import ApiToken, Scope, User
-from webapp.accounts.quotas import quota_check
+from webapp.accounts.quotas import quota_check, tokens_held
 
 TOKEN_PREFIX = "vdt_"  # noqa: S105  what tokens are recognised by
 LAST_USED_RESOLUTION = timedelta(minutes=1)
@@ -43,7 +43,7 @@ def token_create(*, user: User, name: str, scopes: list[str], expires_at: dateti
     latest = timezone.now() + timedelta(days=settings.TOKEN_DAYS)
     if expires_at is not None and expires_at > latest:
         raise refuse("/expires_at", f"A token lives at most {settings.TOKEN_DAYS} days: until {latest:%Y-%m-%d}.")
-    quota_check("tokens", user=user, more=1, held=lambda whose: ApiToken.objects.filter(user=whose["owner"]).count())
+    quota_check("tokens", user=user, more=1, held=tokens_held)
     text = TOKEN_PREFIX + secrets.token_urlsafe(32)
     token = ApiToken.objects.create(
         user=user,
@@ -79,7 +79,10 @@ def token_authenticate(text: str, scope: str | None = None) -> ApiToken | None:
     # One write a minute at most: ingest authenticates many times a second.
     stale = Q(last_used_at=None) | Q(last_used_at__lt=now - LAST_USED_RESOLUTION)
     if token.last_used_at is None or token.last_used_at < now - LAST_USED_RESOLUTION:
-        ApiToken.objects.filter(stale, pk=token.pk).update(last_used_at=now)
+        # A request keeps the row until its changes are stored; others of the token do not wait for that.
+        with transaction.atomic(savepoint=False):
+            free = ApiToken.objects.filter(stale, pk=token.pk).select_for_update(skip_locked=True, no_key=True)
+            ApiToken.objects.filter(pk__in=free.values("pk")).update(last_used_at=now)
     return token
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from django.db.models import QuerySet
@@ -15,11 +16,13 @@ from rest_framework.response import Response
 from rest_framework.validators import UniqueValidator
 from rest_framework.viewsets import GenericViewSet
 
+from engine.model.faults import unknown_name
 from webapp.accounts import teams
 from webapp.accounts.api import require_session
 from webapp.accounts.authentication import person
 from webapp.accounts.models import Invitation, Membership, Role, Team, User
 from webapp.accounts.owned import PersonField
+from webapp.accounts.quotas import defaults_of, quota_list, quotas_set
 from webapp.accounts.selectors import invitation_list, manages, member_list, people_list, team_list
 
 
@@ -272,3 +275,84 @@ class PeopleView(GenericViewSet[User]):
         serializer = HeirSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         return Response({"counts": teams.ownership_transfer(owner=self.get_object(), heir=serializer.validated_data["to"], team=None)})
+
+
+QUOTAS = inline_serializer(
+    "Quota",
+    {
+        "name": serializers.CharField(),
+        "what": serializers.CharField(),
+        "limit": serializers.IntegerField(),
+        "default": serializers.IntegerField(help_text="The server's, which holds where nothing else was set."),
+        "used": serializers.IntegerField(allow_null=True),
+    },
+    many=True,
+)
+
+
+def _quotas_answer(holder: User | Team) -> Response:
+    return Response([asdict(quota) for quota in quota_list(holder)])
+
+
+class LimitsSerializer(serializers.Serializer[Any]):
+    """Some quotas by name; null brings the server's back."""
+
+    limits = serializers.DictField(child=serializers.IntegerField(min_value=0, max_value=10**12, allow_null=True))
+
+    def validate_limits(self, limits: dict[str, int | None]) -> dict[str, int | None]:
+        known = defaults_of(self.context["holder"])
+        unknown = {name: [unknown_name(name, known, what="quota")] for name in limits if name not in known}
+        if unknown:
+            raise serializers.ValidationError(unknown)
+        return limits
+
+
+class _QuotasView(GenericViewSet[Any]):
+    """Quotas with how much of them is used. Administrators of the server set them."""
+
+    queryset = Team.objects.none()
+    pagination_class = None
+    filter_backends = ()
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        require_session(request)
+
+    def holder(self) -> User | Team:
+        """Whose quotas the address is about."""
+        raise NotImplementedError
+
+    @extend_schema(responses=QUOTAS)
+    def retrieve(self, request: Request, **parts: int) -> Response:
+        return _quotas_answer(self.holder())
+
+    @extend_schema(request=LimitsSerializer, responses=QUOTAS)
+    def partial_update(self, request: Request, **parts: int) -> Response:
+        holder = self.holder()
+        require_administrator(request)
+        serializer = LimitsSerializer(data=request.data, context={"holder": holder})
+        serializer.is_valid(raise_exception=True)
+        quotas_set(holder=holder, limits=serializer.validated_data["limits"])
+        return _quotas_answer(holder)
+
+
+class MyQuotasView(_QuotasView):
+    """One's own."""
+
+    def holder(self) -> User:
+        return person(self.request)
+
+
+class TeamQuotasView(_QuotasView):
+    """A team's, seen by its members."""
+
+    def holder(self) -> Team:
+        return get_object_or_404(team_list(user=person(self.request)), pk=self.kwargs["pk"])
+
+
+class PersonQuotasView(_QuotasView):
+    """Somebody's, seen by administrators of the server."""
+
+    def holder(self) -> User:
+        require_administrator(self.request)
+        return get_object_or_404(people_list(), pk=self.kwargs["pk"])

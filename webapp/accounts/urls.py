@@ -3,11 +3,14 @@
 from django.urls import path
 
 from webapp.accounts.api import MeView, PasswordView, TokenView
-from webapp.accounts.team_api import InvitationView, MemberView, PeopleView, TeamView
+from webapp.accounts.team_api import InvitationView, MemberView, MyQuotasView, PeopleView, PersonQuotasView, TeamQuotasView, TeamView
 
 urlpatterns = [
     path("me", MeView.as_view(), name="api-me"),
     path("me/password", PasswordView.as_view(), name="api-me-password"),
+    path("me/quotas", MyQuotasView.as_view({"get": "retrieve"}), name="api-me-quotas"),
+    path("teams/<int:pk>/quotas", TeamQuotasView.as_view({"get": "retrieve", "patch": "partial_update"}), name="api-team-quotas"),
+    path("people/<int:pk>/quotas", PersonQuotasView.as_view({"get": "retrieve", "patch": "partial_update"}), name="api-person-quotas"),
     path("tokens/", TokenView.as_view({"get": "list", "post": "create"}), name="api-tokens"),
     path("teams/", TeamView.as_view({"get": "list", "post": "create"}), name="api-teams"),
     path("teams/<int:pk>/", TeamView.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}), name="api-team"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from allauth.account.decorators import secure_admin_login
 from allauth.socialaccount.providers.openid_connect import views as oidc
+from django.conf import settings
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
@@ -17,7 +18,7 @@ def account(request: HttpRequest) -> HttpResponse:
     """The person's own settings, teams and tokens."""
     assert request.user.is_authenticated
     tokens = TokenSerializer(token_list(user=request.user), many=True).data
-    data = page_data(request, tokens=tokens)
+    data = page_data(request, tokens=tokens, token_days=settings.TOKEN_DAYS)
     data["page_data"]["teams"] = data["page_data"]["me"]["teams"]
     return render(request, "pages/account.html", data)
 

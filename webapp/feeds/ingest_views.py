@@ -188,7 +188,7 @@ def permit(authorization: str, name: str) -> Sender:
         raise Refused(HTTPStatus.UNAUTHORIZED, "Send a valid token: Authorization: Bearer <token>.", **{"WWW-Authenticate": "Bearer"})
     if Scope.INGEST not in token.scopes:
         raise Refused(HTTPStatus.FORBIDDEN, "The token lacks the scope ingest.")
-    feed = Feed.objects.editable_by(token.user).filter(name=name).first()
+    feed = Feed.objects.editable_by(token.user).select_related("team").filter(name=name).first()
     if feed is None or token.feed_id not in (None, feed.pk):
         if feed_get(user=token.user, name=name) is None:
             raise Refused(HTTPStatus.NOT_FOUND, "There is no such feed.")

@@ -15,11 +15,14 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from webapp.accounts.models import ApiToken
+from webapp.accounts.quotas import quota_of
 from webapp.feeds.models import Feed
 
 BURST_S = 10.0
 """So many seconds' worth may come at once."""
 KEPT = 10_000
+NEVER_S = 3600.0
+"""Who may send nothing at all is told to come again after so long."""
 PERIODS = {"s": 1, "sec": 1, "min": 60, "m": 60, "hour": 3600, "h": 3600, "d": 86_400, "day": 86_400}
 
 
@@ -45,7 +48,7 @@ class Buckets:
         """Seconds until something may be taken; 0 when it may be now."""
         with self._lock:
             level = self._level(limit)
-        return 0.0 if level > 0 else max(0.001, -level / limit.rate)
+        return 0.0 if level > 0 else max(0.001, -level / limit.rate) if limit.rate else NEVER_S
 
     def take(self, limit: Limit, amount: int) -> None:
         """Takes `amount`, also more than there is."""
@@ -67,11 +70,12 @@ BUCKETS = Buckets()
 def limits_of(token: ApiToken, feed: Feed) -> list[Limit]:
     """What counts for rows that come with this token to this feed."""
     count, _, period = settings.INGEST_RATE.partition("/")
-    user, team = settings.USER_QUOTAS["rows"], settings.TEAM_QUOTAS["rows"]
+    user = quota_of(token.user, "rows")
     found = [
         Limit(("requests", token.user_id), f"Your quota of {settings.INGEST_RATE} requests with rows", int(count) / PERIODS[period], of_rows=False),
         Limit(("user", token.user_id), f"Your quota of {user:,} rows a second", user, of_rows=True),
     ]
-    if feed.team_id is not None:
-        found.append(Limit(("team", feed.team_id), f"The quota of {team:,} rows a second of the feed's team", team, of_rows=True))
+    if feed.team is not None:
+        team = quota_of(feed.team, "rows")
+        found.append(Limit(("team", feed.team.pk), f"The quota of {team:,} rows a second of the feed's team", team, of_rows=True))
     return found

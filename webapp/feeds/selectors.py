@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.exceptions import ObjectDoesNotExist
-from django.db.models import Prefetch, Q, QuerySet
+from django.db.models import Prefetch, Q, QuerySet, Sum
 from django.urls import reverse
 
 from webapp.accounts.permissions import AnyUser
@@ -143,3 +143,13 @@ def regions_of_feed(feed: Feed, *, user: AnyUser) -> dict[str, dict[str, Any]]:
 def dead_letter_list(*, feed: Feed) -> QuerySet[DeadLetter]:
     """The feed's refused rows, newest first."""
     return DeadLetter.objects.filter(feed=feed).order_by("-id")
+
+
+def feeds_held(whose: dict[str, Any]) -> int:
+    """How many feeds somebody has."""
+    return Feed.objects.filter(**whose).count()
+
+
+def vertices_held(whose: dict[str, Any]) -> int:
+    """How many vertices somebody's stored regions have together."""
+    return Region.objects.filter(**whose).aggregate(held=Sum("vertices"))["held"] or 0

@@ -13,7 +13,6 @@ from django.conf import settings
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import transaction
-from django.db.models import Sum
 
 from engine.model.faults import Fault, Refused, refuse
 from webapp.accounts.models import Team, User
@@ -23,6 +22,7 @@ from webapp.feeds.admission import default_ahead
 from webapp.feeds.documents import checked_region, feed_faults, vertices_of
 from webapp.feeds.models import Feed, IngestCounter, Region
 from webapp.feeds.region_files import Feature
+from webapp.feeds.selectors import feeds_held, vertices_held
 from webapp.jobs.services import feed_head_ensure, feed_head_keeps_to_team, feed_place
 
 SCHEMA_FIELDS = ("name", "crs", "time", "tick", "columns", "dedupe", "lateness")
@@ -39,7 +39,7 @@ def feed_create(*, owner: User, name: str, title: str, crs: str, job: Any = None
         feed.ahead = default_ahead(time_unit=feed.time, wall_clock=feed.wall_clock, lateness=feed.lateness)
     _check(feed)
     feed.full_clean(exclude=["owner", "team"])
-    quota_check("feeds", user=owner, team=feed.team, more=1, held=_feeds_held)
+    quota_check("feeds", user=owner, team=feed.team, more=1, held=feeds_held)
     feed.save()
     IngestCounter.objects.create(feed=feed)
     feed_head_ensure(feed)
@@ -56,7 +56,7 @@ def feed_update(*, feed: Feed, job: Any = None, **changes: Any) -> Feed:
     if fixed and received:
         raise Refused(Fault(f"/{name}", "Rows have been received already: make a new feed instead.") for name in fixed)
     if (team := changes.get("team")) is not None and team != feed.team:
-        quota_check("feeds", team=team, more=1, held=_feeds_held)
+        quota_check("feeds", team=team, more=1, held=feeds_held)
     if fixed and feed.queries.filter(deleted_at=None).exists():
         raise Refused(Fault(f"/{name}", "Queries were checked against it: remove them first.") for name in fixed)
     for name, value in changes.items():
@@ -89,10 +89,6 @@ def feed_delete(*, feed: Feed, user: User) -> None:
     # A feed made later under the same name begins with an empty log.
     for folder in folders:
         transaction.on_commit(partial_call(shutil.rmtree, folder, ignore_errors=True))
-
-
-def _feeds_held(whose: dict[str, Any]) -> int:
-    return Feed.objects.filter(**whose).count()
 
 
 def feed_set_plan(*, feed: Feed, data: bytes) -> Feed:
@@ -136,7 +132,7 @@ def region_create(
         raise refuse("/name", "Another region of this feed has this name.")
     count = vertices_of(document)
     region = Region(owner=owner, feed=feed, name=name, geometry=document, bbox=list(bbox), vertices=count, tags=_tags(tags), team=team, public=public)
-    quota_check("vertices", user=owner, team=team, more=count, held=_vertices_held)
+    quota_check("vertices", user=owner, team=team, more=count, held=vertices_held)
     region.full_clean(exclude=["owner", "team", "feed"])
     region.save()
     return region
@@ -152,9 +148,9 @@ def region_update(*, region: Region, user: User, **changes: Any) -> Region:
         changes["geometry"], bbox = checked_region(changes["geometry"], region.feed, "/geometry")
         region.bbox = list(bbox)
         before, region.vertices = region.vertices, vertices_of(changes["geometry"])
-        quota_check("vertices", user=region.owner, team=region.team, more=region.vertices - before, held=_vertices_held)
+        quota_check("vertices", user=region.owner, team=region.team, more=region.vertices - before, held=vertices_held)
     if (team := changes.get("team")) is not None and team != region.team:
-        quota_check("vertices", team=team, more=region.vertices, held=_vertices_held)
+        quota_check("vertices", team=team, more=region.vertices, held=vertices_held)
     if "tags" in changes:
         changes["tags"] = _tags(changes["tags"])
     for field, value in changes.items():
@@ -179,10 +175,6 @@ def region_delete(*, region: Region, user: User) -> None:
         raise InUse([Fault("", f"Queries use this region: {', '.join(names)}.")])
     queries_keep_shape(region=region)
     region.delete()
-
-
-def _vertices_held(whose: dict[str, Any]) -> int:
-    return Region.objects.filter(**whose).aggregate(held=Sum("vertices"))["held"] or 0
 
 
 def _tags(tags: Iterable[str]) -> list[str]:
@@ -218,7 +210,7 @@ def regions_import(
         regions.append(made)
     if not dry_run and (partial or not refused):
         with transaction.atomic():
-            quota_check("vertices", user=owner, more=sum(region.vertices for region in regions), held=_vertices_held)
+            quota_check("vertices", user=owner, more=sum(region.vertices for region in regions), held=vertices_held)
             Region.objects.bulk_create(regions, batch_size=500)
     return Imported(regions, refused)
 

@@ -17,6 +17,11 @@ def job_list() -> QuerySet[Job]:
     return Job.objects.prefetch_related("heads__feed")
 
 
+def jobs_held(whose: dict[str, Any]) -> int:
+    """How many jobs a team has."""
+    return Job.objects.filter(**whose).count()
+
+
 SILENT_SECONDS = 30
 """A job that has given no sign of life for so long is down, whatever its state says."""
 UP = (ObservedState.STARTING, ObservedState.RUNNING)

@@ -15,6 +15,7 @@ from webapp.accounts.quotas import quota_check
 from webapp.config.faults import InUse
 from webapp.feeds.models import Feed
 from webapp.jobs.models import DesiredState, FeedHead, Job, JobEvent, ObservedState
+from webapp.jobs.selectors import jobs_held
 
 DEFAULT_JOB = "main"
 """The job of feeds that nobody gave to another one: a single Spark driver for all of them fits one machine."""
@@ -44,7 +45,7 @@ def job_create(*, name: str, team: Team) -> Job:
     """A job of a team, stopped until somebody starts it. Raises Refused."""
     job = Job(name=name, team=team, desired_state=DesiredState.STOPPED)
     job.full_clean(exclude=["team"])
-    quota_check("jobs", team=team, more=1, held=lambda whose: Job.objects.filter(**whose).count())
+    quota_check("jobs", team=team, more=1, held=jobs_held)
     job.save()
     return job
 

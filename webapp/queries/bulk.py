@@ -27,8 +27,8 @@ from webapp.queries.derivation import derive_faults, upstream_of, with_upstream
 from webapp.queries.families import kinds_of
 from webapp.queries.models import Query, Severity
 from webapp.queries.references import frozen, named_regions
-from webapp.queries.selectors import names_used, pace_faults
-from webapp.queries.services import queries_end, queries_held
+from webapp.queries.selectors import names_used, pace_faults, queries_held
+from webapp.queries.services import queries_end
 from webapp.queries.versions import add_versions, next_version
 
 FEATURE = "$feature"

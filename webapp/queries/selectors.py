@@ -129,3 +129,8 @@ def pace_faults(*, feed: Feed, checked: Any) -> list[Fault]:
 def names_used(feed: Feed, names: set[str], *, user: AnyUser) -> QuerySet[Region]:
     """The stored regions of these names that `user` may see."""
     return Region.objects.visible_to(user).filter(feed=feed, name__in=names)
+
+
+def queries_held(whose: dict[str, Any]) -> int:
+    """How many live queries somebody has."""
+    return Query.objects.filter(**whose, deleted_at=None).count()

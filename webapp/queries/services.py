@@ -25,7 +25,7 @@ from webapp.queries.derivation import dependents_follow, derive_faults, refuse_t
 from webapp.queries.families import kinds_of
 from webapp.queries.models import Query, QueryStop, Severity
 from webapp.queries.references import frozen, named_regions, stands_alone
-from webapp.queries.selectors import names_used, pace_faults
+from webapp.queries.selectors import names_used, pace_faults, queries_held
 from webapp.queries.verdicts import faults_of, is_long
 from webapp.queries.versions import add_versions, end_version, end_versions, next_version, version_resume
 
@@ -208,11 +208,6 @@ def query_stop(*, query_id: int, version: int, reason: str) -> None:
     """Writes down that the job goes on without this version. Nothing when the query is gone, or was stopped before."""
     if Query.objects.filter(pk=query_id).exists():
         QueryStop.objects.bulk_create([QueryStop(query_id=query_id, version=version, reason=reason[:2000])], ignore_conflicts=True)
-
-
-def queries_held(whose: dict[str, Any]) -> int:
-    """How many live queries somebody has."""
-    return Query.objects.filter(**whose, deleted_at=None).count()
 
 
 def _checked(feed: Feed, specification: Any, user: User, kept: Query | None = None, *, derives: bool = True) -> tuple[Any, Any]:

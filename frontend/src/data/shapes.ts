@@ -198,14 +198,17 @@ export type Happened = ReturnType<typeof happened>;
 
 /** How the feed's processing stood, lists of equal length, oldest first. */
 export const feedMeasures = record({ at: list(number), rows_per_s: list(nullable(number)), lag: list(nullable(number)), batch_ms: list(nullable(number)) });
-export type FeedStatus = Feed & { counters: Counters | null; head: FeedHead | null; query_version: number | null; editable: boolean; damage: string | null; events: Happened[]; ahead: number | null; retention_hours: number };
+const teamName = record({ id, name: string });
+export type TeamName = ReturnType<typeof teamName>;
+export type FeedStatus = Feed & { counters: Counters | null; head: FeedHead | null; query_version: number | null; editable: boolean; damage: string | null; events: Happened[]; ahead: number | null; retention_hours: number; team: TeamName | null };
 export const feedStatus: Parser<FeedStatus> = (value, path = "") => ({
   ...feed(value, path),
-  ...record({ counters: nullable(counters), head: nullable(feedHead), query_version: nullable(number), editable: otherwise(boolean, true), damage: nullable(string), events: otherwise(list(happened), []), ahead: nullable(number), retention_hours: otherwise(integer, 72) })(value, path),
+  ...record({ counters: nullable(counters), head: nullable(feedHead), query_version: nullable(number), editable: otherwise(boolean, true), damage: nullable(string), events: otherwise(list(happened), []), ahead: nullable(number), retention_hours: otherwise(integer, 72), team: otherwise(nullable(teamName), null) })(value, path),
 });
 
 export const job = record({
   name: string,
+  team: otherwise(nullable(teamName), null),
   desired_state: string,
   observed_state: string,
   started_at: nullable(moment),
@@ -225,7 +228,7 @@ export type DeadLetter = ReturnType<typeof deadLetter>;
 export const me = record({ id, name: string, email: otherwise(string, ""), time_zone: otherwise(string, "UTC"), superuser: otherwise(boolean, false), teams: otherwise(list(record({ id, name: string, role: string })), []) });
 export type Me = ReturnType<typeof me>;
 
-export const token = record({ id, name: string, prefix: otherwise(string, ""), scopes: list(string), created_at: moment, expires_at: nullable(moment), last_used_at: nullable(moment) });
+export const token = record({ id, name: string, prefix: otherwise(string, ""), scopes: list(string), feed: otherwise(nullable(string), null), created_at: moment, expires_at: nullable(moment), last_used_at: nullable(moment) });
 export type Token = ReturnType<typeof token>;
 
 export const channel = record({

@@ -1,12 +1,14 @@
-import { ApiError, call, getAll, post } from "../lib/api";
+import { ApiError, call, get, getAll, post } from "../lib/api";
 import { button, empty, h, icon, linkButton, replace, type Child } from "../lib/dom";
 import { anything, boolean, number, nullable, otherwise, record, string } from "../lib/parse";
 import { channel as channelParser, me as meParser, SEVERITIES, token as tokenParser, type Channel, type Token } from "../data/shapes";
+import { quotas } from "../data/quota_data";
 import { setTheme, setWantsNotifications, theme, wantsNotifications, type Theme } from "../lib/preferences";
 import { formatAgo, formatMoment } from "../lib/time";
 import { SEVERITY_NAMES } from "../lib/words";
 import { confirmDanger, openDialog } from "../views/dialog_view";
 import { showFaults } from "../views/faults_view";
+import { quotaTable } from "../views/quotas_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
 
 const shell = openShell();
@@ -76,6 +78,11 @@ function changePassword(): void {
   } }));
 }
 
+// ---- Quotas
+
+const quotasPlace = h("div", {});
+body.append(panel("Quotas", shell.me.superuser ? "You are an administrator: these do not bind you." : "How much you may have. An administrator of the server sets it.", null, "quotas", quotasPlace));
+
 // ---- Tokens
 
 const tokensPlace = h("div", { class: "stack" });
@@ -87,7 +94,7 @@ function showTokens(rows: readonly Token[]): void {
     return;
   }
   const now = Date.now();
-  replace(tokensPlace, h("div", { class: "table-wrap" }, h("table", { class: "table table-tight tokens-table" }, h("thead", {}, h("tr", {}, ...["Name", "Begins with", "May", "Last used", ""].map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, ...rows.map((row) => h("tr", {}, h("td", {}, row.name), h("td", { class: "mono" }, `${row.prefix}…`), h("td", {}, row.scopes.join(", ")), h("td", { class: "num" }, row.last_used_at === null ? "never" : formatAgo(row.last_used_at, now), row.expires_at === null ? "" : h("div", { class: "small faint" }, `until ${formatMoment(row.expires_at, "ms", shell.me.time_zone)}`)), h("td", { class: "right" }, button("Revoke", { kind: "button-quiet button-danger button-sm", onClick: () => void revoke(row) }))))))));
+  replace(tokensPlace, h("div", { class: "table-wrap" }, h("table", { class: "table table-tight tokens-table" }, h("thead", {}, h("tr", {}, ...["Name", "Begins with", "May", "Last used", ""].map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, ...rows.map((row) => h("tr", {}, h("td", {}, row.name), h("td", { class: "mono" }, `${row.prefix}…`), h("td", {}, row.scopes.join(", "), row.feed === null ? null : h("div", { class: "small faint" }, `to ${row.feed} alone`)), h("td", { class: "num" }, row.last_used_at === null ? "never" : formatAgo(row.last_used_at, now), row.expires_at === null ? "" : h("div", { class: "small faint" }, `until ${formatMoment(row.expires_at, "ms", shell.me.time_zone)}`)), h("td", { class: "right" }, button("Revoke", { kind: "button-quiet button-danger button-sm", onClick: () => void revoke(row) }))))))));
 }
 
 async function loadTokens(): Promise<void> {
@@ -112,19 +119,35 @@ function showSecret(title: string, text: string, secret: string): void {
   field.select();
 }
 
+const tokenDays = typeof shell.data["token_days"] === "number" ? shell.data["token_days"] : 365;
+
+/** Ages to choose from, in days, up to the greatest that this server allows. */
+function ages(): number[] {
+  return [...new Set([...[7, 30, 90, 365].filter((days) => days < tokenDays), tokenDays])];
+}
+
 function newToken(): void {
   const name = h("input", { class: "input", id: "token-name", placeholder: "gateway in hall 3", maxlength: 100 });
-  const expiry = h("select", { class: "select", id: "token-expiry" }, ...([["", "Never"], ["30", "In 30 days"], ["90", "In 90 days"], ["365", "In a year"]] as const).map(([value, text]) => h("option", { value, selected: value === "90" }, text)));
+  const expiry = h("select", { class: "select", id: "token-expiry" }, ...ages().map((days) => h("option", { value: days, selected: days === Math.min(90, tokenDays) }, days === tokenDays ? `In ${days} days, the greatest age` : `In ${days} days`)));
+  const feed = h("select", { class: "select", id: "token-feed" }, h("option", { value: "" }, "Every feed"), ...shell.feeds.filter((one) => one.editable).map((one) => h("option", { value: one.name }, `${one.title === "" ? one.name : one.title} alone`)));
   const boxes = (Object.keys(SCOPES) as (keyof typeof SCOPES)[]).map((scope) => ({ scope, box: h("input", { type: "checkbox", checked: scope === "ingest" }) }));
   const dialog = openDialog(
     "New token",
     h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "token-name" }, "Name"), name),
     h("fieldset", { class: "field", "data-pointer": "/scopes" }, h("legend", { class: "label" }, "It may"), ...boxes.map(({ scope, box }) => h("label", { class: "check" }, box, h("span", {}, SCOPES[scope])))),
+    h("div", { class: "field", "data-pointer": "/feed" }, h("label", { for: "token-feed" }, "It is good for"), feed, h("span", { class: "hint" }, "A token for one feed can do nothing but send events to it.")),
     h("div", { class: "field", "data-pointer": "/expires_at" }, h("label", { for: "token-expiry" }, "It expires"), expiry),
   );
+  // What one feed's token may do is fixed.
+  feed.addEventListener("change", () => {
+    for (const { scope, box } of boxes) {
+      if (feed.value !== "") box.checked = scope === "ingest";
+      box.disabled = feed.value !== "";
+    }
+  });
   dialog.foot.append(button("Cancel", { onClick: dialog.close }), button("Make token", { kind: "button-primary", onClick: () => {
-    const days = Number(expiry.value);
-    const body = { name: name.value.trim(), scopes: boxes.filter(({ box }) => box.checked).map(({ scope }) => scope), expires_at: days > 0 ? new Date(Date.now() + days * 86_400_000).toISOString() : null };
+    const expires = new Date(Date.now() + Number(expiry.value) * 86_400_000 - 60_000).toISOString();
+    const body = { name: name.value.trim(), scopes: boxes.filter(({ box }) => box.checked).map(({ scope }) => scope), feed: feed.value === "" ? null : feed.value, expires_at: expires };
     post("tokens/", body, record({ token: string })).then((made) => {
       dialog.close();
       void loadTokens();
@@ -201,4 +224,5 @@ function newChannel(): void {
 
 body.append(panel("Channels", "Where alerts go besides this page.", button("New channel", { icon: "plus", kind: "button-sm", onClick: newChannel }), "channels", channelsPlace));
 loadTokens().catch(fail);
+get("me/quotas", quotas).then((rows) => replace(quotasPlace, quotaTable(rows)), fail);
 loadChannels().catch(fail);

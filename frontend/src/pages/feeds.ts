@@ -1,24 +1,27 @@
 import "uplot/dist/uPlot.min.css";
 import uPlot from "uplot";
-import { get, getAll, page, post } from "../lib/api";
+import { ApiError, call, get, getAll, page, post } from "../lib/api";
 import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { onThemeChange, token } from "../lib/colours";
 import { feedMeasures, deadLetter, feedStatus, job as jobParser, type DeadLetter, type FeedStatus, type Happened, type Job } from "../data/shapes";
 import { formatAgo, formatClock, formatMoment, formatNumber, formatSpan } from "../lib/time";
 import { JOB_STATES, kindName } from "../lib/words";
 import { confirmDanger, openDialog } from "../views/dialog_view";
+import { showFaults } from "../views/faults_view";
 import { openFeedSettings, openNewFeed } from "../views/feed_form_view";
-import { fail, openShell, pageFrame } from "../views/shell_view";
+import { fail, openShell, pageFrame, toast } from "../views/shell_view";
 
 const EVERY_MS = 3000;
 /** Points of a chart: half an hour of what the server kept (one in ten seconds), then one a refresh. */
 const KEPT = 800;
 const shell = openShell();
-/** Teams whose feeds the reader may make. */
+/** Teams whose feeds and jobs the reader may make. */
 const teams = shell.me.teams.filter((one) => one.role === "operator" || one.role === "admin");
 const mayMake = teams.length > 0 || shell.me.superuser;
 const newFeed = (kind: string): HTMLElement => button("New feed", { icon: "plus", kind, onClick: () => openNewFeed(teams, () => void refresh()) });
-const body = pageFrame(shell.root, "Feeds and jobs", mayMake ? [newFeed("")] : []);
+const body = pageFrame(shell.root, "Feeds and jobs", [...(teams.length > 0 ? [button("New job", { icon: "plus", onClick: newJob })] : []), ...(mayMake ? [newFeed("")] : [])]);
+/** As the server said last; a feed's card offers them. */
+let jobs: readonly Job[] = [];
 const jobsPlace = h("section", { class: "stack-lg", "aria-label": "Jobs" });
 const feedsPlace = h("section", { class: "stack-lg", "aria-label": "Feeds" });
 body.append(jobsPlace, feedsPlace);
@@ -44,11 +47,12 @@ function jobCard(row: Job): HTMLElement {
     ["Last sign of life", row.heartbeat === null ? "–" : formatAgo(row.heartbeat, Date.now())],
     ["Restarts", formatNumber(row.restarts)],
     ["Feeds", row.feeds.join(", ") || "–"],
+    ...(row.team === null ? [] : [["Team", row.team.name] satisfies [string, string]]),
   ];
   return h(
     "article",
     { class: "panel" },
-    h("div", { class: "panel-head" }, h("h2", {}, `Job ${row.name}`), h("span", { class: `badge badge-dot ${STATE_BADGES[row.observed_state] ?? ""}` }, JOB_STATES[row.observed_state] ?? row.observed_state), isWanted ? button("Stop", { icon: "circle-stop", kind: "button-sm", "data-job": row.name, disabled: !row.editable, onClick: act("stop") }) : button("Start", { icon: "circle-play", kind: "button-sm button-primary", "data-job": row.name, disabled: !row.editable, onClick: act("start") })),
+    h("div", { class: "panel-head" }, h("h2", {}, `Job ${row.name}`), h("span", { class: `badge badge-dot ${STATE_BADGES[row.observed_state] ?? ""}` }, JOB_STATES[row.observed_state] ?? row.observed_state), isWanted ? button("Stop", { icon: "circle-stop", kind: "button-sm", "data-job": row.name, disabled: !row.editable, onClick: act("stop") }) : button("Start", { icon: "circle-play", kind: "button-sm button-primary", "data-job": row.name, disabled: !row.editable, onClick: act("start") }), row.team !== null && row.editable && row.observed_state === "stopped" && row.feeds.length === 0 ? button("Remove", { kind: "button-quiet button-danger button-sm", "aria-label": `Remove the job ${row.name}`, onClick: () => void removeJob(row) }) : null),
     h(
       "div",
       { class: "panel-body job-body" },
@@ -57,6 +61,40 @@ function jobCard(row: Job): HTMLElement {
       h("div", {}, h("h3", { class: "section-title" }, "What happened"), row.events.length === 0 ? h("p", { class: "small muted" }, "Nothing yet.") : eventList(row.events.slice(0, 8))),
     ),
   );
+}
+
+/** A team's own job: its feeds do not stand still with others'. */
+function newJob(): void {
+  const name = h("input", { class: "input", id: "job-name", maxlength: 63, placeholder: "quay", autocomplete: "off" });
+  const team = h("select", { class: "select", id: "job-team" }, ...teams.map((one) => h("option", { value: one.id }, one.name)));
+  const dialog = openDialog("New job", h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "job-name" }, "Name"), name, h("span", { class: "hint" }, "Letters, digits, hyphens and underscores.")), h("div", { class: "field", "data-pointer": "/team" }, h("label", { for: "job-team" }, "Team"), team, h("span", { class: "hint" }, "It evaluates feeds of this team alone, and the team's operators start and stop it.")));
+  dialog.foot.append(button("Cancel", { onClick: dialog.close }), button("Make job", { kind: "button-primary", onClick: () => {
+    post("jobs/", { name: name.value.trim(), team: Number(team.value) }, jobParser).then(() => {
+      dialog.close();
+      void refresh();
+    }, (error: unknown) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error)));
+  } }));
+}
+
+async function removeJob(row: Job): Promise<void> {
+  if (!(await confirmDanger(`Remove the job “${row.name}”?`, "It has no feeds; what happened to it is forgotten.", "Remove job"))) return;
+  await call(`jobs/${row.name}/`, { method: "DELETE" }).catch(fail);
+  await refresh();
+}
+
+/** Gives the feed to one of the jobs that may evaluate it; null where there is no choice. */
+function jobChoice(row: FeedStatus): HTMLSelectElement | null {
+  const possible = jobs.filter(({ team }) => team === null || team.id === row.team?.id);
+  const present = row.head?.job ?? null;
+  if (!row.editable || present === null || possible.length < 2) return null;
+  const field = h("select", { class: "select select-sm", "aria-label": `Job of ${row.name}` }, ...possible.map(({ name }) => h("option", { value: name, selected: name === present }, `Job ${name}`)));
+  field.addEventListener("change", () => {
+    call(`feeds/${encodeURIComponent(row.name)}/`, { method: "PATCH", body: { job: field.value } }).then(() => {
+      toast(`The job ${field.value} goes on with ${row.name}.`, "good");
+      void refresh();
+    }, fail);
+  });
+  return field;
 }
 
 // ---- Feeds
@@ -138,6 +176,7 @@ function feedCard(first: FeedStatus): FeedCard {
   const facts = h("div", { class: "counter-wrap" });
   const happenings = h("div", {});
   const state = h("span", { class: "badge" });
+  const chooser = h("div", { class: "job-choice" });
   const charts = h("div", { class: "charts" });
   let shown = first;
   const settings = first.editable ? button("Settings", { icon: "pencil", kind: "button-sm", "aria-label": `Settings of the feed ${first.name}`, onClick: () => openFeedSettings(shown, () => void refresh()) }) : null;
@@ -145,7 +184,7 @@ function feedCard(first: FeedStatus): FeedCard {
   const element = h(
     "article",
     { class: "panel", "aria-label": `Feed ${first.name}` },
-    h("div", { class: "panel-head feed-head" }, h("h2", {}, first.title === "" ? first.name : first.title, " ", h("span", { class: "faint feed-name" }, first.name)), state, letters, settings, linkButton("Live", `/?feed=${encodeURIComponent(first.name)}`, "map", "button-sm")),
+    h("div", { class: "panel-head feed-head" }, h("h2", {}, first.title === "" ? first.name : first.title, " ", h("span", { class: "faint feed-name" }, first.name)), state, chooser, letters, settings, linkButton("Live", `/?feed=${encodeURIComponent(first.name)}`, "map", "button-sm")),
     h("div", { class: "panel-body stack-lg" }, happenings, facts, charts),
   );
   const plots = { rate: chart(charts, "Rate", "events/s", "--accent"), lag: chart(charts, "Watermark lag", first.time === "ms" ? "s" : "ticks", "--accent"), batch: chart(charts, "Batch", "ms", "--accent") };
@@ -170,6 +209,8 @@ function feedCard(first: FeedStatus): FeedCard {
     state.className = `badge badge-dot ${row.damage !== null ? "badge-critical" : isNew ? "" : isFresh ? "badge-good" : "badge-high"}`;
     replace(happenings, row.damage === null ? null : h("p", { class: "notice notice-critical" }, icon("circle-alert"), h("span", {}, row.damage)), row.events.length === 0 ? null : eventList(row.events.slice(0, 4)));
     state.textContent = row.damage !== null ? "Set aside" : isNew ? "No batch yet" : isFresh ? "Flowing" : `Silent for ${formatSpan(Math.round((now - (head?.updated_at ?? now)) / 1000) * 1000, "ms")}`;
+    // Whoever is choosing keeps the list open.
+    if (!chooser.contains(document.activeElement)) replace(chooser, jobChoice(row));
     const isReal = row.time === "ms" && row.wall_clock;
     const reached = isReal ? now : (head?.max_t ?? null);
     const lag = head === null || head.watermark === null || reached === null ? null : (reached - head.watermark) / perUnit;
@@ -219,7 +260,8 @@ const cards = new Map<string, FeedCard>();
 
 async function refresh(): Promise<void> {
   if (document.hidden) return;
-  const [jobs, feeds] = await Promise.all([getAll("jobs/", jobParser), getAll("feeds/", feedStatus)]);
+  const [known, feeds] = await Promise.all([getAll("jobs/", jobParser), getAll("feeds/", feedStatus)]);
+  jobs = known;
   const focused = document.activeElement instanceof HTMLElement && jobsPlace.contains(document.activeElement) ? document.activeElement.dataset["job"] : undefined;
   replace(jobsPlace, ...(jobs.length === 0 ? [h("div", { class: "panel" }, empty("activity", "No job yet", "The job that evaluates the queries is made with the first feed."))] : jobs.map(jobCard)));
   // Whoever stands on Start or Stop stays there.

@@ -41,6 +41,11 @@ const offered = isBulk ? families.filter(isCrossing) : families;
 /** Stands for the file's regions while the template is checked. */
 const SAMPLE = { center: [0, 0], radius: 1 };
 
+/** Why the job goes on without the query, if it does. */
+function stopNotice({ stopped }: QueryRow): HTMLElement | null {
+  return stopped === null ? null : h("p", { class: "notice notice-critical stop-notice", role: "status" }, icon("circle-alert"), h("span", {}, `The job stopped this query: ${stopped.reason}. Narrow it down, or switch it off and on, to begin anew.`));
+}
+
 class QueryPage {
   private family: string;
   private editor: FamilyEditor | null = null;
@@ -86,7 +91,7 @@ class QueryPage {
     });
     this.bulk = isBulk ? this.openBulk() : null;
     const left = h("div", { class: "query-left" }, this.general(), this.bulk?.fields ?? null, this.fields, this.alerts.element, this.derivation.element, section("In words", this.sentence));
-    replace(this.body, stored === null ? familyGallery(offered, this.family, (family) => void this.choose(family)) : this.ofEarlier(stored), this.stage, h("div", { class: "query-page" }, left, h("div", { class: "query-right" }, mapBox, this.bulk?.element ?? this.preview.element)));
+    replace(this.body, stored === null ? familyGallery(offered, this.family, (family) => void this.choose(family)) : this.ofEarlier(stored), stored === null || this.earlier !== null ? null : stopNotice(stored), this.stage, h("div", { class: "query-page" }, left, h("div", { class: "query-right" }, mapBox, this.bulk?.element ?? this.preview.element)));
     replace(shell.root, this.head(), this.body);
     this.map = new RegionEditorView(mapBox, feed);
     this.map.setContext(regions.map((row) => ({ id: row.id, name: row.name, geometry: row.geometry, colour: null })));

@@ -5,6 +5,7 @@ import { boolean, dictionary, list, number, record, string } from "../lib/parse"
 import { formatAgo } from "../lib/time";
 import { confirmDanger, openDialog, type Dialog } from "../views/dialog_view";
 import { showFaults } from "../views/faults_view";
+import { openQuotas } from "../views/quotas_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
 
 const shell = openShell();
@@ -38,6 +39,7 @@ function choice<T extends string>(label: string, options: readonly (readonly [T,
 
 function teamPanel(team: Team): HTMLElement {
   const actions = [
+    button("Quotas", { kind: "button-sm", "aria-label": `Quotas of ${team.name}`, onClick: () => void openQuotas(`Quotas of ${team.name}`, `teams/${team.id}/quotas`, isAdministrator) }),
     team.manageable ? button("Invite", { icon: "plus", kind: "button-sm", "aria-label": `Invite somebody to ${team.name}`, onClick: () => invite(team) }) : null,
     isAdministrator ? button("Remove team", { kind: "button-quiet button-danger button-sm", "aria-label": `Remove the team ${team.name}`, onClick: () => void removeTeam(team) }) : null,
   ];
@@ -156,6 +158,7 @@ function personRow(person: Person, everybody: readonly Person[]): HTMLElement {
     { class: "channel" },
     h("div", { class: "grow" }, h("div", { class: "row" }, h("strong", {}, person.name), person.administrator ? h("span", { class: "badge badge-accent" }, "Administrator") : null, person.active ? null : h("span", { class: "badge badge-high" }, "Switched off")), h("div", { class: "small muted" }, words.join(" · "))),
     isMe ? null : button(person.administrator ? "No administrator" : "Make administrator", { kind: "button-sm", "aria-label": `${person.administrator ? "No longer make" : "Make"} ${person.name} administrator`, onClick: () => change({ administrator: !person.administrator }, "Changed.") }),
+    button("Quotas", { kind: "button-sm", "aria-label": `Quotas of ${person.name}`, onClick: () => void openQuotas(`Quotas of ${person.name}`, `people/${person.id}/quotas`, true) }),
     others.length === 0 ? null : button("Transfer", { kind: "button-sm", "aria-label": `Transfer everything that ${person.name} owns`, onClick: () => askHeir(`Everything that ${person.name} owns`, `people/${person.id}/transfer`, others) }),
     isMe ? null : button(person.active ? "Switch off" : "Switch on", { kind: person.active ? "button-quiet button-danger button-sm" : "button-sm", "aria-label": `Switch ${person.name} ${person.active ? "off" : "on"}`, onClick: () => change({ active: !person.active }, `${person.name} is switched ${person.active ? "off" : "on"}.`) }),
   );

@@ -32,7 +32,14 @@ ADMIN = {"admin-login", "admin-password"}
 """Beside Django's admin; tested in tests/webapp/accounts/test_one_log_in.py."""
 PAGES = {"live", "queries", "query-new", "alerts", "regions", "feeds", "account", "audit", "teams"}
 OWNED_PAGES = {"query", "alert", "feed-plan"}
-PERSONAL = {"api-me": ["GET", "PATCH"], "api-me-password": ["POST"], "api-tokens": ["GET", "POST"], "api-token": ["DELETE"], "api-schema": ["GET"]}
+PERSONAL = {
+    "api-me": ["GET", "PATCH"],
+    "api-me-quotas": ["GET"],
+    "api-me-password": ["POST"],
+    "api-tokens": ["GET", "POST"],
+    "api-token": ["DELETE"],
+    "api-schema": ["GET"],
+}
 TEAMS = {
     "api-teams": ["GET", "POST"],
     "api-team": ["GET", "PATCH", "DELETE"],
@@ -40,6 +47,8 @@ TEAMS = {
     "api-team-invitation": ["DELETE"],
     "api-team-member": ["PATCH", "DELETE"],
     "api-team-transfer": ["POST"],
+    "api-team-quotas": ["GET", "PATCH"],
+    "api-person-quotas": ["GET", "PATCH"],
     "api-people": ["GET"],
     "api-person": ["PATCH"],
     "api-person-transfer": ["POST"],

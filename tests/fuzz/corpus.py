@@ -97,10 +97,10 @@ def bodies() -> dict[str, tuple[str, str, list[bytes]]]:
     text = ",".join(rows[0]) + "\n" + "".join(",".join("" if value is None else str(value) for value in row.values()) + "\n" for row in rows)
     return {
         "ndjson": (NDJSON, "", [lines]),
-        "ndjson, gzip": (NDJSON, "gzip", [gzip.compress(lines)]),
+        "ndjson with gzip": (NDJSON, "gzip", [gzip.compress(lines)]),
         "csv": (CSV, "", [text.encode()]),
         "arrow": (ARROW, "", [_stream(table), _stream(coded)]),
-        "arrow, zstd": (ARROW, "", [_stream(table, "zstd"), _stream(coded, "lz4")]),
+        "arrow with zstd": (ARROW, "", [_stream(table, "zstd"), _stream(coded, "lz4")]),
     }
 
 

@@ -11,6 +11,7 @@ from rest_framework.test import APIClient
 
 from webapp.accounts.models import ApiToken, Membership, Scope
 from webapp.accounts.services import token_create
+from webapp.audit.models import Entry
 from webapp.config.settings.quotas import quotas
 from webapp.feeds import rates
 from webapp.feeds.models import Region
@@ -82,6 +83,54 @@ def test_an_unknown_quota_is_refused_when_the_program_starts(monkeypatch: pytest
     assert quotas("VEDETTE_USER_QUOTAS", queries=1, rows=2, feeds=3) == {"queries": 5, "rows": 7, "feeds": 3}
     with pytest.raises(ValueError, match="feeds"):
         quotas("VEDETTE_USER_QUOTAS", feeds=3)
+
+
+# -- set for one person or team -----------------------------------------------------------------------------------------------------
+
+
+def test_an_administrator_sets_a_persons_quotas_and_they_hold(
+    client: APIClient, people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
+    root, path = client_of(people.root), f"/api/v1/people/{people.owner.pk}/quotas"
+    before = {row["name"]: row for row in client.get("/api/v1/me/quotas").json()}
+    assert {name: row["used"] for name, row in before.items()} == {"queries": 1, "vertices": 5, "feeds": 1, "tokens": 0, "rows": None}
+    assert all(row["limit"] == row["default"] for row in before.values())
+    assert root.patch(path, {"limits": {"feeds": 1, "tokens": 0}}).status_code == 200
+    told = client.post("/api/v1/tokens/", {"name": "a", "scopes": ["read"]})
+    assert told.status_code == 403 and "Your quota of tokens is 0" in told.content.decode()
+    after = {row["name"]: row for row in client.get("/api/v1/me/quotas").json()}
+    assert (after["feeds"]["limit"], after["tokens"]["limit"], after["queries"]) == (1, 0, before["queries"])
+    assert root.patch(path, {"limits": {"tokens": None}}).json() == root.get(path).json()
+    assert client.post("/api/v1/tokens/", {"name": "a", "scopes": ["read"]}).status_code == 201
+    entry = Entry.objects.filter(action="user.quotas").latest("pk")
+    assert (entry.object_name, entry.detail) == ("owner", {"quotas": {"tokens": [0, None]}})
+
+
+def test_a_teams_quotas_are_seen_by_its_members_and_set_by_administrators_alone(
+    client: APIClient, people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
+    path = f"/api/v1/teams/{people.harbour.pk}/quotas"
+    assert {row["name"]: row["used"] for row in client_of(people.viewer).get(path).json()}["queries"] == 1
+    assert client_of(people.stranger).get(path).status_code == 404
+    for user in (people.viewer, people.admin):
+        assert client_of(user).patch(path, {"limits": {"queries": 10**6}}).status_code == 403
+    assert client_of(people.stranger).patch(path, {"limits": {"queries": 1}}).status_code == 404
+    assert client_of(people.root).patch(path, {"limits": {"queries": 1}}).status_code == 200
+    told = client.post("/api/v1/queries/", {"feed": "yard", "name": "one more", "specification": SPECIFICATION, "team": people.harbour.pk})
+    assert told.status_code == 403 and "The quota of queries of the team harbour is 1" in told.content.decode()
+    for path in ("/api/v1/people/1/quotas", f"/api/v1/people/{people.owner.pk}/quotas"):
+        assert client.get(path).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("limits", "told"), [({"feed": 3}, "did you mean 'feeds'?"), ({"feeds": -1}, "0"), ({"feeds": "many"}, "integer"), ({"jobs": 1}, "quota 'jobs'")]
+)
+def test_a_wrong_quota_is_refused_at_its_place(
+    limits: dict[str, Any], told: str, people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
+    answer = client_of(people.root).patch(f"/api/v1/people/{people.owner.pk}/quotas", {"limits": limits})
+    (fault,) = answer.json()["faults"]
+    assert answer.status_code == 400 and told in fault["message"] and fault["pointer"] == f"/limits/{next(iter(limits))}"
 
 
 # -- rows a second ----------------------------------------------------------------------------------------------------------------

@@ -315,5 +315,6 @@ def test_registering_asks_the_database_few_times(feed: Any, client_of: Any, peop
     assert client.post("/api/v1/queries/", body).status_code == 201
     with CaptureQueriesContext(connection) as asked:
         made = client.post("/api/v1/queries/", {**body, "name": "second"})
-    assert len(asked) <= 15, [one["sql"][:80] for one in asked.captured_queries]
+    # Within a test's own transaction the one of the change and its entry is a savepoint: two statements that a server does not send.
+    assert len(asked) <= 17, [one["sql"][:80] for one in asked.captured_queries]
     assert made.json() == client.get(f"/api/v1/queries/{made.json()['id']}/").json()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import engine
 from engine.model.events import Stamper, check_rows
+from engine.runtime.derived import GraphEvaluator
 from engine.runtime.evaluator import Evaluator
 from webapp.feeds.simulation.scenarios import read_scenario
 from webapp.feeds.simulation.worlds import WORLDS
@@ -35,11 +36,11 @@ def compile_for(name: str) -> None:
     """Every kernel that the demo feed `name` needs, by evaluating half a minute of it, with a restart in the middle."""
     scenario = read_scenario(name)
     feed, queries, stamper = scenario.engine_feed(), scenario.registered(), Stamper()
-    evaluator = Evaluator.start(feed, queries)
+    evaluator = GraphEvaluator.local(feed, queries)
     for start in (AT_MS, AT_MS + SPAN_MS // 2):
         rows, _ = check_rows(scenario.world.rows(start, start + SPAN_MS // 2), feed)
         evaluator.process(stamper.stamp(rows))
-        evaluator = Evaluator.load(feed, queries, evaluator.dump())
+        evaluator = GraphEvaluator.load(feed, queries, evaluator.dump(), lambda plain, data: Evaluator.load(feed, plain, data))
     evaluator.finish()
 
 

@@ -1,4 +1,4 @@
-"""The demo's users: each has a password of their own, and keeps the one they chose."""
+"""The demo's users: each has a password of their own, and keeps the one they chose. And what is made for them."""
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -46,3 +46,14 @@ def test_without_passwords_no_users_are_made(db: None, monkeypatch: pytest.Monke
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(CommandError, match="VEDETTE_DEMO_ADMIN_PASSWORD"):
         call_command("demo_seed", "--no-feeds")
+
+
+def test_a_query_of_the_demo_derives_from_others_that_were_made_before_it(seeded: None) -> None:
+    from webapp.feeds.demo import seed_feed
+
+    for _ in range(2):
+        feed = seed_feed("plaza", user("analyst"))
+    rounds = feed.queries.get(name="From stand to stand")
+    assert set(rounds.derives_from.values_list("name", flat=True)) == {
+        f"{stand}: visitors" for stand in ("Stand A", "Stand B", "Stand C", "Stand D", "Cafe")
+    }

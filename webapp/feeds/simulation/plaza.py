@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from webapp.feeds.simulation.journeys import Floats, Ints, Journey, Journeys, Point, Wobble
@@ -22,6 +24,8 @@ VISITS, MEETINGS, COMPANIES, PARCELS, FIGHTS, SHOWS = 24, 4, 2, 3, 1, 1
 """Scenes in a cycle, of visits as many as there is room for; every other meeting ends with a walk together."""
 CROWD, CROWD_MS = 5, 15_000
 """So many at one stand at once, for so long or longer, are a crowd."""
+STAY_MS, ROUND_MS = 20_000, 240_000
+"""Who is at a stand for longer than that stays there; who stays at one and, that soon afterwards, at another makes a round."""
 APART = 40.0
 """Those who have nothing to do with each other keep further apart: more than any distance the rules on people speak of."""
 BESIDE = 18.0
@@ -107,7 +111,9 @@ class Plaza:
         self.journeys = Journeys([_whole(role.journey) for role in roles], phase)
         self.wobble = Wobble(chance, np.full(len(roles), ERROR))
         doings = [(n * CYCLE_MS + a, n * CYCLE_MS + b, ACTIVITIES.index(what)) for n, role in enumerate(roles) for a, b, what in role.doings]
-        self.crowds = _crowds(self.scenes)
+        tracks: Floats = np.stack([_track(role, scene.phase) for scene in self.scenes for role in scene.roles])
+        called = self.names.to_pylist()
+        self.gatherings = [*_crowds(called, tracks), *_rounds(called, tracks)]
         self._from, self._to, self._what = np.array(doings, np.int64).T
 
     def rows(self, start: int, end: int, *, rate: float = 1.0) -> pa.Table:
@@ -150,8 +156,8 @@ class Plaza:
         return pa.table({"event": events, "entity": self.names.take(pa.array(role)), "t": t, **numbers})
 
     def truth(self, start: int, end: int) -> list[Happening]:
-        """Visits and crowds at stands; greetings, meetings, walks together, fights; objects left behind, until somebody takes them away."""
-        found: list[Happening] = [one for crowd in self.crowds for one in again(crowd, CYCLE_MS, start, end)]
+        """Visits, crowds at stands and rounds over them; greetings, meetings, walks together, fights; things left behind, until they are taken."""
+        found: list[Happening] = [one for first in self.gatherings for one in again(first, CYCLE_MS, start, end)]
         for scene in self.scenes:
             for one in scene.happenings:
                 first = replace(one, start=scene.phase + one.start, end=scene.phase + one.end)
@@ -276,22 +282,43 @@ def _show(chance: np.random.Generator, guests: Sequence[str]) -> Scene:
     return Scene(tuple(roles), (), apart=pairs)
 
 
-def _crowds(scenes: Sequence[Scene]) -> list[Happening]:
-    """From when to when at least CROWD are at one stand, all of whom are named; of one cycle, whose beginning and end are one moment."""
-    names = [role.name for scene in scenes for role in scene.roles]
-    tracks: Floats = np.stack([_track(role, scene.phase) for scene in scenes for role in scene.roles])
+def _at_stand(tracks: Floats, stand: str) -> npt.NDArray[np.bool_]:
+    """Who (rows) is at the stand in which frame of the cycle."""
+    x0, y0, x1, y1 = STANDS[stand]
+    inside: npt.NDArray[np.bool_] = (tracks[:, 0] >= x0) & (tracks[:, 0] <= x1) & (tracks[:, 1] >= y0) & (tracks[:, 1] <= y1)
+    return inside
+
+
+def _spans(holds: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """(begin, length) in frames of the stretches in which something holds; the cycle's end and beginning are one moment."""
+    begins = np.flatnonzero(holds & ~np.roll(holds, 1)).tolist()
+    ends = np.flatnonzero(~holds & np.roll(holds, 1)).tolist()
+    return [(begin, min((end - begin) % holds.size for end in ends)) for begin in begins]
+
+
+def _crowds(names: Sequence[str], tracks: Floats) -> list[Happening]:
+    """From when to when at least CROWD are at one stand, all of whom are named; of one cycle."""
     found = []
-    for stand, (x0, y0, x1, y1) in STANDS.items():
-        inside = (tracks[:, 0] >= x0) & (tracks[:, 0] <= x1) & (tracks[:, 1] >= y0) & (tracks[:, 1] <= y1)
-        crowded = inside.sum(axis=0) >= CROWD
-        begins = np.flatnonzero(crowded & ~np.roll(crowded, 1))
-        ends = np.flatnonzero(~crowded & np.roll(crowded, 1))
-        for begin in begins.tolist():
-            length = int(min((end - begin) % crowded.size for end in ends.tolist()))
-            there = np.flatnonzero(inside[:, np.arange(begin, begin + length) % crowded.size].any(axis=1))
+    for stand in STANDS:
+        inside = _at_stand(tracks, stand)
+        for begin, length in _spans(inside.sum(axis=0) >= CROWD):
+            there = np.flatnonzero(inside[:, np.arange(begin, begin + length) % inside.shape[1]].any(axis=1))
             if length * FRAME_MS >= CROWD_MS:
                 guests = tuple(names[one] for one in there.tolist())
                 found.append(Happening("crowd", guests, stand, begin * FRAME_MS, (begin + length) * FRAME_MS))
+    return found
+
+
+def _rounds(names: Sequence[str], tracks: Floats) -> list[Happening]:
+    """Who stays at a stand and then at another (or comes back in the next cycle), from the one stay's beginning until the other is one."""
+    found = []
+    inside = [_at_stand(tracks, stand) for stand in STANDS]
+    for who, name in enumerate(names):
+        spans = sorted(span for there in inside for span in _spans(there[who]))
+        stays = [begin * FRAME_MS for begin, length in spans if length * FRAME_MS > STAY_MS]
+        for first, second in pairwise([*stays, *(stay + CYCLE_MS for stay in stays[:1])]):
+            if second - first <= ROUND_MS:
+                found.append(Happening("round", (name,), None, first, second + STAY_MS))
     return found
 
 

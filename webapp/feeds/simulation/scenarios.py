@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from engine.derive import sources_of
 from engine.model.feed import Feed as EngineFeed
 from engine.operator import RegisteredQuery
 from engine.specification import check
@@ -39,7 +40,8 @@ class Scenario:
     def registered(self) -> list[RegisteredQuery]:
         """Its queries, checked, under their names."""
         feed, regions = self.engine_feed(), {place.name: place.geometry for place in self.places}
-        return [RegisteredQuery(query["name"], 1, check(query["specification"], feed, regions)) for query in self.queries]
+        documents = {query["name"]: query["specification"] for query in self.queries}
+        return [RegisteredQuery(name, 1, check(document, feed, regions), sources_of(document)) for name, document in documents.items()]
 
 
 @cache

@@ -11,8 +11,7 @@ import pytest
 
 from engine.model.events import Stamper, check_rows
 from engine.model.feed import Feed
-from engine.operator import RegisteredQuery
-from engine.runtime.evaluator import Evaluator
+from engine.runtime.derived import GraphEvaluator
 from engine.specification import check
 from webapp.feeds.simulation.scenarios import read_scenario, told_of
 from webapp.feeds.simulation.world import Happening
@@ -39,7 +38,7 @@ def test_every_query_of_a_scenario_can_be_registered(name: str) -> None:
 FOUND = [
     ("city", "tour", 18), ("ocean", "front", 500), ("ocean", "spell", 400),
     ("warehouse", "theft", 20), ("warehouse", "unescorted", 30), ("warehouse", "lost", 20), ("warehouse", "back-and-forth", 25),
-    ("warehouse", "unguarded", 20), ("plaza", "crowd", 12), ("strait", "rendezvous", 60), ("strait", "illegal-fishing", 60),
+    ("warehouse", "unguarded", 20), ("plaza", "crowd", 12), ("plaza", "round", 12), ("strait", "rendezvous", 60), ("strait", "illegal-fishing", 60),
 ]  # fmt: skip
 """World, kind of happening, minutes that hold at least two of it."""
 PROGRAMS = [
@@ -82,19 +81,22 @@ def test_a_program_finds_what_its_world_says_from_beginning_to_end(name: str, qu
 
 def answers(name: str, wanted: Callable[[dict[str, Any]], bool], rows: pa.Table) -> list[dict[str, Any]]:
     """What the wanted queries of a scenario answer in the end: withdrawn ones are left out."""
-    feed, queries, regions = scenario(name)
-    chosen = [RegisteredQuery(query["name"], 1, check(query["specification"], feed, regions)) for query in queries.values() if wanted(query)]
-    evaluator = Evaluator.start(feed, chosen)
+    found = read_scenario(name)
+    feed, registered = found.engine_feed(), {query.id: query for query in found.registered()}
+    chosen = [registered[query["name"]] for query in found.queries if wanted(query)]
+    # Those whose answers are events of another one are evaluated with it.
+    above = {source.query for query in chosen for source in query.sources}
+    evaluator = GraphEvaluator.local(feed, [*(registered[one] for one in sorted(above)), *chosen])
     good, dead = check_rows(rows, feed)
     assert not dead
     outcomes = [evaluator.process(Stamper().stamp(good)), evaluator.finish()]
     total: dict[str, int] = {}
-    found = {}
-    for row in (row for outcome in outcomes for row in outcome.changes.to_pylist()):
+    stated = {}
+    for row in (row for outcome in outcomes for row in outcome.changes.to_pylist() if row["query"] not in above):
         fact = repr([row[key] for key in ("query", "kind", "entities", "value", "start", "end")])
         total[fact] = total.get(fact, 0) + row["weight"]
-        found[fact] = row
-    return [found[fact] for fact, weight in total.items() if weight]
+        stated[fact] = row
+    return [stated[fact] for fact, weight in total.items() if weight]
 
 
 def about(row: dict[str, Any], happening: Happening) -> bool:

@@ -25,8 +25,9 @@ REFUSED_WITH: dict[type[Refused], int] = {InUse: 409, OverQuota: 403}
 def as_faults(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's exception handler; None lets an unforeseen error become a plain 500 without details."""
     if isinstance(error, LogDamaged):
-        # Of one feed; its page says more.
-        return Response(faults_body([Fault("", f"The log of this feed cannot be read. {error}")]), status=503, headers={"Retry-After": "60"})
+        # Of one feed: the others are read as ever.
+        remedy = f"An operator mends it with: manage.py repair {error.feed}"
+        return Response(faults_body([Fault("", f"The log of a feed cannot be read. {error}. {remedy}")]), status=503, headers={"Retry-After": "60"})
     if isinstance(error, Refused):
         return Response(faults_body(error.faults), status=REFUSED_WITH.get(type(error), 400))
     if isinstance(error, ModelValidationError):

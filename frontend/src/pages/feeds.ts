@@ -206,9 +206,12 @@ function feedCard(first: FeedStatus): FeedCard {
     const { head, counters } = row;
     const isFresh = head?.updated_at !== null && head !== null && now - head.updated_at < 20_000;
     const isNew = (head?.updated_at ?? null) === null;
-    state.className = `badge badge-dot ${row.damage !== null ? "badge-critical" : isNew ? "" : isFresh ? "badge-good" : "badge-high"}`;
+    const silence = formatSpan(Math.round((now - (head?.updated_at ?? now)) / 1000) * 1000, "ms");
+    const [kind, badge, words] = row.damage !== null ? ["damaged", "badge-critical", "Set aside"] : isNew ? ["new", "", "No batch yet"] : isFresh ? ["flowing", "badge-good", "Flowing"] : ["silent", "badge-high", `Silent for ${silence}`];
+    state.className = `badge badge-dot ${badge}`;
+    state.dataset["state"] = kind;
+    state.textContent = words!;
     replace(happenings, row.damage === null ? null : h("p", { class: "notice notice-critical" }, icon("circle-alert"), h("span", {}, row.damage)), row.events.length === 0 ? null : eventList(row.events.slice(0, 4)));
-    state.textContent = row.damage !== null ? "Set aside" : isNew ? "No batch yet" : isFresh ? "Flowing" : `Silent for ${formatSpan(Math.round((now - (head?.updated_at ?? now)) / 1000) * 1000, "ms")}`;
     // Whoever is choosing keeps the list open.
     if (!chooser.contains(document.activeElement)) replace(chooser, jobChoice(row));
     const isReal = row.time === "ms" && row.wall_clock;

@@ -103,7 +103,8 @@ def test_the_page_and_the_api_tell_the_reason_the_file_and_the_remedy(feed: Feed
     client = client_of(people.viewer)
     answer = client.get("/api/v1/feeds/yard/positions")
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "60")
-    assert path.name in answer.json()["faults"][0]["message"]
+    message = answer.json()["faults"][0]["message"]
+    assert path.name in message and "manage.py repair yard" in message
     Publisher().step()
     told = client.get("/api/v1/feeds/yard/").json()
     assert path.name in told["damage"] and "manage.py repair yard" in told["damage"]

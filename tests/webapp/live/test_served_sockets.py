@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -166,6 +167,20 @@ def test_what_is_too_long_or_too_often_is_closed_with_its_code(served: Served, p
         for _ in range(300):
             socket.send(json.dumps({"type": "ack", "feed": "yard", "seq": 1}))
         assert closed(socket) == 4429
+    assert "Traceback" not in served.log("web")
+
+
+def test_sockets_that_hear_nothing_stay_open(served: Served, people: SimpleNamespace, feed: Any) -> None:
+    """Redis was read with the same limit of five seconds as it was asked to wait: without a publisher all sockets were lost again and again."""
+    session = session_of(people.viewer)
+    with ExitStack() as opened:
+        served.children[1].send_signal(signal.SIGSTOP)
+        opened.callback(served.children[1].send_signal, signal.SIGCONT)
+        quiet = [opened.enter_context(served.socket(session)) for _ in range(20)]
+        time.sleep(11)
+        for socket in quiet:
+            with pytest.raises(TimeoutError):
+                socket.recv(timeout=0)
     assert "Traceback" not in served.log("web")
 
 

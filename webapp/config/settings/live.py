@@ -10,7 +10,8 @@ CHANNEL_LAYERS = {
             # Lost messages are found again by their sequence number, so the bounds may be small; a group outlives its socket by an hour at most.
             # Each socket may need a connection at the same moment; redis-py's own bound is a hundred, and beyond it sockets end with an error.
             "CONFIG": {
-                "hosts": [{"address": REDIS_URL, "max_connections": 10_000}],
+                # A socket waits five seconds at a time for its next message (`brpop_timeout`); redis-py gives up after five, too, if nothing is said.
+                "hosts": [{"address": REDIS_URL, "max_connections": 10_000, "socket_timeout": 20}],
                 "capacity": 500,
                 "expiry": 20,
                 "group_expiry": 3600,

@@ -1,0 +1,30 @@
+"""What docs/operations.md has people copy: nginx and systemd read these texts, each in its own way."""
+
+import re
+
+from webapp.platform.folders import ROOT
+
+PAGE = (ROOT / "docs" / "operations.md").read_text()
+
+
+def block(language: str) -> str:
+    found = re.search(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def test_nginx_is_given_nothing_that_the_versions_of_distributions_do_not_know() -> None:
+    """`http2 on` is of 1.25.1; Debian 12 has 1.22."""
+    assert "http2 on" not in block("nginx")
+    assert all(f"proxy_set_header {name} " in block("nginx") for name in ("Host", "X-Forwarded-Proto", "X-Forwarded-For", "Upgrade", "Connection"))
+
+
+def test_the_environment_file_means_the_same_to_a_shell_and_to_systemd() -> None:
+    """systemd takes a comment behind a value for a part of it."""
+    (variables,) = (text for text in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) if text.startswith("DJANGO_SETTINGS_MODULE="))
+    lines = variables.splitlines()
+    assert all(line.startswith("# ") or re.fullmatch(r"[A-Z_]+=[^ #]+", line) for line in lines), lines
+
+
+def test_who_copies_a_command_into_a_unit_is_told_of_the_percent_sign() -> None:
+    assert "deliveries@%%h" in PAGE

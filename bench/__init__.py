@@ -32,6 +32,7 @@ MODULES: dict[str, str] = {
     "composite": "bench.composite",
     "constraint": "bench.constraint",
     "motion": "bench.motion",
+    "pairs": "bench.pairs",
 }
 """Family -> module, imported when it is asked for."""
 

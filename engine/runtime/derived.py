@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from engine.derive import ENTITIES, VALUE, Source, known_at, revises, with_answers
 from engine.model.batch import CLOCK, ENTITY, EVENT, SEQ, TIME, Batch
 from engine.model.changes import ANSWERS, DERIVED_SEQ, answers
-from engine.model.events import row_schema, stamped_schema
+from engine.model.events import HEARTBEAT, row_schema, stamped_schema
 from engine.model.feed import ColumnType, Feed
 from engine.operator import Delivery, RegisteredQuery
 from engine.runtime.container import pack, table_bytes, table_from, unpack
@@ -216,7 +216,7 @@ class DerivedQuery:
         if self.running.operator.delivery is Delivery.ORDERED:
             batch = merged([self._widened(rows), added])
         else:
-            batch = self._in_arrival(self._widened(rows), added, [min(key[0], watermark - 1) for key, _ in ready])
+            batch = self._in_arrival(self._widened(rows), added, [min(key[0], watermark - 1) for key, _ in ready], watermark)
         stated = [self._evaluated(batch, watermark)]
         if last:
             stated.append(self._evaluated(batch.slice(0, 0), watermark))
@@ -227,8 +227,14 @@ class DerivedQuery:
         columns = [rows.column(field.name) if field.name in names else pa.nulls(rows.num_rows, field.type) for field in self.schema]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def _in_arrival(self, rows: pa.RecordBatch, events: pa.RecordBatch, known: Sequence[int]) -> pa.RecordBatch:
-        """As if each row had arrived at its time, and each event when it was known: whatever the batches and the disorder, the same."""
+    def _in_arrival(self, rows: pa.RecordBatch, events: pa.RecordBatch, known: Sequence[int], watermark: int) -> pa.RecordBatch:
+        """As if each row had arrived at its time, and each event when it was known: whatever the batches and the disorder, the same.
+
+        A last row tells that the clock has come to the watermark: windows before it are decided, though no row may follow for long.
+        """
+        if self.arrived or len(rows):
+            events = pa.concat_batches([events, pa.RecordBatch.from_pylist([{EVENT: HEARTBEAT, TIME: watermark - 1}], schema=self.schema)])
+            known = [*known, watermark - 1]
         came = np.concatenate([int64s(rows, TIME), np.array(known, np.int64)])
         order = np.argsort(came, kind="stable")
         batch = pa.concat_batches([rows, events]).take(pa.array(order))

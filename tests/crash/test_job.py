@@ -19,6 +19,7 @@ from engine.model.events import row_schema
 from engine.sources.eventlog import EventLog
 from tests.crash.outage import kill, outage
 from tests.crash.world import ACTING_S, PLAIN_BATCH_S, PLAIN_START_S, RECOVERY_S, STAYS, World, assert_within, descendants, jvm_of
+from tests.forms import FORMS
 from tests.webapp.answers import a_feed, a_user
 from webapp.detections.models import Detection
 from webapp.feeds.models import LogDamage
@@ -233,6 +234,31 @@ def test_a_query_is_edited_while_others_derive_from_it(world: World) -> None:
     assert told
     old.delete()
     world.check(alerts=False, forgotten=told)
+
+
+def test_every_form_of_query_goes_on_after_its_job_was_killed(world: World) -> None:
+    """In the job's own process and over executors; some have run from the beginning, the others join in mid-stream."""
+    early, late = dict(list(FORMS.items())[:8]), dict(list(FORMS.items())[8:])
+    for name, document in early.items():
+        world.register(name, {**document, "version": 1})
+    world.append(600)
+    world.start_job("batch.after_evaluate=killgroup@2")
+    world.wait(lambda: _grows(world), what="the job dies in the middle of a batch")
+    ended(world)
+    world.start_job("join.before_commit=killgroup")
+    world.wait_caught_up()
+    for name, document in late.items():
+        world.register(name, {**document, "version": 1})
+    world.register("pairs again", {**FORMS["pair"], "version": 1})
+    ended(world)
+    world.append(600)
+    world.start_job("executor.before_state=kill@2", VEDETTE_PLACEMENT="executors", VEDETTE_PARTITIONS="2")
+    world.wait_caught_up()
+    world.append()
+    world.wait_caught_up()
+    found = set(Detection.objects.filter(weight=1).values_list("query__name", flat=True))
+    assert found >= {*FORMS, "pairs again"} - {"met in a crowd"}
+    world.check()
 
 
 def _grows(world: World) -> bool:

@@ -22,7 +22,7 @@ from webapp.config.tables import csv_download, download
 from webapp.detections import export
 from webapp.detections.changes import NoSuchNumber, NotKept, Wanted, changes_after
 from webapp.detections.counts import answer_counts
-from webapp.detections.evidence import detection_find, tracks_around
+from webapp.detections.evidence import answers_behind, detection_find, tracks_around
 from webapp.detections.models import Detection
 from webapp.detections.selectors import detection_list, detection_row
 from webapp.detections.truth import truth_scores
@@ -239,6 +239,17 @@ class DetectionView(APIView):
                 "tracks": tracks_around(feed=found.feed, detection=found),
             }
         )
+
+
+class AnswersBehindView(APIView):
+    """The answers of other queries that one was made of."""
+
+    @extend_schema(summary="The answers of other queries that an answer was made of", parameters=FILTERS[:1], responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request, key: str) -> Response:
+        found = detection_find(user=person(request), key=bytes.fromhex(key), feed=request.query_params.get("feed"))
+        if found is None:
+            raise Http404
+        return Response({"answers": answers_behind(user=person(request), detection=found)})
 
 
 class ExportView(APIView):

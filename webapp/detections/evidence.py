@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from django.db.models import QuerySet
+
+from engine.derive import sources_of
+from engine.model.changes import DERIVED_SEQ
 from webapp.accounts.permissions import AnyUser
 from webapp.detections.models import Detection
 from webapp.detections.selectors import detection_row, with_ends
 from webapp.feeds.models import Feed
 from webapp.feeds.recent import TRACK_ENTITIES, tracks
-from webapp.queries.models import Query
+from webapp.queries.models import Query, QueryVersion
 
 MARGIN = {"ms": 120_000, "ticks": 3_000}
 """How much of a track is shown before and after, at least, in the feed's unit."""
 LONGEST = 20
 """Of a long interval this many margins after its start are read at most."""
 SHOWN_POINTS = 5_000
+SHOWN_ANSWERS = 50
 
 
 def detection_get(*, feed: Feed, key: bytes) -> Detection | None:
@@ -46,6 +51,38 @@ def tracks_around(*, feed: Feed, detection: Detection, until: int | None = None)
     end = max([detection.start, detection.end or detection.start, until or detection.start, *times])
     end = min(end, start + LONGEST * margin)
     return tracks(feed, _entities(detection), start - margin, end + margin, SHOWN_POINTS).tracks
+
+
+def answers_behind(*, user: AnyUser, detection: Detection) -> list[dict[str, Any]]:
+    """The answers of other queries that `detection` was made of, as far as `user` may see them, newest last: each may have such answers behind it.
+
+    Rules name no events: of their answers, those are told that share an entity and happened in the interval or at its beginning.
+    """
+    own = QueryVersion.objects.filter(query=detection.query_id, version=detection.version).first()
+    if own is None:
+        return []
+    found: list[dict[str, Any]] = []
+    for source in sources_of(own.specification):
+        above = QueryVersion.objects.filter(query=int(source.query), from_feed_version__lte=own.from_feed_version).order_by("-version").first()
+        if above is None or not Query.objects.visible_to(user).filter(pk=above.query_id).exists():
+            continue
+        rows = with_ends(Detection.objects.filter(feed=detection.feed_id, query=above.query_id, version=above.version, kind=source.kind, weight=1))
+        told = _of_events(rows, source.at, detection) if detection.evidence is not None else _of_rules(rows, source.at, detection)
+        found += [{**detection_row(row), "query_name": above.query.name, "event": source.event} for row in told]
+    return sorted(found, key=lambda row: (row["start"], row["id"]))[-SHOWN_ANSWERS:]
+
+
+def _of_events(rows: QuerySet[Detection], at: str, detection: Detection) -> list[Detection]:
+    wanted = {(item["entity"], item["t"]) for item in detection.evidence or [] if (item.get("seq") or 0) >= DERIVED_SEQ}
+    some = rows.filter(**{f"{at}__in": sorted({t for _, t in wanted})})
+    return [row for row in some if (row.entities[0] if row.entities else None, getattr(row, at)) in wanted]
+
+
+def _of_rules(rows: QuerySet[Detection], at: str, detection: Detection) -> list[Detection]:
+    """What rules conclude at a time point holds from the next one on."""
+    begin, end = detection.start - detection.feed.tick, detection.end or detection.start
+    some = rows.filter(**{f"{at}__gte": begin, f"{at}__lte": end}, entities__overlap=list(detection.entities))
+    return list(some.order_by("-start")[:SHOWN_ANSWERS])
 
 
 def _times(detection: Detection) -> list[int]:

@@ -9,7 +9,9 @@ import { queryColour } from "../lib/colours";
 import { orderedEvidence, type EvidencePoint } from "../data/evidence";
 import { formatAgo, formatClock, formatMoment, formatSpan, zoneName, type Zone } from "../lib/time";
 import { answerTitle, SEVERITY_NAMES, STATE_NAMES, versionWords } from "../lib/words";
-import { evidenceList, rulesBehind } from "./drawer_view";
+import { answersBehind } from "./answers_behind_view";
+import { rulesBehind } from "./drawer_view";
+import { evidenceList } from "./evidence_list_view";
 import { openMap, type FeedMap } from "./map_view";
 import { fail } from "./shell_view";
 
@@ -79,6 +81,7 @@ export class AlertDetailView {
         detail.sentence === "" ? null : h("div", {}, h("h3", { class: "section-title" }, "Why"), h("p", { class: "small muted" }, detail.sentence), rules === null ? null : h("p", { class: "small faint" }, `By ${versionWords(rules)}`)),
         rules === null ? null : rulesBehind(alert.query, rules, { kind: alert.kind, start: alert.start, end, entities: alert.entities }, unit),
         events.length === 0 ? null : h("div", {}, h("h3", { class: "section-title" }, "Events that explain it"), evidenceList(events, unit, this.zone)),
+        alert.detection === null || rules === null || !("derive" in rules.specification) ? null : answersBehind(alert.detection, unit, this.zone),
         this.comments(alert, detail),
         this.deliveries(detail),
       ),

@@ -1,8 +1,8 @@
 /** Details of one answer: what, who, when, the events that explain it, its alert. */
 
 import { post } from "../lib/api";
-import { alert as alertParser, type Alert, type Detection, type EvidenceItem, type Feed, type QueryRow, type QueryVersion } from "../data/shapes";
-import { orderedEvidence, type EvidencePoint } from "../data/evidence";
+import { alert as alertParser, type Alert, type Detection, type Feed, type QueryRow, type QueryVersion } from "../data/shapes";
+import { orderedEvidence } from "../data/evidence";
 import type { Interval } from "../data/interval";
 import { distanceWords } from "../data/motion_progress";
 import { stretchesOf, tryAddress } from "../data/stretch";
@@ -10,6 +10,8 @@ import { button, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { queryColour } from "../lib/colours";
 import { formatAgo, formatMoment, formatSpan, parseDuration, zoneName, type TimeUnit, type Zone } from "../lib/time";
 import { kindName, SEVERITY_NAMES, STATE_NAMES, versionWords } from "../lib/words";
+import { answersBehind } from "./answers_behind_view";
+import { evidenceList } from "./evidence_list_view";
 import { headline, revisionText } from "./interval_words";
 import { fail, toast } from "./shell_view";
 
@@ -67,7 +69,7 @@ export class DrawerView {
         h("div", { class: "grow" }, h("div", { class: "row small muted" }, h("span", { class: "swatch", vars: { "--swatch": queryColour(interval.query) } }), h("span", { class: "truncate" }, query?.name ?? `Query ${interval.query}`)), h("h2", {}, headline(interval))),
         iconButton("Close details", "x", { kind: "button-quiet button-sm", onClick: this.handlers.onClose }),
       ),
-      h("div", { class: "drawer-body" }, alert ? this.alertSection(alert) : null, this.when(content), this.who(interval), this.evidence(content.detections), this.about(content)),
+      h("div", { class: "drawer-body" }, alert ? this.alertSection(alert) : null, this.when(content), this.who(interval), this.evidence(content.detections), this.behind(content), this.about(content)),
       this.foot(interval, alert),
     );
   }
@@ -104,6 +106,13 @@ export class DrawerView {
     const points = orderedEvidence(detections);
     if (points.length === 0) return null;
     return h("section", {}, h("h3", { class: "section-title" }, "Events that explain it"), evidenceList(points, this.unit, this.zone));
+  }
+
+  /** Where the query derives from others. */
+  private behind({ rules, detections }: DrawerContent): HTMLElement | null {
+    const last = detections[detections.length - 1];
+    if (rules === "coming" || rules === null || last === undefined || !("derive" in rules.specification)) return null;
+    return answersBehind(last.id, this.unit, this.zone);
   }
 
   private about({ rules, detections, interval }: DrawerContent): HTMLElement {
@@ -156,14 +165,4 @@ export function rulesBehind(query: string, { version, specification }: QueryVers
   if (family !== "calculus") return null;
   const memory = typeof window === "string" || typeof window === "number" ? parseDuration(window) : null;
   return h("div", { class: "row row-wrap rules-behind" }, ...stretchesOf(answer, memory, unit).map(({ about, at, stretch }) => linkButton(BEHIND[about], tryAddress(query, stretch, { what: answer.kind, args: answer.entities, at }, version), "layers", "button-sm")));
-}
-
-/** The events in their order; the numbers are those on the map. */
-export function evidenceList(points: readonly EvidencePoint[], unit: TimeUnit, zone: Zone): HTMLElement {
-  return h("ol", { class: "evidence" }, ...points.map((point) => h("li", {}, h("span", { class: "evidence-number num" }, point.number), evidenceText(point, unit, zone))));
-}
-
-function evidenceText(item: EvidenceItem, unit: TimeUnit, zone: Zone): HTMLElement {
-  const place = item.x === null || item.y === null ? "" : `${Number(item.x.toFixed(5))}, ${Number(item.y.toFixed(5))}`;
-  return h("div", {}, h("div", { class: "num" }, formatMoment(item.t, unit, zone)), h("div", { class: "small faint num" }, [item.variable, item.entity, place].filter((text) => text !== "").join(" · ")));
 }

@@ -108,6 +108,7 @@ OWNED = {
     "api-query-occupancy": ["GET"],
     "api-query-progress": ["GET"],
     "api-detection": ["GET"],
+    "api-detection-answers": ["GET"],
     "api-alert": ["GET"],
     "api-alert-acknowledge": ["POST"],
     "api-alert-resolve": ["POST"],
@@ -145,7 +146,7 @@ def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[
 
 
 def address_of(name: str, things: dict[str, Any]) -> str:
-    if name == "api-detection":
+    if name in ("api-detection", "api-detection-answers"):
         return reverse(name, args=[(b"k" * 16).hex()])
     if name == "api-query-version":
         return reverse(name, args=[things["query"].pk, 1])

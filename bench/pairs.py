@@ -1,0 +1,263 @@
+"""Who meets whom, how many are there, and time added up: each beside what computes it anew.
+
+A plane of square kilometres on which objects move straight at up to 20 m/s and report once in ten seconds, each at a moment of its own.
+- `encounter`: pairs within 100 m every ten seconds, beside a KD-tree (scipy) over all places at each instant, its pairs compared with those before.
+  The target is ten times real time for 150,000 objects, on a plane and on the earth.
+- `occupancy`: how often and how long at least so many are in a region, beside counting all objects anew at each moment at which one reports.
+- `total`: at least ten of the last thirty minutes inside, beside adding up the window of each object anew, compiled.
+
+Times are processor times of one thread, medians of runs in which both methods take turns; all answers are compared before. Layer "engine" is from
+Arrow rows to answers, gate, states and evidence included; the baselines begin with arrays in order, know nothing of disorder, keep no evidence and
+name nobody: they are so much better off.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from numba import njit
+from scipy.spatial import cKDTree
+
+from bench import Layer, Row, Size, compared
+from engine.model.changes import ANSWERS
+from engine.model.feed import Crs, Feed, TimeUnit
+from engine.operator import RegisteredQuery
+from engine.runtime.evaluator import Evaluator
+from engine.specification import check
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+EVERY = 10_000
+DISTANCE = 100.0
+PER_SQUARE_KM = 15.0
+"""Objects: 150,000 lie on a hundred kilometres by a hundred."""
+TIMES_REAL = 10.0
+PLANE = Feed("plane", Crs.PLANAR, TimeUnit.MS)
+EARTH = Feed("earth", Crs.GEOGRAPHIC, TimeUnit.MS)
+METRES_PER_DEGREE = 111_320.0
+OPEN = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class World:
+    """Rows in order of time; `tick[i]` is the number of the ten seconds that row i lies in."""
+
+    entity: Ints
+    t: Ints
+    x: Floats
+    y: Floats
+    objects: int
+    side: float
+
+    def batches(self, feed: Feed) -> list[pa.Table]:
+        """One stamped table for each ten seconds; on the earth around the equator."""
+        names = np.array([f"o{i:06d}" for i in range(self.objects)])
+        scale = 1.0 if feed.crs is Crs.PLANAR else 1 / METRES_PER_DEGREE
+        ends = np.searchsorted(self.t, np.arange(1, self.t[-1] // EVERY + 2) * EVERY)
+        clock = np.concatenate([[0], np.maximum.accumulate(self.t)[:-1]])
+        columns = {
+            "event": pa.array(["position"] * len(self.t)),
+            "entity": pa.array(names[self.entity]),
+            "t": pa.array(self.t),
+            "t_end": pa.nulls(len(self.t), pa.int64()),
+            "x": pa.array(self.x * scale),
+            "y": pa.array(self.y * scale),
+            "seq": pa.array(np.arange(len(self.t))),
+            "clock": pa.array(clock),
+        }
+        table = pa.table(columns)
+        return [table.slice(begin, end - begin) for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def world(objects: int, instants: int, seed: int = 1) -> World:
+    """`instants` times ten seconds."""
+    chance = np.random.default_rng(seed)
+    side = 1000 * float(np.sqrt(objects / PER_SQUARE_KM))
+    begin, offset = chance.uniform(0, side, (2, objects)), chance.integers(0, EVERY, objects)
+    speed, course = chance.uniform(0, 20, objects), chance.uniform(0, 2 * np.pi, objects)
+    t = (np.arange(instants)[:, None] * EVERY + offset).reshape(-1)
+    entity = np.tile(np.arange(objects), instants)
+    seconds = t / 1000
+    x = np.abs(begin[0][entity] + np.cos(course)[entity] * speed[entity] * seconds)
+    y = np.abs(begin[1][entity] + np.sin(course)[entity] * speed[entity] * seconds)
+    order = np.argsort(t, kind="stable")
+    return World(entity[order], t[order], x[order], y[order], objects, side)
+
+
+def rows(size: Size) -> Iterator[Row]:
+    full = size is Size.FULL
+    for objects in [20_000, 150_000] if full else [2_000]:
+        yield _encounter_beside_trees(world(objects, 12 if full else 6))
+    for feed in (PLANE, EARTH):
+        yield _encounter_pace(world(150_000 if full else 2_000, 12 if full else 6), feed)
+    for objects in [2_000, 20_000] if full else [500]:
+        yield _occupancy_beside_counting(world(objects, 12 if full else 6))
+    for objects in [500, 5_000] if full else [200]:
+        yield _total_beside_rescan(world(objects, 240 if full else 24), minutes=30 if full else 3)
+
+
+def answered(document: dict[str, Any], feed: Feed, batches: list[pa.Table]) -> pa.Table:
+    """The changes of one query over all batches, and at the end."""
+    evaluator = Evaluator.start(feed, [RegisteredQuery("q", 1, check(document, feed))])
+    return pa.concat_tables([ANSWERS.empty_table(), *(evaluator.process(batch).changes for batch in batches), evaluator.finish().changes])
+
+
+def intervals(changes: pa.Table, entities: int) -> Ints:
+    """What is left of changes: (entities..., start, end), sorted; OPEN for an end that has not come."""
+    flat = changes.column("entities").combine_chunks().flatten()
+    codes = np.array([int(name[1:]) for name in flat.to_pylist()], np.int64).reshape(changes.num_rows, entities)
+    end = changes.column("end").fill_null(OPEN).to_numpy()
+    found = np.column_stack([codes, changes.column("start").to_numpy(), end])
+    left, where = np.unique(found, axis=0, return_inverse=True)
+    weight = np.bincount(where.reshape(-1), changes.column("weight").to_numpy().astype(float), len(left))
+    return left[weight > 0]
+
+
+def _sorted(found: pa.Table | Ints, entities: int) -> Ints:
+    plain = intervals(found, entities) if isinstance(found, pa.Table) else found
+    return plain[np.lexsort(plain.T)]
+
+
+# -- encounter --------------------------------------------------------------------------------------------------------------------
+
+ENCOUNTER = {"family": "encounter", "distance": DISTANCE, "every": EVERY, "gap": 3 * EVERY}
+
+
+def _encounter_beside_trees(of: World) -> Row:
+    batches = of.batches(PLANE)
+    times = compared({"ours": lambda: answered(ENCOUNTER, PLANE, batches), "KD-tree": lambda: _by_trees(of)}, lambda found: _sorted(found, 2))
+    instants = len(batches)
+    workload = f"encounter: {of.objects:,} objects, 100 m, every 10 s"
+    return Row(workload, Layer.ENGINE, times["ours"] / instants * 1000, "ms/instant", {"KD-tree": times["KD-tree"] / instants * 1000})
+
+
+def _by_trees(of: World) -> Ints:
+    """Runs of instants at which two are close, by a tree over all places at each instant."""
+    x, y = np.full(of.objects, np.nan), np.full(of.objects, np.nan)
+    known = np.zeros(of.objects, np.bool_)
+    code, start = np.empty(0, np.int64), np.empty(0, np.int64)
+    found: list[Ints] = []
+    at = 0
+    for instant in range(int(of.t[-1]) // EVERY + 1):
+        now = instant * EVERY
+        end = int(np.searchsorted(of.t, now, "right"))
+        x[of.entity[at:end]], y[of.entity[at:end]], known[of.entity[at:end]] = of.x[at:end], of.y[at:end], True
+        at = end
+        who = np.flatnonzero(known)
+        pairs = cKDTree(np.column_stack([x[who], y[who]])).query_pairs(DISTANCE, output_type="ndarray") if len(who) else np.empty((0, 2), np.int64)
+        present = np.sort(who[pairs[:, 0]] * of.objects + who[pairs[:, 1]])
+        stays = np.isin(code, present, assume_unique=True)
+        gone = code[~stays]
+        found.append(np.column_stack([gone // of.objects, gone % of.objects, start[~stays], np.full(len(gone), now)]))
+        fresh = present[~np.isin(present, code, assume_unique=True)]
+        code, start = np.append(code[stays], fresh), np.append(start[stays], np.full(len(fresh), now))
+    found.append(np.column_stack([code // of.objects, code % of.objects, start, np.full(len(code), OPEN)]))
+    return np.concatenate(found)
+
+
+def _encounter_pace(of: World, feed: Feed) -> Row:
+    """How much faster than the world the answers come, by processor time of all threads, the first instants left out: they compile and fill."""
+    batches = of.batches(feed)
+    evaluator = Evaluator.start(feed, [RegisteredQuery("q", 1, check(ENCOUNTER, feed))])
+    warm = min(3, len(batches) - 1)
+    met = sum(evaluator.process(batch).changes.num_rows for batch in batches[:warm])
+    began = time.process_time()
+    met += sum(evaluator.process(batch).changes.num_rows for batch in batches[warm:])
+    seconds = time.process_time() - began
+    pace = (len(batches) - warm) * EVERY / 1000 / seconds
+    workload = f"encounter: {of.objects:,} objects, {feed.crs.value}"
+    return Row(workload, Layer.ENGINE, pace, "times real", limit=TIMES_REAL, less_is_better=False, facts={"changes": met})
+
+
+# -- occupancy --------------------------------------------------------------------------------------------------------------------
+
+
+def _occupancy_beside_counting(of: World) -> Row:
+    low, high, least = of.side * 0.4, of.side * 0.6, int(of.objects * 0.04)
+    ring = [[low, low], [high, low], [high, high], [low, high], [low, low]]
+    document = {"family": "occupancy", "region": {"type": "Polygon", "coordinates": [ring]}, "count": [">=", least]}
+    batches = of.batches(PLANE)
+    methods = {"ours": lambda: answered(document, PLANE, batches), "counting anew": lambda: _counted(of.entity, of.t, of.x, of.y, low, high, least)}
+    times = compared(methods, lambda found: _sorted(found, 0))
+    workload = f"occupancy: {of.objects:,} objects, one region"
+    millions = len(of.t) / 1e6
+    return Row(workload, Layer.ENGINE, times["ours"] / millions, "s/M rows", {"counting anew": times["counting anew"] / millions})
+
+
+@njit(cache=True, nogil=True)
+def _counted(entity: Ints, t: Ints, x: Floats, y: Floats, low: float, high: float, least: int) -> Ints:
+    inside = np.zeros(entity.max() + 1, np.bool_)
+    found = np.empty((len(t), 2), np.int64)
+    n, start, i = 0, -1, 0
+    while i < len(t):
+        now = t[i]
+        while i < len(t) and t[i] == now:
+            inside[entity[i]] = low <= x[i] <= high and low <= y[i] <= high
+            i += 1
+        held = inside.sum() >= least
+        if held and start < 0:
+            start = now
+        elif not held and start >= 0:
+            found[n] = start, now
+            n, start = n + 1, -1
+    if start >= 0:
+        found[n] = start, OPEN
+        n += 1
+    return found[:n]
+
+
+# -- total ------------------------------------------------------------------------------------------------------------------------
+
+
+def _total_beside_rescan(of: World, minutes: int) -> Row:
+    low, high = of.side * 0.3, of.side * 0.7
+    window, least, every = minutes * 60_000, minutes * 20_000, EVERY
+    ring = [[low, low], [high, low], [high, high], [low, high], [low, low]]
+    predicate = {"inside": {"type": "Polygon", "coordinates": [ring]}, "window": [window, 0], "quantifier": "total", "at_least": least}
+    document = {"family": "motion", "predicates": [predicate], "every": every}
+    batches = of.batches(PLANE)
+    order = np.lexsort((of.t, of.entity))
+    ends = np.searchsorted(of.entity[order], np.arange(of.objects + 1))
+    t, x, y = of.t[order], of.x[order], of.y[order]
+    last = int(of.t[-1])
+    methods = {
+        "ours": lambda: answered(document, PLANE, batches),
+        "rescan": lambda: _rescanned(ends, t, x, y, low, high, window, least, every, last),
+    }
+    times = compared(methods, lambda found: _sorted(found, 1))
+    instants = last // every
+    workload = f"total: {of.objects:,} objects, {minutes} min window"
+    return Row(workload, Layer.ENGINE, times["ours"] / instants * 1000, "ms/instant", {"rescan": times["rescan"] / instants * 1000})
+
+
+@njit(cache=True, nogil=True)
+def _rescanned(ends: Ints, t: Ints, x: Floats, y: Floats, low: float, high: float, window: int, least: int, every: int, last: int) -> Ints:
+    """Each object's window anew at each time of evaluation."""
+    found = np.empty((len(t) + len(ends), 3), np.int64)
+    n = 0
+    for entity in range(len(ends) - 1):
+        start = -1
+        for now in range(0, last + 1, every):
+            total = 0
+            first = ends[entity] + max(0, np.searchsorted(t[ends[entity] : ends[entity + 1]], now - window) - 1)
+            for i in range(first, ends[entity + 1]):
+                if t[i] >= now:
+                    break
+                until = t[i + 1] if i + 1 < ends[entity + 1] else now
+                if low <= x[i] <= high and low <= y[i] <= high:
+                    total += max(0, min(until, now) - max(t[i], now - window))
+            if total >= least and start < 0:
+                start = now
+            elif total < least and start >= 0:
+                found[n] = entity, start, now
+                n, start = n + 1, -1
+        if start >= 0:
+            found[n] = entity, start, OPEN
+            n += 1
+    return found[:n]

@@ -1,0 +1,44 @@
+/** The answers of other queries that an answer was made of; each leads down to those it was made of, and so to the rows. */
+
+import { orderedEvidence } from "../data/evidence";
+import { detection as parser } from "../data/shapes";
+import { queryColour } from "../lib/colours";
+import { get } from "../lib/api";
+import { h, replace } from "../lib/dom";
+import { isObject, list, record, string } from "../lib/parse";
+import { formatMoment, type TimeUnit, type Zone } from "../lib/time";
+import { kindName } from "../lib/words";
+import { evidenceList } from "./evidence_list_view";
+
+const answer = (value: unknown) => ({ ...parser(value), query_name: isObject(value) ? string(value["query_name"]) : "" });
+const answers = record({ answers: list(answer) });
+type Answer = ReturnType<typeof answer>;
+
+/** A section that fills itself; it stays away where there are none. */
+export function answersBehind(key: string, unit: TimeUnit, zone: Zone): HTMLElement {
+  const element = h("section", { hidden: true });
+  void fill(element, key, unit, zone);
+  return element;
+}
+
+async function fill(element: HTMLElement, key: string, unit: TimeUnit, zone: Zone): Promise<void> {
+  const found = await get(`detections/${key}/answers`, answers).catch(() => ({ answers: [] }));
+  if (found.answers.length === 0) return;
+  replace(element, h("h3", { class: "section-title" }, "Answers it was made of"), h("div", { class: "stack" }, ...found.answers.map((one) => row(one, unit, zone))));
+  element.hidden = false;
+}
+
+/** Opened, it shows its own events and answers. */
+function row(one: Answer, unit: TimeUnit, zone: Zone): HTMLElement {
+  const details = h("details", { class: "more" }, h("summary", {}, h("span", { class: "swatch", vars: { "--swatch": queryColour(one.query) } }), ` ${one.query_name}: ${kindName(one.kind).toLowerCase()}${one.entities.length > 0 ? `, ${one.entities.join(", ")}` : ""} `, h("span", { class: "small muted num" }, formatMoment(one.end ?? one.start, unit, zone))));
+  const body = h("div", { class: "stack more-body" });
+  details.append(body);
+  details.addEventListener("toggle", () => {
+    if (!details.open || body.childElementCount > 0) return;
+    const events = orderedEvidence([one]);
+    body.append(h("a", { class: "small", href: `/queries/${one.query}` }, "Its query"));
+    if (events.length > 0) body.append(evidenceList(events, unit, zone));
+    body.append(answersBehind(one.id, unit, zone));
+  });
+  return details;
+}

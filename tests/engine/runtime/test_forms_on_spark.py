@@ -1,0 +1,93 @@
+"""Every form of query over Spark's workers: the answers of one process, whatever the partitions, also after a restart and for queries that join."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from engine.derive import sources_of
+from engine.model.feed import Crs, Feed, TimeUnit
+from engine.operator import RegisteredQuery
+from engine.runtime.derived import GraphEvaluator
+from engine.runtime.executors import ExecutorsEvaluator
+from engine.runtime.spark_backtest import SparkEvaluator
+from engine.specification import check
+from tests.forms import FORMS
+from tests.strategies import stamped, summed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+FEED = Feed("yard", Crs.PLANAR, TimeUnit.MS, lateness=500)
+QUERIES = [RegisteredQuery(name, 1, check(document, FEED), sources_of(document)) for name, document in FORMS.items()]
+
+
+def walks(rows: int) -> pa.Table:
+    """Forty walkers on the plane; some rows come out of order, twice or too late."""
+    chance = random.Random(11)
+    places = {f"w{i}": [chance.uniform(0, 10), chance.uniform(0, 10)] for i in range(40)}
+    found: list[dict[str, Any]] = []
+    t = 0
+    for _ in range(rows):
+        t += chance.randint(0, 12)
+        name = chance.choice(list(places))
+        places[name] = [min(10.0, max(0.0, value + chance.gauss(0, 0.4))) for value in places[name]]
+        found.append({"entity": name, "t": max(0, t - chance.choice([0, 0, 0, 100, 400, 700])), "x": places[name][0], "y": places[name][1]})
+        if chance.random() < 0.02:
+            found.append(dict(found[-1]))
+    return stamped(found, FEED)
+
+
+TABLE = walks(2000)
+
+
+def answered(evaluator: Any, tables: Sequence[pa.Table]) -> Any:
+    """What is left of all changes, the end of the input included."""
+    stated = [evaluator.process(table).changes for table in tables]
+    found = summed(pa.concat_tables([*stated, evaluator.finish().changes]))
+    evaluator.close()
+    return found
+
+
+@pytest.fixture(scope="module")
+def expected() -> Any:
+    found = answered(GraphEvaluator.local(FEED, QUERIES), [TABLE])
+    assert all(any(f"('query', {name!r})" in fact for fact in found) for name in FORMS), "each query finds something"
+    return found
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 4])
+def test_a_backtest_gives_the_answers_of_one_process(spark: SparkSession, expected: Any, partitions: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.runtime.spark_backtest.BATCH_ROWS", 1200)
+    begin: Callable[..., Any] = lambda queries: SparkEvaluator.start(FEED, queries, partitions, spark=spark)  # noqa: E731
+    evaluator = GraphEvaluator.start(FEED, QUERIES, begin)
+    assert answered(evaluator, [TABLE.slice(at, 700) for at in range(0, TABLE.num_rows, 700)]) == expected
+
+
+def test_queries_that_join_over_executors_and_a_restart_change_nothing(spark: SparkSession, expected: Any, tmp_path: Path) -> None:
+    """Half of the queries join in mid-stream, with what they derive from running already, or joining too."""
+    first = [query for query in QUERIES if query.id in ("crowd", "pair", "crossing", "back alone")]
+    tables = [TABLE.slice(at, 800) for at in range(0, TABLE.num_rows, 800)]
+    evaluator = GraphEvaluator.start(FEED, first, lambda queries: ExecutorsEvaluator.start(spark, FEED, tmp_path, queries, 2))
+    stated = [evaluator.process(table).changes for table in tables[:2]]
+    side = evaluator.beside([query for query in QUERIES if query not in first])
+    stated += [side.process(table).changes for table in tables[:2]]
+    evaluator.register(QUERIES, side)
+    stated += [evaluator.process(tables[2]).changes]
+    data = evaluator.dump()
+    again = GraphEvaluator.load(FEED, QUERIES, data, lambda queries, part: ExecutorsEvaluator.load(spark, FEED, tmp_path, queries, part))
+    stated += [again.process(table).changes for table in tables[3:]]
+
+    def ended(queries: Sequence[RegisteredQuery], part: bytes) -> Any:
+        """In this process: the end of the input is the driver's."""
+        return ExecutorsEvaluator.load(spark, FEED, tmp_path, queries, part).local()
+
+    last = GraphEvaluator.load(FEED, QUERIES, again.dump(), ended)
+    assert summed(pa.concat_tables([*stated, last.finish().changes])) == expected

@@ -36,13 +36,13 @@ def own_server(transactional_db: None, tmp_path: Path) -> Iterator[EmbeddedPostg
 
 @pytest.fixture
 def world(transactional_db: None, tmp_path: Path, settings: Any) -> Iterator[World]:
-    """A feed, two queries, no process yet; whatever was started is ended afterwards."""
+    """A feed, two queries and two made of their answers, no process yet; whatever was started is ended afterwards."""
     from tests.crash.world import World
 
     before = os.environ["VEDETTE_VAR"]
     for name in ("VAR", "EVENT_LOG_ROOT", "CHECKPOINT_ROOT"):
         setattr(settings, name, getattr(settings, name))
-    made = World(tmp_path)
+    made = World(tmp_path, deriving=True)
     try:
         yield made
     finally:

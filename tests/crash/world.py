@@ -75,9 +75,9 @@ Told = tuple[str, str, tuple[str, ...], int, int | None]
 
 
 class World:
-    """One feed with two queries and two that derive from them, and whoever works on it. `close` ends all processes that are left."""
+    """One feed with two queries, and whoever works on it. `close` ends all processes that are left. `deriving`: with two more, made of these."""
 
-    def __init__(self, folder: Path, *, redis_url: str = "") -> None:
+    def __init__(self, folder: Path, *, redis_url: str = "", deriving: bool = False) -> None:
         self.folder = folder
         self.redis_url = redis_url
         (folder / "once").mkdir(exist_ok=True)
@@ -88,8 +88,9 @@ class World:
         self.log = EventLog(settings.EVENT_LOG_ROOT, "yard")
         self.crossings = self.register("crossings", BORDER, ["in"])
         self.stays = self.register("stays", STAYS, ["stayed_in"])
-        self.visits = self.register("visits", VISITS)
-        self.since = self.register("since", SINCE)
+        if deriving:
+            self.visits = self.register("visits", VISITS)
+            self.since = self.register("since", SINCE)
         self.random = random.Random(7)
         self.t = 0
         self.places: dict[str, tuple[float, float]] = {}

@@ -1,5 +1,7 @@
 """Who keeps a connection to the database, and who gives it back."""
 
+import os
+import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -61,6 +63,14 @@ def comes_down_to(allowed: set[int]) -> bool:
             return False
         time.sleep(0.02)
     return True
+
+
+def test_a_connection_notices_within_seconds_that_the_network_is_gone() -> None:
+    """The kernel is told so: it alone knows what came back."""
+    connection.ensure_connection()
+    with socket.socket(fileno=os.dup(connection.connection.fileno())) as raw:
+        assert raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 20_000
+        assert raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) + 3 * raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL) == 25
 
 
 def test_a_thread_that_lasts_keeps_its_connection(thread: ThreadPoolExecutor) -> None:

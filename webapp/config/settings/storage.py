@@ -24,10 +24,14 @@ def session_limits(statement_seconds: int) -> str:
     return " ".join(f"-c {name}={seconds}s" for name, seconds in limits.items())
 
 
+# A machine or a network that is gone says nothing: libpq would wait a quarter of an hour for what it sent, and for ever for an answer.
+NETWORK_LIMITS = {"connect_timeout": 10, "tcp_user_timeout": 20_000, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+
+
 def _database(variable: str, **defaults: Any) -> dict[str, Any]:
     """The database that the variable names; what its URL says of libpq's options (`?sslmode=verify-full`) comes first."""
     url = env.db_url(variable, engine="webapp.config.postgresql", **defaults)
-    return {**url, "OPTIONS": {"options": session_limits(STATEMENT_SECONDS), **url.get("OPTIONS", {})}}
+    return {**url, "OPTIONS": {"options": session_limits(STATEMENT_SECONDS), **NETWORK_LIMITS, **url.get("OPTIONS", {})}}
 
 
 DATABASES = {

@@ -243,7 +243,8 @@ class DerivedFluents:
     def _whole(self, rule: IntervalRule, rows: Rows, name: str, lists: Intervals) -> Intervals:
         """The list of this name with true starts where it is a fluent's own: the fluent knows them though the rule's grounding be new."""
         pattern = next((part.fluent for part in rule.intervals if isinstance(part, Retrieve) and part.out == name), None)
-        if pattern is None or not self.exact or not all(rows.bound(term) for term in pattern.terms):
+        crossing = pattern is not None and self.exact and bool((lists.s == self.bounds.first).any())
+        if pattern is None or not crossing or not all(rows.bound(term) for term in pattern.terms):
             return lists
         tables = self.evaluation.sources(pattern)
         if len(tables) != 1:

@@ -14,8 +14,12 @@ describe("stretches that explain an answer", () => {
 
   it("are two for a long one, and one for one that still holds", () => {
     const long = stretchesOf({ start: 1000 * MIN, end: 5000 * MIN }, 10 * MIN, "ms");
-    expect(long.map(({ about, at, stretch }) => [about, at / MIN, stretch.from / MIN, stretch.to / MIN])).toEqual([["beginning", 1000, 990, 1001], ["end", 5000, 4990, 5001]]);
+    expect(long.map(({ about, at, stretch }) => [about, at / MIN, stretch.from / MIN, stretch.to / MIN])).toEqual([["beginning", 1000, 990, 1011], ["end", 5000, 4990, 5001]]);
     expect(stretchesOf({ start: 1000 * MIN, end: null }, 10 * MIN, "ms").map(({ about }) => about)).toEqual(["beginning"]);
+  });
+
+  it("go on after a beginning for as long as the rules remember: only what has lasted may be an answer", () => {
+    expect(stretchesOf({ start: 1000 * MIN, end: null }, 10 * MIN, "ms")[0]!.stretch.to).toBe(1011 * MIN);
   });
 
   it("are bounded on a busy feed whose rules remember for days, never on one of ticks", () => {

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from django.conf import settings
 
 from engine.operator import RegisteredQuery
 from engine.runtime.evaluator import Evaluator
+from engine.sources.eventlog import EventLog
 from engine.specification import check
 from tests.webapp.answers import a_head
 from webapp.detections.sink import Commit, commit
+from webapp.feeds.models import Feed, Region
 from webapp.queries.models import QueryVersion
 
 if TYPE_CHECKING:
@@ -18,21 +21,24 @@ if TYPE_CHECKING:
 
 
 class Answering:
-    """Evaluates what the world's log holds, as far as it was not evaluated before, and stores and tells the answers."""
+    """Evaluates what the log of a feed (the world's, or another) holds, as far as it was not evaluated before, and stores and tells the answers."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.head = a_head(world.feed)
-        feed = world.feed.engine_feed()
-        rows = QueryVersion.objects.filter(to_feed_version=None, query__feed=world.feed).order_by("query_id")
-        self.evaluator = Evaluator.start(feed, [RegisteredQuery(str(row.query_id), row.version, check(row.specification, feed, {})) for row in rows])
+    def __init__(self, world: World, feed: Feed | None = None) -> None:
+        self.feed = feed or world.feed
+        self.log = EventLog(settings.EVENT_LOG_ROOT, self.feed.name)
+        self.head = a_head(self.feed)
+        own, regions = self.feed.engine_feed(), dict(Region.objects.filter(feed=self.feed).values_list("name", "geometry"))
+        rows = QueryVersion.objects.filter(to_feed_version=None, query__feed=self.feed).order_by("query_id")
+        self.evaluator = Evaluator.start(
+            own, [RegisteredQuery(str(row.query_id), row.version, check(row.specification, own, regions)) for row in rows]
+        )
         self.batch = 0
 
     def catch_up(self) -> int:
         """How many changes were stored."""
-        outcomes = [self.evaluator.process(table) for table in self.world.log.read(self.evaluator.position + 1)]
+        outcomes = [self.evaluator.process(table) for table in self.log.read(self.evaluator.position + 1)]
         changes = pa.concat_tables([outcome.changes for outcome in outcomes])
         self.batch += 1
-        progress = {"last_seq": self.evaluator.position, "watermark": self.evaluator.watermark, "max_t": self.world.log.end[1]}
-        assert commit(Commit(self.world.feed.pk, self.head.epoch, self.head.checkpoint, self.batch, changes, progress=progress))
+        progress = {"last_seq": self.evaluator.position, "watermark": self.evaluator.watermark, "max_t": self.log.end[1]}
+        assert commit(Commit(self.feed.pk, self.head.epoch, self.head.checkpoint, self.batch, changes, progress=progress))
         return int(changes.num_rows)

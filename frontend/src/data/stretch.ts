@@ -34,15 +34,15 @@ export function minuteWords(minutes: number, unit: TimeUnit): string {
 
 /**
  * Where to look for what led to an answer of rules that remember for `memory`: the whole of it with what came before; of a long one
- * apart what began and what ended it.
+ * apart what began and what ended it. What must last before it is an answer is none yet at its beginning, so that one goes on for as long.
  */
 export function stretchesOf({ start, end }: { start: number; end: number | null }, memory: number | null, unit: TimeUnit): { about: "whole" | "beginning" | "end"; at: number; stretch: Stretch }[] {
   const before = Math.max(MINUTE[unit], Math.min(memory ?? 10 * MINUTE[unit], MOST_BEFORE[unit]));
   const after = Math.ceil(before / 10);
   const around = (first: number, last: number): Stretch => ({ from: first - before, to: last + after });
-  if (end === null) return [{ about: "beginning", at: start, stretch: around(start, start) }];
+  if (end === null) return [{ about: "beginning", at: start, stretch: around(start, start + before) }];
   if (end - start <= before) return [{ about: "whole", at: start, stretch: around(start, end) }];
-  return [{ about: "beginning", at: start, stretch: around(start, start) }, { about: "end", at: end, stretch: around(end, end) }];
+  return [{ about: "beginning", at: start, stretch: around(start, start + before) }, { about: "end", at: end, stretch: around(end, end) }];
 }
 
 /** The query's page trying its rules, those of `version`, on a stretch. */

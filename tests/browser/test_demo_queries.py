@@ -1,0 +1,153 @@
+"""The demo's queries, each form once, through their editors: opened, tried, saved unchanged, and an answer of theirs explained."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from tests.browser.answering import Answering
+
+if TYPE_CHECKING:
+    from tests.browser.conftest import Site
+    from webapp.feeds.models import Feed
+    from webapp.queries.models import Query
+
+pytestmark = [pytest.mark.browser, pytest.mark.services, pytest.mark.slow]
+
+NOW = 1_763_700_000_000
+MINUTES = {"city": 3, "strait": 40, "plaza": 6, "ocean": 120, "warehouse": 20}
+"""How much of each world happens: something for nearly every query, and few rows."""
+WITHOUT_ANSWER = {"Garage 01: calls", "Bank tour", "Stand A: crowd"}
+"""Queries of which nothing is true in these minutes among those who are there: they have nothing to explain."""
+LAST_CARS = "car-1900"
+PLAYED = 2
+"""Of each kind of happening so many are played, with all who take part."""
+
+
+def test_every_form_of_demo_query_goes_through_its_editor(site: Site) -> None:
+    seen = set[Any]()
+    queries = [query for name in MINUTES for query in _seed(site, name, seen)]
+    families = {query.family for query in queries}
+    assert families >= {"border", "transition", "motion", "constraint", "composite", "calculus", "occupancy", "encounter"}
+    site.log_in()
+    for query in queries:
+        _opened(site, query)
+        _tried(site, query)
+        _saved_unchanged(site, query)
+        _explained(site, query)
+        assert site.faults == [], query.name
+    site.page.close()
+
+
+# -- the demo, small ---------------------------------------------------------------------------------------------------------------
+
+
+def _of_each_form(queries: list[dict[str, Any]], seen: set[Any]) -> list[dict[str, Any]]:
+    """Every program, and of the other families the first query with each set of keys: one with the same keys goes through the same fields."""
+    found = []
+    for query in queries:
+        specification = query["specification"]
+        form = query["name"] if specification["family"] == "calculus" else (specification["family"], frozenset(specification))
+        # What is made of other queries' answers needs all of those.
+        if form not in seen and "derive" not in specification:
+            seen.add(form)
+            found.append(query)
+    return found
+
+
+def _seed(site: Site, name: str, seen: set[Any]) -> list[Query]:
+    """The feed with a few rows and the first query of each form that no feed before has, whose answers are stored and open alerts."""
+    from webapp.feeds.services import feed_create, region_create
+    from webapp.feeds.simulation.scenarios import read_scenario
+    from webapp.queries.families import kinds_of
+    from webapp.queries.services import query_register
+
+    scenario, owner = read_scenario(name), site.world.feed.owner
+    feed = feed_create(owner=owner, **scenario.feed)
+    queries = _of_each_form(scenario.queries, seen)
+    wanted = json.dumps([query["specification"] for query in queries])
+    for place in scenario.places:
+        if json.dumps(place.name) in wanted:
+            region_create(owner=owner, feed=feed, name=place.name, geometry=place.geometry, tags=place.tags)
+    made = []
+    for query in queries:
+        entries = {key: value for key, value in query.items() if key not in ("truth", "alert_kinds")}
+        made.append(query_register(owner=owner, feed=feed, alert_kinds=kinds_of(query["specification"]), **entries))
+    _play(site, feed, scenario)
+    return made
+
+
+def _play(site: Site, feed: Feed, scenario: Any) -> None:
+    from django.conf import settings
+
+    from engine.model.events import check_rows
+    from engine.sources.eventlog import EventLog
+
+    end = NOW + MINUTES[feed.name] * 60_000
+    rows, played = scenario.world.rows(NOW, end), dict[str, list[Any]]()
+    for happening in scenario.world.truth(NOW, end):
+        played.setdefault(happening.kind, []).append(happening)
+    names = sorted({entity for some in played.values() for one in some[:PLAYED] for entity in one.entities})
+    who = pc.greater(rows["entity"], LAST_CARS) if feed.name == "city" else pc.is_in(rows["entity"], value_set=pa.array(names))
+    good, dead = check_rows(rows.filter(who), feed.engine_feed())
+    assert not dead
+    answering = Answering(site.world, feed)
+    EventLog(settings.EVENT_LOG_ROOT, feed.name).append(good)
+    assert answering.catch_up()
+
+
+# -- what an analyst does ----------------------------------------------------------------------------------------------------------
+
+
+def _opened(site: Site, query: Query) -> None:
+    site.page.goto(f"{site.address}/queries/{query.pk}")
+    site.page.locator(".sentence-text").first.wait_for()
+    assert site.page.locator(".field-error, .todo").count() == 0, query.name
+
+
+def _tried(site: Site, query: Query) -> None:
+    """On a busy machine a trial may take longer than the server allows, and then says so: it is asked for again."""
+    page = site.page
+    button, shown = ("#run-sandbox", ".sandbox-summary") if query.family == "calculus" else ("#run-preview", ".preview-total")
+
+    def tried() -> bool:
+        page.locator(button).click()
+        page.locator(f"{shown}, .sandbox-body .empty, .preview-result .empty").first.wait_for()
+        page.locator("[aria-busy=true]").first.wait_for(state="detached")
+        assert page.locator(".field-error").count() == 0, query.name
+        return page.locator(shown).count() > 0
+
+    site.world.wait(tried, 60, f"a trial of {query.name}")
+
+
+def _saved_unchanged(site: Site, query: Query) -> None:
+    before = query.specification
+    # The page begins anew with what is stored.
+    with site.page.expect_navigation(), site.page.expect_response(lambda answer: answer.request.method == "PATCH") as saved:
+        site.page.locator("#save-query").click()
+    assert saved.value.status == 200, query.name
+    query.refresh_from_db()
+    assert query.specification == before, query.name
+
+
+def _explained(site: Site, query: Query) -> None:
+    """An alert names the events of its answer; of a program's answer it leads to the rule of its beginning, marked in the text."""
+    from webapp.alerts.models import Alert
+
+    alert = Alert.objects.filter(query=query).order_by("pk").first()
+    assert (alert is None) == (query.name in WITHOUT_ANSWER), query.name
+    if alert is None:
+        return
+    page = site.page
+    page.goto(f"{site.address}/alerts/{alert.pk}")
+    page.locator(".alert-detail").get_by_text("Why", exact=True).wait_for()
+    if query.family != "calculus":
+        page.locator(".alert-detail .evidence li").first.wait_for()
+        return
+    page.locator(".rules-behind a").first.click()
+    page.locator(".sandbox-detail", has_text="line").first.wait_for()
+    page.locator(".cm-pointed").first.wait_for()

@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.model.conditions import OPERATORS, Condition, Conditions, Constant
 from engine.model.durations import parse_duration
-from engine.model.faults import Fault, Refused, unknown_name
+from engine.model.faults import Faults, Refused, unknown_name
 from engine.model.feed import LARGEST_TIME, ColumnType, Feed, TimeUnit, escaped
 from engine.model.region import Region, read_region
 
@@ -34,7 +34,7 @@ class Context:
 
     feed: Feed
     regions: Mapping[str, Any] = field(default_factory=dict)
-    faults: list[Fault] = field(default_factory=list)
+    faults: Faults = field(default_factory=Faults)
     pointer: str = ""
 
     def at(self, *steps: object) -> Context:
@@ -43,7 +43,7 @@ class Context:
 
     def fault(self, message: str) -> None:
         """Notes a fault of the part under the cursor. The message names the remedy."""
-        self.faults.append(Fault(self.pointer, message))
+        self.faults.note(self.pointer, message)
 
     # -- structure ----------------------------------------------------------------------------------------------------------------
 

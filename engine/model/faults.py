@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
+from itertools import islice
+
+MOST_FAULTS = 500
+"""More faults of one document are not looked for: nobody reads them, and a document of megabytes could hold a million."""
+SHOWN_CHARACTERS = 100
+"""Of an unknown name."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,21 @@ def refuse(pointer: str, message: str) -> Refused:
     return Refused([Fault(pointer, message)])
 
 
+class Faults(list[Fault]):
+    """What is wrong, as it is found. Raises Refused with what was found when there are MOST_FAULTS."""
+
+    def note(self, pointer: str, message: str) -> None:
+        """Adds a fault."""
+        self.append(Fault(pointer, message))
+        if len(self) >= MOST_FAULTS:
+            raise Refused(self)
+
+
+def unknown_among(names: Iterable[str], known: Container[str]) -> list[str]:
+    """The names that are not known, MOST_FAULTS of them at most."""
+    return list(islice((name for name in names if name not in known), MOST_FAULTS))
+
+
 def unknown_name(name: object, known: Iterable[str], *, what: str) -> str:
     """A sentence for a name nobody declared: the nearest known one, then all of them.
 
@@ -38,6 +59,7 @@ def unknown_name(name: object, known: Iterable[str], *, what: str) -> str:
     "unknown column 'widht'; did you mean 'width'? Known: height, width"
     """
     names = sorted(known)
-    nearest = difflib.get_close_matches(str(name), names, n=1)
+    shown = repr(name[:SHOWN_CHARACTERS] + "..." if isinstance(name, str) and len(name) > SHOWN_CHARACTERS else name)
+    nearest = difflib.get_close_matches(str(name)[: 2 * SHOWN_CHARACTERS], names, n=1)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else "."
-    return f"unknown {what} {name!r}{hint} Known: {', '.join(names) or 'none'}"
+    return f"unknown {what} {shown}{hint} Known: {', '.join(names) or 'none'}"

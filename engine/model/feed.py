@@ -9,7 +9,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from engine.model.faults import Fault, Refused, unknown_name
+from engine.model.faults import Faults, Refused, unknown_name
 
 LARGEST_TIME = 2**61
 """Times and time spans stay below this (exclusive), so that the sum of two is an int64. Nanoseconds since 1970 fit until 2043."""
@@ -102,7 +102,7 @@ class _Reader:
     """Reads one document and collects what is wrong with it."""
 
     def __init__(self, document: Any) -> None:
-        self.faults: list[Fault] = []
+        self.faults = Faults()
         self.document: Mapping[str, Any] = {}
         if isinstance(document, Mapping):
             self.document = document
@@ -110,7 +110,7 @@ class _Reader:
             self.fault("", "a feed is a JSON object with " + ", ".join(KEYS))
 
     def fault(self, pointer: str, message: str) -> None:
-        self.faults.append(Fault(pointer, message))
+        self.faults.note(pointer, message)
 
     def feed(self) -> Feed:
         for key in self.document:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from engine.model.faults import Fault, Refused, unknown_name
+from engine.model.faults import Faults, Refused, unknown_name
 from engine.model.feed import Crs, escaped
 
 MAX_VERTICES = 100_000
@@ -123,10 +123,10 @@ class _Reader:
 
     def __init__(self, crs: Crs) -> None:
         self.geographic = crs is Crs.GEOGRAPHIC
-        self.faults: list[Fault] = []
+        self.faults = Faults()
 
     def fault(self, pointer: str, message: str) -> None:
-        self.faults.append(Fault(pointer, message))
+        self.faults.note(pointer, message)
 
     def region(self, document: Any, pointer: str) -> Region | None:
         if not isinstance(document, Mapping):

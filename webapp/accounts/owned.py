@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.viewsets import GenericViewSet
 
-from engine.model.faults import unknown_name
+from engine.model.faults import unknown_among, unknown_name
 from webapp.accounts.authentication import person
 from webapp.accounts.models import Team, User
 from webapp.accounts.permissions import Owned, check_may_make, check_team
@@ -54,7 +54,7 @@ class OwnedSerializer(serializers.ModelSerializer[Any]):
 
     def to_internal_value(self, data: Any) -> Any:
         """The checked values. A key that nobody knows is a fault beside the others: left out, it would look as if it had been taken."""
-        unknown = {key: [unknown_name(key, self.fields, what="key")] for key in data if key not in self.fields} if isinstance(data, dict) else {}
+        unknown = {key: [unknown_name(key, self.fields, what="key")] for key in unknown_among(data, self.fields)} if isinstance(data, dict) else {}
         try:
             values = super().to_internal_value(data)
         except serializers.ValidationError as error:

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from rest_framework.validators import UniqueValidator
 from rest_framework.viewsets import GenericViewSet
 
-from engine.model.faults import unknown_name
+from engine.model.faults import unknown_among, unknown_name
 from webapp.accounts import teams
 from webapp.accounts.api import require_session
 from webapp.accounts.authentication import person
@@ -301,7 +301,7 @@ class LimitsSerializer(serializers.Serializer[Any]):
 
     def validate_limits(self, limits: dict[str, int | None]) -> dict[str, int | None]:
         known = defaults_of(self.context["holder"])
-        unknown = {name: [unknown_name(name, known, what="quota")] for name in limits if name not in known}
+        unknown = {name: [unknown_name(name, known, what="quota")] for name in unknown_among(limits, known)}
         if unknown:
             raise serializers.ValidationError(unknown)
         return limits

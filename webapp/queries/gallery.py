@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.model.durations import parse_duration
-from engine.model.faults import Fault, Refused, unknown_name
+from engine.model.faults import Fault, Refused, unknown_among, unknown_name
 from engine.model.feed import Feed, TimeUnit
 from webapp.platform.folders import ROOT
 
@@ -108,7 +108,7 @@ def fill(name: str, values: Mapping[str, Any], feed: Feed) -> dict[str, Any]:
         raise Refused([Fault("/template", unknown_name(name, templates(), what="template"))])
     template = templates()[name]
     faults = [
-        Fault(f"/values/{key}", unknown_name(key, template["parameters"], what="parameter")) for key in values if key not in template["parameters"]
+        Fault(f"/values/{key}", unknown_name(key, template["parameters"], what="parameter")) for key in unknown_among(values, template["parameters"])
     ]
     read: dict[str, Any] = {}
     for key, parameter in template["parameters"].items():

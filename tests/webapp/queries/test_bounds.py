@@ -118,3 +118,23 @@ def test_a_program_for_many_regions_is_bounded_as_a_whole(people: SimpleNamespac
     given = {"feed": "yard", "template": template, "geojson": {"type": "FeatureCollection", "features": features}, "dry_run": True}
     answer = client_of(people.owner).post("/api/v1/queries/bulk", given)
     assert answer.status_code == 400 and "1,500 characters" in answer.json()["faults"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"family": "border", "version": 1, "region": SQUARE, **{f"key{n}": 1 for n in range(50_000)}},
+        {"family": "border", "version": 1, "region": SQUARE, "where": [["sped", ">", 1]] * 50_000},
+        {"family": "border", "version": 1, "region": SQUARE, "k" * 500_000: 1},
+    ],
+    ids=["unknown keys", "unknown columns", "a key of half a megabyte"],
+)
+def test_what_is_wrong_with_a_large_document_is_not_told_without_end(document: Any, people: SimpleNamespace, feed: Any, client_of: Any) -> None:
+    client = client_of(people.owner)
+    ask(client, "check", {"family": "border", "version": 1})
+    before = time.thread_time()
+    for address, body in (("check", {"feed": "yard", "specification": document}), ("", {**document, "feed": "yard"})):
+        answer = client.post(f"/api/v1/queries/{address}", body)
+        assert 1 <= len(answer.json()["faults"]) <= 520
+        assert len(answer.content) < 700_000
+    assert time.thread_time() - before < 1.0

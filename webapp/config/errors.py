@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -19,6 +20,7 @@ from engine.sources.segments import LogDamaged
 from webapp.config.faults import InUse, OverQuota
 from webapp.platform.disk import is_full
 
+log = logging.getLogger(__name__)
 REFUSED_WITH: dict[type[Refused], int] = {InUse: 409, OverQuota: 403}
 
 
@@ -28,6 +30,10 @@ def as_faults(error: Exception, context: dict[str, Any]) -> Response | None:
         # Of one feed: the others are read as ever.
         remedy = f"An operator mends it with: manage.py repair {error.feed}"
         return Response(faults_body([Fault("", f"The log of a feed cannot be read. {error}. {remedy}")]), status=503, headers={"Retry-After": "60"})
+    if isinstance(error, RecursionError):
+        # Of a document from outside: nothing else here calls itself without end.
+        log.warning("a document is nested too deeply", exc_info=error)
+        return Response(faults_body([Fault("", "The document is nested too deeply.")]), status=400)
     if isinstance(error, Refused):
         return Response(faults_body(error.faults), status=REFUSED_WITH.get(type(error), 400))
     if isinstance(error, ModelValidationError):

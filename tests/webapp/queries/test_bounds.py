@@ -126,8 +126,9 @@ def test_a_program_for_many_regions_is_bounded_as_a_whole(people: SimpleNamespac
         {"family": "border", "version": 1, "region": SQUARE, **{f"key{n}": 1 for n in range(50_000)}},
         {"family": "border", "version": 1, "region": SQUARE, "where": [["sped", ">", 1]] * 50_000},
         {"family": "border", "version": 1, "region": SQUARE, "k" * 500_000: 1},
+        {"family": "border", "version": 1, "region": SQUARE, "tags": [0] * 1_000_001},
     ],
-    ids=["unknown keys", "unknown columns", "a key of half a megabyte"],
+    ids=["unknown keys", "unknown columns", "a key of half a megabyte", "too many values"],
 )
 def test_what_is_wrong_with_a_large_document_is_not_told_without_end(document: Any, people: SimpleNamespace, feed: Any, client_of: Any) -> None:
     client = client_of(people.owner)
@@ -138,3 +139,11 @@ def test_what_is_wrong_with_a_large_document_is_not_told_without_end(document: A
         assert 1 <= len(answer.json()["faults"]) <= 520
         assert len(answer.content) < 700_000
     assert time.thread_time() - before < 1.0
+
+
+@pytest.mark.parametrize("text", ["[" * 3_000_000, '{"feed":"yard","specification":' + '{"a":' * 990 + "1" + "}" * 991], ids=["brackets", "objects"])
+def test_a_document_that_is_nested_without_end_is_refused(text: str, people: SimpleNamespace, feed: Any, client_of: Any) -> None:
+    for address in ("queries/check", "regions/", "queries/bulk", "feeds/"):
+        answer = client_of(people.owner).generic("POST", f"/api/v1/{address}", text, "application/json")
+        assert answer.status_code in (200, 400), answer.content
+        assert answer.json()["faults"]

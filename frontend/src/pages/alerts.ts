@@ -1,16 +1,18 @@
 import { get, page, post, query as address } from "../lib/api";
 import { button, empty, h, icon, isTyping, longName, replace } from "../lib/dom";
+import { AlertList } from "../data/alert_list";
 import { id, list, record } from "../lib/parse";
 import { alert as alertParser, SEVERITIES, type Alert } from "../data/shapes";
-import { formatAgo, formatMoment } from "../lib/time";
+import { formatAgo, formatMoment, formatNumber } from "../lib/time";
 import { kindName, SEVERITY_NAMES, STATE_NAMES } from "../lib/words";
 import { LiveSocket, liveUrl } from "../live/socket";
 import { AlertDetailView } from "../views/alert_detail_view";
 import { notifyAlert } from "../views/notifications";
 import { fail, openShell, pageFrame, refreshAlertCount, toast } from "../views/shell_view";
 
+const STEP = 100;
 const shell = openShell();
-const rows = new Map<string, Alert>();
+const rows = new AlertList(fits);
 const chosen = new Set<string>();
 const parameters = new URLSearchParams(location.search);
 let state = parameters.get("state") ?? "open";
@@ -18,6 +20,9 @@ let severity = parameters.get("severity") ?? "";
 let feed = parameters.get("feed") ?? "";
 let open: string | null = null;
 let next: string | null = null;
+/** Rows that the table has elements for: more come as the reader scrolls to its end. */
+let limit = 0;
+let drawing = 0;
 
 const body = pageFrame(shell.root, "Alerts", [], "page-wide");
 const tabs = h("div", { class: "segmented", role: "group", "aria-label": "State" });
@@ -45,9 +50,18 @@ function fits(row: Alert): boolean {
 }
 
 function take(row: Alert): void {
-  rows.set(row.id, row);
-  show();
+  rows.put(row);
+  showSoon();
   refreshAlertCount();
+}
+
+/** Once a frame, however many alerts came. */
+function showSoon(): void {
+  if (drawing !== 0) return;
+  drawing = requestAnimationFrame(() => {
+    drawing = 0;
+    show();
+  });
 }
 
 async function load(more = false): Promise<void> {
@@ -55,6 +69,7 @@ async function load(more = false): Promise<void> {
     rows.clear();
     chosen.clear();
     next = null;
+    limit = STEP;
     replace(table, h("div", { class: "panel-body stack" }, ...[1, 2, 3, 4, 5].map(() => h("div", { class: "skeleton" }))));
   }
   const search = new URLSearchParams(wanted().map((one) => ["state", one]));
@@ -63,7 +78,7 @@ async function load(more = false): Promise<void> {
   search.set("page_size", "100");
   try {
     const answer = await get(more && next !== null ? next : `alerts/?${search.toString()}`, page(alertParser));
-    for (const row of answer.results) rows.set(row.id, row);
+    for (const row of answer.results) rows.put(row);
     next = answer.next === null ? null : new URL(answer.next, location.href).pathname + new URL(answer.next, location.href).search;
     show();
   } catch (error) {
@@ -71,28 +86,78 @@ async function load(more = false): Promise<void> {
   }
 }
 
+const tableBody = h("tbody", {});
+const all = h("input", { type: "checkbox", "aria-label": "Choose all" });
+const news = button("", { icon: "bell-ring", kind: "button-sm", onClick: () => release() });
+const olderButton = button("Show older", { onClick: () => older() });
+const count = h("span", { class: "small faint" });
+const foot = h("div", { class: "panel-body row" }, olderButton, count);
+const head = h("thead", {}, h("tr", {}, h("th", { class: "tick" }, all), ...["Severity", "What", "Query", "Since", "State"].map((text) => h("th", { scope: "col" }, text))));
+const filled = [h("div", { class: "panel-body row news-row" }, news), h("table", { class: "table alerts-table" }, head, tableBody), foot];
+/** By alert: its row and what it was made from. */
+const made = new Map<string, { element: HTMLElement; from: string }>();
+all.addEventListener("change", () => {
+  chosen.clear();
+  if (all.checked) for (const row of rows.shown()) chosen.add(row.id);
+  show();
+});
+new IntersectionObserver((entries) => {
+  if (entries.some((one) => one.isIntersecting)) older();
+}).observe(foot);
+
+function release(): void {
+  rows.release();
+  showSoon();
+}
+
+function older(): void {
+  if (limit < rows.shown().length) {
+    limit += STEP;
+    showSoon();
+  } else if (next !== null) {
+    limit += STEP;
+    void load(true);
+  }
+}
+
 function show(): void {
   replace(tabs, ...TABS.map(([name, text]) => h("button", { type: "button", "aria-pressed": String(name === state), onClick: () => filter({ state: name }) }, text)));
-  const shown = [...rows.values()].filter(fits).sort((a, b) => b.opened_at - a.opened_at);
-  for (const one of chosen) if (!shown.some((row) => row.id === one)) chosen.delete(one);
+  const shown = rows.shown();
+  const isShown = new Set(shown.map((row) => row.id));
+  for (const one of chosen) if (!isShown.has(one)) chosen.delete(one);
   showBulk();
   layout.classList.toggle("with-detail", open !== null);
-  if (shown.length === 0) {
+  if (shown.length === 0 && rows.waitingCount === 0) {
     const isOpen = state === "open" || state === "new";
-    replace(table, isOpen ? empty("shield-check", "All quiet", "No alert is waiting. Queries that should call somebody name the kinds of answers that open an alert.", h("a", { class: "button", href: "/queries/" }, "See the queries")) : empty("bell", "Nothing here", "No alert is in this state with these filters."));
+    replace(table, isOpen ? empty("shield-check", "All quiet", "No alert is waiting. A query opens alerts for the kinds of answers that it names.", h("a", { class: "button", href: "/queries/" }, "See the queries")) : empty("bell", "Nothing here", "No alert is in this state with these filters."));
     return;
   }
-  const all = h("input", { type: "checkbox", "aria-label": "Choose all", checked: chosen.size === shown.length, indeterminate: chosen.size > 0 && chosen.size < shown.length });
-  all.addEventListener("change", () => {
-    chosen.clear();
-    if (all.checked) for (const row of shown) chosen.add(row.id);
-    show();
+  if (tableBody.parentElement?.parentElement !== table) replace(table, ...filled);
+  all.checked = chosen.size === shown.length && shown.length > 0;
+  all.indeterminate = chosen.size > 0 && chosen.size < shown.length;
+  filled[0]!.hidden = rows.waitingCount === 0;
+  news.lastChild!.textContent = `${rows.waitingCount} new, show`;
+  fill(shown.slice(0, limit));
+  const rest = shown.length - limit;
+  olderButton.hidden = next === null && rest <= 0;
+  count.hidden = !olderButton.hidden;
+  count.textContent = `${formatNumber(shown.length)} alert${shown.length === 1 ? "" : "s"}`;
+}
+
+/** Rows that are as they were stay as they are: neither focus nor pointer loses what it is on. */
+function fill(visible: readonly Alert[]): void {
+  const minute = Math.floor(Date.now() / 30_000);
+  const elements = visible.map((row) => {
+    const from = JSON.stringify([row, chosen.has(row.id), row.id === open, minute]);
+    const known = made.get(row.id);
+    if (known?.from === from) return known.element;
+    const element = tableRow(row);
+    made.set(row.id, { element, from });
+    return element;
   });
-  replace(
-    table,
-    h("table", { class: "table alerts-table" }, h("thead", {}, h("tr", {}, h("th", { class: "tick" }, all), ...["Severity", "What", "Query", "Since", "State"].map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, ...shown.map(tableRow))),
-    next === null ? null : h("div", { class: "panel-body" }, button("Show older", { onClick: () => void load(true) })),
-  );
+  const kept = new Set(visible.map((row) => row.id));
+  for (const one of made.keys()) if (!kept.has(one)) made.delete(one);
+  if (elements.length !== tableBody.children.length || elements.some((one, i) => one !== tableBody.children[i])) tableBody.replaceChildren(...elements);
 }
 
 function tableRow(row: Alert): HTMLElement {
@@ -124,7 +189,7 @@ function showBulk(): void {
       toast(`${answer.changed.length} alert${answer.changed.length === 1 ? "" : "s"} ${action === "resolve" ? "resolved" : "acknowledged"}.`, "good");
       for (const one of answer.changed) {
         const row = rows.get(one);
-        if (row !== undefined) rows.set(one, { ...row, state: action === "resolve" ? "resolved" : "acknowledged", acknowledged_by: row.acknowledged_by ?? shell.me.name });
+        if (row !== undefined) rows.put({ ...row, state: action === "resolve" ? "resolved" : "acknowledged", acknowledged_by: row.acknowledged_by ?? shell.me.name });
       }
       chosen.clear();
       show();
@@ -138,6 +203,7 @@ function filter(change: { state?: string; severity?: string; feed?: string }): v
   state = change.state ?? state;
   severity = change.severity ?? severity;
   feed = change.feed ?? feed;
+  rows.refresh();
   history.replaceState(null, "", address("/alerts/", { state: state === "open" ? null : state, severity, feed }));
   void load();
 }
@@ -145,6 +211,8 @@ function filter(change: { state?: string; severity?: string; feed?: string }): v
 function select(one: string | null): void {
   open = one;
   const row = one === null ? undefined : rows.get(one);
+  const place = rows.shown().findIndex((other) => other.id === one);
+  if (place >= limit) limit = place + STEP;
   if (row === undefined) detail.close();
   else void detail.open(row);
   history.replaceState(null, "", one === null ? "/alerts/" : `/alerts/${one}${location.search}`);
@@ -170,10 +238,13 @@ function listen(): void {
       for (const told of frame.alerts) {
         // Frames do not say whether this reader may handle it.
         const row = { ...told, feed: frame.feed, editable: rows.get(told.id)?.editable ?? told.editable };
-        const isNews = frame.type === "changes" && row.state === "new" && !rows.has(row.id);
-        if (frame.type === "changes" || fits(row)) take(row);
+        const isNews = frame.type === "changes" && row.state === "new" && rows.get(row.id) === undefined;
+        if (frame.type === "changes" || fits(row)) rows.put(row, isNews && tableBody.matches(":hover"));
         if (isNews) notifyAlert(row);
       }
+      if (frame.alerts.length === 0) return;
+      showSoon();
+      refreshAlertCount();
     },
   });
   socket.open();
@@ -181,7 +252,7 @@ function listen(): void {
 
 document.addEventListener("keydown", (event) => {
   if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) return;
-  const shown = [...table.querySelectorAll<HTMLElement>("tr[data-alert]")].map((row) => row.dataset["alert"] ?? "");
+  const shown = rows.shown().map((row) => row.id);
   const at = open === null ? -1 : shown.indexOf(open);
   if (event.key === "j" && shown[at + 1] !== undefined) select(shown[at + 1]!);
   else if (event.key === "k" && at > 0) select(shown[at - 1]!);
@@ -196,7 +267,7 @@ const first = shell.data["alert"];
 void load().then(async () => {
   if (typeof first !== "number" && typeof first !== "string") return;
   try {
-    if (!rows.has(String(first))) rows.set(String(first), await get(`alerts/${first}/`, alertParser));
+    if (rows.get(String(first)) === undefined) rows.put(await get(`alerts/${first}/`, alertParser));
     select(String(first));
   } catch (error) {
     fail(error);

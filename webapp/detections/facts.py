@@ -86,7 +86,8 @@ def _rows(changes: pa.Table) -> Iterator[Fact]:
     columns = [changes.column(name).to_pylist() for name in names]
     evidence = _evidence(changes.column("evidence"))
     for query, version, kind, entities, value, score, start, end, weight, (text, seqs) in zip(*columns, evidence, strict=True):
-        ids = [_storable(name) for name in entities]
+        # An event made of an occupancy's answer is about nobody; pages and keys take texts.
+        ids = [_storable(name or "") for name in entities]
         stored_value = None if value is None else _storable(value)
         key = natural_key(query, version, kind, ids, stored_value, start, end, seqs)
         yield Fact(key, int(query), version, kind, ids, stored_value, score, start, end, text, 1 if weight > 0 else 0)

@@ -11,11 +11,13 @@ import pyarrow as pa
 import pytest
 from rest_framework.test import APIClient
 
+from engine.model.changes import ANSWERS
 from engine.model.events import row_schema
 from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
 from engine.sources.eventlog import EventLog
 from tests.webapp.conftest import BORDER
+from webapp.detections.facts import facts_of
 from webapp.detections.models import Detection
 from webapp.feeds.models import Feed
 from webapp.jobs.audit import feed_audit
@@ -87,6 +89,12 @@ def test_an_answer_leads_to_the_answers_it_was_made_of_and_these_to_rows(
     rows = Detection.objects.filter(query__name="gate").values_list("evidence", flat=True)
     assert all(item["seq"] < 6 and item["x"] is not None for evidence in rows for item in evidence)
     assert not feed_audit(feed=feed).faults
+
+
+def test_an_answer_with_an_event_about_nobody_is_stored() -> None:
+    answer = {"query": "1", "version": 1, "kind": "match", "entities": [None, "a"], "start": 1, "end": 2, "weight": 1}
+    (fact,) = facts_of(pa.Table.from_pylist([answer], schema=ANSWERS))
+    assert fact.entities == ["", "a"]
 
 
 def test_answers_of_queries_that_one_may_not_see_stay_unseen(

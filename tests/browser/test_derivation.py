@@ -1,0 +1,38 @@
+"""A query's page shows what it derives from and what derives from it, and asks before others are stopped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.crash.world import SINCE, VISITS
+from webapp.queries.models import Query
+
+if TYPE_CHECKING:
+    from tests.browser.conftest import Site
+
+pytestmark = [pytest.mark.browser, pytest.mark.services, pytest.mark.slow]
+
+
+def test_both_directions_are_on_the_page_and_a_removal_names_what_would_stop(site: Site) -> None:
+    visits = site.world.register("visits", VISITS)
+    site.world.register("since", SINCE)
+    site.log_in()
+    page: Any = site.page
+    page.goto(f"{site.address}/queries/{visits.pk}")
+    above = page.locator(".form-section", has=page.get_by_role("heading", name="Derives from", exact=True))
+    above.wait_for()
+    assert above.locator("li").count() == 2 and "crossings" in above.inner_text()
+    below = page.locator(".form-section", has=page.get_by_role("heading", name="What derives from it"))
+    assert "since" in below.inner_text()
+    below.get_by_role("link", name="since").wait_for()
+    below.scroll_into_view_if_needed()
+    page.get_by_role("button", name="Remove").first.click()
+    page.get_by_role("button", name="Remove query").click()
+    asked = page.get_by_text("'since' would stop, deriving from what is removed")
+    asked.wait_for()
+    page.get_by_role("button", name="Cancel").last.click()
+    assert Query.objects.filter(pk=visits.pk, deleted_at=None).exists()
+    # The refusal is told in the console, as every 400 is.
+    site.faults.clear()

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { freeSide, marksOf, numbersText, orderedEvidence, participants, reach } from "../src/data/evidence";
+import { closestNotes, freeSide, marksOf, numbersText, orderedEvidence, participants, reach } from "../src/data/evidence";
 import type { EvidenceItem } from "../src/data/shapes";
 
 const item = (t: number, more: Partial<EvidenceItem> = {}): EvidenceItem => ({ variable: "", entity: "a", t, x: t, y: 0, ...more });
@@ -56,5 +56,16 @@ describe("captions", () => {
   it("are rather cut than left out, and left out rather than written over another", () => {
     expect(freeSide([box(80), box(20)], [box(10)], window)).toEqual(box(80));
     expect(freeSide([box(80), box(20)], [box(90), box(10)], window)).toBeNull();
+  });
+});
+
+describe("a pair that met", () => {
+  const at = (x: number | null) => ({ variable: "a", entity: "a", t: 1, x, y: 2 });
+
+  it("has the least distance between its two places, and no other answer has", () => {
+    const met = { kind: "met", value: 24.1234, evidence: [at(1), at(3)] };
+    expect(closestNotes([met], true)).toEqual([{ text: "24.1 m apart", x: 2, y: 2 }]);
+    expect(closestNotes([met], false)[0]?.text).toBe("24.1 apart");
+    expect(closestNotes([{ ...met, kind: "match" }, { ...met, value: null }, { ...met, evidence: [at(1), at(null)] }, { ...met, evidence: [at(1)] }], true)).toEqual([]);
   });
 });

@@ -63,7 +63,7 @@ def saved(site: Site, name: str, by_keyboard: bool = False) -> Any:
     from webapp.queries.models import Query
 
     page = site.page
-    page.locator(".sentence-text").wait_for()
+    page.locator(".sentence .sentence-text").wait_for()
     if by_keyboard:
         type_in(page, "#query-name", name)
         tab_to(page, "#save-query")
@@ -74,7 +74,7 @@ def saved(site: Site, name: str, by_keyboard: bool = False) -> Any:
     page.wait_for_url(re.compile(r"/\?feed=yard"))
     stored = Query.objects.get(name=name)
     page.goto(f"{site.address}/queries/{stored.pk}")
-    page.locator(".sentence-text").wait_for()
+    page.locator(".sentence .sentence-text").wait_for()
     with page.expect_response(lambda answer: answer.request.method == "PATCH") as answered:
         page.locator("#save-query").click()
     assert answered.value.status == 200

@@ -13,7 +13,7 @@ import { formatAgo, formatNumber } from "../lib/time";
 import { familyName } from "../lib/words";
 import { unlessOthersStop } from "../views/dependents";
 import { confirmDanger, openDialog } from "../views/dialog_view";
-import { explainAnswer } from "../views/answer_tracks";
+import { explainAnswer, goTo } from "../views/answer_tracks";
 import type { FamilyEditor } from "../views/editors/editor";
 import { editorOf } from "../views/editors/registry";
 import { showFaults } from "../views/faults_view";
@@ -86,7 +86,7 @@ class QueryPage {
     this.preview = new PreviewView(feed, shell.me.time_zone, {
       specification: () => this.specification(),
       onAnswers: (rows, minutes) => this.editor?.answers?.(rows, minutes),
-      onShow: (rows, isOne, now) => this.showAnswers(rows, isOne, now),
+      onShow: (rows, what, now) => this.showAnswers(rows, what, now),
       onFaults: (error) => this.refused(error),
     });
     this.bulk = isBulk ? this.openBulk() : null;
@@ -178,10 +178,11 @@ class QueryPage {
   }
 
   /** All answers as dots where their last events were; one with its events and the ways of those who take part. */
-  private showAnswers(rows: Detection[], isOne: boolean, now: number): void {
+  private showAnswers(rows: Detection[], what: "all" | "pointed at" | "chosen", now: number): void {
     this.explained.drop();
     this.map.element.style.setProperty("--swatch", queryColour("preview"));
-    if (isOne) this.explained.after(POINTED_AT_MS, rows, now);
+    if (what === "chosen") goTo(this.map.feedMap, rows);
+    if (what !== "all") this.explained.after(POINTED_AT_MS, rows, now);
     else this.map.feedMap.tracks.set([], rows.flatMap((row) => row.evidence.slice(-1)));
   }
 

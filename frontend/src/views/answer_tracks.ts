@@ -3,6 +3,7 @@
 import { closestNotes, orderedEvidence, participants, reach } from "../data/evidence";
 import { tracks as tracksParser, type Detection, type Feed, type Track } from "../data/shapes";
 import { get } from "../lib/api";
+import { around } from "../lib/regions";
 import { formatClock, type Zone } from "../lib/time";
 import type { FeedMap } from "./map_view";
 
@@ -31,4 +32,10 @@ export async function explainAnswer({ tracks }: FeedMap, rows: readonly Detectio
   const [from, to] = reach(start, end, rows);
   const made = await fetchTracks(feed.name, participants(first.entities, evidence), from - MARGIN[feed.time], to + MARGIN[feed.time], signal);
   if (!signal.aborted) tracks.explain(made.map((track) => ({ track, colour, from: start, to: end, label: track.entity })), evidence, caption, notes);
+}
+
+/** Brings the events of a chosen answer into sight: a pair that met is a dot on a map of everything. */
+export function goTo(feedMap: FeedMap, rows: readonly Detection[]): void {
+  const box = around(rows.flatMap((row) => row.evidence.flatMap(({ x, y }): [number, number][] => (x === null || y === null ? [] : [[feedMap.near(x), y]]))));
+  if (box !== null) feedMap.fit(box);
 }

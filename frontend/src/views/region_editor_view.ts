@@ -156,11 +156,20 @@ export class RegionEditorView implements EditorMap {
     const style = { color: accent, weight: 2.5, fillOpacity: 0.14, dashArray: isEditable ? undefined : "5 5" };
     const layer = isCircle(geometry) ? L.circle(latLng(...geometry.center), { ...style, radius: geometry.radius }) : L.polygon(toLatLngs(geometry), style);
     layer.addTo(this.layers);
-    name(layer, label);
+    if (typeof label === "string") name(layer, label);
+    else this.above(geometry, label);
     if (!isEditable) return;
     layer.pm.enable({ allowSelfIntersection: false, draggable: true });
     const changed = (): void => this.edited(id, read(layer, this.isGeographic) ?? geometry);
     for (const event of ["pm:edit", "pm:dragend", "pm:vertexremoved"]) layer.on(event, changed);
+  }
+
+  /** A picture stands above a region, so that what is inside stays in sight. */
+  private above(geometry: Geometry, picture: HTMLElement): void {
+    const box = boundsOf([geometry], this.isGeographic);
+    if (box === null) return;
+    const tooltip = L.tooltip({ permanent: true, direction: "top", className: "count-label" }).setLatLng(latLng((box[0] + box[2]) / 2, box[3])).setContent(picture);
+    this.layers.addLayer(tooltip);
   }
 
   private edited(id: string, geometry: Geometry): void {
@@ -274,9 +283,8 @@ function keyOf(shapes: readonly MapShape[]): string {
 }
 
 /** Leaflet takes a node for a tooltip as it is: text stays text. */
-function name(layer: L.Path, label: string | HTMLElement): void {
-  if (label instanceof HTMLElement) layer.bindTooltip(label, { permanent: true, direction: "top", className: "count-label", offset: [0, -4] });
-  else if (label !== "") layer.bindTooltip(h("span", {}, label), { permanent: true, direction: "top", className: "shape-label", offset: [0, -4] });
+function name(layer: L.Path, label: string): void {
+  if (label !== "") layer.bindTooltip(h("span", {}, label), { permanent: true, direction: "top", className: "shape-label", offset: [0, -4] });
 }
 
 function toLatLngs(geometry: Exclude<Geometry, { center: unknown }>): L.LatLng[][] | L.LatLng[][][] {

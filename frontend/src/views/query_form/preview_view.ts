@@ -20,8 +20,8 @@ export interface PreviewHandlers {
   specification: () => Record<string, unknown>;
   /** All answers of the last `minutes`, once. */
   onAnswers: (rows: Detection[], minutes: number) => void;
-  /** The hovered or chosen answer (`isOne`; the preview ends at `now`), or all of them. */
-  onShow: (rows: Detection[], isOne: boolean, now: number) => void;
+  /** One answer that is pointed at or chosen (the preview ends at `now`), or all of them. */
+  onShow: (rows: Detection[], what: "all" | "pointed at" | "chosen", now: number) => void;
   onFaults: (error: unknown) => void;
 }
 
@@ -76,14 +76,14 @@ export class PreviewView {
     const summary = this.summary(answer, rows);
     if (rows.length === 0) {
       replace(this.result, summary, empty("history", "No answer in this stretch", "Nothing matched in these minutes. Look further back, or make the region or the ranges wider."));
-      this.handlers.onShow([], false, answer.to);
+      this.handlers.onShow([], "all", answer.to);
       return;
     }
     const data = new IntervalsData();
     for (const row of rows) data.put(row);
     const byId = new Map(rows.map((row) => [row.id, row]));
     let chosen: Interval | null = null;
-    const tell = (interval: Interval | null): void => this.handlers.onShow(interval === null ? rows : interval.detections.flatMap((id) => byId.get(id) ?? []), interval !== null, answer.to);
+    const tell = (interval: Interval | null): void => this.handlers.onShow(interval === null ? rows : interval.detections.flatMap((id) => byId.get(id) ?? []), interval === null ? "all" : interval === chosen ? "chosen" : "pointed at", answer.to);
     const wrap = h("div", { class: "preview-timeline" });
     replace(this.result, summary, wrap);
     const timeline = new TimelineView(wrap, this.feed.time, this.zone, {
@@ -111,7 +111,7 @@ export class PreviewView {
     return h(
       "div",
       { class: "preview-summary" },
-      h("p", {}, h("strong", { class: "preview-total num" }, formatNumber(answer.total)), ` answer${answer.total === 1 ? "" : "s"} for ${formatNumber(who)} entit${who === 1 ? "y" : "ies"}${answer.truncated ? "; the newest are shown" : ""}`),
+      h("p", {}, h("strong", { class: "preview-total num" }, formatNumber(answer.total)), ` answer${answer.total === 1 ? "" : "s"}${who === 0 ? "" : ` for ${formatNumber(who)} entit${who === 1 ? "y" : "ies"}`}${answer.truncated ? "; the newest are shown" : ""}`),
       h("div", { class: "row row-wrap" }, ...badges),
       h("p", { class: "small faint num" }, `${formatSpan(answer.to - answer.from, this.feed.time)} of history, ${formatNumber(answer.rows)} events, ${answer.seconds.toFixed(1)} s`),
     );

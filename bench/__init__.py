@@ -33,6 +33,7 @@ MODULES: dict[str, str] = {
     "constraint": "bench.constraint",
     "motion": "bench.motion",
     "pairs": "bench.pairs",
+    "scale": "bench.scale",
 }
 """Family -> module, imported when it is asked for."""
 

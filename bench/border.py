@@ -72,15 +72,15 @@ def rows(size: Size) -> Iterator[Row]:
 
 def spark_rows(size: Size) -> Iterator[Row]:
     """The same in a streaming job of Spark's without its store: against real time and what Spark delivers to an operator that does nothing."""
-    from bench.spark_overhead import BATCH_BYTES
+    from bench.spark_overhead import BATCH_ROWS
     from bench.spark_overhead import measured as delivered
 
     quick = size is Size.QUICK
-    rows, batch_bytes = (300_000, 3_000_000) if quick else (5_000_000, BATCH_BYTES)
+    rows, batch_rows = (300_000, 100_000) if quick else (5_000_000, BATCH_ROWS)
     promises = {"rectangles": {"operator that does nothing": 0.75}, "garages": {"real time": 20.0}}
     titles = {"rectangles": "border, 10,000 entities, 1,000 rectangles", "garages": "RTMQ 1000000 vehicles, 1000 garages"}
     for name, world in WORLDS.items():
-        nothing, evaluated, answers = delivered(world, rows, "driver", 1, 2, 1 if quick else 3, batch_bytes=batch_bytes)
+        nothing, evaluated, answers = delivered(world, rows, "driver", 1, 2, 1 if quick else 3, batch_rows=batch_rows)
         baselines = {"operator that does nothing": float(np.median(nothing))} | ({"real time": REAL_TIME} if name == "garages" else {})
         ours = float(np.median(evaluated))
         yield Row(titles[name], Layer.SPARK, ours, "rows/s", baselines, promises[name], None, False, {"answers": answers})

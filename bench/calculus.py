@@ -82,11 +82,11 @@ def spark_rows(size: Size) -> Iterator[Row]:
         for first in range(0, len(table), SEGMENT_ROWS):
             log.append(table.slice(first, SEGMENT_ROWS))
         for cores in (1, 2):
-            spark = shared_session(cores)
             for placed, asked in itertools.product((FeedProcessor, ExecutorsProcessor), (queries[:1], queries)[:cores]):
+                spark = shared_session(cores, separate=placed is ExecutorsProcessor)
                 # As the product: one partition on the driver, one a core on executors.
                 partitions = cores if placed is ExecutorsProcessor else 1
-                rates = [run(spark, placed, log, asked, partitions, feed=feed, batch_bytes=BATCH_BYTES).rows_per_s() for _ in range(2)][1:]
+                rates = [run(spark, placed, log, asked, partitions, feed=feed, batch_rows=SEGMENT_ROWS).rows_per_s() for _ in range(2)][1:]
                 where = "executors" if placed is ExecutorsProcessor else "driver"
                 asks = f"{len(asked)} quer{'y' if len(asked) == 1 else 'ies'}"
                 title = f"CAVIAR enlarged, 20 entities, {asks}, {where}, {cores} core{'s' * (cores > 1)}"
@@ -94,8 +94,6 @@ def spark_rows(size: Size) -> Iterator[Row]:
 
 
 SEGMENT_ROWS = 200_000
-BATCH_BYTES = 500_000
-"""A segment or two: copies of frames are packed to almost nothing."""
 
 
 # -- measuring -----------------------------------------------------------------------------------------------------------

@@ -189,8 +189,8 @@ def _streamed(queries: Sequence[RegisteredQuery], placement: str, rate: int, sec
         log = EventLog(Path(folder), FEED.name)
         for first in range(0, given.num_rows, rate):
             log.append(pa.Table.from_batches([logged(given.slice(first, rate))]))
-        one = next(Path(folder).rglob("*.parquet")).stat().st_size
-        return run(shared_session(SPARK_CORES), kind, log, queries, partitions, feed=FEED, batch_bytes=5 * one)
+        spark = shared_session(SPARK_CORES, separate=placement != "driver")
+        return run(spark, kind, log, queries, partitions, feed=FEED, batch_rows=5 * rate)
 
 
 def _longest_batch(batches: Sequence[tuple[float, int]]) -> tuple[float, int]:

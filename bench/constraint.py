@@ -70,11 +70,11 @@ def spark_rows(size: Size) -> Iterator[Row]:
     stream = measurements(200_000 if size is Size.QUICK else 900_000)
     made = shapes(100, (3,), MEASURED, LENGTHS, 1, REACHES)
     documents = calibrated(made, 0.01, stream.slice(0, 6_000), SEA, MEASURED)
-    rates, answers = through_spark(stream, documents, 1, 2_000_000) if size is Size.QUICK else through_spark(stream, documents, 2, 16_000_000)
+    rates, answers = through_spark(stream, documents, 1, 100_000) if size is Size.QUICK else through_spark(stream, documents, 2, 400_000)
     yield Row("100 queries, verbosity 1 %, in Spark", Layer.SPARK, rates, "events/s", less_is_better=False, facts={"alerts": answers})
 
 
-def through_spark(stream: pa.Table, documents: Sequence[dict[str, Any]], rounds: int, batch_bytes: int) -> tuple[float, int]:
+def through_spark(stream: pa.Table, documents: Sequence[dict[str, Any]], rounds: int, batch_rows: int) -> tuple[float, int]:
     """Events a second from the end of the first batch on, the median of some runs after one that warms up; answers of one."""
     from bench.spark_overhead import run, shared_session
     from engine.runtime.processor import FeedProcessor
@@ -84,7 +84,7 @@ def through_spark(stream: pa.Table, documents: Sequence[dict[str, Any]], rounds:
         log = EventLog(Path(folder), SEA.name)
         for begin in range(0, len(stream), 50_000):
             log.append(_as_rows(stream.slice(begin, 50_000)))
-        found = [run(shared_session(), FeedProcessor, log, queries, 1, feed=SEA, batch_bytes=batch_bytes) for _ in range(rounds + 1)]
+        found = [run(shared_session(), FeedProcessor, log, queries, 1, feed=SEA, batch_rows=batch_rows) for _ in range(rounds + 1)]
     return statistics.median(one.rows_per_s() for one in found[1:]), found[-1].changes
 
 

@@ -92,15 +92,15 @@ def rows(size: Size) -> Iterator[Row]:
 def spark_rows(size: Size) -> Iterator[Row]:
     """Ten binary queries in a streaming job of Spark's without its store, against what Spark delivers to an operator that does nothing."""
     from bench.border_worlds import World
-    from bench.spark_overhead import BATCH_BYTES
+    from bench.spark_overhead import BATCH_ROWS
     from bench.spark_overhead import measured as delivered
 
     quick = size is Size.QUICK
     for entities in (20_000,) if quick else (20_000, 150_000):
         # More instants than the history has, so that patterns are met.
-        rows, batch_bytes = (300_000, 3_000_000) if quick else (max(5_000_000, 80 * entities), BATCH_BYTES)
+        rows, batch_rows = (300_000, 100_000) if quick else (max(5_000_000, 80 * entities), BATCH_ROWS)
         world = World(entities, SIDE, 1.0, 1.0, MINUTE_MS, _spark_queries)
-        nothing, evaluated, answers = delivered(world, rows, "driver", 1, 2, 1 if quick else 3, batch_bytes=batch_bytes)
+        nothing, evaluated, answers = delivered(world, rows, "driver", 1, 2, 1 if quick else 3, batch_rows=batch_rows)
         baselines = {"operator that does nothing": float(np.median(nothing))}
         facts = {"answers": answers}
         yield Row(f"binary, {entities:,} objects, 10 queries", Layer.SPARK, float(np.median(evaluated)), "rows/s", baselines, {}, None, False, facts)

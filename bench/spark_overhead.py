@@ -1,4 +1,4 @@
-"""How much of what Spark can deliver the operators leave: `python -m bench.spark_overhead [--world garages] [--placement driver]`.
+"""How much of what a job can deliver the operators leave: `python -m bench.spark_overhead [--world garages] [--placement driver]`.
 
 The same stream over the same files in turns: with an operator that does nothing, and with the queries of a world. Prints rows/s of both (the
 first batch of each run left out) and the ratio of the medians.
@@ -28,15 +28,14 @@ from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.runtime.evaluator import Outcome
 from engine.runtime.executors import ExecutorsProcessor
-from engine.runtime.processor import Delivered, FeedProcessor
+from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
-from engine.runtime.spark import FeedStream, local_master, session
+from engine.runtime.spark import LogStream, local_cluster, local_master, session
 from engine.runtime.store import Commit, Head, QueryKey
-from engine.sources.eventlog import EventLog
+from engine.sources.eventlog import EventLog, Span
 from webapp.platform.java import spark_environment
 
-BATCH_BYTES = 32_000_000
-"""About a million rows."""
+BATCH_ROWS = 1_000_000
 
 
 class Memory:
@@ -82,14 +81,17 @@ class Memory:
         return (last - first) / (end - start)
 
 
-def shared_session(cores: int = 2) -> SparkSession:
-    """The one session of all that a run measures in Spark; started anew when the number of cores changes. `end_session` ends it."""
+def shared_session(cores: int = 2, *, separate: bool = False) -> SparkSession:
+    """The one session of all that a run measures in Spark: in one JVM, or with so many separate executors. Started anew when another is wanted.
+    `end_session` ends it."""
+    folder = Path(tempfile.gettempdir(), "vedette-bench-executors")
+    master, extra = local_cluster(cores, folder) if separate else (local_master(cores), {})
     running = SparkSession.getActiveSession()
-    if running is not None and running.sparkContext.master == local_master(cores):
+    if running is not None and running.sparkContext.master == master:
         return running
     end_session()
     os.environ.update(spark_environment())
-    return session("bench", cores=cores)
+    return session("bench", cores=cores, master=master, extra=extra)
 
 
 def end_session() -> None:
@@ -100,25 +102,26 @@ def end_session() -> None:
 
 
 class NothingDone(FeedProcessor):
-    """Takes the rows from Spark and does nothing with them."""
+    """Takes the rows from the log and does nothing with them."""
 
-    def _evaluate(self, delivered: Delivered) -> list[Outcome]:
-        rows = delivered.toArrow()
-        self.evaluator.position = max(self.evaluator.position, int(rows.column("seq").to_numpy().max()))
-        return [Outcome(ANSWERS.empty_table(), pa.Table.from_batches([], stamped_schema(FEED)), rows.num_rows, 0, 0)]
+    def _evaluate(self, span: Span) -> list[Outcome]:
+        rows = sum(table.num_rows for table in self.log.all_between(span.first, span.stop))
+        self.evaluator.position = span.stop - 1
+        return [Outcome(ANSWERS.empty_table(), pa.Table.from_batches([], stamped_schema(FEED)), rows, 0, 0)]
 
 
 def run(
     spark: Any, kind: type[FeedProcessor], log: EventLog, queries: Sequence[RegisteredQuery], partitions: int, *, feed: Feed = FEED,
-    batch_bytes: int = BATCH_BYTES
+    batch_rows: int = BATCH_ROWS
 ) -> Memory:  # fmt: skip
     """All of the log through a stream."""
     folder = Path(tempfile.mkdtemp(prefix="vedette-bench-"))
     store = Memory(queries)
     arguments = (spark,) if kind is ExecutorsProcessor else ()
-    processor = kind(*arguments, feed, log, store, Snapshots(folder / "state"), partitions=partitions)  # type: ignore[arg-type, call-arg, misc]
+    snapshots = Snapshots(folder / "state")
+    processor = kind(*arguments, feed, log, store, snapshots, partitions=partitions, batch_rows=batch_rows)  # type: ignore[arg-type, call-arg, misc]
     processor.follow()
-    stream = FeedStream(spark, processor, folder, max_bytes=batch_bytes)
+    stream = LogStream(spark, log.folder.parent, folder / "stream", lambda: _exhaust(processor))
     stream.start()
     try:
         while processor.head.last_seq < log.end[0] - 1:
@@ -131,22 +134,27 @@ def run(
     return store
 
 
+def _exhaust(processor: FeedProcessor) -> None:
+    while processor.process():
+        pass
+
+
 def measured(
-    world: World, rows: int, placement: str, partitions: int, cores: int, rounds: int, *, batch_bytes: int = BATCH_BYTES
+    world: World, rows: int, placement: str, partitions: int, cores: int, rounds: int, *, batch_rows: int = BATCH_ROWS
 ) -> tuple[list[float], list[float], int]:  # fmt: skip
     """Rows/s without and with the operator, runs that take turns, and the answers of one run."""
     folder = Path(tempfile.mkdtemp(prefix="vedette-bench-"))
     log = EventLog(folder, FEED.name)
     write_log(log, rows, world)
-    spark = shared_session(cores)
+    spark = shared_session(cores, separate=placement == "executors")
     queries = world.queries()
     kind = ExecutorsProcessor if placement == "executors" else FeedProcessor
     try:
-        run(spark, kind, log, queries, partitions, batch_bytes=batch_bytes)  # Kernels compiled, JVM warm.
+        run(spark, kind, log, queries, partitions, batch_rows=batch_rows)  # Kernels compiled, JVM warm.
         nothing, evaluated, answers = [], [], 0
         for _ in range(rounds):
-            nothing.append(run(spark, NothingDone, log, [], 1, batch_bytes=batch_bytes).rows_per_s())
-            found = run(spark, kind, log, queries, partitions, batch_bytes=batch_bytes)
+            nothing.append(run(spark, NothingDone, log, [], 1, batch_rows=batch_rows).rows_per_s())
+            found = run(spark, kind, log, queries, partitions, batch_rows=batch_rows)
             evaluated.append(found.rows_per_s())
             answers = found.changes
     finally:

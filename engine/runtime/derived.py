@@ -31,6 +31,7 @@ from engine.runtime.container import pack, table_bytes, table_from, unpack
 from engine.runtime.evaluator import Evaluator, Outcome, conformed, reached
 from engine.runtime.gate import Gate, empty_batch, int64s, merged, single_batch
 from engine.runtime.partitions import KeyedPartition, RelationalPartition, blamed, plan_of
+from engine.sources.eventlog import Span
 
 _NULL_LAST = 2**62
 _MAGIC = b"vedette-graph-1\n"
@@ -332,9 +333,9 @@ class GraphEvaluator:
         """As Evaluator.process."""
         return self._with_derived(self.base.process(stamped), [stamped])
 
-    def process_segments(self, segments: Any, rows: Iterable[pa.Table], **options: Any) -> Outcome:
-        """As ExecutorsEvaluator.process_segments; `rows` are the same in this process, where the queries that derive are evaluated."""
-        return self._with_derived(self.base.process_segments(segments, **options), rows)
+    def take(self, span: Span, rows: Iterable[pa.Table]) -> Outcome:
+        """As ExecutorsEvaluator.take; `rows` are the same in this process, where the queries that derive are evaluated."""
+        return self._with_derived(self.base.take(span), rows)
 
     def finish(self, until: int | None = None) -> Outcome:
         """As Evaluator.finish."""

@@ -1,9 +1,8 @@
-"""The evaluator spread over Spark's workers: the same partitions as in one process, one task each, their states in files.
+"""The evaluator spread over Spark's workers: the same partitions as in one process, each at home on an executor that keeps its state.
 
-    segments --> divided by entity --repartitionById--> keyed task --repartitionById--> relational task --> changes
-
-The driver knows from the segments' names which rows they hold and how far the clock has come; what the tasks do is in `executors_tasks.py`. The
-folder of the states has to be reachable by all executors.
+The driver says which rows come next and names the states; what the tasks do is in `executors_tasks.py`. A partition's task prefers the executor
+that has its state (`placement.py`); where none can be named, as in one JVM, tasks find their states elsewhere as often as not and begin at the last
+snapshot. The folder of the states and that of the log have to be reachable by all executors.
 """
 
 from __future__ import annotations
@@ -11,15 +10,18 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import Broadcast
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from py4j.protocol import Py4JError
+from pyspark import RDD
+from pyspark.errors import PySparkException
+from pyspark.serializers import BatchedSerializer, CPickleSerializer
+from pyspark.sql import SparkSession
 
 from engine.model.changes import ANSWERS, answers
 from engine.model.events import stamped_schema
@@ -27,65 +29,73 @@ from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.runtime import steps
 from engine.runtime.container import table_from
-from engine.runtime.continuity import continued
 from engine.runtime.evaluator import Evaluator, Outcome
-from engine.runtime.executors_tasks import SPARK_MESSAGES, Work, has_relational, raise_fault, rows_of, write
+from engine.runtime.executors_tasks import Message, Piece, Work, has_relational, keyed, raise_fault, relational, write
 from engine.runtime.partitions import KeyedPartition, RelationalPartition, plan_of
+from engine.runtime.placement import placed
 from engine.runtime.processor import FeedProcessor
-from engine.sources.segments import Gap, Segment, without_overlaps
+from engine.sources.eventlog import EventLog, Span
 
 FOLDERS_KEPT = 3
-
-
-class ForTheDriver(RuntimeError):
-    """Rows that the tasks cannot take as they were delivered, and why. Nothing has changed: the driver may take them step by step."""
+_PICKLE: Any = CPickleSerializer()
+_BATCHED: Any = BatchedSerializer(_PICKLE)  # type: ignore[no-untyped-call]
 
 
 class ExecutorsEvaluator:
-    """Like `Evaluator`, with the states in `folder`. Rows that are in the driver anyway (`process`) are evaluated in the driver.
+    """Like `Evaluator`, with the states at the executors and their snapshots in `folder`. `position` and `last_t` are as in Evaluator.
 
-    `position` and `last_t` are as in Evaluator.
+    `process` takes rows that are in the driver, and evaluates them there; `take` has the executors read them from the log.
     """
 
-    def __init__(self, spark: SparkSession, feed: Feed, folder: Path, queries: Sequence[RegisteredQuery], partitions: int) -> None:
-        self.spark, self.feed, self.folder, self.partitions = spark, feed, folder, partitions
+    def __init__(self, spark: SparkSession, feed: Feed, log: EventLog, folder: Path, queries: Sequence[RegisteredQuery], partitions: int) -> None:
+        self.spark, self.feed, self.log, self.folder, self.partitions = spark, feed, log, folder, partitions
         self.position = -1
         self.last_t: int | None = None
         self._reached: int | None = None
-        self.state = ""
+        self.state = self.snapshot = ""
+        self._since: list[Span] = []
+        self.loads = 0
+        """States that tasks did not have and loaded."""
         self._kept: list[str] = []
+        self._places: dict[int, str] = {}
         self._queries: list[RegisteredQuery] = []
-        self._broadcast: Broadcast[Any] | None = None
+        self._broadcast: Any = None
         self._set_queries(queries)
 
     @classmethod
-    def start(cls, spark: SparkSession, feed: Feed, folder: Path, queries: Sequence[RegisteredQuery], partitions: int) -> ExecutorsEvaluator:
+    def start(
+        cls, spark: SparkSession, feed: Feed, log: EventLog, folder: Path, queries: Sequence[RegisteredQuery], partitions: int
+    ) -> ExecutorsEvaluator:
         """Before any row."""
-        evaluator = cls(spark, feed, folder, queries, partitions)
+        evaluator = cls(spark, feed, log, folder, queries, partitions)
         evaluator._store(Evaluator.start(feed, queries, partitions))
         return evaluator
 
     @classmethod
-    def load(cls, spark: SparkSession, feed: Feed, folder: Path, queries: Sequence[RegisteredQuery], data: bytes) -> ExecutorsEvaluator:
+    def load(
+        cls, spark: SparkSession, feed: Feed, log: EventLog, folder: Path, queries: Sequence[RegisteredQuery], data: bytes
+    ) -> ExecutorsEvaluator:
         """What was dumped. Raises ValueError when the states it names are not whole, or of other queries."""
         facts = json.loads(data)
         if facts["queries"] != [list(query.key) for query in queries]:
             raise ValueError("the state is that of other queries")
-        evaluator = cls(spark, feed, folder, queries, facts["partitions"])
+        evaluator = cls(spark, feed, log, folder, queries, facts["partitions"])
         evaluator.position, evaluator.last_t, evaluator._reached = facts["position"], facts["last_t"], facts["reached"]
-        evaluator.state = facts["state"]
-        evaluator._kept = [evaluator.state]
+        evaluator.state = evaluator.snapshot = facts["state"]
+        evaluator._kept = [evaluator.snapshot]
         for name in evaluator._files():
-            if not (folder / evaluator.state / name).exists():
+            if not (folder / evaluator.snapshot / name).exists():
                 raise ValueError(f"the state of {name} is missing")
         evaluator._sweep()
         return evaluator
 
     def dump(self) -> bytes:
-        """Where the states are, and what they belong to: the states themselves are on disk already."""
-        self._kept = [*self._kept, self.state][-FOLDERS_KEPT:]
+        """Has the states written; where they are, and what they belong to."""
+        if self.state != self.snapshot:
+            self._snapshot()
+        self._kept = [*self._kept, self.snapshot][-FOLDERS_KEPT:]
         self._sweep()
-        facts = {"state": self.state, "position": self.position, "last_t": self.last_t, "reached": self._reached, "partitions": self.partitions}
+        facts = {"state": self.snapshot, "position": self.position, "last_t": self.last_t, "reached": self._reached, "partitions": self.partitions}
         return json.dumps(facts | {"queries": [list(query.key) for query in self._queries]}).encode()
 
     def skip_to(self, position: int) -> None:
@@ -98,63 +108,83 @@ class ExecutorsEvaluator:
     # -- rows ---------------------------------------------------------------------------------------------------------------------
 
     def process(self, stamped: pa.Table) -> Outcome:
-        """Rows that are in the driver: a replay, or what Spark has not delivered yet."""
+        """Rows that are in the driver."""
         local = self.local()
         outcome = local.process(stamped)
         self._store(local)
         return outcome
 
-    def process_segments(self, delivered: DataFrame, *, most_answers: int | None = None) -> Outcome:
-        """The rows of whole segments of the log (`path`, `content`) that follow those before.
-
-        Raises ForTheDriver when rows are missing among them, or when they have more than `most_answers`. Raises QueryStopped, OperatorFailed.
-        """
-        segments = self._following(delivered)
-        if not segments:
-            return Outcome(ANSWERS.empty_table(), pa.Table.from_batches([], stamped_schema(self.feed)), 0, 0, self.watermark)
-        last, newest = segments[-1].next_seq - 1, segments[-1].max_t
-        reached = newest if self._reached is None else max(self._reached, newest)
-        following = uuid.uuid4().hex
-        (self.folder / following).mkdir(parents=True)
-        messages = self._tasks(delivered, following, reached - self.feed.lateness).toArrow()
-        outcome, last_t = self._outcome(messages, reached - self.feed.lateness, last - self.position)
-        if most_answers is not None and outcome.changes.num_rows > most_answers:
-            raise ForTheDriver(f"rows {self.position + 1} to {last} have {outcome.changes.num_rows:,} answers")
-        self.state, self.position, self.last_t, self._reached = following, last, last_t, reached
+    def take(self, span: Span) -> Outcome:
+        """The rows of `span`, which follow those before. Raises QueryStopped, OperatorFailed, LogDamaged: it is of no more use then."""
+        clock = span.max_t if self._reached is None else max(self._reached, span.max_t)
+        span = Span(span.first, span.stop, clock)
+        after = f"{span.stop - 1}-{uuid.uuid4().hex}"
+        outcome, last_t = self._outcome(self._run((span,), after), span)
+        self.state, self.position, self.last_t, self._reached = after, span.stop - 1, last_t, clock
+        self._since.append(span)
         return outcome
 
-    def _following(self, delivered: DataFrame) -> list[Segment]:
-        """The segments that have rows beyond `position`, in order. Raises ForTheDriver when those are not all rows that follow."""
-        named = [Segment.parse(Path(path)) for path in delivered.select("path").toArrow().column("path").to_pylist()]
+    def _snapshot(self) -> None:
+        """The states in files."""
+        name = uuid.uuid4().hex
+        (self.folder / name).mkdir(parents=True)
+        for kind, operator, payload in self._run((), self.state, dump=name):
+            raise_fault(kind, operator, payload)
+        self.snapshot, self._since = name, []
+
+    def _run(self, fresh: tuple[Span, ...], after: str, *, dump: str = "") -> list[Message]:
+        """What the tasks of one batch say; once more from the snapshot when one of them needs the others for its state."""
+        place, since = (str(self.log.folder.parent), self.log.folder.name), tuple(self._since)
+        found: list[Message] = []
+        for rewind in (False, True):
+            work = Work(place, str(self.folder), self.snapshot, since, self.state, fresh, after, self.partitions, rewind, dump)
+            found = self._stages(work)
+            self.loads += sum(kind == "loaded" for kind, _, _ in found)
+            if not any(kind == "missed" for kind, _, _ in found):
+                break
+        return found
+
+    def _stages(self, work: Work) -> list[Message]:
         try:
-            segments = without_overlaps(segment for segment in named if segment.next_seq > self.position + 1)
-        except Gap as gap:
-            raise ForTheDriver(str(gap)) from None
-        if segments and segments[0].first_seq > self.position + 1:
-            raise ForTheDriver(f"rows {self.position + 1} to {segments[0].first_seq - 1} are missing")
-        return segments
+            found = self._tasks(partial(keyed, self._broadcast, work), list(range(self.partitions)))
+            for message in found:
+                raise_fault(*message)
+            if self.partitions == 1 or not has_relational(self._plan):
+                return found
+            pieces = [Piece(*facts) for kind, _, payload in found if kind == "emitted" for facts in json.loads(payload)]
+            homes = [(p, [piece for piece in pieces if piece.home == p]) for p in range(self.partitions)]
+            found += self._tasks(partial(relational, self._broadcast, work), homes)
+            for file in {piece.file for piece in pieces}:
+                Path(file).unlink(missing_ok=True)
+            return found
+        except (PySparkException, Py4JError):
+            # What a task raised is a text by now. A damaged segment is looked for here.
+            for span in (*work.since, *work.fresh):
+                self.log.verify(span.first, span.stop)
+            raise
 
-    def _tasks(self, segments: DataFrame, following: str, watermark: int) -> DataFrame:
-        count = self.partitions
-        before, after = str(self.folder / self.state), str(self.folder / following)
-        work = Work(self.feed, before, after, count, self.position, watermark, self._broadcast)
-        given = segments.select("path", "content")
-        if count == 1:
-            return given.coalesce(1).mapInArrow(work.whole, SPARK_MESSAGES)
-        messages = given.mapInArrow(work.divided, SPARK_MESSAGES).repartitionById(count, F.col("home")).mapInArrow(work.keyed, SPARK_MESSAGES)
-        if not has_relational(self._plan):
-            return messages
-        return messages.repartitionById(count, F.col("home")).mapInArrow(work.relational, SPARK_MESSAGES)
+    def _tasks(self, act: Callable[[Iterable[Any]], Iterable[Message]], given: Sequence[Any]) -> list[Message]:
+        """What `act` says of each of `given`, one task each, on the executor of its partition."""
+        context = self.spark.sparkContext
+        jvm: Any = context._jvm
+        self._places = placed(self._places, executors_of(self.spark), self.partitions)
+        rows = jvm.java.util.ArrayList()
+        for p, one in enumerate(given):
+            wanted = jvm.java.util.ArrayList()
+            if p in self._places:
+                wanted.add(self._places[p])
+            rows.add(jvm.scala.Tuple2(_PICKLE.dumps([one]), jvm.org.apache.spark.api.python.PythonUtils.toSeq(wanted)))
+        tag = getattr(getattr(jvm.scala.reflect, "ClassTag$"), "MODULE$").apply(jvm.java.lang.Class.forName("[B"))
+        java: Any = context._jsc.sc().makeRDD(jvm.org.apache.spark.api.python.PythonUtils.toSeq(rows), tag)
+        rdd: RDD[Any] = RDD(jvm.org.apache.spark.api.java.JavaRDD.fromRDD(java, tag), context, _BATCHED)
+        return rdd.mapPartitions(act).collect()
 
-    def _outcome(self, messages: pa.Table, watermark: int, rows: int) -> tuple[Outcome, int | None]:
-        """What the tasks say of so many rows, and `last_t` after them.
-
-        Raises ForTheDriver when they saw another number, QueryStopped, OperatorFailed.
-        """
+    def _outcome(self, messages: Sequence[Message], span: Span) -> tuple[Outcome, int | None]:
+        """What the tasks say, and `last_t` after it. Raises QueryStopped, OperatorFailed."""
         plan, last_t = self._plan, self.last_t
         changes, late = [ANSWERS.empty_table()], [pa.Table.from_batches([], stamped_schema(self.feed))]
-        counts = {"rows": 0, "processed": 0, "duplicates": 0}
-        for kind, name, payload in zip(*(messages.column(i).to_pylist() for i in (1, 2, 3)), strict=True):
+        processed = duplicates = 0
+        for kind, name, payload in messages:
             raise_fault(kind, name, payload)
             if kind == "changes":
                 batch = table_from(payload).combine_chunks().to_batches()[0]
@@ -163,11 +193,9 @@ class ExecutorsEvaluator:
                 late.append(table_from(payload))
             elif kind == "counts":
                 facts = json.loads(payload)
-                counts = {key: counts[key] + facts[key] for key in counts}
+                processed, duplicates = processed + facts["processed"], duplicates + facts["duplicates"]
                 last_t = max((t for t in (last_t, facts["last_t"]) if t is not None), default=None)
-        if counts["rows"] != rows:
-            raise ForTheDriver(f"{counts['rows']} rows of {rows} came")
-        return Outcome(pa.concat_tables(changes), pa.concat_tables(late), counts["processed"], counts["duplicates"], watermark), last_t
+        return Outcome(pa.concat_tables(changes), pa.concat_tables(late), processed, duplicates, span.max_t - self.feed.lateness), last_t
 
     # -- queries ------------------------------------------------------------------------------------------------------------------
 
@@ -199,31 +227,55 @@ class ExecutorsEvaluator:
     # -- states -------------------------------------------------------------------------------------------------------------------
 
     def _files(self) -> list[str]:
-        return [f"{stage}-{p}" for stage in ("keyed", "relational") for p in range(self.partitions)]
+        stages = ("keyed", "relational") if has_relational(self._plan) else ("keyed",)
+        return [f"{stage}-{p}" for stage in stages for p in range(self.partitions)]
 
     def local(self) -> Evaluator:
         """The whole of it in this process."""
-        folder = self.folder / self.state
-        keyed = [KeyedPartition.load(self.feed, self._plan, (folder / f"keyed-{p}").read_bytes()) for p in range(self.partitions)]
-        relational = [RelationalPartition.load(self._plan, (folder / f"relational-{p}").read_bytes()) for p in range(self.partitions)]
-        local = Evaluator(self.feed, keyed, relational)
+        if self.state != self.snapshot:
+            self._snapshot()
+        folder, every = self.folder / self.snapshot, range(self.partitions)
+        stages = [KeyedPartition.load(self.feed, self._plan, (folder / f"keyed-{p}").read_bytes()) for p in every]
+        if has_relational(self._plan):
+            others = [RelationalPartition.load(self._plan, (folder / f"relational-{p}").read_bytes()) for p in every]
+        else:
+            others = [RelationalPartition(self._plan) for _ in every]
+        local = Evaluator(self.feed, stages, others)
         local.position, local.last_t, local._reached = self.position, self.last_t, self._reached
         return local
 
     def _store(self, local: Evaluator) -> None:
-        following = uuid.uuid4().hex
-        (self.folder / following).mkdir(parents=True)
-        for p, (keyed, relational) in enumerate(zip(local._keyed, local._relational, strict=True)):
-            write(self.folder / following / f"keyed-{p}", keyed.dump())
-            write(self.folder / following / f"relational-{p}", relational.dump())
-        self.state = following
+        """Goes on from `local`: tasks find its states in files."""
+        name = uuid.uuid4().hex
+        (self.folder / name).mkdir(parents=True)
+        for p, (keyed_part, relational_part) in enumerate(zip(local._keyed, local._relational, strict=True)):
+            write(self.folder / name / f"keyed-{p}", keyed_part.dump())
+            if has_relational(self._plan):
+                write(self.folder / name / f"relational-{p}", relational_part.dump())
+        self.state = self.snapshot = name
+        self._since = []
         self.position, self.last_t, self._reached = local.position, local.last_t, local._reached
 
     def _sweep(self) -> None:
         """Removes the states that neither a kept dump nor the next batch needs."""
         for path in self.folder.iterdir():
-            if path.name not in {*self._kept, self.state}:
+            if path.name not in {*self._kept, self.snapshot}:
                 shutil.rmtree(path, ignore_errors=True)
+
+
+def executors_of(spark: SparkSession) -> list[str]:
+    """The executors as names of places that tasks may prefer; none in one JVM, whose workers cannot be named."""
+    context: Any = spark.sparkContext._jsc.sc()
+    addresses = context.getExecutorMemoryStatus().keys().iterator()
+    hosts = {address.rpartition(":")[0] for address in _each(addresses)}
+    alive = {host: context.taskScheduler().getExecutorsAliveOnHost(host) for host in hosts}
+    return sorted(f"executor_{host}_{one}" for host, some in alive.items() if some.isDefined() for one in _each(some.get().iterator()))
+
+
+def _each(iterator: Any) -> Iterator[Any]:
+    """What a Scala iterator gives."""
+    while iterator.hasNext():
+        yield iterator.next()
 
 
 class _Beside:
@@ -250,8 +302,6 @@ class _Beside:
 class ExecutorsProcessor(FeedProcessor):
     """A FeedProcessor whose batches are evaluated by Spark's workers."""
 
-    takes_segments = True
-
     def __init__(self, spark: SparkSession, *arguments: Any, **options: Any) -> None:
         self.spark = spark
         super().__init__(*arguments, **options)
@@ -263,34 +313,20 @@ class ExecutorsProcessor(FeedProcessor):
         return folder
 
     def _begin(self, queries: Sequence[RegisteredQuery]) -> Any:
-        return ExecutorsEvaluator.start(self.spark, self.feed, self._folder, queries, self.partitions)
+        return ExecutorsEvaluator.start(self.spark, self.feed, self.log, self._folder, queries, self.partitions)
 
     def _load(self, queries: Sequence[RegisteredQuery], data: bytes) -> Any:
-        return ExecutorsEvaluator.load(self.spark, self.feed, self._folder, queries, data)
+        return ExecutorsEvaluator.load(self.spark, self.feed, self.log, self._folder, queries, data)
 
-    def process(self, checkpoint: int, batch: int, delivered: Any) -> None:
-        """As FeedProcessor.process, of a frame of segments (`path`, `content`)."""
-        super().process(checkpoint, batch, DeliveredSegments(delivered, self.feed))
+    def _replay(self, evaluator: Any, stop: int) -> None:
+        while (span := self.log.ahead(evaluator.position, self.batch_rows, stop)) is not None:
+            evaluator.take(span, self.log.all_between(span.first, span.stop))
 
-    def _evaluate(self, delivered: Any) -> list[Outcome]:
+    def _evaluate(self, span: Span) -> list[Outcome]:
         evaluator: Any = self.evaluator
-        try:
-            # A batch is longer than a step of the driver's. Which query finds too much in one step is the driver's to say, or it would depend on the
-            # placement (decision 15).
-            following = continued(self.log, evaluator.position, delivered.toArrow()) if evaluator.derived else ()
-            return [evaluator.process_segments(delivered.segments, following, most_answers=steps.MOST_ANSWERS)]
-        except ForTheDriver:
-            return super()._evaluate(delivered)
-
-
-class DeliveredSegments:
-    """The rows of a frame of segments, for the driver."""
-
-    def __init__(self, segments: DataFrame, feed: Feed) -> None:
-        self.segments, self.feed = segments, feed
-
-    def toArrow(self) -> pa.Table:
-        """All of them in this process."""
-        contents = self.segments.select("content").toArrow().column("content")
-        none = pa.Table.from_batches([], stamped_schema(self.feed))
-        return pa.concat_tables([none, *(rows_of(content.as_buffer(), self.feed, -1) for content in contents)])
+        outcome = evaluator.take(span, self.log.all_between(span.first, span.stop))
+        if outcome.changes.num_rows <= steps.MOST_ANSWERS:
+            return [outcome]
+        # Which query finds too much in one step is the driver's to say, or it would depend on the placement (decision 15).
+        self.evaluator = self._recover()
+        return super()._evaluate(span)

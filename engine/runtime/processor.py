@@ -1,72 +1,51 @@
 """How one feed is processed exactly once: batches of the log, state snapshots, queries that come and go, recovery.
 
-Knows neither Spark nor Django. The runtime hands over the rows of numbered batches; a `Store` keeps answers and the head of the feed in
-one transaction each. Whatever dies whenever: the head says which rows are in the stored answers (`last_seq`) and which snapshot to go
-on from; everything after it is done again from the log, and what had been stored already is not stored twice.
+Knows neither Spark nor Django. A batch is what the log has beyond the stored rows; a `Store` keeps answers and the head of the feed in one
+transaction each. Whatever dies whenever: the head says which rows are in the stored answers (`last_seq`) and which snapshot to go on from;
+everything after it is done again from the log, and what had been stored already is not stored twice.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.failpoints import failpoint
 from engine.families import family_of
-from engine.model.batch import SEQ
 from engine.model.feed import Feed
 from engine.operator import OperatorFailed, QueryStopped, RegisteredQuery
 from engine.runtime import steps
 from engine.runtime.catch_up import CatchUp
-from engine.runtime.continuity import MissingRows, continued, rows_between
 from engine.runtime.culprits import culprits
 from engine.runtime.derived import GraphEvaluator, in_graph_order, with_upstream, without_upstream
 from engine.runtime.evaluator import Evaluator, Outcome
 from engine.runtime.snapshots import Snapshot, Snapshots, SnapshotUnusable
 from engine.runtime.store import NOTHING, Commit, Head, QueryKey, Stopped, Store
-from engine.sources.eventlog import EventLog
+from engine.sources.eventlog import EventLog, MissingRows, Span
 
+BATCH_ROWS = 400_000
+"""Rows of one batch at most, unless a single segment has more. Bounds the memory that a backlog needs, and the time until the first of its answers
+is seen; a batch of a second at full load makes what each costs by itself small."""
 SNAPSHOT_SHARE = 0.05
-"""Snapshots take at most about this share of the time; more rows of the log are replayed after a crash instead. A replay is several times as
-fast as a batch, which Spark brings."""
+"""Snapshots take at most about this share of the time; more rows of the log are replayed after a crash instead."""
 JOIN_ROWS = 50_000
 """A new query joins when it is at most this far behind: the rest is caught up while the batches wait."""
 TRIES = 3
 """An operator's failure is looked into so often before the process gives up."""
 
 
-class Paused(RuntimeError):
-    """The batch was not taken because its streaming query is being ended; the next one brings its rows again."""
-
-
-class CheckpointLost(RuntimeError):
-    """Spark numbers its batches anew, so new rows came under the numbers of old ones: its checkpoint was lost. An empty one is to be begun."""
-
-
-class Delivered(Protocol):
-    """The stamped rows of a batch in any order: a Spark frame."""
-
-    def toArrow(self) -> pa.Table:
-        """All of them in this process."""
-
-
 class FeedProcessor:
     """One feed in one process. `process` and `follow` may be called from different threads; anything that raises ends its use."""
 
-    takes_segments: ClassVar[bool] = False
-    """Whether batches are to bring whole segments of the log (`path`, `content`) instead of rows."""
-
-    def __init__(self, feed: Feed, log: EventLog, store: Store, snapshots: Snapshots, *, partitions: int = 1) -> None:
-        self.feed, self.log, self.store, self.snapshots, self.partitions = feed, log, store, snapshots, partitions
+    def __init__(self, feed: Feed, log: EventLog, store: Store, snapshots: Snapshots, *, partitions: int = 1, batch_rows: int = BATCH_ROWS) -> None:
+        self.feed, self.log, self.store, self.snapshots = feed, log, store, snapshots
+        self.partitions, self.batch_rows = partitions, batch_rows
         self._batch_lock = threading.RLock()
         self._commit_lock = threading.Lock()
-        self._paused = False
         self._batch_since: float | None = None
         self._committed_at = time.monotonic()
         self._snapshots_written = 0
@@ -95,18 +74,22 @@ class FeedProcessor:
             except QueryStopped as stop:
                 self._give_up(Stopped(stop.key, stop.reason))
             except OperatorFailed as failure:
-                tries += not self._look_into(failure, [])
+                tries += not self._look_into(failure, None)
                 if tries == TRIES:
                     raise
 
     def _recovered(self, queries: Sequence[RegisteredQuery]) -> GraphEvaluator:
         """`queries`, some of those that had joined, after `head.last_seq`: from the snapshot and the rows after it, or from the log alone."""
         evaluator = self._from_snapshot(queries)
-        for rows in rows_between(self.log, evaluator.position + 1, self.head.last_seq + 1):
-            evaluator.process(rows)
+        self._replay(evaluator, self.head.last_seq + 1)
         if evaluator.position != self.head.last_seq:
             raise MissingRows(self.feed.name, f"it ends at row {evaluator.position}, but answers up to {self.head.last_seq} are stored")
         return evaluator
+
+    def _replay(self, evaluator: GraphEvaluator, stop: int) -> None:
+        """Takes the evaluator to row `stop - 1`; what it finds is stored already."""
+        for rows in self.log.all_between(evaluator.position + 1, stop):
+            evaluator.process(rows)
 
     def _from_snapshot(self, queries: Sequence[RegisteredQuery]) -> GraphEvaluator:
         if self.head.last_seq < 0 or tuple(self._known) != self.head.queries:
@@ -144,43 +127,45 @@ class FeedProcessor:
 
     # -- batches ------------------------------------------------------------------------------------------------------------------
 
-    def process(self, checkpoint: int, batch: int, delivered: Delivered) -> None:
-        """Takes the batch: its answers are stored, or were before, when this returns. Raises CheckpointLost, LogDamaged."""
-        with self._turn():
-            if (checkpoint, batch) <= (self.head.checkpoint, self.head.last_batch):
-                if self._reaches_beyond(delivered):
-                    raise CheckpointLost(f"batch {batch} has new rows, but {self.head.last_batch} batches were taken before")
-                return
+    def process(self) -> bool:
+        """Takes the next batch; false when the log has nothing new. Its answers are stored when this returns. Raises LogDamaged, MissingRows."""
+        with self._batch_lock:
+            span = self.log.ahead(self.evaluator.position, self.batch_rows)
+            if span is None:
+                return False
             self._batch_since = time.monotonic()
+            # Before the first batch there is no generation of batch numbers yet.
+            checkpoint, batch = max(1, self.head.checkpoint), self.head.last_batch + 1
             self.store.record(checkpoint, batch, self.head.query_version)
             failpoint("batch.before_evaluate")
-            outcomes = self._evaluate_what_can_be(delivered)
+            outcomes = self._evaluate_what_can_be(span)
             failpoint("batch.after_evaluate")
             self._commit_part(outcomes, (checkpoint, batch))
             self.batches += 1
             self._batch_since = None
             failpoint("batch.after_commit")
+            return True
 
-    def _evaluate_what_can_be(self, delivered: Delivered) -> list[Outcome]:
+    def _evaluate_what_can_be(self, span: Span) -> list[Outcome]:
         """What the batch finds under all queries that can be evaluated; the others are stopped."""
         tries = 0
         while True:
             try:
-                return self._evaluate(delivered)
+                return self._evaluate(span)
             except QueryStopped as stop:
                 self._give_up(Stopped(stop.key, stop.reason))
             except OperatorFailed as failure:
-                tries += not self._look_into(failure, delivered.toArrow())
+                tries += not self._look_into(failure, span)
                 if tries == TRIES:
                     raise
             # What a stage was given when it broke off is lost; the last commit is not.
             self.evaluator = self._recover()
 
-    def _evaluate(self, delivered: Delivered) -> list[Outcome]:
+    def _evaluate(self, span: Span) -> list[Outcome]:
         """What is found in the rows of the batch that are not stored yet, and was not stored on the way."""
         outcomes: list[Outcome] = []
         found, step_rows = 0, steps.STEP_ROWS
-        for rows in continued(self.log, self.evaluator.position, self._verified(delivered.toArrow())):
+        for rows in self.log.all_between(self.evaluator.position + 1, span.stop):
             at = 0
             while at < rows.num_rows:
                 piece = rows.slice(at, step_rows)
@@ -193,17 +178,6 @@ class FeedProcessor:
                     self._commit_part(outcomes)
                     outcomes, found = [], 0
         return outcomes
-
-    def _verified(self, rows: pa.Table) -> pa.Table:
-        """`rows`, after a look at the files that Spark has them from. Raises LogDamaged."""
-        if rows.num_rows:
-            self.log.verify(self.evaluator.position + 1, pc.max(rows.column(SEQ)).as_py() + 1)
-        return rows
-
-    def _reaches_beyond(self, delivered: Delivered) -> bool:
-        """Whether there is a row in it that is not in the stored answers."""
-        rows = delivered.toArrow()
-        return bool(rows.num_rows) and pc.max(rows.column(SEQ)).as_py() > self.head.last_seq
 
     def _commit_part(self, outcomes: Sequence[Outcome], ends: tuple[int, int] | None = None) -> None:
         """Stores what was found up to where the evaluator stands, which `ends` the batch of this checkpoint and number."""
@@ -230,22 +204,22 @@ class FeedProcessor:
         if orphans := _orphans(self.queries.values()):
             self._give_up(*orphans)
 
-    def _look_into(self, failure: OperatorFailed, rows: pa.Table | Sequence[pa.Table]) -> bool:
+    def _look_into(self, failure: OperatorFailed, span: Span | None) -> bool:
         """Gives up the queries that led to the failure; False when there are none: it did not come again."""
         suspects = [query for query in self.queries.values() if family_of(query.specification).operator().families[0] == failure.name]
         try:
-            found = culprits(suspects, lambda queries: self._failure(queries, rows))
+            found = culprits(suspects, lambda queries: self._failure(queries, span))
         except QueryStopped as stop:
             found = [Stopped(stop.key, stop.reason)]
         self._give_up(*found)
         return bool(found)
 
-    def _failure(self, queries: Sequence[RegisteredQuery], rows: pa.Table | Sequence[pa.Table]) -> str | None:
-        """Why the operator fails with these queries alone before the end of `rows`; null when it does not. Raises QueryStopped."""
+    def _failure(self, queries: Sequence[RegisteredQuery], span: Span | None) -> str | None:
+        """Why the operator fails with these queries alone before the end of `span`; null when it does not. Raises QueryStopped."""
         try:
             evaluator = self._recovered(with_upstream(queries, self.queries.values()))
-            for piece in continued(self.log, evaluator.position, rows) if isinstance(rows, pa.Table) else rows:
-                evaluator.process(piece)
+            if span is not None:
+                self._replay(evaluator, span.stop)
         except OperatorFailed as failure:
             return failure.reason
         return None
@@ -254,29 +228,6 @@ class FeedProcessor:
         """How long the batch that is under way has taken; 0 between batches."""
         since = self._batch_since
         return 0.0 if since is None else time.monotonic() - since
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """Holds the batch lock. Raises Paused instead of waiting for a pause to end."""
-        while not self._batch_lock.acquire(timeout=0.05):
-            if self._paused:
-                raise Paused
-        try:
-            if self._paused:
-                raise Paused
-            yield
-        finally:
-            self._batch_lock.release()
-
-    @contextmanager
-    def pause(self) -> Iterator[None]:
-        """No batch is under way inside, and none begins: those that want to raise Paused."""
-        self._paused = True
-        try:
-            with self._batch_lock:
-                yield
-        finally:
-            self._paused = False
 
     def _commit(self, commit: Commit) -> None:
         with self._commit_lock:

@@ -1,36 +1,28 @@
-"""Spark around the evaluator: the session, and one streaming query for each feed over the segments of its log.
+"""Spark around the evaluator: the session, and the streaming query whose micro-batches drive all feeds of a job.
 
-The driver evaluates (measured: 83 to 89 % of what Spark can deliver, 79 ms a small batch); `engine/runtime/executors.py` does it in Spark's workers
-instead. Exactly-once does not rest on Spark's checkpoint: it says only which files come next, and may be thrown away (`generation`).
+Exactly-once does not rest on Spark: which rows come next is a fact of the log and of the head row in the database.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import secrets
 import shutil
 import sys
-from collections.abc import Mapping
-from functools import partial
+import uuid
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
-
-from engine.model.batch import CLOCK, ENTITY, EVENT, SEQ, TIME, TIME_END, X, Y
-from engine.model.feed import ColumnType, Feed
-from engine.runtime.processor import CheckpointLost, FeedProcessor, Paused
 
 logger = logging.getLogger(__name__)
 
-MAX_BYTES = 8_000_000
-"""Segments of one batch at most, by size: some 400,000 rows, or 1,700 segments of a few rows. Bounds the memory that a backlog needs, and
-the time until the first of its answers is seen."""
 ROLL_BATCHES = 5_000
-"""After so many batches a streaming query starts anew with an empty checkpoint: Spark's list of files seen grows for ever, and is
+"""After so many batches the streaming query starts anew with an empty checkpoint: Spark's list of files seen grows for ever, and is
 rewritten every few batches."""
 JVM_OPTIONS = [
     "-XX:+UseSerialGC", "-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=25", "-XX:ReservedCodeCacheSize=96m", "-XX:MaxDirectMemorySize=512m",
@@ -38,13 +30,6 @@ JVM_OPTIONS = [
 ]  # fmt: skip
 PROJECT = Path(__file__).resolve().parents[2]
 FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-SPARK_TYPES: Mapping[ColumnType, T.DataType] = {
-    ColumnType.STRING: T.StringType(),
-    ColumnType.INT: T.LongType(),
-    ColumnType.FLOAT: T.DoubleType(),
-    ColumnType.BOOL: T.BooleanType(),
-}
-
 SEGMENTS = "path string, modificationTime timestamp, length bigint, content binary"
 """The columns of Spark's source of whole files."""
 
@@ -72,8 +57,8 @@ def settings(cores: int, *, memory: str = "1g") -> dict[str, str]:
         "spark.sql.streaming.checkpointFileManagerClass": FILE_MANAGER,
         # Without a second file of check sums beside each of the checkpoint's small ones: a damaged checkpoint is replaced, never trusted.
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-        # A segment may be compacted between Spark's listing and its reading: what is missing is read from the log.
-        "spark.sql.files.ignoreMissingFiles": "true",
+        # The folders of all feeds' logs are listed by the driver, however many they are: the default makes a job of it from 32 on.
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
         # An idle stream lists its folder this often; the default of 10 ms keeps a core busy with nothing.
         "spark.sql.streaming.pollingDelay": "50ms",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
@@ -87,6 +72,10 @@ def settings(cores: int, *, memory: str = "1g") -> dict[str, str]:
         "spark.sql.execution.pyspark.udf.idleTimeoutSeconds": "240",
         "spark.sql.execution.pyspark.udf.killOnIdleTimeout": "true",
         "spark.cleaner.periodicGC.interval": "15min",
+        # An executor has one core, so one Python worker: a state that was made there is found there. A task waits for its executor while that has
+        # others of the same batch to do; elsewhere it would have to begin at the last snapshot.
+        "spark.executor.cores": "1",
+        "spark.locality.wait": "10s",
     }
 
 
@@ -106,6 +95,18 @@ def reached_at(host: str, secret: str) -> dict[str, str]:
 def local_master(cores: int) -> str:
     """This machine alone, four tries a task: with a single one a killed Python worker ended the whole query."""
     return f"local[{cores},4]"
+
+
+def local_cluster(executors: int, folder: Path, *, memory_mb: int = 512) -> tuple[str, dict[str, str]]:
+    """The master and its settings of a cluster on this machine: so many executors, each a process with one core and so one Python worker, which keeps
+    the states of its partitions. `folder` is for what they write beside."""
+    os.environ.update(SPARK_WORKER_DIR=str(folder))
+    extra = {
+        "spark.authenticate.secret": secrets.token_hex(16),
+        "spark.executor.memory": f"{memory_mb}m",
+        "spark.executor.extraJavaOptions": " ".join(JVM_OPTIONS),
+    }
+    return f"local-cluster[{executors},1,{memory_mb + 512}]", extra
 
 
 def session(name: str, *, cores: int, master: str | None = None, memory: str = "1g", extra: Mapping[str, str] | None = None) -> SparkSession:
@@ -131,87 +132,51 @@ def jvm_ended(spark: SparkSession) -> bool:
     return gateway is None or gateway.proc.poll() is not None
 
 
-def spark_schema(feed: Feed) -> T.StructType:
-    """The columns of the feed's log; segments that lack one give nulls."""
-    core = [
-        (EVENT, T.StringType()),
-        (ENTITY, T.StringType()),
-        (TIME, T.LongType()),
-        (TIME_END, T.LongType()),
-        (X, T.DoubleType()),
-        (Y, T.DoubleType()),
-    ]
-    stamps = [(SEQ, T.LongType()), (CLOCK, T.LongType())]
-    attributes = [(name, SPARK_TYPES[kind]) for name, kind in feed.columns.items()]
-    return T.StructType([T.StructField(name, kind) for name, kind in [*core, *attributes, *stamps]])
+class LogStream:
+    """The one streaming query of a job: a micro-batch begins when any feed's log has grown, and is whatever `take` does then.
 
+    The batch's rows are not Spark's to say (decision 21): `take` finds what each log has beyond the stored rows. So Spark's checkpoint
+    may be empty at each start, and its source, the names of the logs' segments, is never read. What `take` raises ends the query.
+    """
 
-class FeedStream:
-    """The streaming query of one feed: hands its batches to the processor. `start` and `stop` may be called again."""
-
-    def __init__(self, spark: SparkSession, processor: FeedProcessor, folder: Path, *, max_bytes: int = MAX_BYTES, trigger_ms: int = 0) -> None:
-        """`folder` holds a checkpoint of Spark's for each generation; a batch has segments of at most `max_bytes`, and begins
-        `trigger_ms` after the one before at the earliest."""
-        self.spark, self.processor, self.folder, self.max_bytes, self.trigger_ms = spark, processor, folder, max_bytes, trigger_ms
-        self.generation = processor.head.checkpoint
+    def __init__(self, spark: SparkSession, logs: Path, folder: Path, take: Callable[[], None], *, trigger_ms: int = 0) -> None:
+        """`folder` is for Spark's checkpoint and nothing else; a batch begins `trigger_ms` after the one before at the earliest."""
+        self.spark, self.logs, self.folder, self.take, self.trigger_ms = spark, logs, folder, take, trigger_ms
         self.error: BaseException | None = None
         self.query: StreamingQuery | None = None
-        self._first_batch = 0
+        self._batches = 0
 
-    def start(self, *, new_generation: bool = False) -> None:
-        """Goes on where the checkpoint is, or with an empty one: then all live files are read again, stored rows left out."""
-        if new_generation or self.generation == 0 or self.lost_checkpoint():
-            self.generation = max(self.generation, self.processor.head.checkpoint) + 1
-            # A start that died before its first batch was stored, or a removed feed of this name, may have left one.
-            shutil.rmtree(self.folder / f"spark-{self.generation}", ignore_errors=True)
-        self._first_batch, self.error = self.processor.batches, None
-        for path in self.folder.glob("spark-*"):
-            if path.name != f"spark-{self.generation}":
-                shutil.rmtree(path, ignore_errors=True)
-        self.processor.log.live.mkdir(parents=True, exist_ok=True)
-        kind, schema = ("binaryFile", SEGMENTS) if self.processor.takes_segments else ("parquet", spark_schema(self.processor.feed))
-        stream = (
-            self.spark.readStream.format(kind)
-            .schema(schema)
-            .option("maxBytesPerTrigger", self.max_bytes)
+    def start(self) -> None:
+        """Begins with an empty checkpoint: the first micro-batch comes at once when there is any segment."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self._batches, self.error = 0, None
+        source = (
+            self.spark.readStream.format("binaryFile")
+            .schema(SEGMENTS)
             .option("maxFileAge", "1000d")
             .option("pathGlobFilter", "*.parquet")
-            .load(str(self.processor.log.live))
+            .load(str(self.logs / "*" / "live"))
         )
         self.query = (
-            stream.writeStream.queryName(self.processor.feed.name)
-            .foreachBatch(partial(self._take, self.generation))
+            source.writeStream.queryName("feeds")
+            .foreachBatch(self._batch)
             .trigger(processingTime=f"{self.trigger_ms} milliseconds")
-            .option("checkpointLocation", str(self.folder / f"spark-{self.generation}"))
+            .option("checkpointLocation", str(self.folder / uuid.uuid4().hex))
             .start()
         )
 
-    def _take(self, generation: int, frame: DataFrame, batch: int) -> None:
+    def _batch(self, frame: DataFrame, batch: int) -> None:
         try:
-            self.processor.process(generation, batch, frame)
-        except Paused:
-            raise
+            self.take()
         except BaseException as error:
             # Kept: Spark tells its callers only a text.
             self.error = error
             raise
+        self._batches += 1
 
     @property
     def alive(self) -> bool:
         return self.query is not None and self.query.isActive
-
-    def lost_checkpoint(self) -> bool:
-        """Whether the checkpoint does not know the newest batch that is stored: it was removed, or is a copy from before. Spark would number its
-        batches anew, and new rows would be taken for old ones until the numbers had come as far."""
-        head = self.processor.head
-        known = self.folder / f"spark-{self.generation}" / "offsets" / str(head.last_batch)
-        return head.checkpoint == self.generation > 0 and head.last_batch >= 0 and not known.exists()
-
-    def broken_checkpoint(self) -> bool:
-        """Whether the query ended by itself before any batch of ours failed: its checkpoint cannot be read, the log can."""
-        if isinstance(self.error, CheckpointLost):
-            return True
-        return not self.alive and self.error is None and (self.processor.batches == self._first_batch or self.lost_checkpoint())
 
     def failure(self) -> str:
         """Why the query ended, in one line."""
@@ -221,17 +186,17 @@ class FeedStream:
         return str(reason).splitlines()[0] if reason is not None else "the streaming query ended"
 
     def roll_if_due(self) -> None:
-        """Begins a new generation when Spark's list of seen files has become long."""
-        if self.alive and self.processor.batches - self._first_batch >= ROLL_BATCHES:
-            with self.processor.pause():
-                self.stop()
-            self.start(new_generation=True)
+        """Begins anew when Spark's list of seen files has become long."""
+        if self.alive and self._batches >= ROLL_BATCHES:
+            self.stop()
+            self.start()
 
     def stop(self) -> None:
-        """Ends the query; a batch in the middle is done again at the next start."""
+        """Ends the query; what `take` has begun it ends."""
         if self.query is not None and self.query.isActive:
             try:
                 self.query.stop()
             except PySparkException:
-                logger.warning("the streaming query of %s did not stop in time", self.processor.feed.name)
+                logger.warning("the streaming query did not stop in time")
         self.query = None
+        shutil.rmtree(self.folder, ignore_errors=True)

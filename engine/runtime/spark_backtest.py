@@ -1,8 +1,7 @@
-"""`backtest --runtime spark`: a file through the executors placement, partition by partition, as a job on a cluster evaluates it."""
+"""`backtest --runtime spark`: a file through Spark's workers, partition by partition, as a job on a cluster evaluates it."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -19,28 +18,37 @@ from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.runtime.evaluator import Evaluator, Outcome, reached
 from engine.runtime.executors import ExecutorsEvaluator
-from engine.runtime.spark import session
+from engine.runtime.processor import BATCH_ROWS
+from engine.runtime.spark import local_cluster, session
+from engine.sources.eventlog import EventLog
 from engine.sources.segments import Segment
 
-BATCH_ROWS = 500_000
-"""Rows of one Spark job: its fixed cost of a fifth of a second is then small beside its work."""
+EXECUTORS = 8
+"""More partitions than this share executors."""
+SNAPSHOT_BATCHES = 8
+"""After so many batches the states are written, and the rows before them go."""
 
 
 class SparkEvaluator:
     """An `engine.runtime.local.Runtime` whose rows are evaluated by Spark's workers. `close` ends the session it started."""
 
-    def __init__(self, spark: SparkSession, feed: Feed, queries: Sequence[RegisteredQuery], partitions: int, *, own_session: bool) -> None:
-        self.spark, self.feed, self.own_session = spark, feed, own_session
-        self.folder = Path(tempfile.mkdtemp(prefix="vedette-backtest-"))
-        self.spread = ExecutorsEvaluator.start(spark, feed, self.folder / "state", queries, partitions)
+    def __init__(self, spark: SparkSession, feed: Feed, queries: Sequence[RegisteredQuery], partitions: int, folder: Path, *, own: bool) -> None:
+        self.spark, self.feed, self.folder, self.own_session = spark, feed, folder, own
+        self.log = EventLog(folder / "log", "rows")
+        self.log.live.mkdir(parents=True)
+        self.spread = ExecutorsEvaluator.start(spark, feed, self.log, folder / "state", queries, partitions)
         self._held: list[pa.Table] = []
         self._local: Evaluator | None = None
+        self._batches = 0
 
     @classmethod
     def start(cls, feed: Feed, queries: Sequence[RegisteredQuery], partitions: int = 1, *, spark: SparkSession | None = None) -> SparkEvaluator:
-        """Over a session of its own unless one is given."""
-        cores = min(os.cpu_count() or 1, 8)
-        return cls(spark or session("vedette-backtest", cores=cores), feed, queries, max(partitions, 1), own_session=spark is None)
+        """Over a cluster of its own on this machine, an executor a partition, unless a session is given."""
+        folder, partitions = Path(tempfile.mkdtemp(prefix="vedette-backtest-")), max(partitions, 1)
+        if spark is not None:
+            return cls(spark, feed, queries, partitions, folder, own=False)
+        master, extra = local_cluster(min(partitions, EXECUTORS), folder / "work")
+        return cls(session("vedette-backtest", cores=1, master=master, extra=extra), feed, queries, partitions, folder, own=True)
 
     def process(self, stamped: pa.Table) -> Outcome:
         """Takes the rows; what they led to may be told by a later call."""
@@ -80,15 +88,16 @@ class SparkEvaluator:
         if not held:
             return self._nothing()
         rows = pa.concat_tables(held, promote_options="permissive")
-        folder = self.folder / f"rows-{self.spread.position + 1}"
-        folder.mkdir()
-        share = -(-rows.num_rows // self.spread.partitions)
-        for begin in range(0, rows.num_rows, share):
-            piece = rows.slice(begin, share)
-            name = Segment.name(piece.column(SEQ)[0].as_py(), piece.num_rows, reached(rows.slice(0, begin + share), None))
-            pq.write_table(piece, folder / name, compression="none")
-        outcome = self.spread.process_segments(self.spark.read.format("binaryFile").load(str(folder)))
-        shutil.rmtree(folder)
+        name = Segment.name(rows.column(SEQ)[0].as_py(), rows.num_rows, reached(rows, None))
+        pq.write_table(rows, self.log.live / name, compression="snappy")
+        span = self.log.ahead(self.spread.position, rows.num_rows)
+        assert span is not None
+        outcome = self.spread.take(span)
+        self._batches += 1
+        if self._batches % SNAPSHOT_BATCHES == 0:
+            self.spread.dump()
+            for path in self.log.live.iterdir():
+                path.unlink()
         return outcome
 
     def _nothing(self) -> Outcome:

@@ -27,9 +27,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from engine.failpoints import failpoint
-from engine.model.columns import CLOCK, ENTITY, TIME
+from engine.model.columns import CLOCK, ENTITY, SEQ, TIME
 from engine.model.events import Stamper
-from engine.sources.segments import Gap, Segment, list_segments, newest_segment, publish, segments_beyond, without_overlaps
+from engine.sources.segments import Gap, LogDamaged, Segment, list_segments, newest_segment, publish, segments_beyond, without_overlaps
 
 ENTRIES = b"vedette.entries"
 """Key of a segment's metadata: the appends it was made of, as JSON."""
@@ -98,6 +98,23 @@ class _Waiting:
 
 class Dropped(RuntimeError):
     """Rows went (retention) before they could be read."""
+
+
+class MissingRows(LogDamaged):
+    """Rows beyond the last stored one are in no file of the log any more: going on would lose them silently."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """Rows `[first, stop)` of a log; `max_t` is the feed's clock after them."""
+
+    first: int
+    stop: int
+    max_t: int
+
+    @property
+    def rows(self) -> int:
+        return self.stop - self.first
 
 
 class EventLog:
@@ -236,6 +253,41 @@ class EventLog:
         found = [newest_segment(self.live), *list_segments(self.history)]
         return max((segment for segment in found if segment is not None), key=lambda s: s.next_seq, default=None)
 
+    def ahead(self, position: int, most_rows: int, stop: int | None = None) -> Span | None:
+        """The rows that come after `position`: whole segments, as many as hold up to `most_rows`, at least one; those before `stop` alone.
+
+        Null when there are none. Raises MissingRows when they are in no file any more. From file names alone, unless `stop` is inside a segment.
+        """
+        segments = [segment for segment in self._beyond(position + 1) if stop is None or segment.first_seq < stop]
+        if not segments:
+            if stop is not None and position + 1 < stop:
+                raise self.missing(position + 1, stop)
+            return None
+        if segments[0].first_seq > position + 1:
+            raise self.missing(position + 1, segments[0].first_seq)
+        last = segments[0]
+        for segment in segments[1:]:
+            if segment.next_seq - position - 1 > most_rows:
+                break
+            last = segment
+        if stop is None or last.next_seq <= stop:
+            return Span(position + 1, last.next_seq, last.max_t)
+        clocks = [pc.max(rows.column(name)).as_py() for rows in self.read(position + 1, stop, [TIME, CLOCK]) for name in (TIME, CLOCK)]
+        return Span(position + 1, stop, max(clock for clock in clocks if clock is not None))
+
+    def missing(self, first: int, stop: int) -> MissingRows:
+        """What to raise when rows `[first, stop)` cannot be found."""
+        return MissingRows(self.folder.name, f"rows {first} to {stop - 1} are in no file of the log")
+
+    def _beyond(self, seq: int) -> list[Segment]:
+        """The segments that end beyond row `seq`, in order, without gaps."""
+        with suppress(Gap):
+            live = without_overlaps(segments_beyond(self.live, seq))
+            # The usual answers are in the names of live segments; history is listed only when something is not among them.
+            if (live and live[0].first_seq <= seq) or (not live and self.end[0] <= seq):
+                return live
+        return [segment for segment in self.segments() if segment.next_seq > seq]
+
     def waiting_since(self, seq: int) -> float | None:
         """When the first of the rows after `seq` came, in seconds since the epoch; null when there is none."""
         for segment in segments_beyond(self.live, seq + 1):
@@ -269,6 +321,18 @@ class EventLog:
         """
         stop = self.end[0] if to_seq is None else to_seq
         return _joined(self._pieces(from_seq, stop, columns))
+
+    def all_between(self, first: int, stop: int) -> Iterator[pa.Table]:
+        """Rows `[first, stop)` in order, as `read` gives them. Raises MissingRows when they are not all there."""
+        for rows in self.read(first, stop) if first < stop else ():
+            if rows.num_rows:
+                found = rows.column(SEQ)[0].as_py()
+                if found != first:
+                    raise self.missing(first, found)
+                yield rows
+                first += rows.num_rows
+        if first < stop:
+            raise self.missing(first, stop)
 
     def _pieces(self, position: int, stop: int, columns: Sequence[str] | None) -> Iterator[pa.Table]:
         started = False

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import time
 from io import StringIO
-from pathlib import Path
 
 import psutil
 import pyarrow as pa
@@ -61,8 +59,8 @@ def test_killed_at_each_step_of_a_batch_everything_is_stored_once(world: World) 
     world.check()
 
 
-def test_a_killed_jvm_and_damaged_files_cost_nothing_but_time(world: World) -> None:
-    """The JVM killed ends the job; then Spark's checkpoint and the state's snapshot are damaged. The next start goes on each time."""
+def test_a_killed_jvm_and_a_damaged_snapshot_cost_nothing_but_time(world: World) -> None:
+    """The JVM killed ends the job; then the state's snapshot is damaged. The next start goes on each time."""
     world.append()
     pace = world.plain_start()
     job = world.children[-1]
@@ -75,38 +73,10 @@ def test_a_killed_jvm_and_damaged_files_cost_nothing_but_time(world: World) -> N
     world.wait_caught_up()
     world.children[-1].send_signal(signal.SIGTERM)
     ended(world)
-    _truncate_newest(world.folder / "checkpoints" / "yard" / "spark-1" / "offsets")
     (world.folder / "checkpoints" / "yard" / "state" / FeedHead.objects.get().snapshot).write_bytes(b"nothing of use")
     world.append()
-    recovers(world, pace, "checkpoint and snapshot were damaged")
-    assert FeedHead.objects.get().checkpoint == 2
-    assert JobEvent.objects.filter(kind="rebuilt").count() == 2
-    world.check()
-
-
-def test_a_removed_checkpoint_does_not_stand_still(world: World) -> None:
-    """Removed between two starts, then put back from a copy of before: no row waits until the batches' numbers have come as far again."""
-    place, copy = world.folder / "checkpoints" / "yard", world.folder / "copy"
-    world.append()
-    pace = world.plain_start()
-    for _ in range(4):
-        world.plain_batch()
-    world.children[-1].send_signal(signal.SIGTERM)
-    ended(world)
-    shutil.rmtree(place / "spark-1")
-    world.append()
-    recovers(world, pace, "the checkpoint was removed")
-    shutil.copytree(place / "spark-2", copy)
-    for _ in range(3):
-        world.plain_batch()
-    world.children[-1].send_signal(signal.SIGTERM)
-    ended(world)
-    shutil.rmtree(place / "spark-2")
-    copy.rename(place / "spark-2")
-    world.append()
-    recovers(world, pace, "an older checkpoint was put back")
-    assert FeedHead.objects.get().checkpoint == 3
-    assert JobEvent.objects.filter(kind="rebuilt", text__contains="checkpoint is gone").count() == 2
+    recovers(world, pace, "the snapshot was damaged")
+    assert JobEvent.objects.filter(kind="rebuilt").count() == 1
     world.check()
 
 
@@ -270,12 +240,6 @@ def _grows(world: World) -> bool:
 
 def _stopped(pid: int) -> bool:
     return psutil.Process(pid).status() == psutil.STATUS_STOPPED
-
-
-def _truncate_newest(folder: Path) -> None:
-    newest = max((path for path in folder.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
-    newest.write_bytes(b"")
-    (folder / f".{newest.name}.crc").unlink(missing_ok=True)
 
 
 def test_a_damaged_log_stops_its_own_feed_alone(world: World) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from django.core.management import call_command
 
@@ -29,16 +28,6 @@ from webapp.platform.postgres import fresh_database, run_script, with_database
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 
 RELEASES = sorted(path.parent.name for path in Path(__file__).parent.glob("*/database.sql.gz"))
-
-
-class Rows:
-    """A batch as Spark delivers it."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self.table = table
-
-    def toArrow(self) -> pa.Table:
-        return self.table
 
 
 @pytest.fixture(params=RELEASES)
@@ -61,7 +50,7 @@ def release(request: Any, transactional_db: None, tmp_path: Path, settings: Any)
 def process(feed: Feed, settings: Any) -> None:
     state = Snapshots(Path(settings.CHECKPOINT_ROOT) / feed.name / "state")
     processor = FeedProcessor(feed.engine_feed(), log_of(feed), FeedStore(feed, FeedHead.objects.get().epoch + 1), state)
-    processor.process(processor.head.checkpoint + 1, 0, Rows(pa.concat_tables(log_of(feed).read())))
+    processor.process()
 
 
 def test_what_the_release_before_stored_is_exact_and_goes_on(release: Feed, settings: Any) -> None:

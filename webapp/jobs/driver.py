@@ -1,4 +1,4 @@
-"""The process behind `manage.py run_job`: one Spark session, one stream for each feed of the job, and somebody who watches all of it.
+"""The process behind `manage.py run_job`: one Spark session, one stream for all feeds of the job, and somebody who watches all of it.
 
 It ends when it is told to (TERM, or the job is wanted stopped), when a newer start has taken over, when the JVM dies, when a feed
 cannot go on, or when a batch hangs. It never repairs itself by starting Spark again: a new process does that.
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -41,6 +43,8 @@ logger = logging.getLogger(__name__)
 HEARTBEAT_S = 1.0
 WATCH_S = 0.25
 """How often the job looks after queries that changed, feeds that came, and streams that ended."""
+FEEDS_AT_ONCE = 4
+"""So many feeds are evaluated and stored at a time: while one waits for the database, another computes."""
 BATCH_LIMIT_S = 300.0
 """A batch that takes longer hangs."""
 STATEMENT_LIMIT_S = 240
@@ -53,60 +57,48 @@ class JobFailed(RuntimeError):
     """Why the job cannot go on, in words for its users."""
 
 
-def trigger_ms(feed: Feed) -> int:
-    """How far apart the feed's batches begin: a feed that waits for disorder anyway leaves the cores to the others a quarter of that time."""
-    waits_ms = feed.lateness if feed.time == "ms" else 0
-    return max(settings.VEDETTE_TRIGGER_MS, min(waits_ms // 4, 1000))
-
-
 class FeedRun:
-    """One feed of the job: its processor, its stream, and the thread that follows its queries."""
+    """One feed of the job: its processor, and the thread that follows its queries."""
 
     def __init__(self, feed: Feed, job: Job, spark: Any) -> None:
         folder = Path(settings.CHECKPOINT_ROOT) / feed.name
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for left in folder.glob("spark-*"):
+            # Each feed had a checkpoint of Spark's in earlier releases.
+            shutil.rmtree(left, ignore_errors=True)
         log = EventLog(settings.EVENT_LOG_ROOT, feed.name)
         self.feed = feed
         make = partial(ExecutorsProcessor, spark) if settings.VEDETTE_PLACEMENT == "executors" else FeedProcessor
-        self.store, snapshots = FeedStore(feed, job.epoch, job.pk), Snapshots(folder / "state")
-        self.processor: FeedProcessor = make(feed.engine_feed(), log, self.store, snapshots, partitions=settings.VEDETTE_PARTITIONS)
-        self.stream = spark_runtime.FeedStream(spark, self.processor, folder, trigger_ms=trigger_ms(feed))
+        store, snapshots = FeedStore(feed, job.epoch, job.pk), Snapshots(folder / "state")
+        self.processor: FeedProcessor = make(feed.engine_feed(), log, store, snapshots, partitions=settings.VEDETTE_PARTITIONS)
         self.error: BaseException | None = None
-        self._rebuilt = False
         self._follower = threading.Thread(target=self._follow, name=f"follow-{feed.name}", daemon=True)
 
     def start(self) -> None:
-        if self.stream.lost_checkpoint():
-            self.processor.store.tell(
-                "rebuilt", f"{self.feed}: Spark's checkpoint is gone; a new one is begun, and the log says what is stored already."
-            )
         if self.processor.evaluator.position < 0:
             # Queries that were there before the first row is processed find nothing in history: all rows may raise their alerts.
             self.processor.follow()
-        self.stream.start(new_generation=self.store.came_over)
         self._follower.start()
 
     def stop(self) -> None:
         self.processor.stopping.set()
-        self.stream.stop()
+
+    def take(self) -> bool:
+        """Takes one batch of the feed's rows; whether there was one. What ends the feed is for `check` to raise."""
+        if self.error is not None or self.processor.stopping.is_set():
+            return False
+        try:
+            return self.processor.process()
+        except BaseException as error:
+            self.error = error
+            return False
 
     def check(self) -> None:
-        """Raises what ended the feed; a checkpoint that Spark cannot read is replaced by an empty one, once."""
+        """Raises what ended the feed."""
         if self.error is not None:
             raise self.error
-        if self.stream.alive:
-            if self.processor.batch_seconds() > BATCH_LIMIT_S:
-                raise JobFailed(f"{self.feed}: a batch has hung for {BATCH_LIMIT_S:.0f} s")
-            self.stream.roll_if_due()
-            return
-        if not self.stream.broken_checkpoint() or self._rebuilt:
-            # A damaged file may have struck Spark first, which says it in its own words.
-            self.processor.log.verify(self.processor.head.last_seq + 1, self.processor.log.end[0])
-            raise self.stream.error or JobFailed(f"{self.feed}: {self.stream.failure()}")
-        self._rebuilt = True
-        reason = self.stream.failure()
-        self.processor.store.tell("rebuilt", f"{self.feed}: Spark's checkpoint is unusable and is replaced; the log is read again. {reason}")
-        self.stream.start(new_generation=True)
+        if self.processor.batch_seconds() > BATCH_LIMIT_S:
+            raise JobFailed(f"{self.feed}: a batch has hung for {BATCH_LIMIT_S:.0f} s")
 
     def _follow(self) -> None:
         """Brings changed queries to the running evaluator until the process ends."""
@@ -131,6 +123,7 @@ class JobDriver:
         self.told_to_end = False
         self.job_id = 0
         self.runs: dict[int, FeedRun] = {}
+        self.hands = ThreadPoolExecutor(FEEDS_AT_ONCE, thread_name_prefix="feed")
         self.started = time.monotonic()
 
     def run(self) -> int:
@@ -177,34 +170,51 @@ class JobDriver:
         self.stopping.set()
 
     def _work(self, job: Job) -> None:
-        host = settings.VEDETTE_SPARK_HOST
         if self.told_to_end:
             return
+        master, extra = _cluster(job.name)
         spark = spark_runtime.session(
-            f"vedette-{job.name}",
-            cores=settings.VEDETTE_CORES,
-            master=settings.VEDETTE_SPARK_MASTER,
-            memory=settings.VEDETTE_SPARK_MEMORY,
-            extra=spark_runtime.reached_at(host, settings.VEDETTE_SPARK_SECRET) if host else None,
+            f"vedette-{job.name}", cores=settings.VEDETTE_CORES, master=master, memory=settings.VEDETTE_SPARK_MEMORY, extra=extra
         )
+        logs, folder = Path(settings.EVENT_LOG_ROOT), Path(settings.CHECKPOINT_ROOT) / f".stream-{job.name}"
+        stream = spark_runtime.LogStream(spark, logs, folder, self._take, trigger_ms=settings.VEDETTE_TRIGGER_MS)
         try:
             self._open_new_feeds(job, spark)
             services.job_ready(job_id=job.pk, epoch=job.epoch, seconds=time.monotonic() - self.started)
+            stream.start()
+            self._take_in_background()
             looked = time.monotonic()
             while not self.stopping.wait(WATCH_S):
                 if spark_runtime.jvm_ended(spark):
                     raise JobFailed("Spark's JVM ended")
+                if not stream.alive:
+                    raise JobFailed(stream.failure())
+                stream.roll_if_due()
                 self._look_after_feeds()
                 if time.monotonic() - looked > 2.0:
                     looked = time.monotonic()
-                    self._patiently(lambda: self._open_new_feeds(job, spark))
+                    if self._patiently(lambda: self._open_new_feeds(job, spark)):
+                        self._take_in_background()
         finally:
+            self.stopping.set()
             for run in self.runs.values():
-                run.processor.stopping.set()
+                run.stop()
             if not spark_runtime.jvm_ended(spark):
-                for run in self.runs.values():
-                    run.stop()
+                stream.stop()
+                self.hands.shutdown(wait=False, cancel_futures=True)
                 spark.stop()
+
+    def _take(self) -> None:
+        """One micro-batch: a batch of each feed that has new rows, side by side, again until none has any.
+
+        In rounds, so that a feed with a backlog does not keep the others waiting for more than one of its batches.
+        """
+        while not self.stopping.is_set() and any(list(self.hands.map(FeedRun.take, list(self.runs.values())))):
+            pass
+
+    def _take_in_background(self) -> None:
+        """What lay in the log before its feed was opened: nothing new has to come to begin with it."""
+        threading.Thread(target=self._take, name="backlog", daemon=True).start()
 
     def _look_after_feeds(self) -> None:
         """Raises what ended a feed, unless it was deleted or given to another job in the middle of its work: then it alone ends."""
@@ -215,7 +225,6 @@ class JobDriver:
                 self._set_aside(run.feed, damage)
             except Exception as error:
                 if self._was_given_away(feed_id):
-                    # The other job begins a checkpoint anew: files of this one's may be missing from one moment to the next.
                     logger.info("%s was given to another job", run.feed)
                 elif isinstance(error, Fenced) or Feed.objects.filter(pk=feed_id).exists():
                     raise
@@ -226,8 +235,9 @@ class JobDriver:
     def _was_given_away(self, feed_id: int) -> bool:
         return FeedHead.objects.filter(feed=feed_id).exclude(job=self.job_id).exists()
 
-    def _open_new_feeds(self, job: Job, spark: Any) -> None:
-        """Starts the streams of feeds that were added, ends those of feeds that were deleted."""
+    def _open_new_feeds(self, job: Job, spark: Any) -> bool:
+        """Takes up feeds that were added, leaves those that were deleted; whether there is a new one."""
+        opened = False
         services.feed_heads_ensure()
         heads = {head.feed_id: head for head in FeedHead.objects.filter(job=job, feed__damage=None).select_related("feed").order_by("feed__name")}
         for gone in self.runs.keys() - heads.keys():
@@ -246,6 +256,8 @@ class JobDriver:
                     self.runs.pop(feed_id).stop()
             else:
                 logger.info("%s goes on after row %d", feed, run.processor.head.last_seq)
+                opened = True
+        return opened
 
     def _set_aside(self, feed: Feed, damage: LogDamaged) -> None:
         """Goes on without a feed whose log is damaged; it is taken up again when the log has been repaired."""
@@ -255,12 +267,13 @@ class JobDriver:
             run.stop()
         feed_set_aside(feed=feed, damage=damage)
 
-    def _patiently(self, act: Callable[[], None]) -> None:
+    def _patiently(self, act: Callable[[], bool]) -> bool:
         try:
-            act()
+            return act()
         except DatabaseError as error:
             logger.warning("the database does not answer: %s", error)
             connection.close()
+            return False
 
     # -- signs of life ------------------------------------------------------------------------------------------------------------
 
@@ -290,6 +303,14 @@ class JobDriver:
             last()
         except DatabaseError:
             logger.exception("how the job ended could not be written down")
+
+
+def _cluster(name: str) -> tuple[str | None, dict[str, str]]:
+    """Where the job's Spark runs, and its settings: on the cluster that is named, else on this machine."""
+    if not settings.VEDETTE_SPARK_MASTER and settings.VEDETTE_PLACEMENT == "executors":
+        return spark_runtime.local_cluster(settings.VEDETTE_CORES, Path(settings.VAR) / "spark" / name)
+    host = settings.VEDETTE_SPARK_HOST
+    return settings.VEDETTE_SPARK_MASTER or None, spark_runtime.reached_at(host, settings.VEDETTE_SPARK_SECRET) if host else {}
 
 
 def _leave(status: int, why: str) -> None:

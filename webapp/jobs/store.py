@@ -27,8 +27,6 @@ class FeedStore:
 
     def __init__(self, feed: Feed, epoch: int, job: int | None = None) -> None:
         self.feed, self.epoch, self.job = feed, epoch, job
-        self.came_over = False
-        """Whether another job had the feed before this start: its processes may still use the files of its checkpoint."""
         self._engine_feed = feed.engine_feed()
         self._stored_queries: tuple[QueryKey, ...] = ()
 
@@ -40,7 +38,6 @@ class FeedStore:
                 raise sink.Fenced(f"{self.feed} was given to another job")
             if head.epoch > self.epoch:
                 raise sink.Fenced(f"{self.feed}: epoch {head.epoch} has taken over from {self.epoch}")
-            self.came_over = head.epoch == 0
             head.epoch = self.epoch
             head.catching_up = {}
             head.save()

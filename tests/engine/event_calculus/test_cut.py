@@ -21,11 +21,10 @@ from engine.model.events import HEARTBEAT, Stamper, check_rows
 from engine.model.feed import Feed
 from engine.operator import QueryStopped, RegisteredQuery
 from engine.runtime.evaluator import Evaluator, Outcome
-from engine.runtime.executors import ExecutorsEvaluator
 from engine.specification import check
 from tests.engine.event_calculus.recordings import add, query_of
 from tests.engine.event_calculus.worlds import FACTS, INPUTS, LAST, Row, by_oracle, compiled, divided, programs, rows, with_terms
-from tests.engine.runtime.test_executors import through
+from tests.engine.runtime.test_executors import started, through
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -206,10 +205,10 @@ def test_on_executors(spark: SparkSession, tmp_path: Path) -> None:
     holdsFor(h(X, Y)=true, I) :- holdsFor(g(X)=true, I1), holdsFor(g(Y)=true, I2), holdsFor(near(X, Y)=true, I3), intersect_all([I1, I2, I3], I).
     """
     asked, given_rows = query(text), table(stream)
-    whole, spread = Evaluator.start(FEED, [asked]), ExecutorsEvaluator.start(spark, FEED, tmp_path / "state", [asked], 2)
+    whole, spread = Evaluator.start(FEED, [asked]), started(spark, tmp_path, [asked], 2, FEED)
     for first in range(0, len(stream), 120):
         piece = given_rows.slice(first, 120)
-        assert changed(through(spark, spread, piece, tmp_path)) == changed(whole.process(piece))
+        assert changed(through(spread, piece)) == changed(whole.process(piece))
     assert changed(spread.local().finish()) == changed(whole.finish())
 
 

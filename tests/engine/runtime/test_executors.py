@@ -1,4 +1,4 @@
-"""The executors placement gives the answers of one evaluator: on threads of one JVM, on separate executor processes, with workers killed."""
+"""Spark's workers give the answers of one evaluator: in one JVM, on separate executors, with states that are lost and workers killed."""
 
 from __future__ import annotations
 
@@ -16,17 +16,28 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine.model.events import Stamper
+from engine.operator import RegisteredQuery
 from engine.runtime.evaluator import Evaluator
-from engine.runtime.executors import ExecutorsEvaluator, ForTheDriver
-from engine.sources.segments import Segment
-from tests.engine.runtime.test_processor import FEED, QUERIES, rows_of
+from engine.runtime.executors import ExecutorsEvaluator
+from engine.runtime.placement import placed
+from engine.sources.eventlog import EventLog
+from engine.sources.segments import LogDamaged, Segment
+from engine.specification import check
+from tests.engine.runtime.test_processor import FEED, QUERIES, SQUARE, rows_of
 from webapp.platform.folders import ROOT
 from webapp.platform.java import spark_environment
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+DOCUMENTS = [
+    {"family": "encounter", "version": 1, "distance": 1, "every": 2, "gap": 3},
+    {"family": "occupancy", "version": 1, "region": SQUARE, "count": [">=", 2]},
+]
+TOGETHER = [*QUERIES, *(RegisteredQuery(f"r{i}", 1, check(document, FEED)) for i, document in enumerate(DOCUMENTS))]
+"""With queries that need several entities at once."""
 
 
 def batches(count: int = 4, rows: int = 60) -> list[pa.Table]:
@@ -44,49 +55,75 @@ def answered(outcomes: list[Any]) -> Counter[str]:
     return found
 
 
-def through(spark: SparkSession, evaluator: ExecutorsEvaluator, table: pa.Table, folder: Path) -> Any:
-    """One batch as Spark delivers it: a segment of the log."""
-    return evaluator.process_segments(delivered(spark, table, folder))
+def started(spark: SparkSession, folder: Path, queries: list[RegisteredQuery], partitions: int, feed: Any = FEED) -> ExecutorsEvaluator:
+    log = EventLog(folder / "log", feed.name)
+    log.live.mkdir(parents=True)
+    return ExecutorsEvaluator.start(spark, feed, log, folder / "state", queries, partitions)
 
 
-def delivered(spark: SparkSession, table: pa.Table, folder: Path) -> DataFrame:
+def logged(evaluator: ExecutorsEvaluator, table: pa.Table) -> pa.Table:
+    """The rows, when they are in the log as a segment."""
     newest = max(pc.max(table.column(name)).as_py() for name in ("t", "clock"))
-    path = folder / Segment.name(table.column("seq")[0].as_py(), table.num_rows, newest)
-    pq.write_table(table, path)
-    return spark.read.format("binaryFile").load(str(path))
+    pq.write_table(table, evaluator.log.live / Segment.name(table.column("seq")[0].as_py(), table.num_rows, newest))
+    return table
 
 
-def test_answers_are_those_of_one_evaluator_also_after_a_restart_and_new_queries(spark: SparkSession, tmp_path: Path) -> None:
-    tables = batches()
-    local = Evaluator.start(FEED, QUERIES[:2])
-    spread = ExecutorsEvaluator.start(spark, FEED, tmp_path / "state", QUERIES[:2], 2)
+def through(evaluator: ExecutorsEvaluator, table: pa.Table) -> Any:
+    """One batch: a segment that comes into the log."""
+    span = evaluator.log.ahead(evaluator.position, logged(evaluator, table).num_rows)
+    assert span is not None
+    return evaluator.take(span)
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_answers_are_those_of_one_evaluator_also_after_a_restart_and_new_queries(spark: SparkSession, tmp_path: Path, partitions: int) -> None:
+    tables = batches(6)
+    local, spread = Evaluator.start(FEED, TOGETHER[:2]), started(spark, tmp_path, TOGETHER[:2], partitions)
     expected = [local.process(table) for table in tables[:2]]
-    found = [through(spark, spread, table, tmp_path) for table in tables[:2]]
-    spread = ExecutorsEvaluator.load(spark, FEED, tmp_path / "state", QUERIES[:2], spread.dump())
+    found = [through(spread, table) for table in tables[:2]]
+    spread = ExecutorsEvaluator.load(spark, FEED, spread.log, tmp_path / "state", TOGETHER[:2], spread.dump())
     for evaluator in (local, spread):
-        side = evaluator.beside(QUERIES[2:])
+        side = evaluator.beside(TOGETHER[2:])
         for table in tables[:2]:
             side.process(table)
-        evaluator.register(QUERIES, side)
+        evaluator.register(TOGETHER, side)
     expected += [local.process(table) for table in tables[2:]]
-    found += [spread.process(tables[2]), through(spark, spread, tables[3], tmp_path)]
+    found += [through(spread, table) for table in tables[2:4]] + [spread.process(logged(spread, tables[4])), through(spread, tables[5])]
     assert answered(found) == answered(expected)
-    assert sum(outcome.changes.num_rows for outcome in found) > 20
+    assert {row["query"] for outcome in found for row in outcome.changes.to_pylist()} == {query.id for query in TOGETHER}
     assert (spread.position, spread.last_t, spread.watermark) == (local.position, local.last_t, local.watermark)
 
 
-def test_a_killed_worker_is_replaced_and_the_answers_stay(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task dies after its work and before its state is written; Spark tries it again."""
-    tables = batches(2)
+def test_a_state_that_is_lost_is_made_again_from_the_snapshot(spark: SparkSession, tmp_path: Path) -> None:
+    """A task that does not find the state it is asked for, whatever became of it, loads the last snapshot and takes the rows since then again."""
+    tables = batches(5)
+    local, spread = Evaluator.start(FEED, TOGETHER), started(spark, tmp_path, TOGETHER, 2)
+    expected = [local.process(table) for table in tables]
+    found = [through(spread, table) for table in tables[:2]]
+    spread.dump()
+    found += [through(spread, table) for table in tables[2:4]]
+    before = spread.loads
+    # An attempt at the last batch that nobody heard of: states may have gone on without the evaluator.
+    position, since, state, last_t = spread.position, list(spread._since), spread.state, spread.last_t
+    through(spread, tables[4])
+    spread.position, spread._since, spread.state, spread.last_t = position, since, state, last_t
+    found.append(through(spread, tables[4]))
+    assert spread.loads - before >= 4, "both stages of both partitions"
+    assert answered(found) == answered(expected)
+
+
+def test_a_killed_worker_is_replaced_and_the_answers_stay(spark: SparkSession, tmp_path: Path) -> None:
+    """A task dies after its work and before its state is kept; Spark tries it again."""
+    tables = batches(3)
     once = tmp_path / "once"
     once.mkdir()
     environment = spark.sparkContext.environment
     before = dict(environment)
-    environment.update({"VEDETTE_FAILPOINTS": "executor.before_state=kill", "VEDETTE_FAILPOINTS_ONCE": str(once)})
+    environment.update({"VEDETTE_FAILPOINTS": "executor.before_state=kill@2", "VEDETTE_FAILPOINTS_ONCE": str(once)})
     try:
-        local, spread = Evaluator.start(FEED, QUERIES), ExecutorsEvaluator.start(spark, FEED, tmp_path / "state", QUERIES, 2)
+        local, spread = Evaluator.start(FEED, TOGETHER), started(spark, tmp_path, TOGETHER, 2)
         expected = [local.process(table) for table in tables]
-        found = [through(spark, spread, table, tmp_path) for table in tables]
+        found = [through(spread, table) for table in tables]
     finally:
         environment.clear()
         environment.update(before)
@@ -94,45 +131,77 @@ def test_a_killed_worker_is_replaced_and_the_answers_stay(spark: SparkSession, t
     assert answered(found) == answered(expected)
 
 
-def test_what_tasks_cannot_take_as_it_is_leaves_everything_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
-    """A segment that is not there yet; more answers than a step may find. The driver may then take the same rows, or the tasks with the rest."""
-    tables = batches(2)
-    local, spread = Evaluator.start(FEED, QUERIES), ExecutorsEvaluator.start(spark, FEED, tmp_path / "state", QUERIES, 2)
-    with pytest.raises(ForTheDriver, match="rows 0 to 59 are missing"):
-        through(spark, spread, tables[1], tmp_path)
-    expected, found = [local.process(tables[0])], [through(spark, spread, tables[0], tmp_path)]
-    second = delivered(spark, tables[1], tmp_path)
-    with pytest.raises(ForTheDriver, match="answers"):
-        spread.process_segments(second, most_answers=0)
-    expected, found = [*expected, local.process(tables[1])], [*found, spread.process(tables[1])]
-    assert answered(found) == answered(expected)
-    assert not spread.process_segments(second).changes.num_rows
+def test_a_damaged_segment_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    spread = started(spark, tmp_path, QUERIES, 2)
+    spread.log.append(rows_of(random.Random(1), 20, 0))
+    (path,) = spread.log.live.iterdir()
+    path.write_bytes(path.read_bytes()[:-9] + b"otherwise")
+    span = spread.log.ahead(-1, 20)
+    assert span is not None
+    with pytest.raises(LogDamaged, match="check sum"):
+        spread.take(span)
+
+
+def test_partitions_stay_where_they_are_and_move_only_when_they_must() -> None:
+    places = placed({}, ["a", "b"], 5)
+    assert sorted(Counter(places.values()).values()) == [2, 3]
+    assert placed(places, ["a", "b"], 5) == places
+    more = placed(places, ["a", "b", "c"], 5)
+    assert sorted(Counter(more.values()).values()) == [1, 2, 2]
+    assert sum(more[p] != places[p] for p in range(5)) == 1
+    less = placed(more, ["b", "c"], 5)
+    assert all(less[p] == more[p] for p in range(5) if more[p] != "a")
+    assert placed(places, [], 5) == {}
 
 
 SEPARATE = """
 import sys
 from pathlib import Path
+import psutil
 from engine.runtime.evaluator import Evaluator
-from engine.runtime.executors import ExecutorsEvaluator
-from engine.runtime.spark import session
-from tests.engine.runtime.test_executors import FEED, QUERIES, answered, batches, through
+from engine.runtime.spark import local_cluster, session
+from tests.engine.runtime.test_executors import FEED, TOGETHER, answered, batches, started, through
 
-folder, tables = Path(sys.argv[1]), batches(3)
-extra = {"spark.executor.memory": "512m", "spark.authenticate.secret": "known to driver and executors"}
-spark = session("separate", cores=2, master="local-cluster[2,1,1024]", memory="512m", extra=extra)
-local, spread = Evaluator.start(FEED, QUERIES), ExecutorsEvaluator.start(spark, FEED, folder / "state", QUERIES, 3)
-expected, found = [local.process(table) for table in tables], [through(spark, spread, table, folder) for table in tables]
-executors = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
+folder, tables = Path(sys.argv[1]), batches(14)
+master, extra = local_cluster(2, folder / "work")
+spark = session("separate", cores=1, master=master, memory="512m", extra=extra)
+local, spread = Evaluator.start(FEED, TOGETHER), started(spark, folder, TOGETHER, 4)
+expected, found = [], []
+
+def some(count):
+    for table in tables[len(found):len(found) + count]:
+        expected.append(local.process(table))
+        found.append(through(spread, table))
+
+def processes(name):
+    return [one for one in psutil.Process().children(recursive=True) if name in " ".join(one.cmdline())]
+
+some(2)
+assert len(set(spread._places.values())) == 2, spread._places
+loads = spread.loads
+some(4)
+print("loads while all is well:", spread.loads - loads)
+spread.dump()
+some(2)
+worker = processes("pyspark.daemon")[-1]
+worker.kill()
+some(2)
+print("loads after a worker was killed:", spread.loads - loads)
+loads = spread.loads
+processes("CoarseGrainedExecutorBackend")[0].kill()
+some(4)
+print("loads after an executor was killed:", spread.loads - loads)
 spark.stop()
 assert answered(found) == answered(expected), "the answers differ"
-print("executors", executors)
 """
 
 
-def test_answers_on_separate_executor_processes(tmp_path: Path) -> None:
-    environment = {**os.environ, **spark_environment(tmp_path / "java"), "SPARK_WORKER_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+def test_states_stay_at_separate_executors_and_survive_the_kill_of_a_worker_and_of_an_executor(tmp_path: Path) -> None:
+    environment = {**os.environ, **spark_environment(tmp_path / "java"), "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-c", SEPARATE, str(tmp_path)], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "executors 2" in done.stdout
+    assert "loads while all is well: 0" in done.stdout, done.stdout
+    assert "loads after a worker was killed: 0" not in done.stdout
+    assert "loads after an executor was killed: 0" not in done.stdout

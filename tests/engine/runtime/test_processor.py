@@ -18,12 +18,12 @@ from engine.model.events import row_schema
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.operator import RegisteredQuery
 from engine.runtime import processor as processor_module
-from engine.runtime.continuity import MissingRows
 from engine.runtime.evaluator import Evaluator
-from engine.runtime.processor import FeedProcessor, Paused
+from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshot, Snapshots, SnapshotUnusable
 from engine.runtime.store import Commit, Head, QueryKey
 from engine.sources.eventlog import EventLog
+from engine.sources.segments import LogDamaged
 from engine.specification import check
 
 FEED = Feed("yard", Crs.PLANAR, TimeUnit.TICKS, lateness=3)
@@ -40,16 +40,6 @@ PLACES += ["batch.after_commit", "join.before_register", "join.before_commit"]
 
 class Crash(Exception):
     """The process is gone."""
-
-
-@dataclass(frozen=True)
-class Frame:
-    """What Spark delivers."""
-
-    rows: pa.Table
-
-    def toArrow(self) -> pa.Table:
-        return self.rows
 
 
 @dataclass
@@ -138,8 +128,6 @@ class Life:
         monkeypatch.setattr(processor_module, "failpoint", self.reach)
         monkeypatch.setattr("engine.runtime.snapshots.failpoint", self.reach)
         self.t = 0
-        self.batch = -1
-        self.spark_at = 0
         self.job = self.begin()
 
     def reach(self, place: str) -> None:
@@ -171,14 +159,8 @@ class Life:
         raise AssertionError("it crashes for ever")
 
     def run_batch(self) -> None:
-        """Spark's part: the batch after the committed ones, under its old number when it is done again."""
-        end = self.log.end[0]
-        rows = list(self.log.read(self.spark_at, end))
-        if rows:
-            batch = pa.concat_tables(rows)
-            shuffled = batch.take(pa.array(self.chance.sample(range(batch.num_rows), batch.num_rows)))
-            self.act(lambda: self.job.process(1, self.batch + 1, Frame(shuffled)))
-            self.batch, self.spark_at = self.batch + 1, end
+        """What has come since the last batch; done again when it crashes."""
+        self.act(lambda: self.job.process())
 
     def check(self) -> None:
         stored = +self.store.facts
@@ -268,39 +250,41 @@ def test_a_missing_snapshot_is_rebuilt_from_the_log(calm: Life) -> None:
     calm.check()
 
 
-def test_a_new_checkpoint_reads_all_files_again_and_stores_nothing_twice(calm: Life) -> None:
-    before = Counter(calm.store.facts)
-    everything = pa.concat_tables(list(calm.log.read()))
-    calm.job.process(2, 0, Frame(everything))
+def test_a_process_that_begins_again_stores_nothing_twice(calm: Life) -> None:
+    before, head = Counter(calm.store.facts), calm.store.head
+    calm.job = calm.begin()
+    assert not calm.job.process()
     assert calm.store.facts == before
-    assert calm.store.head.checkpoint == 2
+    assert calm.store.head.last_batch == head.last_batch
 
 
-def test_rows_that_spark_has_not_seen_yet_are_read_from_the_log(calm: Life) -> None:
-    start = calm.log.end[0]
-    calm.grow(30)
-    new = pa.concat_tables(list(calm.log.read(start)))
-    calm.job.process(1, calm.batch + 1, Frame(pa.concat_tables([new.slice(5, 3), new.slice(20, 4)])))
-    assert calm.job.head.last_seq == start + 23
-    calm.spark_at, calm.batch = start, calm.batch + 1
+def test_a_backlog_is_taken_in_batches(calm: Life) -> None:
+    calm.job.batch_rows = 50
+    for _ in range(6):
+        calm.grow(20)
+    first = calm.job.head.last_batch
+    while calm.job.process():
+        pass
+    # Whole segments of 20 rows, two at a time.
+    assert calm.job.head.last_batch == first + 3
+    calm.check()
+
+
+def test_rows_that_were_compacted_before_their_batch_are_found_in_history(calm: Life) -> None:
+    calm.grow(20)
+    calm.log.compact(calm.log.end[0] - 1)
+    calm.grow(20)
     calm.run_batch()
     calm.check()
 
 
 def test_rows_that_are_in_no_file_stop_the_job(calm: Life) -> None:
     calm.grow(5)
-    rows = pa.concat_tables(list(calm.log.read(calm.log.end[0] - 5)))
-    moved = rows.set_column(rows.column_names.index("seq"), "seq", pa.array([seq + 10 for seq in rows.column("seq").to_pylist()]))
-    with pytest.raises(MissingRows):
-        calm.job.process(1, calm.batch + 1, Frame(moved))
-
-
-def test_a_pause_takes_no_batch(calm: Life) -> None:
+    (gone,) = [path for path in calm.log.live.iterdir() if path.name.startswith(f"{calm.log.end[0] - 5:020d}")]
     calm.grow(5)
-    with calm.job.pause(), pytest.raises(Paused):
-        calm.job.process(1, calm.batch + 1, Frame(pa.concat_tables(list(calm.log.read()))))
-    calm.run_batch()
-    calm.check()
+    gone.unlink()
+    with pytest.raises(LogDamaged, match=f"rows {calm.log.end[0] - 10} to {calm.log.end[0] - 6}"):
+        calm.job.process()
 
 
 def test_snapshots_are_whole_or_unusable(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A feed's stream through Spark: what the driver takes is the log, once, whatever the files of a batch are."""
+"""The stream through Spark: what the job takes is each feed's log, once, however its micro-batches begin."""
 
 from __future__ import annotations
 
@@ -17,35 +17,66 @@ from tests.engine.runtime.test_processor import FEED, QUERIES, Memory, rows_of, 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from engine.runtime.spark import FeedStream
-
 pytestmark = pytest.mark.spark
 
 
-def until_taken(stream: FeedStream, processor: FeedProcessor, log: EventLog) -> None:
-    stop = time.monotonic() + 120
-    while processor.head.last_seq < log.end[0] - 1:
-        assert stream.alive, stream.failure()
+def test_one_stream_takes_all_feeds_and_may_begin_anew(spark: SparkSession, tmp_path: Path) -> None:
+    from engine.runtime.spark import LogStream
+
+    chance = random.Random(3)
+    logs = [EventLog(tmp_path / "log", name) for name in ("yard", "quay", "lane")]
+    stores = [Memory(wanted=list(QUERIES), number=1) for _ in logs]
+    processors = [FeedProcessor(FEED, log, store, Snapshots(tmp_path / log.folder.name)) for log, store in zip(logs, stores, strict=True)]
+    for processor in processors:
+        processor.follow()
+    taken = []
+
+    def take() -> None:
+        taken.append([processor.process() for processor in processors])
+
+    def until_taken(stream: LogStream) -> None:
+        stop = time.monotonic() + 120
+        while any(processor.head.last_seq < log.end[0] - 1 for processor, log in zip(processors, logs, strict=True)):
+            assert stream.alive, stream.failure()
+            assert time.monotonic() < stop
+            time.sleep(0.05)
+
+    stream = LogStream(spark, tmp_path / "log", tmp_path / "stream", take)
+    logs[0].append(rows_of(chance, 40, 0))
+    stream.start()
+    until_taken(stream)
+    for k in range(4):
+        for log in logs:
+            log.append(rows_of(chance, 40, 20 * k))
+        until_taken(stream)
+    stream.stop()
+    assert not (tmp_path / "stream").exists()
+    before = [processor.head.last_batch for processor in processors]
+    # All files are new to another stream; their rows are stored.
+    stream.start()
+    time.sleep(1)
+    assert [processor.head.last_batch for processor in processors] == before
+    logs[2].append(rows_of(chance, 40, 100))
+    until_taken(stream)
+    stream.stop()
+    assert any(sum(one) > 1 for one in taken), "several feeds in one micro-batch"
+    for log, store in zip(logs, stores, strict=True):
+        assert sum(store.facts.values()) > 10
+        assert +store.facts == the_oracle(log, QUERIES)
+
+
+def test_what_breaks_off_a_micro_batch_is_kept(spark: SparkSession, tmp_path: Path) -> None:
+    from engine.runtime.spark import LogStream
+
+    def take() -> None:
+        raise RuntimeError("no more paper")
+
+    EventLog(tmp_path / "log", "yard").append(rows_of(random.Random(1), 4, 0))
+    stream = LogStream(spark, tmp_path / "log", tmp_path / "stream", take)
+    stream.start()
+    stop = time.monotonic() + 60
+    while stream.alive:
         assert time.monotonic() < stop
         time.sleep(0.05)
-
-
-def test_stored_answers_are_those_of_the_log_also_after_a_new_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
-    from engine.runtime.spark import FeedStream
-
-    chance, log, store = random.Random(3), EventLog(tmp_path / "log", FEED.name), Memory(wanted=list(QUERIES), number=1)
-    processor = FeedProcessor(FEED, log, store, Snapshots(tmp_path / "state"))
-    processor.follow()
-    for k in range(5):
-        log.append(rows_of(chance, 40, 20 * k))
-    stream = FeedStream(spark, processor, tmp_path)
-    stream.start()
-    until_taken(stream, processor, log)
+    assert stream.failure() == "RuntimeError: no more paper"
     stream.stop()
-    log.append(rows_of(chance, 40, 100))
-    # An empty checkpoint lists all files again: rows that are stored are not taken twice.
-    stream.start(new_generation=True)
-    until_taken(stream, processor, log)
-    stream.stop()
-    assert sum(store.facts.values()) > 20
-    assert +store.facts == the_oracle(log, QUERIES)

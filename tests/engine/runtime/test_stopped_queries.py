@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +13,7 @@ from engine.operator import OperatorFailed, RegisteredQuery
 from engine.runtime import steps as step_sizes
 from engine.runtime.processor import FeedProcessor
 from engine.runtime.store import Commit
+from engine.sources.eventlog import Span
 from tests.engine.runtime.faulty.specification import Faulty
 from tests.engine.runtime.test_processor import PLACES, QUERIES, Life
 
@@ -106,7 +106,7 @@ def test_a_stop_is_stored_with_the_batch_or_not_at_all(life: Worlds) -> None:
     world.grow(60)
     world.armed = {"store.lost": 1}
     with pytest.raises(Exception, match=r"store\.lost"):
-        world.job.process(1, 0, _frame(world))
+        world.job.process()
     assert not world.store.stopped
     world.job = world.begin()
     assert "f0" in {query for query, _ in world.job.queries}
@@ -161,18 +161,12 @@ def test_a_failure_that_does_not_come_again_stops_nobody(life: Worlds, monkeypat
     failures = iter([True])
     take = FeedProcessor._evaluate
 
-    def once(self: FeedProcessor, delivered: pa.Table) -> object:
+    def once(self: FeedProcessor, span: Span) -> object:
         if next(failures, False):
             raise OperatorFailed("faulty", "MemoryError: for a moment")
-        return take(self, delivered)
+        return take(self, span)
 
     monkeypatch.setattr(FeedProcessor, "_evaluate", once)
     world.run_batch()
     assert not world.store.stopped
     world.check()
-
-
-def _frame(world: Life) -> object:
-    from tests.engine.runtime.test_processor import Frame
-
-    return Frame(pa.concat_tables(list(world.log.read(world.spark_at, world.log.end[0]))))

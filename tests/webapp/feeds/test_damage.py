@@ -8,7 +8,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from django.conf import settings as django_settings
 from django.core.management import CommandError, call_command
@@ -50,22 +49,12 @@ def send(client_of: Any, people: SimpleNamespace) -> Callable[..., Any]:
     return post
 
 
-class Rows:
-    """A batch as Spark delivers it."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self.table = table
-
-    def toArrow(self) -> pa.Table:
-        return self.table
-
-
 def process(feed: Feed) -> None:
     """What the log holds, by the feed's job."""
     folder = Path(django_settings.CHECKPOINT_ROOT) / feed.name / "state"
     processor = FeedProcessor(feed.engine_feed(), log_of(feed), FeedStore(feed, 1), Snapshots(folder))
     processor.follow()
-    processor.process(1, processor.head.last_batch + 1, Rows(pa.concat_tables(log_of(feed).read())))
+    processor.process()
 
 
 def newest(feed: Feed) -> Path:

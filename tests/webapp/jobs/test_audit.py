@@ -27,16 +27,6 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 SQUARE = {"type": "Polygon", "coordinates": [[[0, 0], [2, 0], [2, 2], [0, 2], [0, 0]]]}
 
 
-class Rows:
-    """A batch as Spark delivers it."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self.table = table
-
-    def toArrow(self) -> pa.Table:
-        return self.table
-
-
 @pytest.fixture
 def processed(tmp_path: Path, settings: Any) -> Feed:
     """A feed of which 40 rows are processed: one entity that goes in and out, a duplicate, a late row."""
@@ -50,7 +40,7 @@ def processed(tmp_path: Path, settings: Any) -> Feed:
     log.append(pa.Table.from_pylist(rows, schema=row_schema(feed.engine_feed())))
     processor = FeedProcessor(feed.engine_feed(), log, FeedStore(feed, 1), Snapshots(tmp_path / "state"))
     processor.follow()
-    processor.process(1, 0, Rows(pa.concat_tables(log.read())))
+    processor.process()
     return feed
 
 

@@ -31,24 +31,8 @@ from webapp.platform.postgres import fresh_database, with_database
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 
 
-class Rows:
-    """A batch as Spark delivers it."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self.table = table
-
-    def toArrow(self) -> pa.Table:
-        return self.table
-
-
 def processor_of(feed: Feed, folder: Path, epoch: int) -> FeedProcessor:
     return FeedProcessor(feed.engine_feed(), log_of(feed), FeedStore(feed, epoch), Snapshots(folder / feed.name / "state"))
-
-
-def take(feed: Feed, processor: FeedProcessor) -> None:
-    tables = list(log_of(feed).read(processor.evaluator.position + 1))
-    if tables:
-        processor.process(max(1, processor.head.checkpoint), processor.head.last_batch + 1, Rows(pa.concat_tables(tables)))
 
 
 class Stream(threading.Thread):
@@ -66,7 +50,7 @@ class Stream(threading.Thread):
                 t = range(1000 * self.rounds, 1000 * self.rounds + 1000, 100)
                 rows = [{"event": "position", "entity": "a", "t": at, "x": float(at // 100 % 20), "y": 1.0} for at in t]
                 ingest(self.feed, Delivery(pa.Table.from_pylist(rows, schema=row_schema(self.feed.engine_feed())), key=f"k{self.rounds}"))
-                take(self.feed, processor)
+                processor.process()
                 if self.rounds % 5 == 4:
                     upkeep.round(self.feed)
                 self.rounds += 1
@@ -106,7 +90,7 @@ def test_a_running_instance_is_restored_elsewhere_exactly(feed: Feed, query: Any
         assert (audit.faults, audit.rows) == ([], head.last_seq + 1)
         assert audit.facts == Detection.objects.count() > 4
         ingest(restored, Delivery(log_of(restored).tail(0).slice(0, 0).select(row_schema(restored.engine_feed()).names)))
-        take(restored, processor_of(restored, Path(settings.CHECKPOINT_ROOT), head.epoch + 1))
+        processor_of(restored, Path(settings.CHECKPOINT_ROOT), head.epoch + 1).process()
         assert feed_audit(feed=restored).faults == []
         assert IngestCounter.objects.get().received == log_of(restored).end[0] == FeedHead.objects.get().last_seq + 1
         with pytest.raises(CommandError, match="not empty"):

@@ -14,7 +14,7 @@ from engine.model.events import row_schema
 from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
 from tests.webapp.answers import a_feed, a_user
-from tests.webapp.jobs.test_audit import SQUARE, Rows
+from tests.webapp.jobs.test_audit import SQUARE
 from webapp.alerts.models import Alert
 from webapp.audit.models import Entry
 from webapp.detections.models import Detection
@@ -58,9 +58,8 @@ def processor(feed: Feed, settings: Any) -> FeedProcessor:
     return made
 
 
-def process(feed: Feed, settings: Any, batch: int) -> None:
-    running = processor(feed, settings)
-    running.process(running.head.checkpoint or 1, batch, Rows(pa.concat_tables(event_log(feed.name).read())))
+def process(feed: Feed, settings: Any) -> None:
+    processor(feed, settings).process()
 
 
 def standing(feed: Feed) -> tuple[Any, ...]:
@@ -84,9 +83,9 @@ def test_all_is_as_if_the_wrong_rows_had_never_come(seed: int, compacted: bool, 
     for begin in range(0, len(wrong), 7):
         send(feed, wrong[begin : begin + 7])
     log = event_log(feed.name)
-    first = pa.concat_tables(log.read(0, taken))
     running = processor(feed, settings)
-    running.process(1, 0, Rows(first))
+    running.batch_rows = taken
+    running.process()
     if compacted:
         log.compact(40)
     assert feed_audit(feed=feed).faults == [] and (taken == 20 or FeedHead.objects.get().late > 3)
@@ -95,7 +94,7 @@ def test_all_is_as_if_the_wrong_rows_had_never_come(seed: int, compacted: bool, 
     assert feed_audit(feed=feed).faults == []
     assert log.end[0] == len(wrong) and log.end[1] == max(t for _, t, _ in rows)
     assert [s.rows for s in log.segments()][-1] >= len(wrong) - 41
-    process(feed, settings, 0)
+    process(feed, settings)
     corrected = standing(feed)
     assert feed_audit(feed=feed).faults == []
     assert DeadLetter.objects.filter(reason="late").count() == corrected[1]["late"]
@@ -107,7 +106,7 @@ def test_all_is_as_if_the_wrong_rows_had_never_come(seed: int, compacted: bool, 
     for query in feed.queries.all():
         query_register(owner=a_user(), feed=other, name=query.name, specification=query.specification, alert_kinds=query.alert_kinds)
     send(other, rows)
-    process(other, settings, 0)
+    process(other, settings)
     expected = sorted((row.kind, tuple(row.entities), row.start, row.end) for row in Detection.objects.filter(feed=other, weight=1))
     assert corrected[0] == expected
     counters = feed_counters(Feed.objects.select_related("head", "ingest_counter").get(pk=other.pk))
@@ -121,7 +120,7 @@ def test_all_is_as_if_the_wrong_rows_had_never_come(seed: int, compacted: bool, 
 def test_the_command_shows_asks_and_does_and_the_audit_log_keeps_it(feed: Feed, settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
     Job.objects.update(desired_state="stopped")
     send(feed, [("a", 10, 5.0), ("a", FAR, 1.0), ("a", 20, 1.0), ("a", 40, 1.0)])
-    process(feed, settings, 0)
+    process(feed, settings)
     call_command("clock", "yard")
     assert f"stands at {FAR}" in capsys.readouterr().out
     call_command("clock", "yard", "--to", "1970-01-01T00:00:01Z")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -48,16 +47,12 @@ class Yard:
         feed_head_ensure(self.feed)
         self.log = EventLog(django_settings.EVENT_LOG_ROOT, self.feed.name)
         self.processor = FeedProcessor(self.feed.engine_feed(), self.log, FeedStore(self.feed, 1), Snapshots(folder / f"state-{number}"))
-        self.batch = 0
 
     def send(self, *rows: tuple[str, str, int]) -> None:
         """Rows (event, entity, t), processed when this returns."""
         events = [{"event": event, "entity": entity, "t": t, "x": 0.0, "y": 0.0} for event, entity, t in rows]
-        begin = self.log.end[0]
         self.log.append(pa.Table.from_pylist(events, schema=row_schema(self.feed.engine_feed())))
-        delivered = pa.concat_tables(self.log.read(begin))
-        self.processor.process(1, self.batch, SimpleNamespace(toArrow=lambda: delivered))
-        self.batch += 1
+        self.processor.process()
 
     def shown(self) -> list[dict[str, Any]]:
         return [detection_row(one) for one in detection_list(feed_id=self.feed.pk).order_by("start", "key")]

@@ -8,7 +8,8 @@ VEDETTE_CORES = number("VEDETTE_CORES", min(os.cpu_count() or 1, 8))
 # Where operators run: in the job's own process (`driver`), or in Spark's workers (`executors`, for several machines).
 VEDETTE_PLACEMENT = text("VEDETTE_PLACEMENT", "driver")
 VEDETTE_PARTITIONS = number("VEDETTE_PARTITIONS", VEDETTE_CORES if VEDETTE_PLACEMENT == "executors" else 1)
-VEDETTE_SPARK_MASTER = text("VEDETTE_SPARK_MASTER", f"local[{VEDETTE_CORES},4]")
+# Empty: this machine alone.
+VEDETTE_SPARK_MASTER = text("VEDETTE_SPARK_MASTER", "")
 # On several machines: the name by which Spark's workers reach the job's process (empty: it listens on loopback alone), and the secret they share.
 VEDETTE_SPARK_HOST = text("VEDETTE_SPARK_HOST", "")
 VEDETTE_SPARK_SECRET = text("VEDETTE_SPARK_SECRET", "")

@@ -1,0 +1,34 @@
+"""Which executor holds which partition of a feed, so that its state stays where it is between two batches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+Executor = str
+
+
+def placed(before: Mapping[int, Executor], executors: Sequence[Executor], partitions: int) -> dict[int, Executor]:
+    """A place for each partition: where it was, unless that executor is gone or has more than its share. Empty without executors.
+
+    So a new executor is given partitions of the others, and no more of them move than have to.
+
+    >>> placed({0: "a", 1: "a", 2: "b", 3: "b"}, ["a", "b", "c"], 4)
+    {0: 'a', 1: 'a', 2: 'b', 3: 'c'}
+    """
+    if not executors:
+        return {}
+    least, larger = divmod(partitions, len(executors))
+    load: Counter[Executor] = Counter(dict.fromkeys(executors, 0))
+    kept: dict[int, Executor] = {}
+    for partition in range(partitions):
+        executor = before.get(partition, "")
+        if executor in load and (load[executor] < least or (load[executor] == least and larger > 0)):
+            larger -= load[executor] == least
+            kept[partition] = executor
+            load[executor] += 1
+    for partition in range(partitions):
+        if partition not in kept:
+            kept[partition] = min(executors, key=lambda executor: load[executor])
+            load[kept[partition]] += 1
+    return dict(sorted(kept.items()))

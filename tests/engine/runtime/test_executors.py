@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,7 @@ def answered(outcomes: list[Any]) -> Counter[str]:
     return found
 
 
-def started(spark: SparkSession, folder: Path, queries: list[RegisteredQuery], partitions: int, feed: Any = FEED) -> ExecutorsEvaluator:
+def started(spark: SparkSession, folder: Path, queries: Sequence[RegisteredQuery], partitions: int, feed: Any = FEED) -> ExecutorsEvaluator:
     log = EventLog(folder / "log", feed.name)
     log.live.mkdir(parents=True)
     return ExecutorsEvaluator.start(spark, feed, log, folder / "state", queries, partitions)

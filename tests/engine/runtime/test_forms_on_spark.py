@@ -17,6 +17,7 @@ from engine.runtime.derived import GraphEvaluator
 from engine.runtime.executors import ExecutorsEvaluator
 from engine.runtime.spark_backtest import SparkEvaluator
 from engine.specification import check
+from tests.engine.runtime.test_executors import logged, started
 from tests.forms import FORMS
 from tests.strategies import stamped, summed
 
@@ -75,19 +76,27 @@ def test_queries_that_join_over_executors_and_a_restart_change_nothing(spark: Sp
     """Half of the queries join in mid-stream, with what they derive from running already, or joining too."""
     first = [query for query in QUERIES if query.id in ("crowd", "pair", "crossing", "back alone")]
     tables = [TABLE.slice(at, 800) for at in range(0, TABLE.num_rows, 800)]
-    evaluator = GraphEvaluator.start(FEED, first, lambda queries: ExecutorsEvaluator.start(spark, FEED, tmp_path, queries, 2))
-    stated = [evaluator.process(table).changes for table in tables[:2]]
+    evaluator = GraphEvaluator.start(FEED, first, lambda queries: started(spark, tmp_path, queries, 2, FEED))
+    log, states = evaluator.base.log, tmp_path / "state"
+
+    def taken(evaluator: GraphEvaluator, table: pa.Table) -> pa.Table:
+        logged(evaluator.base, table)
+        span = log.ahead(evaluator.position, table.num_rows)
+        assert span is not None
+        return evaluator.take(span, [table]).changes
+
+    stated = [taken(evaluator, table) for table in tables[:2]]
     side = evaluator.beside([query for query in QUERIES if query not in first])
     stated += [side.process(table).changes for table in tables[:2]]
     evaluator.register(QUERIES, side)
-    stated += [evaluator.process(tables[2]).changes]
+    stated += [taken(evaluator, tables[2])]
     data = evaluator.dump()
-    again = GraphEvaluator.load(FEED, QUERIES, data, lambda queries, part: ExecutorsEvaluator.load(spark, FEED, tmp_path, queries, part))
-    stated += [again.process(table).changes for table in tables[3:]]
+    again = GraphEvaluator.load(FEED, QUERIES, data, lambda queries, part: ExecutorsEvaluator.load(spark, FEED, log, states, queries, part))
+    stated += [taken(again, table) for table in tables[3:]]
 
     def ended(queries: Sequence[RegisteredQuery], part: bytes) -> Any:
         """In this process: the end of the input is the driver's."""
-        return ExecutorsEvaluator.load(spark, FEED, tmp_path, queries, part).local()
+        return ExecutorsEvaluator.load(spark, FEED, log, states, queries, part).local()
 
     last = GraphEvaluator.load(FEED, QUERIES, again.dump(), ended)
     assert summed(pa.concat_tables([*stated, last.finish().changes])) == expected

@@ -68,8 +68,7 @@ def processed(feed: Feed, graph: dict[str, Query], tmp_path: Path) -> FeedProces
     places = [("a", 1000, 20.0), ("b", 1000, 20.0), ("a", 2000, 5.0), ("b", 3000, 5.0), ("a", 4000, 20.0), ("c", 30_000, 50.0)]
     rows: list[dict[str, Any]] = [{"event": "position", "entity": entity, "t": t, "x": x, "y": 5.0} for entity, t, x in places]
     log.append(pa.Table.from_pylist(rows, schema=row_schema(feed.engine_feed())))
-    delivered = pa.concat_tables(log.read(0))
-    processor.process(1, 0, SimpleNamespace(toArrow=lambda: delivered))
+    processor.process()
     return processor
 
 

@@ -82,6 +82,21 @@ def test_a_database_that_hangs_is_told_within_seconds(own_server: EmbeddedPostgr
     assert asked(events, ROW, token)[0] == 202
 
 
+@pytest.mark.spark
+def test_a_job_goes_on_when_a_database_that_hung_goes_on(own_server: EmbeddedPostgres, world: World) -> None:
+    """The same process, and nothing stored twice: it waits where it was."""
+    world.append()
+    world.start_job()
+    world.wait_caught_up()
+    (job,) = world.children
+    with standing_still(own_server):
+        world.append()
+        time.sleep(25)
+    world.wait_caught_up()
+    assert job.poll() is None
+    world.check()
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of one megabyte, where this user may mount one."""

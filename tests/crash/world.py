@@ -235,12 +235,16 @@ class World:
         assert [row.seq for row in rows] == list(range(1, head.outbox_seq + 1))
         told = [detection for row in rows for detection in row.payload["detections"] if detection["query"] not in removed]
         told = [detection for detection in told if detection["id"] not in forgotten]
-        assert {detection["id"] for detection in told} == {key.hex() for key in stored}
+        # A fact that was withdrawn was said before.
+        last = {detection["id"]: detection["weight"] for detection in told}
+        assert {key for key, weight in last.items() if weight > 0} == {key.hex() for key in stored}
         # What a query finds in history may be told again after a crash; what it finds live is told once, and once more when an open answer has ended.
         live = {key.hex() for key, row in stored.items() if not row.backfill}
-        counted = Counter((detection["id"], detection["end"], detection["weight"]) for detection in told if detection["id"] in live)
+        counted = Counter(
+            (detection["id"], detection["end"], detection["value"], detection["weight"]) for detection in told if detection["id"] in live
+        )
         again = [key for key, count in counted.items() if count > 1]
-        assert not again, [(row.seq, one) for row in rows for one in row.payload["detections"] if one["id"] in {key for key, _, _ in again}]
+        assert not again, [(row.seq, one) for row in rows for one in row.payload["detections"] if one["id"] in {key for key, *_ in again}]
 
 
 def assert_within(limit: float, taken: float, *, pace: float, plain: float, what: str) -> None:

@@ -64,8 +64,8 @@ class Cost:
 
 
 def rows(size: Size) -> Iterator[Row]:
-    """The single process."""
-    for workload in _workloads(size):
+    """The single process, in a smoke run; else `spark_rows` measures it beside the executors."""
+    for workload in _workloads(size) if size is Size.QUICK else ():
         with _logged(workload, size) as log:
             cost = _single(workload, log)
             yield _row(workload, "single process", cost, None, {})
@@ -79,6 +79,7 @@ def spark_rows(size: Size) -> Iterator[Row]:
     for workload in _workloads(size):
         with _logged(workload, size) as log:
             single = _single(workload, log)
+            yield _row(workload, "single process", single, None, {})
             costs: dict[int, Cost] = {}
             for count in partitions:
                 spark = shared_session(min(count, os.cpu_count() or 1), separate=True)

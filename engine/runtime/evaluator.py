@@ -25,6 +25,7 @@ from engine.model.feed import Feed
 from engine.operator import ROUTE, RegisteredQuery
 from engine.runtime.container import pack, unpack
 from engine.runtime.partitions import KeyedPartition, Name, Plan, RelationalPartition, plan_of
+from engine.sources.buckets import BUCKETS
 
 STATE_VERSION = 3
 
@@ -188,6 +189,7 @@ class Evaluator:
             "last_t": self.last_t,
             "reached": self._reached,
             "queries": _digests(self.plan),
+            "buckets": BUCKETS,
         }
         keyed = {f"keyed {p}": part.dump() for p, part in enumerate(self._keyed)}
         return pack(facts, keyed | {f"relational {p}": part.dump() for p, part in enumerate(self._relational)})
@@ -198,6 +200,7 @@ class Evaluator:
         facts, parts = unpack(data)
         if facts["version"] != STATE_VERSION:
             raise ValueError(f"the state has version {facts['version']}, this program reads {STATE_VERSION}")
+        same_homes(facts)
         plan, every = plan_of(queries, feed, facts["partitions"]), range(facts["partitions"])
         if facts["queries"] != _digests(plan):
             raise ValueError("the state is that of other queries")
@@ -247,7 +250,8 @@ def _homes(names: pa.Array, partitions: int) -> npt.NDArray[np.int64]:
         return np.zeros(len(names), np.int64)
     places = np.frombuffer(offsets, np.int32)[names.offset : names.offset + len(names) + 1]
     # Over the bytes as they lie there: a dictionary of names first costs twenty times as much where most rows have another entity.
-    homes: npt.NDArray[np.int64] = _crc_homes(np.frombuffer(data, np.uint8), places, _CRC_TABLE, partitions)
+    buckets = max(BUCKETS, partitions)
+    homes: npt.NDArray[np.int64] = _crc_homes(np.frombuffer(data, np.uint8), places, _CRC_TABLE, buckets, partitions)
     return homes
 
 
@@ -255,14 +259,14 @@ _CRC_TABLE = np.array([zlib.crc32(bytes([byte])) ^ zlib.crc32(b"\0") for byte in
 
 
 @njit(cache=True, nogil=True)
-def _crc_homes(data: Any, places: Any, table: Any, partitions: Any) -> Any:
-    """The CRC-32 of each name, as zlib's, modulo `partitions`."""
+def _crc_homes(data: Any, places: Any, table: Any, buckets: Any, partitions: Any) -> Any:
+    """The partition of the bucket of each name, by its CRC-32 (zlib's)."""
     homes = np.empty(len(places) - 1, np.int64)
     for i in range(len(homes)):
         crc = np.uint32(0xFFFFFFFF)
         for at in range(places[i], places[i + 1]):
             crc = table[(crc ^ data[at]) & np.uint32(0xFF)] ^ (crc >> np.uint32(8))
-        homes[i] = np.int64(crc ^ np.uint32(0xFFFFFFFF)) % partitions
+        homes[i] = np.int64(crc ^ np.uint32(0xFFFFFFFF)) % buckets % partitions
     return homes
 
 
@@ -271,6 +275,12 @@ def route_partitions(rows: pa.RecordBatch, partitions: int) -> npt.NDArray[np.in
     mixed = rows.column(ROUTE).to_numpy(zero_copy_only=False).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     found: npt.NDArray[np.int64] = ((mixed >> np.uint64(32)) % np.uint64(partitions)).astype(np.int64)
     return found
+
+
+def same_homes(facts: Mapping[str, Any]) -> None:
+    """Raises ValueError when a state is of partitions whose entities were others."""
+    if facts["partitions"] > 1 and facts.get("buckets") != BUCKETS:
+        raise ValueError("entities had other partitions when the state was written")
 
 
 def _digests(plan: Plan) -> list[str]:

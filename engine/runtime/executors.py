@@ -29,11 +29,12 @@ from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.runtime import steps
 from engine.runtime.container import table_from
-from engine.runtime.evaluator import Evaluator, Outcome
+from engine.runtime.evaluator import Evaluator, Outcome, same_homes
 from engine.runtime.executors_tasks import Message, Piece, Work, has_relational, keyed, raise_fault, relational, write
 from engine.runtime.partitions import KeyedPartition, RelationalPartition, plan_of
 from engine.runtime.placement import placed
 from engine.runtime.processor import FeedProcessor
+from engine.sources.buckets import BUCKETS
 from engine.sources.eventlog import EventLog, Span
 
 FOLDERS_KEPT = 3
@@ -79,6 +80,7 @@ class ExecutorsEvaluator:
         facts = json.loads(data)
         if facts["queries"] != [list(query.key) for query in queries]:
             raise ValueError("the state is that of other queries")
+        same_homes(facts)
         evaluator = cls(spark, feed, log, folder, queries, facts["partitions"])
         evaluator.position, evaluator.last_t, evaluator._reached = facts["position"], facts["last_t"], facts["reached"]
         evaluator.state = evaluator.snapshot = facts["state"]
@@ -96,7 +98,7 @@ class ExecutorsEvaluator:
         self._kept = [*self._kept, self.snapshot][-FOLDERS_KEPT:]
         self._sweep()
         facts = {"state": self.snapshot, "position": self.position, "last_t": self.last_t, "reached": self._reached, "partitions": self.partitions}
-        return json.dumps(facts | {"queries": [list(query.key) for query in self._queries]}).encode()
+        return json.dumps(facts | {"buckets": BUCKETS, "queries": [list(query.key) for query in self._queries]}).encode()
 
     def skip_to(self, position: int) -> None:
         self.position = position

@@ -32,6 +32,7 @@ from engine.operator import OperatorFailed, QueryStopped
 from engine.runtime.container import table_bytes, table_from
 from engine.runtime.evaluator import conformed, entity_partitions, route_partitions
 from engine.runtime.partitions import KeyedOutput, KeyedPartition, Plan, RelationalPartition, plan_of
+from engine.sources.buckets import BUCKETS, buckets_of_partition
 from engine.sources.eventlog import EventLog, Span
 
 Message = tuple[str, str, bytes]
@@ -134,7 +135,8 @@ def _step(part: KeyedPartition, work: Work, p: int, span: Span) -> KeyedOutput:
 def share(log: EventLog, feed: Feed, span: Span, p: int, partitions: int) -> pa.Table:
     """The rows of one partition among those of `span`, in order of seq."""
     found = [pa.Table.from_batches([], stamped_schema(feed))]
-    for rows in log.all_between(span.first, span.stop):
+    buckets = range(BUCKETS) if partitions > BUCKETS else buckets_of_partition(p, partitions)
+    for rows in log.part_between(span.first, span.stop, buckets):
         mine = rows if partitions == 1 else rows.take(pa.array(np.flatnonzero(entity_partitions(rows.column(ENTITY), partitions) == p)))
         found.append(conformed(mine, feed))
     return pa.concat_tables(found)

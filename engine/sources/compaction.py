@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.failpoints import failpoint
+from engine.sources.buckets import rows_of
 from engine.sources.segments import Segment, list_segments, publish, without_overlaps
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def _write(path: Path, schema: pa.Schema, parts: Sequence[Segment]) -> None:
         held: list[pa.Table] = []
         for part in parts:
             with part.opened() as file:
-                held.append(_with_columns(file.read(), schema))
+                held.append(_with_columns(rows_of(file), schema))
             if sum(table.num_rows for table in held) >= GROUP_ROWS:
                 writer.write_table(pa.concat_tables(held), row_group_size=GROUP_ROWS)
                 held = []

@@ -15,13 +15,14 @@ import fcntl
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -29,6 +30,7 @@ import pyarrow.parquet as pq
 from engine.failpoints import failpoint
 from engine.model.columns import CLOCK, ENTITY, SEQ, TIME
 from engine.model.events import Stamper
+from engine.sources.buckets import GROUPS, group_count, grouped, groups_of, rows_of
 from engine.sources.segments import Gap, LogDamaged, Segment, list_segments, newest_segment, publish, segments_beyond, without_overlaps
 
 ENTRIES = b"vedette.entries"
@@ -206,12 +208,16 @@ class EventLog:
         stamper = Stamper(first_seq) if max_t is None else Stamper(first_seq, max_t)
         stamped = stamper.stamp(rows)
         reached = _later(max_t, rows)
-        stamped = stamped.replace_schema_metadata({ENTRIES: notes_of(entries)})
+        groups = group_count(rows.num_rows)
+        stamped = stamped.replace_schema_metadata({ENTRIES: notes_of(entries)} | ({GROUPS: str(groups)} if groups > 1 else {}))
         name = Segment.name(first_seq, rows.num_rows, reached)
 
         def write(path: Path) -> None:
             # Live segments are small and read a few times: fast to write counts more than small.
-            pq.write_table(stamped, path, compression="snappy", use_dictionary=["event", "entity"], write_statistics=True, write_page_checksum=True)
+            with pq.ParquetWriter(path, stamped.schema, compression="snappy", use_dictionary=["event", "entity"], write_page_checksum=True) as writer:
+                for group in [stamped] if groups == 1 else grouped(stamped, groups):
+                    # A group may be empty; the others keep their numbers.
+                    writer.write_table(group, row_group_size=max(1, group.num_rows))
             failpoint("log.before_rename")
 
         publish(write, self.tmp / f"append-{name}", self.live / name, mtime_ns=mtime_ns)
@@ -332,6 +338,22 @@ class EventLog:
                 yield rows
                 first += rows.num_rows
         if first < stop:
+            raise self.missing(first, stop)
+
+    def part_between(self, first: int, stop: int, buckets: Collection[int]) -> Iterator[pa.Table]:
+        """At least the rows of some buckets (`engine/sources/buckets.py`) among `[first, stop)`, in order. Raises MissingRows, LogDamaged."""
+        while first < stop:
+            try:
+                for segment in self._beyond(first):
+                    if segment.first_seq > first:
+                        raise self.missing(first, segment.first_seq)
+                    yield _segment_part(segment, first, stop, buckets)
+                    first = segment.next_seq
+                    if first >= stop:
+                        return
+            except FileNotFoundError:
+                # It was compacted.
+                continue
             raise self.missing(first, stop)
 
     def _pieces(self, position: int, stop: int, columns: Sequence[str] | None) -> Iterator[pa.Table]:
@@ -462,11 +484,16 @@ def _mtime_ns(segment: Segment) -> int:
 
 
 def _segment_rows(segment: Segment, from_seq: int, to_seq: int, columns: Sequence[str] | None) -> Iterator[pa.Table]:
-    """Rows `[from_seq, to_seq)` of one file, a row group at a time: numbers are dense, so positions are differences."""
+    """Rows `[from_seq, to_seq)` of one file, in order; a row group at a time where they are not grouped by entity. Numbers are dense, so positions
+    are differences."""
     with segment.opened() as file:
         names = file.schema_arrow.names
         wanted = None if columns is None else [name for name in columns if name in names]
         first = segment.first_seq
+        if groups_of(file) > 1:
+            rows = rows_of(file, wanted).slice(from_seq - first, to_seq - from_seq).replace_schema_metadata(None)
+            yield rows if wanted is None else rows.select(wanted)
+            return
         for group in range(file.num_row_groups):
             after = first + file.metadata.row_group(group).num_rows
             if first < to_seq and after > from_seq:
@@ -474,6 +501,16 @@ def _segment_rows(segment: Segment, from_seq: int, to_seq: int, columns: Sequenc
                 table = file.read_row_group(group, columns=wanted).replace_schema_metadata(None)
                 yield table.slice(begin - first, min(to_seq, after) - begin)
             first = after
+
+
+def _segment_part(segment: Segment, from_seq: int, to_seq: int, buckets: Collection[int]) -> pa.Table:
+    """At least the rows of `buckets` with `from_seq <= seq < to_seq` of one file, in order."""
+    with segment.opened() as file:
+        rows = rows_of(file, buckets=buckets).replace_schema_metadata(None)
+        if from_seq <= segment.first_seq and segment.next_seq <= to_seq:
+            return rows
+        begin, end = np.searchsorted(rows.column(SEQ).to_numpy(), [from_seq, to_seq])
+        return rows.slice(begin, end - begin)
 
 
 @dataclass(frozen=True)
@@ -520,6 +557,9 @@ def _matching(segment: Segment, wanted: _Wanted) -> pa.Table:
         names = file.schema_arrow.names
         looked_at = {TIME, ENTITY} if wanted.lateness is None else {TIME, ENTITY, CLOCK}
         needed = None if wanted.columns is None else [name for name in names if name in {*wanted.columns, *looked_at}]
+        if groups_of(file) > 1:
+            # Each group has rows of all the file's times.
+            return wanted.among(rows_of(file, needed).replace_schema_metadata(None))
         groups = [g for g in range(file.num_row_groups) if _may_hold(file, g, wanted.from_t, wanted.to_t)]
         # No group at all is still a table with the columns.
         read = (file.read_row_groups(some, columns=needed) for some in [[g] for g in groups] or [[]])

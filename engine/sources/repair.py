@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from engine.model.columns import CLOCK, ENTITY, EVENT, SEQ, TIME
 from engine.model.events import HEARTBEAT
+from engine.sources.buckets import groups_of, rows_of
 from engine.sources.compaction import LOCK
 from engine.sources.eventlog import ENTRIES, Entry, EventLog, entries_of, notes_of
 from engine.sources.segments import LogDamaged, Segment, publish
@@ -146,6 +147,11 @@ def _readable(segment: Segment) -> tuple[list[pa.Table], list[Entry] | None]:
         return [], None
     pieces: list[pa.Table] = []
     with file:
+        if groups_of(file) > 1:
+            # Rows of neighbouring numbers are in different groups: the numbers of what is left would be no runs.
+            whole = _in_order(file)
+            kept = whole is not None and _is_numbered(whole, segment.first_seq, segment.rows)
+            return [whole] if whole is not None and kept else [], _entries(file, segment)
         first = segment.first_seq
         for group in range(file.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
@@ -154,6 +160,13 @@ def _readable(segment: Segment) -> tuple[list[pa.Table], list[Entry] | None]:
                 pieces.append(piece)
             first += rows
         return pieces, _entries(file, segment)
+
+
+def _in_order(file: pq.ParquetFile) -> pa.Table | None:
+    try:
+        return rows_of(file).replace_schema_metadata(None)
+    except (pa.ArrowException, OSError, KeyError):
+        return None
 
 
 def _group(file: pq.ParquetFile, group: int) -> pa.Table | None:
@@ -190,7 +203,7 @@ def _clock_at(seq: int, whole: Sequence[Segment]) -> int | None:
     for segment in whole:
         if segment.first_seq == seq:
             with segment.opened() as file:
-                clock: int | None = file.read_row_group(0, columns=[CLOCK]).column(CLOCK)[0].as_py()
+                clock: int | None = rows_of(file, [CLOCK]).column(CLOCK)[0].as_py()
                 return clock
     return None
 

@@ -1,0 +1,115 @@
+"""Segments grouped by a hash of the entity read like segments in order, and a part of them costs a part."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.model.events import row_schema
+from engine.model.feed import Crs, Feed, TimeUnit
+from engine.runtime.evaluator import entity_partitions
+from engine.sources import buckets
+from engine.sources.buckets import BUCKETS, buckets_of_partition, groups_of
+from engine.sources.eventlog import EventLog, MissingRows
+from engine.sources.repair import Reach, repair
+
+FEED = Feed("yard", Crs.PLANAR, TimeUnit.TICKS, lateness=5)
+
+
+def rows_of(seed: int, count: int) -> pa.Table:
+    chance = random.Random(seed)
+    rows = [
+        {"event": "position", "entity": f"e{chance.randrange(30)}", "t": max(0, i // 3 - chance.choice([0, 0, 4, 9])), "x": float(i), "y": 0.0}
+        for i in range(count)
+    ]
+    return pa.Table.from_pylist(rows, schema=row_schema(FEED))
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> tuple[EventLog, EventLog]:
+    """The same appends, small ones among them, written in order and grouped."""
+    made = []
+    for least in (buckets.LEAST_ROWS, 40):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(buckets, "LEAST_ROWS", least)
+            patch.setattr(buckets, "GROUP_ROWS", 5)
+            log = EventLog(tmp_path_factory.mktemp("log"), FEED.name)
+            for seed, count in enumerate((100, 3, 41, 400)):
+                log.append(rows_of(seed, count))
+            made.append(log)
+    groups = []
+    for segment in made[1].segments():
+        with segment.opened() as file:
+            groups.append((groups_of(file), file.num_row_groups))
+    assert groups == [(16, 16), (1, 1), (8, 8), (64, 64)]
+    return made[0], made[1]
+
+
+@given(st.integers(0, 545), st.integers(0, 545), st.sampled_from([None, ["x"], ["entity", "seq", "t"]]))
+def test_they_read_alike(logs: tuple[EventLog, EventLog], first: int, stop: int, columns: list[str] | None) -> None:
+    plain, grouped = ([table for table in log.read(first, stop, columns) if table.num_rows] for log in logs)
+    assert pa.concat_tables(grouped or [pa.table({})]).equals(pa.concat_tables(plain or [pa.table({})]))
+
+
+@given(
+    st.integers(0, 150), st.one_of(st.none(), st.integers(0, 150)), st.sampled_from([None, 5]), st.sampled_from([None, ["x", "t"]]),
+    st.sampled_from([None, ["e3", "e4"]]),
+)  # fmt: skip
+def test_their_tails_are_alike(
+    logs: tuple[EventLog, EventLog], from_t: int, to_t: int | None, lateness: int | None, columns: list[str] | None, entities: list[str] | None
+) -> None:
+    plain, grouped = (log.tail(from_t, to_t, lateness=lateness, columns=columns, entities=entities) for log in logs)
+    assert grouped.equals(plain)
+
+
+@given(st.integers(0, 540), st.integers(1, 545), st.integers(1, 70), st.data())
+def test_a_part_has_all_rows_of_its_partition_in_order(
+    logs: tuple[EventLog, EventLog], first: int, stop: int, partitions: int, data: st.DataObject
+) -> None:
+    p = data.draw(st.integers(0, partitions - 1))
+    wanted = range(BUCKETS) if partitions > BUCKETS else buckets_of_partition(p, partitions)
+
+    def mine(table: pa.Table) -> list[int]:
+        homes = entity_partitions(table.column("entity"), partitions)
+        return [seq for seq, home in zip(table.column("seq").to_pylist(), homes.tolist(), strict=True) if home == p]
+
+    expected = [seq for table in logs[0].read(first, stop) for seq in mine(table)] if first < stop else []
+    for log in logs:
+        assert [seq for table in log.part_between(first, stop, wanted) for seq in mine(table)] == expected
+
+
+def test_a_task_of_sixteen_decodes_a_sixteenth(logs: tuple[EventLog, EventLog]) -> None:
+    grouped = logs[1]
+    read = [sum(table.num_rows for table in grouped.part_between(144, 544, buckets_of_partition(p, 16))) for p in range(16)]
+    assert sum(read) == 400
+
+
+def test_rows_that_are_missing_are_told(logs: tuple[EventLog, EventLog]) -> None:
+    with pytest.raises(MissingRows, match="rows 544 to 599"):
+        list(logs[1].part_between(500, 600, [1]))
+
+
+@pytest.mark.parametrize("harm", [lambda path: path.write_bytes(path.read_bytes()[:-4] + b"PAR2"), lambda path: None])
+def test_they_are_compacted_and_repaired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], object]) -> None:
+    monkeypatch.setattr(buckets, "LEAST_ROWS", 40)
+    monkeypatch.setattr(buckets, "GROUP_ROWS", 5)
+    log = EventLog(tmp_path, FEED.name)
+    for seed in range(3):
+        log.append(rows_of(seed, 60))
+    before = pa.concat_tables(log.read(0, 120))
+    path = log.segments()[2].path
+    harm(path)
+    (schema,) = {pq.read_schema(segment.path).remove_metadata() for segment in log.segments()[:1]}
+    repaired = repair(log, schema, Reach(180, log.end[1]))
+    assert sum(len(one.lost) for one in repaired) in (0, 60)
+    log.compact(179)
+    assert not list(log.live.iterdir())
+    assert pa.concat_tables(log.read(0, 120)).equals(before)
+    assert pa.concat_tables(log.read()).column("seq").to_pylist() == list(range(180))

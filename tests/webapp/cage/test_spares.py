@@ -41,7 +41,7 @@ def spares() -> Iterator[Spares]:
 def request_of(tmp_path: Path) -> dict[str, Any]:
     rows = [{"event": "position", "entity": "a", "t": t, "x": x, "y": 5.0} for t, x in ((1000, -5.0), (2000, 5.0), (3000, 50.0))]
     EventLog(tmp_path, "yard").append(pa.Table.from_pylist(rows, schema=row_schema(FEED)))
-    return {"log_root": str(tmp_path), "feed": FEED.to_json(), "specification": BORDER, "span": 60_000}
+    return {"log_root": str(tmp_path), "feed": FEED.to_json(), "specification": BORDER, "span": 60_000, "above": {}}
 
 
 def loaded(process: subprocess.Popen[bytes]) -> None:

@@ -13,13 +13,13 @@ from tests.engine.constraint_queries.worlds import GLOBE, PLANE, one_document, r
 from tests.oracles.constraint_queries import Row, answers
 
 
-@settings(max_examples=250)
+@settings(max_examples=125)
 @given(rows(), st.lists(one_document(), min_size=1, max_size=3), st.randoms(use_true_random=False))
 def test_answers_on_the_plane_are_those_of_all_tuples(world: list[Row], documents: list[Any], chance: random.Random) -> None:
     assert run(documents, world, PLANE, chance, chance.randint(1, 3)) == answers(world, documents)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(rows(globe=True), st.lists(one_document(globe=True), min_size=1, max_size=2), st.randoms(use_true_random=False))
 def test_answers_on_the_globe_are_those_of_all_tuples(world: list[Row], documents: list[Any], chance: random.Random) -> None:
     assert run(documents, world, GLOBE, chance) == answers(world, documents, geographic=True)

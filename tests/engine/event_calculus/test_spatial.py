@@ -58,14 +58,14 @@ def all_pairs(rows: list[Sample], distance: float) -> dict[tuple[int, int], set[
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(samples, st.sampled_from([1.0, 2.0, 5.0, math.sqrt(2)]), st.sampled_from([0.5, 1.0]))
 def test_distance_is_all_pairs(rows: list[Sample], distance: float, share: float) -> None:
     found = spatial.contacts(positions(rows), positions(rows).t, distance, False)
     assert ticks_of(spatial.near_pairs(found, distance * share, 1, 12, 9), 12) == all_pairs(rows, distance * share)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(crowds, st.sampled_from([1.0, 3.0, 5.0]))
 def test_cells_find_what_all_pairs_find(rows: list[Sample], distance: float) -> None:
     found = spatial.contacts(positions(rows), positions(rows).t, distance, False)
@@ -100,7 +100,7 @@ class Square:
         return (x >= 2) & (x <= 4) & (y >= 2) & (y <= 4)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(samples, st.integers(1, 6))
 def test_stays_last_until_the_next_sample_or_the_gap(rows: list[Sample], longest: int) -> None:
     last = 12
@@ -125,7 +125,7 @@ def met(rows: list[Sample], distance: float, slot: int, last: int) -> dict[tuple
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(samples, st.sampled_from([1.0, 2.0, 5.0]), st.sampled_from([0.5, 1.0]), st.integers(1, 6))
 def test_proximity_is_two_samples_of_the_last_slot(rows: list[Sample], distance: float, share: float, slot: int) -> None:
     found = spatial.meetings(positions(rows), slot, distance, False)

@@ -37,7 +37,7 @@ def restless(seed: int) -> Iterator[None]:
 
 
 @given(st.lists(documents(kinds=["windowed", "ordered"]), min_size=1, max_size=4), streams(), st.integers(0, 1000), st.integers(1, 3))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 def test_entities_that_never_sit_still_match_alike(queries, rows, seed, partitions):
     with restless(seed):
         assert run(queries, rows, PLANE, random.Random(seed), partitions) == answers(rows, queries)

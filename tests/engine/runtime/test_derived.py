@@ -181,7 +181,7 @@ def expected(documents, rows):
     return Counter((name, kind, tuple(entities), value, start, end) for name, answers in found for kind, entities, value, start, end in answers)
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(documents=graphs(), rows=streams(), seed=st.integers(0, 2**16), shuffled=st.booleans())
 def test_graphs_of_queries_answer_as_the_definition_says(documents, rows, seed, shuffled):
     assert not graph_faults(documents)

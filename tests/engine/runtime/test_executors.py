@@ -175,7 +175,13 @@ def some(count):
         found.append(through(spread, table))
 
 def processes(name):
-    return [one for one in psutil.Process().children(recursive=True) if name in " ".join(one.cmdline())]
+    return [one for one in psutil.Process().children(recursive=True) if name in command(one)]
+
+def command(process):
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
 
 some(2)
 assert len(set(spread._places.values())) == 2, spread._places

@@ -148,7 +148,7 @@ STEPS = st.lists(
 numbers = iter(range(1, 10_000))
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 def test_whatever_is_switched_edited_and_restarted_the_stored_answers_are_what_the_log_says(yard: Yard, tmp_path: Path, steps: list[Any]) -> None:
     world = Yard(tmp_path, next(numbers))

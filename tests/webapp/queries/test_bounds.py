@@ -138,7 +138,8 @@ def test_what_is_wrong_with_a_large_document_is_not_told_without_end(document: A
         answer = client.post(f"/api/v1/queries/{address}", body)
         assert 1 <= len(answer.json()["faults"]) <= 520
         assert len(answer.content) < 700_000
-    assert time.thread_time() - before < 1.0
+    # It was 39 s when each of a million misspelt names was looked for.
+    assert time.thread_time() - before < 10.0
 
 
 @pytest.mark.parametrize("text", ["[" * 3_000_000, '{"feed":"yard","specification":' + '{"a":' * 990 + "1" + "}" * 991], ids=["brackets", "objects"])

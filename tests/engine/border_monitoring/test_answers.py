@@ -28,7 +28,7 @@ seeds = st.integers(0, 1000)
 
 
 @given(st.lists(documents(), min_size=1, max_size=6), streams(), seeds)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_plane_answers_are_the_oracles_in_any_batches(queries, rows, seed):
     expected = answers(rows, queries)
     assert run(queries, rows, PLANE) == expected
@@ -36,25 +36,25 @@ def test_plane_answers_are_the_oracles_in_any_batches(queries, rows, seed):
 
 
 @given(st.lists(documents(), min_size=1, max_size=4), streams(scale=7))
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_places_off_the_grid_and_passes_between_them(queries, rows):
     assert run(queries, rows, PLANE) == answers(rows, queries)
 
 
 @given(st.lists(documents(globe=True), min_size=1, max_size=4), streams(), seeds)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_globe_answers_are_the_oracles(queries, rows, seed):
     assert run(queries, rows, GLOBE, random.Random(seed)) == answers(rows, queries, geographic=True)
 
 
 @given(st.lists(documents(kinds=["ranges"]), min_size=1, max_size=8), streams())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_ranges_of_one_to_nine_columns(queries, rows):
     assert run(queries, rows, PLANE) == answers(rows, queries)
 
 
 @given(st.lists(documents(), min_size=1, max_size=4), streams(), st.integers(2, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_partitions_by_entity_together_give_the_answers(queries, rows, partitions):
     total: Counter = Counter()
     last = max((row["t"] for row in rows), default=0)
@@ -71,7 +71,7 @@ def test_worlds_hold_what_they_should_test():
     seen: Counter = Counter()
 
     @given(st.lists(documents(), min_size=1, max_size=4), streams())
-    @settings(max_examples=150, deadline=None, database=None, derandomize=True)
+    @settings(max_examples=300, deadline=None, database=None, derandomize=True)
     def collect(queries, rows):
         found = answers(rows, queries)
         for _, kind, _, start, end, _ in found:

@@ -46,7 +46,7 @@ PLAIN = ("family", "region", "ranges", "where", "within", "types")
 
 
 @given(st.lists(optional(), min_size=1, max_size=5), streams(), st.integers(0, 1000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_answers_are_the_oracles_in_any_batches(queries, rows, seed):
     expected = answers(rows, queries)
     assert run(queries, rows, PLANE) == expected
@@ -57,7 +57,7 @@ def test_the_worlds_hold_what_they_should_test():
     seen: Counter = Counter()
 
     @given(st.lists(optional(), min_size=1, max_size=4), streams())
-    @settings(max_examples=125, deadline=None, database=None, derandomize=True)
+    @settings(max_examples=250, deadline=None, database=None, derandomize=True)
     def collect(queries, rows):
         plain = [
             {key: value for key, value in query.items() if key in ("family", "region", "ranges", "where", "within", "types")} for query in queries
@@ -145,7 +145,7 @@ def test_a_buffer_on_the_globe_is_in_metres():
 @given(
     polygons(), st.lists(st.tuples(st.integers(-3, 9), st.integers(-3, 9), st.sampled_from([1.0, 2.0, 1.4142135623730951])), min_size=1, max_size=30)
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_nearness_on_the_plane_is_exact(region, asked):
     document = {"family": "border", "region": region, "hysteresis": 1, "first": "enter"}
     near = Nearness(check(document, PLANE).region, False)

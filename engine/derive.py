@@ -8,20 +8,11 @@ from typing import Any
 
 from engine.model.faults import Fault, unknown_name
 from engine.model.feed import ColumnType, Feed, escaped
+from engine.model.kinds import KINDS
 from engine.specification import Context
 
 DERIVING = ("constraint", "composite", "calculus")
 """Families whose queries take answers as events."""
-KINDS: Mapping[str, tuple[str, ...]] = {
-    "border": ("in", "out"),
-    "transition": ("passed", "returned", "stayed_in", "stayed_out"),
-    "motion": ("match",),
-    "occupancy": ("occupied",),
-    "encounter": ("met",),
-    "constraint": ("match",),
-    "composite": ("detection",),
-}
-"""Families whose answers can be events, and the kinds of these."""
 MOST_ENTITIES = 32
 VALUE = "value"
 ENTITIES = tuple(f"entity{n}" for n in range(2, MOST_ENTITIES + 1))

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from engine.model.kinds import KINDS
+
 TITLES = {
     "border": "Entering and leaving",
     "transition": "Passing, returning, staying",
@@ -16,15 +18,6 @@ TITLES = {
     "constraint": "Readings close together",
     "composite": "Composite event",
     "calculus": "Event calculus",
-}
-KINDS: Mapping[str, tuple[str, ...]] = {
-    "border": ("in", "out"),
-    "transition": ("passed", "returned", "stayed_in", "stayed_out"),
-    "motion": ("match",),
-    "occupancy": ("occupied",),
-    "encounter": ("met",),
-    "constraint": ("match",),
-    "composite": ("detection",),
 }
 
 

@@ -20,7 +20,7 @@ from engine.sources.eventlog import EventLog
 from tests.webapp.answers import a_feed, a_user
 from webapp.alerts.models import Alert
 from webapp.detections.counts import answer_counts
-from webapp.detections.models import Outbox
+from webapp.detections.models import Detection, Outbox
 from webapp.detections.selectors import detection_list, detection_row
 from webapp.jobs.audit import feed_audit
 from webapp.jobs.services import feed_head_ensure
@@ -99,6 +99,21 @@ def test_switched_on_again_the_same_answer_stands_once_and_is_what_the_log_says(
     switch(yard, off, enabled=True)
     yard.send(("tick", "z", 12_000))
     assert [(one["entities"], one["end"], one["cut"]) for one in yard.shown()] == [(["a"], 6_000 + 1, False), (["b"], None, False)]
+    assert feed_audit(feed=yard.feed).faults == []
+
+
+def test_what_was_stated_before_and_is_not_stated_again_is_withdrawn(yard: Yard) -> None:
+    """As of an operator that states and withdraws in two batches, and neither when both are one."""
+    query = register(yard)
+    yard.send(("enter", "a", 1_000), ("tick", "z", 5_000))
+    stated = Detection.objects.get()
+    Detection.objects.create(
+        feed=yard.feed, key=b"k" * 16, query=query, version=1, kind="inside", entities=["b"], value="true", start=1_500, seq=stated.seq, detected_at=1
+    )
+    assert feed_audit(feed=yard.feed).faults != []
+    off = switch(yard, query, enabled=False)
+    switch(yard, off, enabled=True)
+    assert set(Detection.objects.values_list("start", "weight")) == {(stated.start, 1), (1_500, 0)}
     assert feed_audit(feed=yard.feed).faults == []
 
 

@@ -1,1 +1,6 @@
 """Vedette's engine: continuous queries over streams of moving things, in plain Python on Arrow columns."""
+
+import os
+
+# numba reads this once, when it is loaded; see kernel_cache.py.
+os.environ["NUMBA_CACHE_LOCATOR_CLASSES"] = "engine.kernel_cache.NamedFolder,engine.kernel_cache.BesideSource"

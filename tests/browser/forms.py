@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 SQUARE = {"type": "Polygon", "coordinates": [[[2, 2], [8, 2], [8, 8], [2, 8], [2, 2]]]}
 MOST_TABS = 90
 """From anywhere on the page to any field of the form."""
+MOST_PRESSES = 10
+"""Options of one list that begin with the same letter."""
 
 
 def walked(site: Site) -> Site:
@@ -38,6 +40,20 @@ def tab_to(page: Page, selector: str) -> None:
             return
         page.keyboard.press("Tab")
     raise AssertionError(f"{selector} cannot be reached by Tab")
+
+
+def choose(page: Page, selector: str, option: str) -> None:
+    """Goes to a list by Tab and presses the first letter of `option` until one that begins with `option` is chosen.
+
+    Not the whole word: keys that come more than a second apart begin a new search.
+    """
+    tab_to(page, selector)
+    chosen = page.locator(selector).locator("option:checked")
+    for _ in range(MOST_PRESSES):
+        if chosen.inner_text().startswith(option):
+            return
+        page.keyboard.press(option[0].lower())
+    raise AssertionError(f"{selector} has no option that begins with {option}")
 
 
 def type_in(page: Page, selector: str, text: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.forms import new_query, preview, saved, tab_to, type_in, walked
+from tests.browser.forms import choose, new_query, preview, saved, tab_to, type_in, walked
 
 if TYPE_CHECKING:
     from tests.browser.conftest import Site
@@ -59,8 +59,7 @@ def _occupancy_by_keyboard(site: Site) -> None:
     page.keyboard.press("Control+A")
     page.keyboard.type("30")
     type_in(page, "#lasting", "1")
-    tab_to(page, "#lasting-unit")
-    page.keyboard.type("seconds")
+    choose(page, "#lasting-unit", "second")
     assert preview(page, by_keyboard=True) > 0
     stored = saved(site, "quiet", by_keyboard=True)
     assert (stored["count"], stored["lasting"]) == (["<=", 30], "PT1S")
@@ -91,11 +90,9 @@ def _encounter_by_keyboard(site: Site) -> None:
     page = new_query(site, "encounter")
     type_in(page, "#encounter-distance", "1")
     type_in(page, "#encounter-lasting", "2")
-    tab_to(page, "#encounter-lasting-unit")
-    page.keyboard.type("seconds")
+    choose(page, "#encounter-lasting-unit", "second")
     type_in(page, "#encounter-every", "1")
-    tab_to(page, "#encounter-every-unit")
-    page.keyboard.type("seconds")
+    choose(page, "#encounter-every-unit", "second")
     assert preview(page, by_keyboard=True) >= 0
     stored = saved(site, "contact", by_keyboard=True)
     assert stored == {"family": "encounter", "version": 1, "distance": 1, "every": "PT1S", "gap": "PT1M", "lasting": "PT2S"}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.forms import new_query, preview, saved, tab_to, type_in, walked
+from tests.browser.forms import choose, new_query, preview, saved, tab_to, type_in, walked
 
 if TYPE_CHECKING:
     from tests.browser.conftest import Site
@@ -137,8 +137,7 @@ def _derived_by_keyboard(site: Site) -> None:
     page.locator("#derive-query-0").and_(page.locator(":focus")).wait_for()
     page.keyboard.press("Control+A")
     page.keyboard.type("crossings")
-    tab_to(page, "#derive-kind-0")
-    page.keyboard.type("Left")
+    choose(page, "#derive-kind-0", "Left")
     type_in(page, "#derive-event-0", "gone")
     page.keyboard.press("Tab")
     stored = saved(site, "gone", by_keyboard=True)

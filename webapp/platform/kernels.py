@@ -10,9 +10,7 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from pathlib import Path
 
-import engine
 from engine.model.events import Stamper, check_rows
 from engine.runtime.derived import GraphEvaluator
 from engine.runtime.evaluator import Evaluator
@@ -21,15 +19,6 @@ from webapp.feeds.simulation.worlds import WORLDS
 
 AT_MS = 1_763_700_000_000
 SPAN_MS = 30_000
-COMPILED = ("*.nbi", "*.nbc")
-
-
-def forget() -> None:
-    """Removes what was compiled before: numba compiles a kernel again when its own file has changed, but not when a function that it calls has."""
-    folder = Path(engine.__path__[0])
-    for pattern in COMPILED:
-        for path in folder.rglob(pattern):
-            path.unlink(missing_ok=True)
 
 
 def compile_for(name: str) -> None:
@@ -45,7 +34,6 @@ def compile_for(name: str) -> None:
 
 
 def main() -> None:
-    forget()
     # Not forked: Arrow has threads by now.
     with ProcessPoolExecutor(min(os.cpu_count() or 1, len(WORLDS)), get_context("spawn")) as processes:
         for name, seconds in zip(WORLDS, processes.map(_timed, WORLDS), strict=True):

@@ -24,6 +24,9 @@ SPELL_EVERY_MS, SPELL_MS = 10_860_000, 360_000
 FRONT_EVERY_MS, FRONT_MS, FRONT_LAG_MS = 14_820_000, 300_000, 900_000
 """A front: the pressure falls at a buoy off the equator for five minutes; a quarter of an hour later its neighbour's air is warm as long."""
 
+UPWELLING_EVERY_MS, UPWELLING_MS, UPWELLING_DEGREES = 9_780_000, 420_000, 4.0
+"""Cold water comes up at a buoy south of the equator for seven minutes."""
+
 
 @dataclass(frozen=True)
 class Episodes:
@@ -67,6 +70,7 @@ class Ocean:
         self.spells = Episodes(SPELL_EVERY_MS, SPELL_MS, chance.integers(0, SPELL_EVERY_MS, len(LONGITUDES)))
         self.fronts = Episodes(FRONT_EVERY_MS, FRONT_MS, chance.integers(0, FRONT_EVERY_MS, len(LONGITUDES)))
         self._phase = chance.uniform(0, 2 * np.pi, (4, count))
+        self.upwellings = Episodes(UPWELLING_EVERY_MS, UPWELLING_MS, chance.integers(0, UPWELLING_EVERY_MS, len(LONGITUDES)))
 
     def rows(self, start: int, end: int, *, rate: float = 1.0) -> pa.Table:
         """All readings with start <= t < end in order of time. Buoys do not hurry: `rate` changes nothing."""
@@ -87,8 +91,10 @@ class Ocean:
         spell = equatorial & self.spells.active(self.meridian[buoy], t)
         falling = (self.lat[buoy] == 5.0) & self.fronts.active(self.meridian[buoy], t)
         rising = (self.lat[buoy] == 2.0) & self.fronts.active(self.meridian[buoy], t - FRONT_LAG_MS)
+        cold = (self.lat[buoy] == -5.0) & self.upwellings.active(self.meridian[buoy], t)
         # The water is warmest in the west and along the equator.
         water = 26.6 + 1.4 * np.cos(np.radians(self.lon[buoy] - 155.0)) - 0.08 * np.abs(self.lat[buoy]) + 0.4 * noise[0] + np.where(spell, 2.6, 0.0)
+        water -= np.where(cold, UPWELLING_DEGREES, 0.0)
         air = water - 0.8 + 0.5 * noise[1] + np.where(rising, 4.5, 0.0)
         wind = np.where(spell, 0.8 + 0.4 * noise[2], 6.5 + 2.0 * noise[2])
         pressure = 1010.5 + 1.2 * noise[3] - np.where(falling, 7.5, 0.0)
@@ -113,11 +119,12 @@ class Ocean:
         return waves
 
     def truth(self, start: int, end: int) -> list[Happening]:
-        """Spells, with the buoys that lie in them, and fronts, with the buoy at which each begins and the one that it reaches."""
+        """Spells, with the buoys that lie in them; fronts, with the buoy at which each begins and the one that it reaches; and cold water."""
         spells = [Happening("spell", self._at(place, -2.0, 2.0), None, a, b) for place, a, b in self.spells.between(start, end)]
         reached = [(place, a, b + FRONT_LAG_MS) for place, a, b in self.fronts.between(start - FRONT_LAG_MS, end)]
         fronts = [Happening("front", self._at(place, 2.0, 5.0)[::-1], None, a, b) for place, a, b in reached if b > start]
-        return sorted([*spells, *fronts], key=lambda one: (one.start, one.kind, one.entities))
+        cold = [Happening("upwelling", self._at(place, -5.0, -5.0), None, a, b) for place, a, b in self.upwellings.between(start, end)]
+        return sorted([*spells, *fronts, *cold], key=lambda one: (one.start, one.kind, one.entities))
 
     def _at(self, meridian: int, south: float, north: float) -> tuple[str, ...]:
         """The buoys of a meridian between two latitudes, closed, from south to north."""

@@ -26,6 +26,7 @@ READERS: dict[str, tuple[float, float]] = {
     "checkout-2": (48.0, 27.0),
     "exit": (57.0, 18.0),
     "strongroom": (14.0, 29.6),
+    "archive": (50.0, 11.5),
 }
 """Where each antenna hangs."""
 KINDS = {
@@ -33,6 +34,7 @@ KINDS = {
     "urn:epc:id:sscc:": "pallet",
     "urn:epc:id:sgtin:0614142.": "parcel",
     "urn:epc:id:giai:0614141.": "valuable",
+    "door-": "door",
 }
 """What a tag is on, by the beginning of its code; all others are badges of people."""
 ZONES = {
@@ -42,12 +44,12 @@ ZONES = {
     "Way out": (54.0, 14.0, 59.5, 22.0),
 }
 """x0, y0, x1, y1 in metres."""
-ITEMS, PALLETS, PARCELS, VALUABLES = 240, 12, 40, 5
-ITEM_ROUND_MS, PALLET_ROUND_MS, PARCEL_ROUND_MS, VALUABLE_ROUND_MS = 600_000, 300_000, 240_000, 240_000
-THEFT_EVERY, RESTLESS_EVERY, ALONE_EVERY, LOST_EVERY, UNGUARDED_EVERY = 97, 61, 9, 31, 7
-"""Every so many rounds of an item (pallet, parcel, valuable) something goes wrong."""
+ITEMS, PALLETS, PARCELS, VALUABLES, DOORS = 240, 12, 40, 5, 1
+ITEM_ROUND_MS, PALLET_ROUND_MS, PARCEL_ROUND_MS, VALUABLE_ROUND_MS, DOOR_ROUND_MS = 600_000, 300_000, 240_000, 240_000, 45_000
+THEFT_EVERY, RESTLESS_EVERY, ALONE_EVERY, LOST_EVERY, UNGUARDED_EVERY, FORCED_EVERY = 97, 61, 9, 31, 7, 8
+"""Every so many rounds of an item (pallet, parcel, valuable, door) something goes wrong."""
 GUARD_MS = 8_000
-"""A guard's badge is read at most so long before or after a valuable."""
+"""A guard's badge is read at most so long before or after a valuable; a badge at most so long before a door opens."""
 SHELF_READS, SHELF_EVERY_MS = 12, 30_000
 
 
@@ -83,6 +85,7 @@ class Warehouse:
             Course(PALLETS, PALLET_ROUND_MS, lru_cache(2 * PALLETS)(self._pallet), self._pallet_truth),
             Course(PARCELS, PARCEL_ROUND_MS, lru_cache(2 * PARCELS)(self._parcel), self._parcel_truth),
             Course(VALUABLES, VALUABLE_ROUND_MS, lru_cache(2 * VALUABLES)(self._valuable), self._valuable_truth),
+            Course(DOORS, DOOR_ROUND_MS, lru_cache(2 * DOORS)(self._door), self._door_truth),
         )
         # Pallets come to a dock one after the other, so that each is alone there with its escort.
         self.phases: list[list[int]] = [
@@ -91,6 +94,7 @@ class Warehouse:
             chance.integers(0, PARCEL_ROUND_MS, PARCELS).tolist(),
             # So are valuables at the door of the strongroom.
             [valuable * (VALUABLE_ROUND_MS // VALUABLES) for valuable in range(VALUABLES)],
+            [0] * DOORS,
         ]
 
     # -- what ingest is sent ------------------------------------------------------------------------------------------------------
@@ -171,13 +175,25 @@ class Warehouse:
     def _valuable_truth(self, valuable: int, nth: int) -> list[tuple[str, tuple[str, ...], int, int]]:
         return [("unguarded", (_valuable_tag(valuable),), 0, 2 * GUARD_MS)] if _is_unguarded(valuable, nth) else []
 
+    # -- doors that open to a badge -----------------------------------------------------------------------------------------------
+
+    def _door(self, door: int, nth: int) -> list[Read]:
+        """Somebody holds a badge before the door and opens it, or forces it open without."""
+        opened = Read(GUARD_MS, _door_tag(door), "archive")
+        if _is_forced(door, nth):
+            return [opened]
+        return [Read(int(self._chance(5, door, nth).integers(GUARD_MS)), f"badge-a{1 + nth % 4}", "archive"), opened]
+
+    def _door_truth(self, door: int, nth: int) -> list[tuple[str, tuple[str, ...], int, int]]:
+        return [("forced", (_door_tag(door),), 0, GUARD_MS)] if _is_forced(door, nth) else []
+
     def _chance(self, kind: int, thing: int, nth: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, 5, kind, thing, nth % 2**32])
 
     # -- what is true -------------------------------------------------------------------------------------------------------------
 
     def truth(self, start: int, end: int) -> list[Happening]:
-        """Thefts, restless items, pallets without an escort, parcels that fell off, valuables without a guard."""
+        """Thefts, restless items, pallets without an escort, parcels that fell off, valuables without a guard, doors forced open."""
         found = []
         for course, thing, nth, began in self._rounds(start, end):
             for kind, entities, first, last in course.happenings(thing, nth):
@@ -205,6 +221,10 @@ def _valuable_tag(valuable: int) -> str:
     return f"urn:epc:id:giai:0614141.{valuable + 1:04d}"
 
 
+def _door_tag(door: int) -> str:
+    return f"door-{door + 1:02d}"
+
+
 def _kind(tag: str) -> str:
     return next((kind for start, kind in KINDS.items() if tag.startswith(start)), "badge")
 
@@ -227,6 +247,10 @@ def _is_lost(parcel: int, nth: int) -> bool:
 
 def _is_unguarded(valuable: int, nth: int) -> bool:
     return (valuable + 2 * nth) % UNGUARDED_EVERY == 3
+
+
+def _is_forced(door: int, nth: int) -> bool:
+    return (door + 3 * nth) % FORCED_EVERY == 5
 
 
 def _table(reads: list[tuple[int, str, str]]) -> pa.Table:
@@ -258,6 +282,9 @@ def plan() -> bytes:
     drawing.fill(16.0, 28.5, 16.3, HEIGHT_M, Colour.WALL)
     drawing.fill(12.0, 28.5, 13.0, 28.8, Colour.WALL)
     drawing.fill(15.0, 28.5, 16.3, 28.8, Colour.WALL)
+    drawing.fill(42.0, 0.0, 42.3, 11.0, Colour.WALL)
+    drawing.fill(42.0, 10.7, 48.5, 11.0, Colour.WALL)
+    drawing.fill(51.5, 10.7, WIDTH_M, 11.0, Colour.WALL)
     for x in (26.0, 32.0, 38.0):
         drawing.block(x - 2, 24.0, x + 2, 32.0)
     drawing.block(22.0, 4.5, 36.0, 7.5)

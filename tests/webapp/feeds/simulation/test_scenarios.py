@@ -38,7 +38,8 @@ def test_every_query_of_a_scenario_can_be_registered(name: str) -> None:
 FOUND = [
     ("city", "tour", 18), ("ocean", "front", 500), ("ocean", "spell", 400),
     ("warehouse", "theft", 20), ("warehouse", "unescorted", 30), ("warehouse", "lost", 20), ("warehouse", "back-and-forth", 25),
-    ("warehouse", "unguarded", 20), ("plaza", "crowd", 12), ("plaza", "round", 12), ("strait", "rendezvous", 60), ("strait", "illegal-fishing", 60),
+    ("warehouse", "unguarded", 20), ("warehouse", "forced", 20), ("ocean", "upwelling", 90),
+    ("plaza", "crowd", 12), ("plaza", "round", 12), ("strait", "rendezvous", 60), ("strait", "illegal-fishing", 60),
 ]  # fmt: skip
 """World, kind of happening, minutes that hold at least two of it."""
 PROGRAMS = [

@@ -26,6 +26,12 @@ def test_a_test_that_is_named_exists(path: str, name: str) -> None:
     assert name in names_in(path)
 
 
+def test_every_finding_of_the_review_has_a_test() -> None:
+    rows = re.findall(r"^\| ([CHM]\d|Low) \|.*\|(.*)\|$", PAGE, re.MULTILINE)
+    assert {finding for finding, _ in rows} == {"C1", "H1", "H2", "H3", *(f"M{n}" for n in range(1, 8)), "Low"}
+    assert all("::test_" in tests for _, tests in rows)
+
+
 def test_all_chapters_are_there_with_what_shows_or_what_misses() -> None:
     assert [int(re.match(r"V(\d+) ", chapter[0])[1]) for chapter in CHAPTERS] == list(range(1, 18))  # type: ignore[index]
     for name, fulfilled, _, tests, *missing in CHAPTERS:

@@ -1,7 +1,7 @@
 """`python -m tests.fuzz --count 20000`: a server of its own (PostgreSQL, daphne) is sent mutated uploads of every format and mutated specifications.
 
 Requests are numbered, and how far it is stands in `progress.json`: a run that was cut short goes on there. Ends with status 1 when an answer was the
-server's fault or late, or when the server grew by more than 150 MB.
+server's fault or late, or when the server grew by more than 150 MB. Several runs at once share the work, each with its own `--kinds` and `--keep`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import secrets
 import signal
 import sys
 import tempfile
@@ -66,7 +67,7 @@ def main() -> int:
     options.add_argument("--kinds", default="", help="some of them, separated by commas; all when empty")
     options.add_argument("--seed", type=int, default=17)
     options.add_argument("--minutes", type=float, default=600.0, help="stop after so long")
-    options.add_argument("--threads", type=int, default=1, help="connections at once; a second file of regions costs the start of an interpreter")
+    options.add_argument("--threads", type=int, default=4, help="connections at once; files of regions come by one")
     options.add_argument("--keep", type=Path, default=Path("var/fuzz"), help="where the progress goes, and requests that were answered badly")
     given = options.parse_args()
     # Its own server ends with it.
@@ -80,7 +81,7 @@ def main() -> int:
         folder.chmod(0o711)
         server = EmbeddedPostgres(folder / "postgres", reservation=PortReservation())
         os.environ.update(DJANGO_SETTINGS_MODULE="tests.fuzz.settings", VEDETTE_VAR=name, SECRET_KEY="signs nothing that lasts longer than this run")
-        os.environ.update(ALLOWED_HOSTS="127.0.0.1", REDIS_URL="", DATABASE_URL=server.owner_url)
+        os.environ.update(ALLOWED_HOSTS="127.0.0.1", REDIS_URL="", DATABASE_URL=server.owner_url, VEDETTE_SECRETS_KEYS=secrets.token_urlsafe(32))
         server.start()
         try:
             from tests.fuzz.server import migrated, running

@@ -6,6 +6,7 @@ import hashlib
 import http.client
 import json
 import random
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -48,11 +49,14 @@ class Report:
     excused: int = 0
     """Late answers that came in time when they were asked for again, alone."""
 
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
     def take(self, sent: Sent, status: int, took: float) -> None:
-        self.statuses[status] += 1
-        self.slowest = max(self.slowest, took)
-        if status >= 500 or status == 0 or took > SLOW_S:
-            self.bad.append((status, took, sent))
+        with self._lock:
+            self.statuses[status] += 1
+            self.slowest = max(self.slowest, took)
+            if status >= 500 or status == 0 or took > SLOW_S:
+                self.bad.append((status, took, sent))
 
     def __str__(self) -> str:
         told = ", ".join(f"{count:,} x {status}" for status, count in sorted(self.statuses.items()))
@@ -79,7 +83,11 @@ class Memory:
         return self.most - (self.first or self.most)
 
 
-Maker = Callable[[random.Random], Sent]
+Maker = Callable[[random.Random, int], Sent]
+"""What is sent under a number, by chance."""
+FEEDS = 10
+FEED_REQUESTS = 2_000
+"""So many requests with rows go to one feed, then to the next: a feed's log becomes small again when its job reads it, and here is no job."""
 
 
 @cache
@@ -95,21 +103,26 @@ def kinds() -> dict[str, Maker]:
 
 def request(kind: str, number: int, seed: int) -> Sent:
     """The request of a kind with this number: always the same one, so that a campaign can go on where it was cut short."""
-    return kinds()[kind](random.Random(f"{kind} {seed} {number}"))
+    return kinds()[kind](random.Random(f"{kind} {seed} {number}"), number)
 
 
-def _import(files: list[bytes], chance: random.Random) -> Sent:
+def feed(number: int) -> str:
+    """The feed that the request with this number is for."""
+    return f"yard-{number // FEED_REQUESTS % FEEDS}"
+
+
+def _import(files: list[bytes], chance: random.Random, number: int) -> Sent:
     data = mutated(chance.choice(files), files, chance)
-    given = (("feed", "yard"), ("dry_run", "true"))
+    given = (("feed", feed(0)), ("dry_run", "true"))
     fields = "".join(f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n' for name, value in given)
     head = f'{fields}--{BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="x"\r\n\r\n'
     body = head.encode() + data + f"\r\n--{BOUNDARY}--\r\n".encode()
     return Sent("/api/v1/regions/import", body, {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"})
 
 
-def _body(kind: str, encoding: str, files: list[bytes], chance: random.Random) -> Sent:
+def _body(kind: str, encoding: str, files: list[bytes], chance: random.Random, number: int) -> Sent:
     headers = {"Content-Type": kind} | ({"Content-Encoding": encoding} if encoding else {})
-    return Sent("/api/v1/feeds/yard/events", mutated(chance.choice(files), files, chance), headers)
+    return Sent(f"/api/v1/feeds/{feed(number)}/events", mutated(chance.choice(files), files, chance), headers)
 
 
 def _specifications() -> Maker:
@@ -118,8 +131,8 @@ def _specifications() -> Maker:
     known += [{**calculus, "program": text} for text in corpus.programs()]
     paths = ["/api/v1/queries/check"] * 8 + ["/api/v1/queries/closure", "/api/v1/queries/pattern"]
 
-    def make(chance: random.Random) -> Sent:
-        document = {"feed": "yard", "specification": mutated_document(chance.choice(known), known, chance)}
+    def make(chance: random.Random, number: int) -> Sent:
+        document = {"feed": feed(0), "specification": mutated_document(chance.choice(known), known, chance)}
         return Sent(chance.choice(paths), json.dumps(document).encode(), {"Content-Type": "application/json"})
 
     return make
@@ -163,10 +176,11 @@ class Campaign:
     threads: int = 3
 
     def run(self, kind: str, numbers: range, seed: int = 17) -> Report:
-        """The requests of a kind with these numbers, from `threads` connections."""
+        """The requests of a kind with these numbers, from `threads` connections; files of regions from one: one process waits for them."""
         report = Report(kind)
-        with ThreadPoolExecutor(self.threads) as pool:
-            for _ in pool.map(lambda n: self._send(kind, numbers[n :: self.threads], seed, report), range(self.threads)):
+        threads = 1 if kind in corpus.region_files() else self.threads
+        with ThreadPoolExecutor(threads) as pool:
+            for _ in pool.map(lambda n: self._send(kind, numbers[n::threads], seed, report), range(threads)):
                 pass
         return report
 

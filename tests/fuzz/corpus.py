@@ -10,6 +10,7 @@ import struct
 import tempfile
 import zipfile
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,7 @@ def a_geopackage(folder: Path, *statements: str) -> bytes:
     return path.read_bytes()
 
 
+@cache
 def region_files() -> dict[str, list[bytes]]:
     """Files of regions by format."""
     boxes = [shapely.box(n, n, n + 5, n + 5) for n in range(3)]

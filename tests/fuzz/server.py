@@ -1,4 +1,4 @@
-"""The server that is sent to: daphne over the database that Django's settings name, with one user, one feed and one token."""
+"""The server that is sent to: daphne over the database that Django's settings name, with one user, some feeds and one token."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 
 import psutil
 
-from tests.fuzz.campaign import Campaign
+from tests.fuzz.campaign import FEED_REQUESTS, FEEDS, Campaign, feed
 from webapp.platform.folders import ROOT, PortReservation
 
 
@@ -27,13 +27,15 @@ def migrated() -> None:
 
 
 def token() -> str:
-    """A new user's token that may do everything, with a feed `yard`."""
+    """A new user's token that may do everything, with feeds."""
     from webapp.accounts.models import User
     from webapp.accounts.services import token_create
     from webapp.feeds.services import feed_create
 
     user = User.objects.create_superuser("ada", password="ada has a password")
-    feed_create(owner=user, name="yard", title="The yard", crs="planar", time="ms", lateness=1000, columns={"speed": "float", "kind": "string"})
+    columns = {"speed": "float", "kind": "string"}
+    for name in (feed(number * FEED_REQUESTS) for number in range(FEEDS)):
+        feed_create(owner=user, name=name, title=f"The {name}", crs="planar", time="ms", lateness=1000, columns=columns)
     return token_create(user=user, name="fuzz", scopes=["ingest", "read", "write"]).text
 
 

@@ -4,3 +4,4 @@ from webapp.config.settings import *  # noqa: F403
 from webapp.config.settings import REST_FRAMEWORK
 
 REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"] = dict.fromkeys(REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"], "100000000/min")
+INGEST_RATE = "100000000/min"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from tests.fuzz.campaign import Campaign, Memory, Sent, kinds, told
+from tests.fuzz.campaign import Campaign, Memory, Sent, feed, kinds, told
 from tests.fuzz.server import answers, running
 from webapp.platform.postgres import with_database
 
@@ -53,7 +53,7 @@ def test_the_server_stays_quick_while_thousands_of_rules_are_checked(campaign: C
     rules = "\n".join(f"initiatedAt(f{n}(X)=true, T) :- happensAt(position(X), T)." for n in range(8_000))
     inputs = {"position": {"args": ["entity"]}}
     specification = {"family": "calculus", "version": 1, "program": rules, "window": "PT3M", "step": "PT1M", "inputs": inputs}
-    body = json.dumps({"feed": "yard", "specification": specification}).encode()
+    body = json.dumps({"feed": feed(0), "specification": specification}).encode()
     sent = Sent("/api/v1/queries/check", body, {"Content-Type": "application/json"})
     slowest, asked = 0.0, 0
     with ThreadPoolExecutor(1) as pool:

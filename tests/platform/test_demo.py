@@ -140,6 +140,7 @@ def test_it_comes_up_says_where_and_stops_everything(project: Path, start: Calla
     assert f"Log in as analyst with {password.read_text().strip()}" in demo.told
     assert password.stat().st_mode & 0o777 == 0o600
     assert (project / "var" / "log" / "players.log").read_text() == "works\n"
+    assert (project / "var" / "log").stat().st_mode & 0o777 == 0o700
     second = start()
     assert "runs already" in second.told
     assert second.popen.wait(10) == 1

@@ -69,7 +69,7 @@ def start_job(name: str, epoch: int, token: str, environment: Mapping[str, str])
     It outlives whoever started it: nothing ties it to its parent.
     """
     log_path = var_folder() / "log" / f"job-{name}.log"
-    log_path.parent.mkdir(parents=True, exist_ok=True)
+    log_path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if log_path.exists() and log_path.stat().st_size > LOG_BYTES:
         log_path.replace(log_path.with_suffix(".log.1"))
     variables = {**os.environ, **environment, "VEDETTE_VAR": str(var_folder()), JOB: name, TOKEN: token, "PYTHONUNBUFFERED": "1"}

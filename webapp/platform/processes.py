@@ -93,6 +93,8 @@ class ProcessManager:
         self._selector = selectors.DefaultSelector()
         self._old_handlers: dict[int, object] = {}
         log_folder.mkdir(parents=True, exist_ok=True)
+        # Names and addresses stand in logs; the folder may be of an earlier release.
+        log_folder.chmod(0o700)
 
     # -- life ---------------------------------------------------------------------------------------------------------------------
 

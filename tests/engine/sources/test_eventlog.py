@@ -67,6 +67,13 @@ def test_rows_get_their_number_and_the_greatest_time_before_them(log: EventLog) 
     assert log.end == (4, 9)
 
 
+def test_rows_are_for_their_owner_alone_to_read(log: EventLog) -> None:
+    log.folder.mkdir(mode=0o755)
+    log.append(rows(1))
+    assert log.folder.stat().st_mode & 0o777 == 0o700, "also of a log that an older release made"
+    assert EventLog(log.folder.parent, "harbour").append(rows(1)) and log.folder.with_name("harbour").stat().st_mode & 0o777 == 0o700
+
+
 def test_an_append_without_rows_writes_nothing(log: EventLog) -> None:
     assert log.append(rows()) == Appended(0, -1)
     assert log.segments() == []

@@ -129,6 +129,11 @@ def test_settings_can_be_read_without_any_environment_but_nothing_is_served() ->
     assert done.returncode != 0 and "SECRET_KEY is not set" in done.stderr
 
 
+def test_nothing_starts_with_failpoints_armed_outside_a_test() -> None:
+    done = run_manage("check", SECRET_KEY="x", VEDETTE_FAILPOINTS="log.before_rename=kill")
+    assert done.returncode != 0 and "VEDETTE_FAILPOINTS makes processes fail on purpose" in done.stderr
+
+
 def test_every_migration_has_been_made() -> None:
     done = run_manage("makemigrations", "--check", "--dry-run", SECRET_KEY="x", DATABASE_URL=settings_url())
     assert done.returncode == 0, done.stdout

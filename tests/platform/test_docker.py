@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from webapp.platform.dependencies import without_digest
 from webapp.platform.folders import ROOT
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())
@@ -67,6 +68,8 @@ def test_pinning_adds_digests_and_replaces_old_ones(tmp_path: Path) -> None:
         done = subprocess.run([tmp_path / "pin"], env=environment, check=False, capture_output=True)
         assert done.returncode == status, done.stderr
         assert (tmp_path / "images.env").read_text() == f"# Why\nA_IMAGE=a/b:1.2-c@{answer}\nB_IMAGE=d:3.4-e@{answer}\n"
+    assert without_digest((tmp_path / "images.env").read_text()) == []
+    assert without_digest(f"A_IMAGE=a/b:1.2-c\nB_IMAGE=d:3.4-e@{answer}\n") == ["a/b:1.2-c"], "`make check` names it"
 
 
 def test_every_secret_of_the_containers_is_in_the_example() -> None:

@@ -1,12 +1,13 @@
 """What this project is built from: `python -m webapp.platform.dependencies` (part of `make check`).
 
 Asks the indexes of known vulnerabilities about everything in both locks, and writes both lists of parts (SBOM, CycloneDX) into `var/sbom/`. An index
-that cannot be asked is no failure, but is told.
+that cannot be asked is no failure, but is told; so are the containers' images that are named by version alone.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,8 @@ def main() -> int:
         _run([str(UV), *LOCKED, "--all-groups", "--format", "requirements.txt", "--output-file", str(requirements)])
         found = [*python_audit(requirements), *node_audit()]
     write_sboms(var_folder() / "sbom")
+    if images := without_digest((ROOT / "docker" / "images.env").read_text()):
+        _say(f"Images without a digest in docker/images.env: {', '.join(images)}. Run docker/pin where registries can be asked.")
     for line in found:
         _say(f"VULNERABLE: {line}")
     return 1 if found else 0
@@ -70,6 +73,16 @@ def node_audit(*options: str) -> list[str]:
         _say("The front end's packages are not audited: the registry's list of vulnerabilities cannot be asked.")
         return []
     return [f"{name} {fault['range']}: {fault['severity']}" for name, fault in sorted(answer["vulnerabilities"].items())]
+
+
+def without_digest(text: str) -> list[str]:
+    """The images of `docker/images.env` that a registry may give other bytes for tomorrow.
+
+    >>> without_digest("# Why\\nA_IMAGE=a/b:1.2\\nB_IMAGE=c:3@sha256:" + 64 * "0")
+    ['a/b:1.2']
+    """
+    images = [line.partition("=")[2] for line in text.splitlines() if line and not line.startswith("#")]
+    return [image for image in images if not re.search(r"@sha256:[0-9a-f]{64}$", image)]
 
 
 def write_sboms(folder: Path) -> None:

@@ -36,3 +36,26 @@ def test_both_directions_are_on_the_page_and_a_removal_names_what_would_stop(sit
     assert Query.objects.filter(pk=visits.pk, deleted_at=None).exists()
     # The refusal is told in the console, as every 400 is.
     site.faults.clear()
+
+
+def test_a_duplicate_is_filed_and_the_list_finds_it(site: Site) -> None:
+    original = Query.objects.get(name="crossings")
+    site.log_in()
+    page: Any = site.page
+    page.goto(f"{site.address}/queries/{original.pk}")
+    page.get_by_role("link", name="Duplicate").click()
+    page.wait_for_url(f"**/queries/new?copy={original.pk}")
+    page.locator(".sentence .sentence-text").wait_for()
+    assert page.locator("#query-name").input_value() == "crossings (copy)"
+    page.locator("#query-folder").fill("Gate/Night")
+    page.locator("#query-tags").fill("weekly, gate")
+    page.locator("#save-query").click()
+    page.wait_for_url("**/?feed=yard")
+    copy = Query.objects.get(name="crossings (copy)")
+    assert (copy.specification, copy.alert_kinds, copy.severity) == (original.specification, original.alert_kinds, original.severity)
+    assert (copy.folder, copy.tags) == ("Gate/Night", ["weekly", "gate"])
+    page.goto(f"{site.address}/queries/")
+    page.locator(".folder-row", has_text="Gate/Night").wait_for()
+    page.get_by_label("Only mine").check()
+    page.get_by_label("Tag", exact=True).select_option("gate")
+    assert page.locator(".queries-table .title-link").all_inner_texts() == ["crossings (copy)"]

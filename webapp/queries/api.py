@@ -21,7 +21,7 @@ from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer
 from webapp.alerts.models import Channel
 from webapp.config.errors import faults_body
-from webapp.feeds.models import Feed
+from webapp.feeds.models import NO_CONTROLS, Feed
 from webapp.feeds.of_feed import FeedNameField, NamedSerializer, OfFeedView
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries import services
@@ -77,6 +77,7 @@ class QuerySerializer(ChannelsOfUser, OwnedSerializer):
     feed = FeedNameField()
     specification = serializers.JSONField()
     alert_kinds = serializers.ListField(child=serializers.CharField(max_length=100), required=False, max_length=100)
+    tags = serializers.ListField(child=serializers.CharField(max_length=50, validators=[NO_CONTROLS]), required=False, max_length=20)
     channels = ChannelsOfUser.field()
     kinds = serializers.SerializerMethodField()
     sentence = serializers.SerializerMethodField()
@@ -90,14 +91,17 @@ class QuerySerializer(ChannelsOfUser, OwnedSerializer):
     class Meta:
         model = Query
         fields = (
-            "id", "feed", "name", "description", "family", "version", "left_at", "enabled", "severity", "alert_kinds", "channels", "kinds",
-            "specification", "sentence", "regions", "stopped", "stop_dependents", *OwnedSerializer.OWNED, "created_at", "updated_at",
+            "id", "feed", "name", "description", "folder", "tags", "family", "version", "left_at", "enabled", "severity", "alert_kinds", "channels",
+            "kinds", "specification", "sentence", "regions", "stopped", "stop_dependents", *OwnedSerializer.OWNED, "created_at", "updated_at",
         )  # fmt: skip
         read_only_fields = ("family", "version", "created_at")
         validators: tuple[Any, ...] = ()
 
     def get_kinds(self, query: Query) -> list[str]:
         return kinds_of(query.specification)
+
+    def validate_tags(self, tags: list[str]) -> list[str]:
+        return list(dict.fromkeys(tags))
 
     def get_sentence(self, query: Query) -> str | None:
         return sentence_of(query.specification, feed=query.feed.engine_feed())

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import django_filters
+from django.db.models import QuerySet
 
 from webapp.queries.models import Query
 
 
 class QueryFilter(django_filters.FilterSet):  # type: ignore[misc]
-    """`?feed=city&family=border&enabled=true&search=garage`."""
+    """`?feed=city&family=border&enabled=true&folder=Harbour/Night&tag=weekly&mine=true&search=garage`."""
 
     feed = django_filters.CharFilter(field_name="feed__name")
+    folder = django_filters.CharFilter(help_text="The folder itself; not those below it.")
+    tag = django_filters.CharFilter(method="with_tag")
+    mine = django_filters.BooleanFilter(method="owned")
     search = django_filters.CharFilter(field_name="name", lookup_expr="icontains")
 
     class Meta:
         model = Query
-        fields = ("feed", "family", "enabled", "search")
+        fields = ("feed", "family", "enabled", "folder", "tag", "mine", "search")
+
+    def with_tag(self, found: QuerySet[Query], name: str, value: str) -> QuerySet[Query]:
+        return found.filter(tags__contains=[value])
+
+    def owned(self, found: QuerySet[Query], name: str, value: bool) -> QuerySet[Query]:
+        """Those that the user owns, or those that others own."""
+        return found.filter(owner=self.request.user) if value else found.exclude(owner=self.request.user)

@@ -33,6 +33,10 @@ class Query(Owned):
     feed = models.ForeignKey(Feed, models.PROTECT, related_name="queries")
     name = models.CharField(max_length=100, validators=[NO_CONTROLS])
     description = models.TextField(blank=True, max_length=2000)
+    folder = models.CharField(
+        max_length=200, blank=True, default="", validators=[NO_CONTROLS], help_text="Where lists show it, such as Harbour/Night."
+    )
+    tags = ArrayField(models.CharField(max_length=50, validators=[NO_CONTROLS]), default=list, blank=True)
     family = models.CharField(max_length=20)
     specification = DocumentField(help_text="As written; references to stored regions are kept.")
     version = models.PositiveIntegerField(default=1, editable=False)

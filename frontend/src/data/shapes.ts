@@ -148,6 +148,9 @@ export const queryRow = record({
   feed: id,
   name: string,
   description: otherwise(string, ""),
+  folder: otherwise(string, ""),
+  tags: otherwise(list(string), []),
+  owner: otherwise(nullable(named), null),
   family: string,
   specification: object,
   version: otherwise(integer, 1),
@@ -166,6 +169,9 @@ export const queryRow = record({
   stopped: otherwise(nullable(record({ reason: string, at: moment })), null),
 });
 export type QueryRow = ReturnType<typeof queryRow>;
+
+/** Of a query: where lists show it. */
+export const filing = record({ folder: otherwise(string, ""), tags: otherwise(list(string), []) });
 
 /** What a query asked in one of its versions, its regions as they were. */
 export const queryVersion = record({

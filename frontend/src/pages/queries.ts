@@ -1,6 +1,7 @@
 import { call, getAll, post, query as address } from "../lib/api";
 import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { queryColour } from "../lib/colours";
+import { byFolder, matching, tagsOf } from "../data/query_list";
 import { queryRow, type QueryRow } from "../data/shapes";
 import { id, list, record } from "../lib/parse";
 import { formatAgo, formatNumber } from "../lib/time";
@@ -16,11 +17,13 @@ const PAGE = 200;
 const body = pageFrame(shell.root, "Queries", [linkButton("From a file", "/queries/new?from=file", "file-up"), linkButton("New query", "/queries/new", "plus", "button-primary")]);
 const search = h("input", { class: "input", type: "search", placeholder: "Search queries", "aria-label": "Search queries" });
 const feedSelect = h("select", { class: "select", "aria-label": "Feed" }, h("option", { value: "" }, "All feeds"), ...shell.feeds.map((feed) => h("option", { value: feed.name, selected: feed.name === parameters.get("feed") }, feed.title === "" ? feed.name : feed.title)));
+const tagSelect = h("select", { class: "select", "aria-label": "Tag" }, h("option", { value: "" }, "All tags"));
+const mine = h("input", { type: "checkbox", checked: parameters.get("mine") === "true" });
 const count = h("span", { class: "small faint num" });
 const removal = button("Remove these", { icon: "trash-2", kind: "button-sm button-danger", onClick: () => void removeShown() });
 removal.hidden = true;
 const panel = h("div", { class: "panel table-wrap", "aria-busy": "true" }, h("div", { class: "panel-body stack" }, ...[1, 2, 3, 4].map(() => h("div", { class: "skeleton" }))));
-body.append(h("div", { class: "toolbar" }, h("div", { class: "toolbar-search" }, search), h("div", { class: "toolbar-select" }, feedSelect), count, removal), panel);
+body.append(h("div", { class: "toolbar" }, h("div", { class: "toolbar-search" }, search), h("div", { class: "toolbar-select" }, feedSelect), h("div", { class: "toolbar-select" }, tagSelect), h("label", { class: "check" }, mine, h("span", {}, "Only mine")), count, removal), panel);
 let rows: QueryRow[] = [];
 let most = PAGE;
 
@@ -54,7 +57,7 @@ function tableRow(row: QueryRow): HTMLElement {
   return h(
     "tr",
     {},
-    h("td", {}, h("div", { class: "row" }, h("span", { class: "swatch", vars: { "--swatch": queryColour(row.id) } }), h("div", { class: "grow" }, h("a", { href, class: "title-link" }, row.name), h("div", { class: "small muted query-sentence" }, row.sentence), stoppedNote(row)))),
+    h("td", {}, h("div", { class: "row" }, h("span", { class: "swatch", vars: { "--swatch": queryColour(row.id) } }), h("div", { class: "grow" }, h("a", { href, class: "title-link" }, row.name), h("div", { class: "small muted query-sentence" }, row.sentence), row.tags.length === 0 ? null : h("div", { class: "row row-wrap" }, ...row.tags.map((tag) => h("span", { class: "badge" }, tag))), stoppedNote(row)))),
     h("td", { class: "nowrap" }, familyName(row.family)),
     h("td", { class: "nowrap" }, h("a", { href: address("/", { feed: row.feed }), class: "quiet-link" }, shell.feeds.find((feed) => feed.name === row.feed)?.title ?? row.feed)),
     h("td", {}, row.alert_kinds.length === 0 ? h("span", { class: "faint" }, h("span", { class: "narrow-only" }, "Alerts: "), "none") : h("div", { class: "row row-wrap" }, h("span", { class: `badge badge-${row.severity}` }, SEVERITY_NAMES[row.severity]), h("span", { class: "small muted" }, row.alert_kinds.map((kind) => kindName(kind).toLowerCase()).join(", ")))),
@@ -63,16 +66,19 @@ function tableRow(row: QueryRow): HTMLElement {
   );
 }
 
-/** The rows that the search and the choice of a feed leave. */
+/** The rows that the search, feed, tag and owner leave. */
 function chosen(): QueryRow[] {
-  const wanted = search.value.trim().toLowerCase();
-  return rows.filter((row) => (feedSelect.value === "" || row.feed === feedSelect.value) && `${row.name} ${row.sentence}`.toLowerCase().includes(wanted));
+  return matching(rows, { text: search.value, feed: feedSelect.value, tag: tagSelect.value, owner: mine.checked ? shell.me.id : null });
+}
+
+function isWholeFeed(): boolean {
+  return search.value.trim() === "" && tagSelect.value === "" && !mine.checked;
 }
 
 /** All that the list shows of one feed, in one step; without a search also those of the feed that the list has no room for. */
 async function removeShown(): Promise<void> {
   const feed = feedSelect.value;
-  const which = search.value.trim() === "" ? { feed, partial: true } : { feed, partial: true, ids: chosen().map((row) => Number(row.id)) };
+  const which = isWholeFeed() ? { feed, partial: true } : { feed, partial: true, ids: chosen().map((row) => Number(row.id)) };
   const answer = record({ removed: list(id) });
   try {
     const { removed } = await post("queries/remove", { ...which, dry_run: true }, answer);
@@ -90,13 +96,27 @@ async function removeShown(): Promise<void> {
   }
 }
 
+/** A body of the table for each folder, under its name; without folders one body. */
+function folderBodies(shown: readonly QueryRow[]): HTMLElement[] {
+  const folders = byFolder(shown);
+  const isFlat = folders.every(([folder]) => folder === "");
+  const heading = (folder: string): HTMLElement => h("tr", { class: "folder-row" }, h("th", { scope: "rowgroup", colspan: 6 }, icon("folder"), folder === "" ? "In no folder" : folder));
+  return folders.map(([folder, inside]) => h("tbody", {}, isFlat ? null : heading(folder), ...inside.map(tableRow)));
+}
+
+function showTags(): void {
+  const chosenTag = tagSelect.value;
+  replace(tagSelect, h("option", { value: "" }, "All tags"), ...tagsOf(rows).map((tag) => h("option", { value: tag, selected: tag === chosenTag }, tag)));
+  tagSelect.disabled = tagSelect.options.length === 1;
+}
+
 function show(): void {
   const shown = chosen();
   removal.hidden = feedSelect.value === "" || !shown.some((row) => row.editable);
   count.textContent = rows.length === 0 ? "" : `${formatNumber(shown.length)} of ${formatNumber(rows.length)}`;
   if (rows.length === 0) replace(panel, empty("waypoints", "No queries yet", "A query is a standing question: draw a region, say what counts, and Vedette tells you each time it happens.", linkButton("Register the first one", "/queries/new", "plus", "button-primary")));
   else if (shown.length === 0) replace(panel, empty("search", "Nothing matches", "Clear the search or choose another feed."));
-  else replace(panel, h("table", { class: "table queries-table" }, h("thead", {}, h("tr", {}, ...["Query", "Kind", "Feed", "Alerts", "Version", "On"].map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, ...shown.slice(0, most).map(tableRow))), shown.length > most ? h("div", { class: "panel-body" }, button(`Show more: ${formatNumber(shown.length - most)} are left`, { icon: "chevron-down", onClick: showMore })) : null);
+  else replace(panel, h("table", { class: "table queries-table" }, h("thead", {}, h("tr", {}, ...["Query", "Kind", "Feed", "Alerts", "Version", "On"].map((text) => h("th", { scope: "col" }, text)))),  ...folderBodies(shown.slice(0, most))), shown.length > most ? h("div", { class: "panel-body" }, button(`Show more: ${formatNumber(shown.length - most)} are left`, { icon: "chevron-down", onClick: showMore })) : null);
 }
 
 function showMore(): void {
@@ -111,7 +131,7 @@ function find(): void {
 }
 
 search.addEventListener("input", find);
-feedSelect.addEventListener("change", find);
+for (const control of [feedSelect, tagSelect, mine]) control.addEventListener("change", find);
 const registered = Number(parameters.get("registered") ?? "");
 if (registered > 0) {
   toast(`${formatNumber(registered)} ${registered === 1 ? "query is" : "queries are"} registered. They act within seconds.`, "good");
@@ -121,6 +141,7 @@ getAll(address("queries/", { page_size: 1000 }), queryRow, 20_000).then(
   (found) => {
     rows = found;
     panel.removeAttribute("aria-busy");
+    showTags();
     show();
   },
   (error: unknown) => {

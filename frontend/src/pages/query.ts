@@ -3,6 +3,7 @@ import { button, h, icon, linkButton, replace } from "../lib/dom";
 import { Latest } from "../lib/latest";
 import { isObject, list, nullable, number, otherwise, record, string } from "../lib/parse";
 import { FEATURE } from "../data/bulk_data";
+import { copyName, copyStem } from "../data/query_list";
 import { DERIVING, withAnswers } from "../data/derive_data";
 import { kept } from "../data/document_data";
 import { isCrossing } from "../data/query_form_data";
@@ -22,6 +23,7 @@ import { BulkView } from "../views/query_form/bulk_view";
 import { DerivationView } from "../views/query_form/derivation_view";
 import { DeriveField } from "../views/query_form/derive_field";
 import { familyGallery } from "../views/query_form/family_gallery";
+import { FilingView } from "../views/query_form/filing_view";
 import { PreviewView } from "../views/query_form/preview_view";
 import { section } from "../views/query_form/section";
 import { RegionEditorView } from "../views/region_editor_view";
@@ -57,6 +59,7 @@ class QueryPage {
   private readonly drafts = new Map<string, Record<string, unknown>>();
   private readonly map: RegionEditorView;
   private readonly alerts: AlertsView;
+  private readonly filing: FilingView;
   private readonly derivation = new DerivationView();
   private readonly preview: PreviewView;
   private readonly bulk: BulkView | null;
@@ -78,10 +81,14 @@ class QueryPage {
     channels: Channel[],
     /** An earlier version that the page shows, its regions as they were: the rules that gave an answer. */
     private readonly earlier: QueryVersion | null,
+    /** The query that a new one begins as a copy of. */
+    private readonly original: Original | null,
   ) {
     const wanted = parameters.get("family");
-    this.family = stored?.family ?? (wanted !== null && offered.includes(wanted) ? wanted : (offered[0] ?? "border"));
-    this.alerts = new AlertsView(stored, channels);
+    this.family = (stored ?? original)?.family ?? (wanted !== null && offered.includes(wanted) ? wanted : (offered[0] ?? "border"));
+    this.alerts = new AlertsView(stored ?? original, channels);
+    this.filing = new FilingView(feed.name, stored ?? original);
+    if (original !== null) this.name.value = original.copyName;
     const mapBox = h("div", { class: "panel query-map" });
     this.preview = new PreviewView(feed, shell.me.time_zone, {
       specification: () => this.specification(),
@@ -90,19 +97,19 @@ class QueryPage {
       onFaults: (error) => this.refused(error),
     });
     this.bulk = isBulk ? this.openBulk() : null;
-    const left = h("div", { class: "query-left" }, this.general(), this.bulk?.fields ?? null, this.fields, this.alerts.element, this.derivation.element, section("In words", this.sentence));
-    replace(this.body, stored === null ? familyGallery(offered, this.family, (family) => void this.choose(family)) : this.ofEarlier(stored), stored === null || this.earlier !== null ? null : stopNotice(stored), this.stage, h("div", { class: "query-page" }, left, h("div", { class: "query-right" }, mapBox, this.bulk?.element ?? this.preview.element)));
+    const left = h("div", { class: "query-left" }, this.general(), this.bulk?.fields ?? null, this.fields, this.alerts.element, isBulk ? null : this.filing.element, this.derivation.element, section("In words", this.sentence));
+    replace(this.body, stored === null && original === null ? familyGallery(offered, this.family, (family) => void this.choose(family)) : stored === null ? null : this.ofEarlier(stored), stored === null || this.earlier !== null ? null : stopNotice(stored), this.stage, h("div", { class: "query-page" }, left, h("div", { class: "query-right" }, mapBox, this.bulk?.element ?? this.preview.element)));
     replace(shell.root, this.head(), this.body);
     this.map = new RegionEditorView(mapBox, feed);
     this.map.setContext(regions.map((row) => ({ id: row.id, name: row.name, geometry: row.geometry, colour: null })));
   }
 
   async start(): Promise<void> {
-    const document = this.earlier?.specification ?? stored?.specification;
+    const document = this.earlier?.specification ?? (stored ?? this.original)?.specification;
     if (document !== undefined) this.opened = { stored: document, written: null };
     await this.open(document ?? this.fresh(this.family));
+    this.alerts.setKinds((stored ?? this.original)?.kinds ?? this.editor?.kinds() ?? []);
     if (stored === null) return;
-    this.alerts.setKinds(stored.kinds);
     await this.derivation.load(stored.id);
   }
 
@@ -151,6 +158,7 @@ class QueryPage {
     const title = stored !== null ? stored.name : isBulk ? "Queries from a file" : "New query";
     const actions: HTMLElement[] = [];
     if (stored !== null) {
+      actions.push(linkButton("Duplicate", address("/queries/new", { copy: stored.id }), "copy", "button-quiet"));
       actions.push(button("Versions", { icon: "history", kind: "button-quiet", onClick: () => void showVersions(stored) }));
       if (stored.editable) actions.push(button("Remove", { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => void remove(stored) }));
     }
@@ -292,7 +300,7 @@ class QueryPage {
       return;
     }
     this.save.disabled = true;
-    const body = { feed: this.feed.name, name, specification: this.specification(), ...this.alerts.settings() };
+    const body = { feed: this.feed.name, name, specification: this.specification(), ...this.filing.values(), ...this.alerts.settings() };
     try {
       if (stored === null) {
         const made = await post("queries/", body, queryRow);
@@ -348,8 +356,21 @@ async function askedVersion(): Promise<QueryVersion | null> {
   return found.unchanged ? null : found;
 }
 
+/** A query, and a name for its copy that no other has. */
+type Original = QueryRow & { copyName: string };
+
+/** The query that the address asks to copy. */
+async function askedOriginal(): Promise<Original | null> {
+  const copied = parameters.get("copy") ?? "";
+  if (stored !== null || !/^\d+$/.test(copied)) return null;
+  const row = await get(`queries/${copied}/`, queryRow);
+  const alike = await getAll(address("queries/", { feed: row.feed, search: copyStem(row.name), page_size: 1000 }), record({ name: string }), 1000);
+  return { ...row, copyName: copyName(row.name, alike.map(({ name }) => name)) };
+}
+
 async function open(): Promise<void> {
-  const name = stored?.feed ?? parameters.get("feed");
+  const original = await askedOriginal();
+  const name = (stored ?? original)?.feed ?? parameters.get("feed");
   const feed = shell.feeds.find((one) => one.name === name) ?? shell.feeds[0];
   if (feed === undefined) {
     replace(shell.root, h("div", { class: "page" }, linkButton("There is no feed yet: make one first", "/feeds/", "activity")));
@@ -357,7 +378,7 @@ async function open(): Promise<void> {
   }
   const earlier = await askedVersion();
   const [regions, channels] = await Promise.all([getAll(address("regions/", { feed: feed.name, page_size: 1000 }), regionParser, 20_000), getAll("channels/", channelParser).catch((): Channel[] => [])]);
-  await new QueryPage(feed, regions, channels, earlier).start();
+  await new QueryPage(feed, regions, channels, earlier, original).start();
 }
 
 open().catch(fail);

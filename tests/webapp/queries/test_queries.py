@@ -225,6 +225,17 @@ def test_lists_are_filtered(people: SimpleNamespace, query: Query, client_of: Ca
         assert len(client.get(f"/api/v1/queries/?{asked}").json()["results"]) == count, asked
 
 
+def test_queries_are_filed_in_folders_and_under_tags(people: SimpleNamespace, query: Query, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.owner)
+    filed = client.patch(f"/api/v1/queries/{query.pk}/", {"folder": "Harbour/Night", "tags": ["weekly", "customs", "weekly"]}, format="json")
+    assert (filed.status_code, filed.data["folder"], filed.data["tags"], filed.data["version"]) == (200, "Harbour/Night", ["weekly", "customs"], 1)
+    asked = {"folder=Harbour/Night": 1, "folder=Harbour": 0, "tag=customs": 1, "tag=custom": 0, "mine=true": 1, "mine=false": 0}
+    assert {words: client.get(f"/api/v1/queries/?{words}").data["count"] for words in asked} == asked
+    assert client_of(people.analyst).get("/api/v1/queries/?mine=true").data["count"] == 0
+    refused = client.patch(f"/api/v1/queries/{query.pk}/", {"tags": ["a\tb"], "folder": "x" * 201}, format="json")
+    assert refused.status_code == 400 and {fault["pointer"] for fault in refused.data["faults"]} == {"/tags/0", "/folder"}
+
+
 def test_a_query_stays_on_its_feed(people: SimpleNamespace, query: Query, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.owner)
     client.post("/api/v1/feeds/", {"name": "other", "title": "Other", "crs": "planar"})

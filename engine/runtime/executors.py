@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from py4j.protocol import Py4JError
-from pyspark import RDD
 from pyspark.errors import PySparkException
-from pyspark.serializers import BatchedSerializer, CPickleSerializer
 from pyspark.sql import SparkSession
 
 from engine.model.changes import ANSWERS, answers
@@ -34,12 +32,11 @@ from engine.runtime.executors_tasks import Message, Piece, Work, has_relational,
 from engine.runtime.partitions import KeyedPartition, RelationalPartition, plan_of
 from engine.runtime.placement import placed
 from engine.runtime.processor import FeedProcessor
+from engine.runtime.spark_tasks import Tasks
 from engine.sources.buckets import BUCKETS
 from engine.sources.eventlog import EventLog, Span
 
 FOLDERS_KEPT = 3
-_PICKLE: Any = CPickleSerializer()
-_BATCHED: Any = BatchedSerializer(_PICKLE)  # type: ignore[no-untyped-call]
 
 
 class ExecutorsEvaluator:
@@ -50,6 +47,7 @@ class ExecutorsEvaluator:
 
     def __init__(self, spark: SparkSession, feed: Feed, log: EventLog, folder: Path, queries: Sequence[RegisteredQuery], partitions: int) -> None:
         self.spark, self.feed, self.log, self.folder, self.partitions = spark, feed, log, folder, partitions
+        self.tasks = Tasks(spark)
         self.position = -1
         self.last_t: int | None = None
         self._reached: int | None = None
@@ -136,6 +134,7 @@ class ExecutorsEvaluator:
 
     def _run(self, fresh: tuple[Span, ...], after: str, *, dump: str = "") -> list[Message]:
         """What the tasks of one batch say; once more from the snapshot when one of them needs the others for its state."""
+        self._places = placed(self._places, self.tasks.executors(), self.partitions)
         place, since = (str(self.log.folder.parent), self.log.folder.name), tuple(self._since)
         found: list[Message] = []
         for rewind in (False, True):
@@ -166,20 +165,16 @@ class ExecutorsEvaluator:
             raise
 
     def _tasks(self, act: Callable[[Iterable[Any]], Iterable[Message]], given: Sequence[Any]) -> list[Message]:
-        """What `act` says of each of `given`, one task each, on the executor of its partition."""
-        context = self.spark.sparkContext
-        jvm: Any = context._jvm
-        self._places = placed(self._places, executors_of(self.spark), self.partitions)
-        rows = jvm.java.util.ArrayList()
+        """What `act` says of all that is `given` for the partitions: one task for each executor, which does all of its partitions.
+
+        A task costs some 10 ms of processor time, mostly of JVMs, however little it has to do.
+        """
+        if not self._places:
+            return self.tasks.run(act, [(None, [one]) for one in given])
+        together: dict[str, list[Any]] = {}
         for p, one in enumerate(given):
-            wanted = jvm.java.util.ArrayList()
-            if p in self._places:
-                wanted.add(self._places[p])
-            rows.add(jvm.scala.Tuple2(_PICKLE.dumps([one]), jvm.org.apache.spark.api.python.PythonUtils.toSeq(wanted)))
-        tag = getattr(getattr(jvm.scala.reflect, "ClassTag$"), "MODULE$").apply(jvm.java.lang.Class.forName("[B"))
-        java: Any = context._jsc.sc().makeRDD(jvm.org.apache.spark.api.python.PythonUtils.toSeq(rows), tag)
-        rdd: RDD[Any] = RDD(jvm.org.apache.spark.api.java.JavaRDD.fromRDD(java, tag), context, _BATCHED)
-        return rdd.mapPartitions(act).collect()
+            together.setdefault(self._places[p], []).append(one)
+        return self.tasks.run(act, list(together.items()))
 
     def _outcome(self, messages: Sequence[Message], span: Span) -> tuple[Outcome, int | None]:
         """What the tasks say, and `last_t` after it. Raises QueryStopped, OperatorFailed."""
@@ -265,21 +260,6 @@ class ExecutorsEvaluator:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def executors_of(spark: SparkSession) -> list[str]:
-    """The executors as names of places that tasks may prefer; none in one JVM, whose workers cannot be named."""
-    context: Any = spark.sparkContext._jsc.sc()
-    addresses = context.getExecutorMemoryStatus().keys().iterator()
-    hosts = {address.rpartition(":")[0] for address in _each(addresses)}
-    alive = {host: context.taskScheduler().getExecutorsAliveOnHost(host) for host in hosts}
-    return sorted(f"executor_{host}_{one}" for host, some in alive.items() if some.isDefined() for one in _each(some.get().iterator()))
-
-
-def _each(iterator: Any) -> Iterator[Any]:
-    """What a Scala iterator gives."""
-    while iterator.hasNext():
-        yield iterator.next()
-
-
 class _Beside:
     """A local evaluator of all queries that states only what the new ones find."""
 
@@ -305,8 +285,13 @@ class ExecutorsProcessor(FeedProcessor):
     """A FeedProcessor whose batches are evaluated by Spark's workers."""
 
     def __init__(self, spark: SparkSession, *arguments: Any, **options: Any) -> None:
-        self.spark = spark
+        self.spark, self.tasks = spark, Tasks(spark)
         super().__init__(*arguments, **options)
+
+    @property
+    def _most_rows(self) -> int:
+        """So many for each executor: what a batch costs by itself grows with them too."""
+        return self.batch_rows * max(1, len(self.tasks.executors()))
 
     @property
     def _folder(self) -> Path:
@@ -321,7 +306,7 @@ class ExecutorsProcessor(FeedProcessor):
         return ExecutorsEvaluator.load(self.spark, self.feed, self.log, self._folder, queries, data)
 
     def _replay(self, evaluator: Any, stop: int) -> None:
-        while (span := self.log.ahead(evaluator.position, self.batch_rows, stop)) is not None:
+        while (span := self.log.ahead(evaluator.position, self._most_rows, stop)) is not None:
             evaluator.take(span, self.log.all_between(span.first, span.stop))
 
     def _evaluate(self, span: Span) -> list[Outcome]:

@@ -39,6 +39,8 @@ Message = tuple[str, str, bytes]
 """What a task says: a kind (changes and late rows as Arrow streams, counts, emitted as JSON, missed, stopped, failed), the operator, the rest."""
 Queries = Broadcast[Any]
 """A broadcast of (a name for them, feed, queries, partitions)."""
+_Emitted = Mapping[int, Mapping[str, Sequence[pa.RecordBatch]]]
+"""Rows that keyed partitions emitted, by the number of the step and the operator."""
 
 
 @dataclass(frozen=True)
@@ -85,94 +87,121 @@ class _Resident:
 _HERE = _Resident()
 
 
-def keyed(queries: Queries, work: Work, tasks: Iterable[int]) -> Iterator[Message]:
-    """The keyed stage of some partitions; with one partition the relational stage too."""
-    for p in tasks:
+def keyed(queries: Queries, work: Work, tasks: Iterable[Sequence[int]]) -> Iterator[Message]:
+    """The keyed stage of the partitions that one executor has; with one partition in all the relational stage too."""
+    for mine in tasks:
         try:
-            yield from _keyed(queries, work, p)
+            yield from _keyed(queries, work, mine)
         except (QueryStopped, OperatorFailed) as fault:
             yield _fault(fault)
 
 
-def relational(queries: Queries, work: Work, tasks: Iterable[tuple[int, Sequence[Piece]]]) -> Iterator[Message]:
-    """The relational stage of some partitions, each with what was emitted for it."""
-    for p, pieces in tasks:
+def relational(queries: Queries, work: Work, tasks: Iterable[Sequence[tuple[int, Sequence[Piece]]]]) -> Iterator[Message]:
+    """The relational stage of the partitions that one executor has, each with what was emitted for it."""
+    for mine in tasks:
         try:
-            yield from _relational(queries, work, p, pieces)
+            for p, pieces in mine:
+                yield from _relational(queries, work, p, pieces)
         except (QueryStopped, OperatorFailed) as fault:
             yield _fault(fault)
 
 
-def _keyed(queries: Queries, work: Work, p: int) -> Iterator[Message]:
+def _keyed(queries: Queries, work: Work, mine: Sequence[int]) -> Iterator[Message]:
     feed, plan = _planned(queries, work)
-    key = (work.folder, "keyed", p)
-    part = _taken(key, work)
-    replayed = work.since if part is None else ()
-    if part is None:
-        part = KeyedPartition.load(feed, plan, _file(work, "keyed", p).read_bytes())
-        yield ("loaded", "", b"")
-    outputs = [_step(part, work, p, span) for span in (*replayed, *work.fresh)]
+    found = {p: _taken((work.folder, "keyed", p), work) for p in mine}
+    lost = [p for p in mine if found[p] is None]
+    parts = {p: KeyedPartition.load(feed, plan, _file(work, "keyed", p).read_bytes()) if p in lost else found[p] for p in mine}
+    yield from [("loaded", "", b"")] * len(lost)
+    # What a step emitted is numbered from the first new one: replayed steps are before 0, and most do not need what comes of them.
+    outputs: list[tuple[int, KeyedOutput]] = []
+    for step, span in enumerate((*work.since, *work.fresh), -len(work.since)):
+        stepped = mine if step >= 0 else lost
+        if not stepped:
+            continue
+        for p, rows in zip(stepped, shares(EventLog(*work.log), feed, span, stepped, work.partitions), strict=True):
+            output = parts[p].take(rows, span.max_t - feed.lateness)
+            if step >= 0 or work.rewind:
+                outputs.append((step, output))
     failpoint("executor.before_state")
-    if work.dump:
-        write(Path(work.folder, work.dump, f"keyed-{p}"), part.dump())
-    _HERE.states[key] = (work.after, part)
-    fresh = outputs[len(replayed) :]
-    yield from _found(fresh)
+    for p in mine:
+        if work.dump:
+            write(Path(work.folder, work.dump, f"keyed-{p}"), parts[p].dump())
+        _HERE.states[work.folder, "keyed", p] = (work.after, parts[p])
+    yield from _found([output for step, output in outputs if step >= 0])
     if has_relational(plan):
-        # What a step emitted is numbered from the last one backwards: replayed steps are before 0, and most do not need them.
-        numbered = [(i - len(replayed), output.emitted) for i, output in enumerate(outputs) if work.rewind or i >= len(replayed)]
-        if work.partitions == 1:
-            yield from _stepped_relational(queries, work, p, {i: {name: [rows] for name, rows in emitted.items()} for i, emitted in numbered})
-        else:
-            yield from _emitted(work, numbered)
+        emitted = _by_step(outputs)
+        yield from _stepped_relational(queries, work, 0, emitted) if work.partitions == 1 else _emitted(work, emitted)
 
 
-def _step(part: KeyedPartition, work: Work, p: int, span: Span) -> KeyedOutput:
-    rows = share(EventLog(*work.log), part.feed, span, p, work.partitions)
-    return part.take(rows, span.max_t - part.feed.lateness)
+def shares(log: EventLog, feed: Feed, span: Span, mine: Sequence[int], partitions: int) -> list[pa.Table]:
+    """For each of some partitions its rows among those of `span`, in order of seq. Each file is opened once."""
+    found = [[pa.Table.from_batches([], stamped_schema(feed))] for _ in mine]
+    wanted = [range(BUCKETS) if partitions > BUCKETS else buckets_of_partition(p, partitions) for p in mine]
+    for rows, whose in log.parts_between(span.first, span.stop, wanted):
+        for i, share in zip(whose, _divided(conformed(rows, feed), [mine[i] for i in whose], partitions), strict=True):
+            found[i].append(share)
+    return [pa.concat_tables(tables) for tables in found]
 
 
-def share(log: EventLog, feed: Feed, span: Span, p: int, partitions: int) -> pa.Table:
-    """The rows of one partition among those of `span`, in order of seq."""
-    found = [pa.Table.from_batches([], stamped_schema(feed))]
-    buckets = range(BUCKETS) if partitions > BUCKETS else buckets_of_partition(p, partitions)
-    for rows in log.part_between(span.first, span.stop, buckets):
-        mine = rows if partitions == 1 else rows.take(pa.array(np.flatnonzero(entity_partitions(rows.column(ENTITY), partitions) == p)))
-        found.append(conformed(mine, feed))
-    return pa.concat_tables(found)
+def _divided(rows: pa.Table, mine: Sequence[int], partitions: int) -> list[pa.Table]:
+    """For each of some partitions its rows, in their order."""
+    if partitions == 1:
+        return [rows]
+    homes = entity_partitions(rows.column(ENTITY), partitions)
+    if len(mine) == 1 and bool((homes == mine[0]).all()):
+        # What was read is one partition's: large segments are grouped for it.
+        return [rows]
+    order = np.argsort(homes.astype(np.uint16), kind="stable")
+    ends = np.searchsorted(homes[order], np.arange(partitions + 1))
+    together = rows.take(pa.array(order))
+    return [together.slice(ends[p], ends[p + 1] - ends[p]) for p in mine]
+
+
+def _by_step(outputs: Sequence[tuple[int, KeyedOutput]]) -> _Emitted:
+    """What was emitted, by the step's number and the operator."""
+    found: dict[int, dict[str, list[pa.RecordBatch]]] = {}
+    for step, output in outputs:
+        for name, rows in output.emitted.items():
+            found.setdefault(step, {}).setdefault(name, []).append(rows)
+    return found
 
 
 def _found(outputs: Sequence[KeyedOutput]) -> Iterator[Message]:
-    for output in outputs:
-        accepted = output.admitted.accepted
-        counts = {
-            "processed": accepted.num_rows,
-            "duplicates": output.admitted.duplicates,
-            "late": output.admitted.late.num_rows,
-            "last_t": pc.max(accepted.column(TIME)).as_py() if accepted.num_rows else None,
-        }
-        yield ("counts", "", json.dumps(counts).encode())
-        if output.admitted.late.num_rows:
-            yield ("late", "", table_bytes(output.admitted.late))
-        yield from _stated(output.changes)
+    accepted = [output.admitted.accepted for output in outputs]
+    late = [output.admitted.late for output in outputs if output.admitted.late.num_rows]
+    counts = {
+        "processed": sum(rows.num_rows for rows in accepted),
+        "duplicates": sum(output.admitted.duplicates for output in outputs),
+        "late": sum(rows.num_rows for rows in late),
+        "last_t": max((pc.max(rows.column(TIME)).as_py() for rows in accepted if rows.num_rows), default=None),
+    }
+    yield ("counts", "", json.dumps(counts).encode())
+    if late:
+        yield ("late", "", table_bytes(pa.concat_tables(late)))
+    yield from _stated([output.changes for output in outputs])
 
 
-def _stated(changes: Mapping[str, pa.RecordBatch]) -> Iterator[Message]:
-    for name, found in changes.items():
-        if found.num_rows:
-            yield ("changes", name, _bytes(found))
+def _stated(changes: Iterable[Mapping[str, pa.RecordBatch]]) -> Iterator[Message]:
+    found: dict[str, list[pa.RecordBatch]] = {}
+    for one in changes:
+        for name, batch in one.items():
+            if batch.num_rows:
+                found.setdefault(name, []).append(batch)
+    for name, batches in found.items():
+        yield ("changes", name, table_bytes(pa.Table.from_batches(batches)))
 
 
-def _emitted(work: Work, steps: Sequence[tuple[int, Mapping[str, pa.RecordBatch]]]) -> Iterator[Message]:
+def _emitted(work: Work, emitted: _Emitted) -> Iterator[Message]:
     """Puts the rows where all relational tasks reach them, and says which bytes are whose."""
     parts: list[bytes] = []
     pieces: list[tuple[int, int, str, str, int, int]] = []
     file, offset = str(Path(work.folder, "emitted", uuid.uuid4().hex)), 0
-    for step, emitted in steps:
-        for name, rows in emitted.items():
+    for step, by_name in emitted.items():
+        for name, batches in by_name.items():
+            rows = pa.concat_batches(batches)
             homes = route_partitions(rows, work.partitions)
             for home in np.unique(homes).tolist():
-                data = _bytes(rows.filter(pa.array(homes == home)))
+                data = table_bytes(pa.Table.from_batches([rows.filter(pa.array(homes == home))]))
                 pieces.append((step, home, name, file, offset, len(data)))
                 parts.append(data)
                 offset += len(data)
@@ -193,7 +222,7 @@ def _relational(queries: Queries, work: Work, p: int, pieces: Sequence[Piece]) -
     yield from _stepped_relational(queries, work, p, emitted)
 
 
-def _stepped_relational(queries: Queries, work: Work, p: int, emitted: Mapping[int, Mapping[str, Sequence[pa.RecordBatch]]]) -> Iterator[Message]:
+def _stepped_relational(queries: Queries, work: Work, p: int, emitted: _Emitted) -> Iterator[Message]:
     feed, plan = _planned(queries, work)
     key = (work.folder, "relational", p)
     part = _taken(key, work)
@@ -204,10 +233,12 @@ def _stepped_relational(queries: Queries, work: Work, p: int, emitted: Mapping[i
             return
         part = RelationalPartition.load(plan, _file(work, "relational", p).read_bytes())
         yield ("loaded", "", b"")
-    for i, span in enumerate((*replayed, *work.fresh)):
-        changes = part.take(emitted.get(i - len(replayed), {}), span.max_t - feed.lateness)
-        if i >= len(replayed):
-            yield from _stated(changes)
+    stated = []
+    for step, span in enumerate((*replayed, *work.fresh), -len(replayed)):
+        changes = part.take(emitted.get(step, {}), span.max_t - feed.lateness)
+        if step >= 0:
+            stated.append(changes)
+    yield from _stated(stated)
     if work.dump:
         write(Path(work.folder, work.dump, f"relational-{p}"), part.dump())
     _HERE.states[key] = (work.after, part)
@@ -263,7 +294,3 @@ def _fault(fault: QueryStopped | OperatorFailed) -> Message:
     if isinstance(fault, QueryStopped):
         return ("stopped", "", json.dumps([*fault.key, fault.reason]).encode())
     return ("failed", fault.name, fault.reason.encode())
-
-
-def _bytes(batch: pa.RecordBatch) -> bytes:
-    return table_bytes(pa.Table.from_batches([batch]))

@@ -130,7 +130,7 @@ class FeedProcessor:
     def process(self) -> bool:
         """Takes the next batch; false when the log has nothing new. Its answers are stored when this returns. Raises LogDamaged, MissingRows."""
         with self._batch_lock:
-            span = self.log.ahead(self.evaluator.position, self.batch_rows)
+            span = self.log.ahead(self.evaluator.position, self._most_rows)
             if span is None:
                 return False
             self._batch_since = time.monotonic()
@@ -145,6 +145,11 @@ class FeedProcessor:
             self._batch_since = None
             failpoint("batch.after_commit")
             return True
+
+    @property
+    def _most_rows(self) -> int:
+        """Of one batch."""
+        return self.batch_rows
 
     def _evaluate_what_can_be(self, span: Span) -> list[Outcome]:
         """What the batch finds under all queries that can be evaluated; the others are stopped."""

@@ -340,14 +340,15 @@ class EventLog:
         if first < stop:
             raise self.missing(first, stop)
 
-    def part_between(self, first: int, stop: int, buckets: Collection[int]) -> Iterator[pa.Table]:
-        """At least the rows of some buckets (`engine/sources/buckets.py`) among `[first, stop)`, in order. Raises MissingRows, LogDamaged."""
+    def parts_between(self, first: int, stop: int, wanted: Sequence[Collection[int]]) -> Iterator[tuple[pa.Table, Sequence[int]]]:
+        """The rows of sets of buckets (`engine/sources/buckets.py`) among `[first, stop)`: tables of rows in order, each with which sets have all
+        their rows of a segment in it. Segments come in order, each opened once. Raises MissingRows, LogDamaged."""
         while first < stop:
             try:
                 for segment in self._beyond(first):
                     if segment.first_seq > first:
                         raise self.missing(first, segment.first_seq)
-                    yield _segment_part(segment, first, stop, buckets)
+                    yield from _segment_parts(segment, first, stop, wanted)
                     first = segment.next_seq
                     if first >= stop:
                         return
@@ -503,14 +504,20 @@ def _segment_rows(segment: Segment, from_seq: int, to_seq: int, columns: Sequenc
             first = after
 
 
-def _segment_part(segment: Segment, from_seq: int, to_seq: int, buckets: Collection[int]) -> pa.Table:
-    """At least the rows of `buckets` with `from_seq <= seq < to_seq` of one file, in order."""
+def _segment_parts(segment: Segment, from_seq: int, to_seq: int, wanted: Sequence[Collection[int]]) -> list[tuple[pa.Table, Sequence[int]]]:
+    """Of one file's rows with `from_seq <= seq < to_seq` the parts that sets of buckets need."""
     with segment.opened() as file:
-        rows = rows_of(file, buckets=buckets).replace_schema_metadata(None)
-        if from_seq <= segment.first_seq and segment.next_seq <= to_seq:
-            return rows
-        begin, end = np.searchsorted(rows.column(SEQ).to_numpy(), [from_seq, to_seq])
-        return rows.slice(begin, end - begin)
+        if groups_of(file) == 1:
+            found: list[tuple[pa.Table, Sequence[int]]] = [(rows_of(file), range(len(wanted)))]
+        else:
+            found = [(rows_of(file, buckets=buckets), [i]) for i, buckets in enumerate(wanted)]
+    whole = from_seq <= segment.first_seq and segment.next_seq <= to_seq
+    return [((rows if whole else _cut(rows, from_seq, to_seq)).replace_schema_metadata(None), whose) for rows, whose in found]
+
+
+def _cut(rows: pa.Table, from_seq: int, to_seq: int) -> pa.Table:
+    begin, end = np.searchsorted(rows.column(SEQ).to_numpy(), [from_seq, to_seq])
+    return rows.slice(begin, end - begin)
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from engine.model.events import row_schema
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.runtime.evaluator import entity_partitions
+from engine.runtime.executors_tasks import shares
 from engine.sources import buckets
-from engine.sources.buckets import BUCKETS, buckets_of_partition, groups_of
-from engine.sources.eventlog import EventLog, MissingRows
+from engine.sources.buckets import buckets_of_partition, groups_of
+from engine.sources.eventlog import EventLog, MissingRows, Span
 from engine.sources.repair import Reach, repair
 
 FEED = Feed("yard", Crs.PLANAR, TimeUnit.TICKS, lateness=5)
@@ -70,30 +71,27 @@ def test_their_tails_are_alike(
 
 
 @given(st.integers(0, 540), st.integers(1, 545), st.integers(1, 70), st.data())
-def test_a_part_has_all_rows_of_its_partition_in_order(
+def test_parts_have_all_rows_of_their_partitions_in_order(
     logs: tuple[EventLog, EventLog], first: int, stop: int, partitions: int, data: st.DataObject
 ) -> None:
-    p = data.draw(st.integers(0, partitions - 1))
-    wanted = range(BUCKETS) if partitions > BUCKETS else buckets_of_partition(p, partitions)
-
-    def mine(table: pa.Table) -> list[int]:
-        homes = entity_partitions(table.column("entity"), partitions)
-        return [seq for seq, home in zip(table.column("seq").to_pylist(), homes.tolist(), strict=True) if home == p]
-
-    expected = [seq for table in logs[0].read(first, stop) for seq in mine(table)] if first < stop else []
+    mine = data.draw(st.lists(st.integers(0, partitions - 1), unique=True, min_size=1, max_size=4))
+    rows = [row for table in logs[0].read(first, stop) for row in table.to_pylist()] if first < stop else []
+    homes = entity_partitions(pa.chunked_array([[row["entity"] for row in rows]], pa.string()), partitions).tolist()
+    expected = [[row["seq"] for row, home in zip(rows, homes, strict=True) if home == p] for p in mine]
     for log in logs:
-        assert [seq for table in log.part_between(first, stop, wanted) for seq in mine(table)] == expected
+        parts = shares(log, FEED, Span(first, max(first, stop), 0), mine, partitions)
+        assert [part.column("seq").to_pylist() for part in parts] == expected
 
 
 def test_a_task_of_sixteen_decodes_a_sixteenth(logs: tuple[EventLog, EventLog]) -> None:
     grouped = logs[1]
-    read = [sum(table.num_rows for table in grouped.part_between(144, 544, buckets_of_partition(p, 16))) for p in range(16)]
+    read = [sum(table.num_rows for table, _ in grouped.parts_between(144, 544, [buckets_of_partition(p, 16)])) for p in range(16)]
     assert sum(read) == 400
 
 
 def test_rows_that_are_missing_are_told(logs: tuple[EventLog, EventLog]) -> None:
     with pytest.raises(MissingRows, match="rows 544 to 599"):
-        list(logs[1].part_between(500, 600, [1]))
+        list(logs[1].parts_between(500, 600, [[1]]))
 
 
 @pytest.mark.parametrize("harm", [lambda path: path.write_bytes(path.read_bytes()[:-4] + b"PAR2"), lambda path: None])

@@ -1,21 +1,21 @@
 """How the cost of a job follows its partitions: `python -m bench --only scale [--plots FOLDER]`.
 
 Each workload is read from a log through the batch protocol, its answers are counted and thrown away: in the single process, and by executors
-(processes of one core on this machine, as many as partitions up to the cores) with 1, 2, 4, 8 and 16 partitions. A value is processor time of the
-whole process tree a million rows, from the end of a third of the rows on, so that JVMs and kernels are warm. Facts tell which processes it went to,
-and the rate. All runs of a workload must find the same number of answers.
+(processes of one core on this machine, two of them for more partitions than one) with 1, 2, 4, 8 and 16 partitions. A value is processor time
+a million rows where rows are evaluated: of the single process, or of the executors with their Python workers. JVMs and kernels are warm: all rows
+have gone through once in small batches, and a third of them again. Facts tell the time of the driver and its JVM, and the rate. All runs of a
+workload must find the same number of answers.
 
 The simulation draws from the measured costs how many rows a second 8, 32 and 128 executors take; its assumptions are in `simulated`.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from bench import Figure, Layer, Row, Size
 from bench.border_worlds import FEED, WORLDS, World, write_log
+from engine.model.columns import CLOCK, SEQ
 from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.runtime.processor import BATCH_ROWS, FeedProcessor
@@ -31,10 +32,12 @@ from engine.runtime.snapshots import Snapshots
 from engine.sources.eventlog import EventLog
 from engine.specification import check
 
-PARTITIONS = (1, 2, 4, 8, 16)
+PLACED = {1: (1,), 2: (2, 4, 8, 16), 4: (4,)}
+"""Executors, and the partitions they are measured with. Four are for the simulation: on two cores their processor time counts, not their rate."""
 EXECUTORS = (8, 32, 128)
-MOST_TIMES_SINGLE, MOST_TIMES_ONE = 1.5, 1.3
-FIGURES = {"partitions": Figure("Processor time a million rows, by partitions", "partitions", log_x=True)}
+MOST_TIMES_SINGLE, MOST_TIMES_ONE, LEAST_TIMES_RATE = 1.5, 1.3, 1.5
+WARM_BATCHES = 40
+FIGURES = {"partitions": Figure("Processor time of executors a million rows, by partitions", "partitions", log_x=True)}
 
 
 @dataclass(frozen=True)
@@ -59,42 +62,71 @@ class Cost:
     answers: int
 
     @property
-    def whole(self) -> float:
-        return self.driver + self.jvm + self.workers
+    def evaluating(self) -> float:
+        """Where rows are evaluated: the workers, or the single process."""
+        return self.workers or self.driver
+
+
+Costs = dict[tuple[int, int], Cost]
+"""By executors and partitions."""
 
 
 def rows(size: Size) -> Iterator[Row]:
     """The single process, in a smoke run; else `spark_rows` measures it beside the executors."""
     for workload in _workloads(size) if size is Size.QUICK else ():
-        with _logged(workload, size) as log:
-            cost = _single(workload, log)
-            yield _row(workload, "single process", cost, None, {})
+        with _logged([workload]) as logs:
+            yield _row(workload, "single process", _single(workload, logs[workload.title]))
 
 
 def spark_rows(size: Size) -> Iterator[Row]:
-    """The single process and executors, workload by workload, and the simulation."""
+    """The single process and executors, session by session, and the simulation."""
     from bench.spark_overhead import shared_session
 
-    partitions = PARTITIONS[:2] if size is Size.QUICK else PARTITIONS
-    for workload in _workloads(size):
-        with _logged(workload, size) as log:
-            single = _single(workload, log)
-            yield _row(workload, "single process", single, None, {})
-            costs: dict[int, Cost] = {}
-            for count in partitions:
-                spark = shared_session(min(count, os.cpu_count() or 1), separate=True)
-                costs[count] = _spread(workload, log, spark, count)
-                assert costs[count].answers == single.answers, f"{workload.title}: {costs[count].answers} answers, {single.answers} in one process"
-                yield _row(workload, f"{count} partitions", costs[count], count, {"single process": single.whole, "1 partition": costs[1].whole})
-            yield from _simulation(workload, costs)
+    workloads = list(_workloads(size))
+    single: dict[str, list[Cost]] = {workload.title: [] for workload in workloads}
+    costs: dict[str, Costs] = {workload.title: {} for workload in workloads}
+    with _logged(workloads) as logs:
+        for executors, counts in PLACED.items():
+            spark = shared_session(executors, separate=True)
+            for workload in workloads:
+                log = logs[workload.title]
+                single[workload.title].append(_single(workload, log))
+                _spread(workload, log, spark, counts[0], workload.rows // WARM_BATCHES)
+                for count in counts[:1] if size is Size.QUICK else counts:
+                    costs[workload.title][executors, count] = _spread(workload, log, spark, count)
+    for workload in workloads:
+        yield from _compared(workload, single[workload.title], costs[workload.title])
+        yield from _simulation(workload, costs[workload.title])
 
 
-def _row(workload: Workload, how: str, cost: Cost, partitions: int | None, baselines: Mapping[str, float]) -> Row:
-    facts = {"driver s": round(cost.driver, 2), "its JVM s": round(cost.jvm, 2), "workers s": round(cost.workers, 2), "rows/s": round(cost.rate)}
-    least = {"single process": 1 / MOST_TIMES_SINGLE, "1 partition": 1 / MOST_TIMES_ONE} if baselines else {}
+def _compared(workload: Workload, single: Sequence[Cost], costs: Costs) -> Iterator[Row]:
+    alone = sorted(single, key=lambda cost: cost.evaluating)[len(single) // 2]
+    yield _row(workload, "single process", alone)
+    one = costs[1, 1]
+    for (executors, partitions), cost in costs.items():
+        assert cost.answers == alone.answers, f"{workload.title}: {cost.answers} answers in {partitions} partitions, {alone.answers} in one process"
+        if executors <= 2:
+            least = {"single process": 1 / MOST_TIMES_SINGLE, "1 partition": 1 / MOST_TIMES_ONE}
+            baselines = {"single process": alone.evaluating, "1 partition": one.evaluating}
+            yield _row(workload, f"{partitions} partition{'s' * (partitions > 1)}", cost, partitions, baselines, least)
+    title = f"{workload.title}, 2 executors on two cores"
+    rates = {"1 executor": one.rate, "single process": alone.rate}
+    yield Row(title, Layer.SPARK, costs[2, 2].rate, "rows/s", rates, {"1 executor": LEAST_TIMES_RATE}, less_is_better=False)
+
+
+def _row(
+    workload: Workload,
+    how: str,
+    cost: Cost,
+    partitions: int | None = None,
+    baselines: Mapping[str, float] | None = None,
+    least: Mapping[str, float] | None = None,
+) -> Row:
+    facts = {"rows/s": round(cost.rate)} | ({"driver s": round(cost.driver, 2), "its JVM s": round(cost.jvm, 2)} if cost.workers else {})
     figure, x, series = ("partitions", float(partitions), workload.title) if partitions is not None else (None, None, None)
     title = f"{workload.title}, {how}"
-    return Row(title, Layer.SPARK, cost.whole, "s a million rows", baselines, least, facts=facts, figure=figure, x=x, series=series)
+    unit = "s a million rows"
+    return Row(title, Layer.SPARK, cost.evaluating, unit, baselines or {}, least or {}, facts=facts, figure=figure, x=x, series=series)
 
 
 # -- workloads --------------------------------------------------------------------------------------------------------------------------------
@@ -103,11 +135,12 @@ def _row(workload: Workload, how: str, cost: Cost, partitions: int | None, basel
 def _workloads(size: Size) -> Iterator[Workload]:
     quick = size is Size.QUICK
     for name, world in WORLDS.items():
-        yield Workload(name, FEED, world.queries, _of_world(world), 300_000 if quick else 4_000_000)
+        yield Workload(name, FEED, world.queries, _of_world(world), 300_000 if quick else 6_400_000)
     if not quick:
         yield _motion()
         yield _composite()
         yield _constraint()
+        yield from _caviar()
 
 
 def _of_world(world: World) -> Callable[[EventLog, int], None]:
@@ -153,50 +186,64 @@ def _constraint() -> Workload:
     return Workload("constraint, 100", SEA, queries, write, 900_000)
 
 
-class _logged:
-    """A log of the workload's rows, for as long as it is open."""
+def _caviar() -> Iterator[Workload]:
+    """Where the recording is."""
+    from bench.calculus import DATA, _document, _feed, _frames
 
-    def __init__(self, workload: Workload, size: Size) -> None:
-        self.workload = workload
-        self.folder = Path(tempfile.mkdtemp(prefix="vedette-bench-"))
+    if not (DATA / "caviar" / "sde.csv.gz").exists():
+        return
 
-    def __enter__(self) -> EventLog:
-        log = EventLog(self.folder, self.workload.feed.name)
-        self.workload.write(log, self.workload.rows)
-        return log
+    feed = Feed.from_json(_feed("caviar") | {"tick": 1})
+    query = RegisteredQuery("caviar", 1, check(_document("caviar", "rtec_2025_allpairs", window=10_000, step=10_000), feed))
 
-    def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+    def write(log: EventLog, rows: int) -> None:
+        table = _frames(20, 260_000).drop_columns([SEQ, CLOCK]).slice(0, rows)
+        for first in range(0, len(table), 100_000):
+            log.append(table.slice(first, 100_000))
+
+    yield Workload("CAVIAR enlarged", feed, lambda: [query], write, 1_600_000)
+
+
+@contextmanager
+def _logged(workloads: Sequence[Workload]) -> Iterator[Mapping[str, EventLog]]:
+    """A log of each workload's rows, by its title, for as long as they are open."""
+    with tempfile.TemporaryDirectory(prefix="vedette-bench-") as folder:
+        logs = {workload.title: EventLog(Path(folder, str(i)), workload.feed.name) for i, workload in enumerate(workloads)}
+        for workload in workloads:
+            workload.write(logs[workload.title], workload.rows)
+        yield logs
 
 
 # -- measuring --------------------------------------------------------------------------------------------------------------------------------
 
 
 def _single(workload: Workload, log: EventLog) -> Cost:
-    return _measured(log, lambda store, snapshots: FeedProcessor(workload.feed, log, store, snapshots, batch_rows=_batch(workload)), workload)
+    cost = _measured(log, lambda store, snapshots: FeedProcessor(workload.feed, log, store, snapshots, batch_rows=_batch(workload)), workload)
+    # Another run's session may be idle beside it.
+    return replace(cost, jvm=0.0, workers=0.0)
 
 
-def _spread(workload: Workload, log: EventLog, spark: object, partitions: int) -> Cost:
+def _spread(workload: Workload, log: EventLog, spark: object, partitions: int, batch_rows: int | None = None) -> Cost:
     from engine.runtime.executors import ExecutorsProcessor
 
     def make(store: object, snapshots: Snapshots) -> FeedProcessor:
-        return ExecutorsProcessor(spark, workload.feed, log, store, snapshots, partitions=partitions, batch_rows=_batch(workload))  # type: ignore[arg-type]
+        rows = batch_rows or _batch(workload)
+        return ExecutorsProcessor(spark, workload.feed, log, store, snapshots, partitions=partitions, batch_rows=rows)  # type: ignore[arg-type]
 
     return _measured(log, make, workload)
 
 
 def _batch(workload: Workload) -> int:
-    """Batches of about a second at full load, eight of them at least."""
-    return min(BATCH_ROWS, workload.rows // 8)
+    """For each executor so much as is a second's work or less, so that there are eight batches at least with two."""
+    return min(BATCH_ROWS, workload.rows // 16)
 
 
 def _measured(log: EventLog, make: Callable[[object, Snapshots], FeedProcessor], workload: Workload) -> Cost:
     from bench.spark_overhead import Memory
 
-    folder = Path(tempfile.mkdtemp(prefix="vedette-bench-"))
     store = Memory(workload.queries())
-    try:
-        processor = make(store, Snapshots(folder / "state"))
+    with tempfile.TemporaryDirectory(prefix="vedette-bench-") as folder:
+        processor = make(store, Snapshots(Path(folder, "state")))
         processor.follow()
         while processor.head.last_seq < workload.rows // 3:
             processor.process()
@@ -204,8 +251,6 @@ def _measured(log: EventLog, make: Callable[[object, Snapshots], FeedProcessor],
         while processor.process():
             pass
         seconds, after = time.monotonic() - began, _spent()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     rows = processor.head.last_seq - first
     driver, jvm, workers = ((b - a) / rows * 1e6 for a, b in zip(before, after, strict=True))
     return Cost(driver, jvm, workers, rows / seconds, store.changes)
@@ -233,29 +278,33 @@ def _times(processes: Sequence[psutil.Process]) -> float:
 # -- beyond this machine ----------------------------------------------------------------------------------------------------------------------
 
 
-def _simulation(workload: Workload, costs: Mapping[int, Cost]) -> Iterator[Row]:
+def _simulation(workload: Workload, costs: Costs) -> Iterator[Row]:
     for executors in EXECUTORS:
-        rate, share = simulated(costs, executors)
-        facts = {"of it at the driver": f"{share:.0%}"}
+        rate, share, most = simulated(costs, _batch(workload), executors)
+        facts = {"of it at the driver": f"{share:.0%}", "with any number": round(most)}
         yield Row(f"{workload.title}, {executors} executors (simulated)", Layer.SPARK, rate, "rows/s", less_is_better=False, facts=facts)
 
 
-def simulated(costs: Mapping[int, Cost], executors: int, *, spread: float = 0.2) -> tuple[float, float]:
-    """Rows a second with so many executors of a core each and one partition each, and which part of the time is the driver's. Assumptions:
+def simulated(costs: Costs, batch_rows: int, executors: int, *, spread: float = 0.2) -> tuple[float, float, float]:
+    """Rows a second with so many executors of a core each and one partition each, which part of the time is the driver's, and the limit for ever
+    more executors. Assumptions:
 
-    - what workers do for a million rows has a part that does not depend on the partitions and one that grows with them, a line through the measured
-      values; each executor has an equal part of it, and the slowest is `spread` above the mean;
-    - what the driver and its JVM do grows with the partitions in the same way, on one core, and nothing of it goes on beside the workers;
-    - batches have BATCH_ROWS rows for each executor, up to ten times as many, so what costs by the task is divided by more rows;
+    - a batch has `batch_rows` for each executor, as in the product;
+    - what an executor does for its part of a batch has a part that stays and one that grows with the executors (it opens and checks every segment),
+      a line through what was measured with as many partitions as executors; the slowest is `spread` above the mean;
+    - what the driver and its JVM do for a batch grows with the executors on a line too, is done on one core, and nothing else goes on beside it;
     - the network, the storage and PostgreSQL are no limit.
     """
-    counts = np.array(sorted(costs), float)
-    larger = min(executors, 10)
+    measured = sorted(placed for placed in costs if placed[0] == placed[1])
+    counts = np.array([count for count, _ in measured], float)
 
-    def line(values: Sequence[float]) -> float:
-        slope, base = np.polyfit(counts, values, 1) if len(counts) > 1 else (0.0, values[0])
-        return float(max(base, 0.0) + max(slope, 0.0) * executors / larger)
+    def line(seconds: Sequence[float]) -> tuple[float, float]:
+        slope, base = np.polyfit(counts, seconds, 1) if len(counts) > 1 else (0.0, seconds[0])
+        return max(float(base), 0.0), max(float(slope), 0.0)
 
-    driver = line([costs[int(count)].driver + costs[int(count)].jvm for count in counts])
-    workers = line([costs[int(count)].workers for count in counts]) * (1 + spread) / executors
-    return 1e6 / (driver + workers), driver / (driver + workers)
+    millions = batch_rows / 1e6
+    at_driver = line([(costs[one].driver + costs[one].jvm) * millions * one[0] for one in measured])
+    at_each = line([costs[one].workers * (1 + spread) * millions for one in measured])
+    driver, each = (base + slope * executors for base, slope in (at_driver, at_each))
+    grows = at_driver[1] + at_each[1]
+    return batch_rows * executors / (driver + each), driver / (driver + each), batch_rows / grows if grows else float("inf")

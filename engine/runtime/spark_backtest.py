@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from engine.model.batch import SEQ
@@ -20,6 +19,7 @@ from engine.runtime.evaluator import Evaluator, Outcome, reached
 from engine.runtime.executors import ExecutorsEvaluator
 from engine.runtime.processor import BATCH_ROWS
 from engine.runtime.spark import local_cluster, session
+from engine.sources.buckets import write_rows
 from engine.sources.eventlog import EventLog
 from engine.sources.segments import Segment
 
@@ -89,7 +89,7 @@ class SparkEvaluator:
             return self._nothing()
         rows = pa.concat_tables(held, promote_options="permissive")
         name = Segment.name(rows.column(SEQ)[0].as_py(), rows.num_rows, reached(rows, None))
-        pq.write_table(rows, self.log.live / name, compression="snappy")
+        write_rows(self.log.live / name, rows)
         span = self.log.ahead(self.spread.position, rows.num_rows)
         assert span is not None
         outcome = self.spread.take(span)

@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 from engine.failpoints import failpoint
 from engine.model.columns import CLOCK, ENTITY, SEQ, TIME
 from engine.model.events import Stamper
-from engine.sources.buckets import GROUPS, group_count, grouped, groups_of, rows_of
+from engine.sources.buckets import groups_of, rows_of, write_rows
 from engine.sources.segments import Gap, LogDamaged, Segment, list_segments, newest_segment, publish, segments_beyond, without_overlaps
 
 ENTRIES = b"vedette.entries"
@@ -208,16 +208,11 @@ class EventLog:
         stamper = Stamper(first_seq) if max_t is None else Stamper(first_seq, max_t)
         stamped = stamper.stamp(rows)
         reached = _later(max_t, rows)
-        groups = group_count(rows.num_rows)
-        stamped = stamped.replace_schema_metadata({ENTRIES: notes_of(entries)} | ({GROUPS: str(groups)} if groups > 1 else {}))
+        stamped = stamped.replace_schema_metadata({ENTRIES: notes_of(entries)})
         name = Segment.name(first_seq, rows.num_rows, reached)
 
         def write(path: Path) -> None:
-            # Live segments are small and read a few times: fast to write counts more than small.
-            with pq.ParquetWriter(path, stamped.schema, compression="snappy", use_dictionary=["event", "entity"], write_page_checksum=True) as writer:
-                for group in [stamped] if groups == 1 else grouped(stamped, groups):
-                    # A group may be empty; the others keep their numbers.
-                    writer.write_table(group, row_group_size=max(1, group.num_rows))
+            write_rows(path, stamped)
             failpoint("log.before_rename")
 
         publish(write, self.tmp / f"append-{name}", self.live / name, mtime_ns=mtime_ns)

@@ -12,7 +12,7 @@ FRONTEND_SOURCES := $(shell find frontend -name node_modules -prune -o -type f -
 ENGINE_SOURCES := $(shell find engine -name '*.py' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test test-frontend check bench clean
+.PHONY: help setup demo up test test-frontend check docs bench clean
 .DELETE_ON_ERROR:
 
 help:  ## this text
@@ -40,6 +40,11 @@ check: setup  ## ruff, mypy, tsc, eslint; known vulnerabilities of both locks; w
 	$(VENV)/bin/mypy
 	$(NPM) run check
 	$(PY) -m webapp.platform.dependencies
+
+docs: setup  ## the pages of docs/ as a site in var/docs, with the API's reference
+	VIRTUAL_ENV= UV_PROJECT_ENVIRONMENT=$(CURDIR)/$(VENV) $(UV) sync --locked --inexact --group docs --python $(CURDIR)/$(PY)
+	SECRET_KEY=$$($(PY) -c 'import secrets; print(secrets.token_hex(32))') $(PY) manage.py spectacular --file docs/openapi.yaml
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
 
 bench: setup  ## the measurements that docs/ and README.md quote
 	$(PY) -m bench

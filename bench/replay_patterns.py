@@ -6,7 +6,7 @@ For each recording: a feed and 51 patterns (`tests/recordings/patterns.py`, with
 streams as fast as ingest takes them, and when the job has processed them all the stored detections are compared with those of the command, each as
 often as it is there, in both directions. The oracle enumerates occurrences, so it takes stretches of the rows: what ends in a stretch depends on
 rows that are at most `within` older. Live the watermark stands at the last row, so what ends at that very moment is left out on both sides
-(CONTRACT 1).
+(specification 1).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Any queries over any file: the program of `manage.py backtest` (CONTRACT 4). Needs no database, no broker and no running service."""
+"""Any queries over any file: the program of `manage.py backtest` (specification 7). Needs no database, no broker and no running service."""
 
 from __future__ import annotations
 

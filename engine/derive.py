@@ -1,4 +1,4 @@
-"""Answers as events (CONTRACT 2.8): what a specification's `derive` says, and the graph that the queries of a feed form by it."""
+"""Answers as events (specification 5.9): what a specification's `derive` says, and the graph that the queries of a feed form by it."""
 
 from __future__ import annotations
 

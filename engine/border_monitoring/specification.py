@@ -1,4 +1,4 @@
-"""Specifications of the families `border` and `transition` (CONTRACT 2.1, 2.2), and the options beyond it."""
+"""Specifications of the families `border` and `transition` (specification 5.1, 5.2), and the options beyond it."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ lazy: an event that is met or due only loses its mark. The table is not told; an
 is still marked. Dead entries go when the table is built anew, from the rings.
 
 References: [BMQ] 6.4 (Tran-Seq, Fig. 8). Departures: one table and one ring for both directions; a stay is decided by the watermark, not
-by the next event of another stream; "within" includes its end (CONTRACT 2.2).
+by the next event of another stream; "within" includes its end (specification 5.2).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Patterns of composite events as trees, and their three written forms: text, JSON tree, and a tree to be read.
 
-References: [RFID] 2 (event operators); CONTRACT 2.5 for their meaning.
+References: [RFID] 2 (event operators); specification 5.5 for their meaning.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ without negation a later start of the second part never hurts, with them all its
 "Completed now" (`exact`) is the one place where the order of events of equal time matters: the stored events are those up to the completing one, so
 it is the last of its slot. Timers that are due now come after all events of now: in an event's search they do not exist yet.
 
-References: CONTRACT 2.5; [RFID] 3.2 (from the trigger node to its siblings and up). The search replaces the candidate sets of the paper.
+References: specification 5.5; [RFID] 3.2 (from the trigger node to its siblings and up). The search replaces the candidate sets of the paper.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Specifications of the family `composite` (CONTRACT 2.5).
+"""Specifications of the family `composite` (specification 5.5).
 
 A pattern is written as text or as a JSON tree; both give the same `Pattern`. Primitives say which events they match: by conditions on columns, by the
-beginning of a text (an EPC prefix), by a region. The last two are additions to the CONTRACT's form.
+beginning of a text (an EPC prefix), by a region. The last two are additions to the specification's form.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Specifications of the family `constraint` (CONTRACT 2.4, 2.7).
+"""Specifications of the family `constraint` (specification 5.4).
 
 Whatever form a query is written in, its specification is the same: filters of each variable, and for every pair of variables at most one `Pair`.
 """

@@ -1,4 +1,4 @@
-"""Specifications of the family `encounter` (CONTRACT 2.8)."""
+"""Specifications of the family `encounter` (specification 5.8)."""
 
 from __future__ import annotations
 

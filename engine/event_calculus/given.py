@@ -1,6 +1,6 @@
 """What the rows of a window give to its rules: tables of input events and fluents, background knowledge, domains, spatial fluents.
 
-References: [dRTEC] 3 (indexing, dynamic grounding); CONTRACT 2.6.
+References: [dRTEC] 3 (indexing, dynamic grounding); specification 5.6.
 """
 
 from __future__ import annotations

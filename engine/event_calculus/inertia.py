@@ -288,7 +288,7 @@ def simple_fluent(
 
     Returns false for more than `limit` pairs of point and grounding, else true, keys (arguments and value), ptr, s, e, and the new carry.
 
-    References: CONTRACT 2.6; CAVIAR definitions 1, rules 4, 5, 12. An initiation whose value is broken at the same moment
+    References: specification 5.6; CAVIAR definitions 1, rules 4, 5, 12. An initiation whose value is broken at the same moment
     still sets its deadline (rule 12, read literally).
     """
     fits, keys, _, _, _, runs = _evolved(

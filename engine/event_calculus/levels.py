@@ -252,7 +252,7 @@ def _classes(heads: list[Pattern]) -> Iterator[list[Pattern]]:
 
 
 def check_hierarchy(program: Program) -> list[tuple[Place, str]]:
-    """Faults of a program that is not hierarchical (CONTRACT 2.6; [dRTEC] 2)."""
+    """Faults of a program that is not hierarchical (specification 5.6; [dRTEC] 2)."""
     return [fault for _, fault in Hierarchy(program).forbidden()]
 
 

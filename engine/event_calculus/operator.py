@@ -339,7 +339,7 @@ def changes_of(position: int, change: Change, symbols: Symbols) -> pa.RecordBatc
 
 
 class CalculusOperator(Operator[CalculusIndex]):
-    """Family `calculus` ([dRTEC]; CONTRACT 2.6)."""
+    """Family `calculus` ([dRTEC]; specification 5.6)."""
 
     families: ClassVar[tuple[str, ...]] = ("calculus",)
     delivery: ClassVar[Delivery] = Delivery.ARRIVAL

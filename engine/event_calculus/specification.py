@@ -1,4 +1,4 @@
-"""Specifications of the family `calculus` (CONTRACT 2.6)."""
+"""Specifications of the family `calculus` (specification 5.6)."""
 
 from __future__ import annotations
 

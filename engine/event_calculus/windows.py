@@ -8,7 +8,7 @@ Time line of one window (Q query time, W window, K tick):
 With `edge` "exact" the window looks one tick further back, to `low` = Q - W - K, so that start and end events at Q - W, which are
 decided by what holds at the first tick, are seen together with the events of Q - W.
 
-References: [dRTEC] 2 (windowing); CONTRACT 2.6; CAVIAR definitions 1, rules 1, 8, 9.
+References: [dRTEC] 2 (windowing); specification 5.6; CAVIAR definitions 1, rules 1, 8, 9.
 """
 
 from __future__ import annotations

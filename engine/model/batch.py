@@ -27,7 +27,7 @@ from engine.model.dictionary import EntityDictionary as EntityDictionary
 class Batch:
     """Accepted rows of one feed (or of one partition of it), with the columns operators touch as arrays.
 
-    `rows` holds the columns of the feed (CONTRACT 1) plus `seq`, the row's position in the feed's arrival order,
+    `rows` holds the columns of the feed (specification 2) plus `seq`, the row's position in the feed's arrival order,
     unique and increasing with arrival. An ORDERED stage sees rows sorted by (t, seq), an ARRIVAL stage by seq and with `clock`, the greatest
     `t` of the feed before the row (null for the first).
     Arrays are read-only by agreement: a stage never writes to its input.

@@ -25,7 +25,7 @@ EVIDENCE_ITEM = pa.struct(
     ]
 )
 DERIVED_SEQ = 2**61
-"""Evidence from this `seq` on is no row of the feed but an answer of another query (CONTRACT 2.8): after all rows of its time."""
+"""Evidence from this `seq` on is no row of the feed but an answer of another query (specification 5.9): after all rows of its time."""
 CHANGES = pa.schema(
     [
         pa.field("query", pa.int32(), nullable=False),  # position in the index's `queries`

@@ -53,7 +53,7 @@ _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 @dataclass(frozen=True)
 class Feed:
-    """Schema and clock of a stream (CONTRACT 1 and 4).
+    """Schema and clock of a stream (specification 1).
 
     `lateness` and `tick` are in the unit of `t` (milliseconds on an `ms` feed, ticks otherwise); `columns` are the
     attributes beyond the core ones, with their types, in declared order. `ahead` (null: without bound) is how far one row may move the clock

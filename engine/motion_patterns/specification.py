@@ -1,4 +1,4 @@
-"""Specifications of the family `motion` (CONTRACT 2.3)."""
+"""Specifications of the family `motion` (specification 5.3)."""
 
 from __future__ import annotations
 

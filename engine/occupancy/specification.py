@@ -1,4 +1,4 @@
-"""Specifications of the family `occupancy` (CONTRACT 2.8)."""
+"""Specifications of the family `occupancy` (specification 5.7)."""
 
 from __future__ import annotations
 

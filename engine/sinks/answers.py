@@ -1,4 +1,4 @@
-"""Final answers into a file: signed changes summed, sorted, written as Parquet, CSV or JSON lines (CONTRACT 3 and 4).
+"""Final answers into a file: signed changes summed, sorted, written as Parquet, CSV or JSON lines (specification 6 and 7).
 
 Changes are kept as sorted runs, on disk when they are many. Only withdrawals stay in memory, as fingerprints: most families state nothing that they
 withdraw.

@@ -1,4 +1,4 @@
-"""Border and transition answers, straight from CONTRACT 2.1 and 2.2 and the options of docs/specification.md: plain loops, shapely,
+"""Border and transition answers, straight from specification 5.1 and 5.2 and the options of docs/specification.md: plain loops, shapely,
 fractions, pyproj.
 
 Rows are dictionaries in arrival order (`seq` is the position); specifications are the written JSON. An answer is

@@ -1,4 +1,4 @@
-"""Constraint query answers, straight from CONTRACT 2.4: all tuples of different events, by plain loops.
+"""Constraint query answers, straight from specification 5.4: all tuples of different events, by plain loops.
 
 Rows are dictionaries in arrival order (`seq` is the position); specifications are the written JSON. An answer is (query, entities, start, end,
 seqs), the last in the order of the variables. Distances are measured from the variable that the document names first among `variables`.
@@ -97,7 +97,7 @@ def constraint_holds(chosen: Mapping[str, Row], constraint: Mapping[str, Any], o
 
 
 def summed(chosen: Mapping[str, Row], text: str) -> float | None:
-    """CONTRACT 2.8: products first, from left to right, all in doubles; null with a null column."""
+    """specification 5.4: products first, from left to right, all in doubles; null with a null column."""
     words = text.split()
     first = True
     total, product, sign = 0.0, 0.0, "+"

@@ -1,6 +1,6 @@
 """The event calculus point by point, from a program's text: a fluent is the set of ticks at which it holds.
 
-Written from CONTRACT 2.6 and 2.8 and the CAVIAR definitions, section 1; only the terms come from the project's parser. Nothing here is clever.
+Written from specification 5.6 and the CAVIAR definitions, section 1; only the terms come from the project's parser. Nothing here is clever.
 Conditions are satisfied by trying everything, as Prolog would; all fluents are computed again and again from what the round before found until
 nothing changes. One window that holds the whole stream; times are whole numbers, the tick is 1, time begins at `begin`.
 

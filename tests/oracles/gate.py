@@ -1,4 +1,4 @@
-"""What a feed lets through, row by row: CONTRACT 1 as it is written."""
+"""What a feed lets through, row by row: specification 1 as it is written."""
 
 from __future__ import annotations
 

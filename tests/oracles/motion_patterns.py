@@ -1,4 +1,4 @@
-"""Motion pattern answers, straight from CONTRACT 2.3: at every evaluation time all windows of all full trajectories, by plain loops.
+"""Motion pattern answers, straight from specification 5.3: at every evaluation time all windows of all full trajectories, by plain loops.
 
 Rows are dictionaries in arrival order (`seq` is the position); specifications are the written JSON. An answer is (query, entity, start, end or None,
 score or None, seqs of the witnesses in order of the predicates).
@@ -141,7 +141,7 @@ def is_total(predicate: Mapping[str, Any]) -> bool:
 
 
 def total_holds(past: list[Row], predicate: Mapping[str, Any], now: int, geographic: bool) -> bool:
-    """CONTRACT 2.8: every unit of time (t, t + 1] in the window is asked where the position is held during it; no end of anything lies inside one."""
+    """Specification 5.3: each unit of time (t, t + 1] in the window is asked where the position is held during it: no end of anything lies inside."""
     start, end = predicate["window"]
     total = 0
     for t in range(now - start, now - end):

@@ -1,4 +1,4 @@
-"""Occupancy answers, straight from CONTRACT 2.8: every entity is asked at every integer instant.
+"""Occupancy answers, straight from specification 5.7: every entity is asked at every integer instant.
 
 Rows are dictionaries in arrival order (`seq` is the position); specifications are the written JSON. An answer is (query, start, end, value).
 """

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 @dataclass(frozen=True)
 class Recording:
-    """A recording of the data folder: `columns` maps CONTRACT names to the file's own, `attributes` declares types."""
+    """A recording of the data folder: `columns` maps the specification's names to the file's own, `attributes` declares types."""
 
     folder: str
     file: str

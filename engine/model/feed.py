@@ -42,6 +42,8 @@ CORE_TYPES: Mapping[str, ColumnType] = MappingProxyType(
         "y": ColumnType.FLOAT,
     }
 )
+COLUMNS = 1_000
+"""Attributes of one feed at most: each row is stored and read with all of them, and ten times as many cost minutes a request."""
 RESERVED_COLUMNS = frozenset(["seq", "clock", "route"])
 """Names that the engine itself adds to rows."""
 
@@ -174,6 +176,9 @@ class _Reader:
         given = self.document.get("columns", {})
         if not isinstance(given, Mapping):
             self.fault("/columns", 'must be an object from column name to type, for example {"sog": "float"}')
+            return {}
+        if len(given) > COLUMNS:
+            self.fault("/columns", f"a feed has at most {COLUMNS:,} columns, not {len(given):,}")
             return {}
         found = {}
         for name, kind in given.items():

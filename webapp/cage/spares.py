@@ -4,6 +4,7 @@ A request runs in a process that somebody else's request has not touched: what i
 request that says so leaves its process waiting `again`: to load the engine takes many times as long as what a page asks every few seconds.
 A process's standard input is its lease: when that closes, because who asked is gone, so is it.
 A spare costs about 150 MB, so the first one is started when somebody begins to write a query, and one that nobody used for a while is ended.
+So many work at once, and no more: each may take gigabytes, and who asks for many at a time is not to take the whole machine.
 """
 
 from __future__ import annotations
@@ -28,12 +29,20 @@ LOADING_S = 60.0
 """How long a process may load its code, beside the time that a request may take."""
 READY = b"ready\n"
 """A process that waits writes this."""
+AT_ONCE = 4
+"""So many requests of a kind are worked on at once by each process that asks."""
+WAIT_S = 10.0
+"""Others wait so long for one of these to be done."""
 ANSWER_BYTES = 60_000_000
 """A longer answer is none."""
 
 
 class TookTooLong(RuntimeError):
     """The request was not answered in time; its process has been ended."""
+
+
+class Busy(RuntimeError):
+    """Too many are at work: to be asked again later."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,7 @@ class Spares:
     """At most one process of a kind (see `child.py`) that waits. Safe to be used by several threads."""
 
     kind: str
+    _places: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(AT_ONCE))
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _waiting: _Child | None = None
     _retirement: threading.Timer | None = None
@@ -97,7 +107,16 @@ class Spares:
         """The exit status and the answer of the program.
 
         Raises TookTooLong after its time; the time that a process started only now takes to load is not counted.
+        Raises Busy when too many are at work.
         """
+        if not self._places.acquire(timeout=WAIT_S):
+            raise Busy
+        try:
+            return self._asked(work)
+        finally:
+            self._places.release()
+
+    def _asked(self, work: Work) -> tuple[int, bytes]:
         child = self._take(work.read) or _Child(start(self.kind))
         process = child.process
         waits = False

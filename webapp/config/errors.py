@@ -17,6 +17,7 @@ from rest_framework.views import exception_handler
 
 from engine.model.faults import Fault, Refused
 from engine.sources.segments import LogDamaged
+from webapp.cage.spares import Busy
 from webapp.config.faults import InUse, OverQuota
 from webapp.platform.disk import is_full
 
@@ -30,6 +31,12 @@ def as_faults(error: Exception, context: dict[str, Any]) -> Response | None:
         # Of one feed: the others are read as ever.
         remedy = f"An operator mends it with: manage.py repair {error.feed}"
         return Response(faults_body([Fault("", f"The log of a feed cannot be read. {error}. {remedy}")]), status=503, headers={"Retry-After": "60"})
+    if isinstance(error, Busy):
+        return Response(
+            faults_body([Fault("", "Too much is being computed at the moment. Try again in some seconds.")]),
+            status=503,
+            headers={"Retry-After": "10"},
+        )
     if isinstance(error, RecursionError):
         # Of a document from outside: nothing else here calls itself without end.
         log.warning("a document is nested too deeply", exc_info=error)

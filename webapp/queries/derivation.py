@@ -1,7 +1,8 @@
 """Queries that derive from others: what stands in the way of it, and what a change of one query means for those that derive from it.
 
 A query runs under a version of its own set of upstream versions: whatever changes an upstream query gives all that derive from it new versions, which
-answer for the history anew. One that can no longer derive is stopped with the reason, and goes on when it can again.
+answer for the history anew. One that can no longer derive is stopped with the reason, and goes on when it can again. What its owner may not see, or
+not any more, it does not derive from: else it would go on telling what is no longer shared.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from engine.derive import graph_faults, resolved, sources_of
 from engine.model.faults import Fault, Refused, unknown_name
@@ -18,8 +19,8 @@ from engine.model.feed import escaped
 from engine.operator import RegisteredQuery
 from engine.runtime.derived import in_order
 from engine.specification import check
-from webapp.accounts.models import User
-from webapp.accounts.permissions import AnyUser
+from webapp.accounts.models import Membership, User
+from webapp.accounts.permissions import AnyUser, seen_by
 from webapp.feeds.models import Feed
 from webapp.queries.models import Query, QueryStop, QueryVersion
 from webapp.queries.references import frozen
@@ -32,20 +33,35 @@ CANDIDATE = ""
 
 
 def upstream_of(*, feed: Feed, document: Any, user: AnyUser | None, kept: Query | None = None) -> dict[str, Query]:
-    """The live queries that a document derives from, by what it calls them; a name goes before an id.
+    """The live queries that a document derives from, by what it calls them. A name goes before an id, but for an id that `kept` derived from before:
+    nobody takes its place by a name.
 
-    Of those that `user` may see, and those that `kept` derived from before; null: of all.
+    Of those that `user` may see, and those that `kept` derived from before; null: of all. The owner of `kept` has to see them too.
     """
     called = {source.query for source in sources_of(document)}
     if not called:
         return {}
     live = Query.objects.filter(feed=feed, deleted_at=None)
+    before = set() if kept is None else set(kept.derives_from.values_list("pk", flat=True))
     if user is not None:
-        seen = Q(pk__in=Query.objects.visible_to(user).filter(feed=feed).values("pk"))
-        live = live.filter(seen if kept is None else seen | Q(pk__in=kept.derives_from.values("pk")))
+        live = live.filter(Q(pk__in=Query.objects.visible_to(user).filter(feed=feed).values("pk")) | Q(pk__in=before))
+    if kept is not None:
+        live = live.filter(pk__in=seen_by_owner(kept).values("pk"))
     ids = [int(one) for one in called if one.isascii() and one.isdigit() and len(one) < 19]
     found = list(live.filter(Q(name__in=called) | Q(pk__in=ids)))
-    return {str(query.pk): query for query in found if str(query.pk) in called} | {query.name: query for query in found if query.name in called}
+    again = [query for query in found if query.pk in before]
+    by_name = _by_name(found, called - {str(pk) for pk in before}) | _by_name(again, called)
+    return {str(query.pk): query for query in found if str(query.pk) in called} | by_name
+
+
+def seen_by_owner(query: Query) -> QuerySet[Query]:
+    """The queries of its feed that the owner of a query may see."""
+    of_feed = Query.objects.filter(feed=query.feed)
+    return of_feed if query.owner.is_superuser else of_feed.filter(seen_by(query.owner))
+
+
+def _by_name(queries: Iterable[Query], called: set[str]) -> dict[str, Query]:
+    return {query.name: query for query in queries if query.name in called}
 
 
 def derive_faults(
@@ -57,7 +73,7 @@ def derive_faults(
         pointer = f"/derive/{escaped(source.event)}/query"
         found = upstream.get(source.query)
         if found is None:
-            faults.append(Fault(pointer, unknown_name(source.query, _names_seen(feed, user), what="query")))
+            faults.append(Fault(pointer, _why_not(source.query, feed, user)))
         elif not found.enabled:
             faults.append(Fault(pointer, f"{found.name!r} is switched off: switch it on first"))
         elif found.stopped is not None:
@@ -65,9 +81,15 @@ def derive_faults(
     return faults or _graph_faults(document, upstream, user, query)
 
 
-def _names_seen(feed: Feed, user: AnyUser | None) -> list[str]:
+def _why_not(called: str, feed: Feed, user: AnyUser | None) -> str:
+    """Why a query cannot be derived from under this name."""
     if user is None:
-        return []
+        return f"{called!r} is not there any more, or no longer shared with this query's owner"
+    seen = _names_seen(feed, user)
+    return f"the owner of this query may not see {called!r}: share it with them" if called in seen else unknown_name(called, seen, what="query")
+
+
+def _names_seen(feed: Feed, user: AnyUser) -> list[str]:
     return list(Query.objects.visible_to(user).filter(feed=feed, deleted_at=None).values_list("name", flat=True)[:SUGGESTED])
 
 
@@ -109,7 +131,7 @@ def dependents(queries: Iterable[int]) -> list[Query]:
     beyond = roots
     while beyond:
         below = Query.derives_from.through.objects.filter(to_query__in=beyond).values("from_query")
-        rows = list(Query.objects.filter(pk__in=below, deleted_at=None).select_related("feed").prefetch_related("derives_from", "stops"))
+        rows = list(Query.objects.filter(pk__in=below, deleted_at=None).select_related("feed", "owner").prefetch_related("derives_from", "stops"))
         beyond = {query.pk for query in rows} - found.keys() - roots
         for query in rows:
             found[query.pk] = query
@@ -122,13 +144,48 @@ def dependents_follow(*, changed: Sequence[int], feed_version: int, user: User |
 
     To be called within the transaction, under the feed's lock.
     """
-    for query in dependents(changed):
+    _follow(dependents(changed), feed_version, user)
+
+
+def out_of_sight(among: Sequence[int] | None = None) -> dict[Feed, list[int]]:
+    """Running queries that derive from one that their owner may not see, by feed; `among` those that derive from these, null: all."""
+    links = Query.derives_from.through.objects.exclude(to_query__owner=F("from_query__owner")).exclude(
+        Exists(Membership.objects.filter(user=OuterRef("from_query__owner"), team=OuterRef("to_query__team")))
+    )
+    links = links.filter(to_query__public=False, to_query__deleted_at=None, from_query__owner__is_superuser=False, from_query__enabled=True)
+    if among is not None:
+        links = links.filter(to_query__in=among)
+    stopped = QueryStop.objects.filter(query=OuterRef("pk"), version=OuterRef("version"))
+    found: dict[Feed, list[int]] = {}
+    for query in Query.objects.filter(~Exists(stopped), pk__in=links.values("from_query"), deleted_at=None).select_related("feed"):
+        found.setdefault(query.feed, []).append(query.pk)
+    return found
+
+
+def follow_sharing(*, query: Query, feed_version: int, user: User) -> None:
+    """The query is shared with others than before: what derives from it stops, or goes on. To be called like `dependents_follow`."""
+    blind = [pk for found in out_of_sight([query.pk]).values() for pk in found]
+    waiting = [one.pk for one in query.derived_by.filter(deleted_at=None, enabled=True).prefetch_related("stops") if one.stopped is not None]
+    begin_anew([*blind, *waiting], feed_version, user)
+
+
+def begin_anew(queries: Sequence[int], feed_version: int, user: User | None) -> None:
+    """New versions of queries that derive from others, and of all that derives from them. To be called like `dependents_follow`."""
+    above = Query.derives_from.through.objects.filter(from_query__in=queries).values_list("to_query", flat=True)
+    meant = {*queries, *(one.pk for one in dependents(queries))}
+    below = dependents(list(above)) if queries else []
+    _follow([one for one in below if one.pk in meant], feed_version, user)
+
+
+def _follow(queries: Iterable[Query], feed_version: int, user: User | None) -> None:
+    """New versions of these, each after those it derives from."""
+    for query in queries:
         upstream = upstream_of(feed=query.feed, document=query.specification, user=None, kept=query)
         end_version(query, feed_version)
         query.version += 1
         query.save(update_fields=["version", "updated_at"])
-        # A removed one is remembered, for one of the same name may come.
-        gone = [one for one in query.derives_from.all() if one.deleted_at is not None and one.name not in upstream]
+        # One that is removed or hidden is remembered: one of its name may come, or it may be shared again.
+        gone = [one for one in query.derives_from.all() if one.name not in upstream and str(one.pk) not in upstream]
         query.derives_from.set([*upstream.values(), *gone])
         regions = dict(query.regions.values_list("name", "geometry"))
         add_versions([(query, with_upstream(frozen(query.specification, regions), upstream))], feed_version, user)

@@ -42,6 +42,8 @@ def _progress(feed: Feed, ready: Mapping[str, Any], entity: str | None) -> Respo
 class QueryProgressView(QueryView):
     """Half-finished patterns of a registered query."""
 
+    throttle_action = "progress"
+
     @extend_schema(
         summary="Which steps of a motion pattern each entity has done",
         parameters=[OpenApiParameter("entity", str, description="this one alone")],
@@ -99,6 +101,8 @@ class CourseParameters(serializers.Serializer[Any]):
 
 class QueryOccupancyView(QueryView):
     """How many a registered query of the family occupancy counted."""
+
+    throttle_action = "progress"
 
     @extend_schema(
         operation_id="queries_occupancy_retrieve",

@@ -21,7 +21,18 @@ from webapp.alerts.services import alerts_end_with_queries, query_channels_set
 from webapp.audit.services import record
 from webapp.feeds.models import Feed, Region
 from webapp.feeds.selectors import regions_of_feed
-from webapp.queries.derivation import dependents_follow, derive_faults, refuse_to_strand, upstream_of, with_upstream
+from webapp.queries.derivation import (
+    begin_anew,
+    dependents,
+    dependents_follow,
+    derive_faults,
+    follow_sharing,
+    out_of_sight,
+    refuse_to_strand,
+    seen_by_owner,
+    upstream_of,
+    with_upstream,
+)
 from webapp.queries.families import kinds_of
 from webapp.queries.models import Query, QueryStop, Severity
 from webapp.queries.references import frozen, named_regions, stands_alone
@@ -110,7 +121,7 @@ def query_edit(*, query: Query, user: User, channels: Sequence[Channel] | None =
     feed_version = next_version(query.feed)
     query = Query.objects.select_for_update(of=("self",), no_key=True).select_related("feed").get(pk=query.pk)
     before = (query.specification, query.enabled)
-    called = query.name
+    called, shared = query.name, (query.team_id, query.public)
     if query.enabled and changes.get("enabled") is False and not stop_dependents:
         refuse_to_strand(queries=[query.pk], user=user, what="is switched off")
     if "name" in changes:
@@ -139,14 +150,18 @@ def query_edit(*, query: Query, user: User, channels: Sequence[Channel] | None =
         if query.name != called:
             _rename_upstream(query, called)
         dependents_follow(changed=[query.pk], feed_version=feed_version, user=user)
+    elif (query.team_id, query.public) != shared:
+        follow_sharing(query=query, feed_version=feed_version, user=user)
     if channels is not None:
         query_channels_set(query=query, user=user, channels=channels)
     return query
 
 
 def _rename_upstream(query: Query, called: str) -> None:
-    """Writes the query's new name into the specifications that derive from it by its name."""
-    for other in query.derived_by.filter(deleted_at=None):
+    """Writes the query's new name into the specifications that derive from it by its name, for owners who may see it."""
+    for other in query.derived_by.filter(deleted_at=None).select_related("feed", "owner"):
+        if not seen_by_owner(other).filter(pk=query.pk).exists():
+            continue
         derive = {event: {**one, "query": query.name} if one["query"] == called else one for event, one in other.specification["derive"].items()}
         other.specification = {**other.specification, "derive": derive}
         other.save(update_fields=["specification", "updated_at"])
@@ -182,13 +197,17 @@ def queries_follow_region(*, region: Region, user: User) -> list[Query]:
     using = list(Query.objects.filter(regions=region, deleted_at=None).select_related("feed").order_by("pk"))
     if using:
         feed_version = next_version(region.feed)
-        for query in using:
+        deriving = set(Query.derives_from.through.objects.filter(from_query__in=using).values_list("from_query", flat=True))
+        alone = [query for query in using if query.pk not in deriving]
+        for query in alone:
             end_version(query, feed_version)
             query.version += 1
             query.save(update_fields=["version", "updated_at"])
             ready, _ = _checked(query.feed, query.specification, user, kept=query, derives=False)
             add_versions([(query, ready)], feed_version, user)
-        dependents_follow(changed=[query.pk for query in using], feed_version=feed_version, user=user)
+        dependents_follow(changed=[query.pk for query in alone], feed_version=feed_version, user=user)
+        # The others may be unable to derive: that is found out again.
+        begin_anew(sorted(deriving - {query.pk for query in dependents([query.pk for query in alone])}), feed_version, user)
     return using
 
 
@@ -212,6 +231,15 @@ def query_stop(*, query_id: int, version: int, reason: str) -> None:
     """Writes down that the job goes on without this version. Nothing when the query is gone, or was stopped before."""
     if Query.objects.filter(pk=query_id).exists():
         QueryStop.objects.bulk_create([QueryStop(query_id=query_id, version=version, reason=reason[:2000])], ignore_conflicts=True)
+
+
+def queries_stop_unseeing() -> None:
+    """Stops queries that derive from what their owner may no longer see: members leave, and queries change hands."""
+    for feed in out_of_sight():
+        with transaction.atomic():
+            feed_version = next_version(feed)
+            # Again, under the lock.
+            begin_anew(out_of_sight().get(feed, []), feed_version, None)
 
 
 def _checked(feed: Feed, specification: Any, user: User, kept: Query | None = None, *, derives: bool = True) -> tuple[Any, Any]:

@@ -45,6 +45,7 @@ def test_columns_every_feed_has_may_be_declared_with_their_own_type() -> None:
         ({"columns": {"seq": "int"}}, "/columns/seq"),
         ({"columns": {"t": "float"}}, "/columns/t"),
         ({"columns": []}, "/columns"),
+        ({"columns": {f"c{n}": "int" for n in range(1_001)}}, "/columns"),
         ({"latness": 1}, "/latness"),
     ],
 )

@@ -11,11 +11,12 @@ from rest_framework.test import APIClient
 
 from engine.model.faults import Refused
 from tests.webapp.conftest import BORDER, SQUARE
+from webapp.accounts.models import Membership
 from webapp.feeds.models import Feed
 from webapp.feeds.services import region_update
 from webapp.queries.models import Query, QueryVersion
 from webapp.queries.selectors import versions_running
-from webapp.queries.services import query_edit, query_register, query_remove
+from webapp.queries.services import queries_stop_unseeing, query_edit, query_register, query_remove
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
@@ -132,6 +133,64 @@ def test_one_of_the_same_name_takes_the_place_of_a_removed_one(people: SimpleNam
     again = query_register(owner=people.owner, feed=feed, name="In and out", specification=BORDER, team=people.harbour)
     assert running(feed) == {"In and out": 1, "twice": 3, "four times": 3}
     assert QueryVersion.objects.get(query=graph.second, version=3).specification["derive"]["came"]["query"] == str(again.pk)
+
+
+def of_others(people: SimpleNamespace, feed: Feed, query: Query) -> Query:
+    """A query of a teammate alone that derives from the owner's."""
+    return query_register(
+        owner=people.analyst, feed=feed, name="of the analyst", specification=twice({"came": {"query": str(query.pk), "kind": "in", "at": "end"}})
+    )
+
+
+def test_what_is_no_longer_shared_is_no_longer_derived_from(people: SimpleNamespace, feed: Feed, query: Query) -> None:
+    other = of_others(people, feed, query)
+    below = query_register(owner=people.analyst, feed=feed, name="below", specification=twice({"came": {**SEEN["came"], "query": other.name}}))
+    query_edit(query=query, user=people.owner, team=None)
+    assert running(feed) == {"In and out": 1} and "no longer shared" in str(reasons()[other.name]) and "was stopped" in str(reasons()[below.name])
+    query_edit(query=query, user=people.owner, name="a new secret", specification={**BORDER, "where": [["speed", ">", 1]]})
+    assert running(feed) == {"a new secret": 2} and "secret" not in str(reasons()[other.name])
+    query_edit(query=query, user=people.owner, public=True)
+    assert running(feed) == {"a new secret": 2, other.name: 4, below.name: 4}
+
+
+def test_a_region_that_changes_wakes_nobody_who_cannot_derive(people: SimpleNamespace, feed: Feed, query: Query, region: Any) -> None:
+    document = {**twice(CAME), "primitives": {"A": {"inside": {"region": region.name}, "where": [["event", "=", "came"]]}}}
+    second = query_register(owner=people.analyst, feed=feed, name="second", specification=document)
+    query_edit(query=query, user=people.owner, team=None)
+    region_update(region=region, user=people.owner, geometry={"center": [0, 0], "radius": 2})
+    assert running(feed) == {"In and out": 1 + query.regions.count()} and "no longer shared" in str(reasons()[second.name])
+    query_edit(query=query, user=people.owner, public=True)
+    assert second.name in running(feed)
+
+
+def test_who_leaves_the_team_derives_from_its_queries_no_longer(people: SimpleNamespace, feed: Feed, query: Query, graph: SimpleNamespace) -> None:
+    other = of_others(people, feed, query)
+    queries_stop_unseeing()
+    assert other.name in running(feed)
+    Membership.objects.filter(user=people.analyst).delete()
+    queries_stop_unseeing()
+    assert running(feed) == {"In and out": 1, "twice": 1, "four times": 1}, "only that one stops"
+    set_version = feed.query_version
+    queries_stop_unseeing()
+    feed.refresh_from_db()
+    assert feed.query_version == set_version, "once"
+
+
+def test_a_name_takes_nobodys_place(people: SimpleNamespace, feed: Feed, query: Query) -> None:
+    other = of_others(people, feed, query)
+    query_register(owner=people.analyst, feed=feed, name="by name", specification=twice(CAME))
+    namesake = query_register(owner=people.owner, feed=feed, name=str(query.pk), specification=BORDER, public=True)
+    query_edit(query=query, user=people.owner, specification={**BORDER, "where": [["speed", ">", 1]]})
+    assert QueryVersion.objects.get(query=other, version=2).specification["derive"]["came"]["query"] == str(query.pk)
+    query_remove(query=query, user=people.owner, stop_dependents=True)
+    hidden = query_register(owner=people.owner, feed=feed, name=query.name, specification=BORDER)
+    assert set(running(feed)) == {namesake.name, hidden.name}, "neither by a name like an id, nor by a name that its owner may not see"
+
+
+def test_a_teammate_lets_a_query_derive_from_what_its_owner_sees_alone(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:
+    query_register(owner=people.analyst, feed=feed, name="mine alone", specification=BORDER)
+    with pytest.raises(Refused, match="owner of this query may not see 'mine alone'"):
+        query_edit(query=graph.second, user=people.analyst, specification=twice({"came": {**CAME["came"], "query": "mine alone"}}))
 
 
 def test_the_page_is_told_both_directions(people: SimpleNamespace, graph: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:

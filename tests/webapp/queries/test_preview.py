@@ -1,6 +1,7 @@
 """Previews: the engine's own answer on the newest part of the log, in a process that can be killed."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from tests.webapp.conftest import BORDER
+from webapp.cage import spares
 from webapp.queries import preview as previews
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
@@ -69,3 +71,16 @@ def test_a_preview_that_takes_too_long_is_ended_and_says_so(
     monkeypatch.setattr(previews, "SECONDS", 0.002)
     answer = ask(client_of(people.owner))
     assert answer.status_code == 503 and "shorter span" in answer.json()["faults"][0]["message"]
+
+
+def test_more_at_once_than_the_machine_bears_are_asked_to_come_again(
+    people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spares, "WAIT_S", 0.05)
+    with ExitStack() as places:
+        for _ in range(spares.AT_ONCE):
+            places.enter_context(spares.ENGINE._places)
+        answer = ask(client_of(people.viewer))
+        assert answer.status_code == 503 and answer["Retry-After"] == "10" and "Try again" in answer.json()["faults"][0]["message"]
+    assert spares.ENGINE._places.acquire(blocking=False), "what is refused keeps no place"
+    spares.ENGINE._places.release()

@@ -19,6 +19,8 @@ REST_FRAMEWORK = {
         "user": text("VEDETTE_API_RATE", "1200/min"),
         "check": "120/min",
         "preview": "30/min",
+        # Pages ask every few seconds.
+        "progress": "120/min",
         "export": "30/min",
         "import": "20/min",
         "webhook-test": "6/min",

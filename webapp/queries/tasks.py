@@ -1,0 +1,15 @@
+"""Celery's part in the set of queries."""
+
+from __future__ import annotations
+
+from celery import shared_task
+from django.db import close_old_connections
+
+from webapp.queries.services import queries_stop_unseeing
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def stop_unseeing() -> None:
+    """A message that is lost or doubled does no harm: the next one does the same."""
+    close_old_connections()
+    queries_stop_unseeing()

@@ -14,6 +14,10 @@ from engine.specification import Context
 DERIVING = ("constraint", "composite", "calculus")
 """Families whose queries take answers as events."""
 MOST_ENTITIES = 32
+LEVELS = 20
+"""So many queries may stand one above another: each is a pass over the batch, and a job of many feeds must not end with one of them."""
+MOST_EVENTS = 50
+"""An answer may be each of the events that one query derives."""
 VALUE = "value"
 ENTITIES = tuple(f"entity{n}" for n in range(2, MOST_ENTITIES + 1))
 
@@ -90,6 +94,9 @@ def read_sources(document: Mapping[str, Any], context: Context) -> None:
     if not isinstance(value, Mapping) or not value:
         here.fault('must be an object from event to the answers that it is, for example {"arrival": {"query": "port", "kind": "in", "at": "end"}}')
         return
+    if len(value) > MOST_EVENTS:
+        here.fault(f"has {len(value):,} events; a query derives at most {MOST_EVENTS}")
+        return
     for event, one in value.items():
         at = here.at(event)
         if not isinstance(event, str) or not event.strip() or event.startswith("$"):
@@ -105,13 +112,41 @@ def read_sources(document: Mapping[str, Any], context: Context) -> None:
 def graph_faults(documents: Mapping[str, Mapping[str, Any]], names: Mapping[str, str] | None = None) -> dict[str, list[Fault]]:
     """What is wrong between the queries of a feed, for each that derives. `documents` by what they call one another; `names`: how users call them."""
     found: dict[str, list[Fault]] = {}
+    levels = _levels(documents)
     for name, document in documents.items():
         faults = [fault for source in sources_of(document) for fault in _source_faults(source, document, documents)]
         if not faults and (path := _way_back(name, documents)):
             faults = [_cycle_fault(document, path, names or {})]
+        if not faults and levels.get(name, 0) > LEVELS:
+            faults = [Fault("/derive", f"more than {LEVELS} queries would stand one above another")]
         if faults:
             found[name] = faults
     return found
+
+
+def _levels(documents: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+    """How many queries stand one above another over each; of those that derive from themselves, and of what derives from them, nothing is said.
+
+    >>> a, b = {}, {"derive": {"x": {"query": "a", "kind": "in", "at": "end"}}}
+    >>> _levels({"a": a, "b": b})
+    {'a': 0, 'b': 1}
+    """
+    above = {name: {source.query for source in sources_of(document)} & documents.keys() for name, document in documents.items()}
+    below: dict[str, list[str]] = {name: [] for name in documents}
+    for name, sources in above.items():
+        for source in sources:
+            below[source].append(name)
+    waits = {name: len(sources) for name, sources in above.items()}
+    levels = dict.fromkeys((name for name, count in waits.items() if not count), 0)
+    ready = list(levels)
+    while ready:
+        name = ready.pop()
+        for other in below[name]:
+            waits[other] -= 1
+            if not waits[other]:
+                levels[other] = 1 + max(levels[source] for source in above[other])
+                ready.append(other)
+    return levels
 
 
 def _source_faults(source: Source, document: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]]) -> list[Fault]:

@@ -214,10 +214,23 @@ def test_what_is_wrong_between_queries_is_said_with_its_place(source, pointer, w
     assert word in fault.message
 
 
+def test_a_chain_of_queries_has_an_end():
+    chain = {f"q{n}": DERIVING | {"derive": {"a": {"query": f"q{n - 1}", "kind": "detection", "at": "end"}}} for n in range(1, 60)}
+    found = graph_faults({"q0": DERIVING, **chain})
+    assert "q20" not in found
+    assert [(fault.pointer, fault.message) for fault in found["q21"]] == [("/derive", "more than 20 queries would stand one above another")]
+
+
 def test_families_without_a_use_for_events_refuse_them():
     with pytest.raises(Refused) as refused:
         check(UPSTREAM["crowd"] | {"derive": {"a": SOURCES[0]}}, FEED)
     assert [fault.pointer for fault in refused.value.faults] == ["/derive"]
+
+
+def test_one_query_derives_so_many_events_and_no_more():
+    check(DERIVING | {"derive": {f"e{n}": SOURCES[0] for n in range(50)}}, FEED)
+    with pytest.raises(Refused, match="at most 50"):
+        check(DERIVING | {"derive": {f"e{n}": SOURCES[0] for n in range(51)}}, FEED)
 
 
 def test_columns_of_answers_are_known_to_queries_that_derive_only():

@@ -14,7 +14,7 @@ class MembershipInline(admin.TabularInline[Membership, Team]):
 
 @admin.register(User)
 class VedetteUserAdmin(UserAdmin[User]):
-    fieldsets = (*(UserAdmin.fieldsets or ()), ("Display", {"fields": ("time_zone",)}), ("Quotas", {"fields": ("quotas",)}))
+    fieldsets = (*(UserAdmin.fieldsets or ()), ("Display", {"fields": ("time_zone", "units")}), ("Quotas", {"fields": ("quotas",)}))
 
 
 @admin.register(Team)

@@ -19,7 +19,7 @@ from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
 from webapp.accounts.authentication import person
-from webapp.accounts.models import ApiToken, Role, Scope, User
+from webapp.accounts.models import ApiToken, Role, Scope, Units, User
 from webapp.accounts.selectors import me, token_list
 from webapp.accounts.services import password_change, profile_update, token_create, token_revoke
 from webapp.feeds.of_feed import FeedNameField
@@ -38,7 +38,7 @@ class MeSerializer(serializers.ModelSerializer[User]):
 
     class Meta:
         model = User
-        fields = ("id", "name", "email", "time_zone", "superuser", "teams")
+        fields = ("id", "name", "email", "time_zone", "units", "superuser", "teams")
 
 
 class ProfileSerializer(serializers.Serializer[Any]):
@@ -46,6 +46,7 @@ class ProfileSerializer(serializers.Serializer[Any]):
 
     email = serializers.EmailField(required=False, allow_blank=True)
     time_zone = serializers.CharField(required=False)
+    units = serializers.ChoiceField(choices=Units.choices, required=False)
 
     def validate_time_zone(self, name: str) -> str:
         if name not in available_timezones():

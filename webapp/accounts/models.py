@@ -31,10 +31,17 @@ class Scope(models.TextChoices):
     INGEST = "ingest", "Send events"
 
 
+class Units(models.TextChoices):
+    METRIC = "metric", "Metres, kilometres an hour"
+    NAUTICAL = "nautical", "Nautical miles, knots"
+    IMPERIAL = "imperial", "Feet, miles an hour"
+
+
 class User(AbstractUser):
     """A person or a program that logs in."""
 
     time_zone = models.CharField(max_length=64, default="UTC", help_text="Name of the zone that times are shown in (IANA).")
+    units = models.CharField(max_length=10, choices=Units.choices, default=Units.METRIC, help_text="Units that distances and speeds are shown in.")
     quotas = models.JSONField(default=dict, blank=True, help_text="Those that differ from the server's, by name.")
 
 

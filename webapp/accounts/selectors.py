@@ -18,6 +18,7 @@ def me(user: User) -> dict[str, Any]:
         "name": user.username,
         "email": user.email,
         "time_zone": user.time_zone,
+        "units": user.units,
         "superuser": user.is_superuser,
         "teams": [{"id": m.team_id, "name": m.team.name, "role": m.role} for m in memberships],
     }

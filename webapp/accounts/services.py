@@ -91,14 +91,16 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def profile_update(*, user: User, email: str | None = None, time_zone: str | None = None) -> User:
+def profile_update(*, user: User, email: str | None = None, time_zone: str | None = None, units: str | None = None) -> User:
     """Changes what is given."""
     if email is not None:
         # As it is compared at a forgotten password and at a log-in by a provider.
         user.email = email.lower()
     if time_zone is not None:
         user.time_zone = time_zone
-    user.save(update_fields=["email", "time_zone"])
+    if units is not None:
+        user.units = units
+    user.save(update_fields=["email", "time_zone", "units"])
     return user
 
 

@@ -2,6 +2,7 @@
 
 import { boolean, integer, list, nullable, number, otherwise, record, string } from "../lib/parse";
 import { formatNumber } from "../lib/time";
+import { formatDistance } from "../lib/units";
 import type { MotionStep } from "./motion_data";
 import type { Detection } from "./shapes";
 
@@ -30,8 +31,7 @@ export function progressWords(total: number, matching: number, isMeasured: boole
 
 /** As exact as it can be read: "31.6 m", "512 m"; in units of the plan four digits. */
 export function distanceWords(distance: number, isMetres: boolean): string {
-  if (!isMetres) return formatNumber(Number(distance.toPrecision(4)));
-  return `${formatNumber(Number(distance.toFixed(distance < 100 ? 1 : 0)))} m`;
+  return isMetres ? formatDistance(distance) : formatNumber(Number(distance.toPrecision(4)));
 }
 
 /** The steps that are not done, by place: of an ordered pattern the first is the next one. */

@@ -2,6 +2,7 @@
 
 import { anything, boolean, dictionary, four, id, integer, isObject, list, nullable, number, object, oneOf, otherwise, ParseFault, record, string, type Parser } from "../lib/parse";
 import type { Geometry } from "../lib/regions";
+import { UNITS } from "../lib/units";
 
 export const SEVERITIES = ["info", "low", "high", "critical"] as const;
 export type Severity = (typeof SEVERITIES)[number];
@@ -231,7 +232,7 @@ export type Job = ReturnType<typeof job>;
 export const deadLetter = record({ id, reason: string, detail: otherwise(string, ""), row: anything, line: nullable(number), source: otherwise(string, ""), received_at: moment });
 export type DeadLetter = ReturnType<typeof deadLetter>;
 
-export const me = record({ id, name: string, email: otherwise(string, ""), time_zone: otherwise(string, "UTC"), superuser: otherwise(boolean, false), teams: otherwise(list(record({ id, name: string, role: string })), []) });
+export const me = record({ id, name: string, email: otherwise(string, ""), time_zone: otherwise(string, "UTC"), units: otherwise(oneOf(...UNITS), "metric"), superuser: otherwise(boolean, false), teams: otherwise(list(record({ id, name: string, role: string })), []) });
 export type Me = ReturnType<typeof me>;
 
 export const token = record({ id, name: string, prefix: otherwise(string, ""), scopes: list(string), feed: otherwise(nullable(string), null), created_at: moment, expires_at: nullable(moment), last_used_at: nullable(moment) });

@@ -5,6 +5,7 @@ import { channel as channelParser, me as meParser, SEVERITIES, token as tokenPar
 import { quotas } from "../data/quota_data";
 import { setTheme, setWantsNotifications, theme, wantsNotifications, type Theme } from "../lib/preferences";
 import { formatAgo, formatMoment } from "../lib/time";
+import { UNIT_NAMES, UNITS } from "../lib/units";
 import { SEVERITY_NAMES } from "../lib/words";
 import { confirmDanger, openDialog } from "../views/dialog_view";
 import { showFaults } from "../views/faults_view";
@@ -28,6 +29,10 @@ zone.addEventListener("change", () => {
     meParser(answer);
     toast("Times are now shown in that zone.", "good");
   }, fail);
+});
+const units = h("select", { class: "select", id: "units" }, ...UNITS.map((one) => h("option", { value: one, selected: one === shell.me.units }, UNIT_NAMES[one])));
+units.addEventListener("change", () => {
+  call("me", { method: "PATCH", body: { units: units.value } }).then(() => toast("Distances and speeds are now shown in those units.", "good"), fail);
 });
 const themes = (["system", "light", "dark"] as Theme[]).map((one) => {
   const element = h("button", { type: "button", "aria-pressed": String(theme() === one) }, icon({ system: "monitor", light: "sun", dark: "moon" }[one]), { system: "System", light: "Light", dark: "Dark" }[one]);
@@ -55,6 +60,7 @@ body.append(
   panel(shell.me.name, [shell.me.email, ...shell.me.teams.map((team) => `${team.role} in ${team.name}`)].filter((text) => text !== "").join(" · "), button("Change password", { icon: "key-round", kind: "button-sm", onClick: changePassword }), "person",
     h("div", { class: "setting" }, h("span", { class: "label" }, "Appearance"), h("div", { class: "segmented", role: "group", "aria-label": "Appearance" }, ...themes)),
     h("div", { class: "setting" }, h("label", { class: "label", for: "zone" }, "Time zone"), h("div", { class: "setting-control" }, zone)),
+    h("div", { class: "setting" }, h("label", { class: "label", for: "units" }, "Units"), h("div", { class: "setting-control" }, units)),
     h("label", { class: "setting" }, h("span", {}, h("span", { class: "label" }, "Browser notifications"), h("span", { class: "hint block" }, "For new alerts while Vedette is open but not in front.")), h("span", { class: "switch" }, notify, h("span", {}))),
   ),
 );

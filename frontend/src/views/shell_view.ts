@@ -6,6 +6,7 @@ import { h, icon, iconButton, replace } from "../lib/dom";
 import { setTheme } from "../lib/preferences";
 import { isDark } from "../lib/colours";
 import { dictionary, isObject, list, number, otherwise, record, string, type Parser } from "../lib/parse";
+import { setUnits } from "../lib/units";
 import { feed, me, type Feed, type Me } from "../data/shapes";
 
 export function readJson(id: string): unknown {
@@ -30,7 +31,9 @@ export function openShell(): Shell {
   setUpTheme();
   void askAlertCount();
   setInterval(refreshAlertCount, 30_000);
-  return { me: me(source["me"]), feeds: otherwise(list(feed), [])(source["feeds"], "/feeds"), data: source, root };
+  const reader = me(source["me"]);
+  setUnits(reader.units);
+  return { me: reader, feeds: otherwise(list(feed), [])(source["feeds"], "/feeds"), data: source, root };
 }
 
 function setUpTheme(): void {

@@ -1,36 +1,71 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { AlertList } from "../src/data/alert_list";
+import { AlertList, compare, type Order } from "../src/data/alert_list";
+import { addressOf, filtersOf, fitsView, viewFrom } from "../src/data/desk_view";
 import { alert, type Alert } from "../src/data/shapes";
 
-const one = (id: number, opened_at: number, state: Alert["state"] = "new"): Alert =>
-  alert({ id, query: 1, kind: "in", start: 0, end: null, severity: "high", state, opened_at, detection: null, acknowledged_by: null, acknowledged_at: null, resolved_by: null, resolved_at: null });
+const one = (id: number, start: number, state: Alert["state"] = "new"): Alert =>
+  alert({ id, query: 1, kind: "in", start, end: null, severity: start % 2 === 0 ? "high" : "low", state, opened_at: 0, detection: null, acknowledged_by: null, acknowledged_at: null, resolved_by: null, resolved_at: null });
 const ids = (list: AlertList): string[] => list.shown().map((row) => row.id);
+const ORDERS: Order[] = ["newest", "oldest", "severity", "event", "-event"];
 
 describe("the list of alerts", () => {
-  it("is what was put last of each, as far as it fits, newest first", () => {
-    const step = fc.tuple(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 0, max: 3 }), fc.constantFrom<Alert["state"]>("new", "resolved"));
+  it("is what was put last of each, as far as it fits, in the order of the desk", () => {
+    const step = fc.tuple(fc.integer({ min: 1, max: 6 }), fc.constantFrom<Alert["state"]>("new", "resolved"));
     fc.assert(
-      fc.property(fc.array(step), (steps) => {
+      fc.property(fc.array(step), fc.constantFrom(...ORDERS), (steps, order) => {
         const list = new AlertList((row) => row.state === "new");
+        list.clear(order);
         const last = new Map<string, Alert>();
-        for (const [id, at, state] of steps) {
-          list.put(one(id, at, state));
-          last.set(String(id), one(id, at, state));
+        for (const [id, state] of steps) {
+          const row = one(id, id % 3, state);
+          list.put(row);
+          last.set(row.id, row);
         }
-        const wanted = [...last.values()].filter((row) => row.state === "new").sort((a, b) => b.opened_at - a.opened_at || Number(b.id) - Number(a.id));
+        const wanted = [...last.values()].filter((row) => row.state === "new").sort((a, b) => compare(a, b, order));
         expect(ids(list)).toEqual(wanted.map((row) => row.id));
       }),
     );
   });
 
-  it("holds new ones back while somebody points at it, and changes those on show", () => {
+  it("moves nothing while somebody points at it, and brings rows up to date in their places", () => {
     const list = new AlertList((row) => row.state === "new");
     list.put(one(1, 1));
     list.put(one(2, 2), true);
     list.put(one(1, 1, "resolved"), true);
-    expect([ids(list), list.waitingCount]).toEqual([[], 1]);
+    expect([ids(list), list.shown()[0]?.state, list.waitingCount]).toEqual([["1"], "resolved", 1]);
     list.release();
-    expect([ids(list), list.waitingCount]).toEqual([["2"], 0]);
+    expect([ids(list), list.waitingCount, list.isHeld]).toEqual([["2"], 0, false]);
+  });
+
+  it("leaves out what lies beyond the last row that was loaded: there may be others between them", () => {
+    const list = new AlertList(() => true);
+    list.append([one(9, 0), one(8, 0)], false);
+    list.put(one(3, 0));
+    list.put(one(10, 0));
+    expect(ids(list)).toEqual(["10", "9", "8"]);
+    list.append([one(7, 0), one(3, 0)], true);
+    list.put(one(2, 0));
+    expect(ids(list)).toEqual(["10", "9", "8", "7", "3", "2"]);
+    expect([list.indexOf("7"), list.indexOf("99")]).toEqual([3, -1]);
+  });
+});
+
+describe("a view of the desk", () => {
+  it("survives the way through the address", () => {
+    const address = "state=mine&order=severity&search=a+b&feed=city&query=3&region=5&entity=car&severity=high&since=24&muted=all&group=query";
+    expect(addressOf(viewFrom(address)).split("&").sort()).toEqual(address.split("&").sort());
+    expect(addressOf(viewFrom("state=nonsense&order=best&severity=x&since=9"))).toBe("");
+  });
+
+  it("asks the server for what it lets through itself", () => {
+    const view = viewFrom("state=ended&severity=low&search=CAR+1&since=1");
+    const search = filtersOf(view, 7_200_000);
+    expect([search.get("over"), search.get("severity"), search.get("search"), search.get("opened_from")]).toEqual(["true", "low", "CAR 1", "1970-01-01T01:00:00.000Z"]);
+    const row = { ...one(1, 1), entities: ["car 1"], over_at: 5, opened_at: 7_000_000 };
+    const fits = (change: Partial<Alert>): boolean => fitsView({ ...row, ...change }, view, "ada", new Set(), 7_200_000);
+    expect([fits({}), fits({ over_at: null }), fits({ state: "resolved" }), fits({ entities: ["car 2"] }), fits({ opened_at: 0 }), fits({ severity: "high" })]).toEqual([true, false, false, false, false, false]);
+    expect(fitsView({ ...row, assignee: "ada" }, viewFrom("state=mine"), "ada", new Set(), 0)).toBe(true);
+    expect(fitsView(row, viewFrom("region=4"), "ada", new Set(["2"]), 0)).toBe(false);
   });
 });

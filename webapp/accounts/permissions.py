@@ -79,6 +79,16 @@ def changed_by(user: User, role: Role, *, prefix: str = "") -> Q:
     return Q(**{f"{prefix}owner": user}) | Q(**{f"{prefix}team__in": teams})
 
 
+def people_who_change(thing: Owned) -> models.QuerySet[User]:
+    """The rule the other way round: the active users who may change `thing`, without superusers, to whom everything is open."""
+    may = Q(pk=thing.owner_id) | Q(pk__in=Membership.objects.filter(team=thing.team_id, role__in=thing.edit_role.and_above).values("user"))
+    for name in thing.inside:
+        container: Owned = getattr(thing, name)
+        if not container.public:
+            may &= Q(pk=container.owner_id) | Q(pk__in=Membership.objects.filter(team=container.team_id).values("user"))
+    return User.objects.filter(may, is_active=True).order_by("username")
+
+
 def check_may_make(user: User, role: Role) -> None:
     """Raises PermissionDenied unless `user` has at least `role` in some team: what a role does not make for its team it does not make alone."""
     if not user.is_superuser and not Membership.objects.filter(user=user, role__in=role.and_above).exists():

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_field, inline_serializer
+from django.http import QueryDict, StreamingHttpResponse
+from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, extend_schema_field, inline_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
+from engine.model.faults import unknown_name
 from webapp.accounts.authentication import person
+from webapp.accounts.models import User
 from webapp.accounts.owned import OwnedSerializer, OwnedView
-from webapp.alerts import deliveries, services
+from webapp.alerts import deliveries, handling, mutes
+from webapp.alerts.desk import PIECE, DeskPages, piece_of
 from webapp.alerts.evidence import evidence_of
+from webapp.alerts.export import COLUMNS, rows_of
 from webapp.alerts.filters import AlertFilter
-from webapp.alerts.models import Alert, AlertComment, Channel, Delivery
-from webapp.alerts.selectors import alert_list, alert_summary, channel_list, deliveries_of, delivery_list
-from webapp.alerts.webhooks import RefusedAddress, check_url
+from webapp.alerts.groups import BY, alert_groups
+from webapp.alerts.handling import Decision
+from webapp.alerts.models import OPEN_STATES, Alert, AlertStep, Channel, ChannelKind, Delivery, Feedback, Mute, SavedView, Step
+from webapp.alerts.numbers import alert_numbers
+from webapp.alerts.selectors import alert_list, alert_summary, alerts_seen, channel_list, deliveries_of, delivery_list, handlers_of
+from webapp.alerts.transports import TRANSPORTS
+from webapp.config.boxes import whole
 from webapp.config.pagination import CURSOR, NewestFirst
+from webapp.config.tables import csv_download
+from webapp.feeds.models import Feed, Region
 from webapp.queries.models import Query
 from webapp.queries.selectors import behind
 
@@ -43,7 +56,9 @@ class AlertSerializer(serializers.ModelSerializer[Alert]):
     query_name = serializers.CharField(source="query.name")
     detection = HexField(source="detection_key")
     acknowledged_by = serializers.CharField(source="acknowledged_by.username", default=None)
+    assignee = serializers.CharField(source="assignee.username", default=None)
     resolved_by = serializers.CharField(source="resolved_by.username", default=None)
+    muted = serializers.SerializerMethodField()
     comments = serializers.IntegerField(source="comment_count")
     editable = serializers.BooleanField()
 
@@ -51,37 +66,97 @@ class AlertSerializer(serializers.ModelSerializer[Alert]):
         model = Alert
         fields = (
             "id", "feed", "query", "query_name", "kind", "entities", "value", "start", "end", "severity", "state", "opened_at", "detection",
-            "acknowledged_by", "acknowledged_at", "resolved_by", "resolved_at", "resolution", "comments", "editable",
+            "acknowledged_by", "acknowledged_at", "assignee", "over_at", "resolved_by",
+            "resolved_at", "resolution", "revision", "muted", "comments", "editable",
         )  # fmt: skip
 
+    def get_muted(self, alert: Alert) -> bool:
+        return alert.mute_id is not None
 
-class CommentSerializer(serializers.ModelSerializer[AlertComment]):
-    """What somebody said."""
+
+class StepSerializer(serializers.ModelSerializer[AlertStep]):
+    """What happened to an alert: who (null: by itself) did what, and what they said."""
 
     author = serializers.CharField(source="author.username", default=None, read_only=True)
+    assignee = serializers.CharField(source="assignee.username", default=None, read_only=True)
 
     class Meta:
-        model = AlertComment
-        fields = ("id", "author", "text", "at")
-        read_only_fields = ("at",)
+        model = AlertStep
+        fields = ("id", "action", "author", "assignee", "text", "at")
+        read_only_fields = ("action", "at")
+        extra_kwargs: ClassVar[dict[str, Any]] = {"text": {"required": True, "allow_blank": False}}
 
 
 class DecisionSerializer(serializers.Serializer[Any]):
-    """A comment that goes with a decision."""
+    """A comment that goes with a decision, and the `revision` of the alert that the person saw."""
 
     comment = serializers.CharField(required=False, allow_blank=True, max_length=COMMENT_LENGTH, default="")
+    revision = serializers.IntegerField(required=False, allow_null=True, default=None, min_value=0)
 
 
-class BulkSerializer(DecisionSerializer):
-    """One decision about many alerts."""
+class AssignmentSerializer(DecisionSerializer):
+    """Whom the alert is for."""
 
-    ids = serializers.ListField(child=serializers.IntegerField(), allow_empty=False, max_length=1000)
-    action = serializers.ChoiceField(["acknowledge", "resolve"])
+    assignee = serializers.SlugRelatedField(slug_field="username", queryset=User.objects.filter(is_active=True))
 
 
-ACTIONS = {"acknowledge": services.alerts_acknowledge, "resolve": services.alerts_resolve}
-CHANGED = inline_serializer("ChangedAlerts", {"changed": serializers.ListField(child=serializers.IntegerField())})
+ACTIONS = {"acknowledge": Step.ACKNOWLEDGED, "assign": Step.ASSIGNED, "resolve": Step.RESOLVED, "reopen": Step.REOPENED, "seen": Step.SEEN}
+
+
+class BulkSerializer(serializers.Serializer[Any]):
+    """One decision about many alerts: those in `ids`, or all that match the filters of a list's address, a piece at a time."""
+
+    ids = serializers.ListField(child=serializers.IntegerField(), required=False, allow_empty=False, max_length=PIECE)
+    matching = serializers.CharField(required=False, allow_blank=True, max_length=2000)
+    below = serializers.IntegerField(required=False, allow_null=True, default=None, help_text="`below` of the answer before.")
+    action = serializers.ChoiceField([name for name in ACTIONS if name != "seen"])
+    assignee = serializers.SlugRelatedField(slug_field="username", queryset=User.objects.filter(is_active=True), required=False)
+    comment = serializers.CharField(required=False, allow_blank=True, max_length=COMMENT_LENGTH, default="")
+
+    def validate(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        if ("ids" in attributes) == ("matching" in attributes):
+            raise serializers.ValidationError("Either `ids` or `matching`.")
+        if (attributes["action"] == "assign") != ("assignee" in attributes):
+            raise serializers.ValidationError({"assignee": "Name whom the alerts are for, and only where they are assigned."})
+        return attributes
+
+
+CHANGED = inline_serializer(
+    "ChangedAlerts",
+    {
+        "changed": serializers.ListField(child=serializers.IntegerField()),
+        "looked_at": serializers.IntegerField(required=False),
+        "below": serializers.IntegerField(required=False, allow_null=True, help_text="Ask again with it while it is not null."),
+    },
+)
 SEVERITY_COUNTS = inline_serializer("SeverityCounts", {name: serializers.IntegerField() for name in ("info", "low", "high", "critical")})
+
+
+class FeedbackSerializer(serializers.ModelSerializer[Feedback]):
+    """What somebody says about the answer behind an alert."""
+
+    author = serializers.CharField(source="author.username", read_only=True)
+
+    class Meta:
+        model = Feedback
+        fields = ("author", "verdict", "reason", "at")
+        read_only_fields = ("at",)
+
+
+HOURS = OpenApiParameter("hours", int, description="1 to 2160; 168 unless given")
+
+
+class GroupSerializer(serializers.Serializer[Any]):
+    """The alerts of one query, entity or region."""
+
+    key = serializers.CharField()
+    name = serializers.CharField()
+    count = serializers.IntegerField()
+    unattended = serializers.IntegerField()
+    severity = serializers.CharField()
+    first = serializers.DateTimeField()
+    last = serializers.DateTimeField()
+    strip = serializers.ListField(child=serializers.IntegerField())
 
 
 class AlertView(GenericViewSet[Alert]):
@@ -89,8 +164,9 @@ class AlertView(GenericViewSet[Alert]):
 
     queryset = Alert.objects.none()
     serializer_class = AlertSerializer
+    throttle_action: str | None = None
     filterset_class = AlertFilter
-    pagination_class = NewestFirst
+    pagination_class = DeskPages
 
     def get_queryset(self) -> QuerySet[Alert]:
         return alert_list(user=self.request.user)
@@ -102,7 +178,7 @@ class AlertView(GenericViewSet[Alert]):
             raise PermissionDenied("You may see this alert but not handle it.")
         return alert
 
-    @extend_schema(summary="List alerts, newest first")
+    @extend_schema(summary="List alerts, newest first unless `order` says otherwise")
     def list(self, request: Request) -> Response:
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
@@ -111,55 +187,139 @@ class AlertView(GenericViewSet[Alert]):
     def retrieve(self, request: Request, pk: int) -> Response:
         return Response(self._detail(self.get_object()))
 
-    @extend_schema(summary="Take an alert on: new -> acknowledged", request=DecisionSerializer)
+    @extend_schema(
+        summary="How many alerts the filters leave", filters=True, responses=inline_serializer("AlertCount", {"count": serializers.IntegerField()})
+    )
+    def count(self, request: Request) -> Response:
+        return Response({"count": self.filter_queryset(alerts_seen(user=request.user)).count()})
+
+    @extend_schema(
+        summary="The alerts that the filters leave in groups",
+        filters=True,
+        parameters=[
+            OpenApiParameter("by", str, enum=BY, description="query (usual), entity or region"),
+            OpenApiParameter("hours", int, description="What the strip spans, 1 to 168; 24 unless given"),
+        ],
+        responses=GroupSerializer(many=True),
+    )
+    def groups(self, request: Request) -> Response:
+        by, hours = request.query_params.get("by") or "query", whole(request.query_params.get("hours"), "hours") or 24
+        if by not in BY:
+            raise serializers.ValidationError({"by": f"One of {', '.join(BY)}."})
+        if not 1 <= hours <= 168:
+            raise serializers.ValidationError({"hours": "From 1 to 168."})
+        found = self.filter_queryset(alerts_seen(user=request.user))
+        return Response({"results": alert_groups(found, by=by, hours=hours, now=timezone.now())})
+
+    @extend_schema(
+        summary="How the desk does: what is open, how long people take, what calls most",
+        filters=True,
+        parameters=[HOURS],
+        responses=OpenApiTypes.OBJECT,
+    )
+    def numbers(self, request: Request) -> Response:
+        hours = whole(request.query_params.get("hours"), "hours") or 168
+        if not 1 <= hours <= 2160:
+            raise serializers.ValidationError({"hours": "From 1 to 2160."})
+        return Response(alert_numbers(self.filter_queryset(alerts_seen(user=request.user)), hours=hours, now=timezone.now()))
+
+    @extend_schema(summary="The alerts that the filters leave, as CSV", filters=True, responses={(200, "text/csv"): OpenApiTypes.STR})
+    def export(self, request: Request) -> StreamingHttpResponse:
+        return csv_download("alerts.csv", COLUMNS, rows_of(self.filter_queryset(self.get_queryset())))
+
+    @extend_schema(summary="Say whether the answer was right", request=FeedbackSerializer, responses=FeedbackSerializer)
+    def feedback(self, request: Request, pk: int) -> Response:
+        alert = self.get_editable()
+        serializer = FeedbackSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        return Response(FeedbackSerializer(handling.alert_judge(alert=alert, user=person(request), **serializer.validated_data)).data)
+
+    @extend_schema(summary="Look at an alert: new -> seen", request=None)
+    def seen(self, request: Request, pk: int) -> Response:
+        return self._decide("seen", DecisionSerializer(data={}))
+
+    @extend_schema(summary="Take an alert on: -> acknowledged; resolved when what it tells of has ended", request=DecisionSerializer)
     def acknowledge(self, request: Request, pk: int) -> Response:
-        return self._decide("acknowledge")
+        return self._decide("acknowledge", DecisionSerializer(data=request.data))
+
+    @extend_schema(summary="Give an alert to somebody: -> assigned", request=AssignmentSerializer)
+    def assign(self, request: Request, pk: int) -> Response:
+        return self._decide("assign", AssignmentSerializer(data=request.data))
 
     @extend_schema(summary="Be done with an alert: -> resolved", request=DecisionSerializer)
     def resolve(self, request: Request, pk: int) -> Response:
-        return self._decide("resolve")
+        return self._decide("resolve", DecisionSerializer(data=request.data))
 
-    @extend_schema(summary="Say something about an alert", request=CommentSerializer, responses={201: CommentSerializer})
+    @extend_schema(summary="Take a resolved alert up again: -> reopened", request=DecisionSerializer)
+    def reopen(self, request: Request, pk: int) -> Response:
+        return self._decide("reopen", DecisionSerializer(data=request.data))
+
+    @extend_schema(summary="Say something about an alert", request=StepSerializer, responses={201: StepSerializer})
     def comment(self, request: Request, pk: int) -> Response:
         alert = self.get_editable()
-        serializer = CommentSerializer(data=request.data)
+        serializer = StepSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        comment = services.alert_comment(alert=alert, user=person(request), text=serializer.validated_data["text"])
-        return Response(CommentSerializer(comment).data, status=201)
+        comment = handling.alert_comment(alert=alert, user=person(request), text=serializer.validated_data["text"])
+        return Response(StepSerializer(comment).data, status=201)
 
     @extend_schema(
         summary="One decision about many alerts",
         request=BulkSerializer,
         responses=CHANGED,
-        examples=[OpenApiExample("Acknowledge two", {"ids": [11, 12], "action": "acknowledge", "comment": "On it."}, request_only=True)],
+        examples=[
+            OpenApiExample("Acknowledge two", {"ids": [11, 12], "action": "acknowledge", "comment": "On it."}, request_only=True),
+            OpenApiExample("Resolve all that match", {"matching": "state=new&severity=low", "action": "resolve"}, request_only=True),
+        ],
     )
     def bulk(self, request: Request) -> Response:
         serializer = BulkSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         given = serializer.validated_data
-        alerts = [alert for alert in self.get_queryset().filter(pk__in=given["ids"]) if getattr(alert, "editable", False)]
-        return Response({"changed": ACTIONS[given["action"]](alerts=alerts, user=person(request), comment=given["comment"])})
+        decision = Decision(ACTIONS[given["action"]], person(request), given["comment"], given.get("assignee"))
+        mine = alert_list(user=request.user, to_handle=True)
+        if "ids" in given:
+            return Response({"changed": handling.alerts_decide(alerts=list(mine.filter(pk__in=given["ids"])), decision=decision)})
+        piece = piece_of(self._matching(mine, given["matching"]), given["below"])
+        changed = handling.alerts_decide(alerts=piece, decision=decision)
+        return Response({"changed": changed, "looked_at": len(piece), "below": piece[-1].pk if len(piece) == PIECE else None})
+
+    def _matching(self, alerts: QuerySet[Alert], parameters: str) -> QuerySet[Alert]:
+        """What a list with these parameters would show. Raises ValidationError for a parameter that it does not know."""
+        data = QueryDict(parameters)
+        faults = {name: unknown_name(name, AlertFilter.base_filters, what="parameter") for name in data if name not in AlertFilter.base_filters}
+        if faults:
+            raise serializers.ValidationError({"matching": faults})
+        found = AlertFilter(data, alerts, request=self.request)
+        if not found.is_valid():
+            raise serializers.ValidationError({"matching": found.errors})
+        return cast(QuerySet[Alert], found.qs)
 
     @extend_schema(
         summary="How many alerts wait, by severity",
-        responses=inline_serializer("AlertSummary", {"new": SEVERITY_COUNTS, "acknowledged": SEVERITY_COUNTS}),
+        responses=inline_serializer("AlertSummary", dict.fromkeys(OPEN_STATES, SEVERITY_COUNTS)),
     )
     def summary(self, request: Request) -> Response:
         return Response(alert_summary(user=person(request)))
 
-    def _decide(self, action: str) -> Response:
+    def _decide(self, action: str, serializer: DecisionSerializer) -> Response:
         alert = self.get_editable()
-        serializer = DecisionSerializer(data=self.request.data)
         serializer.is_valid(raise_exception=True)
-        ACTIONS[action](alerts=[alert], user=person(self.request), comment=serializer.validated_data["comment"])
+        given = serializer.validated_data
+        decision = Decision(ACTIONS[action], person(self.request), given["comment"], given.get("assignee"))
+        handling.alert_decide(alert=alert, decision=decision, revision=given["revision"])
         return Response(self._detail(self.get_object()))
 
     def _detail(self, alert: Alert) -> dict[str, Any]:
         sentence, regions = behind(alert.query, alert.query_version)
+        steps = StepSerializer(alert.steps.select_related("author", "assignee"), many=True).data
         return {
             **self.get_serializer(alert).data,
             "version": alert.query_version,
-            "comments": CommentSerializer(alert.comments.select_related("author"), many=True).data,
+            "steps": steps,
+            "comments": [step for step in steps if step["text"]],
+            "feedback": FeedbackSerializer(alert.feedback.select_related("author"), many=True).data,
+            "mute": None if alert.mute is None else _mute_words(alert.mute),
+            "handlers": list(handlers_of(alert.query).values_list("username", flat=True)),
             "sentence": sentence,
             "shapes": regions,
             "evidence": evidence_of(alert),
@@ -167,8 +327,120 @@ class AlertView(GenericViewSet[Alert]):
         }
 
 
+def _mute_words(mute: Mute) -> dict[str, Any]:
+    return {"id": mute.pk, "by": mute.owner.username, "reason": mute.reason, "until": mute.window_until}
+
+
+class MuteSerializer(OwnedSerializer):
+    """For whose alerts nobody is called, from when until when, by whom and why."""
+
+    feed = serializers.SlugRelatedField(slug_field="name", queryset=Feed.objects.none())
+    query = serializers.PrimaryKeyRelatedField(queryset=Query.objects.none(), required=False, allow_null=True)
+    region = serializers.PrimaryKeyRelatedField(queryset=Region.objects.none(), required=False, allow_null=True)
+    entities = serializers.ListField(child=serializers.CharField(max_length=500), required=False, max_length=2)
+    starts_at = serializers.DateTimeField(required=False, write_only=True)
+    until = serializers.DateTimeField(required=False, allow_null=True, write_only=True)
+    of = serializers.CharField(source="__str__", read_only=True, help_text="What is muted, in words.")
+    alerts = serializers.IntegerField(source="alerts.count", read_only=True)
+
+    class Meta:
+        model = Mute
+        fields = (
+            "id", "of", "feed", "query", "region", "entities", "reason", "starts_at", "until", "rule", "zone", "window_from", "window_until",
+            "ended_at", "alerts", *OwnedSerializer.OWNED, "created_at",
+        )  # fmt: skip
+        read_only_fields = ("window_from", "window_until", "ended_at", "created_at")
+
+    def get_fields(self) -> dict[str, Any]:
+        fields: dict[str, Any] = super().get_fields()
+        if request := self.context.get("request"):
+            fields["feed"].queryset = Feed.objects.visible_to(request.user)
+            fields["query"].queryset = Query.objects.editable_by(request.user).filter(deleted_at=None)
+            fields["region"].queryset = Region.objects.visible_to(request.user)
+        return fields
+
+
+class MuteView(OwnedView):
+    """Mutes, snoozes and maintenance windows."""
+
+    queryset = Mute.objects.all()
+    serializer_class = MuteSerializer
+
+    def get_queryset(self) -> QuerySet[Any]:
+        return mutes.mute_list(user=self.request.user)
+
+    def list(self, request: Request) -> Response:
+        page = self.paginate_queryset(self.get_queryset())
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+
+    @extend_schema(
+        examples=[
+            OpenApiExample(
+                "A snooze", {"feed": "city", "entities": ["car-1"], "until": "2026-11-23T14:00Z", "reason": "Our own van"}, request_only=True
+            )
+        ]
+    )
+    def create(self, request: Request) -> Response:
+        self.check_may_make()
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        given = serializer.validated_data
+        region, team = given.pop("region", None), given.pop("team", None)
+        mute = mutes.mute_create(owner=person(request), region=region and region.pk, team=team and team.pk, **given)
+        return Response(self.represent(mute), status=201)
+
+    def retrieve(self, request: Request, pk: int) -> Response:
+        return Response(self.get_serializer(self.get_object()).data)
+
+    @extend_schema(summary="Lift a mute: its alerts come back", responses={204: None})
+    def destroy(self, request: Request, pk: int) -> Response:
+        mutes.mute_lift(mute=self.get_editable())
+        return Response(status=204)
+
+
+class SavedViewSerializer(OwnedSerializer):
+    """A named set of filters."""
+
+    class Meta:
+        model = SavedView
+        fields = ("id", "name", "parameters", *OwnedSerializer.OWNED, "created_at")
+        read_only_fields = ("created_at",)
+
+
+class SavedViewView(OwnedView):
+    """Named sets of filters of the desk: one's own, and those that are shared."""
+
+    queryset = SavedView.objects.all()
+    serializer_class = SavedViewSerializer
+
+    def get_queryset(self) -> QuerySet[Any]:
+        return SavedView.objects.visible_to(self.request.user).with_editable(self.request.user).select_related("owner", "team")
+
+    def list(self, request: Request) -> Response:
+        page = self.paginate_queryset(self.get_queryset())
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+
+    def create(self, request: Request) -> Response:
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        return Response(self.represent(serializer.save(owner=person(request))), status=201)
+
+    def retrieve(self, request: Request, pk: int) -> Response:
+        return Response(self.get_serializer(self.get_object()).data)
+
+    def partial_update(self, request: Request, pk: int) -> Response:
+        serializer = self.get_serializer(self.get_editable(), data=request.data, partial=True)
+        serializer.is_valid(raise_exception=True)
+        return Response(self.represent(serializer.save()))
+
+    @extend_schema(responses={204: None})
+    def destroy(self, request: Request, pk: int) -> Response:
+        self.get_editable().delete()
+        return Response(status=204)
+
+
 class ChannelSerializer(OwnedSerializer):
-    """A webhook without its secret."""
+    """A channel without its secret."""
 
     queries = serializers.PrimaryKeyRelatedField(many=True, required=False, queryset=Query.objects.none())
     last_sent_at = serializers.DateTimeField(read_only=True)
@@ -177,7 +449,8 @@ class ChannelSerializer(OwnedSerializer):
     class Meta:
         model = Channel
         fields = (
-            "id", "name", "url", "enabled", "disabled_reason", "min_severity", "per_minute", "all_queries", "queries", "failures", "last_sent_at",
+            "id", "name", "kind", "url", "recipient", "enabled", "disabled_reason", "min_severity", "per_minute", "all_queries", "queries",
+            "failures", "last_sent_at",
             "waiting", *OwnedSerializer.OWNED, "created_at",
         )  # fmt: skip
         read_only_fields = ("disabled_reason", "failures", "created_at")
@@ -190,12 +463,16 @@ class ChannelSerializer(OwnedSerializer):
             queries.child_relation.queryset = Query.objects.visible_to(request.user).filter(deleted_at=None)
         return fields
 
-    def validate_url(self, url: str) -> str:
-        try:
-            check_url(url)
-        except RefusedAddress as error:
-            raise serializers.ValidationError(str(error)) from error
-        return url
+    def validate(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        stored = {} if self.instance is None else {name: getattr(self.instance, name) for name in ("kind", "url", "recipient")}
+        given = {"kind": ChannelKind.WEBHOOK.value, **stored, **attributes}
+        if self.instance is not None and given["kind"] != stored["kind"]:
+            raise serializers.ValidationError({"kind": "It stays what it is: make another channel."})
+        if self.instance is None or attributes.keys() & {"url", "recipient"}:
+            faults = TRANSPORTS[given["kind"]].refuse(given)
+            if faults:
+                raise serializers.ValidationError(faults)
+        return attributes
 
 
 class NewChannelSerializer(ChannelSerializer):
@@ -221,7 +498,7 @@ class DeliverySerializer(serializers.ModelSerializer[Delivery]):
 
 
 class ChannelView(OwnedView):
-    """Webhooks that alerts leave by."""
+    """Ways by which alerts leave."""
 
     queryset = Channel.objects.all()
     serializer_class = ChannelSerializer

@@ -19,25 +19,26 @@ from django.utils import timezone
 from webapp.accounts.models import User
 from webapp.alerts.models import Alert, Channel, Delivery, Notification
 from webapp.alerts.selectors import alert_row
-from webapp.alerts.webhooks import Answer, new_secret, post
+from webapp.alerts.transports import TRANSPORTS
+from webapp.alerts.webhooks import Answer, new_secret
 from webapp.queries.models import Query, Severity
 
 PLAN_AT_ONCE = 2_000
 LISTED_IN_ONE_MESSAGE = 100
 RETRY_AFTER = [timedelta(seconds=s) for s in (5, 30, 300, 1_800, 7_200, 28_800, 86_400)]
 """Waits after the first, second, ... failed attempt; after the last one the message is given up."""
-CLAIM = timedelta(seconds=30)
 OLD_SECRET_LIVES = timedelta(hours=24)
 BROKEN_AFTER = 5
 """Failures in a row after which a channel is sent one message at a time, until one arrives."""
 
 
 def notifications_plan() -> int:
-    """Decides for new alerts which channels they go to; how many alerts were looked at."""
+    """Decides for new alerts which channels they go to, if nobody muted them; how many alerts were looked at."""
     with transaction.atomic():
         alerts = list(Alert.objects.select_for_update(skip_locked=True).filter(planned_at=None).order_by("id")[:PLAN_AT_ONCE])
         if alerts:
-            wanted = [Notification(alert=alert, channel=channel) for channel in _channels() for alert in _wanted(channel, alerts)]
+            loud = [alert for alert in alerts if alert.mute_id is None]
+            wanted = [Notification(alert=alert, channel=channel) for channel in _channels() for alert in _wanted(channel, loud)]
             Notification.objects.bulk_create(wanted, ignore_conflicts=True, batch_size=1000)
             Alert.objects.filter(pk__in=[alert.pk for alert in alerts]).update(planned_at=timezone.now())
     return len(alerts)
@@ -133,22 +134,14 @@ def channel_send(*, channel_id: int, seconds: float = 20.0) -> int:
 
 def _claim(delivery: Delivery, now: datetime) -> bool:
     """Whether this caller alone may send `delivery` now. The attempt counts before it is made: a crash in it is one too."""
-    claimed = _due(now).filter(pk=delivery.pk).update(claimed_until=now + CLAIM, attempts=F("attempts") + 1)
+    claimed = _due(now).filter(pk=delivery.pk).update(claimed_until=now + TRANSPORTS[delivery.channel.kind].LONGEST, attempts=F("attempts") + 1)
     if claimed:
         delivery.refresh_from_db()
     return claimed == 1
 
 
 def _send(delivery: Delivery, now: datetime) -> Answer:
-    return post(
-        url=delivery.channel.url, secrets_in_use=_secrets(delivery.channel, now), webhook_id=str(delivery.webhook_id), body=delivery.body, now=now
-    )
-
-
-def _secrets(channel: Channel, now: datetime) -> list[str]:
-    """The signing secrets in use: during a rotation the old one too."""
-    rotating = channel.old_secret and channel.old_secret_until is not None and now < channel.old_secret_until
-    return [channel.secret, channel.old_secret] if rotating else [channel.secret]
+    return TRANSPORTS[delivery.channel.kind].send(delivery, now)
 
 
 def delivery_settle(*, delivery: Delivery, answer: Answer) -> None:
@@ -185,7 +178,7 @@ def channel_test(*, channel: Channel) -> Answer:
     """Sends a message that says it is a test, once and at once."""
     now = timezone.now()
     body = json.dumps({"type": "test", "timestamp": now.isoformat(), "data": {"text": f"A test of the channel {channel.name}."}})
-    delivery = Delivery.objects.create(channel=channel, test=True, body=body, attempts=1, claimed_until=now + CLAIM)
+    delivery = Delivery.objects.create(channel=channel, test=True, body=body, attempts=1, claimed_until=now + TRANSPORTS[channel.kind].LONGEST)
     answer = _send(delivery, now)
     delivery.status_code, delivery.error, delivery.claimed_until = answer.status, answer.error, None
     if answer.ok:

@@ -2,31 +2,101 @@
 
 from __future__ import annotations
 
-import django_filters
+from typing import Any
 
-from webapp.alerts.models import Alert, AlertState
-from webapp.config.boxes import wholes
+import django_filters
+from django.db.models import F, Func, Q, QuerySet, TextField, Value
+
+from webapp.alerts.models import Alert, AlertState, Feedback, Verdict
+from webapp.config.boxes import whole, wholes
 from webapp.queries.models import Severity
+
+LONGEST_SEARCH = 200
+ME = "me"
+NOBODY = "nobody"
 
 
 class AlertFilter(django_filters.FilterSet):  # type: ignore[misc]
-    """`?feed=city&query=3&state=new&state=acknowledged&severity=high&kind=in&entity=car-1&from=&to=`."""
+    """`?search=&feed=city&query=3&region=5&state=new&state=seen&severity=high&kind=in&entity=car-1&assignee=me&over=true&from=&to=&opened_from=&opened_to=`."""
 
+    search = django_filters.CharFilter(
+        method="of_words", max_length=LONGEST_SEARCH, help_text="Words, each in the query's name, the kind or an entity."
+    )
     feed = django_filters.CharFilter(field_name="feed__name")
     query = django_filters.CharFilter(method="of_queries")
+    region = django_filters.CharFilter(method="of_regions", help_text="Ids of stored regions that the query names.")
     state = django_filters.MultipleChoiceFilter(choices=AlertState.choices, distinct=False)
     severity = django_filters.MultipleChoiceFilter(choices=Severity.choices, distinct=False)
     kind = django_filters.CharFilter()
     entity = django_filters.CharFilter(method="of_entity")
+    assignee = django_filters.CharFilter(method="of_assignee", help_text="A user's name, `me` or `nobody`.")
+    over = django_filters.BooleanFilter(field_name="over_at", lookup_expr="isnull", exclude=True, help_text="What it tells of has ended.")
+    muted = django_filters.BooleanFilter(field_name="mute", lookup_expr="isnull", exclude=True)
+    verdict = django_filters.MultipleChoiceFilter(method="of_verdicts", choices=Verdict.choices)
+    opened_from = django_filters.IsoDateTimeFilter(field_name="opened_at", lookup_expr="gte")
+    opened_to = django_filters.IsoDateTimeFilter(field_name="opened_at", lookup_expr="lt")
 
     class Meta:
         model = Alert
-        fields = ("feed", "query", "state", "severity", "kind", "entity")
+        fields = (
+            "search",
+            "feed",
+            "query",
+            "region",
+            "state",
+            "severity",
+            "kind",
+            "entity",
+            "assignee",
+            "over",
+            "muted",
+            "verdict",
+            "opened_from",
+            "opened_to",
+        )
 
-    def of_queries(self, found: object, name: str, value: str) -> object:
+    def of_words(self, found: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
+        """Alerts that have every one of the words."""
+        joined = Func(F("entities"), Value(" "), function="array_to_string", output_field=TextField())
+        found = found.alias(entity_text=joined)
+        for word in value.split():
+            found = found.filter(Q(query__name__icontains=word) | Q(entity_text__icontains=word) | Q(kind__icontains=word))
+        return found
+
+    def of_queries(self, found: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
         """Alerts of these queries."""
-        return found.filter(query__in=wholes([value], "query"))  # type: ignore[attr-defined]
+        return found.filter(query__in=wholes([value], "query"))
 
-    def of_entity(self, found: object, name: str, value: str) -> object:
+    def of_regions(self, found: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
+        """Alerts of queries that name one of these regions."""
+        from webapp.queries.models import Query
+
+        return found.filter(query__in=Query.objects.filter(regions__in=wholes([value], "region")).values("pk"))
+
+    def of_entity(self, found: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
         """Alerts in which the entity takes part."""
-        return found.filter(entities__contains=[value])  # type: ignore[attr-defined]
+        return found.filter(entities__contains=[value])
+
+    def of_verdicts(self, found: QuerySet[Alert], name: str, value: list[str]) -> QuerySet[Alert]:
+        """Alerts about whose answer somebody said one of these."""
+        return found.filter(pk__in=Feedback.objects.filter(verdict__in=value).values("alert"))
+
+    def of_assignee(self, found: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
+        """Alerts that were given to this person."""
+        if value == NOBODY:
+            return found.filter(assignee=None)
+        user: Any = self.request.user
+        return found.filter(assignee=user) if value == ME else found.filter(assignee__username=value)
+
+    def from_t(self, found: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
+        """Alerts that begin then or later: event time, in the unit of the alert's feed."""
+        return found.filter(start__gte=whole(value, "from"))
+
+    def to_t(self, found: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
+        """Alerts that begin before that."""
+        return found.filter(start__lt=whole(value, "to"))
+
+
+# `from` is a word of the language.
+AlertFilter.base_filters["from"] = django_filters.CharFilter(method="from_t", help_text="Event time: the alert begins then or later.")
+AlertFilter.base_filters["to"] = django_filters.CharFilter(method="to_t", help_text="Event time: it begins before that.")

@@ -4,6 +4,9 @@
   to be told of everything that leaves.
 - Families that answer with intervals: the alert is open while the answer's end is null.
 - All others are instants or closed already: the alert waits for a person.
+
+What has ended stays on the desk until somebody has acknowledged it; what had been acknowledged before is resolved by its end. What was
+withdrawn never held: it is resolved at once.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import Protocol
 
 from django.utils import timezone
 
-from webapp.alerts.models import Alert, AlertState, Resolution
+from webapp.alerts.models import Alert, AlertState, AlertStep, Resolution, Step
 
 ENDED_BY: Mapping[tuple[str, str], str] = {("border", "in"): "out", ("border", "out"): "in"}
 """(family, kind) of an opening answer -> kind of the answer that ends it."""
@@ -67,6 +70,7 @@ class Ledger:
     by_key: dict[bytes, Alert]
     open: dict[OpenKey, list[Alert]]
     changed: dict[bytes, Alert] = field(default_factory=dict)
+    steps: list[AlertStep] = field(default_factory=list)
 
     def take(self, fact: Change) -> None:
         """Opens, ends, withdraws or opens again what `fact` says."""
@@ -75,7 +79,7 @@ class Ledger:
             return
         if fact.weight and (opening := ENDED_BY.get((rule.family, fact.kind))) is not None:
             for alert in self.open.pop((fact.query_id, opening, tuple(fact.entities)), []):
-                self._resolve(alert, Resolution.ENDED, end=fact.start, closing_key=fact.key)
+                self._end(alert, end=fact.start, closing_key=fact.key)
         known = self.by_key.get(fact.key)
         if known is not None:
             self._revise(known, fact)
@@ -103,22 +107,44 @@ class Ledger:
     def _revise(self, alert: Alert, fact: Change) -> None:
         """The fact was stated before: it may have ended, been withdrawn, or hold again."""
         if not fact.weight:
-            self._resolve(alert, Resolution.WITHDRAWN, end=alert.end, closing_key=None)
+            self._withdraw(alert)
         elif alert.resolution == Resolution.WITHDRAWN or (fact.end is None and alert.resolution == Resolution.ENDED and alert.closing_key is None):
             self._reopen(alert, fact.end)
         elif alert.closing_key is None and fact.end != alert.end and fact.end is not None and alert.end is None:
-            self._resolve(alert, Resolution.ENDED, end=fact.end, closing_key=None)
+            self._end(alert, end=fact.end, closing_key=None)
 
-    def _resolve(self, alert: Alert, why: Resolution, *, end: int | None, closing_key: bytes | None) -> None:
+    def _end(self, alert: Alert, *, end: int, closing_key: bytes | None) -> None:
         alert.end, alert.closing_key = end, closing_key
+        self._note(alert, end_by_itself(alert, Resolution.ENDED))
+
+    def _withdraw(self, alert: Alert) -> None:
+        alert.closing_key = None
+        step = None
         if alert.state != AlertState.RESOLVED:
-            alert.state, alert.resolution, alert.resolved_at = AlertState.RESOLVED, why, timezone.now()
-        self.changed[bytes(alert.detection_key)] = alert
+            alert.state, alert.resolution, alert.resolved_at = AlertState.RESOLVED, Resolution.WITHDRAWN, timezone.now()
+            step = AlertStep(alert=alert, action=Step.WITHDRAWN)
+        self._note(alert, step)
 
     def _reopen(self, alert: Alert, end: int | None) -> None:
-        alert.state = AlertState.ACKNOWLEDGED if alert.acknowledged_at else AlertState.NEW
-        alert.end, alert.resolution, alert.resolved_at = end, "", None
+        if alert.state == AlertState.RESOLVED:
+            alert.state = AlertState.ACKNOWLEDGED if alert.acknowledged_at else AlertState.NEW
+        alert.end, alert.resolution, alert.resolved_at, alert.over_at = end, "", None, None
+        self._note(alert, AlertStep(alert=alert, action=Step.RESUMED))
+
+    def _note(self, alert: Alert, step: AlertStep | None) -> None:
         self.changed[bytes(alert.detection_key)] = alert
+        if step is not None:
+            self.steps.append(step)
+
+
+def end_by_itself(alert: Alert, why: Resolution) -> AlertStep | None:
+    """What the alert tells of is over: whoever had acknowledged it needs do no more, else it waits for somebody. None: a person was done with it."""
+    if alert.state == AlertState.RESOLVED:
+        return None
+    alert.over_at, alert.resolution = timezone.now(), why
+    if alert.state == AlertState.ACKNOWLEDGED:
+        alert.state, alert.resolved_at = AlertState.RESOLVED, alert.over_at
+    return AlertStep(alert=alert, action=Step(why.value))
 
 
 def in_order(facts: Sequence[Change]) -> list[Change]:

@@ -7,20 +7,26 @@ import uuid
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import Q
+from django.db.models import Case, Q, Value, When
 from django.utils import timezone
 
 from webapp.accounts.models import Role
 from webapp.accounts.permissions import Owned, OwnedQuerySet
 from webapp.config.secrets_at_rest import SealedCharField, SealedURLField
-from webapp.feeds.models import NO_CONTROLS, Feed
+from webapp.feeds.models import NO_CONTROLS, Feed, Region
 from webapp.queries.models import Query, Severity
 
 
 class AlertState(models.TextChoices):
     NEW = "new", "New"
+    SEEN = "seen", "Seen"
     ACKNOWLEDGED = "acknowledged", "Acknowledged"
+    ASSIGNED = "assigned", "Assigned"
+    REOPENED = "reopened", "Reopened"
     RESOLVED = "resolved", "Resolved"
+
+
+OPEN_STATES = tuple(state for state in AlertState.values if state != AlertState.RESOLVED)
 
 
 class Resolution(models.TextChoices):
@@ -31,10 +37,50 @@ class Resolution(models.TextChoices):
     CHANGED = "changed", "The query was edited or switched off"
 
 
+class Mute(Owned):
+    """For whose alerts nobody wants to be called: of a query, of the queries that name a region, of an entity or of a pair.
+
+    It speaks for queries that its owner may change. `window_until` None: for good. `rule`, `first_from` and `length` make the windows of one that
+    repeats; `begun`: the open alerts have been muted for this window.
+    """
+
+    edit_role = Role.ANALYST
+    inside = ("feed",)
+
+    feed = models.ForeignKey(Feed, models.CASCADE, related_name="mutes")
+    query = models.ForeignKey(Query, models.CASCADE, null=True, related_name="mutes")
+    region = models.ForeignKey(Region, models.CASCADE, null=True, related_name="mutes")
+    entities = ArrayField(models.TextField(), default=list)
+    reason = models.CharField(max_length=500, validators=[NO_CONTROLS])
+    window_from = models.DateTimeField()
+    window_until = models.DateTimeField(null=True)
+    begun = models.BooleanField(default=False)
+    rule = models.CharField(max_length=300, blank=True)
+    zone = models.CharField(max_length=60, default="UTC")
+    first_from = models.DateTimeField(null=True)
+    length = models.DurationField(null=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    ended_at = models.DateTimeField(null=True)
+
+    objects = OwnedQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = [models.Index(fields=["feed"], condition=Q(ended_at=None), name="mutes_of_feed")]
+
+    def __str__(self) -> str:
+        what = self.query or self.region or " and ".join(self.entities)
+        return f"{what}: {self.reason}"
+
+
 class Alert(models.Model):
     """One open interval, or one instant, that a person must be told about.
 
-    `detection_key` is the natural key of the detection that opened it, `closing_key` of the one that ended it.
+    `detection_key` is the natural key of the detection that opened it, `closing_key` of the one that ended it. `over_at`: when we learnt
+    that what it tells of has ended; `resolution` then says why. It stays on the desk until somebody acknowledges it: only both together
+    resolve it. `start` and `end` are event time, `opened_at` and `over_at` the wall clock.
+
+    `revision` counts what people decided: whoever decides names the one they saw, and learns who was faster.
     """
 
     query = models.ForeignKey(Query, models.CASCADE, related_name="alerts")
@@ -47,14 +93,23 @@ class Alert(models.Model):
     start = models.BigIntegerField()
     end = models.BigIntegerField(null=True)
     severity = models.CharField(max_length=10, choices=Severity.choices)
+    rank = models.GeneratedField(
+        expression=Case(*(When(severity=name, then=Value(i)) for i, name in enumerate(Severity.values)), default=Value(0)),
+        output_field=models.SmallIntegerField(),
+        db_persist=True,
+    )
     state = models.CharField(max_length=12, choices=AlertState.choices, default=AlertState.NEW)
     opened_at = models.DateTimeField(default=timezone.now)
     acknowledged_at = models.DateTimeField(null=True)
     acknowledged_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    assignee = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    over_at = models.DateTimeField(null=True)
     resolved_at = models.DateTimeField(null=True)
     resolved_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
     resolution = models.CharField(max_length=10, choices=Resolution.choices, blank=True)
     closing_key = models.BinaryField(max_length=16, null=True)
+    mute = models.ForeignKey(Mute, models.SET_NULL, null=True, related_name="alerts", help_text="By which nobody was called for it.")
+    revision = models.PositiveIntegerField(default=0)
     planned_at = models.DateTimeField(null=True, help_text="When its deliveries were planned.")
 
     class Meta:
@@ -64,34 +119,106 @@ class Alert(models.Model):
             models.Index(fields=["query", "-id"], name="alerts_of_query"),
             models.Index(fields=["query", "entities"], condition=~Q(state="resolved"), name="unresolved_alerts"),
             models.Index(fields=["id"], condition=Q(planned_at=None), name="alerts_to_plan"),
+            # One for each order of the desk, and one that its counts are read from alone.
+            models.Index(fields=["id"], condition=~Q(state="resolved"), name="desk_by_opening"),
+            models.Index(fields=["rank", "id"], condition=~Q(state="resolved"), name="desk_by_severity"),
+            models.Index(fields=["start", "id"], condition=~Q(state="resolved"), name="desk_by_event_time"),
+            models.Index(fields=["query", "state", "severity"], condition=~Q(state="resolved"), name="desk_counts"),
         ]
 
     def __str__(self) -> str:
         return f"{self.query}: {self.kind} {', '.join(self.entities)}"
 
 
-class AlertComment(models.Model):
-    """What a person said about an alert."""
+class Step(models.TextChoices):
+    """What can happen to an alert: by a person, or (the second half) by itself."""
 
-    alert = models.ForeignKey(Alert, models.CASCADE, related_name="comments")
+    SEEN = "seen", "Seen"
+    ACKNOWLEDGED = "acknowledged", "Acknowledged"
+    ASSIGNED = "assigned", "Assigned"
+    RESOLVED = "resolved", "Resolved"
+    REOPENED = "reopened", "Reopened"
+    COMMENTED = "commented", "Commented"
+    ENDED = "ended", "Ended by itself"
+    WITHDRAWN = "withdrawn", "Withdrawn"
+    CHANGED = "changed", "Its query was edited or switched off"
+    REMOVED = "removed", "Its query was removed"
+    RESUMED = "resumed", "Holds again"
+
+
+class AlertStep(models.Model):
+    """One step in an alert's life: what happened, when, by whom (null: by itself) and what they said."""
+
+    alert = models.ForeignKey(Alert, models.CASCADE, related_name="steps")
+    action = models.CharField(max_length=12, choices=Step.choices, default=Step.COMMENTED)
     author = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
-    text = models.TextField(max_length=4000)
+    assignee = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    text = models.TextField(max_length=4000, blank=True)
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         ordering = ("id",)
 
 
-class Channel(Owned):
-    """A webhook (Standard Webhooks). It gets the alerts of all queries that its owner sees, or of those in `queries` alone.
+class Verdict(models.TextChoices):
+    RIGHT = "right", "Right"
+    FALSE = "false", "False alarm"
+    NOT_USEFUL = "not_useful", "Right, but not useful"
 
-    At most `per_minute` messages leave for it in a minute; alerts beyond that wait and go together in one message.
+
+class Feedback(models.Model):
+    """What a person says about an answer that called them: a label of the answer, by which queries can be tuned."""
+
+    alert = models.ForeignKey(Alert, models.CASCADE, related_name="feedback")
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    verdict = models.CharField(max_length=10, choices=Verdict.choices)
+    reason = models.CharField(max_length=500, blank=True, validators=[NO_CONTROLS])
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ("id",)
+        verbose_name_plural = "feedback"
+        constraints = [models.UniqueConstraint(fields=["alert", "author"], name="one_verdict_of_a_person")]
+
+
+class SavedView(Owned):
+    """A name for what somebody looks at on the desk: the parameters of its address. Whoever may see alerts may keep one."""
+
+    edit_role = Role.VIEWER
+
+    name = models.CharField(max_length=100, validators=[NO_CONTROLS])
+    parameters = models.CharField(
+        max_length=2000, blank=True, validators=[NO_CONTROLS], help_text="As they stand in the address: severity=high&assignee=me"
+    )
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = OwnedQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("name", "id")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ChannelKind(models.TextChoices):
+    WEBHOOK = "webhook", "Webhook"
+    MAIL = "mail", "E-mail"
+
+
+class Channel(Owned):
+    """A way out: a webhook (Standard Webhooks) to `url`, or e-mail to `recipient`.
+
+    It gets the alerts of all queries that its owner sees, or of those in `queries` alone. At most `per_minute` messages leave for it in a
+    minute; alerts beyond that wait and go together in one message.
     """
 
     edit_role = Role.OPERATOR
 
     name = models.CharField(max_length=100, validators=[NO_CONTROLS])
-    url = SealedURLField(max_length=500)
+    kind = models.CharField(max_length=10, choices=ChannelKind.choices, default=ChannelKind.WEBHOOK)
+    url = SealedURLField(max_length=500, blank=True)
+    recipient = models.EmailField(blank=True)
     secret = SealedCharField(max_length=100, editable=False)
     old_secret = SealedCharField(max_length=100, blank=True, editable=False)
     old_secret_until = models.DateTimeField(null=True, editable=False)

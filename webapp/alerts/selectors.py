@@ -3,35 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Exists, F, Max, OuterRef, Prefetch, Q, QuerySet
+from django.db.models import Count, Exists, F, Func, IntegerField, Max, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
-from webapp.accounts.permissions import AnyUser
-from webapp.alerts.models import Alert, AlertState, Channel, Delivery
+from webapp.accounts.models import User
+from webapp.accounts.permissions import AnyUser, people_who_change
+from webapp.alerts.models import OPEN_STATES, Alert, AlertState, AlertStep, Channel, Delivery
 from webapp.queries.models import Query, Severity
 
 
-def alert_list(*, user: AnyUser) -> QuerySet[Alert]:
-    """The alerts of the queries that `user` may see, newest first, with `editable`: whether they may handle it, and `comment_count`."""
-    may_handle = Query.objects.editable_by(user).filter(pk=OuterRef("query"))
+def alert_list(*, user: AnyUser, to_handle: bool = False) -> QuerySet[Alert]:
+    """The alerts of the queries that `user` may see, newest first, with `editable`: whether they may handle it, and `comment_count`.
+
+    `to_handle`: those alone that they may handle.
+    """
+    handled = Query.objects.editable_by(user)
+    may_handle = handled.filter(pk=OuterRef("query"))
+    # Counted for the rows of one page: a join would group all alerts that match before the first is shown.
+    said = AlertStep.objects.filter(alert=OuterRef("pk")).exclude(text="").order_by().annotate(n=Func(F("pk"), function="COUNT")).values("n")
     return (
-        Alert.objects.filter(query__in=Query.objects.visible_to(user).values("pk"))
-        .select_related("query", "feed", "acknowledged_by", "resolved_by")
-        .annotate(editable=Exists(may_handle), comment_count=Count("comments", distinct=True))
+        (Alert.objects.filter(query__in=handled.values("pk")) if to_handle else alerts_seen(user=user))
+        .select_related("query", "feed", "acknowledged_by", "resolved_by", "assignee", "mute__owner")
+        .annotate(editable=Exists(may_handle), comment_count=Coalesce(Subquery(said, output_field=IntegerField()), 0))
         .order_by("-id")
     )
 
 
+def alerts_seen(*, user: AnyUser) -> QuerySet[Alert]:
+    """The alerts of the queries that `user` may see, and nothing beside them: for counting."""
+    return Alert.objects.filter(query__in=Query.objects.visible_to(user).values("pk")).order_by()
+
+
+def handlers_of(query: Query) -> QuerySet[User]:
+    """Those who may handle the query's alerts, so that one can be given to them."""
+    return people_who_change(query)
+
+
 def alerts_told(*, ids: list[int]) -> list[Alert]:
     """Alerts with everything that `alert_row` reads, in order of their ids."""
-    return list(Alert.objects.filter(pk__in=ids).select_related("acknowledged_by").order_by("pk"))
+    return list(Alert.objects.filter(pk__in=ids).select_related("acknowledged_by", "assignee").order_by("pk"))
 
 
 def alerts_open(*, feed_id: int, query_ids: list[int], limit: int = 1000) -> list[Alert]:
     """The newest unresolved alerts of these queries on the feed: what a page starts with."""
     found = Alert.objects.filter(~Q(state=AlertState.RESOLVED), feed=feed_id, query__in=query_ids)
-    return list(found.select_related("acknowledged_by").order_by("-id")[:limit])
+    return list(found.select_related("acknowledged_by", "assignee").order_by("-id")[:limit])
 
 
 def alert_rows(alerts: Sequence[Alert]) -> list[dict[str, Any]]:
@@ -55,17 +74,26 @@ def alert_row(alert: Alert, *, query_name: str) -> dict[str, Any]:
         "severity": alert.severity,
         "state": alert.state,
         "resolution": alert.resolution,
-        "opened_at": alert.opened_at.isoformat().replace("+00:00", "Z"),
+        "opened_at": iso(alert.opened_at),
         "detection": bytes(alert.detection_key).hex(),
         "acknowledged_by": by.username if by is not None else None,
+        "assignee": alert.assignee.username if alert.assignee is not None else None,
+        "over_at": None if alert.over_at is None else iso(alert.over_at),
+        "revision": alert.revision,
+        "muted": alert.mute_id is not None,
     }
 
 
+def iso(moment: datetime) -> str:
+    """As the API writes moments."""
+    return moment.isoformat().replace("+00:00", "Z")
+
+
 def alert_summary(*, user: AnyUser) -> dict[str, dict[str, int]]:
-    """How many unresolved alerts of each severity the user has before them, for each state."""
-    counts = {state: dict.fromkeys(Severity.values, 0) for state in (AlertState.NEW.value, AlertState.ACKNOWLEDGED.value)}
-    visible = Alert.objects.filter(~Q(state=AlertState.RESOLVED), query__in=Query.objects.visible_to(user).values("pk"))
-    for row in visible.values("state", "severity").annotate(n=Count("id")).order_by():
+    """How many unresolved alerts, muted ones left out, of each severity the user has before them, for each state."""
+    counts = {state: dict.fromkeys(Severity.values, 0) for state in OPEN_STATES}
+    waiting = alerts_seen(user=user).filter(~Q(state=AlertState.RESOLVED), mute=None)
+    for row in waiting.values("state", "severity").annotate(n=Count("id")):
         counts[row["state"]][row["severity"]] = row["n"]
     return counts
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
 from engine.model.faults import Fault, Refused, refuse
 from webapp.accounts.models import User
-from webapp.alerts.lifecycle import ENDED_BY, Change, Ledger, OpenKey, Rule, in_order
-from webapp.alerts.models import Alert, AlertComment, AlertState, Channel, Resolution
+from webapp.alerts.lifecycle import ENDED_BY, Change, Ledger, OpenKey, Rule, end_by_itself, in_order
+from webapp.alerts.models import Alert, AlertState, AlertStep, Channel, Mute, Resolution, Step
 from webapp.alerts.selectors import alert_rows, alerts_told, choosing_channels
 from webapp.queries.models import Query
 
 BATCH = 1000
-CHANGED_FIELDS = ["end", "state", "resolution", "resolved_at", "closing_key"]
+CHANGED_FIELDS = ["end", "state", "resolution", "resolved_at", "over_at", "closing_key"]
 
 
 def alerts_record(*, feed_id: int, changes: Sequence[Change]) -> list[dict[str, Any]]:
@@ -34,9 +33,27 @@ def alerts_record(*, feed_id: int, changes: Sequence[Change]) -> list[dict[str, 
         ledger.take(change)
     touched = list(ledger.changed.values())
     known = [alert for alert in touched if alert.pk is not None]
+    _mute(feed_id, [alert for alert in touched if alert.pk is None])
     Alert.objects.bulk_create([alert for alert in touched if alert.pk is None], batch_size=BATCH)
     Alert.objects.bulk_update(known, CHANGED_FIELDS, batch_size=BATCH)
+    AlertStep.objects.bulk_create(ledger.steps, batch_size=BATCH)
     return alert_rows(sorted(touched, key=lambda alert: alert.pk))
+
+
+def _mute(feed_id: int, opening: Sequence[Alert]) -> None:
+    """Marks those of the alerts about to be opened for which somebody wants no call."""
+    now = timezone.now()
+    present = Mute.objects.filter(feed=feed_id, ended_at=None, window_from__lte=now).exclude(window_until__lte=now) if opening else []
+    for mute in present:
+        spoken_for = Query.objects.editable_by(mute.owner).filter(pk__in={alert.query_id for alert in opening})
+        if mute.region_id is not None:
+            spoken_for = spoken_for.filter(regions=mute.region_id)
+        queries = set(spoken_for.values_list("pk", flat=True)) & (
+            {mute.query_id} if mute.query_id is not None else {alert.query_id for alert in opening}
+        )
+        for alert in opening:
+            if alert.query_id in queries and set(mute.entities) <= set(alert.entities):
+                alert.mute = mute
 
 
 def _rules(query_ids: set[int]) -> dict[int, Rule]:
@@ -63,42 +80,13 @@ def _open(changes: Sequence[Change], rules: dict[int, Rule]) -> dict[OpenKey, li
     return waiting
 
 
-def alerts_acknowledge(*, alerts: Sequence[Alert], user: User, comment: str = "") -> list[int]:
-    """Somebody looks after these alerts: new -> acknowledged. The ids of those that changed; the others were past that."""
-    now = timezone.now()
-    changed: list[int] = []
-    for feed_id, ids in _by_feed(alerts):
-        with transaction.atomic():
-            _lock_head(feed_id)
-            waiting = list(Alert.objects.filter(pk__in=ids, state=AlertState.NEW).values_list("pk", flat=True))
-            Alert.objects.filter(pk__in=waiting).update(state=AlertState.ACKNOWLEDGED, acknowledged_at=now, acknowledged_by=user)
-            _comment(waiting if len(alerts) > 1 else ids, user, comment)
-            _tell(feed_id, waiting)
-        changed += waiting
-    return sorted(changed)
-
-
-def alerts_resolve(*, alerts: Sequence[Alert], user: User, comment: str = "") -> list[int]:
-    """These alerts are done with: -> resolved. The ids of those that changed; the others were resolved before."""
-    now = timezone.now()
-    changed: list[int] = []
-    for feed_id, ids in _by_feed(alerts):
-        with transaction.atomic():
-            _lock_head(feed_id)
-            waiting = list(Alert.objects.filter(~Q(state=AlertState.RESOLVED), pk__in=ids).values_list("pk", flat=True))
-            Alert.objects.filter(pk__in=waiting).update(state=AlertState.RESOLVED, resolution=Resolution.PERSON, resolved_at=now, resolved_by=user)
-            _comment(waiting if len(alerts) > 1 else ids, user, comment)
-            _tell(feed_id, waiting)
-        changed += waiting
-    return sorted(changed)
-
-
 def alerts_end_with_queries(*, feed_id: int, query_ids: Sequence[int]) -> None:
     """Removed queries of one feed cannot end their alerts any more. To be called within the removal's transaction."""
-    _lock_head(feed_id)
+    head_lock(feed_id)
     waiting = list(Alert.objects.filter(~Q(state=AlertState.RESOLVED), query__in=query_ids).values_list("pk", flat=True))
     Alert.objects.filter(pk__in=waiting).update(state=AlertState.RESOLVED, resolution=Resolution.REMOVED, resolved_at=timezone.now())
-    _tell(feed_id, waiting)
+    AlertStep.objects.bulk_create([AlertStep(alert_id=pk, action=Step.REMOVED) for pk in waiting], batch_size=BATCH)
+    alerts_tell(feed_id, waiting)
 
 
 def alerts_end_with_versions(*, feed_id: int, keys: set[tuple[int, int]], at: int) -> list[dict[str, Any]]:
@@ -106,8 +94,10 @@ def alerts_end_with_versions(*, feed_id: int, keys: set[tuple[int, int]], at: in
     holding = Alert.objects.filter(~Q(state=AlertState.RESOLVED), feed=feed_id, query__in={query for query, _ in keys}, end=None)
     ended = [alert for alert in holding.select_related("acknowledged_by") if (alert.query_id, alert.query_version) in keys]
     for alert in ended:
-        alert.end, alert.state, alert.resolution, alert.resolved_at = at, AlertState.RESOLVED, Resolution.CHANGED, timezone.now()
+        alert.end = at
+    steps = [end_by_itself(alert, Resolution.CHANGED) for alert in ended]
     Alert.objects.bulk_update(ended, CHANGED_FIELDS, batch_size=BATCH)
+    AlertStep.objects.bulk_create([step for step in steps if step is not None], batch_size=BATCH)
     return alert_rows(ended)
 
 
@@ -142,33 +132,16 @@ def channels_take(*, queries: Sequence[Query], user: User, channels: Sequence[Ch
         channel.queries.add(*queries)
 
 
-def alert_comment(*, alert: Alert, user: User, text: str) -> AlertComment:
-    """Adds what somebody said about the alert."""
-    return AlertComment.objects.create(alert=alert, author=user, text=text)
-
-
-def _by_feed(alerts: Sequence[Alert]) -> list[tuple[int, list[int]]]:
-    groups: dict[int, list[int]] = {}
-    for alert in alerts:
-        groups.setdefault(alert.feed_id, []).append(alert.pk)
-    return sorted(groups.items())
-
-
-def _comment(ids: Sequence[int], user: User, comment: str) -> None:
-    if comment:
-        AlertComment.objects.bulk_create([AlertComment(alert_id=pk, author=user, text=comment) for pk in ids])
-
-
-def _lock_head(feed_id: int) -> None:
+def head_lock(feed_id: int) -> None:
     """The head row before the alerts' rows: the sink takes the locks in this order, so neither waits for the other for ever."""
     from webapp.detections.services import outbox_append  # the sink's module imports this one
 
     outbox_append(feed_id=feed_id)
 
 
-def _tell(feed_id: int, ids: list[int]) -> None:
+def alerts_tell(feed_id: int, ids: Sequence[int]) -> None:
     """Puts the alerts as they are now into the feed's outbox."""
     from webapp.detections.services import outbox_append
 
     if ids:
-        outbox_append(feed_id=feed_id, alerts=alert_rows(alerts_told(ids=ids)))
+        outbox_append(feed_id=feed_id, alerts=alert_rows(alerts_told(ids=list(ids))))

@@ -2,12 +2,13 @@
 
 from celery import shared_task
 
-from webapp.alerts import deliveries
+from webapp.alerts import deliveries, mutes
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def deliver() -> None:
     """Plans and prepares what is new, and starts the sending for each channel by itself: a slow receiver delays nobody else."""
+    mutes.mutes_turn()
     deliveries.notifications_plan()
     deliveries.deliveries_prepare()
     for channel_id in deliveries.channels_due():

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from webapp.alerts.api import AlertView, ChannelView
+from webapp.alerts.api import AlertView, ChannelView, MuteView, SavedViewView
 
 urlpatterns = [
     path("alerts/", AlertView.as_view({"get": "list"}), name="api-alerts"),
@@ -10,8 +10,20 @@ urlpatterns = [
     path("alerts/bulk", AlertView.as_view({"post": "bulk"}), name="api-alert-bulk"),
     path("alerts/<int:pk>/", AlertView.as_view({"get": "retrieve"}), name="api-alert"),
     path("alerts/<int:pk>/acknowledge", AlertView.as_view({"post": "acknowledge"}), name="api-alert-acknowledge"),
+    path("alerts/count", AlertView.as_view({"get": "count"}), name="api-alert-count"),
+    path("alerts/groups", AlertView.as_view({"get": "groups"}), name="api-alert-groups"),
+    path("alerts/numbers", AlertView.as_view({"get": "numbers"}, throttle_action="export"), name="api-alert-numbers"),
+    path("alerts/export", AlertView.as_view({"get": "export"}, throttle_action="export"), name="api-alert-export"),
+    path("alerts/<int:pk>/feedback", AlertView.as_view({"post": "feedback"}), name="api-alert-feedback"),
+    path("alerts/<int:pk>/seen", AlertView.as_view({"post": "seen"}), name="api-alert-seen"),
+    path("alerts/<int:pk>/assign", AlertView.as_view({"post": "assign"}), name="api-alert-assign"),
+    path("alerts/<int:pk>/reopen", AlertView.as_view({"post": "reopen"}), name="api-alert-reopen"),
     path("alerts/<int:pk>/resolve", AlertView.as_view({"post": "resolve"}), name="api-alert-resolve"),
     path("alerts/<int:pk>/comments", AlertView.as_view({"post": "comment"}), name="api-alert-comments"),
+    path("alert-views/", SavedViewView.as_view({"get": "list", "post": "create"}), name="api-views"),
+    path("alert-views/<int:pk>/", SavedViewView.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}), name="api-view"),
+    path("mutes/", MuteView.as_view({"get": "list", "post": "create"}), name="api-mutes"),
+    path("mutes/<int:pk>/", MuteView.as_view({"get": "retrieve", "delete": "destroy"}), name="api-mute"),
     path("channels/", ChannelView.as_view({"get": "list", "post": "create"}), name="api-channels"),
     path("channels/<int:pk>/", ChannelView.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}), name="api-channel"),
     path("channels/<int:pk>/rotate", ChannelView.as_view({"post": "rotate"}), name="api-channel-rotate"),

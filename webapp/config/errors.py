@@ -18,11 +18,11 @@ from rest_framework.views import exception_handler
 from engine.model.faults import Fault, Refused
 from engine.sources.segments import LogDamaged
 from webapp.cage.spares import Busy
-from webapp.config.faults import InUse, OverQuota
+from webapp.config.faults import InUse, OverQuota, Overtaken
 from webapp.platform.disk import is_full
 
 log = logging.getLogger(__name__)
-REFUSED_WITH: dict[type[Refused], int] = {InUse: 409, OverQuota: 403}
+REFUSED_WITH: dict[type[Refused], int] = {InUse: 409, Overtaken: 409, OverQuota: 403}
 
 
 def as_faults(error: Exception, context: dict[str, Any]) -> Response | None:

@@ -7,5 +7,9 @@ class InUse(Refused):
     """Something else still needs it (HTTP 409)."""
 
 
+class Overtaken(Refused):
+    """Somebody else was faster: the fault says who did what (HTTP 409)."""
+
+
 class OverQuota(Refused):
     """There would be more of it than the user or the team may have (HTTP 403)."""

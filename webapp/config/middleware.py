@@ -11,7 +11,7 @@ from webapp.config.errors import bad_request
 
 Next = Callable[[HttpRequest], HttpResponseBase]
 
-OPEN_PATHS = ("/login/", "/healthz", "/static/", "/shared/")
+OPEN_PATHS = ("/login/", "/healthz", "/static/", "/shared/", "/acknowledge/")
 """Paths that need no log-in; links to a live view answer for themselves (404)."""
 API_PATHS = ("/api/",)
 """Answers for itself (401)."""

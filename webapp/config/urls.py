@@ -6,7 +6,7 @@ from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView
 
 from webapp.accounts.views import to_the_log_in
-from webapp.alerts.views import alerts
+from webapp.alerts.views import acknowledge, alerts, numbers
 from webapp.audit.views import audit
 from webapp.config.health import healthz
 from webapp.feeds.plan import plan
@@ -33,6 +33,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("queries/new", query_new, name="query-new"),
     path("queries/<int:pk>", query, name="query"),
     path("alerts/", alerts, name="alerts"),
+    path("acknowledge/<str:token>/", acknowledge, name="acknowledge"),
+    path("alerts/numbers/", numbers, name="alert-numbers"),
     path("alerts/<int:pk>", alerts, name="alert"),
     path("regions/", regions, name="regions"),
     path("feeds/", feeds, name="feeds"),

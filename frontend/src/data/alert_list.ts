@@ -1,51 +1,110 @@
-/** The alerts that the page knows, newest first. Pure. */
+/** The alerts that the page knows, in the order of the desk. Pure. */
 
-import type { Alert } from "./shapes";
+import { SEVERITIES, type Alert } from "./shapes";
+
+export type Order = "newest" | "oldest" | "severity" | "event" | "-event";
+
+/** What the server sorts by; none of it changes while an alert lives, so a row keeps its place. */
+function keys(row: Alert, order: Order): readonly [number, number] {
+  const id = Number(row.id);
+  if (order === "newest") return [-id, 0];
+  if (order === "oldest") return [id, 0];
+  if (order === "severity") return [-SEVERITIES.indexOf(row.severity), -id];
+  return order === "event" ? [-row.start, -id] : [row.start, id];
+}
+
+export function compare(a: Alert, b: Alert, order: Order): number {
+  const [first, second] = [keys(a, order), keys(b, order)];
+  return first[0] - second[0] || first[1] - second[1];
+}
 
 export class AlertList {
   private readonly rows = new Map<string, Alert>();
-  private readonly waiting = new Set<string>();
-  private sorted: Alert[] | null = null;
+  private readonly held = new Set<string>();
+  private sorted: Alert[] = [];
+  private order: Order = "newest";
+  /** The last row of what was loaded without a gap; null: all that match are loaded. */
+  private horizon: Alert | null = null;
 
-  /** `fits`: whether the reader's filters let a row through; `refresh` after they change. */
+  /** `fits`: whether the reader's filters let a row through; `clear` when they change. */
   constructor(private readonly fits: (row: Alert) => boolean) {}
 
   get(id: string): Alert | undefined {
     return this.rows.get(id);
   }
 
-  /** `isHeld`: one that is new waits for `release`, so that no row moves while somebody points at the list. */
+  /** `isHeld`: the list stays as it is until `release`, so that no row moves while somebody points at it; rows on show are brought up to date in their places. */
   put(row: Alert, isHeld = false): void {
-    if (isHeld && !this.rows.has(row.id)) this.waiting.add(row.id);
     this.rows.set(row.id, row);
-    this.sorted = null;
+    const at = this.place(row);
+    const isShown = this.sorted[at]?.id === row.id;
+    const isWanted = this.fits(row);
+    if (isShown && (isWanted || isHeld)) this.sorted[at] = row;
+    else if (isShown) this.sorted.splice(at, 1);
+    else if (isWanted && !isHeld && this.isLoaded(row)) this.sorted.splice(at, 0, row);
+    if (isHeld && isShown !== isWanted) this.held.add(row.id);
   }
 
-  clear(): void {
+  clear(order: Order = this.order): void {
     this.rows.clear();
-    this.waiting.clear();
-    this.sorted = null;
+    this.held.clear();
+    this.sorted = [];
+    this.order = order;
+    this.horizon = null;
+  }
+
+  /** `isLast`: nothing that matches follows the last of them. */
+  append(rows: readonly Alert[], isLast: boolean): void {
+    this.horizon = null;
+    for (const row of rows) this.put(row);
+    this.horizon = isLast ? null : (rows.at(-1) ?? null);
   }
 
   release(): void {
-    this.waiting.clear();
-    this.sorted = null;
-  }
-
-  refresh(): void {
-    this.sorted = null;
+    const ids = [...this.held];
+    this.held.clear();
+    for (const id of ids) this.put(this.rows.get(id)!);
   }
 
   /** New ones that `release` would show. */
   get waitingCount(): number {
     let count = 0;
-    for (const id of this.waiting) if (this.fits(this.rows.get(id)!)) count += 1;
+    for (const id of this.held) {
+      const row = this.rows.get(id)!;
+      if (this.fits(row) && this.isLoaded(row)) count += 1;
+    }
     return count;
   }
 
-  /** Those on show, the one that was opened last first. */
+  /** Whether the pointer keeps anything from being shown as it is. */
+  get isHeld(): boolean {
+    return this.held.size > 0;
+  }
+
   shown(): readonly Alert[] {
-    this.sorted ??= [...this.rows.values()].filter((row) => this.fits(row) && !this.waiting.has(row.id)).sort((a, b) => b.opened_at - a.opened_at || b.id.localeCompare(a.id, "en", { numeric: true }));
     return this.sorted;
+  }
+
+  indexOf(id: string): number {
+    const row = this.rows.get(id);
+    if (row === undefined) return -1;
+    const at = this.place(row);
+    return this.sorted[at]?.id === id ? at : -1;
+  }
+
+  private isLoaded(row: Alert): boolean {
+    return this.horizon === null || compare(row, this.horizon, this.order) <= 0;
+  }
+
+  /** Where the row is, or would be: a binary search, because thousands come in while somebody scrolls. */
+  private place(row: Alert): number {
+    let low = 0;
+    let high = this.sorted.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (compare(this.sorted[middle]!, row, this.order) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 }

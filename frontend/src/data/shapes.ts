@@ -52,21 +52,65 @@ export const alert = record({
   start: number,
   end: nullable(number),
   severity,
-  state: oneOf("new", "acknowledged", "resolved"),
+  state: oneOf("new", "seen", "acknowledged", "assigned", "reopened", "resolved"),
   opened_at: otherwise(moment, 0),
   detection: nullable(id),
   acknowledged_by: nullable(string),
   acknowledged_at: nullable(moment),
+  assignee: nullable(string),
+  /** When what it tells of ended, by the wall clock; null while it goes on, and for what has no end. */
+  over_at: nullable(moment),
   resolved_by: nullable(string),
   resolved_at: nullable(moment),
+  revision: otherwise(integer, 0),
+  /** Nobody was called for it. */
+  muted: otherwise(boolean, false),
   resolution: otherwise(string, ""),
   comments: (value: unknown) => (typeof value === "number" ? value : 0),
   editable: otherwise(boolean, true),
 });
 export type Alert = ReturnType<typeof alert>;
 
-export const comment = record({ id: otherwise(id, ""), author: otherwise(string, "somebody"), text: string, at: otherwise(moment, 0) });
-export type Comment = ReturnType<typeof comment>;
+/** The alerts of one query, entity or region. */
+export const alertGroup = record({ key: string, name: string, count: integer, unattended: integer, severity, first: moment, last: moment, strip: list(integer) });
+export type AlertGroup = ReturnType<typeof alertGroup>;
+
+const quantiles = record({ median: nullable(number), p90: nullable(number) });
+const noisy = list(record({ key: id, name: string, count: integer }));
+const bySeverity = record({ info: list(integer), low: list(integer), high: list(integer), critical: list(integer) });
+/** How the desk does in a span of time. */
+export const alertNumbers = record({
+  times: list(moment),
+  open: bySeverity,
+  opened: integer,
+  seconds_to_acknowledge: quantiles,
+  seconds_to_resolve: quantiles,
+  ended_unattended: integer,
+  noisiest_queries: noisy,
+  noisiest_entities: noisy,
+  verdicts: dictionary(integer),
+});
+export type AlertNumbers = ReturnType<typeof alertNumbers>;
+
+/** A mute; `window_until` null: for good. */
+export const muteRow = record({
+  id,
+  of: string,
+  feed: id,
+  reason: otherwise(string, ""),
+  rule: otherwise(string, ""),
+  window_from: moment,
+  window_until: nullable(moment),
+  ended_at: nullable(moment),
+  alerts: otherwise(integer, 0),
+  owner: otherwise(record({ name: string }), { name: "somebody" }),
+  editable: otherwise(boolean, false),
+});
+export type MuteRow = ReturnType<typeof muteRow>;
+
+/** What happened to an alert; `author` null: by itself. */
+export const alertStep = record({ id: otherwise(id, ""), action: otherwise(string, "commented"), author: nullable(string), assignee: nullable(string), text: otherwise(string, ""), at: otherwise(moment, 0) });
+export type AlertStep = ReturnType<typeof alertStep>;
 
 /** [t, x, y] */
 export type TrackPoint = readonly [number, number, number];
@@ -89,7 +133,11 @@ export const alertDetail = record({
   version: otherwise(integer, 1),
   sentence: otherwise(string, ""),
   shapes: otherwise(list(anything), []),
-  comments: otherwise(list(comment), []),
+  steps: otherwise(list(alertStep), []),
+  feedback: otherwise(list(record({ author: string, verdict: string, reason: otherwise(string, "") })), []),
+  mute: otherwise(nullable(record({ by: string, reason: otherwise(string, ""), until: nullable(moment) })), null),
+  /** Who may handle it: one of them can be given it. */
+  handlers: otherwise(list(string), []),
   evidence: otherwise(
     record({ detection: nullable(detection), closing: nullable(detection), tracks: otherwise(list(track), []) }),
     { detection: null, closing: null, tracks: [] },
@@ -131,6 +179,8 @@ export type Feed = ReturnType<typeof feed>;
 const geometry: Parser<Geometry> = (value, path = "") => object(value, path) as unknown as Geometry;
 
 const named = record({ id, name: string });
+/** A region by name, with the queries that use it. */
+export const regionUse = record({ id, name: string, used_by: otherwise(list(named), []) });
 
 export const region = record({
   id,
@@ -241,7 +291,9 @@ export type Token = ReturnType<typeof token>;
 export const channel = record({
   id,
   name: string,
-  url: string,
+  kind: otherwise(string, "webhook"),
+  url: otherwise(string, ""),
+  recipient: otherwise(string, ""),
   enabled: otherwise(boolean, true),
   disabled_reason: otherwise(string, ""),
   min_severity: otherwise(severity, "info"),

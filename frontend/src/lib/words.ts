@@ -49,7 +49,20 @@ export function kindClause(kind: string): string {
 }
 
 export const SEVERITY_NAMES: Record<Severity, string> = { info: "Info", low: "Low", high: "High", critical: "Critical" };
-export const STATE_NAMES = { new: "New", acknowledged: "Acknowledged", resolved: "Resolved" } as const;
+export const STATE_NAMES = { new: "New", seen: "Seen", acknowledged: "Acknowledged", assigned: "Assigned", reopened: "Reopened", resolved: "Resolved" } as const;
+export const STEP_NAMES: Record<string, string> = {
+  seen: "looked at it",
+  acknowledged: "acknowledged it",
+  assigned: "gave it to",
+  resolved: "resolved it",
+  reopened: "reopened it",
+  commented: "said",
+  ended: "It ended by itself",
+  withdrawn: "Its answer was withdrawn",
+  changed: "Its query was edited or switched off",
+  removed: "Its query was removed",
+  resumed: "It holds again",
+};
 export const FAMILY_NAMES: Record<string, string> = {
   border: "Crossing a border",
   transition: "Passing or staying",

@@ -185,7 +185,7 @@ function channelCard(row: Channel): HTMLElement {
   return h(
     "div",
     { class: "channel" },
-    h("div", { class: "grow" }, h("div", { class: "row" }, h("strong", {}, row.name), state), h("div", { class: "small muted truncate mono" }, row.url), h("div", { class: "small faint" }, `${SEVERITY_NAMES[row.min_severity]} and above · ${row.all_queries ? "all queries" : row.queries.length === 1 ? "one chosen query" : `${row.queries.length} chosen queries`} · ${row.last_sent_at === null ? "nothing sent yet" : `last sent ${formatAgo(row.last_sent_at, Date.now())}`}`)),
+    h("div", { class: "grow" }, h("div", { class: "row" }, h("strong", {}, row.name), state), h("div", { class: "small muted truncate mono" }, row.kind === "mail" ? row.recipient : row.url), h("div", { class: "small faint" }, `${SEVERITY_NAMES[row.min_severity]} and above · ${row.all_queries ? "all queries" : row.queries.length === 1 ? "one chosen query" : `${row.queries.length} chosen queries`} · ${row.last_sent_at === null ? "nothing sent yet" : `last sent ${formatAgo(row.last_sent_at, Date.now())}`}`)),
     test,
     row.editable ? button("Remove", { kind: "button-quiet button-danger button-sm", onClick: () => void removeChannel(row) }) : null,
     h("label", { class: "switch" }, enabled, h("span", {})),
@@ -194,7 +194,7 @@ function channelCard(row: Channel): HTMLElement {
 
 async function loadChannels(): Promise<void> {
   const rows = await getAll("channels/", channelParser);
-  replace(channelsPlace, ...(rows.length > 0 ? rows.map(channelCard) : [empty("webhook", "No channel yet", "A channel is a webhook that gets each alert, signed, so that it can reach people where they are.")]));
+  replace(channelsPlace, ...(rows.length > 0 ? rows.map(channelCard) : [empty("webhook", "No channel yet", "A channel carries alerts to people where they are: by e-mail, or by a signed webhook.")]));
 }
 
 async function removeChannel(row: Channel): Promise<void> {
@@ -209,21 +209,31 @@ async function removeChannel(row: Channel): Promise<void> {
 
 function newChannel(): void {
   const name = h("input", { class: "input", id: "channel-name", placeholder: "Duty desk", maxlength: 100 });
+  const kind = h("select", { class: "select", id: "channel-kind" }, h("option", { value: "webhook" }, "Signed webhook"), h("option", { value: "mail" }, "E-mail"));
+  const recipient = h("input", { class: "input", id: "channel-recipient", type: "email", placeholder: "duty@example.org" });
+  const recipientField = h("div", { class: "field", "data-pointer": "/recipient", hidden: true }, h("label", { for: "channel-recipient" }, "Recipient"), recipient, h("span", { class: "hint" }, "Each mail has a link that acknowledges in your name."));
   const url = h("input", { class: "input", id: "channel-url", type: "url", placeholder: "https://hooks.example.org/alerts" });
+  const urlField = h("div", { class: "field", "data-pointer": "/url" }, h("label", { for: "channel-url" }, "Address"), url, h("span", { class: "hint" }, "Each message is signed after the Standard Webhooks scheme."));
+  kind.addEventListener("change", () => {
+    urlField.hidden = kind.value !== "webhook";
+    recipientField.hidden = kind.value !== "mail";
+  });
   const severity = h("select", { class: "select", id: "channel-severity" }, ...SEVERITIES.map((one) => h("option", { value: one, selected: one === "high" }, `${SEVERITY_NAMES[one]} and above`)));
   const scope = h("select", { class: "select", id: "channel-scope" }, h("option", { value: "all" }, "Every query"), h("option", { value: "chosen" }, "Chosen queries: tick it on their forms"));
   const dialog = openDialog(
     "New channel",
     h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "channel-name" }, "Name"), name),
-    h("div", { class: "field", "data-pointer": "/url" }, h("label", { for: "channel-url" }, "Address"), url, h("span", { class: "hint" }, "Each message is signed after the Standard Webhooks scheme.")),
+    h("div", { class: "field", "data-pointer": "/kind" }, h("label", { for: "channel-kind" }, "How"), kind),
+    urlField,
+    recipientField,
     h("div", { class: "field", "data-pointer": "/min_severity" }, h("label", { for: "channel-severity" }, "Alerts of"), severity),
     h("div", { class: "field", "data-pointer": "/all_queries" }, h("label", { for: "channel-scope" }, "Of which queries"), scope),
   );
   dialog.foot.append(button("Cancel", { onClick: dialog.close }), button("Make channel", { kind: "button-primary", onClick: () => {
-    post("channels/", { name: name.value.trim(), url: url.value.trim(), min_severity: severity.value, all_queries: scope.value === "all" }, record({ secret: otherwise(string, "") })).then((made) => {
+    post("channels/", { name: name.value.trim(), kind: kind.value, ...(kind.value === "mail" ? { recipient: recipient.value.trim() } : { url: url.value.trim() }), min_severity: severity.value, all_queries: scope.value === "all" }, record({ secret: otherwise(string, "") })).then((made) => {
       dialog.close();
       void loadChannels();
-      if (made.secret !== "") showSecret("The channel's secret", "Give it to the receiver, who checks the signature with it. It is shown this once.", made.secret);
+      if (made.secret !== "" && kind.value === "webhook") showSecret("The channel's secret", "Give it to the receiver, who checks the signature with it. It is shown this once.", made.secret);
     }, (error: unknown) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error)));
   } }));
 }

@@ -1,231 +1,208 @@
-import { get, page, post, query as address } from "../lib/api";
-import { button, empty, h, icon, isTyping, longName, replace } from "../lib/dom";
 import { AlertList } from "../data/alert_list";
-import { id, list, record } from "../lib/parse";
-import { alert as alertParser, SEVERITIES, type Alert } from "../data/shapes";
-import { formatAgo, formatMoment, formatNumber } from "../lib/time";
-import { kindName, SEVERITY_NAMES, STATE_NAMES } from "../lib/words";
+import { addressOf, filtersOf, fitsView, viewFrom, type DeskView } from "../data/desk_view";
+import { alert as alertParser, type Alert, type AlertGroup } from "../data/shapes";
+import { get, page } from "../lib/api";
+import { button, empty, h, isTyping, linkButton, replace } from "../lib/dom";
+import { integer, record } from "../lib/parse";
+import { formatNumber } from "../lib/time";
 import { LiveSocket, liveUrl } from "../live/socket";
 import { AlertDetailView } from "../views/alert_detail_view";
+import { AlertTableView } from "../views/alert_table_view";
+import { BulkDecisionView } from "../views/bulk_decision_view";
+import { DeskFiltersView } from "../views/desk_filters_view";
+import { DeskGroupsView } from "../views/desk_groups_view";
+import { openDialog } from "../views/dialog_view";
+import { openMutes } from "../views/mutes_view";
 import { notifyAlert } from "../views/notifications";
-import { fail, openShell, pageFrame, refreshAlertCount, toast } from "../views/shell_view";
+import { fail, openShell, pageFrame, refreshAlertCount } from "../views/shell_view";
 
-const STEP = 100;
-const shell = openShell();
-const rows = new AlertList(fits);
-const chosen = new Set<string>();
-const parameters = new URLSearchParams(location.search);
-let state = parameters.get("state") ?? "open";
-let severity = parameters.get("severity") ?? "";
-let feed = parameters.get("feed") ?? "";
-let open: string | null = null;
-let next: string | null = null;
-/** Rows that the table has elements for: more come as the reader scrolls to its end. */
-let limit = 0;
-let drawing = 0;
-
-const body = pageFrame(shell.root, "Alerts", [], "page-wide");
-const tabs = h("div", { class: "segmented", role: "group", "aria-label": "State" });
-const severities = h("select", { class: "select", "aria-label": "Severity" }, h("option", { value: "" }, "Any severity"), ...SEVERITIES.map((one) => h("option", { value: one, selected: one === severity }, SEVERITY_NAMES[one])));
-const feeds = h("select", { class: "select", "aria-label": "Feed" }, h("option", { value: "" }, "All feeds"), ...shell.feeds.map((one) => h("option", { value: one.name, selected: one.name === feed }, one.title === "" ? one.name : one.title)));
-const bulk = h("div", { class: "row bulk", hidden: true });
-const table = h("div", { class: "panel table-wrap" });
-const detail = new AlertDetailView(shell.me.time_zone, (name) => shell.feeds.find((one) => one.name === name), take, () => select(null));
-const layout = h("div", { class: "alerts-layout" }, table, detail.element);
-body.append(h("div", { class: "toolbar" }, tabs, h("div", { class: "toolbar-select" }, severities), h("div", { class: "toolbar-select" }, feeds), bulk), layout);
-
-const TABS: [string, string, Alert["state"][]][] = [
-  ["open", "Open", ["new", "acknowledged"]],
-  ["new", "New", ["new"]],
-  ["acknowledged", "Acknowledged", ["acknowledged"]],
-  ["resolved", "Resolved", ["resolved"]],
+const PAGE_ROWS = 200;
+const COUNT_EVERY_MS = 2_000;
+const KEYS: [string, string][] = [
+  ["j", "Next alert"],
+  ["k", "Alert before"],
+  ["a", "Acknowledge"],
+  ["r", "Resolve"],
+  ["c", "Comment"],
+  ["/", "Search"],
+  ["Esc", "Close the alert"],
+  ["?", "These keys"],
 ];
 
-function wanted(): Alert["state"][] {
-  return TABS.find(([name]) => name === state)?.[2] ?? ["new", "acknowledged"];
-}
+const shell = openShell();
+let view = viewFrom(location.search);
+let open: string | null = null;
+let next: string | null = null;
+let total: number | null = null;
+let isLoading = false;
+/** Answers to what is not asked any more are dropped. */
+let asked = 0;
+let counting: ReturnType<typeof setTimeout> | null = null;
 
-function fits(row: Alert): boolean {
-  return wanted().includes(row.state) && (severity === "" || row.severity === severity) && (feed === "" || row.feed === feed);
-}
-
-function take(row: Alert): void {
-  rows.put(row);
-  showSoon();
-  refreshAlertCount();
-}
-
-/** Once a frame, however many alerts came. */
-function showSoon(): void {
-  if (drawing !== 0) return;
-  drawing = requestAnimationFrame(() => {
-    drawing = 0;
-    show();
-  });
-}
-
-async function load(more = false): Promise<void> {
-  if (!more) {
-    rows.clear();
-    chosen.clear();
-    next = null;
-    limit = STEP;
-    replace(table, h("div", { class: "panel-body stack" }, ...[1, 2, 3, 4, 5].map(() => h("div", { class: "skeleton" }))));
-  }
-  const search = new URLSearchParams(wanted().map((one) => ["state", one]));
-  if (severity !== "") search.set("severity", severity);
-  if (feed !== "") search.set("feed", feed);
-  search.set("page_size", "100");
-  try {
-    const answer = await get(more && next !== null ? next : `alerts/?${search.toString()}`, page(alertParser));
-    for (const row of answer.results) rows.put(row);
-    next = answer.next === null ? null : new URL(answer.next, location.href).pathname + new URL(answer.next, location.href).search;
-    show();
-  } catch (error) {
-    fail(error);
-  }
-}
-
-const tableBody = h("tbody", {});
-const all = h("input", { type: "checkbox", "aria-label": "Choose all" });
+const rows = new AlertList((row) => fitsView(row, view, shell.me.name, filters.queriesOfRegion, Date.now()));
+const count = h("span", { class: "small faint num", role: "status" });
 const news = button("", { icon: "bell-ring", kind: "button-sm", onClick: () => release() });
-const olderButton = button("Show older", { onClick: () => older() });
-const count = h("span", { class: "small faint" });
-const foot = h("div", { class: "panel-body row" }, olderButton, count);
-const head = h("thead", {}, h("tr", {}, h("th", { class: "tick" }, all), ...["Severity", "What", "Query", "Since", "State"].map((text) => h("th", { scope: "col" }, text))));
-const filled = [h("div", { class: "panel-body row news-row" }, news), h("table", { class: "table alerts-table" }, head, tableBody), foot];
-/** By alert: its row and what it was made from. */
-const made = new Map<string, { element: HTMLElement; from: string }>();
-all.addEventListener("change", () => {
-  chosen.clear();
-  if (all.checked) for (const row of rows.shown()) chosen.add(row.id);
-  show();
-});
-new IntersectionObserver((entries) => {
-  if (entries.some((one) => one.isIntersecting)) older();
-}).observe(foot);
+const bulk = new BulkDecisionView({ matching: () => filtersOf(view, Date.now()).toString(), total: () => total, done: () => { void load(); refreshAlertCount(); } });
+const table = new AlertTableView(rows, shell.feeds, shell.me.time_zone, { isChosen: (id) => bulk.has(id), choose, open: (id) => select(id), nearEnd: () => void loadMore() });
+const groups = new DeskGroupsView({ open: openGroup, acknowledge: acknowledgeGroup });
+const detail = new AlertDetailView(shell.me, (name) => shell.feeds.find((one) => one.name === name), take, () => select(null));
+const panel = h("div", { class: "panel table-wrap desk-panel" });
+const layout = h("div", { class: "alerts-layout" }, panel, detail.element);
+const filters = new DeskFiltersView(view, shell.feeds, shell.me, look);
 
-function release(): void {
-  rows.release();
-  showSoon();
+const body = pageFrame(shell.root, "Alerts", [linkButton("Numbers", "/alerts/numbers/", "activity", "button-quiet"), button("Mutes", { icon: "bell-off", kind: "button-quiet", onClick: () => void openMutes(shell.me.time_zone, () => void load()) }), button("Keys", { icon: "keyboard", kind: "button-quiet", title: "Keyboard shortcuts (?)", onClick: showKeys })], "page-wide page-desk");
+body.append(filters.element, h("div", { class: "row desk-status" }, count, news, bulk.element), layout);
+news.hidden = true;
+
+/** The alerts of one group, one by one. */
+function openGroup(key: string): void {
+  const wanted: DeskView = { ...view, group: "", ...(view.group === "query" ? { query: key } : view.group === "entity" ? { entity: key } : { region: key }) };
+  filters.show(wanted);
+  look(wanted);
 }
 
-function older(): void {
-  if (limit < rows.shown().length) {
-    limit += STEP;
-    showSoon();
-  } else if (next !== null) {
-    limit += STEP;
-    void load(true);
-  }
+/** All of a group that match the view, as one decision. */
+function acknowledgeGroup({ key, count: size }: AlertGroup): void {
+  const matching = filtersOf(view, Date.now());
+  matching.set(view.group, key);
+  void bulk.decideAll("acknowledge", matching.toString(), size);
 }
 
-function show(): void {
-  replace(tabs, ...TABS.map(([name, text]) => h("button", { type: "button", "aria-pressed": String(name === state), onClick: () => filter({ state: name }) }, text)));
-  const shown = rows.shown();
-  const isShown = new Set(shown.map((row) => row.id));
-  for (const one of chosen) if (!isShown.has(one)) chosen.delete(one);
-  showBulk();
-  layout.classList.toggle("with-detail", open !== null);
-  if (shown.length === 0 && rows.waitingCount === 0) {
-    const isOpen = state === "open" || state === "new";
-    replace(table, isOpen ? empty("shield-check", "All quiet", "No alert is waiting. A query opens alerts for the kinds of answers that it names.", h("a", { class: "button", href: "/queries/" }, "See the queries")) : empty("bell", "Nothing here", "No alert is in this state with these filters."));
-    return;
-  }
-  if (tableBody.parentElement?.parentElement !== table) replace(table, ...filled);
-  all.checked = chosen.size === shown.length && shown.length > 0;
-  all.indeterminate = chosen.size > 0 && chosen.size < shown.length;
-  filled[0]!.hidden = rows.waitingCount === 0;
-  news.lastChild!.textContent = `${rows.waitingCount} new, show`;
-  fill(shown.slice(0, limit));
-  const rest = shown.length - limit;
-  olderButton.hidden = next === null && rest <= 0;
-  count.hidden = !olderButton.hidden;
-  count.textContent = `${formatNumber(shown.length)} alert${shown.length === 1 ? "" : "s"}`;
-}
-
-/** Rows that are as they were stay as they are: neither focus nor pointer loses what it is on. */
-function fill(visible: readonly Alert[]): void {
-  const minute = Math.floor(Date.now() / 30_000);
-  const elements = visible.map((row) => {
-    const from = JSON.stringify([row, chosen.has(row.id), row.id === open, minute]);
-    const known = made.get(row.id);
-    if (known?.from === from) return known.element;
-    const element = tableRow(row);
-    made.set(row.id, { element, from });
-    return element;
-  });
-  const kept = new Set(visible.map((row) => row.id));
-  for (const one of made.keys()) if (!kept.has(one)) made.delete(one);
-  if (elements.length !== tableBody.children.length || elements.some((one, i) => one !== tableBody.children[i])) tableBody.replaceChildren(...elements);
-}
-
-function tableRow(row: Alert): HTMLElement {
-  const box = h("input", { type: "checkbox", checked: chosen.has(row.id), "aria-label": `Choose ${row.entities.join(", ") || kindName(row.kind)}` });
-  box.addEventListener("change", () => {
-    if (box.checked) chosen.add(row.id);
-    else chosen.delete(row.id);
-    show();
-  });
-  const unit = shell.feeds.find((one) => one.name === row.feed)?.time ?? "ms";
-  const what = row.entities.join(", ") || kindName(row.kind);
-  return h(
-    "tr",
-    { class: "clickable", "data-alert": row.id, "aria-selected": String(row.id === open), onClick: (event) => { if (!(event.target instanceof HTMLInputElement)) select(row.id); } },
-    h("td", { class: "tick" }, box),
-    h("td", {}, h("span", { class: `badge badge-dot badge-${row.severity}` }, SEVERITY_NAMES[row.severity])),
-    h("td", {}, h("button", { type: "button", class: "query-name", "aria-label": what, onClick: () => select(row.id) }, longName("span", what)), row.entities.length === 0 ? null : h("div", { class: "small muted" }, kindName(row.kind))),
-    h("td", {}, h("div", { class: "truncate alert-query" }, row.query_name)),
-    h("td", { class: "nowrap num" }, h("div", {}, formatAgo(row.opened_at, Date.now())), h("div", { class: "small faint" }, formatMoment(row.start, unit, shell.me.time_zone))),
-    h("td", { class: "nowrap" }, h("span", { class: `badge ${row.state === "new" ? "badge-accent" : row.state === "resolved" ? "badge-good" : ""}` }, STATE_NAMES[row.state]), row.acknowledged_by !== null && row.state === "acknowledged" ? h("div", { class: "small faint" }, row.acknowledged_by) : null),
-  );
-}
-
-function showBulk(): void {
-  bulk.hidden = chosen.size === 0;
-  if (chosen.size === 0) return;
-  const act = (action: "acknowledge" | "resolve"): void => {
-    post("alerts/bulk", { ids: [...chosen].map(Number), action }, record({ changed: list(id) })).then((answer) => {
-      toast(`${answer.changed.length} alert${answer.changed.length === 1 ? "" : "s"} ${action === "resolve" ? "resolved" : "acknowledged"}.`, "good");
-      for (const one of answer.changed) {
-        const row = rows.get(one);
-        if (row !== undefined) rows.put({ ...row, state: action === "resolve" ? "resolved" : "acknowledged", acknowledged_by: row.acknowledged_by ?? shell.me.name });
-      }
-      chosen.clear();
-      show();
-      refreshAlertCount();
-    }, fail);
-  };
-  replace(bulk, h("span", { class: "small num" }, `${chosen.size} chosen`), button("Acknowledge", { icon: "check", kind: "button-sm", onClick: () => act("acknowledge") }), button("Resolve", { icon: "check-check", kind: "button-sm", onClick: () => act("resolve") }));
-}
-
-function filter(change: { state?: string; severity?: string; feed?: string }): void {
-  state = change.state ?? state;
-  severity = change.severity ?? severity;
-  feed = change.feed ?? feed;
-  rows.refresh();
-  history.replaceState(null, "", address("/alerts/", { state: state === "open" ? null : state, severity, feed }));
+function look(wanted: DeskView): void {
+  view = wanted;
+  const search = addressOf(view);
+  history.replaceState(null, "", `${open === null ? "/alerts/" : `/alerts/${open}`}${search === "" ? "" : `?${search}`}`);
   void load();
 }
 
-function select(one: string | null): void {
-  open = one;
-  const row = one === null ? undefined : rows.get(one);
-  const place = rows.shown().findIndex((other) => other.id === one);
-  if (place >= limit) limit = place + STEP;
+async function load(): Promise<void> {
+  const turn = ++asked;
+  bulk.clear();
+  next = null;
+  total = null;
+  rows.clear(view.order);
+  replace(panel, h("div", { class: "panel-body stack", "aria-busy": "true" }, ...[1, 2, 3, 4, 5].map(() => h("div", { class: "skeleton" }))));
+  void askCount();
+  const search = filtersOf(view, Date.now());
+  if (view.group !== "") {
+    await groups.load(view.group, search);
+    if (turn === asked) show();
+    return;
+  }
+  search.set("order", view.order);
+  search.set("page_size", String(PAGE_ROWS));
+  await loadFrom(`alerts/?${search.toString()}`, turn);
+  table.element.scrollTop = 0;
+}
+
+async function loadMore(): Promise<void> {
+  if (next !== null && !isLoading) await loadFrom(next, asked);
+}
+
+async function loadFrom(address: string, turn: number): Promise<void> {
+  isLoading = true;
+  try {
+    const answer = await get(address, page(alertParser));
+    if (turn !== asked) return;
+    next = answer.next === null ? null : new URL(answer.next, location.href).pathname + new URL(answer.next, location.href).search;
+    rows.append(answer.results, next === null);
+    show();
+  } catch (error) {
+    fail(error);
+  } finally {
+    if (turn === asked) isLoading = false;
+  }
+}
+
+/** `isNews`: alerts have changed since the groups were read. */
+async function askCount(isNews = false): Promise<void> {
+  const turn = asked;
+  try {
+    const answer = await get(`alerts/count?${filtersOf(view, Date.now()).toString()}`, record({ count: integer }));
+    if (turn !== asked) return;
+    total = answer.count;
+    if (view.group !== "" && isNews) void groups.load(view.group, filtersOf(view, Date.now()));
+    show();
+  } catch {
+    // The count is an extra: the list itself says when the server is away.
+  }
+}
+
+function countSoon(): void {
+  counting ??= setTimeout(() => {
+    counting = null;
+    void askCount(true);
+  }, COUNT_EVERY_MS);
+}
+
+function show(): void {
+  const shown = rows.shown();
+  layout.classList.toggle("with-detail", open !== null);
+  count.textContent = total === null ? "" : `${formatNumber(total)} alert${total === 1 ? "" : "s"}`;
+  news.hidden = rows.waitingCount === 0;
+  news.lastChild!.textContent = `${formatNumber(rows.waitingCount)} new, show`;
+  table.all.checked = bulk.isAll || (shown.length > 0 && bulk.chosen.size === shown.length);
+  table.all.indeterminate = !table.all.checked && bulk.chosen.size > 0;
+  bulk.show(view.tab.name === "resolved");
+  if (view.group !== "") {
+    if (groups.element.parentElement !== panel) replace(panel, groups.element);
+    return;
+  }
+  if (shown.length === 0 && rows.waitingCount === 0) {
+    const isUsual = view.tab.name === "open" && addressOf(view) === "";
+    replace(panel, isUsual ? empty("shield-check", "All quiet", "No alert is waiting. A query opens alerts for the kinds of answers that it names.", h("a", { class: "button", href: "/queries/" }, "See the queries")) : empty("bell", "Nothing here", "No alert matches these filters."));
+    return;
+  }
+  if (table.element.parentElement !== panel) replace(panel, table.element);
+  table.drawSoon(open);
+}
+
+let showing = 0;
+function showSoon(): void {
+  if (showing !== 0) return;
+  showing = requestAnimationFrame(() => {
+    showing = 0;
+    show();
+  });
+}
+
+function release(): void {
+  rows.release();
+  show();
+}
+
+function choose(id: string, isOn: boolean): void {
+  if (bulk.isAll) for (const row of rows.shown()) bulk.chosen.add(row.id);
+  bulk.isAll = false;
+  if (isOn) bulk.chosen.add(id);
+  else bulk.chosen.delete(id);
+  show();
+}
+
+/** A row that somebody changed here or elsewhere. */
+function take(row: Alert): void {
+  rows.put(row, table.isPointedAt);
+  showSoon();
+  countSoon();
+  refreshAlertCount();
+}
+
+function select(id: string | null): void {
+  open = id;
+  const row = id === null ? undefined : rows.get(id);
   if (row === undefined) detail.close();
   else void detail.open(row);
-  history.replaceState(null, "", one === null ? "/alerts/" : `/alerts/${one}${location.search}`);
+  const search = addressOf(view);
+  history.replaceState(null, "", (id === null ? "/alerts/" : `/alerts/${id}`) + (search === "" ? "" : `?${search}`));
   show();
+  if (id !== null) table.reveal(id);
 }
 
 /** Changes of alerts travel in the frames of their feed; one socket listens to all feeds that can be seen. */
 function listen(): void {
-  const snapshots = new Set<string>();
   const socket = new LiveSocket({
     url: liveUrl(),
     onOpen: () => {
-      snapshots.clear();
       for (const one of shell.feeds) socket.send({ type: "subscribe", feed: one.name, queries: null, bbox: [0, 0, 0, 0], since: null, from: Number.MAX_SAFE_INTEGER });
     },
     onState: (kind) => {
@@ -235,33 +212,60 @@ function listen(): void {
       if (frame.type === "resync") socket.send({ type: "subscribe", feed: frame.feed, queries: null, bbox: [0, 0, 0, 0], since: null, from: Number.MAX_SAFE_INTEGER });
       if (frame.type !== "snapshot" && frame.type !== "changes") return;
       socket.send({ type: "ack", feed: frame.feed, seq: frame.seq });
+      const isHeld = table.isPointedAt;
       for (const told of frame.alerts) {
+        const known = rows.get(told.id);
         // Frames do not say whether this reader may handle it.
-        const row = { ...told, feed: frame.feed, editable: rows.get(told.id)?.editable ?? told.editable };
-        const isNews = frame.type === "changes" && row.state === "new" && rows.get(row.id) === undefined;
-        if (frame.type === "changes" || fits(row)) rows.put(row, isNews && tableBody.matches(":hover"));
-        if (isNews) notifyAlert(row);
+        const row = { ...told, feed: frame.feed, editable: known?.editable ?? told.editable };
+        const isNews = frame.type === "changes" && row.state === "new" && known === undefined && row.over_at === null;
+        if (frame.type === "changes" || known !== undefined || fitsView(row, view, shell.me.name, filters.queriesOfRegion, Date.now())) rows.put(row, isHeld);
+        if (isNews && !row.muted) notifyAlert(row);
       }
       if (frame.alerts.length === 0) return;
       showSoon();
+      countSoon();
       refreshAlertCount();
     },
   });
   socket.open();
 }
 
+function showKeys(): void {
+  const dialog = openDialog("Keys", h("dl", { class: "dl keys" }, ...KEYS.flatMap(([key, what]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)])));
+  dialog.foot.append(button("Close", { onClick: dialog.close }));
+}
+
+function decide(action: "acknowledge" | "resolve"): void {
+  const row = open === null ? undefined : rows.get(open);
+  if (row !== undefined) detail.decide(row, action);
+}
+
 document.addEventListener("keydown", (event) => {
-  if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) return;
-  const shown = rows.shown().map((row) => row.id);
-  const at = open === null ? -1 : shown.indexOf(open);
-  if (event.key === "j" && shown[at + 1] !== undefined) select(shown[at + 1]!);
-  else if (event.key === "k" && at > 0) select(shown[at - 1]!);
+  if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]") !== null) return;
+  const shown = rows.shown();
+  const at = open === null ? -1 : rows.indexOf(open);
+  const step = event.key === "j" ? 1 : event.key === "k" ? -1 : 0;
+  if (step !== 0 && shown[at + step] !== undefined && at + step >= 0) select(shown[at + step]!.id);
   else if (event.key === "Escape" && open !== null) select(null);
-  else if (event.key === "e" && open !== null && rows.get(open)?.state === "new") post(`alerts/${open}/acknowledge`, {}, alertParser).then((row) => (take(row), void detail.open(row)), fail);
+  else if (event.key === "a") decide("acknowledge");
+  else if (event.key === "r") decide("resolve");
+  else if (event.key === "c" && open !== null) detail.focusComment();
+  else if (event.key === "/") filters.focusSearch();
+  else if (event.key === "?") showKeys();
+  else return;
+  event.preventDefault();
 });
-severities.addEventListener("change", () => filter({ severity: severities.value }));
-feeds.addEventListener("change", () => filter({ feed: feeds.value }));
-setInterval(() => show(), 30_000);
+table.all.addEventListener("change", () => {
+  bulk.clear();
+  bulk.isAll = table.all.checked && next !== null;
+  if (table.all.checked && !bulk.isAll) for (const row of rows.shown()) bulk.chosen.add(row.id);
+  show();
+});
+panel.addEventListener("pointerleave", () => {
+  // Rows that do not belong here any more go when nobody points at them; new ones wait for the button.
+  if (rows.isHeld && rows.waitingCount === 0) release();
+});
+setInterval(() => showSoon(), 30_000);
 
 const first = shell.data["alert"];
 void load().then(async () => {
@@ -274,4 +278,3 @@ void load().then(async () => {
   }
 });
 listen();
-replace(bulk, icon("check"));

@@ -1,31 +1,71 @@
 /** One alert with its evidence: small map, events, comments, deliveries. */
 
-import { get, post } from "../lib/api";
+import { ApiError, get, post } from "../lib/api";
 import { button, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { query as address } from "../lib/api";
-import { alert as alertParser, alertDetail, comment as commentParser, queryVersion, type Alert, type AlertDetail, type Feed, type QueryVersion } from "../data/shapes";
+import { alert as alertParser, alertDetail, alertStep, queryVersion, type Alert, type AlertDetail, type AlertStep, type Feed, type Me, type QueryVersion } from "../data/shapes";
+import { anything } from "../lib/parse";
 import { around, asGeometry, bounds, type Box } from "../lib/regions";
 import { queryColour } from "../lib/colours";
 import { orderedEvidence, type EvidencePoint } from "../data/evidence";
 import { formatAgo, formatClock, formatMoment, formatSpan, zoneName, type Zone } from "../lib/time";
-import { answerTitle, SEVERITY_NAMES, STATE_NAMES, versionWords } from "../lib/words";
+import { answerTitle, SEVERITY_NAMES, STATE_NAMES, STEP_NAMES, versionWords } from "../lib/words";
 import { answersBehind } from "./answers_behind_view";
 import { rulesBehind } from "./drawer_view";
 import { evidenceList } from "./evidence_list_view";
+import { openMute } from "./mutes_view";
 import { openMap, type FeedMap } from "./map_view";
 import { fail } from "./shell_view";
+
+const VERDICTS: Record<string, string> = { right: "Right", false: "False alarm", not_useful: "Not useful" };
 
 export class AlertDetailView {
   readonly element = h("section", { class: "panel alert-detail", "aria-label": "Alert" });
   private feedMap: FeedMap | null = null;
   private shown: string | null = null;
+  private readonly zone: Zone;
+  private readonly field = h("textarea", { class: "textarea", rows: 2, placeholder: "Add a comment", "aria-label": "Comment", maxlength: 4000 });
 
   constructor(
-    private readonly zone: Zone,
+    private readonly me: Me,
     private readonly feedOf: (name: string) => Feed | undefined,
     private readonly onChanged: (alert: Alert) => void,
     private readonly onClose: () => void,
-  ) {}
+  ) {
+    this.zone = me.time_zone;
+  }
+
+  focusComment(): void {
+    this.field.focus();
+  }
+
+  /** Takes a step with the alert as it is shown; what is written in the comment's field goes along. */
+  decide(alert: Alert, action: "acknowledge" | "resolve" | "reopen" | "assign", assignee?: string): void {
+    if (!alert.editable) {
+      fail(new Error("You may see this alert but not handle it."));
+      return;
+    }
+    const text = this.shown === alert.id ? this.field.value.trim() : "";
+    post(`alerts/${alert.id}/${action}`, { revision: alert.revision, comment: text, ...(assignee === undefined ? {} : { assignee }) }, alertParser).then(
+      (changed) => this.become(changed),
+      (error: unknown) => {
+        fail(error);
+        // Somebody was faster: the reader sees what they did before deciding again.
+        if (error instanceof ApiError && error.status === 409) this.refresh(alert);
+      },
+    );
+  }
+
+  /** The alert as it is now on the server. */
+  private refresh(alert: Alert): void {
+    get(`alerts/${alert.id}/`, alertParser).then((present) => this.become(present), fail);
+  }
+
+  private become(alert: Alert): void {
+    const isOpen = this.shown === alert.id;
+    this.onChanged(alert);
+    if (isOpen) void this.open(alert);
+  }
 
   close(): void {
     this.shown = null;
@@ -37,12 +77,16 @@ export class AlertDetailView {
   async open(alert: Alert): Promise<void> {
     this.close();
     this.shown = alert.id;
+    this.field.value = "";
     replace(this.element, this.head(alert), h("div", { class: "panel-body stack" }, h("div", { class: "skeleton alert-map" }), h("div", { class: "skeleton" }), h("div", { class: "skeleton" })));
     try {
       const detail = await get(`alerts/${alert.id}/`, alertDetail);
       // A removed query has no page to try its rules on.
       const rules = await get(`queries/${alert.query}/versions/${detail.version}`, queryVersion).catch(() => null);
-      if (this.shown === alert.id) this.show(alert, detail, rules);
+      if (this.shown !== alert.id) return;
+      this.show(alert, detail, rules);
+      // Looking is a step too: others see that somebody has.
+      if (alert.state === "new" && alert.editable) this.onChanged(await post(`alerts/${alert.id}/seen`, {}, alertParser));
     } catch (error) {
       fail(error);
     }
@@ -52,7 +96,7 @@ export class AlertDetailView {
     return h(
       "div",
       { class: "panel-head alert-head" },
-      h("div", { class: "grow" }, h("div", { class: "row small" }, h("span", { class: `badge badge-dot badge-${alert.severity}` }, SEVERITY_NAMES[alert.severity]), h("span", { class: "muted" }, STATE_NAMES[alert.state], alert.acknowledged_by && alert.state !== "new" ? ` by ${alert.acknowledged_by}` : "")), h("h2", { class: "alert-title" }, answerTitle(alert.entities, alert.kind)), h("a", { href: `/queries/${alert.query}`, class: "small" }, alert.query_name)),
+      h("div", { class: "grow" }, h("div", { class: "row small" }, h("span", { class: `badge badge-dot badge-${alert.severity}` }, SEVERITY_NAMES[alert.severity]), h("span", { class: "muted" }, stateWords(alert))), h("h2", { class: "alert-title" }, answerTitle(alert.entities, alert.kind)), h("a", { href: `/queries/${alert.query}`, class: "small" }, alert.query_name)),
       iconButton("Close", "x", { kind: "button-quiet button-sm", onClick: this.onClose }),
     );
   }
@@ -74,18 +118,20 @@ export class AlertDetailView {
         h(
           "dl",
           { class: "dl num" },
+          h("dt", {}, "Opened"), h("dd", {}, `${formatMoment(alert.opened_at, "ms", this.zone)} ${zoneName(this.zone)} (${formatAgo(alert.opened_at, Date.now())})`),
           h("dt", {}, "From"), h("dd", {}, formatMoment(alert.start, unit, this.zone) + zone),
           ...(end === null ? [h("dt", {}, "Until"), h("dd", {}, "still going")] : end === alert.start ? [] : [h("dt", {}, "Until"), h("dd", {}, `${formatMoment(end, unit, this.zone)} (${formatSpan(end - alert.start, unit)})`)]),
-          h("dt", {}, "Opened"), h("dd", {}, formatAgo(alert.opened_at, Date.now())),
         ),
+        detail.mute === null ? null : h("p", { class: "notice small" }, icon("bell-off"), `Muted by ${detail.mute.by}${detail.mute.until === null ? "" : ` until ${formatMoment(detail.mute.until, "ms", this.zone)} ${zoneName(this.zone)}`}: ${detail.mute.reason}`),
         detail.sentence === "" ? null : h("div", {}, h("h3", { class: "section-title" }, "Why"), h("p", { class: "small muted" }, detail.sentence), rules === null ? null : h("p", { class: "small faint" }, `By ${versionWords(rules)}`)),
         rules === null ? null : rulesBehind(alert.query, rules, { kind: alert.kind, start: alert.start, end, entities: alert.entities }, unit),
         events.length === 0 ? null : h("div", {}, h("h3", { class: "section-title" }, "Events that explain it"), evidenceList(events, unit, this.zone)),
         alert.detection === null || rules === null || !("derive" in rules.specification) ? null : answersBehind(alert.detection, unit, this.zone),
-        this.comments(alert, detail),
+        this.steps(alert, detail),
+        this.feedback(alert, detail),
         this.deliveries(detail),
       ),
-      this.foot(alert),
+      this.foot(alert, detail),
     );
     if (feed !== undefined) this.drawMap(map, feed, alert, detail, events);
     else map.remove();
@@ -111,21 +157,36 @@ export class AlertDetailView {
     this.feedMap.fit(around([box, ...regions].flatMap(([w, s, e, n]): [number, number][] => [[near(w), s], [near(e), n]])) ?? box);
   }
 
-  private comments(alert: Alert, detail: AlertDetail): HTMLElement {
-    const items = h("ul", { class: "comments" }, ...detail.comments.map((one) => h("li", {}, h("div", { class: "row small" }, h("strong", {}, one.author), h("span", { class: "faint" }, formatAgo(one.at, Date.now()))), h("p", {}, one.text))));
-    const field = h("textarea", { class: "textarea", rows: 2, placeholder: "Add a comment", "aria-label": "Comment", maxlength: 4000 });
+  private steps(alert: Alert, detail: AlertDetail): HTMLElement {
+    const items = h("ol", { class: "steps" }, ...detail.steps.map((one) => this.step(one)));
     const send = button("Comment", {
       kind: "button-sm",
       icon: "send",
+      disabled: !alert.editable,
       onClick: () => {
-        if (field.value.trim() === "") return;
-        post(`alerts/${alert.id}/comments`, { text: field.value.trim() }, commentParser).then((one) => {
-          items.append(h("li", {}, h("div", { class: "row small" }, h("strong", {}, one.author), h("span", { class: "faint" }, "just now")), h("p", {}, one.text)));
-          field.value = "";
+        if (this.field.value.trim() === "") return;
+        post(`alerts/${alert.id}/comments`, { text: this.field.value.trim() }, alertStep).then((one) => {
+          items.append(this.step(one));
+          this.field.value = "";
         }, fail);
       },
     });
-    return h("div", {}, h("h3", { class: "section-title" }, "Comments"), items, h("div", { class: "stack comment-form" }, field, h("div", {}, send)));
+    return h("div", {}, h("h3", { class: "section-title" }, "What happened"), items, h("div", { class: "stack comment-form" }, this.field, h("div", { class: "row" }, send, h("span", { class: "small faint" }, "or write it and then decide: it goes along"))));
+  }
+
+  private step(one: AlertStep): HTMLElement {
+    const what = STEP_NAMES[one.action] ?? one.action;
+    const words = one.author === null ? what : `${what}${one.action === "assigned" ? ` ${one.assignee ?? "somebody"}` : ""}`;
+    return h("li", {}, h("div", { class: "row small" }, one.author === null ? null : h("strong", {}, one.author), h("span", {}, words), h("span", { class: "faint", title: formatMoment(one.at, "ms", this.zone) }, formatAgo(one.at, Date.now()))), one.text === "" ? null : h("p", {}, one.text));
+  }
+
+  /** Was the answer right? What people say is kept with it, so that its query can be tuned. */
+  private feedback(alert: Alert, detail: AlertDetail): HTMLElement {
+    const said = h("ul", { class: "small" }, ...detail.feedback.map((one) => h("li", {}, h("strong", {}, one.author), ` ${(VERDICTS[one.verdict] ?? one.verdict).toLowerCase()}${one.reason === "" ? "" : `: ${one.reason}`}`)));
+    const mine = detail.feedback.find((one) => one.author === this.me.name);
+    const reason = h("input", { class: "input", "aria-label": "Reason", placeholder: "Why (optional)", maxlength: 500, value: mine?.reason ?? "" });
+    const buttons = Object.entries(VERDICTS).map(([verdict, text]) => h("button", { type: "button", disabled: !alert.editable, "aria-pressed": String(verdict === mine?.verdict), onClick: () => void post(`alerts/${alert.id}/feedback`, { verdict, reason: reason.value.trim() }, anything).then(() => this.open(alert), fail) }, text));
+    return h("div", { class: "stack" }, h("h3", { class: "section-title" }, "Was it right?"), said, reason, h("div", { class: "segmented verdicts", role: "group", "aria-label": "Was it right?" }, ...buttons));
   }
 
   private deliveries(detail: AlertDetail): HTMLElement | null {
@@ -133,21 +194,27 @@ export class AlertDetailView {
     return h("div", {}, h("h3", { class: "section-title" }, "Sent to"), h("ul", { class: "stack" }, ...detail.deliveries.map((one) => h("li", { class: "row small" }, icon(one.sent_at === null ? "clock" : "check"), h("span", {}, typeof one.channel === "string" ? one.channel : "channel"), h("span", { class: "faint" }, one.sent_at === null ? (one.error === "" ? "waiting" : one.error) : formatAgo(one.sent_at, Date.now()))))));
   }
 
-  private foot(alert: Alert): HTMLElement {
-    const act = (action: "acknowledge" | "resolve"): void => {
-      post(`alerts/${alert.id}/${action}`, {}, alertParser).then((changed) => {
-        this.onChanged(changed);
-        void this.open(changed);
-      }, fail);
-    };
+  private foot(alert: Alert, detail: AlertDetail): HTMLElement {
+    const isOff = !alert.editable;
+    const give = h("select", { class: "select assign", "aria-label": "Give it to", disabled: isOff }, h("option", { value: "" }, alert.assignee === null ? "Give to…" : `Given to ${alert.assignee}`), ...detail.handlers.map((name) => h("option", { value: name }, name === this.me.name ? `${name} (you)` : name)));
+    give.addEventListener("change", () => { if (give.value !== "") this.decide(alert, "assign", give.value); });
+    const isOpen = alert.state !== "resolved";
     return h(
       "div",
       { class: "drawer-foot" },
-      alert.state === "new" ? button("Acknowledge", { icon: "check", kind: "button-primary", disabled: !alert.editable, onClick: () => act("acknowledge") }) : null,
-      alert.state !== "resolved" ? button("Resolve", { icon: "check-check", disabled: !alert.editable, onClick: () => act("resolve") }) : null,
+      isOpen && alert.state !== "acknowledged" ? button("Acknowledge", { icon: "check", kind: "button-primary", disabled: isOff, onClick: () => this.decide(alert, "acknowledge") }) : null,
+      isOpen ? button("Resolve", { icon: "check-check", disabled: isOff, onClick: () => this.decide(alert, "resolve") }) : button("Reopen", { icon: "rotate-ccw", disabled: isOff, onClick: () => this.decide(alert, "reopen") }),
+      isOpen ? give : null,
+      isOpen && !isOff && !alert.muted ? iconButton("Mute…", "bell-off", { onClick: () => void openMute(alert, this.me, () => this.refresh(alert)) }) : null,
       alert.detection === null ? null : linkButton("Show on the live view", address("/", { feed: alert.feed, detection: alert.detection }), "map"),
     );
   }
+}
+
+/** "Assigned to ben", "Seen, ended by itself". */
+function stateWords(alert: Alert): string {
+  const who = alert.state === "assigned" ? ` to ${alert.assignee ?? "somebody"}` : alert.state === "acknowledged" && alert.acknowledged_by !== null ? ` by ${alert.acknowledged_by}` : alert.state === "resolved" && alert.resolved_by !== null ? ` by ${alert.resolved_by}` : "";
+  return `${STATE_NAMES[alert.state]}${who}${alert.over_at !== null && alert.state !== "resolved" ? ", ended by itself" : ""}`;
 }
 
 function touch(a: Box, b: Box): boolean {

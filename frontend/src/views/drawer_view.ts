@@ -9,6 +9,7 @@ import { stretchesOf, tryAddress } from "../data/stretch";
 import { button, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { queryColour } from "../lib/colours";
 import { formatAgo, formatMoment, formatSpan, parseDuration, zoneName, type TimeUnit, type Zone } from "../lib/time";
+import { UNATTENDED } from "../data/desk_view";
 import { kindName, SEVERITY_NAMES, STATE_NAMES, versionWords } from "../lib/words";
 import { answersBehind } from "./answers_behind_view";
 import { evidenceList } from "./evidence_list_view";
@@ -130,15 +131,16 @@ export class DrawerView {
 
   private alertSection(alert: Alert): HTMLElement {
     const by = alert.state === "acknowledged" && alert.acknowledged_by ? ` by ${alert.acknowledged_by}` : alert.state === "resolved" && alert.resolved_by ? ` by ${alert.resolved_by}` : "";
-    const kind = alert.state === "new" ? (alert.severity === "critical" ? "notice-critical" : "notice-high") : "notice-good";
-    return h("div", { class: `notice ${kind}` }, icon(alert.state === "new" ? "bell-ring" : "circle-check"), h("div", { class: "grow" }, h("strong", {}, `${SEVERITY_NAMES[alert.severity]} alert`), h("div", {}, `${STATE_NAMES[alert.state]}${by}`)));
+    const isWaiting = UNATTENDED.includes(alert.state);
+    const kind = isWaiting ? (alert.severity === "critical" ? "notice-critical" : "notice-high") : "notice-good";
+    return h("div", { class: `notice ${kind}` }, icon(isWaiting ? "bell-ring" : "circle-check"), h("div", { class: "grow" }, h("strong", {}, `${SEVERITY_NAMES[alert.severity]} alert`), h("div", {}, `${STATE_NAMES[alert.state]}${by}`)));
   }
 
   private foot(interval: Interval, alert: Alert | null): HTMLElement {
     const act = (action: "acknowledge" | "resolve") => async (): Promise<void> => {
       if (alert === null) return;
       try {
-        const changed = await post(`alerts/${alert.id}/${action}`, {}, alertParser);
+        const changed = await post(`alerts/${alert.id}/${action}`, { revision: alert.revision }, alertParser);
         this.handlers.onAlert(changed);
         this.alertChanged(changed);
         toast(action === "acknowledge" ? "Alert acknowledged." : "Alert resolved.", "good");
@@ -149,7 +151,7 @@ export class DrawerView {
     return h(
       "div",
       { class: "drawer-foot" },
-      alert?.state === "new" ? button("Acknowledge", { icon: "check", kind: "button-primary", onClick: () => void act("acknowledge")() }) : null,
+      alert !== null && (UNATTENDED.includes(alert.state) || alert.state === "assigned") ? button("Acknowledge", { icon: "check", kind: "button-primary", onClick: () => void act("acknowledge")() }) : null,
       alert !== null && alert.state !== "resolved" ? button("Resolve", { icon: "check-check", onClick: () => void act("resolve")() }) : null,
       button("Show it", { icon: "locate-fixed", onClick: () => this.handlers.onZoom(interval) }),
       alert !== null ? linkButton("Open alert", `/alerts/${alert.id}`, undefined, "button-quiet") : null,

@@ -215,7 +215,7 @@ export class LiveView {
     if (news.alerts.length > 0) refreshAlertCount();
     for (const alert of news.alerts) {
       this.drawer.alertChanged(alert);
-      if (!news.isSnapshot && alert.state === "new") notifyAlert(alert);
+      if (!news.isSnapshot && alert.state === "new" && !alert.muted) notifyAlert(alert);
     }
   }
 

@@ -41,7 +41,7 @@ function setUpTheme(): void {
 }
 
 const counts: Parser<Record<string, number>> = dictionary(number);
-const summary = record({ new: counts });
+const summary = record({ new: counts, seen: counts, reopened: counts });
 
 const COUNT_EVERY_MS = 500;
 let counting: ReturnType<typeof setTimeout> | null = null;
@@ -58,7 +58,8 @@ async function askAlertCount(): Promise<void> {
   if (document.hidden) return;
   try {
     const answer = await get("alerts/summary", summary);
-    showAlertCount(Object.values(answer.new).reduce((sum, count) => sum + count, 0));
+    // What nobody has taken.
+    showAlertCount([answer.new, answer.seen, answer.reopened].flatMap((one) => Object.values(one)).reduce((sum, count) => sum + count, 0));
   } catch {
     // The count is an extra: the pages themselves say when the server is away.
   }

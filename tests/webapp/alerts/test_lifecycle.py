@@ -2,17 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rest_framework.test import APIClient
 
-from webapp.alerts.models import Alert
-from webapp.alerts.services import alerts_acknowledge, alerts_record, alerts_resolve
+from webapp.alerts.handling import Decision, alerts_decide
+from webapp.alerts.models import Alert, Step
+from webapp.alerts.services import alerts_record
 from webapp.detections.models import Outbox
 from webapp.queries.models import Query
 from webapp.queries.services import query_edit, query_register, query_remove
@@ -55,13 +58,13 @@ def test_entering_opens_an_alert_and_leaving_ends_it(query: Query) -> None:
     assert (told["query"], told["query_name"]) == (query.pk, query.name)
     record(query, crossing(query, "in", "b", 11))
     (told,) = record(query, crossing(query, "out", "a", 20))
-    assert (told["state"], told["end"], told["resolution"]) == ("resolved", 20, "ended")
-    assert shown(query) == [("in", ("a",), 10, 20, "resolved", "ended"), ("in", ("b",), 11, None, "new", "")]
+    assert (told["state"], told["end"], told["resolution"], told["over_at"] is None) == ("new", 20, "ended", False)
+    assert shown(query) == [("in", ("a",), 10, 20, "new", "ended"), ("in", ("b",), 11, None, "new", "")]
 
 
 def test_an_end_is_shown_on_an_acknowledged_alert_too(query: Query, people: SimpleNamespace) -> None:
     record(query, crossing(query, "in", "a", 10))
-    alerts_acknowledge(alerts=[Alert.objects.get()], user=people.owner)
+    alerts_decide(alerts=[Alert.objects.get()], decision=Decision(Step.ACKNOWLEDGED, people.owner))
     record(query, crossing(query, "out", "a", 20))
     alert = Alert.objects.get()
     assert (alert.state, alert.resolution, alert.acknowledged_by) == ("resolved", "ended", people.owner)
@@ -77,7 +80,7 @@ def test_kinds_that_nobody_asked_for_open_nothing(query: Query) -> None:
 def test_the_other_way_round_leaving_opens_and_entering_ends(query: Query) -> None:
     Query.objects.update(alert_kinds=["out"])
     record(query, crossing(query, "out", "a", 5), crossing(query, "in", "a", 9))
-    assert shown(query) == [("out", ("a",), 5, 9, "resolved", "ended")]
+    assert shown(query) == [("out", ("a",), 5, 9, "new", "ended")]
 
 
 def test_an_instant_waits_for_a_person(people: SimpleNamespace, feed: Any) -> None:
@@ -103,7 +106,7 @@ def test_an_interval_is_one_alert_that_ends_with_it(fluent: Query) -> None:
     record(fluent, interval(fluent, None))
     assert shown(fluent) == [("near", ("a", "b"), 10, None, "new", "")]
     record(fluent, interval(fluent, 30))
-    assert shown(fluent) == [("near", ("a", "b"), 10, 30, "resolved", "ended")]
+    assert shown(fluent) == [("near", ("a", "b"), 10, 30, "new", "ended")]
 
 
 def test_an_interval_that_goes_on_after_all_opens_its_alert_again(fluent: Query) -> None:
@@ -146,7 +149,7 @@ def expected(facts: Sequence[Fact]) -> list[tuple[Any, ...]]:
     for position, fact in enumerate(facts):
         if fact.kind == "in":
             out = next((later for later in facts[position:] if later.kind == "out" and later.entities == fact.entities), None)
-            rows.append(("in", tuple(fact.entities), fact.start, out.start if out else None, *(("resolved", "ended") if out else ("new", ""))))
+            rows.append(("in", tuple(fact.entities), fact.start, out.start if out else None, *(("new", "ended") if out else ("new", ""))))
     return sorted(rows)
 
 
@@ -174,8 +177,8 @@ def test_the_names_of_many_alerts_queries_come_by_one_look_up(query: Query, djan
 def test_a_second_acknowledgement_changes_nothing(query: Query, people: SimpleNamespace) -> None:
     record(query, crossing(query, "in", "a", 10))
     alert = Alert.objects.get()
-    assert alerts_acknowledge(alerts=[alert], user=people.owner) == [alert.pk]
-    assert alerts_acknowledge(alerts=[alert], user=people.analyst) == []
+    assert alerts_decide(alerts=[alert], decision=Decision(Step.ACKNOWLEDGED, people.owner)) == [alert.pk]
+    assert alerts_decide(alerts=[alert], decision=Decision(Step.ACKNOWLEDGED, people.analyst)) == []
     alert.refresh_from_db()
     assert alert.acknowledged_by == people.owner and Outbox.objects.count() == 1
 
@@ -183,8 +186,8 @@ def test_a_second_acknowledgement_changes_nothing(query: Query, people: SimpleNa
 def test_resolving_ends_the_matter_and_no_acknowledgement_brings_it_back(query: Query, people: SimpleNamespace) -> None:
     record(query, crossing(query, "in", "a", 10))
     alert = Alert.objects.get()
-    alerts_resolve(alerts=[alert], user=people.owner, comment="False alarm")
-    assert alerts_acknowledge(alerts=[alert], user=people.analyst) == []
+    alerts_decide(alerts=[alert], decision=Decision(Step.RESOLVED, people.owner, "False alarm"))
+    assert alerts_decide(alerts=[alert], decision=Decision(Step.ACKNOWLEDGED, people.analyst)) == []
     alert.refresh_from_db()
     assert (alert.state, alert.resolution, alert.resolved_by) == ("resolved", "person", people.owner)
 
@@ -198,6 +201,174 @@ def test_a_viewer_and_a_stranger_handle_nothing(query: Query, people: SimpleName
         assert client_of(people.viewer).post("/api/v1/alerts/bulk", {"ids": [pk], "action": action}).json() == {"changed": []}
     assert client_of(people.viewer).post(f"/api/v1/alerts/{pk}/comments", {"text": "x"}).status_code == 403
     assert Alert.objects.get().state == "new"
+
+
+def test_what_ended_by_itself_stays_until_somebody_takes_it(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    record(query, crossing(query, "in", "a", 10), crossing(query, "in", "b", 10))
+    record(query, crossing(query, "out", "a", 20))
+    client = client_of(people.analyst)
+    (waiting,) = client.get("/api/v1/alerts/?over=true").json()["results"]
+    assert (waiting["state"], waiting["end"], waiting["resolution"], waiting["entities"]) == ("new", 20, "ended", ["a"])
+    assert waiting["over_at"] is not None and waiting["acknowledged_by"] is None
+    taken = client.post(f"/api/v1/alerts/{waiting['id']}/acknowledge", {"comment": "Looked at it."}).json()
+    assert (taken["state"], taken["resolution"], taken["acknowledged_by"]) == ("resolved", "ended", "analyst")
+    steps = [(step["action"], step["author"], step["text"]) for step in taken["steps"]]
+    assert steps == [("ended", None, ""), ("acknowledged", "analyst", "Looked at it.")]
+
+
+def test_an_alert_goes_through_its_life_step_by_step(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    record(query, crossing(query, "in", "a", 10))
+    one = f"/api/v1/alerts/{Alert.objects.get().pk}"
+    analyst, operator = client_of(people.analyst), client_of(people.operator)
+    assert analyst.post(f"{one}/seen", {}).json()["state"] == "seen"
+    assert analyst.post(f"{one}/assign", {"assignee": "viewer"}).status_code == 400, "a viewer handles no alerts"
+    given = analyst.post(f"{one}/assign", {"assignee": "operator", "comment": "Yours", "revision": 0}).json()
+    assert (given["state"], given["assignee"], given["revision"]) == ("assigned", "operator", 1)
+    assert set(given["handlers"]) == {"owner", "analyst", "operator", "admin"}
+    assert [row["id"] for row in operator.get("/api/v1/alerts/?assignee=me").json()["results"]] == [given["id"]]
+    record(query, crossing(query, "out", "a", 20))
+    assert Alert.objects.get().state == "assigned", "whoever it was given to has not taken it yet"
+    assert operator.post(f"{one}/resolve", {"revision": 1}).json()["state"] == "resolved"
+    again = analyst.post(f"{one}/reopen", {"comment": "Not yet"}).json()
+    assert (again["state"], again["assignee"], again["resolved_by"], again["resolution"]) == ("reopened", None, None, "ended")
+    assert [step["action"] for step in again["steps"]] == ["seen", "assigned", "ended", "resolved", "reopened"]
+
+
+def test_of_two_who_act_at_once_the_second_learns_who_was_first(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    record(query, crossing(query, "in", "a", 10))
+    one = f"/api/v1/alerts/{Alert.objects.get().pk}"
+    first, second = client_of(people.analyst), client_of(people.owner)
+    assert first.post(f"{one}/acknowledge", {"revision": 0, "comment": "On it"}).status_code == 200
+    refused = second.post(f"{one}/acknowledge", {"revision": 0})
+    assert refused.status_code == 409
+    message = refused.json()["faults"][0]["message"]
+    assert message.startswith("analyst acknowledged this alert at ") and "“On it”" in message
+    assert second.post(f"{one}/resolve", {"revision": 0}).status_code == 409, "the alert is not the one that was seen"
+    assert first.post(f"{one}/acknowledge", {"revision": 0}).status_code == 200, "a repeated click is no conflict"
+    assert second.post(f"{one}/resolve", {"revision": 1}).status_code == 200
+    assert Alert.objects.get().resolved_by == people.owner
+
+
+def test_the_desk_is_searched_filtered_and_sorted(query: Query, people: SimpleNamespace, region: Any, client_of: Callable[..., APIClient]) -> None:
+    record(query, *(crossing(query, "in", f"car {n}", 100 - n) for n in range(6)))
+    Alert.objects.filter(entities=["car 3"]).update(severity="critical")
+    client = client_of(people.viewer)
+
+    def found(asked: str) -> list[str]:
+        return [row["entities"][0][4:] for row in client.get(f"/api/v1/alerts/?{asked}").json()["results"]]
+
+    assert found("search=out CAR 4") == ["4"], "every word, in the query's name or an entity"
+    assert found(f"region={region.pk}&entity=car 1") == ["1"]
+    assert found("region=999999") == []
+    assert found("assignee=nobody&from=96&to=98") == ["3", "4"]
+    assert found("opened_to=2020-01-01T00:00:00Z") == []
+    assert found("order=severity&page_size=3") == ["3", "0", "1"]
+    assert client.get("/api/v1/alerts/count?severity=low").json() == {"count": 5}
+    for order, expected in {"newest": "012345", "oldest": "543210", "event": "012345", "-event": "543210", "severity": "301245"}.items():
+        rows, address = "", f"/api/v1/alerts/?order={order}&page_size=2"
+        while address:
+            page = client.get(address).json()
+            rows += "".join(row["entities"][0][4:] for row in page["results"])
+            address = page["next"]
+        assert rows == expected, order
+    for wrong in ("order=best", "cursor=x", "order=event&cursor=7", "page_size=0", "opened_from=soon", "from=x"):
+        assert client.get(f"/api/v1/alerts/?{wrong}").status_code == 400, wrong
+
+
+def test_a_flood_is_a_few_groups_with_counts_and_strips(
+    query: Query, people: SimpleNamespace, region: Any, client_of: Callable[..., APIClient]
+) -> None:
+    record(query, *(crossing(query, "in", name, n) for n, name in enumerate("aab")))
+    old = Alert.objects.order_by("pk")[0]
+    Alert.objects.filter(pk=old.pk).update(opened_at=timezone.now() - timedelta(hours=50), severity="critical", state="acknowledged")
+    client = client_of(people.viewer)
+
+    def groups(asked: str) -> list[dict[str, Any]]:
+        return list(client.get(f"/api/v1/alerts/groups?{asked}").json()["results"])
+
+    (one,) = groups("by=query")
+    assert (one["key"], one["name"], one["count"], one["unattended"], one["severity"]) == (str(query.pk), query.name, 3, 2, "critical")
+    assert (one["strip"][0], one["strip"][-1], sum(one["strip"])) == (1, 2, 3)
+    assert [(group["name"], group["count"]) for group in groups("by=entity")] == [("a", 2), ("b", 1)]
+    assert [(group["key"], group["name"], group["count"]) for group in groups("by=region&state=new")] == [(str(region.pk), "square", 2)]
+    assert client.get("/api/v1/alerts/groups?by=colour").status_code == 400
+    assert client.get("/api/v1/alerts/groups?hours=1000").status_code == 400
+
+
+def test_an_answer_is_judged_and_the_last_word_of_each_counts(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    record(query, crossing(query, "in", "a", 10), crossing(query, "in", "b", 11))
+    alert = Alert.objects.get(entities=["a"])
+    one = f"/api/v1/alerts/{alert.pk}/"
+    client = client_of(people.analyst)
+    assert client.post(f"{one}feedback", {"verdict": "right"}).status_code == 200
+    assert client.post(f"{one}feedback", {"verdict": "false", "reason": "A gull"}).json()["verdict"] == "false"
+    client_of(people.owner).post(f"{one}feedback", {"verdict": "not_useful"})
+    said = client.get(one).json()["feedback"]
+    assert sorted((row["author"], row["verdict"], row["reason"]) for row in said) == [("analyst", "false", "A gull"), ("owner", "not_useful", "")]
+    assert [row["id"] for row in client.get("/api/v1/alerts/?verdict=false&verdict=not_useful").json()["results"]] == [alert.pk]
+    assert client.post(f"{one}feedback", {"verdict": "perhaps"}).status_code == 400
+    assert client_of(people.viewer).post(f"{one}feedback", {"verdict": "right"}).status_code == 403
+
+
+def test_the_numbers_are_those_of_a_count_by_hand(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    record(query, *(crossing(query, "in", name, n) for n, name in enumerate("aab")))
+    now = timezone.now()
+    first, second, third = Alert.objects.order_by("pk")
+    Alert.objects.filter(pk=first.pk).update(opened_at=now - timedelta(hours=3), acknowledged_at=now - timedelta(hours=2))
+    Alert.objects.filter(pk=second.pk).update(
+        opened_at=now - timedelta(hours=2), acknowledged_at=now - timedelta(hours=1), state="resolved", resolved_at=now, resolved_by=people.owner
+    )
+    Alert.objects.filter(pk=third.pk).update(
+        opened_at=now - timedelta(days=3), severity="critical", state="resolved", resolved_at=now - timedelta(days=2)
+    )
+    numbers = client_of(people.viewer).get("/api/v1/alerts/numbers?hours=48").json()
+    assert numbers["opened"] == 2
+    assert numbers["seconds_to_acknowledge"] == pytest.approx({"median": 3600, "p90": 3600}, abs=1)
+    assert numbers["seconds_to_resolve"]["median"] == pytest.approx(7200, abs=1)
+    assert numbers["open"]["low"][43:] == [0, 1, 2, 2, 1]
+    assert set(numbers["open"]["critical"]) <= {0, 1} and numbers["open"]["critical"][-1] == 0
+    assert [(row["name"], row["count"]) for row in numbers["noisiest_entities"]] == [("a", 2)]
+    assert [(row["name"], row["count"]) for row in numbers["noisiest_queries"]] == [(query.name, 2)]
+
+
+def test_alerts_are_exported_as_csv_with_the_filters_of_the_list(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    record(query, crossing(query, "in", "=1+1", 10), crossing(query, "in", "b", 11))
+    answer = client_of(people.viewer).get("/api/v1/alerts/export?search=1%2B1")
+    head, row = b"".join(answer.streaming_content).decode().splitlines()
+    assert head.startswith("id,feed,query,query_name,kind,entities,") and answer["Content-Disposition"] == 'attachment; filename="alerts.csv"'
+    assert ",yard," in row and ",in,'=1+1," in row and row.endswith(",false")
+
+
+def test_all_that_match_are_handled_piece_by_piece(
+    query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("webapp.alerts.desk.PIECE", 2)
+    monkeypatch.setattr("webapp.alerts.api.PIECE", 2)
+    record(query, *(crossing(query, "in", f"car {n}", n) for n in range(5)))
+    Alert.objects.filter(entities=["car 4"]).update(severity="high")
+    client = client_of(people.analyst)
+    below, pieces = None, []
+    while True:
+        answer = client.post("/api/v1/alerts/bulk", {"matching": "state=new&severity=low", "action": "resolve", "below": below}).json()
+        pieces.append(len(answer["changed"]))
+        below = answer["below"]
+        if below is None:
+            break
+    assert pieces == [2, 2, 0]
+    assert Alert.objects.exclude(state="resolved").get().entities == ["car 4"]
+    assert client.post("/api/v1/alerts/bulk", {"matching": "sate=new", "action": "resolve"}).status_code == 400
+    assert client.post("/api/v1/alerts/bulk", {"matching": "", "ids": [1], "action": "resolve"}).status_code == 400
+    viewer = client_of(people.viewer)
+    assert viewer.post("/api/v1/alerts/bulk", {"matching": "", "action": "resolve"}).json()["looked_at"] == 0
+
+
+def test_a_view_is_kept_under_a_name_and_shared_with_the_team(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    made = client_of(people.viewer).post("/api/v1/alert-views/", {"name": "Grave", "parameters": "severity=critical", "team": people.harbour.pk})
+    assert made.status_code == 201
+    (seen,) = client_of(people.analyst).get("/api/v1/alert-views/").json()["results"]
+    assert (seen["name"], seen["parameters"]) == ("Grave", "severity=critical")
+    assert client_of(people.stranger).get("/api/v1/alert-views/").json()["results"] == []
+    assert client_of(people.viewer).delete(f"/api/v1/alert-views/{seen['id']}/").status_code == 204
 
 
 def test_many_are_handled_at_once(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
@@ -214,7 +385,8 @@ def test_lists_are_filtered(query: Query, people: SimpleNamespace, client_of: Ca
     record(query, crossing(query, "in", "a", 10), crossing(query, "in", "b", 11), crossing(query, "out", "b", 12))
     client = client_of(people.viewer)
     cases = {
-        "state=new": 1,
+        "state=new": 2,
+        "state=resolved": 0,
         "state=new&state=resolved": 2,
         "entity=b": 1,
         "entity=c": 0,

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
-OPEN = {"healthz", "account_logout", "shared", "shared-plan"}
+OPEN = {"healthz", "account_logout", "shared", "shared-plan", "acknowledge"}
 """No log-in needed: they give nothing away."""
 LOG_IN = {
     "account_login", "account_signup", "account_inactive", "mfa_authenticate", "mfa_login_webauthn", "account_reset_password",
@@ -30,7 +31,7 @@ OWN_ACCOUNT = {
 """Below /account/: pages about how one's own account is protected."""
 ADMIN = {"admin-login", "admin-password"}
 """Beside Django's admin; tested in tests/webapp/accounts/test_one_log_in.py."""
-PAGES = {"live", "queries", "query-new", "alerts", "regions", "feeds", "account", "audit", "teams"}
+PAGES = {"live", "queries", "query-new", "alerts", "alert-numbers", "regions", "feeds", "account", "audit", "teams"}
 OWNED_PAGES = {"query", "alert", "feed-plan"}
 PERSONAL = {
     "api-me": ["GET", "PATCH"],
@@ -79,6 +80,12 @@ LISTS = {
     "api-alerts": ["GET"],
     "api-alert-summary": ["GET"],
     "api-alert-bulk": ["POST"],
+    "api-alert-count": ["GET"],
+    "api-alert-groups": ["GET"],
+    "api-alert-numbers": ["GET"],
+    "api-alert-export": ["GET"],
+    "api-views": ["GET", "POST"],
+    "api-mutes": ["GET", "POST"],
     "api-channels": ["GET", "POST"],
     "api-jobs": ["GET", "POST"],
     "api-job": ["GET", "DELETE"],
@@ -111,7 +118,13 @@ OWNED = {
     "api-detection-answers": ["GET"],
     "api-alert": ["GET"],
     "api-alert-acknowledge": ["POST"],
+    "api-alert-assign": ["POST"],
+    "api-alert-feedback": ["POST"],
+    "api-alert-reopen": ["POST"],
     "api-alert-resolve": ["POST"],
+    "api-alert-seen": ["POST"],
+    "api-view": ["GET", "PATCH", "DELETE"],
+    "api-mute": ["GET", "DELETE"],
     "api-alert-comments": ["POST"],
     "api-channel": ["GET", "PATCH", "DELETE"],
     "api-channel-rotate": ["POST"],
@@ -138,11 +151,13 @@ def named_addresses() -> Iterator[str]:
 def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[str, Any]:
     """One object of each kind, all of the harbour team."""
     from webapp.alerts.deliveries import channel_create
-    from webapp.alerts.models import Alert
+    from webapp.alerts.models import Alert, Mute, SavedView
 
     channel = channel_create(owner=people.owner, name="desk", url="https://hooks.example.org/x", team=people.harbour)
     alert = Alert.objects.create(query=query, feed=feed, detection_key=b"k" * 16, kind="in", entities=["a"], start=1, severity="low")
-    return {"feed": feed, "region": region, "query": query, "channel": channel, "alert": alert}
+    view = SavedView.objects.create(owner=people.owner, name="grave", team=people.harbour)
+    mute = Mute.objects.create(owner=people.owner, team=people.harbour, feed=feed, query=query, reason="Works", window_from=timezone.now())
+    return {"feed": feed, "region": region, "query": query, "channel": channel, "alert": alert, "view": view, "mute": mute}
 
 
 def address_of(name: str, things: dict[str, Any]) -> str:
@@ -156,7 +171,14 @@ def address_of(name: str, things: dict[str, Any]) -> str:
         return reverse(name, args=[things["query"].team_id, 1][: 0 if name in ("api-teams", "api-people") else 2 if name in TWO_IDS else 1])
     if name == "api-token":
         return reverse(name, args=[1])
-    kind = next((kind for kind in ("region", "query", "channel", "alert") if name in (kind, f"api-{kind}") or name.startswith(f"api-{kind}-")), None)
+    kind = next(
+        (
+            kind
+            for kind in ("region", "query", "channel", "alert", "view", "mute")
+            if name in (kind, f"api-{kind}") or name.startswith(f"api-{kind}-")
+        ),
+        None,
+    )
     if name in LISTS or name in PERSONAL:
         return reverse(name)
     return reverse(name, args=[things[kind].pk] if kind else [things["feed"].name])

@@ -15,12 +15,13 @@ import pytest
 from django.contrib import admin
 from django.db import transaction
 from django.urls import reverse
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from tests.webapp.config.test_matrix import LISTS, OWNED, OWNED_PAGES, PAGES, PERSONAL, address_of, ask
 from webapp.accounts.models import Role
 from webapp.alerts.deliveries import channel_create
-from webapp.alerts.models import Alert, Channel
+from webapp.alerts.models import Alert, Channel, Mute, SavedView
 from webapp.detections.models import Detection
 from webapp.detections.partitions import partitions_ensure
 from webapp.feeds.models import Feed, Region
@@ -33,7 +34,15 @@ MEMBERS = [str(role) for role in Role]
 ACTORS = ["owner", *MEMBERS, "stranger", "root"]
 SHARINGS = ["private", "team", "foreign", "public"]
 """Of nobody but its owner; of the harbour team, whose members MEMBERS are; of the stranger's team; of nobody's team, but public."""
-NEEDED = {"feed": Role.OPERATOR, "channel": Role.OPERATOR, "region": Role.ANALYST, "query": Role.ANALYST, "alert": Role.ANALYST}
+NEEDED = {
+    "feed": Role.OPERATOR,
+    "channel": Role.OPERATOR,
+    "region": Role.ANALYST,
+    "query": Role.ANALYST,
+    "alert": Role.ANALYST,
+    "view": Role.VIEWER,
+    "mute": Role.ANALYST,
+}
 """The least role that changes an object of its team."""
 FOR_EDITORS = {"api-channel-deliveries"}
 """Reading these needs the right to change."""
@@ -58,7 +67,7 @@ def edits(actor: str, sharing: str, kind: str) -> bool:
 
 
 def kind_of(name: str) -> str:
-    return next((kind for kind in ("region", "query", "channel", "alert") if f"{kind}" in name.split("-")), "feed")
+    return next((kind for kind in ("region", "query", "channel", "alert", "view", "mute") if f"{kind}" in name.split("-")), "feed")
 
 
 @dataclass
@@ -74,7 +83,7 @@ class World:
     def share(self, sharing: str) -> None:
         """Feed and all things in it are shared so."""
         team = {"team": self.people.harbour, "foreign": self.people.elsewhere}.get(sharing)
-        for model in (Feed, Region, Query, Channel):
+        for model in (Feed, Region, Query, Channel, SavedView, Mute):
             model.objects.update(owner=self.people.owner, team=team, public=sharing == "public")
 
 
@@ -84,7 +93,9 @@ def world(people: SimpleNamespace, feed: Any, region: Any, query: Any, client_of
     alert = Alert.objects.create(query=query, feed=feed, detection_key=b"k" * 16, kind="in", entities=["a"], start=1, severity="low")
     partitions_ensure([0])
     Detection.objects.create(feed=feed, key=b"k" * 16, query=query, version=1, kind="in", entities=["a"], start=1, end=1, seq=1, detected_at=1)
-    return World(people, {"feed": feed, "region": region, "query": query, "channel": channel, "alert": alert}, client_of)
+    view = SavedView.objects.create(owner=people.owner, name="grave", team=people.harbour)
+    mute = Mute.objects.create(owner=people.owner, team=people.harbour, feed=feed, query=query, reason="Works", window_from=timezone.now())
+    return World(people, {"feed": feed, "region": region, "query": query, "channel": channel, "alert": alert, "view": view, "mute": mute}, client_of)
 
 
 def expected(name: str, method: str, actor: str, sharing: str) -> set[int]:

@@ -11,8 +11,8 @@ import pytest
 from channels.layers import get_channel_layer
 
 from tests.webapp.live.pages import page, publish, run, store
-from webapp.alerts.models import Alert
-from webapp.alerts.services import alerts_acknowledge
+from webapp.alerts.handling import Decision, alerts_decide
+from webapp.alerts.models import Alert, Step
 from webapp.detections.models import Outbox
 from webapp.live import consumers, subscription
 from webapp.live.selectors import snapshot
@@ -155,7 +155,7 @@ async def test_an_acknowledged_alert_reaches_other_pages(world: SimpleNamespace)
         await reader.say(type="subscribe")
         (shown,) = (await reader.hear("snapshot"))["alerts"]
         assert (shown["state"], shown["query_name"]) == ("new", world.query.name)
-        await run(alerts_acknowledge)(alerts=[alert], user=world.people.owner)
+        await run(alerts_decide)(alerts=[alert], decision=Decision(Step.ACKNOWLEDGED, world.people.owner))
         await publish(world.feed, 0)
         await reader.hear("changes")
         assert (reader.alerts[alert.pk]["state"], reader.alerts[alert.pk]["acknowledged_by"]) == ("acknowledged", "owner")

@@ -19,6 +19,8 @@ EMAIL_GIVEN = bool(text("EMAIL_URL"))
 vars().update(env.email_url("EMAIL_URL", default="dummymail://"))
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = text("VEDETTE_MAIL_FROM", "vedette@localhost")
+PUBLIC_URL = text("VEDETTE_PUBLIC_URL").rstrip("/")
+"""Under which people reach the site: for links in messages, which no request asked for."""
 SERVER_EMAIL = DEFAULT_FROM_EMAIL
 PASSWORD_RESET_TIMEOUT = 3600
 

@@ -1,0 +1,139 @@
+/** What the reader looks at on the desk: filters and order, to and from the page's address, for the API, and for rows that come in frames. Pure. */
+
+import type { Order } from "./alert_list";
+import { SEVERITIES, type Alert, type Severity } from "./shapes";
+
+export type AlertState = Alert["state"];
+const OPEN: AlertState[] = ["new", "seen", "acknowledged", "assigned", "reopened"];
+export const UNATTENDED: AlertState[] = ["new", "seen", "reopened"];
+
+export interface Tab {
+  name: string;
+  text: string;
+  states: AlertState[];
+  /** Only what ended by itself. */
+  isOver?: boolean;
+  /** Only what was given to the reader. */
+  isMine?: boolean;
+}
+export const TABS: Tab[] = [
+  { name: "open", text: "Open", states: OPEN },
+  { name: "unattended", text: "Not taken", states: UNATTENDED },
+  { name: "ended", text: "Ended, not taken", states: ["new", "seen", "assigned", "reopened"], isOver: true },
+  { name: "mine", text: "Mine", states: OPEN, isMine: true },
+  { name: "resolved", text: "Resolved", states: ["resolved"] },
+];
+export const ORDERS: [Order, string][] = [
+  ["newest", "Newest first"],
+  ["oldest", "Oldest first"],
+  ["severity", "Gravest first"],
+  ["event", "Latest event first"],
+  ["-event", "Earliest event first"],
+];
+/** Hours since an alert was opened, at most. */
+export const SINCE: [string, string][] = [
+  ["", "Opened any time"],
+  ["1", "Last hour"],
+  ["8", "Last 8 hours"],
+  ["24", "Last 24 hours"],
+  ["168", "Last 7 days"],
+];
+
+export const MUTED: [string, string][] = [
+  ["", "Without muted ones"],
+  ["only", "Muted ones"],
+  ["all", "Muted or not"],
+];
+
+export const GROUPS: [string, string][] = [
+  ["", "One by one"],
+  ["query", "By query"],
+  ["entity", "By entity"],
+  ["region", "By region"],
+];
+
+export interface DeskView {
+  tab: Tab;
+  order: Order;
+  search: string;
+  severity: Severity | "";
+  feed: string;
+  query: string;
+  region: string;
+  entity: string;
+  assignee: string;
+  since: string;
+  muted: string;
+  group: string;
+}
+
+const PLAIN = ["search", "feed", "query", "region", "entity", "assignee"] as const;
+
+/** The view that an address names; what it does not know is left out. */
+export function viewFrom(search: string): DeskView {
+  const given = new URLSearchParams(search);
+  const text = (name: string): string => given.get(name) ?? "";
+  return {
+    tab: TABS.find((one) => one.name === text("state")) ?? TABS[0]!,
+    order: ORDERS.find(([name]) => name === text("order"))?.[0] ?? "newest",
+    severity: SEVERITIES.find((one) => one === text("severity")) ?? "",
+    search: text("search"),
+    feed: text("feed"),
+    query: text("query"),
+    region: text("region"),
+    entity: text("entity"),
+    assignee: text("assignee"),
+    since: SINCE.some(([hours]) => hours === text("since")) ? text("since") : "",
+    muted: MUTED.some(([name]) => name === text("muted")) ? text("muted") : "",
+    group: GROUPS.some(([name]) => name === text("group")) ? text("group") : "",
+  };
+}
+
+/** The parameters of the page's address: only what is not usual. */
+export function addressOf(view: DeskView): string {
+  const search = new URLSearchParams();
+  if (view.tab !== TABS[0]) search.set("state", view.tab.name);
+  if (view.order !== "newest") search.set("order", view.order);
+  for (const name of [...PLAIN, "severity", "since", "muted", "group"] as const) if (view[name] !== "") search.set(name, view[name]);
+  return search.toString();
+}
+
+/** The parameters of the API: filters alone. `now`: milliseconds. */
+export function filtersOf(view: DeskView, now: number): URLSearchParams {
+  const search = new URLSearchParams(view.tab.states.map((state) => ["state", state]));
+  if (view.severity !== "") search.set("severity", view.severity);
+  for (const name of PLAIN) if (view[name].trim() !== "") search.set(name, view[name].trim());
+  if (view.tab.isOver) search.set("over", "true");
+  if (view.tab.isMine) search.set("assignee", "me");
+  if (view.muted !== "all") search.set("muted", String(view.muted === "only"));
+  if (view.since !== "") search.set("opened_from", new Date(now - Number(view.since) * 3_600_000).toISOString());
+  return search;
+}
+
+/** How many filters, beside the tab, keep rows away. */
+export function filterCount(view: DeskView): number {
+  return [...PLAIN, "severity", "since", "muted"].filter((name) => view[name as "search"] !== "").length;
+}
+
+/**
+ * Whether a row that came in a frame belongs to the view, as the server would say.
+ * `queriesOfRegion`: the queries that name the region of the view.
+ */
+export function fitsView(row: Alert, view: DeskView, me: string, queriesOfRegion: ReadonlySet<string>, now: number): boolean {
+  const assignee = view.tab.isMine ? "me" : view.assignee;
+  const words = view.search.toLowerCase().split(/\s+/).filter((word) => word !== "");
+  const texts = [row.query_name.toLowerCase(), row.kind.toLowerCase(), row.entities.join(" ").toLowerCase()];
+  return (
+    view.tab.states.includes(row.state) &&
+    (!view.tab.isOver || row.over_at !== null) &&
+    (view.muted === "all" || row.muted === (view.muted === "only")) &&
+    (view.severity === "" || row.severity === view.severity) &&
+    (view.feed === "" || row.feed === view.feed) &&
+    (view.query === "" || row.query === view.query) &&
+    (view.region === "" || queriesOfRegion.has(row.query)) &&
+    (view.entity === "" || row.entities.includes(view.entity.trim())) &&
+    (assignee === "" || (assignee === "nobody" ? row.assignee === null : row.assignee === (assignee === "me" ? me : assignee))) &&
+    (view.since === "" || row.opened_at >= now - Number(view.since) * 3_600_000) &&
+    words.every((word) => texts.some((text) => text.includes(word)))
+  );
+}

@@ -1,0 +1,134 @@
+/** The desk's table: rows for what can be seen alone, however many there are. */
+
+import type { AlertList } from "../data/alert_list";
+import { UNATTENDED } from "../data/desk_view";
+import type { Alert, Feed } from "../data/shapes";
+import { h, longName } from "../lib/dom";
+import { formatAgo, formatMoment, type Zone } from "../lib/time";
+import { kindName, SEVERITY_NAMES, STATE_NAMES } from "../lib/words";
+
+/** Rows drawn beyond what can be seen, so that scrolling finds them there. */
+const BESIDE = 8;
+/** As in pages.css: rows of a table, and cards on a telephone. CSS pixels. */
+const ROW_PX = 54;
+const CARD_PX = 96;
+const COLUMNS = ["Severity", "What", "Query", "Opened", "Event time", "State"];
+const isNarrow = matchMedia("(max-width: 760px)");
+
+export interface TableHandlers {
+  isChosen: (id: string) => boolean;
+  choose: (id: string, isOn: boolean) => void;
+  open: (id: string) => void;
+  /** The reader is near the last row that is known. */
+  nearEnd: () => void;
+}
+
+export class AlertTableView {
+  readonly all = h("input", { type: "checkbox", "aria-label": "Choose all" });
+  private readonly above = spacer();
+  private readonly below = spacer();
+  private readonly rows = h("tbody", {});
+  readonly table = h("table", { class: "table alerts-table" }, h("thead", {}, h("tr", {}, h("th", { class: "tick" }, this.all), ...COLUMNS.map((text) => h("th", { scope: "col" }, text)))), this.rows);
+  readonly element = h("div", { class: "desk-scroll", tabindex: -1 }, this.table);
+  /** By alert: its row and what it was made from. */
+  private readonly made = new Map<string, { element: HTMLElement; from: string }>();
+  private open: string | null = null;
+  private drawing = 0;
+
+  constructor(
+    private readonly list: AlertList,
+    private readonly feeds: readonly Feed[],
+    private readonly zone: Zone,
+    private readonly handlers: TableHandlers,
+  ) {
+    this.element.addEventListener("scroll", () => this.drawSoon(), { passive: true });
+    new ResizeObserver(() => this.drawSoon()).observe(this.element);
+  }
+
+  /** Once a frame, however much changed. */
+  drawSoon(open: string | null = this.open): void {
+    this.open = open;
+    if (this.drawing !== 0) return;
+    this.drawing = requestAnimationFrame(() => {
+      this.drawing = 0;
+      this.draw();
+    });
+  }
+
+  get isPointedAt(): boolean {
+    return this.rows.matches(":hover");
+  }
+
+  /** Scrolls as little as brings the row into sight. */
+  reveal(id: string): void {
+    const at = this.list.indexOf(id);
+    if (at < 0) return;
+    const height = rowPx();
+    const head = this.rows.offsetTop;
+    const { scrollTop, clientHeight } = this.element;
+    if (at * height < scrollTop) this.element.scrollTop = at * height;
+    else if ((at + 1) * height + head > scrollTop + clientHeight) this.element.scrollTop = (at + 1) * height + head - clientHeight;
+    this.drawSoon();
+  }
+
+  private draw(): void {
+    const shown = this.list.shown();
+    const height = rowPx();
+    const { scrollTop, clientHeight } = this.element;
+    const first = Math.max(0, Math.floor(scrollTop / height) - BESIDE);
+    const stop = Math.min(shown.length, Math.ceil((scrollTop + clientHeight) / height) + BESIDE);
+    this.table.setAttribute("aria-rowcount", String(shown.length + 1));
+    this.above.style.setProperty("--h", `${first * height}px`);
+    this.below.style.setProperty("--h", `${(shown.length - stop) * height}px`);
+    const minute = Math.floor(Date.now() / 30_000);
+    const elements = [this.above, ...shown.slice(first, stop).map((row, i) => this.rowOf(row, first + i, minute)), this.below];
+    const kept = new Set(shown.slice(first, stop).map((row) => row.id));
+    for (const one of this.made.keys()) if (!kept.has(one)) this.made.delete(one);
+    // Rows that are as they were stay as they are: neither focus nor pointer loses what it is on.
+    if (elements.length !== this.rows.children.length || elements.some((one, i) => one !== this.rows.children[i])) this.rows.replaceChildren(...elements);
+    if (stop > shown.length - 2 * BESIDE) this.handlers.nearEnd();
+  }
+
+  private rowOf(row: Alert, at: number, minute: number): HTMLElement {
+    const from = JSON.stringify([row, at, this.handlers.isChosen(row.id), row.id === this.open, minute]);
+    const known = this.made.get(row.id);
+    if (known?.from === from) return known.element;
+    const element = this.rowElement(row, at);
+    this.made.set(row.id, { element, from });
+    return element;
+  }
+
+  private rowElement(row: Alert, at: number): HTMLElement {
+    const what = row.entities.join(", ") || kindName(row.kind);
+    const box = h("input", { type: "checkbox", checked: this.handlers.isChosen(row.id), "aria-label": `Choose ${what}` });
+    box.addEventListener("change", () => this.handlers.choose(row.id, box.checked));
+    const unit = this.feeds.find((one) => one.name === row.feed)?.time ?? "ms";
+    return h(
+      "tr",
+      { class: "clickable", "data-alert": row.id, "aria-rowindex": at + 2, "aria-selected": String(row.id === this.open), onClick: (event) => { if (!(event.target instanceof HTMLInputElement)) this.handlers.open(row.id); } },
+      h("td", { class: "tick" }, box),
+      h("td", {}, h("span", { class: `badge badge-dot badge-${row.severity}` }, SEVERITY_NAMES[row.severity])),
+      h("td", {}, h("button", { type: "button", class: "query-name", "aria-label": what, onClick: () => this.handlers.open(row.id) }, longName("span", what)), row.entities.length === 0 ? null : h("div", { class: "small muted truncate" }, kindName(row.kind))),
+      h("td", {}, h("div", { class: "truncate alert-query", title: row.query_name }, row.query_name)),
+      h("td", { class: "nowrap num" }, formatAgo(row.opened_at, Date.now())),
+      h("td", { class: "nowrap num small faint" }, formatMoment(row.start, unit, this.zone)),
+      h("td", { class: "nowrap" }, ...stateOf(row)),
+    );
+  }
+}
+
+/** The state in words, with who has it, and whether what the alert tells of is over. */
+function stateOf(row: Alert): HTMLElement[] {
+  const kind = row.state === "resolved" ? "badge-good" : UNATTENDED.includes(row.state) ? "badge-accent" : "";
+  const who = row.state === "assigned" ? `to ${row.assignee ?? "somebody"}` : row.state === "acknowledged" ? row.acknowledged_by : row.state === "resolved" ? row.resolved_by : null;
+  const below = [row.muted ? "muted" : null, who, row.over_at !== null && row.state !== "resolved" ? "ended by itself" : null].filter((text) => text !== null);
+  return [h("span", { class: `badge ${kind}` }, STATE_NAMES[row.state]), ...(below.length === 0 ? [] : [h("div", { class: "small faint truncate" }, below.join(" · "))])];
+}
+
+function rowPx(): number {
+  return isNarrow.matches ? CARD_PX : ROW_PX;
+}
+
+function spacer(): HTMLElement {
+  return h("tr", { class: "spacer", "aria-hidden": "true" }, h("td", { colspan: COLUMNS.length + 1 }));
+}

@@ -1,0 +1,101 @@
+/** One decision about many alerts: those chosen one by one, or all that match, which the server takes a piece at a time. */
+
+import { post } from "../lib/api";
+import { button, h, replace } from "../lib/dom";
+import { id, integer, list, nullable, otherwise, record } from "../lib/parse";
+import { formatNumber } from "../lib/time";
+import { fail, toast } from "./shell_view";
+
+const answer = record({ changed: list(id), looked_at: otherwise(integer, 0), below: nullable(integer) });
+
+export interface BulkHandlers {
+  /** The filters of what is looked at, as the API takes them. */
+  matching: () => string;
+  total: () => number | null;
+  done: () => void;
+}
+
+const DONE = { acknowledge: "acknowledged", resolve: "resolved", reopen: "reopened" } as const;
+type Action = keyof typeof DONE;
+
+export class BulkDecisionView {
+  readonly element = h("div", { class: "row bulk", hidden: true, role: "status" });
+  readonly chosen = new Set<string>();
+  /** All that match, also those that the page does not know. */
+  isAll = false;
+  private isStopped = false;
+  private isBusy = false;
+
+  constructor(private readonly handlers: BulkHandlers) {}
+
+  clear(): void {
+    this.chosen.clear();
+    this.isAll = false;
+  }
+
+  has(one: string): boolean {
+    return this.isAll || this.chosen.has(one);
+  }
+
+  show(isResolved: boolean): void {
+    if (this.isBusy) return;
+    const count = this.isAll ? (this.handlers.total() ?? 0) : this.chosen.size;
+    this.element.hidden = count === 0;
+    if (count === 0) return;
+    const actions: Action[] = isResolved ? ["reopen"] : ["acknowledge", "resolve"];
+    const names = { acknowledge: ["Acknowledge", "check"], resolve: ["Resolve", "check-check"], reopen: ["Reopen", "rotate-ccw"] } as const;
+    replace(
+      this.element,
+      h("span", { class: "small num" }, this.isAll ? `All ${formatNumber(count)} that match` : `${formatNumber(count)} chosen`),
+      ...actions.map((action) => button(names[action][0], { icon: names[action][1], kind: "button-sm", onClick: () => void this.run(action, count) })),
+    );
+  }
+
+  /** All alerts that match these filters of the API. */
+  async decideAll(action: Action, matching: string, count: number): Promise<void> {
+    await this.work(action, (changed) => this.runAll(action, matching, count, changed));
+  }
+
+  private async run(action: Action, count: number): Promise<void> {
+    if (this.isAll) return this.decideAll(action, this.handlers.matching(), count);
+    const ids = [...this.chosen].map(Number);
+    await this.work(action, async (changed) => {
+      for (let i = 0; i < ids.length; i += PIECE) for (const one of (await post("alerts/bulk", { ids: ids.slice(i, i + PIECE), action }, answer)).changed) changed.add(one);
+    });
+  }
+
+  private async work(action: Action, run: (changed: Set<string>) => Promise<void>): Promise<void> {
+    const changed = new Set<string>();
+    this.isBusy = true;
+    this.isStopped = false;
+    try {
+      await run(changed);
+      toast(`${formatNumber(changed.size)} alert${changed.size === 1 ? "" : "s"} ${DONE[action]}.`, "good");
+    } catch (error) {
+      fail(error);
+    }
+    this.isBusy = false;
+    this.clear();
+    this.handlers.done();
+  }
+
+  private async runAll(action: Action, matching: string, count: number, changed: Set<string>): Promise<void> {
+    const bar = h("i", {});
+    const text = h("span", { class: "small num" });
+    this.element.hidden = false;
+    replace(this.element, text, h("span", { class: "progress bulk-progress", role: "progressbar", "aria-label": "Progress" }, bar), button("Stop", { kind: "button-sm", onClick: () => { this.isStopped = true; } }));
+    let below: number | null = null;
+    let looked = 0;
+    do {
+      text.textContent = `${formatNumber(looked)} of ${formatNumber(count)}`;
+      bar.style.setProperty("--w", `${Math.min(100, (100 * looked) / Math.max(1, count))}%`);
+      const piece: ReturnType<typeof answer> = await post("alerts/bulk", { matching, action, below }, answer);
+      for (const one of piece.changed) changed.add(one);
+      looked += piece.looked_at;
+      below = piece.below;
+    } while (below !== null && !this.isStopped);
+  }
+}
+
+/** What one request takes. */
+const PIECE = 1000;

@@ -1,0 +1,27 @@
+/** How many alerts of each severity were open, over time: areas on top of each other, the gravest below. */
+
+import { SEVERITIES, type Severity } from "../data/shapes";
+import { svg } from "../lib/dom";
+import { formatNumber } from "../lib/time";
+
+const WIDTH = 960;
+const HEIGHT = 180;
+const LABEL_PX = 44;
+
+export function severityLines(times: readonly number[], open: Readonly<Record<Severity, readonly number[]>>): SVGSVGElement {
+  const order = [...SEVERITIES].reverse();
+  const sums = times.map((_, i) => order.reduce((sum, one) => sum + (open[one][i] ?? 0), 0));
+  const most = Math.max(1, ...sums);
+  const x = (i: number): number => LABEL_PX + (i * (WIDTH - LABEL_PX)) / Math.max(1, times.length - 1);
+  const y = (count: number): number => HEIGHT - (count / most) * (HEIGHT - 16);
+  const below = times.map(() => 0);
+  const areas = order.map((one) => {
+    const from = [...below];
+    times.forEach((_, i) => (below[i] = from[i]! + (open[one][i] ?? 0)));
+    const edge = below.map((count, i) => `${x(i)},${y(count)}`);
+    const back = from.map((count, i) => `${x(i)},${y(count)}`).reverse();
+    return svg("polygon", { class: `severity-area severity-${one}`, points: [...edge, ...back].join(" ") });
+  });
+  const labels = [most, 0].map((count) => svg("text", { x: LABEL_PX - 6, y: y(count) + 4, "text-anchor": "end" }, formatNumber(count)));
+  return svg("svg", { class: "severity-lines", viewBox: `0 0 ${WIDTH} ${HEIGHT + 8}`, role: "img", "aria-label": `Open alerts over time, at most ${formatNumber(most)}` }, svg("line", { x1: LABEL_PX, x2: WIDTH, y1: HEIGHT, y2: HEIGHT }), ...areas, ...labels);
+}

@@ -1,0 +1,107 @@
+"""E-mail about alerts, over a real mail server: sent again until it arrives, with a link that acknowledges."""
+
+import re
+from collections.abc import Callable, Iterator
+from email.message import EmailMessage
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from tests.webapp.accounts.outside import mail_server
+from tests.webapp.alerts.test_lifecycle import crossing, record
+from webapp.alerts.deliveries import channel_create, channel_send, channel_test, deliveries_prepare, notifications_plan
+from webapp.alerts.models import Alert, Channel, Delivery
+from webapp.queries.models import Query
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+
+
+@pytest.fixture
+def mails(settings: Any) -> Iterator[list[EmailMessage]]:
+    with mail_server() as (port, received):
+        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_GIVEN, settings.PUBLIC_URL = "127.0.0.1", port, True, "https://watch.example.org"
+        yield received
+
+
+@pytest.fixture
+def channel(people: SimpleNamespace) -> Channel:
+    return channel_create(owner=people.owner, name="Duty officer", kind="mail", recipient="duty@example.org")
+
+
+def deliver(channel: Channel) -> int:
+    notifications_plan()
+    deliveries_prepare()
+    return channel_send(channel_id=channel.pk)
+
+
+def text_of(mail: EmailMessage, kind: str = "plain") -> str:
+    part = mail.get_body((kind,))
+    assert part is not None
+    return str(part.get_content())
+
+
+def test_an_alert_reaches_a_mailbox_as_text_and_html(mails: list[EmailMessage], channel: Channel, query: Query) -> None:
+    record(query, crossing(query, "in", "<b>car\n1</b>", 10))
+    assert deliver(channel) == 1
+    (mail,) = mails
+    assert (mail["To"], mail["Subject"]) == ("duty@example.org", "[Low] In and out: <b>car 1</b>")
+    alert, delivery = Alert.objects.get(), Delivery.objects.get()
+    assert mail["Message-ID"] == f"<{delivery.webhook_id}@vedette>"
+    assert f"https://watch.example.org/alerts/{alert.pk}" in text_of(mail)
+    assert "&lt;b&gt;car" in text_of(mail, "html") and "<b>car" not in text_of(mail, "html")
+    assert delivery.sent_at is not None and deliver(channel) == 0
+
+
+def test_a_mail_server_that_is_away_gets_it_later_and_once(mails: list[EmailMessage], channel: Channel, query: Query, settings: Any) -> None:
+    record(query, crossing(query, "in", "a", 10))
+    port, settings.EMAIL_PORT = settings.EMAIL_PORT, 1
+    assert deliver(channel) == 1
+    waiting = Delivery.objects.get()
+    assert waiting.sent_at is None and waiting.next_at > timezone.now() and "ConnectionRefusedError" in waiting.error
+    settings.EMAIL_PORT = port
+    Delivery.objects.update(next_at=timezone.now())
+    assert (deliver(channel), deliver(channel), len(mails)) == (1, 0, 1)
+
+
+def test_the_link_acknowledges_after_a_question_in_the_owners_name(mails: list[EmailMessage], channel: Channel, query: Query) -> None:
+    record(query, crossing(query, "in", "a", 10))
+    deliver(channel)
+    found = re.search(r"https://watch\.example\.org(/acknowledge/\S+)", text_of(mails[0]))
+    assert found is not None
+    stranger = Client(enforce_csrf_checks=True)
+    page = stranger.get(found[1])
+    assert b"Acknowledge 1 alert?" in page.content and Alert.objects.get().state == "new", "mail programs follow links by themselves"
+    assert stranger.post(found[1]).status_code == 403, "another site cannot press the button"
+    token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.content.decode())
+    assert token is not None
+    assert b"Acknowledged" in stranger.post(found[1], {"csrfmiddlewaretoken": token[1]}).content
+    alert = Alert.objects.get()
+    assert (alert.state, alert.acknowledged_by, alert.steps.get().text) == (
+        "acknowledged",
+        channel.owner,
+        "By the link in a message to duty@example.org",
+    )
+    assert b"Nothing left" in stranger.post(found[1], {"csrfmiddlewaretoken": token[1]}).content
+    assert Client().get(found[1][:-3] + "xx/").status_code == 404
+    Channel.objects.update(enabled=False)
+    assert Client().get(found[1]).status_code == 404
+
+
+def test_a_channel_is_checked_by_its_kind_when_it_is_saved(
+    mails: list[EmailMessage], people: SimpleNamespace, client_of: Callable[..., APIClient], settings: Any
+) -> None:
+    client = client_of(people.owner)
+    made = client.post("/api/v1/channels/", {"name": "mail", "kind": "mail", "recipient": "duty@example.org"})
+    assert made.status_code == 201 and made.json()["kind"] == "mail"
+    assert client.post("/api/v1/channels/", {"name": "x", "kind": "mail", "recipient": "nobody"}).status_code == 400
+    assert client.post("/api/v1/channels/", {"name": "x", "kind": "mail"}).json()["faults"][0]["pointer"] == "/recipient"
+    assert client.post("/api/v1/channels/", {"name": "x"}).json()["faults"][0]["pointer"] == "/url"
+    assert client.patch(f"/api/v1/channels/{made.json()['id']}/", {"kind": "webhook"}).status_code == 400
+    assert channel_test(channel=Channel.objects.get()).ok and mails[0]["Subject"] == "A test of Vedette's alerts"
+    settings.EMAIL_GIVEN = False
+    assert "EMAIL_URL" in client.post("/api/v1/channels/", {"name": "x", "kind": "mail", "recipient": "a@example.org"}).json()["faults"][0]["message"]

@@ -1,0 +1,137 @@
+"""Mutes: what is muted is stored and shown as muted, nobody is called for it, and what still holds afterwards comes back."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from engine.model.faults import Refused
+from tests.webapp.alerts.test_lifecycle import crossing, record
+from webapp.alerts.deliveries import channel_create, notifications_plan
+from webapp.alerts.handling import Decision, alerts_decide
+from webapp.alerts.models import Alert, Mute, Notification, Step
+from webapp.alerts.mutes import mute_create, mute_lift, mutes_turn, window_after
+from webapp.feeds.models import Feed
+from webapp.queries.models import Query
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+HOUR = timedelta(hours=1)
+
+
+def muted() -> list[str]:
+    return sorted(alert.entities[0] for alert in Alert.objects.exclude(mute=None))
+
+
+def snooze(feed: Feed, owner: Any, **what: Any) -> Mute:
+    return mute_create(owner=owner, feed=feed, reason="Our own van", until=timezone.now() + HOUR, **what)
+
+
+@pytest.mark.parametrize(
+    ("what", "expected"),
+    [("query", ["a", "b"]), ("region", ["a", "b"]), ("entity", ["b"]), ("pair", [])],
+)
+def test_a_mute_takes_what_it_names_and_nothing_else(what: str, expected: list[str], query: Query, region: Any, people: SimpleNamespace) -> None:
+    named: dict[str, Any] = {
+        "query": {"query": query},
+        "region": {"region": region.pk},
+        "entity": {"entities": ["b"]},
+        "pair": {"entities": ["a", "b"]},
+    }
+    record(query, crossing(query, "in", "a", 10))
+    snooze(query.feed, people.owner, **named[what])
+    assert muted() == [name for name in expected if name == "a"], "what is open already"
+    told = record(query, crossing(query, "in", "b", 11))
+    assert muted() == expected
+    assert told[0]["muted"] == ("b" in expected)
+
+
+def test_nobody_is_called_for_a_muted_alert_until_it_comes_back(query: Query, people: SimpleNamespace) -> None:
+    channel_create(owner=people.owner, name="desk", url="https://hooks.example.org/x")
+    mute = snooze(query.feed, people.owner, query=query)
+    record(query, crossing(query, "in", "a", 10), crossing(query, "in", "b", 10))
+    record(query, crossing(query, "out", "b", 12))
+    notifications_plan()
+    assert not Notification.objects.exists()
+    assert mutes_turn(mute.window_until) == 1
+    assert muted() == ["b"], "what is over needs no call any more"
+    notifications_plan()
+    assert [one.alert.entities for one in Notification.objects.all()] == [["a"]]
+    assert Mute.objects.get().ended_at is not None and mutes_turn(mute.window_until) == 0
+
+
+def test_what_was_snoozed_comes_back_and_what_was_resolved_does_not(query: Query, people: SimpleNamespace) -> None:
+    record(query, *(crossing(query, "in", name, 10) for name in "ab"))
+    mute = snooze(query.feed, people.owner, query=query)
+    alerts_decide(alerts=[Alert.objects.get(entities=["a"])], decision=Decision(Step.RESOLVED, people.owner))
+    mute_lift(mute=mute)
+    assert muted() == ["a"]
+
+
+def test_a_mute_speaks_only_for_queries_that_its_owner_may_change(query: Query, people: SimpleNamespace) -> None:
+    Query.objects.update(public=True, team=None)
+    snooze(query.feed, people.analyst, entities=["a"])
+    record(query, crossing(query, "in", "a", 10))
+    assert muted() == []
+
+
+def test_maintenance_comes_again_at_its_hour_in_its_time_zone(query: Query, people: SimpleNamespace) -> None:
+    begin = datetime(2026, 10, 17, 22, tzinfo=UTC)  # a Sunday at 1:00 in Athens, where summer time ends on the 25th
+    mute = Mute(owner=people.owner, feed=query.feed, query=query, rule="FREQ=WEEKLY", zone="Europe/Athens", first_from=begin, length=2 * HOUR)
+    mute.window_from, mute.window_until = begin, begin + 2 * HOUR
+    spans = [window_after(mute, begin + timedelta(days=days)) for days in (0, 1, 8)]
+    assert [span and span[0].isoformat() for span in spans] == ["2026-10-17T22:00:00+00:00", "2026-10-24T22:00:00+00:00", "2026-10-31T23:00:00+00:00"]
+
+
+def test_a_repeating_window_mutes_while_it_is_open_and_moves_on(query: Query, people: SimpleNamespace) -> None:
+    now = timezone.now()
+    mute = mute_create(
+        owner=people.owner, feed=query.feed, query=query, reason="Works", starts_at=now + HOUR, until=now + 2 * HOUR, rule="FREQ=DAILY"
+    )
+    record(query, crossing(query, "in", "a", 10))
+    assert muted() == [] and mutes_turn(now + HOUR) == 1
+    assert muted() == ["a"] and mutes_turn(now + HOUR) == 0
+    assert mutes_turn(now + 2 * HOUR) == 1
+    mute.refresh_from_db()
+    assert muted() == [] and mute.ended_at is None
+    assert timedelta(days=1) - HOUR <= mute.window_from - now - HOUR <= timedelta(days=1) + HOUR
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"rule": "FREQ=SECONDLY"},
+        {"rule": "FREQ=DAILY;BYHOUR=1"},
+        {"rule": "every day"},
+        {"rule": "FREQ=DAILY;UNTIL=20200101T000000"},
+        {"rule": "FREQ=DAILY", "zone": "Nowhere"},
+        {"rule": "FREQ=DAILY", "until": None},
+        {"until": datetime(2020, 1, 1, tzinfo=UTC)},
+        {"entities": ["a"]},
+    ],
+)
+def test_a_mute_that_cannot_be_is_refused(wrong: dict[str, Any], query: Query, people: SimpleNamespace) -> None:
+    usual = {"query": query, "reason": "x", "until": timezone.now() + HOUR}
+    with pytest.raises(Refused):
+        mute_create(owner=people.owner, feed=query.feed, **{**usual, **wrong})
+
+
+def test_mutes_are_listed_with_who_and_why_and_lifted(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    record(query, crossing(query, "in", "a", 10))
+    client = client_of(people.analyst)
+    asked = {"feed": "yard", "query": query.pk, "reason": "Works", "until": None, "team": people.harbour.pk}
+    made = client.post("/api/v1/mutes/", asked)
+    assert made.status_code == 201
+    (row,) = client_of(people.viewer).get("/api/v1/mutes/").json()["results"]
+    assert (row["of"], row["reason"], row["owner"]["name"], row["window_until"], row["alerts"]) == ("In and out: Works", "Works", "analyst", None, 1)
+    assert client.get("/api/v1/alerts/?muted=false").json()["results"] == []
+    assert client.get("/api/v1/alerts/summary").json()["new"]["low"] == 0
+    (alert,) = client.get("/api/v1/alerts/?muted=true").json()["results"]
+    assert client.get(f"/api/v1/alerts/{alert['id']}/").json()["mute"]["by"] == "analyst"
+    assert client_of(people.viewer).delete(f"/api/v1/mutes/{row['id']}/").status_code == 403
+    assert client.delete(f"/api/v1/mutes/{row['id']}/").status_code == 204
+    assert [one["muted"] for one in client.get("/api/v1/alerts/?muted=false").json()["results"]] == [False]
+    assert client_of(people.viewer).post("/api/v1/mutes/", asked).status_code == 403

@@ -1,0 +1,123 @@
+"""The order of the desk, and pages of it: keyset pages in any order, and one decision about all that match, a bounded piece at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.exceptions import ValidationError
+from rest_framework.pagination import BasePagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
+
+from webapp.alerts.models import Alert
+from webapp.config.boxes import whole
+
+PIECE = 1000
+"""Alerts that one request decides about at most: about half a second, and three rows of the outbox."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """By `column`, ties by id; a partial index of the model gives each without sorting."""
+
+    column: str | None
+    descending: bool
+
+
+ORDERS: Mapping[str, Order] = {
+    "newest": Order(None, True),
+    "oldest": Order(None, False),
+    "severity": Order("rank", True),
+    "event": Order("start", True),
+    "-event": Order("start", False),
+}
+ORDER = OpenApiParameter("order", str, enum=list(ORDERS), description="newest, oldest, severity (gravest first), event, -event (event time)")
+
+
+class DeskPages(BasePagination):
+    """`?order=severity&page_size=200&cursor=`: what follows the last row of the page before, however many rows came since."""
+
+    page_size = 100
+    max_page_size = 1000
+
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
+        self.address = request.build_absolute_uri()
+        order = order_of(request.query_params.get("order"))
+        size = _size(request.query_params.get("page_size"), self.page_size, self.max_page_size)
+        after = _cursor(request.query_params.get("cursor"), order)
+        rows = list(in_order(queryset, order, after)[: size + 1])
+        self.cursor = None if len(rows) <= size else _cursor_of(rows[size - 1], order)
+        return rows[:size]
+
+    def get_paginated_response(self, data: Any) -> Response:
+        after = None if self.cursor is None else replace_query_param(self.address, "cursor", self.cursor)
+        return Response({"next": after, "previous": None, "results": data})
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        link = {"type": "string", "nullable": True, "format": "uri"}
+        return {"type": "object", "required": ["results"], "properties": {"next": link, "previous": link, "results": schema}}
+
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        return [
+            {"name": "cursor", "in": "query", "required": False, "schema": {"type": "string"}, "description": "Take it from `next`."},
+            {"name": "page_size", "in": "query", "required": False, "schema": {"type": "integer", "maximum": self.max_page_size}},
+            {"name": "order", "in": "query", "required": False, "schema": {"type": "string", "enum": list(ORDERS)}, "description": ORDER.description},
+        ]
+
+
+def order_of(name: str | None) -> Order:
+    """Raises ValidationError for an order that is not known."""
+    order = ORDERS.get(name or "newest")
+    if order is None:
+        raise ValidationError({"order": f"One of {', '.join(ORDERS)}."})
+    return order
+
+
+def in_order(alerts: QuerySet[Alert], order: Order, after: Sequence[int] | None = None) -> QuerySet[Alert]:
+    """The alerts in this order, those that follow the row with these keys."""
+    sign, beyond = ("-", "lt") if order.descending else ("", "gt")
+    if order.column is None:
+        alerts = alerts.order_by(f"{sign}id")
+        return alerts if after is None else alerts.filter(**{f"id__{beyond}": after[-1]})
+    alerts = alerts.order_by(f"{sign}{order.column}", f"{sign}id")
+    if after is None:
+        return alerts
+    value, pk = after
+    # The first condition bounds the index, the second leaves the ties out.
+    rest = Q(**{f"{order.column}__{beyond}": value}) | Q(**{f"id__{beyond}": pk})
+    return alerts.filter(rest, **{f"{order.column}__{beyond}e": value})
+
+
+def piece_of(alerts: QuerySet[Alert], below: int | None) -> list[Alert]:
+    """The next of them to decide about: the newest below an id. What arrives meanwhile is above it and left alone."""
+    rest = alerts.order_by("-id") if below is None else alerts.order_by("-id").filter(id__lt=below)
+    return list(rest[:PIECE])
+
+
+def _size(text: str | None, usual: int, most: int) -> int:
+    size = whole(text, "page_size")
+    if size is not None and size < 1:
+        raise ValidationError({"page_size": "At least 1."})
+    return min(size or usual, most)
+
+
+def _cursor_of(row: Alert, order: Order) -> str:
+    return str(row.pk) if order.column is None else f"{getattr(row, order.column)}.{row.pk}"
+
+
+def _cursor(text: str | None, order: Order) -> list[int] | None:
+    if not text:
+        return None
+    try:
+        parts = [whole(part, "cursor") for part in text.split(".")]
+    except ValidationError as error:
+        raise ValidationError({"cursor": "Take it from `next` of the page before."}) from error
+    keys = [part for part in parts if part is not None]
+    if len(keys) != len(parts) or len(keys) != (1 if order.column is None else 2):
+        raise ValidationError({"cursor": "Take it from `next` of the page before, in the same order."})
+    return keys

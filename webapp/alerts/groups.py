@@ -1,0 +1,72 @@
+"""Floods as a few rows: the alerts that match, by query, entity or region, each group with its count and a strip of the times they were opened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Count, F, FloatField, Func, IntegerField, Max, Min, Q, QuerySet, TextField, Value
+from django.db.models.functions import Extract
+
+from webapp.alerts.models import Alert, AlertState
+from webapp.alerts.selectors import iso
+from webapp.queries.models import Severity
+
+BARS = 24
+MOST_GROUPS = 200
+UNATTENDED = [AlertState.NEW, AlertState.SEEN, AlertState.REOPENED]
+NAMES = {"query": "query__name", "region": "query__regions__name"}
+BY = ["query", "entity", "region"]
+
+
+def alert_groups(alerts: QuerySet[Alert], *, by: str, hours: int, now: datetime) -> list[dict[str, Any]]:
+    """The groups, the gravest and largest first: at most MOST_GROUPS. The first bar also counts what was opened before `hours`."""
+    keyed = _keyed(alerts, by)
+    names = [NAMES[by]] if by in NAMES else []
+    rows = list(
+        keyed.values("key", *names)
+        .annotate(
+            count=Count("id"),
+            unattended=Count("id", filter=Q(state__in=UNATTENDED)),
+            gravest=Max("rank"),
+            first=Min("opened_at"),
+            last=Max("opened_at"),
+        )
+        .order_by("-gravest", "-count", "key")[:MOST_GROUPS]
+    )
+    strips = _strips(keyed, [row["key"] for row in rows], by, hours, now)
+    return [
+        {
+            "key": str(row["key"]),
+            "name": str(row[names[0]] if names else row["key"]),
+            "count": row["count"],
+            "unattended": row["unattended"],
+            "severity": Severity.values[row["gravest"]],
+            "first": iso(row["first"]),
+            "last": iso(row["last"]),
+            "strip": strips[row["key"]],
+        }
+        for row in rows
+    ]
+
+
+def _keyed(alerts: QuerySet[Alert], by: str) -> QuerySet[Any]:
+    if by == "query":
+        return alerts.annotate(key=F("query"))
+    if by == "region":
+        return alerts.filter(query__regions__isnull=False).annotate(key=F("query__regions"))
+    # An alert of a pair is in the groups of both.
+    return alerts.annotate(key=Func(F("entities"), function="unnest", output_field=TextField()))
+
+
+def _strips(keyed: QuerySet[Any], keys: Sequence[Any], by: str, hours: int, now: datetime) -> dict[Any, list[int]]:
+    begin = now - timedelta(hours=hours)
+    seconds = Extract("opened_at", "epoch", output_field=FloatField())
+    bar = Func(seconds, Value(begin.timestamp()), Value(now.timestamp()), Value(BARS), function="width_bucket", output_field=IntegerField())
+    strips = {key: [0] * BARS for key in keys}
+    shown = keyed.filter(entities__overlap=keys) if by == "entity" else keyed.filter(key__in=keys)
+    for row in shown.annotate(bar=bar).values("key", "bar").annotate(n=Count("id")):
+        if row["key"] in strips:
+            strips[row["key"]][min(max(row["bar"], 1), BARS) - 1] += row["n"]
+    return strips

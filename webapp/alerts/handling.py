@@ -1,0 +1,165 @@
+"""What people do with alerts: each decision one step with its person, time and comment, told to everybody who looks on.
+
+A decision is taken under the lock of the feed's head row, so of two people who act at once one is first. The other is told who it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Case, F, Q, QuerySet, Value, When
+from django.utils import timezone
+
+from engine.model.faults import Fault, refuse
+from webapp.accounts.models import User
+from webapp.alerts.models import OPEN_STATES, Alert, AlertState, AlertStep, Feedback, Resolution, Step
+from webapp.alerts.selectors import handlers_of
+from webapp.alerts.services import BATCH, alerts_tell, head_lock
+from webapp.config.faults import Overtaken
+
+FROM: Mapping[Step, Sequence[str]] = {
+    Step.SEEN: [AlertState.NEW],
+    Step.ACKNOWLEDGED: [AlertState.NEW, AlertState.SEEN, AlertState.ASSIGNED, AlertState.REOPENED],
+    Step.ASSIGNED: OPEN_STATES,
+    Step.RESOLVED: OPEN_STATES,
+    Step.REOPENED: [AlertState.RESOLVED],
+}
+"""The states that each step leads out of."""
+DONE = {
+    Step.ACKNOWLEDGED: "acknowledged this alert",
+    Step.RESOLVED: "resolved this alert",
+    Step.REOPENED: "reopened this alert",
+}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A step that a person takes. `assignee`: whom an assigned alert is given to."""
+
+    step: Step
+    user: User
+    comment: str = ""
+    assignee: User | None = None
+
+
+def alert_decide(*, alert: Alert, decision: Decision, revision: int | None = None) -> None:
+    """Takes one step with one alert. `revision`: the one that the person saw.
+
+    Raises Overtaken, with who did what, when somebody decided since or the alert's state does not permit the step any more.
+    Who repeats their own step changes nothing.
+    """
+    _check_assignee([alert], decision)
+    with transaction.atomic():
+        head_lock(alert.feed_id)
+        present = Alert.objects.get(pk=alert.pk)
+        fits = present.state in FROM[decision.step]
+        is_stale = revision is not None and revision != present.revision
+        if decision.step != Step.SEEN and (is_stale or not fits):
+            last = _last_decision(present)
+            if last is not None and last.author_id == decision.user.pk and last.action == decision.step and not fits:
+                return
+            raise Overtaken([Fault("", _overtaken(present, last))])
+        _decide(alert.feed_id, [alert.pk], decision)
+
+
+def alerts_decide(*, alerts: Sequence[Alert], decision: Decision) -> list[int]:
+    """Takes one step with many alerts. The ids of those that changed: the others were past it."""
+    _check_assignee(alerts, decision)
+    changed: list[int] = []
+    for feed_id, ids in _by_feed(alerts):
+        with transaction.atomic():
+            head_lock(feed_id)
+            changed += _decide(feed_id, ids, decision)
+    return sorted(changed)
+
+
+def alert_comment(*, alert: Alert, user: User, text: str) -> AlertStep:
+    """Adds what somebody said about the alert."""
+    return AlertStep.objects.create(alert=alert, author=user, text=text, action=Step.COMMENTED)
+
+
+def alert_judge(*, alert: Alert, user: User, verdict: str, reason: str = "") -> Feedback:
+    """What the person says about the answer behind the alert: the last word of each counts."""
+    said = {"verdict": verdict, "reason": reason, "at": timezone.now()}
+    return Feedback.objects.update_or_create(alert=alert, author=user, defaults=said)[0]
+
+
+def _decide(feed_id: int, ids: Sequence[int], decision: Decision) -> list[int]:
+    """The ids of those alerts that the step changed. Under the lock of the feed's head row."""
+    fitting = Alert.objects.filter(pk__in=ids, state__in=FROM[decision.step])
+    changed = list(fitting.order_by("pk").values_list("pk", flat=True))
+    if changed:
+        _write(Alert.objects.filter(pk__in=changed), decision)
+        steps = [
+            AlertStep(alert_id=pk, action=decision.step, author=decision.user, assignee=decision.assignee, text=decision.comment) for pk in changed
+        ]
+        AlertStep.objects.bulk_create(steps, batch_size=BATCH)
+        alerts_tell(feed_id, changed)
+    return changed
+
+
+def _write(alerts: QuerySet[Alert], decision: Decision) -> None:
+    now = timezone.now()
+    user = decision.user
+    fields: dict[str, Any]
+    match decision.step:
+        case Step.SEEN:
+            # Looking decides nothing: nobody is overtaken by it.
+            alerts.update(state=AlertState.SEEN)
+            return
+        case Step.ACKNOWLEDGED:
+            is_over = Q(over_at__isnull=False)
+            fields = {
+                "state": Case(When(is_over, then=Value(AlertState.RESOLVED)), default=Value(AlertState.ACKNOWLEDGED)),
+                "resolved_at": Case(When(is_over, then=Value(now)), default=Value(None)),
+                "acknowledged_at": now,
+                "acknowledged_by": user,
+            }
+        case Step.ASSIGNED:
+            fields = {"state": AlertState.ASSIGNED, "assignee": decision.assignee}
+        case Step.RESOLVED:
+            fields = {"state": AlertState.RESOLVED, "resolution": Resolution.PERSON, "resolved_at": now, "resolved_by": user}
+        case _:
+            ended = Case(When(over_at__isnull=False, then=Value(Resolution.ENDED)), default=Value(""))
+            nobody = dict.fromkeys(("acknowledged_at", "acknowledged_by", "resolved_at", "resolved_by", "assignee"))
+            fields = {"state": AlertState.REOPENED, "resolution": ended, **nobody}
+    alerts.update(revision=F("revision") + 1, **fields)
+
+
+def _check_assignee(alerts: Sequence[Alert], decision: Decision) -> None:
+    if (decision.assignee is None) == (decision.step == Step.ASSIGNED):
+        raise refuse("/assignee", "Name whom the alert is for, and only where it is assigned.")
+    if decision.assignee is None:
+        return
+    for query in {alert.query_id: alert.query for alert in alerts}.values():
+        if not handlers_of(query).filter(pk=decision.assignee.pk).exists():
+            raise refuse("/assignee", f"{decision.assignee.username} may not handle alerts of {query.name!r}.")
+
+
+def _last_decision(alert: Alert) -> AlertStep | None:
+    decisions = alert.steps.filter(action__in=[*DONE, Step.ASSIGNED]).select_related("author", "assignee")
+    return decisions.order_by("-id").first()
+
+
+def _overtaken(alert: Alert, last: AlertStep | None) -> str:
+    """Who did what, as one sentence."""
+    if last is None:
+        return f"This alert is {AlertState(alert.state).label.lower()} already."
+    who = last.author.username if last.author is not None else "Somebody"
+    what = (
+        f"assigned this alert to {last.assignee.username if last.assignee else 'somebody'}"
+        if last.action == Step.ASSIGNED
+        else DONE[Step(last.action)]
+    )
+    said = f": “{last.text}”" if last.text else ""
+    return f"{who} {what} at {last.at:%H:%M:%S} UTC{said}. Look at it again before you decide."
+
+
+def _by_feed(alerts: Sequence[Alert]) -> list[tuple[int, list[int]]]:
+    groups: dict[int, list[int]] = {}
+    for alert in alerts:
+        groups.setdefault(alert.feed_id, []).append(alert.pk)
+    return sorted(groups.items())

@@ -1,0 +1,51 @@
+"""Links in messages: to an alert, and one that acknowledges what a message tells of, without a log-in.
+
+The link is signed and good for a week. Following it changes nothing, as mail programs and scanners follow links by themselves: the page
+behind it has the button. It acts in the name of the channel's owner, and only while they may handle the alerts.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.core import signing
+from django.urls import reverse
+
+from webapp.alerts.handling import Decision, alerts_decide
+from webapp.alerts.models import Alert, Delivery, Step
+from webapp.alerts.selectors import alert_list
+
+SALT = "alerts.acknowledge"
+GOOD_FOR = timedelta(days=7)
+
+
+def alert_link(alert_id: int) -> str | None:
+    """The alert's page; None where the installation does not say how it is reached."""
+    return f"{settings.PUBLIC_URL}{reverse('alert', args=[alert_id])}" if settings.PUBLIC_URL else None
+
+
+def acknowledging_link(delivery: Delivery) -> str | None:
+    """The page that acknowledges what the message tells of."""
+    token = signing.dumps(str(delivery.webhook_id), salt=SALT)
+    return f"{settings.PUBLIC_URL}{reverse('acknowledge', args=[token])}" if settings.PUBLIC_URL else None
+
+
+def delivery_of(token: str) -> Delivery | None:
+    """The message that the link came in; None for one that was made up, is too old, or of a channel that is gone or off."""
+    try:
+        webhook_id = signing.loads(token, salt=SALT, max_age=GOOD_FOR)
+    except signing.BadSignature:
+        return None
+    return Delivery.objects.select_related("channel__owner").filter(webhook_id=webhook_id, channel__enabled=True).first()
+
+
+def alerts_of(delivery: Delivery) -> list[Alert]:
+    """The open alerts of the message that its channel's owner may handle."""
+    return list(alert_list(user=delivery.channel.owner, to_handle=True).filter(notifications__delivery=delivery).exclude(state="resolved"))
+
+
+def acknowledge(delivery: Delivery) -> list[int]:
+    """Acknowledges them; the ids of those that were not yet."""
+    said = f"By the link in a message to {delivery.channel.recipient or delivery.channel.name}"
+    return alerts_decide(alerts=alerts_of(delivery), decision=Decision(Step.ACKNOWLEDGED, delivery.channel.owner, said))

@@ -1,0 +1,179 @@
+"""Mutes: for whose alerts nobody wants to be called, from when until when, by whom and why. What is muted is stored and shown as muted.
+
+A mute has a window. That of a snooze begins now; that of maintenance comes again by an iCalendar rule (RFC 5545). The row holds the present or
+next window in absolute time, so whether an alert is muted is a comparison, and the tick moves windows on. When a window ends, alerts that
+were open before it, and those opened in it that still hold, come back to the desk and to the channels; the rest stay muted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from dateutil.rrule import rrulestr
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+from django.utils import timezone
+
+from engine.model.faults import refuse
+from webapp.accounts.models import User
+from webapp.accounts.permissions import AnyUser
+from webapp.alerts.models import Alert, AlertState, Mute
+from webapp.alerts.services import alerts_tell, head_lock
+from webapp.audit.services import record
+from webapp.feeds.models import Feed
+from webapp.queries.models import Query
+
+LONGEST_WINDOW = timedelta(days=7)
+RULE_PARTS = {"FREQ", "INTERVAL", "BYDAY", "BYMONTHDAY", "BYMONTH", "BYSETPOS", "WKST", "UNTIL", "COUNT"}
+FREQUENCIES = {"DAILY", "WEEKLY", "MONTHLY", "YEARLY"}
+"""Days at the finest: the hour is that of the first window. A rule by seconds would take for ever to read."""
+RULE = re.compile(r"(RRULE:)?[A-Z]+=[A-Z0-9,+-]+(;[A-Z]+=[A-Z0-9,+-]+)*", re.ASCII)
+
+
+def mute_list(*, user: AnyUser) -> QuerySet[Mute]:
+    """The mutes that `user` may see: those that are on or come first, then those that are over."""
+    found = Mute.objects.visible_to(user).with_editable(user).select_related("owner", "team", "feed", "query", "region")
+    return found.order_by(F("ended_at").desc(nulls_first=True), "-id")
+
+
+def mute_create(
+    *,
+    owner: User,
+    feed: Feed,
+    reason: str,
+    query: Query | None = None,
+    region: int | None = None,
+    entities: Sequence[str] = (),
+    starts_at: datetime | None = None,
+    until: datetime | None = None,
+    rule: str = "",
+    zone: str = "UTC",
+    team: int | None = None,
+    public: bool = False,
+) -> Mute:
+    """Mutes the alerts of a query, of the queries that name a region, of an entity or of a pair. Raises Refused.
+
+    `until` None: for good. With `rule` the span from `starts_at` to `until` comes again, at the same hour of the time zone.
+    """
+    now = timezone.now()
+    first = starts_at or now
+    if [query is not None, region is not None, bool(entities)].count(True) != 1:
+        raise refuse("", "Name one of: query, region, entities.")
+    if until is not None and until <= max(first, now) and not rule:
+        raise refuse("/until", "It lies in the past, or before the beginning.")
+    mute = Mute(owner=owner, feed=feed, query=query, region_id=region, entities=list(entities), reason=reason, team_id=team, public=public)
+    mute.rule, mute.zone, mute.window_from, mute.window_until = rule, zone, first, until
+    if rule:
+        _check_rule(mute)
+        following = window_after(mute, now)
+        if following is None:
+            raise refuse("/rule", "It never comes again.")
+        mute.first_from, mute.length = first, (until or first) - first
+        mute.window_from, mute.window_until = following
+    with transaction.atomic():
+        # In turn with batches: what they open is muted by this or found by it.
+        head_lock(feed.pk)
+        mute.save()
+        record("mute.create", mute, feed=feed.name, reason=reason, until=None if until is None else until.isoformat())
+        if mute.window_from <= now:
+            _begin(mute)
+    return mute
+
+
+def mute_lift(*, mute: Mute) -> None:
+    """Ends a mute now: its alerts come back."""
+    with transaction.atomic():
+        head_lock(mute.feed_id)
+        record("mute.lift", mute)
+        _end(mute)
+        Mute.objects.filter(pk=mute.pk).update(ended_at=timezone.now())
+
+
+def mutes_turn(now: datetime | None = None) -> int:
+    """Begins the windows that have come, ends those that are over and moves repeating ones on; how many of both."""
+    moment = now or timezone.now()
+    present = Mute.objects.filter(ended_at=None)
+    due = present.filter(Q(window_until__lte=moment) | Q(window_from__lte=moment, begun=False)).values_list("pk", "feed_id")
+    for pk, feed_id in list(due):
+        with transaction.atomic():
+            head_lock(feed_id)
+            mute = Mute.objects.filter(pk=pk, ended_at=None).first()
+            if mute is not None:
+                _turn(mute, moment)
+    return len(due)
+
+
+def _turn(mute: Mute, now: datetime) -> None:
+    if mute.window_until is None or mute.window_until > now:
+        _begin(mute)
+        return
+    _end(mute)
+    following = window_after(mute, now) if mute.rule else None
+    if following is None:
+        mute.ended_at = now
+    else:
+        mute.window_from, mute.window_until = following
+    mute.begun = False
+    mute.save()
+
+
+def _begin(mute: Mute) -> None:
+    """What is open already and matches is muted from now on."""
+    open_ones = _matching(mute).filter(~Q(state=AlertState.RESOLVED), mute=None)
+    _change(mute.feed_id, open_ones, mute=mute)
+    Mute.objects.filter(pk=mute.pk).update(begun=True)
+
+
+def _end(mute: Mute) -> None:
+    """Alerts that were open before the window, and those that still hold, come back, and go to the channels if they never did."""
+    back = Alert.objects.filter(~Q(state=AlertState.RESOLVED), mute=mute).filter(Q(opened_at__lt=mute.window_from) | Q(end=None, over_at=None))
+    _change(mute.feed_id, back, mute=None, planned_at=None)
+
+
+def _change(feed_id: int, alerts: QuerySet[Alert], **fields: Any) -> None:
+    ids = list(alerts.values_list("pk", flat=True))
+    Alert.objects.filter(pk__in=ids).update(**fields)
+    alerts_tell(feed_id, ids)
+
+
+def _matching(mute: Mute) -> QuerySet[Alert]:
+    """The alerts that the mute is about: of queries that its owner may change, for nobody else's."""
+    found = Alert.objects.filter(feed=mute.feed_id, query__in=Query.objects.editable_by(mute.owner).values("pk"))
+    if mute.query_id is not None:
+        return found.filter(query=mute.query_id)
+    if mute.region_id is not None:
+        return found.filter(query__regions=mute.region_id)
+    return found.filter(entities__contains=mute.entities)
+
+
+def window_after(mute: Mute, now: datetime) -> tuple[datetime, datetime] | None:
+    """The first window of a repeating mute that ends after `now`; None when there is none any more."""
+    zone = ZoneInfo(mute.zone)
+    first = (mute.first_from or mute.window_from).astimezone(zone).replace(tzinfo=None)
+    length = mute.length or (mute.window_until or mute.window_from) - mute.window_from
+    occurrence = rrulestr(mute.rule, dtstart=first).after(now.astimezone(zone).replace(tzinfo=None) - length)
+    if occurrence is None:
+        return None
+    begin = occurrence.replace(tzinfo=zone).astimezone(now.tzinfo)
+    return begin, begin + length
+
+
+def _check_rule(mute: Mute) -> None:
+    try:
+        ZoneInfo(mute.zone)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise refuse("/zone", "A time zone of the IANA list, as Europe/Athens.") from error
+    if mute.window_until is None or not timedelta() < mute.window_until - mute.window_from <= LONGEST_WINDOW:
+        raise refuse("/until", "A window that repeats ends after its beginning and lasts at most 7 days.")
+    text = mute.rule.removeprefix("RRULE:")
+    parts = dict(part.split("=", 1) for part in text.split(";")) if RULE.fullmatch(mute.rule) else {}
+    if parts.get("FREQ") not in FREQUENCIES or not parts.keys() <= RULE_PARTS:
+        raise refuse("/rule", "As FREQ=WEEKLY;BYDAY=SU: DAILY, WEEKLY, MONTHLY or YEARLY, with INTERVAL, BYDAY, BYMONTHDAY, BYMONTH, COUNT or UNTIL.")
+    try:
+        rrulestr(mute.rule, dtstart=datetime(2026, 1, 1))  # noqa: DTZ001  rules are read in local time
+    except (ValueError, TypeError) as error:
+        raise refuse("/rule", f"No iCalendar rule: {error}. UNTIL is written without Z, in the time zone of the window.") from error

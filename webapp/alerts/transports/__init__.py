@@ -1,0 +1,26 @@
+"""How a message leaves: a module a kind of channel, behind one small interface. A new kind is one module and one line in `TRANSPORTS`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from webapp.alerts.models import ChannelKind, Delivery
+from webapp.alerts.transports import mail, webhook
+from webapp.alerts.webhooks import Answer
+
+
+class Transport(Protocol):
+    """`LONGEST`: what one attempt takes at most; so long nobody else tries."""
+
+    LONGEST: timedelta
+
+    def refuse(self, given: Mapping[str, Any]) -> dict[str, str]:
+        """What is wrong with the fields of a channel of this kind, by field; checked when it is saved."""
+
+    def send(self, delivery: Delivery, now: datetime) -> Answer:
+        """Sends the message once; never raises for what the receiver or the network does."""
+
+
+TRANSPORTS: Mapping[str, Transport] = {ChannelKind.WEBHOOK: webhook, ChannelKind.MAIL: mail}

@@ -1,0 +1,101 @@
+"""E-mail over the installation's mail server, as text and as HTML, with a link that acknowledges.
+
+At least once: a crash between the server's "250" and the note of it sends again, with the same Message-ID, by which mail programs know it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from smtplib import SMTPException
+from typing import Any
+
+from django.conf import settings
+from django.core.mail import EmailMultiAlternatives, get_connection
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from webapp.alerts.links import acknowledging_link, alert_link
+from webapp.alerts.models import Delivery
+from webapp.alerts.webhooks import Answer
+from webapp.queries.models import Severity
+
+LONGEST = timedelta(seconds=120)
+"""The server may take EMAIL_TIMEOUT for each of its answers."""
+LISTED = 20
+SENT = 250
+
+
+def refuse(given: Mapping[str, Any]) -> dict[str, str]:
+    """Without a mail server nothing would ever leave."""
+    if not settings.EMAIL_GIVEN:
+        return {"kind": "This installation has no mail server: an operator names one in EMAIL_URL."}
+    return {} if given.get("recipient") else {"recipient": "The address that the alerts go to."}
+
+
+def send(delivery: Delivery, now: datetime) -> Answer:
+    """Sends the message that the body tells of."""
+    try:
+        _mail_of(delivery).send()
+    except (SMTPException, OSError) as error:
+        return Answer(None, f"{type(error).__name__}: {error}"[:300])
+    return Answer(SENT)
+
+
+def _mail_of(delivery: Delivery) -> EmailMultiAlternatives:
+    told = json.loads(delivery.body)
+    alerts: list[dict[str, Any]] = told["data"].get("alerts", [])
+    subject = _subject(told["data"].get("count", 0), alerts)
+    link = acknowledging_link(delivery) if alerts else None
+    mail = EmailMultiAlternatives(
+        subject=subject,
+        body=_text(told["data"], alerts, link),
+        to=[delivery.channel.recipient],
+        headers={"Message-ID": f"<{delivery.webhook_id}@vedette>", "Auto-Submitted": "auto-generated"},
+        connection=get_connection(timeout=settings.EMAIL_TIMEOUT),
+    )
+    mail.attach_alternative(_html(subject, told["data"], alerts, link), "text/html")
+    return mail
+
+
+def _subject(count: int, alerts: list[dict[str, Any]]) -> str:
+    if not alerts:
+        return "A test of Vedette's alerts"
+    gravest = max(alerts, key=lambda alert: Severity.values.index(alert["severity"]))
+    what = f"{gravest['query_name']}: {', '.join(gravest['entities']) or gravest['kind']}"
+    others = f" and {count - 1} more" if count > 1 else ""
+    # Names of entities come from outside: a line break in one must not begin a header.
+    return " ".join(f"[{Severity(gravest['severity']).label}] {what}{others}".split())[:200]
+
+
+def _line(alert: dict[str, Any]) -> str:
+    who = ", ".join(alert["entities"]) or "-"
+    return f"{Severity(alert['severity']).label}: {alert['query_name']}, {who} ({alert['kind']}), opened {alert['opened_at']}"
+
+
+def _text(data: dict[str, Any], alerts: list[dict[str, Any]], link: str | None) -> str:
+    if not alerts:
+        return f"{data.get('text', '')}\n"
+    lines = [f"{_line(alert)}\n  {alert_link(alert['id']) or ''}".rstrip() for alert in alerts[:LISTED]]
+    more = [f"and {data['count'] - LISTED} more"] if data["count"] > LISTED else []
+    acknowledge = [f"Acknowledge: {link}"] if link else []
+    return "\n\n".join([*lines, *more, *acknowledge]) + "\n"
+
+
+def _html(subject: str, data: dict[str, Any], alerts: list[dict[str, Any]], link: str | None) -> SafeString:
+    if not alerts:
+        return format_html("<p>{}</p>", data.get("text", ""))
+    rows = format_html_join("", "<li>{}</li>", ((_linked(alert),) for alert in alerts[:LISTED]))
+    more = format_html("<p>and {} more</p>", data["count"] - LISTED) if data["count"] > LISTED else ""
+    acknowledge = (
+        format_html('<p><a href="{}" style="padding:8px 14px;background:#0b6b8a;color:#fff;border-radius:6px">Acknowledge</a></p>', link)
+        if link
+        else ""
+    )
+    return format_html("<h2>{}</h2><ul>{}</ul>{}{}", subject, rows, more, acknowledge)
+
+
+def _linked(alert: dict[str, Any]) -> SafeString | str:
+    address = alert_link(alert["id"])
+    return format_html('<a href="{}">{}</a>', address, _line(alert)) if address else _line(alert)

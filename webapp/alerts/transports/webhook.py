@@ -1,0 +1,33 @@
+"""A signed message to an address (Standard Webhooks). The receiver knows a repeated one by its id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from webapp.alerts.models import Channel, Delivery
+from webapp.alerts.webhooks import Answer, RefusedAddress, check_url, post
+
+LONGEST = timedelta(seconds=30)
+
+
+def refuse(given: Mapping[str, Any]) -> dict[str, str]:
+    """The address must be one that messages may go to."""
+    try:
+        check_url(given.get("url") or "")
+    except RefusedAddress as error:
+        return {"url": str(error)}
+    return {}
+
+
+def send(delivery: Delivery, now: datetime) -> Answer:
+    """Posts the body as it is stored."""
+    secrets = _secrets(delivery.channel, now)
+    return post(url=delivery.channel.url, secrets_in_use=secrets, webhook_id=str(delivery.webhook_id), body=delivery.body, now=now)
+
+
+def _secrets(channel: Channel, now: datetime) -> list[str]:
+    """The signing secrets in use: during a rotation the old one too."""
+    rotating = channel.old_secret and channel.old_secret_until is not None and now < channel.old_secret_until
+    return [channel.secret, channel.old_secret] if rotating else [channel.secret]

@@ -76,7 +76,7 @@ def _prepare(channel_id: int, now: datetime) -> int:
     budget = channel.per_minute - channel.deliveries.filter(created_at__gt=now - timedelta(minutes=1), test=False).count()
     if budget <= 0:
         return 0
-    waiting = Notification.objects.filter(channel=channel, delivery=None).select_related("alert__acknowledged_by").order_by("id")
+    waiting = Notification.objects.filter(channel=channel, delivery=None).select_related("alert__acknowledged_by", "alert__assignee").order_by("id")
     if waiting[: budget // 2 + 1].count() <= budget // 2:
         groups = [[notification] for notification in waiting]
         for group in groups:

@@ -62,7 +62,7 @@ def _rules(query_ids: set[int]) -> dict[int, Rule]:
 
 
 def _known(feed_id: int, changes: Sequence[Change]) -> dict[bytes, Alert]:
-    found = Alert.objects.filter(feed=feed_id, detection_key__in=[change.key for change in changes]).select_related("acknowledged_by")
+    found = Alert.objects.filter(feed=feed_id, detection_key__in=[change.key for change in changes]).select_related("acknowledged_by", "assignee")
     return {bytes(alert.detection_key): alert for alert in found}
 
 
@@ -75,7 +75,7 @@ def _open(changes: Sequence[Change], rules: dict[int, Rule]) -> dict[OpenKey, li
         found = Alert.objects.filter(
             ~Q(state=AlertState.RESOLVED), query__in={change.query_id for change in ending}, end=None, entities__in=[list(ids) for ids in entities]
         )
-        for alert in found.select_related("acknowledged_by"):
+        for alert in found.select_related("acknowledged_by", "assignee"):
             waiting.setdefault((alert.query_id, alert.kind, tuple(alert.entities)), []).append(alert)
     return waiting
 
@@ -92,7 +92,7 @@ def alerts_end_with_queries(*, feed_id: int, query_ids: Sequence[int]) -> None:
 def alerts_end_with_versions(*, feed_id: int, keys: set[tuple[int, int]], at: int) -> list[dict[str, Any]]:
     """Alerts of versions that the job has left end at `at` if they still hold; they, as frames carry them. Under the lock of the feed's head row."""
     holding = Alert.objects.filter(~Q(state=AlertState.RESOLVED), feed=feed_id, query__in={query for query, _ in keys}, end=None)
-    ended = [alert for alert in holding.select_related("acknowledged_by") if (alert.query_id, alert.query_version) in keys]
+    ended = [alert for alert in holding.select_related("acknowledged_by", "assignee") if (alert.query_id, alert.query_version) in keys]
     for alert in ended:
         alert.end = at
     steps = [end_by_itself(alert, Resolution.CHANGED) for alert in ended]

@@ -82,11 +82,14 @@ async function load(): Promise<void> {
   total = null;
   rows.clear(view.order);
   replace(panel, h("div", { class: "panel-body stack", "aria-busy": "true" }, ...[1, 2, 3, 4, 5].map(() => h("div", { class: "skeleton" }))));
+  isLoading = true;
   void askCount();
   const search = filtersOf(view, Date.now());
   if (view.group !== "") {
     await groups.load(view.group, search);
-    if (turn === asked) show();
+    if (turn !== asked) return;
+    isLoading = false;
+    show();
     return;
   }
   search.set("order", view.order);
@@ -106,11 +109,11 @@ async function loadFrom(address: string, turn: number): Promise<void> {
     if (turn !== asked) return;
     next = answer.next === null ? null : new URL(answer.next, location.href).pathname + new URL(answer.next, location.href).search;
     rows.append(answer.results, next === null);
+    isLoading = false;
     show();
   } catch (error) {
-    fail(error);
-  } finally {
     if (turn === asked) isLoading = false;
+    fail(error);
   }
 }
 
@@ -144,6 +147,8 @@ function show(): void {
   table.all.checked = bulk.isAll || (shown.length > 0 && bulk.chosen.size === shown.length);
   table.all.indeterminate = !table.all.checked && bulk.chosen.size > 0;
   bulk.show(view.tab.name === "resolved");
+  // What is not there yet is not "nothing".
+  if (isLoading && shown.length === 0) return;
   if (view.group !== "") {
     if (groups.element.parentElement !== panel) replace(panel, groups.element);
     return;

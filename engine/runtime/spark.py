@@ -26,8 +26,12 @@ ROLL_BATCHES = 5_000
 rewritten every few batches."""
 JVM_OPTIONS = [
     "-XX:+UseSerialGC", "-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=25", "-XX:ReservedCodeCacheSize=96m", "-XX:MaxDirectMemorySize=512m",
-    "-XX:CICompilerCount=2", "-Xss1m",
+    "-Xss1m",
 ]  # fmt: skip
+DRIVER_OPTIONS = [*JVM_OPTIONS, "-XX:CICompilerCount=2"]
+EXECUTOR_OPTIONS = [*JVM_OPTIONS, "-XX:TieredStopAtLevel=1"]
+"""An executor's JVM does little but pass on what Python says. With both compilers two of them took 6.3 s of processor time a million rows in
+the first three million rows and 0.44 s in the next; with the first compiler alone 1.3 s and 0.29 s."""
 PROJECT = Path(__file__).resolve().parents[2]
 FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 SEGMENTS = "path string, modificationTime timestamp, length bigint, content binary"
@@ -47,7 +51,8 @@ def settings(cores: int, *, memory: str = "1g") -> dict[str, str]:
         "spark.driver.memory": memory,
         # The heap is small and batches are short; the default would take a heap's share of every core for collecting.
         # What the heap does not need between batches goes back; code and threads are bounded too.
-        "spark.driver.extraJavaOptions": " ".join(JVM_OPTIONS),
+        "spark.driver.extraJavaOptions": " ".join(DRIVER_OPTIONS),
+        "spark.executor.extraJavaOptions": " ".join(EXECUTOR_OPTIONS),
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
@@ -104,7 +109,6 @@ def local_cluster(executors: int, folder: Path, *, memory_mb: int = 512) -> tupl
     extra = {
         "spark.authenticate.secret": secrets.token_hex(16),
         "spark.executor.memory": f"{memory_mb}m",
-        "spark.executor.extraJavaOptions": " ".join(JVM_OPTIONS),
     }
     return f"local-cluster[{executors},1,{memory_mb + 512}]", extra
 

@@ -495,18 +495,23 @@ def _statistics(run: _Run, runtime: Runtime, written: Mapping[str, int], seconds
         "partitions": run.options.partitions,
         "batch_rows": run.options.batch_rows,
         "queries": {
-            name: _query_statistics(document["family"], families, counters, written.get(name, 0)) for name, document in run.documents.items()
+            query.id: _query_statistics(query, families, counters, written.get(query.id, 0), run.documents[query.id]["family"])
+            for query in run.queries
         },
     }
 
 
-def _query_statistics(family: str, queries: Mapping[str, int], counters: Mapping[str, Mapping[str, int]], answers: int) -> dict[str, Any]:
+def _query_statistics(
+    query: RegisteredQuery, queries: Mapping[str, int], counters: Mapping[str, Mapping[str, int]], answers: int, family: str
+) -> dict[str, Any]:
     """A query's answers and the work of the operator that evaluates it together with those of `shared_by` queries; `queries` are there by family."""
     from engine.families import FAMILIES
 
-    together = FAMILIES[family].operator().families
+    operator = FAMILIES[family].operator()
+    together = operator.families
     sharing = sum(queries[name] for name in together if name in queries)
-    return {"family": family, "answers": answers, "shared_by": sharing, "work": dict(counters.get(together[0], {}))}
+    found = {"family": family, "answers": answers, "shared_by": sharing, "work": dict(counters.get(together[0], {}))}
+    return found | ({"parts": parts} if (parts := operator.parts(query)) else {})
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from engine.model.batch import Batch
@@ -40,6 +42,13 @@ State = TypeVar("State")
 
 ROUTE = "route"
 """Column (int64) of emitted rows that names the relational partition: rows with equal route meet in one partition."""
+
+
+def homes(routes: npt.NDArray[np.int64], partitions: int) -> npt.NDArray[np.int64]:
+    """The relational partition of each route."""
+    mixed = routes.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    found: npt.NDArray[np.int64] = ((mixed >> np.uint64(32)) % np.uint64(partitions)).astype(np.int64)
+    return found
 
 
 class Delivery(Enum):
@@ -157,9 +166,13 @@ class Operator(ABC, Generic[Index]):
         """As `compile`, when the list has changed since `old`, an index over the same feed that stays as it is: a family may keep what is equal."""
         return self.compile(queries, feed)
 
-    def spread(self, index: Index, feed: Feed) -> Index:
-        """The index for several partitions: a family may then divide its work between its stages otherwise. Its answers are the same."""
+    def spread(self, index: Index, feed: Feed, partitions: int) -> Index:
+        """The index for so many partitions: a family may then divide its work between its stages otherwise. Its answers are the same."""
         return index
+
+    def parts(self, query: RegisteredQuery) -> Mapping[str, Any]:
+        """Which parts of a query are evaluated where over several partitions, for `--stats`; empty where a query has no parts."""
+        return {}
 
     def horizon(self, query: RegisteredQuery) -> int | None:
         """How far back in event time a new query must read to answer as if it had always run; null: the whole log."""

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from engine.event_calculus.cut import Cut
+from engine.event_calculus.cut import Cut, Relation, relation_of
 from engine.event_calculus.intervals import Intervals, Ints
 from engine.event_calculus.levels import Node
+from engine.event_calculus.sharing import Share
 from engine.event_calculus.syntax import Indicator
 from engine.event_calculus.tables import SYMBOL, FluentTable, Symbols, Table, no_fluent, rows_of, stacked
 
@@ -35,6 +36,11 @@ class Lists:
     domains: Mapping[Indicator, Table]
     work: int
     quiet: bool
+
+    def of(self, share: Share, symbols: Symbols) -> Lists:
+        fluents = {node: share.of_fluent(relation_of(node), table, symbols) for node, table in self.fluents.items()}
+        inputs = {indicator: share.of_fluent(Relation(True, *indicator), table, symbols) for indicator, table in self.inputs.items()}
+        return replace(self, fluents=fluents, inputs=inputs)
 
     def give(self, evaluation: Evaluation) -> None:
         """As if the evaluation had just computed them."""
@@ -150,8 +156,8 @@ class Brought:
             self.now[message.partition] = message.lists
         self._counting = self.now | {message.partition: message.lists for message in self.ahead if message.query_time <= query_time}
 
-    def lists(self, cut: Cut, symbols: Symbols) -> Lists:
-        """The lists of all partitions at the query time reached."""
+    def lists(self, cut: Cut, symbols: Symbols, share: Share | None = None) -> Lists:
+        """The lists of all partitions at the query time reached; of a share without what only others need."""
         counting = list(self._counting.values())
         if self._together is None or self._together[0] != counting:
             parts = []
@@ -160,7 +166,8 @@ class Brought:
                 if known is None or known[0] is not message:
                     known = self._read[partition] = (message, read(message, symbols))
                 parts.append(known[1])
-            self._together = (counting, _stacked(cut, parts))
+            together = _stacked(cut, parts)
+            self._together = (counting, together if share is None else together.of(share, symbols))
         return self._together[1]
 
     @property

@@ -72,7 +72,7 @@ def cut(plan: Plan, inputs: Sequence[InputSpec], outputs: Sequence[str], dialect
 
 
 @dataclass(frozen=True)
-class _Read:
+class Read:
     """A relation that a rule reads, and the arguments it is read with. `trigger`: nothing comes of the rule without it."""
 
     relation: Relation
@@ -102,12 +102,12 @@ class _Cutter:
         self.places = self._places()
 
     def cut(self) -> Cut | None:
-        own = frozenset(node for node in self.plan.nodes if self.places.get(_relation(node)))
+        own = frozenset(node for node in self.plan.nodes if self.places.get(relation_of(node)))
         if not own:
             return None
         first, second = set[Relation](), set[Relation]()
         for relation, rules in self.rules.items():
-            (first if self.places[relation] else second).update(read.relation for rule in rules for read in _reads(rule))
+            (first if self.places[relation] else second).update(read.relation for rule in rules for read in reads_of(rule))
         stated = {relation for relation in [*self.rules, *self.given] if called(relation.name) in self.outputs}
         naming = {Relation(source.fluent, source.name, source.arity) for sources in self.plan.domain_sources.values() for source in sources}
         positions = {spatial.position for spatial in self.program.spatial}
@@ -120,7 +120,7 @@ class _Cutter:
                 lists.append(indicator)
             if places and (relation in first | naming or indicator in lists):
                 keyed.add(indicator)
-        sent = tuple(node for node in self.plan.nodes if node in own and _relation(node) in second | stated)
+        sent = tuple(node for node in self.plan.nodes if node in own and relation_of(node) in second | stated)
         others = frozenset(self.plan.nodes) - own
         return Cut(Part(own, frozenset(keyed), pairs=False), Part(others, frozenset(relational), pairs=True), sent, tuple(lists))
 
@@ -145,7 +145,7 @@ class _Cutter:
                 places[relation] = kept
                 if not kept:
                     # Lists and events are sent, not when a fluent was initiated: what asks for that stands in one stage with it.
-                    for asked in {asked for rule in rules for asked in _asked(_conditions(rule)) if places.get(asked)}:
+                    for asked in {asked for rule in rules for asked in _asked(conditions_of(rule)) if places.get(asked)}:
                         places[asked] = set()
                         changed = True
         return places
@@ -157,13 +157,13 @@ class _Cutter:
         return all(self._rule_keeps(rule, place, domains) for rule in rules)
 
     def _rule_keeps(self, rule: Rule, place: int, domains: set[Indicator]) -> bool:
-        term = _head(rule)[place]
+        term = head_of(rule)[place]
         if not isinstance(term, Variable):
             return False
-        reads = list(_reads(rule))
+        reads = list(reads_of(rule))
         if any(not read.at(self.places.get(read.relation, ()), term.name) for read in reads):
             return False
-        if any(fact.indicator in self.plan.domains for fact in _facts(_conditions(rule))):
+        if any(fact.indicator in self.plan.domains for fact in facts_of(conditions_of(rule))):
             return False
         if isinstance(rule, PointRule):
             needed = [[read for read in reads if read.trigger]]
@@ -188,7 +188,7 @@ class _Cutter:
         """The dynamic domains that the relation's declared groundings need; null where they ask for other members than what stands in the place."""
         found: set[Indicator] = set()
         for rule in self._groundings(relation):
-            for fact in _facts(rule.body):
+            for fact in facts_of(rule.body):
                 if fact.indicator not in self.plan.domains:
                     continue
                 member = rule.terms[place]
@@ -218,50 +218,50 @@ class _Cutter:
         key = "=" + relation.name if relation.fluent else relation.name
         return [rule for rule in self.program.groundings.get(key, ()) if len(rule.terms) == relation.arity + relation.fluent]
 
-    def _names(self, domain: Indicator, read: _Read, name: str) -> bool:
+    def _names(self, domain: Indicator, read: Read, name: str) -> bool:
         """Whether what is read makes the entity of this name a member of the domain."""
         if read.relation not in self.given:
             rules = self._groundings(read.relation)
-            return bool(rules) and all(any(fact.indicator == domain for fact in _facts(rule.body)) for rule in rules)
+            return bool(rules) and all(any(fact.indicator == domain for fact in facts_of(rule.body)) for rule in rules)
         sources = [one for one in self.plan.domain_sources[domain] if Relation(one.fluent, one.name, one.arity) == read.relation]
         return any(read.at(self.given[read.relation] & set(source.places[0].tolist()), name) for source in sources)
 
 
-def _relation(node: Node) -> Relation:
+def relation_of(node: Node) -> Relation:
     return Relation(node.kind != "event", node.name, node.arity)
 
 
-def _head(rule: Rule) -> tuple[Term, ...]:
+def head_of(rule: Rule) -> tuple[Term, ...]:
     return rule.terms if isinstance(rule, PointRule) else rule.head.terms
 
 
-def _conditions(rule: Rule) -> tuple[Literal, ...]:
+def conditions_of(rule: Rule) -> tuple[Literal, ...]:
     return rule.body if isinstance(rule, PointRule) else rule.conditions
 
 
-def _reads(rule: Rule) -> Iterator[_Read]:
+def reads_of(rule: Rule) -> Iterator[Read]:
     """Everything a rule reads but facts."""
     if isinstance(rule, IntervalRule):
         for part in rule.intervals:
             if isinstance(part, Retrieve):
                 yield _retrieved(part)
             elif isinstance(part, Construct) and part.position is not None:
-                yield _Read(Relation(False, *part.position.indicator), part.position.arguments, trigger=False)
-    yield from _of_literals(_conditions(rule), outer=True)
+                yield Read(Relation(False, *part.position.indicator), part.position.arguments, trigger=False)
+    yield from _of_literals(conditions_of(rule), outer=True)
 
 
-def _retrieved(part: Retrieve) -> _Read:
-    return _Read(Relation(True, *part.fluent.indicator), part.fluent.arguments, trigger=True)
+def _retrieved(part: Retrieve) -> Read:
+    return Read(Relation(True, *part.fluent.indicator), part.fluent.arguments, trigger=True)
 
 
-def _of_literals(literals: Iterable[Literal], *, outer: bool) -> Iterator[_Read]:
+def _of_literals(literals: Iterable[Literal], *, outer: bool) -> Iterator[Read]:
     for literal in literals:
         if isinstance(literal, Negation | Count):
             yield from _of_literals(literal.body, outer=False)
         elif isinstance(literal, Happens):
-            yield _Read(Relation(False, *literal.indicator), literal.arguments, trigger=outer)
+            yield Read(Relation(False, *literal.indicator), literal.arguments, trigger=outer)
         elif isinstance(literal, Edge | HoldsAt | Initiated):
-            yield _Read(Relation(True, *literal.fluent.indicator), literal.fluent.arguments, trigger=outer and not isinstance(literal, HoldsAt))
+            yield Read(Relation(True, *literal.fluent.indicator), literal.fluent.arguments, trigger=outer and not isinstance(literal, HoldsAt))
 
 
 def _asked(literals: Iterable[Literal]) -> Iterator[Relation]:
@@ -273,10 +273,10 @@ def _asked(literals: Iterable[Literal]) -> Iterator[Relation]:
             yield Relation(True, *literal.fluent.indicator)
 
 
-def _facts(literals: Iterable[Literal]) -> Iterator[Fact]:
+def facts_of(literals: Iterable[Literal]) -> Iterator[Fact]:
     """All facts, also those in negations."""
     for literal in literals:
         if isinstance(literal, Negation | Count):
-            yield from _facts(literal.body)
+            yield from facts_of(literal.body)
         elif isinstance(literal, Fact):
             yield literal

@@ -11,13 +11,14 @@ import numpy as np
 
 from engine.event_calculus.conditions import LimitExceeded, World, named, satisfy
 from engine.event_calculus.crossing import Crossing
-from engine.event_calculus.cut import Part
+from engine.event_calculus.cut import Part, relation_of
 from engine.event_calculus.derived import DerivedFluents
 from engine.event_calculus.groundings import DeclaredGroundings
 from engine.event_calculus.intervals import Ints
 from engine.event_calculus.levels import Node
 from engine.event_calculus.memory import Bounds, Groundings, Memory, SimpleCarry
 from engine.event_calculus.plan import Plan
+from engine.event_calculus.sharing import Share
 from engine.event_calculus.simple_fluents import Points
 from engine.event_calculus.syntax import Declared, FluentPattern, Indicator, IntervalRule, PointRule
 from engine.event_calculus.tables import SYMBOL, FluentTable, Rows, Table, distinct_rows, no_fluent, one_row
@@ -50,11 +51,19 @@ class Evaluation:
 
     Nothing that it holds refers to it, so a window's arrays go with it (left to the garbage collector they cost a tenth of a small window).
     `withdrawn`: by fluent, what rules of speeds stated wrongly before the window. `part`: computes only its nodes; the tables of the others are
-    given or not needed.
+    given or not needed. `share`: of what is spread computes only what belongs to this share.
     """
 
     def __init__(
-        self, plan: Plan, world: World, bounds: Bounds, memory: Memory, exact: bool, groundings: Groundings | None = None, part: Part | None = None
+        self,
+        plan: Plan,
+        world: World,
+        bounds: Bounds,
+        memory: Memory,
+        exact: bool,
+        groundings: Groundings | None = None,
+        part: Part | None = None,
+        share: Share | None = None,
     ) -> None:
         self.plan = plan
         self.world = world
@@ -62,6 +71,7 @@ class Evaluation:
         self.memory = memory
         self.exact = exact
         self.part = part
+        self.share = share
         tables = FluentTables(plan)
         self.fluents, self.inputs, self.sources = tables.computed, tables.inputs, tables.of
         self.events: dict[Node, Table] = {}
@@ -79,6 +89,10 @@ class Evaluation:
         for component, cyclic in self.plan.components:
             if self.part is not None and component[0] not in self.part.nodes:
                 continue
+            if self.share is not None and not self.share.computes(relation_of(component[0])):
+                for node in component:
+                    self._nothing(node)
+                continue
             if cyclic:
                 self._cycle(component, derived)
             else:
@@ -88,14 +102,18 @@ class Evaluation:
     def _node(self, node: Node, derived: DerivedFluents) -> None:
         self.world.spend(ROWS_A_NODE)
         if node.kind == "event":
-            self._happened(node, self._event(node))
+            happened = self._event(node)
+            self._happened(node, happened if self.share is None else self.share.of_event(relation_of(node), happened, self.world.symbols))
             return
         if node.kind == "simple":
             table, self._carries[node] = self._simple(node)
             if self.crossing.ends_at_edge:
                 table = self.crossing.joined(f"simple {node.name}/{node.arity} {node.part}", table)
         else:
-            table = self.crossing.joined(f"fluent {node.name}/{node.arity} {node.part}", derived.table(node))
+            table = derived.table(node)
+            if self.share is not None:
+                table = self.share.of_fluent(relation_of(node), table, self.world.symbols)
+            table = self.crossing.joined(f"fluent {node.name}/{node.arity} {node.part}", table)
         if table.n > MAX_GROUNDINGS:
             raise LimitExceeded(f"{node.name} has {table.n:,} groundings in a window; the limit is {MAX_GROUNDINGS:,}")
         self.fluents[node] = table
@@ -106,12 +124,7 @@ class Evaluation:
         Conditions that close a cycle look strictly back in time, so each round is right for one more time point at least.
         """
         for node in component:
-            if node.kind == "event":
-                self._happened(node, _no_events(node.arity))
-            else:
-                self.fluents[node] = no_fluent(node.arity + 1)
-                if node in self.plan.asked:
-                    self._began(node, _no_events(node.arity + 1))
+            self._nothing(node)
         before: list[bytes] = []
         while True:
             for node in component:
@@ -120,6 +133,14 @@ class Evaluation:
             if after == before:
                 return
             before = after
+
+    def _nothing(self, node: Node) -> None:
+        if node.kind == "event":
+            self._happened(node, _no_events(node.arity))
+        else:
+            self.fluents[node] = no_fluent(node.arity + 1)
+            if node in self.plan.asked:
+                self._began(node, _no_events(node.arity + 1))
 
     def _print(self, node: Node) -> bytes:
         table = self.events[node] if node.kind == "event" else self.initiated.get(node)

@@ -15,7 +15,7 @@ from engine.event_calculus.arrivals import InputRows
 from engine.event_calculus.brought import Lists
 from engine.event_calculus.compiled import jit
 from engine.event_calculus.conditions import as_symbols
-from engine.event_calculus.cut import Part
+from engine.event_calculus.cut import Part, Relation
 from engine.event_calculus.evaluation import Evaluation
 from engine.event_calculus.intervals import INF, Intervals, Ints, counting_order, run_ends
 from engine.event_calculus.keys import is_sorted, mark, mark_alive, number_rows, take_rows
@@ -65,6 +65,9 @@ class Given:
         if lists is not None:
             evaluation.world.spend(lists.work)
             lists.give(evaluation)
+        elif evaluation.share is not None:
+            for (name, arity), table in evaluation.inputs.items():
+                evaluation.inputs[name, arity] = evaluation.share.of_fluent(Relation(True, name, arity), table, state.symbols)
         if self.part is None or self.part.pairs:
             self._spatial(evaluation, seen, state)
 
@@ -180,6 +183,8 @@ class Given:
     def _spatial(self, evaluation: Evaluation, seen: Mapping[Indicator, InputRows], state: WindowState) -> None:
         groups: dict[tuple[str, str, int], list[int]] = {}
         for place, declared in enumerate(self.plan.program.spatial):
+            if evaluation.share is not None and not evaluation.share.computes(Relation(True, *declared.fluent.indicator)):
+                continue
             groups.setdefault((declared.relation, declared.position, declared.slot), []).append(place)
         tables: dict[Indicator, list[FluentTable]] = {}
         for (relation, position, slot), places in groups.items():
@@ -229,6 +234,8 @@ class Given:
         if declared.slot:
             # Samples before the window reach into it; what they give before it is decided.
             table = table.picked(np.arange(table.n), evaluation.bounds.first)
+        if evaluation.share is not None:
+            table = evaluation.share.of_fluent(Relation(True, *declared.fluent.indicator), table, symbols)
         return evaluation.crossing.joined(f"spatial {place}", evaluation.groundings.of_table("=" + declared.fluent.name, table))
 
     def _areas_of(self, place: int, symbols: Symbols) -> list[tuple[int | None, spatial.Area]]:

@@ -13,7 +13,7 @@ import hashlib
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,11 @@ import pyarrow.compute as pc
 from engine.event_calculus.answers import NEVER, Change
 from engine.event_calculus.brought import Brought, Message
 from engine.event_calculus.conditions import LimitExceeded
-from engine.event_calculus.cut import cut
+from engine.event_calculus.cut import Cut, Relation, cut, relation_of
 from engine.event_calculus.inputs import VALUE, read_rows
 from engine.event_calculus.intervals import INF
 from engine.event_calculus.nonrelational import EntityState, NonRelational
+from engine.event_calculus.sharing import Share, Sharing, shared
 from engine.event_calculus.specification import CalculusSpecification
 from engine.event_calculus.storage import dump_state, load_state
 from engine.event_calculus.synopsis import AREA, COURSE, FIRST_SEQ, HEADING, SPEED, SynopsisState, indicators, synopsis_step
@@ -36,7 +37,7 @@ from engine.model.batch import CLOCK, EVENT, SEQ, TIME, TIME_END, Batch, X, Y
 from engine.model.changes import CHANGES, concat
 from engine.model.events import stamped_schema
 from engine.model.feed import Feed
-from engine.operator import ROUTE, Delivery, Operator, Output, QueryStopped, RegisteredQuery, Stage
+from engine.operator import ROUTE, Delivery, Operator, Output, QueryStopped, RegisteredQuery, Stage, homes
 
 ARRIVED = "arrived"
 """Column (int64) of emitted rows: the feed's clock once the row had come."""
@@ -50,7 +51,8 @@ _SMALLEST, _GREATEST = -(1 << 62), 1 << 62
 class Compiled:
     """One query ready to run; `route` is the same in every index that holds the query.
 
-    `names` of the rows it reads, `passed` of those that the relational stage reads, `first` its windows in the keyed stage if it is cut.
+    `names` of the rows it reads, `passed` of those that the relational stage reads, `first` its windows in the keyed stage if it is cut. `routes`
+    of the shares of its pairs, which begin with its own; each gets all that is passed.
     """
 
     query: RegisteredQuery
@@ -60,6 +62,18 @@ class Compiled:
     names: pa.Array
     passed: pa.Array
     first: NonRelational | None = None
+    routes: tuple[int, ...] = ()
+
+    def to_shares(self, parts: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        """Emitted rows for each share."""
+        if len(self.routes) < 2:
+            return list(parts)
+        place = [part.schema.get_field_index(ROUTE) for part in parts]
+        return [
+            part.set_column(at, part.schema.field(at), pa.array(np.full(len(part), route)))
+            for route in self.routes
+            for part, at in zip(parts, place, strict=True)
+        ]
 
     def take(self, state: WindowState, rows: pa.RecordBatch) -> None:
         """Emitted rows of this query into its windows; the row without an event tells only the clock."""
@@ -121,25 +135,38 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
         if begins >= 0:
             state.least = int(batch.t[begins])
         for compiled in index.queries:
-            if compiled.specification.synopsis is not None:
-                parts += self._made(index, state, compiled, batch, watermark)
-            if not len(batch):
-                parts += self._lists(index, state, compiled, watermark, silent=True)
-                continue
-            picked = np.flatnonzero(_named(batch, compiled.names, compiled))
-            came = arrived
-            if compiled.specification.arrival is not None:
-                given = pc.fill_null(batch.column(compiled.specification.arrival).cast(pa.int64()), _SMALLEST)
-                came = np.maximum(arrived, np.asarray(given))
-            if compiled.first is not None:
-                self._take(state, compiled, batch, picked, came)
-                parts += self._lists(index, state, compiled, watermark, silent=False)
-                # The first row says where query times begin, whoever reads it.
-                picked = np.union1d(picked[:1], np.flatnonzero(_named(batch, compiled.passed, compiled)))
-            parts.append(_marked(index, batch, picked, came, compiled.route, begins if compiled.windows.settings.begin is None else -1))
+            own = [] if compiled.specification.synopsis is None else self._made(index, state, compiled, batch, watermark)
+            if len(batch):
+                own += self._passed(index, state, compiled, batch, watermark, arrived, begins)
+            else:
+                own += self._lists(index, state, compiled, watermark, silent=True)
+            parts += compiled.to_shares(own)
         if not parts:
             return Output(state)
         return Output(state, emitted=parts[0] if len(parts) == 1 else pa.concat_batches(parts))
+
+    def _passed(
+        self,
+        index: CalculusIndex,
+        state: KeyedState,
+        compiled: Compiled,
+        batch: Batch,
+        watermark: int,
+        arrived: npt.NDArray[np.int64],
+        begins: int,
+    ) -> list[pa.RecordBatch]:
+        """What the batch gives to the relational stage of a query: its rows, and the lists of its keyed windows."""
+        picked = np.flatnonzero(_named(batch, compiled.names, compiled))
+        lists = []
+        if compiled.specification.arrival is not None:
+            given = pc.fill_null(batch.column(compiled.specification.arrival).cast(pa.int64()), _SMALLEST)
+            arrived = np.maximum(arrived, np.asarray(given))
+        if compiled.first is not None:
+            self._take(state, compiled, batch, picked, arrived)
+            lists = self._lists(index, state, compiled, watermark, silent=False)
+            # The first row says where query times begin, whoever reads it.
+            picked = np.union1d(picked[:1], np.flatnonzero(_named(batch, compiled.passed, compiled)))
+        return [*lists, _marked(index, batch, picked, arrived, compiled.route, begins if compiled.windows.settings.begin is None else -1)]
 
     @staticmethod
     def _take(state: KeyedState, compiled: Compiled, batch: Batch, picked: npt.NDArray[np.int64], arrived: npt.NDArray[np.int64]) -> None:
@@ -276,10 +303,11 @@ class WindowStage(Stage[CalculusIndex, list[WindowState]]):
         routes = np.asarray(batch.rows.column(ROUTE)) if len(batch) else np.empty(0, np.int64)
         silent = bool((batch.seq >= FIRST_SEQ).all())
         for position, (compiled, own) in enumerate(zip(index.queries, state, strict=True)):
-            mine = np.flatnonzero(routes == compiled.route)
+            mine = np.flatnonzero(routes == compiled.route if len(compiled.routes) == 1 else np.isin(routes, compiled.routes))
             try:
                 decided: list[Decision] = []
                 if len(mine):
+                    own.share = compiled.routes.index(routes[mine[0]])
                     compiled.take(own, batch.rows if len(mine) == len(batch) else batch.rows.take(pa.array(mine)))
                     decided += compiled.windows.advance(own)
                 if silent and watermark > own.clock != NEVER:
@@ -300,7 +328,10 @@ class WindowStage(Stage[CalculusIndex, list[WindowState]]):
         return dump_state(state)
 
     def load(self, index: CalculusIndex, data: bytes) -> list[WindowState]:
-        return load_state(data)
+        states = load_state(data)
+        if any(compiled.windows.shares and own.share < 0 for compiled, own in zip(index.queries, states, strict=True)):
+            raise ValueError("all pairs were in one partition when the state was written")
+        return states
 
     def check(self, index: CalculusIndex, state: list[WindowState]) -> None:
         assert len(state) == len(index.queries)
@@ -349,9 +380,22 @@ class CalculusOperator(Operator[CalculusIndex]):
     def compile(self, queries: Sequence[RegisteredQuery], feed: Feed) -> CalculusIndex:
         return self._index(tuple(_compiled(query) for query in queries), feed)
 
-    def spread(self, index: CalculusIndex, feed: Feed) -> CalculusIndex:
-        """Programs are cut; those that are not, or cannot be, have their windows whole in one partition."""
-        return self._index(tuple(_cut(compiled) for compiled in index.queries), feed)
+    def spread(self, index: CalculusIndex, feed: Feed, partitions: int) -> CalculusIndex:
+        """Programs are cut, and their pairs shared out; what cannot be spread is in one partition."""
+        return self._index(tuple(_spread(compiled, partitions) for compiled in index.queries), feed)
+
+    def parts(self, query: RegisteredQuery) -> Mapping[str, Any]:
+        plan = query.specification.plan
+        parts, sharing = _parts(query.specification)
+        keyed = set() if parts is None or not _cut_off(query.specification) else {relation_of(node) for node in parts.keyed.nodes}
+        computed = {relation_of(node) for node in plan.nodes} | {Relation(True, *one.fluent.indicator) for one in plan.program.spatial}
+        whole = sharing.together if sharing.keys else dict.fromkeys(computed - keyed, "") | dict(sharing.together)
+        return {
+            "by_entity": sorted({relation.name for relation in keyed}),
+            "by_pair": sorted({relation.name for relation in sharing.keys if relation in computed}),
+            "in_each_partition": sorted({relation.name for relation in computed - keyed - sharing.keys.keys() - whole.keys()}),
+            "in_one_partition": {relation.name: reason for relation, reason in sorted(whole.items())},
+        }
 
     @staticmethod
     def _index(compiled: tuple[Compiled, ...], feed: Feed) -> CalculusIndex:
@@ -373,20 +417,51 @@ def _compiled(query: RegisteredQuery) -> Compiled:
     windows = Windows(specification.plan, specification.settings, specification.outputs, specification.areas, made)
     digest = hashlib.blake2b(f"{query.version}:{query.id}".encode(), digest_size=7).digest()
     names = pa.array([spec.name for spec in specification.inputs], pa.string())
-    return Compiled(query, specification, windows, int.from_bytes(digest, "big"), names, names)
+    route = int.from_bytes(digest, "big")
+    return Compiled(query, specification, windows, route, names, names, routes=(route,))
 
 
-def _cut(compiled: Compiled) -> Compiled:
-    """The query with what concerns one entity in the keyed stage, if it can be told apart.
-
-    Not with recorded arrivals, by which the clock may be ahead of what the partitions know together, nor with critical points, which count when
-    the watermark has passed them.
-    """
+def _cut(compiled: Compiled, parts: Cut | None) -> Compiled:
+    """The query with what concerns one entity in the keyed stage, if it can be told apart."""
     one = compiled.specification
-    parts = cut(one.plan, one.inputs, one.outputs, one.settings.dialect) if one.arrival is None and one.synopsis is None else None
-    if parts is None:
+    if parts is None or not _cut_off(one):
         return compiled
     first = NonRelational(parts, Windows(one.plan, one.settings, one.outputs, parts=parts, keyed=True))
     windows = Windows(one.plan, one.settings, one.outputs, one.areas, parts=parts)
     passed = pa.array([spec.name for spec in one.inputs if spec.indicator in parts.relational.inputs], pa.string())
     return replace(compiled, windows=windows, passed=passed, first=first)
+
+
+def _cut_off(one: CalculusSpecification) -> bool:
+    """Whether the keyed stage may have windows.
+
+    Not with recorded arrivals, by which the clock may be ahead of what the partitions know together, nor with critical points, which count when the
+    watermark has passed them.
+    """
+    return one.arrival is None and one.synopsis is None
+
+
+def _parts(one: CalculusSpecification) -> tuple[Cut | None, Sharing]:
+    """What of a program is of one entity, and how the rest is spread."""
+    parts = cut(one.plan, one.inputs, one.outputs, one.settings.dialect)
+    return parts, shared(one.plan, parts, computed=_cut_off(one))
+
+
+def _spread(compiled: Compiled, partitions: int) -> Compiled:
+    """The query cut in two, with a share of its pairs for each partition, as far as they can be told apart."""
+    parts, sharing = _parts(compiled.specification)
+    compiled = _cut(compiled, parts)
+    if not sharing.keys:
+        return compiled
+    shares = [Share(sharing, number, partitions) for number in range(partitions)]
+    return replace(compiled, windows=compiled.windows.shared(shares), routes=_routes(compiled.route, partitions))
+
+
+def _routes(first: int, partitions: int) -> tuple[int, ...]:
+    """Routes from a query's own on, each of which leads to another partition."""
+    found: dict[int, int] = {}
+    route = first
+    while len(found) < partitions:
+        found.setdefault(int(homes(np.array([route]), partitions)[0]), route)
+        route += 1
+    return tuple(found.values())

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.event_calculus.conditions import LimitExceeded, named, satisfy
+from engine.event_calculus.cut import relation_of
 from engine.event_calculus.inertia import ANY_ARGUMENT, INITIATE, OPEN_INITIATE, TERMINATE, TERMINATE_ANY, begun, initiations, simple_fluent
 from engine.event_calculus.intervals import Intervals, Ints
-from engine.event_calculus.keys import find_rows
+from engine.event_calculus.keys import find_rows, take_rows
 from engine.event_calculus.levels import Node
 from engine.event_calculus.memory import SimpleCarry
 from engine.event_calculus.syntax import Deadline, PointRule
@@ -120,7 +121,20 @@ class Points:
         return Table(tuple(keys), (SYMBOL,) * self.node.arity, keys.shape[1])
 
     def _laid_out(self) -> tuple[Ints, Ints]:
-        """All points, one behind the other: rows t, kind, value, arguments; and where each part begins."""
+        """All points, one behind the other: rows t, kind, value, arguments; and where each part begins. Of a share those that may be its own."""
+        points, parts = self._of_all_shares()
+        share, relation = self.evaluation.share, relation_of(self.node)
+        key = None if share is None else share.sharing.keys.get(relation)
+        if share is None or key is None:
+            return points, parts
+        columns = [points[3 + place] for place in key]
+        mine = share.of(columns, self.evaluation.world.symbols)
+        mine |= np.logical_or.reduce([column == ANY_ARGUMENT for column in columns])
+        if mine.all():
+            return points, parts
+        return take_rows(points, np.flatnonzero(mine)), np.searchsorted(np.flatnonzero(mine), parts)
+
+    def _of_all_shares(self) -> tuple[Ints, Ints]:
         if self.laid_out is not None and not self.parts:
             return self.laid_out
         counts = [len(part.t) for part in self.parts]

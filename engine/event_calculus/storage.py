@@ -58,6 +58,7 @@ def _described(state: WindowState, writer: _Writer) -> dict[str, Any]:
         "ended": [[name, writer.all((ended.keys, ended.start, ended.end))] for name, ended in state.memory.ended.items()],
         "answers": [[name, writer.all((table.keys, *table.lists))] for name, table in state.answers.items()],
         "instants": [[name, writer.all(table.columns), writer.put(_times(table))] for name, table in state.instants.items()],
+        "share": state.share,
         "brought": None if state.brought is None else _messages(state.brought, writer),
     }
 
@@ -94,7 +95,8 @@ def _loaded(entry: dict[str, Any], get: Any) -> WindowState:
     def many(places: list[int]) -> tuple[Array, ...]:
         return tuple(get(place) for place in places)
 
-    state = WindowState(Symbols(entry["symbols"]))
+    # States of the release before have no share.
+    state = WindowState(Symbols(entry["symbols"]), share=entry.get("share", -1))
     if entry["brought"] is not None:
         now, later = entry["brought"]
         state.brought = Brought({partition: get(place).tobytes() for partition, place in now})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,6 +42,7 @@ class Symbols:
         self._numbers = np.empty(64)
         self._order: list[int] = []
         self._ranks = np.empty(0, np.int64)
+        self._hashes = np.empty(0, np.int64)
         self._constants: dict[int, tuple[Sequence[Term], Ints]] = {}
         for name in names:
             self.code(name)
@@ -62,6 +64,14 @@ class Symbols:
             self._ranks = np.empty(len(self.names), np.int64)
             self._ranks[self._order] = np.arange(len(self.names))
         return self._ranks
+
+    @property
+    def hashes(self) -> Ints:
+        """The CRC-32 of each name: the same wherever the name has another code."""
+        if len(self._hashes) < len(self.names):
+            fresh = [zlib.crc32(name.encode()) for name in self.names[len(self._hashes) :]]
+            self._hashes = np.concatenate((self._hashes, np.array(fresh, np.int64)))
+        return self._hashes
 
     def _place(self, code: int) -> tuple[int, float, str]:
         value = float(self._numbers[code])

@@ -14,6 +14,7 @@ References: [dRTEC] 2 (windowing); specification 5.6; CAVIAR definitions 1, rule
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -23,7 +24,7 @@ from engine.event_calculus.answers import NEVER, Change, revised
 from engine.event_calculus.arrivals import InputRows
 from engine.event_calculus.brought import Brought
 from engine.event_calculus.conditions import World, as_symbols
-from engine.event_calculus.cut import Cut
+from engine.event_calculus.cut import Cut, Relation
 from engine.event_calculus.evaluation import Evaluation
 from engine.event_calculus.given import Given
 from engine.event_calculus.intervals import INF, Bools, Ints
@@ -33,6 +34,7 @@ from engine.event_calculus.memory import Bounds, Groundings, Memory
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import EVENT, INTERVALS
 from engine.event_calculus.shapes import called
+from engine.event_calculus.sharing import Share
 from engine.event_calculus.syntax import Indicator
 from engine.event_calculus.tables import SYMBOL, FluentTable, Symbols, Table, no_fluent, rows_of, united
 from engine.event_calculus.terms import Atom, Number, Term, Variable
@@ -62,6 +64,7 @@ class WindowState:
     `rows` have arrived by the last query time, `waiting` after it; `first_time` is the t of the first row that came, `least` the least t of the
     feed's rows, also of those that no rule reads; `last_query` is the last query time decided; `clock` the feed's clock. NEVER stands for none.
     `idle` counts query times without rows in a row. `brought`: the lists of fluents that the stage before has computed, where a program is cut.
+    `share`: which share of what is spread is kept here.
     `looked_at`: a query time whose rows have been counted although the clock has not passed it; it is decided again.
     """
 
@@ -81,6 +84,7 @@ class WindowState:
     pairs_examined: int = 0
     groundings: int = 0
     brought: Brought | None = None
+    share: int = 0
     allowed: Groundings = field(default_factory=dict, repr=False, compare=False)
     domains: dict[Indicator, Table] = field(default_factory=dict, repr=False, compare=False)
     facts: dict[Indicator, Table] | None = field(default=None, repr=False, compare=False)
@@ -180,6 +184,7 @@ class Windows:
 
         `parts`: only one of them is evaluated here, the `keyed` one or what needs its lists.
         """
+        self.shares: Sequence[Share] = ()
         self.plan = plan
         self.parts = parts
         self.part = None if parts is None else parts.keyed if keyed else parts.relational
@@ -197,6 +202,15 @@ class Windows:
     def initial(self) -> WindowState:
         second = self.parts is not None and self.part is self.parts.relational
         return WindowState(Symbols(), brought=Brought() if second else None)
+
+    def shared(self, shares: Sequence[Share]) -> Windows:
+        """The same windows where each state has one of these shares of what is spread."""
+        found = copy(self)
+        found.shares = shares
+        return found
+
+    def share_of(self, state: WindowState) -> Share | None:
+        return self.shares[state.share] if self.shares else None
 
     def _all_here(self, nodes: Sequence[Node]) -> bool:
         return len(nodes) > 0 and (self.part is None or self.part.nodes.issuperset(nodes))
@@ -290,8 +304,9 @@ class Windows:
         world.max_work = settings.max_work
         if state.brought is not None:
             state.brought.advance(query_time)
-        evaluation = Evaluation(self.plan, world, bounds, state.memory, settings.exact, state.allowed, self.part)
-        lists = None if state.brought is None or self.parts is None else state.brought.lists(self.parts, state.symbols)
+        share = self.share_of(state)
+        evaluation = Evaluation(self.plan, world, bounds, state.memory, settings.exact, state.allowed, self.part, share)
+        lists = None if state.brought is None or self.parts is None else state.brought.lists(self.parts, state.symbols, share)
         self.given.fill(evaluation, self._counted(state, bounds, final), state, lists)
         memory = evaluation.run()
         state.groundings = sum(table.n for table in evaluation.fluents.values())
@@ -335,7 +350,10 @@ class Windows:
         evaluation, memory = self.evaluate(state, query_time, final=not commit)
         bounds = evaluation.bounds
         changes: list[Change] = []
+        share = self.share_of(state)
         for output in self._outputs:
+            if share is not None and not share.states(Relation(not output.event, output.name, output.arity)):
+                continue
             if output.event:
                 changes += self._event_changes(state, output, evaluation.world.events[output.name, output.arity], bounds)
             else:

@@ -22,7 +22,7 @@ from engine.model.batch import CLOCK, ENTITY, SEQ, TIME
 from engine.model.changes import ANSWERS, answers
 from engine.model.events import stamped_schema
 from engine.model.feed import Feed
-from engine.operator import ROUTE, RegisteredQuery
+from engine.operator import ROUTE, RegisteredQuery, homes
 from engine.runtime.container import pack, unpack
 from engine.runtime.partitions import KeyedPartition, Name, Plan, RelationalPartition, plan_of
 from engine.sources.buckets import BUCKETS
@@ -272,9 +272,7 @@ def _crc_homes(data: Any, places: Any, table: Any, buckets: Any, partitions: Any
 
 def route_partitions(rows: pa.RecordBatch, partitions: int) -> npt.NDArray[np.int64]:
     """The relational partition of each emitted row."""
-    mixed = rows.column(ROUTE).to_numpy(zero_copy_only=False).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    found: npt.NDArray[np.int64] = ((mixed >> np.uint64(32)) % np.uint64(partitions)).astype(np.int64)
-    return found
+    return homes(rows.column(ROUTE).to_numpy(zero_copy_only=False), partitions)
 
 
 def same_homes(facts: Mapping[str, Any]) -> None:

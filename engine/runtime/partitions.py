@@ -92,7 +92,7 @@ def _compiled(
 ) -> Running:
     with blamed(name):
         index = operator.compile(queries, feed) if before is None else operator.recompile(before.index, queries, feed)
-        return Running(operator, tuple(queries), index if partitions == 1 else operator.spread(index, feed))
+        return Running(operator, tuple(queries), index if partitions == 1 else operator.spread(index, feed, partitions))
 
 
 @dataclass(frozen=True)

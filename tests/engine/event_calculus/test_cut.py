@@ -120,7 +120,7 @@ def answer(asked: RegisteredQuery, stream: pa.Table, batch_rows: int, partitions
 
 
 @settings(max_examples=100, deadline=None)
-@given(questions(), streams(), st.integers(1, 9), st.integers(2, 3), st.booleans())
+@given(questions(), streams(), st.integers(1, 9), st.integers(2, 4), st.booleans())
 def test_two_stages_answer_as_one(asked: RegisteredQuery, stream: list[Row], batch_rows: int, partitions: int, restart: bool) -> None:
     """Batch by batch, whatever the edges, the outputs and the groundings; with late rows, and restarts after every batch."""
     given_rows = table(stream)
@@ -128,7 +128,7 @@ def test_two_stages_answer_as_one(asked: RegisteredQuery, stream: list[Row], bat
 
 
 @settings(max_examples=40, deadline=None)
-@given(programs(), rows(), st.integers(1, 9), st.integers(2, 3), st.sampled_from(["rtec", "rtec1"]))
+@given(programs(), rows(), st.integers(1, 9), st.integers(2, 4), st.sampled_from(["rtec", "rtec1"]))
 def test_two_stages_are_the_oracle(text: str, stream: list[Row], batch_rows: int, partitions: int, dialect: str) -> None:
     """One window over everything, from sets of ticks."""
     program = compiled(text)

@@ -1,0 +1,223 @@
+"""Which relations of several entities each relational partition computes for its own share of their keys: the pairs of a program, spread.
+
+A **key** of a relation are one or two of its arguments, whatever their order. A relation has a key if every rule that defines it reads, of what has
+keys, only lists and events with the same entities in the key: then all that is said of one pair follows from what its share knows. What each
+partition of the entities has computed, input rows and facts are known to all shares. Relations that read each other are spread together or not
+at all; those that are not are computed by the first share alone, and fluents of one entity, where no stage before has them, by each share.
+
+References: [dRTEC] 3.3 (pairing and relational processing).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from engine.event_calculus.cut import Cut, Relation, Rule, conditions_of, facts_of, head_of, reads_of, relation_of
+from engine.event_calculus.intervals import Bools, Ints
+from engine.event_calculus.plan import Plan
+from engine.event_calculus.syntax import Construct, IntervalRule
+from engine.event_calculus.tables import FluentTable, Symbols, Table
+from engine.event_calculus.terms import Variable
+
+Key = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """`keys` of what is spread (none: the program is in one partition); `together`: what the first share alone computes, each with the reason."""
+
+    keys: Mapping[Relation, Key] = field(default_factory=dict)
+    together: Mapping[Relation, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Share:
+    """One of `count` equal shares of all keys."""
+
+    sharing: Sharing
+    number: int
+    count: int
+
+    def computes(self, relation: Relation) -> bool:
+        return self.number == 0 or relation not in self.sharing.together
+
+    def states(self, relation: Relation) -> bool:
+        """Whether answers about it are stated here: what every share knows the first one states."""
+        return self.number == 0 or relation in self.sharing.keys
+
+    def own(self, relation: Relation, columns: Ints | Sequence[Ints], symbols: Symbols) -> Bools | None:
+        """Which rows are of this share; null: the relation is not spread. `columns` are its arguments."""
+        key = self.sharing.keys.get(relation)
+        return None if key is None else self.of([columns[place] for place in key], symbols)
+
+    def of(self, key: Sequence[Ints], symbols: Symbols) -> Bools:
+        """Which keys are of this share, by the names in them; what has no name counts nothing."""
+        hashes = np.append(symbols.hashes, 0)
+        total = np.zeros(len(key[0]), np.int64)
+        for column in key:
+            total += hashes[np.maximum(column, -1)]
+        found: Bools = total % self.count == self.number
+        return found
+
+    def of_fluent(self, relation: Relation, table: FluentTable, symbols: Symbols) -> FluentTable:
+        own = self.own(relation, table.keys, symbols)
+        return table if own is None or own.all() else table.picked(own.nonzero()[0])
+
+    def of_event(self, relation: Relation, table: Table, symbols: Symbols) -> Table:
+        """Of events that rules define, whose arguments are names."""
+        own = self.own(relation, table.columns, symbols)
+        if own is None or own.all():
+            return table
+        assert table.t is not None
+        return Table(tuple(column[own] for column in table.columns), table.kinds, int(own.sum()), table.t[own])
+
+
+def shared(plan: Plan, cut: Cut | None, *, computed: bool) -> Sharing:
+    """How a program's relations are spread; `computed`: all but those that the stage before has computed, as the cut says."""
+    return _Sharer(plan, cut, computed).sharing
+
+
+class _Sharer:
+    def __init__(self, plan: Plan, cut: Cut | None, computed: bool) -> None:
+        self.plan = plan
+        self.of_one = frozenset[Relation]() if cut is None else frozenset(map(relation_of, cut.keyed.nodes))
+        before = self.of_one if computed else frozenset[Relation]()
+        inputs = plan.program.inputs if cut is None or not computed else cut.lists
+        self.listed = before | {Relation(True, *indicator) for indicator in inputs}
+        self.rules: dict[Relation, list[Rule]] = {}
+        for point in plan.program.point_rules:
+            self._add(Relation(point.kind != "event", *point.indicator), point, before)
+        for derived in plan.program.interval_rules:
+            self._add(Relation(True, *derived.head.indicator), derived, before)
+        for start in plan.program.initially:
+            self.rules.setdefault(Relation(True, *start.indicator), [])
+        self.reads = {relation: [(rule, list(reads_of(rule))) for rule in rules] for relation, rules in self.rules.items()}
+        spatial = {Relation(True, *one.fluent.indicator): one.relation for one in plan.program.spatial}
+        self.reasons = {relation: reason for relation in [*self.rules, *spatial] if (reason := self._reason(relation))}
+        # What is inside of areas is of one entity.
+        self.spatial = {relation for relation, kind in spatial.items() if kind != "inside" or relation in self.reasons}
+
+    def _add(self, relation: Relation, rule: Rule, before: frozenset[Relation]) -> None:
+        if relation not in before:
+            self.rules.setdefault(relation, []).append(rule)
+
+    def _reason(self, relation: Relation) -> str:
+        """Why a relation cannot be spread, nor be computed by several shares alike; "" where it can."""
+        declared = self.plan.program.groundings.get("=" + relation.name if relation.fluent else relation.name, ())
+        bodies = [one.body for one in declared if len(one.terms) == relation.arity + relation.fluent]
+        bodies += [conditions_of(rule) for rule in self.rules.get(relation, ())]
+        asked = sorted({fact.name for body in bodies for fact in facts_of(body) if fact.indicator in self.plan.domains})
+        if asked:
+            return f"it asks for all members of {asked[0]}, and any pair's answer may make one"
+        parts = [part for rule in self.rules.get(relation, ()) if isinstance(rule, IntervalRule) for part in rule.intervals]
+        if any(isinstance(part, Construct) and part.position is not None for part in parts):
+            return "it withdraws answers by speeds"
+        return ""
+
+    @cached_property
+    def sharing(self) -> Sharing:
+        known = self._known_to_all()
+        keys: dict[Relation, Key] = {}
+        together: dict[Relation, str] = {}
+        for component in self._components({*self.rules, *self.spatial} - known):
+            reason = next((f"{relation.name}: {self.reasons[relation]}" for relation in sorted(component) if relation in self.reasons), "")
+            found = None if reason else self._keys(component)
+            if found is None:
+                together.update(dict.fromkeys(component, reason or "its rules join pairs that are in several shares"))
+            else:
+                keys.update(found)
+        return Sharing(keys | self._of_given(keys, together), together)
+
+    def _known_to_all(self) -> set[Relation]:
+        """Fluents and events of one entity that need nothing of pairs: each share computes all of them."""
+        known = {one for one in self.rules if (one.arity < 2 or one in self.of_one) and one not in self.spatial and one not in self.reasons}
+        while unknown := {relation for relation in known if any(one in self.spatial or self._later(one, known) for one in self._read_by(relation))}:
+            known -= unknown
+        return known
+
+    def _later(self, relation: Relation, known: set[Relation]) -> bool:
+        return relation in self.rules and relation not in known
+
+    def _read_by(self, relation: Relation) -> Iterator[Relation]:
+        return (read.relation for _, reads in self.reads[relation] for read in reads)
+
+    def _components(self, relations: set[Relation]) -> Iterator[set[Relation]]:
+        """The relations that read each other."""
+        linked: dict[Relation, set[Relation]] = {relation: set() for relation in relations}
+        for relation in relations & self.rules.keys():
+            for other in self._read_by(relation):
+                if other in relations:
+                    linked[relation].add(other)
+                    linked[other].add(relation)
+        left = sorted(relations)
+        while left:
+            found, new = set[Relation](), {left[0]}
+            while new:
+                found |= new
+                new = {other for relation in new for other in linked[relation]} - found
+            left = [relation for relation in left if relation not in found]
+            yield found
+
+    # -- keys ----------------------------------------------------------------------------------------------------
+
+    def _keys(self, component: set[Relation]) -> dict[Relation, Key] | None:
+        """A key for each relation of a component; null where there is none."""
+        first = max(sorted(component), key=lambda relation: relation.arity)
+        for key in [*itertools.combinations(range(first.arity), 2), *((place,) for place in range(first.arity))]:
+            found = {first: key}
+            if self._propagated(component, found) and len(found) == len(component):
+                return found
+        return None
+
+    def _propagated(self, component: set[Relation], keys: dict[Relation, Key]) -> bool:
+        """Gives the other relations the keys that follow; False where one contradicts another."""
+        pairs = [(rule, relation, read) for relation in component & self.rules.keys() for rule, reads in self.reads[relation] for read in reads]
+        pairs = [one for one in pairs if one[2].relation in component]
+        while True:
+            before = len(keys)
+            for rule, relation, read in pairs:
+                head = head_of(rule)
+                for (one, terms), (other, others) in itertools.permutations([(relation, head), (read.relation, read.arguments)]):
+                    if one in keys:
+                        places = _places(_names(terms, keys[one]), others[: other.arity])
+                        if places is None or (other in keys and _names(others, keys[other]) != _names(terms, keys[one])):
+                            return False
+                        keys.setdefault(other, places)
+            if len(keys) == before:
+                return all(
+                    _names(head_of(rule), keys[relation]) is not None for relation in keys.keys() & self.rules.keys() for rule in self.rules[relation]
+                )
+
+    def _of_given(self, keys: Mapping[Relation, Key], together: Mapping[Relation, str]) -> dict[Relation, Key]:
+        """Keys of lists of pairs that are known to all shares: each needs its own alone, where all that is spread reads them so."""
+        if self.plan.program.domains:
+            return {}
+        found: dict[Relation, Key | None] = {}
+        for relation, rules in self.reads.items():
+            for rule, read in ((rule, read) for rule, reads in rules for read in reads):
+                given = read.relation
+                if given not in self.listed or given in self.rules or given in self.spatial or not given.fluent or given.arity < 2:
+                    continue
+                names = _names(head_of(rule), keys[relation]) if relation in keys else None
+                places = _places(names, read.arguments[: given.arity])
+                found[given] = places if found.setdefault(given, places) == places else None
+        return {relation: key for relation, key in found.items() if key is not None}
+
+
+def _names(terms: Sequence[object], key: Key) -> frozenset[str] | None:
+    """The variables that stand in the key; null where something else does, or one of them twice."""
+    found = [term.name for place in key if isinstance(term := terms[place], Variable)]
+    return frozenset(found) if len(set(found)) == len(key) else None
+
+
+def _places(names: frozenset[str] | None, terms: Sequence[object]) -> Key | None:
+    """The arguments in which these variables stand; null where one of them does not."""
+    if names is None:
+        return None
+    at = {term.name: place for place, term in reversed(list(enumerate(terms))) if isinstance(term, Variable)}
+    return tuple(sorted(at[name] for name in names)) if names <= at.keys() else None

@@ -1,9 +1,10 @@
-"""Who meets whom, how many are there, and time added up: each beside what computes it anew.
+"""Who meets whom, how many are there, who is about to arrive, and time added up: each beside what computes it anew.
 
 A plane of square kilometres on which objects move straight at up to 20 m/s and report once in ten seconds, each at a moment of its own.
 - `encounter`: pairs within 100 m every ten seconds, beside a KD-tree (scipy) over all places at each instant, its pairs compared with those before.
   The target is ten times real time for 150,000 objects, on a plane and on the earth.
 - `occupancy`: how often and how long at least so many are in a region, beside counting all objects anew at each moment at which one reports.
+- `arrival`: who will be in a region of forty corners within ten minutes, beside a program that takes row by row and asks shapely.
 - `total`: at least ten of the last thirty minutes inside, beside adding up the window of each object anew, compiled.
 
 Times are processor times of one thread, medians of runs in which both methods take turns; all answers are compared before. Layer "engine" is from
@@ -14,6 +15,7 @@ name nobody: they are so much better off.
 from __future__ import annotations
 
 import time
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import shapely
 from numba import njit
 from scipy.spatial import cKDTree
 
@@ -98,6 +101,8 @@ def rows(size: Size) -> Iterator[Row]:
         yield _encounter_pace(world(150_000 if full else 2_000, 12 if full else 6), feed)
     for objects in [2_000, 20_000] if full else [500]:
         yield _occupancy_beside_counting(world(objects, 12 if full else 6))
+    for objects in [2_000, 20_000] if full else [500]:
+        yield _arrival_beside_rows(world(objects, 12 if full else 6))
     for objects in [500, 5_000] if full else [200]:
         yield _total_beside_rescan(world(objects, 240 if full else 24), minutes=30 if full else 3)
 
@@ -210,6 +215,48 @@ def _counted(entity: Ints, t: Ints, x: Floats, y: Floats, low: float, high: floa
         found[n] = start, OPEN
         n += 1
     return found[:n]
+
+
+# -- arrival ----------------------------------------------------------------------------------------------------------------------
+
+WITHIN, OVER = 600_000, 30_000
+
+
+def _arrival_beside_rows(of: World) -> Row:
+    turn = np.linspace(0, 2 * np.pi, 41)[:-1]
+    corners = of.side / 2 + of.side / 10 * np.column_stack([np.cos(turn), np.sin(turn)])
+    region = {"type": "Polygon", "coordinates": [[*corners.tolist(), corners[0].tolist()]]}
+    document = {"family": "arrival", "region": region, "within": WITHIN, "over": OVER, "gap": 3 * EVERY}
+    batches = of.batches(PLANE)
+    methods = {"ours": lambda: answered(document, PLANE, batches), "row by row": lambda: _arrivals_by_row(of, shapely.Polygon(corners))}
+    times = compared(methods, lambda found: _sorted(found, 1))
+    millions = len(of.t) / 1e6
+    workload = f"arrival: {of.objects:,} objects, one region, ten minutes ahead"
+    return Row(workload, Layer.ENGINE, times["ours"] / millions, "s/M rows", {"row by row": times["row by row"] / millions})
+
+
+def _arrivals_by_row(of: World, region: shapely.Polygon) -> Ints:
+    """Objects report more often than any gap, so silence ends nothing."""
+    shapely.prepare(region)
+    recent: dict[int, deque[tuple[int, float, float]]] = defaultdict(deque)
+    start: dict[int, int] = {}
+    found = []
+    for entity, t, x, y in zip(of.entity.tolist(), of.t.tolist(), of.x.tolist(), of.y.tolist(), strict=True):
+        own = recent[entity]
+        while own and own[0][0] < t - OVER:
+            own.popleft()
+        arriving = False
+        if own and not shapely.intersects_xy(region, x, y):
+            since, bx, by = own[0]
+            times = WITHIN / (t - since)
+            arriving = bool(shapely.intersects(region, shapely.LineString([(x, y), (x + (x - bx) * times, y + (y - by) * times)])))
+        own.append((t, x, y))
+        if arriving:
+            start.setdefault(entity, t)
+        elif entity in start:
+            found.append((entity, start.pop(entity), t))
+    found += [(entity, begun, OPEN) for entity, begun in start.items()]
+    return np.array(found, np.int64).reshape(-1, 3)
 
 
 # -- total ------------------------------------------------------------------------------------------------------------------------

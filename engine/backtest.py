@@ -504,13 +504,18 @@ def _statistics(run: _Run, runtime: Runtime, written: Mapping[str, int], seconds
 def _query_statistics(
     query: RegisteredQuery, queries: Mapping[str, int], counters: Mapping[str, Mapping[str, int]], answers: int, family: str
 ) -> dict[str, Any]:
-    """A query's answers and the work of the operator that evaluates it together with those of `shared_by` queries; `queries` are there by family."""
+    """A query's answers and the work of the operator that evaluates it together with those of `shared_by` queries; `queries` are there by family.
+
+    What a counter called `name@query` counts is that query's alone.
+    """
     from engine.families import FAMILIES
 
     operator = FAMILIES[family].operator()
     together = operator.families
     sharing = sum(queries[name] for name in together if name in queries)
-    found = {"family": family, "answers": answers, "shared_by": sharing, "work": dict(counters.get(together[0], {}))}
+    counted = [(*name.partition("@"), count) for name, count in counters.get(together[0], {}).items()]
+    work = {name: count for name, at, owner, count in counted if not at or owner == query.id}
+    found = {"family": family, "answers": answers, "shared_by": sharing, "work": work}
     return found | ({"parts": parts} if (parts := operator.parts(query)) else {})
 
 

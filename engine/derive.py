@@ -57,7 +57,7 @@ def resolved(document: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, A
 
 def revises(specification: Any) -> bool:
     """Whether a query states an interval while it holds and states it again when it ends."""
-    return type(specification).__name__ in ("MotionSpecification", "OccupancySpecification", "EncounterSpecification")
+    return type(specification).__name__ in ("MotionSpecification", "OccupancySpecification", "EncounterSpecification", "ArrivalSpecification")
 
 
 def known_at(specification: Any, at: str) -> Callable[[Mapping[str, Any]], int]:
@@ -78,7 +78,7 @@ def known_at(specification: Any, at: str) -> Callable[[Mapping[str, Any]], int]:
 
 def _later(specification: Any, at: str) -> int:
     lasting = getattr(specification, "lasting", 0) if at == "start" else 0
-    if not hasattr(specification, "gap"):
+    if not hasattr(specification, "interpolated"):
         return int(lasting)
     # An encounter is looked at at the multiples of `every` alone.
     return int(-(-lasting // specification.every) * specification.every + (specification.gap if specification.interpolated else 0))

@@ -46,6 +46,7 @@ FAMILIES: dict[str, Family] = {
     "motion": Family("engine.motion_patterns", "MotionOperator"),
     "occupancy": Family("engine.occupancy", "OccupancyOperator"),
     "encounter": Family("engine.encounter", "EncounterOperator"),
+    "arrival": Family("engine.arrival", "ArrivalOperator"),
     "calculus": Family("engine.event_calculus", "CalculusOperator"),
 }
 

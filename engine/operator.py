@@ -143,7 +143,7 @@ class Stage(ABC, Generic[Index, State]):
         """Assert the state's invariants; called by tests after each step."""
 
     def counters(self, index: Index, state: State) -> Mapping[str, int]:
-        """Work done so far for `--stats`: the counters of the family's paper, plus `events_kept`."""
+        """Work done so far for `--stats`: the counters of the family's paper, plus `events_kept`; `name@query id` counts for one query alone."""
         return {}
 
 

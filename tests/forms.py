@@ -58,5 +58,6 @@ FORMS: Mapping[str, Mapping[str, Any]] = {
             "alone": {"query": "back alone", "kind": "detection", "at": "end"},
         },
     },
+    "heading in": {"family": "arrival", "region": MIDDLE, "within": 2000, "over": 1500, "gap": 1000},
 }
 """By name; each after those it derives from."""

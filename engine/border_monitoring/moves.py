@@ -29,7 +29,7 @@ _EPSILON = 2.0**-52
 
 
 @njit(cache=True, nogil=True)
-def _contact(ax, ay, bx, by, px, py, qx, qy):  # type: ignore[no-untyped-def]
+def contact(ax, ay, bx, by, px, py, qx, qy):  # type: ignore[no-untyped-def]
     """How the closed edge a-b meets the closed move p-q: (met, sign, on, first, last, error).
 
     `sign`: +1 entering, -1 leaving, 0 not a crossing; `on`: which samples lie on the edge; `first` and `last`: least and greatest
@@ -217,7 +217,7 @@ def meetings(  # type: ignore[no-untyped-def]
                         bx, by = coordinates[item, 2], coordinates[item, 3]
                         if max(ax, bx) < west or min(ax, bx) > east or max(ay, by) < south or min(ay, by) > north:
                             continue
-                        met, sign, on, s0, s1, error = _contact(ax, ay, bx, by, px, py, qx, qy)
+                        met, sign, on, s0, s1, error = contact(ax, ay, bx, by, px, py, qx, qy)
                         if not met or seen[item] == stamp:
                             continue
                         seen[item] = stamp

@@ -44,14 +44,14 @@ class Moves:
 
 def _pass_times(moves: Moves, shapes: Sequence[Shape], span: Floats) -> tuple[Int64s, Int64s]:
     """(in, out) times of passes through `shapes[i]` whose fractions `span[i]` = (first, last, error) the kernel found."""
-    first, first_open = _rounded(moves, span[:, 0], span[:, 2])
-    last, last_open = _rounded(moves, span[:, 1], span[:, 2])
+    first, first_open = rounded(moves, span[:, 0], span[:, 2])
+    last, last_open = rounded(moves, span[:, 1], span[:, 2])
     for i in np.flatnonzero(first_open | last_open).tolist():
         first[i], last[i] = exact_times(moves, i, shapes[i])
     return first, last
 
 
-def _rounded(moves: Moves, fraction: Floats, error: Floats) -> tuple[Int64s, Bools]:
+def rounded(moves: Moves, fraction: Floats, error: Floats) -> tuple[Int64s, Bools]:
     """Time at a fraction of each move, to the nearest integer, and where the fraction's error leaves that open."""
     length = (moves.t1 - moves.t0).astype(np.float64)
     after = np.minimum(np.maximum(fraction, 0.0), 1.0) * length
@@ -71,7 +71,7 @@ def exact_times(moves: Moves, i: int, shape: Shape) -> tuple[int, int]:
     if isinstance(shape, Circle):
         roots = _circle_roots(shape, px, py, qx, qy)
         assert roots is not None
-        return _round_root(moves, i, -1, *roots), _round_root(moves, i, 1, *roots)
+        return round_root(moves, i, -1, *roots), round_root(moves, i, 1, *roots)
     assert isinstance(shape, Polygon)
     contacts = [s for edge in _near(shape, moves, i) for s in edge_contacts(edge, px, py, qx, qy)]
     return round_time(moves, i, min(contacts)), round_time(moves, i, max(contacts))
@@ -110,7 +110,7 @@ def _circle_roots(circle: Circle, px: Fraction, py: Fraction, qx: Fraction, qy: 
     return (square, along, discriminant) if discriminant >= 0 and 0 <= along <= square else None
 
 
-def _round_root(moves: Moves, i: int, sign: int, square: Fraction, along: Fraction, discriminant: Fraction) -> int:
+def round_root(moves: Moves, i: int, sign: int, square: Fraction, along: Fraction, discriminant: Fraction) -> int:
     """The time at the fraction (along + sign * sqrt(discriminant)) / square of move i, rounded exactly, half to even."""
     length = int(moves.t1[i] - moves.t0[i])
     shift = int(moves.t0[i]) + length * along / square

@@ -10,6 +10,10 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "motion": ("match",),
     "occupancy": ("occupied",),
     "encounter": ("met",),
+    "arrival": ("arriving",),
     "constraint": ("match",),
     "composite": ("detection",),
 }
+
+REVISED = frozenset(("occupied", "met", "arriving"))
+"""Kinds of intervals whose value and evidence are revised while they hold: query, entities and start say which one it is."""

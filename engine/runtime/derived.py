@@ -26,6 +26,7 @@ from engine.model.batch import CLOCK, ENTITY, EVENT, SEQ, TIME, Batch
 from engine.model.changes import ANSWERS, DERIVED_SEQ, answers
 from engine.model.events import HEARTBEAT, row_schema, stamped_schema
 from engine.model.feed import ColumnType, Feed
+from engine.model.kinds import REVISED
 from engine.operator import Delivery, RegisteredQuery
 from engine.runtime.container import pack, table_bytes, table_from, unpack
 from engine.runtime.evaluator import Evaluator, Outcome, conformed, reached
@@ -197,7 +198,7 @@ class DerivedQuery:
         if self.per_entity and not entities:
             return
         event = dict(zip((ENTITY, *ENTITIES), entities, strict=False)) | {EVENT: source.event, TIME: row[source.at]}
-        if self.feed.columns[VALUE] in (ColumnType.FLOAT, ColumnType.INT) and not (source.at == "start" and row["kind"] in ("occupied", "met")):
+        if self.feed.columns[VALUE] in (ColumnType.FLOAT, ColumnType.INT) and not (source.at == "start" and row["kind"] in REVISED):
             event[VALUE] = row["score"]
         end = _NULL_LAST if row["end"] is None else row["end"]
         order = [source.name, [one or "" for one in entities], row["kind"], row["start"], end, source.event]

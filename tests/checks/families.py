@@ -64,6 +64,12 @@ def encounter() -> st.SearchStrategy[World]:
     return worlds()
 
 
+def arrival() -> st.SearchStrategy[World]:
+    from tests.checks.arrival import worlds
+
+    return worlds()
+
+
 WORLDS = {
     "echo": echo,
     "border": border,
@@ -72,6 +78,7 @@ WORLDS = {
     "motion": motion,
     "occupancy": occupancy,
     "encounter": encounter,
+    "arrival": arrival,
     "calculus": calculus,
 }
 """By the first family of the operator."""

@@ -19,7 +19,7 @@ PAGE = (ROOT / "docs" / "specification.md").read_text()
 EXAMPLES = {part.splitlines()[0]: part for part in re.split(r"^### (?=8\.\d+ )", PAGE.split("\n## 8. ")[1], flags=re.M)[1:]}
 BLOCK = re.compile(r"`([\w.-]+)`:\n```\w*\n(.*?)```", re.S)
 SHOWN = ("query", "kind", "entities", "value", "start", "end")
-FAMILIES = ("border", "transition", "motion", "constraint", "composite", "calculus", "occupancy", "encounter")
+FAMILIES = ("border", "transition", "motion", "constraint", "composite", "calculus", "occupancy", "encounter", "arrival")
 
 
 def test_every_family_has_an_example() -> None:

@@ -11,7 +11,7 @@ import pytest
 ENGINE = Path(__file__).resolve().parents[2] / "engine"
 FILES = sorted(path for path in ENGINE.rglob("*.py"))
 SPARK = [path for path in FILES if path.parent.name == "runtime" and path.name.startswith(("spark", "executors"))]
-PACKAGES = ("border_monitoring", "event_calculus", "constraint_queries", "motion_patterns", "complex_events", "occupancy", "encounter")
+PACKAGES = ("border_monitoring", "event_calculus", "constraint_queries", "motion_patterns", "complex_events", "occupancy", "encounter", "arrival")
 OPERATORS = [path for path in FILES if path.parent.name in PACKAGES]
 OUTSIDE = {"random", "secrets", "time", "datetime", "socket", "subprocess", "requests", "urllib", "http", "threading", "pickle", "logging"}
 

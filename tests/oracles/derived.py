@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from engine.complex_events.text import translate
-from tests.oracles import border_monitoring, complex_events, constraint_queries, encounter, motion_patterns, occupancy
+from tests.oracles import arrival, border_monitoring, complex_events, constraint_queries, encounter, motion_patterns, occupancy
 from tests.oracles.event_calculus import PointByPoint, runs
 
 Row = dict[str, Any]
@@ -34,7 +34,7 @@ def with_events(rows: Sequence[Row], document: Mapping[str, Any], answers: Mappi
             t = start if source["at"] == "start" else end
             if kind == source["kind"] and t is not None:
                 order = (t, source["query"], entities, kind, start, float("inf") if end is None else end, event)
-                revised = source["at"] == "start" and kind in ("occupied", "met")
+                revised = source["at"] == "start" and kind in ("occupied", "met", "arriving")
                 row: Row = dict.fromkeys(rows[0]) if rows else {}
                 row |= {"event": event, "entity": entities[0] if entities else None, "t": t, "value": None if revised else value}
                 events.append((order, row | {f"entity{i + 2}": one for i, one in enumerate(entities[1:])}))
@@ -62,6 +62,11 @@ def _occupancy(rows: Sequence[Row], document: Mapping[str, Any], own: Sequence[R
 def _encounter(rows: Sequence[Row], document: Mapping[str, Any], own: Sequence[Row]) -> Iterator[Fact]:
     for _, pair, start, end, value in encounter.answers(rows, [document]):
         yield "met", list(pair), value, start, end
+
+
+def _arrival(rows: Sequence[Row], document: Mapping[str, Any], own: Sequence[Row]) -> Iterator[Fact]:
+    for _, entity, start, end, value, _ in arrival.answers(rows, [document]):
+        yield "arriving", [entity], float(value), start, end
 
 
 def _constraint(rows: Sequence[Row], document: Mapping[str, Any], own: Sequence[Row]) -> Iterator[Fact]:
@@ -99,6 +104,7 @@ FAMILIES: Mapping[str, Callable[[Sequence[Row], Mapping[str, Any], Sequence[Row]
     "motion": _motion,
     "occupancy": _occupancy,
     "encounter": _encounter,
+    "arrival": _arrival,
     "constraint": _constraint,
     "composite": _composite,
     "calculus": _calculus,

@@ -6,6 +6,8 @@ import json
 from collections.abc import Sequence
 from hashlib import blake2b
 
+from engine.model.kinds import REVISED
+
 KEY_BYTES = 16
 _MATCH = "match"
 """Of motion patterns: an interval with its witnesses, whose end comes later. (Of constraint queries: its end is that of one of its events.)"""
@@ -19,21 +21,24 @@ def natural_key(
     """16 bytes that identify a fact on its feed.
 
     A fact made of events (`evidence`: their positions in the log) is identified by them, and by its end where they do not say it; an interval of
-    interval algebra (`evidence` None) or motion by its start, so that closing or revising it updates the same row.
+    interval algebra (`evidence` None) or motion by its start, so that closing or revising it updates the same row. The evidence of REVISED ones
+    is revised too: it says nothing of which interval it is.
 
     >>> natural_key("7", 1, "near", ["a"], None, 5, None, None) == natural_key("7", 1, "near", ["a"], None, 5, 9, None)
     True
     >>> natural_key("7", 1, "match", ["a"], None, 5, None, [1]) == natural_key("7", 1, "match", ["a"], None, 5, 9, [1])
     True
+    >>> natural_key("7", 1, "met", ["a", "b"], None, 5, None, [1, 2]) == natural_key("7", 1, "met", ["a", "b"], None, 5, 9, [3, 4])
+    True
     >>> natural_key("7", 1, "in", ["a"], None, 5, 5, [1, 2]) == natural_key("7", 1, "in", ["a"], None, 5, 5, [1, 3])
     False
     """
     parts: list[object] = [query, version, kind, list(entities), value, start]
-    if evidence is not None:
+    if evidence is not None and kind not in REVISED:
         parts += [None if may_be_revised(kind, True) else end, list(evidence)]
     return blake2b(_compact(parts).encode(), digest_size=KEY_BYTES).digest()
 
 
 def may_be_revised(kind: str, has_evidence: bool) -> bool:
     """Whether a fact may be an interval, whose end is stated later."""
-    return not has_evidence or kind == _MATCH
+    return not has_evidence or kind == _MATCH or kind in REVISED

@@ -15,6 +15,7 @@ TITLES = {
     "motion": "Motion pattern",
     "occupancy": "How many are there",
     "encounter": "Who meets whom",
+    "arrival": "Who is about to arrive",
     "constraint": "Readings close together",
     "composite": "Composite event",
     "calculus": "Event calculus",

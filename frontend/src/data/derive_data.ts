@@ -6,7 +6,7 @@ import type { Feed, QueryRow } from "./shapes";
 /** Families whose queries take answers as events. */
 export const DERIVING: readonly string[] = ["constraint", "composite", "calculus"];
 /** Families whose answers can be events. */
-const GIVING: readonly string[] = ["border", "transition", "motion", "occupancy", "encounter", "constraint", "composite"];
+const GIVING: readonly string[] = ["border", "transition", "motion", "occupancy", "encounter", "arrival", "constraint", "composite"];
 /** An answer may name so many entities. */
 const MOST_ENTITIES = 32;
 /** Offered in forms; the others may be written. */
@@ -69,7 +69,7 @@ export function withAnswers(feed: Feed): Feed {
 
 /** The columns of an answer with so many entities, in the words of a form. */
 export function columnsWords(giver: QueryRow | undefined): string {
-  const named = { border: 1, transition: 1, motion: 1, occupancy: 0, encounter: 2 }[giver?.family ?? ""];
+  const named = { border: 1, transition: 1, motion: 1, arrival: 1, occupancy: 0, encounter: 2 }[giver?.family ?? ""];
   if (named === 0) return "names no entity; value is the count";
   if (named === 2) return "entity and entity2 are the two; value is the least distance";
   return named === 1 ? "entity is the one it is about" : `entity, entity2, … up to entity${MOST_ENTITIES} are those it is about`;

@@ -14,6 +14,7 @@ const KINDS: Record<string, string> = {
   detection: "Detected",
   occupied: "So many there",
   met: "Met",
+  arriving: "On its way in",
 };
 
 export function kindName(kind: string): string {
@@ -41,6 +42,7 @@ const VERBS: Record<string, string> = {
   stayed_in: "stays in too long",
   stayed_out: "stays out too long",
   met: "meets another",
+  arriving: "is about to enter",
 };
 
 /** When an answer of the kind comes, in the present: "something enters". */
@@ -69,6 +71,7 @@ export const FAMILY_NAMES: Record<string, string> = {
   motion: "Motion pattern",
   occupancy: "How many are there",
   encounter: "Who meets whom",
+  arrival: "Who is about to arrive",
   constraint: "Events close together",
   composite: "Composite event",
   calculus: "Rules over time",

@@ -92,6 +92,7 @@ export class DrawerView {
         ];
     const { value } = interval;
     if (query?.family === "motion" && typeof value === "number") rows.push(["Distance", distanceWords(value, this.feed.crs === "geographic")]);
+    if (query?.family === "arrival" && typeof value === "number") rows.push(["Expected", moment(value)]);
     const revision = revisionText(interval, this.unit, this.zone);
     if (revision !== null) rows.push([interval.isWithdrawn || interval.isCut ? "State" : "Changed", revision]);
     return h("section", {}, h("h3", { class: "section-title" }, "When"), h("dl", { class: "dl num" }, ...rows.flatMap(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])));

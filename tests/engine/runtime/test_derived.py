@@ -30,6 +30,7 @@ UPSTREAM = {
     "track": {"family": "motion", "predicates": [{"inside": SQUARE, "window": [3, 0]}], "every": 2},
     "crowd": {"family": "occupancy", "region": SQUARE, "count": [">=", 2]},
     "pair": {"family": "encounter", "distance": 1, "every": 2, "gap": 3},
+    "on the way": {"family": "arrival", "region": SQUARE, "within": 8, "over": 9, "gap": 4},
 }
 SOURCES = [
     {"query": "in and out", "kind": "in", "at": "start"},
@@ -42,6 +43,8 @@ SOURCES = [
     {"query": "crowd", "kind": "occupied", "at": "end"},
     {"query": "pair", "kind": "met", "at": "start"},
     {"query": "pair", "kind": "met", "at": "end"},
+    {"query": "on the way", "kind": "arriving", "at": "start"},
+    {"query": "on the way", "kind": "arriving", "at": "end"},
 ]
 LATE_SOURCES = [
     {"query": "stays", "kind": "returned", "at": "start"},
@@ -112,7 +115,7 @@ def streams(draw):
     rows, t = [], 0
     for _ in range(draw(st.integers(0, 22))):
         t += draw(st.sampled_from([0, 0, 1, 1, 2]))
-        x, y = draw(st.sampled_from([(0, 0), (1, 1), (3, 3), (None, None)]))
+        x, y = draw(st.sampled_from([(0, 0), (1, 1), (3, 3), (4, 4), (None, None)]))
         rows.append({"event": "position", "entity": draw(st.sampled_from("pqr")), "t": t, "x": x, "y": y, "v": draw(st.sampled_from([None, 1]))})
     return rows
 

@@ -9,6 +9,7 @@ import pytest
 from django.db import connection, transaction
 from django.db.utils import OperationalError
 
+from engine.model.kinds import REVISED
 from tests.webapp.answers import a_feed, a_head, a_query, answers, crossing, interval, match
 from webapp.alerts.models import Alert
 from webapp.detections import sink
@@ -90,6 +91,22 @@ def test_a_match_with_its_witness_that_ends_is_one_row_and_one_alert(feed: Feed)
     store(feed, [match(query, "car", 5, None)])
     opened = Alert.objects.get()
     store(feed, [match(query, "car", 5, None, weight=-1), match(query, "car", 5, 9)], batch=1)
+    assert [(row.start, row.end, row.weight) for row in Detection.objects.all()] == [(5, 9, 1)]
+    ended = Alert.objects.get()
+    assert (ended.pk, ended.end, ended.resolution) == (opened.pk, 9, "ended")
+
+
+@pytest.mark.parametrize("kind", sorted(REVISED))
+def test_an_interval_whose_value_and_evidence_are_revised_is_one_row_and_one_alert(feed: Feed, kind: str) -> None:
+    """A pair that comes nearer, a crowd that grows, an arrival that is put off: the same one still."""
+    query = a_query(feed, name="soon", alert_kinds=[kind])
+    first = match(query, "car", 5, None) | {"kind": kind, "score": 30.0}
+    nearer = first | {"score": 20.0, "evidence": [item | {"t": 7, "seq": 9} for item in first["evidence"]]}
+    store(feed, [first])
+    store(feed, [first | {"weight": -1}, nearer], batch=1)
+    opened = Alert.objects.get()
+    assert [(row.start, row.end, row.score, row.weight) for row in Detection.objects.all()] == [(5, None, 20.0, 1)]
+    store(feed, [nearer | {"weight": -1}, nearer | {"end": 9}], batch=2)
     assert [(row.start, row.end, row.weight) for row in Detection.objects.all()] == [(5, 9, 1)]
     ended = Alert.objects.get()
     assert (ended.pk, ended.end, ended.resolution) == (opened.pk, 9, "ended")

@@ -35,6 +35,12 @@ PORT = {"region": {"region": "port A"}}
             "Tells while something whose kind is tug and something are within 300 m of each other for 5 minutes or longer. It looks every "
             "10 seconds; a report counts for 3 minutes.",
         ),
+        (
+            {"family": "arrival", **PORT, "where": [["kind", "=", "bus"]], "within": "PT10M", "over": "PT1M", "gap": "PT2M"},
+            EARTH_WITH_COLUMNS,
+            "Tells while something whose kind is bus is on its way into port A: it would be inside within 10 minutes, if it went straight on as it "
+            "did over the last 1 minute. A report counts for 2 minutes.",
+        ),
         ({"family": "border", **PORT, "segments": True}, MS, "Tells when something enters port A or leaves port A, also between two reports."),
         (
             {"family": "border", **PORT, "where": [["speed", ">", 3], ["kind", "in", ["bus", "car"]]]},

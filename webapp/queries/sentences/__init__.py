@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from engine.model.feed import Feed
+from webapp.queries.sentences.arrival import arrival
 from webapp.queries.sentences.calculus import calculus
 from webapp.queries.sentences.composite import composite
 from webapp.queries.sentences.constraint import constraint
@@ -22,6 +23,7 @@ SENTENCES: Mapping[str, Callable[[Specification, Feed], str]] = {
     "motion": motion,
     "occupancy": occupancy,
     "encounter": encounter,
+    "arrival": arrival,
     "constraint": constraint,
     "composite": composite,
     "calculus": calculus,

@@ -14,6 +14,7 @@ const CARDS: Record<string, Card> = {
   motion: { icon: "route", text: "It was here, then there, and never close to that." },
   occupancy: { icon: "users", text: "At least so many at once in one place, or at most: a crowd, an empty post." },
   encounter: { icon: "handshake", text: "Two come near each other and stay: a transfer at sea, a convoy, a contact." },
+  arrival: { icon: "navigation", text: "It is not inside yet, but will be within minutes if it goes straight on." },
   constraint: { icon: "target", text: "Several readings close together in space and time." },
   composite: { icon: "git-branch", text: "One event after another, or the one that never came." },
   calculus: { icon: "layers", text: "Rules say what begins and ends a situation, and how long it holds." },

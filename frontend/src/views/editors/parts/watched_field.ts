@@ -20,6 +20,7 @@ export class WatchedField {
     private readonly watched: Watched,
     private readonly context: EditorContext,
     private readonly onChange: () => void,
+    offered: readonly Watched["place"][] = ["region", "ranges"],
   ) {
     this.region = new RegionChoice({ context, value: watched.region, id: "region", pointer: "/region", onChange: (isElsewhere) => this.regionChanged(isElsewhere) });
     this.ranges = new RangesField({
@@ -31,7 +32,7 @@ export class WatchedField {
       },
     });
     const isTemplate = watched.region !== null && "region" in watched.region && watched.region.region === FEATURE;
-    this.element = h("div", { class: "stack" }, isTemplate ? null : this.places(), this.fields);
+    this.element = h("div", { class: "stack" }, isTemplate || offered.length === 1 ? null : this.places(), this.fields);
     this.showFields();
     this.showMap(true);
   }

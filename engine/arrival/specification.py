@@ -1,0 +1,34 @@
+"""Specifications of the family `arrival` (decision 24)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.model.conditions import Conditions
+from engine.model.region import Region
+from engine.specification import COMMON_KEYS, Context
+
+SPANS = ("within", "over", "gap")
+
+
+@dataclass(frozen=True)
+class ArrivalSpecification:
+    """Who will be in `region` within the next `within`, by the course and speed made good `over` the time before; a report counts for `gap`."""
+
+    name: str
+    where: Conditions
+    region: Region
+    within: int
+    over: int
+    gap: int
+
+
+def check(document: Mapping[str, Any], context: Context) -> ArrivalSpecification:
+    """The specification of a document. What is wrong is noted in `context`; the result is then of no use."""
+    context.object(document, required=("family", "region", *SPANS), optional=COMMON_KEYS)
+    where = context.at("where").where(document.get("where", []))
+    region = context.at("region").region(document["region"]) if "region" in document else None
+    within, over, gap = ((context.at(key).duration(document[key], least=1) if key in document else None) or 1 for key in SPANS)
+    return ArrivalSpecification(document.get("name", ""), where, region, within, over, gap)  # type: ignore[arg-type]  # none where it is refused

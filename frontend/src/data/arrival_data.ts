@@ -1,0 +1,49 @@
+/** Who is about to arrive: the entries of the editor, and the document they mean, both ways. Pure. */
+
+import type { Fault } from "../lib/api";
+import { asList, asSpan, missingKey, othersOf, type Span } from "./document_data";
+import type { Feed } from "./shapes";
+import { readWatched, writtenWatched, type Watched } from "./watched_data";
+
+export interface ArrivalEntries extends Watched {
+  /** So far ahead. */
+  within: Span;
+  /** Course and speed are those of so much time before the last report. */
+  over: Span;
+  /** How long a report counts. */
+  gap: Span;
+  where: unknown[];
+  others: Record<string, unknown>;
+}
+
+const OWN_KEYS = new Set(["family", "version", "region", "ranges", "within", "over", "gap", "where"]);
+
+/** A new query looks ten minutes ahead. */
+export function fromDocument(document: Record<string, unknown>, feed: Feed): ArrivalEntries {
+  const { within, over, gap, where } = document;
+  const isNew = within === undefined && over === undefined && gap === undefined;
+  const first = feed.time === "ms" ? ["PT10M", "PT3M", "PT2M"] : [250, 25, 50];
+  const [ahead, before, counts] = isNew ? first : [within, over, gap];
+  return { ...readWatched(document), within: asSpan(ahead), over: asSpan(before), gap: asSpan(counts), where: asList(where), others: othersOf(document, OWN_KEYS) };
+}
+
+export function toDocument(entries: ArrivalEntries): Record<string, unknown> {
+  const { within, over, gap, where, others } = entries;
+  const document: Record<string, unknown> = { ...others, family: "arrival", version: 1, ...writtenWatched(entries) };
+  for (const [key, span] of Object.entries({ within, over, gap })) if (span !== null) document[key] = span;
+  if (where.length > 0) document["where"] = where;
+  return document;
+}
+
+const MISSING: Record<string, string> = {
+  region: "No region yet: draw one on the map, choose a stored one or bring a file.",
+  within: "No time yet: say how far ahead to look.",
+  over: "No time yet: say from how long a course and speed are taken.",
+  gap: "No time yet: say how long a report counts.",
+};
+
+/** What is still empty, at the field to fill. */
+export function toldInForm(fault: Fault): Fault {
+  const key = missingKey(fault);
+  return key !== null && key in MISSING ? { pointer: `/${key}`, message: MISSING[key]! } : fault;
+}

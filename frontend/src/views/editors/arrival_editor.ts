@@ -1,0 +1,58 @@
+/** The editor of arrivals: where, how far ahead, by which course and speed, and who counts. */
+
+import { fromDocument, toDocument, toldInForm, type ArrivalEntries } from "../../data/arrival_data";
+import type { Fault } from "../../lib/api";
+import { h } from "../../lib/dom";
+import { ConditionsField } from "../query_form/conditions_field";
+import { DurationField } from "../query_form/duration_field";
+import { section } from "../query_form/section";
+import type { EditorContext, FamilyEditor, OpenEditor } from "./editor";
+import { WatchedField } from "./parts/watched_field";
+
+type SpanKey = "within" | "over" | "gap";
+
+const SPANS: Record<SpanKey, { label: string; hint: string }> = {
+  within: { label: "Inside within", hint: "So far ahead does the query look." },
+  over: { label: "Course and speed over the last", hint: "From where it was so long ago straight to its last report. Longer is steadier, shorter notices a turn sooner." },
+  gap: { label: "A report counts for", hint: "Who is silent for so long is no longer expected." },
+};
+
+export const open: OpenEditor = (document, context) => new ArrivalEditor(document, context);
+
+class ArrivalEditor implements FamilyEditor {
+  readonly element = h("div");
+  readonly stage = null;
+  private readonly entries: ArrivalEntries;
+
+  constructor(
+    document: Record<string, unknown>,
+    private readonly context: EditorContext,
+  ) {
+    this.entries = fromDocument(document, context.feed);
+    const watched = new WatchedField(this.entries, context, () => context.onChange(), ["region"]);
+    const where: ConditionsField = new ConditionsField({ feed: context.feed, value: this.entries.where, pointer: "/where", id: "where", texts: { none: "Everything that moves may be expected.", some: "Only what meets all of these, by its reports that meet them." }, onChange: () => this.set({ where: where.value() }) });
+    this.element.append(section("Into where?", watched.element), section("How far ahead?", this.span("within"), this.span("over"), this.span("gap")), section("Who counts?", where.element));
+  }
+
+  specification(): Record<string, unknown> {
+    return toDocument(this.entries);
+  }
+
+  kinds(): string[] {
+    return ["arriving"];
+  }
+
+  told(fault: Fault): Fault {
+    return toldInForm(fault);
+  }
+
+  private set(change: Partial<ArrivalEntries>): void {
+    Object.assign(this.entries, change);
+    this.context.onChange();
+  }
+
+  private span(key: SpanKey): HTMLElement {
+    const field: DurationField = new DurationField({ id: `arrival-${key}`, ...SPANS[key], time: this.context.feed.time, value: this.entries[key], pointer: `/${key}`, onChange: () => this.set({ [key]: field.value() }) });
+    return field.element;
+  }
+}

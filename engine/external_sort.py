@@ -22,14 +22,15 @@ _ORDER = "$order"
 class ExternalSort:
     """Collects tables of one schema and gives their rows back sorted by `keys`, equal rows in the order they came in.
 
-    Keys hold no nulls. Files are written only when the rows are many; `close` removes them.
+    Keys hold no nulls. Files are written only when the rows are many, into a folder below `folder` or the system's; `close` removes them.
     """
 
-    def __init__(self, keys: Sequence[str], *, run_bytes: int = RUN_BYTES, piece_rows: int = PIECE_ROWS) -> None:
+    def __init__(self, keys: Sequence[str], *, run_bytes: int = RUN_BYTES, piece_rows: int = PIECE_ROWS, folder: Path | None = None) -> None:
         self.keys, self.run_bytes, self.piece_rows = [*keys, _ORDER], run_bytes, piece_rows
         self._count = 0
         self._held: list[pa.Table] = []
         self._held_bytes = 0
+        self._parent = folder
         self._folder: Path | None = None
         self._runs: list[Path] = []
 
@@ -67,7 +68,7 @@ class ExternalSort:
 
     def _spill(self) -> None:
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="vedette-sort-"))
+            self._folder = Path(tempfile.mkdtemp(prefix="vedette-sort-", dir=self._parent))
         path = self._folder / f"{len(self._runs):06}.arrow"
         rows = self._sorted(self._held)
         self._held.clear()

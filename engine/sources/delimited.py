@@ -32,7 +32,7 @@ def read_delimited(path: Path, stream: BinaryIO, columns: Columns, delimiter: st
     """Pieces of the file in order. Raises Unreadable when there is no header or a needed column is missing."""
     reader: _Reader | None = None
     line = 1
-    for block in _whole_records(blocks(stream)):
+    for block in whole_records(blocks(stream)):
         if reader is None:
             block = block.removeprefix(b"\xef\xbb\xbf")
             header, newline, block = block.partition(b"\n")
@@ -59,7 +59,7 @@ def _names(path: Path, header: bytes, delimiter: str) -> list[str]:
     return names
 
 
-def _whole_records(pieces: Iterator[bytes]) -> Iterator[bytes]:
+def whole_records(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Blocks that do not end inside a field in quotes, as far as counting quotes tells."""
     held = b""
     for piece in pieces:

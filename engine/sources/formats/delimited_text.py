@@ -1,0 +1,172 @@
+"""CSV as people have it: any delimiter, encoding and header, all columns as text."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pv
+from charset_normalizer import from_bytes
+
+from engine.sources.delimited import whole_records
+from engine.sources.files import Unreadable, blocks
+from engine.sources.formats import HEAD_BYTES, SHOWN, Broken, Chunk, Kind, Layout
+
+DELIMITERS = (",", ";", "\t", "|", " ")
+BLOCK_BYTES = 4 << 20
+MOST_COLUMNS = 500
+MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+BY_HAND = ("utf-8", "windows-1252", "iso-8859-15", "utf-16", "windows-1250", "windows-1251", "windows-1253", "shift_jis", "gb18030")
+"""Encodings that the page offers."""
+
+
+def guess_layout(head: bytes) -> Layout:
+    """How the text that begins with `head` is written."""
+    encoding = encoding_of(head)
+    text = head.decode(encoding, "replace")
+    lines = [line for line in text.splitlines()[:200] if line.strip()]
+    # The last line may be cut off.
+    lines = lines[:-1] if len(head) == HEAD_BYTES and len(lines) > 1 else lines
+    delimiter = delimiter_of(lines)
+    return Layout(Kind.CSV, encoding, delimiter, has_header(lines, delimiter))
+
+
+def encoding_of(head: bytes) -> str:
+    """The encoding of a text: by its mark, UTF-8 where it is, else the likeliest."""
+    for mark, name in MARKS.items():
+        if head.startswith(mark):
+            return name
+    try:
+        # A character may be cut off at the end.
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+        return "utf-8"
+    except UnicodeDecodeError:
+        best = from_bytes(head[:65_536], cp_isolation=list(BY_HAND[1:])).best()
+        return best.encoding.replace("_", "-") if best is not None else "windows-1252"
+
+
+def delimiter_of(lines: list[str]) -> str:
+    """The sign that divides most lines into the same number of cells, the more the better."""
+
+    def worth(delimiter: str) -> tuple[float, int]:
+        widths = [len(cells(line, delimiter)) for line in lines] or [1]
+        usual = max(set(widths), key=widths.count)
+        return (widths.count(usual) / len(widths) if usual > 1 else 0.0, usual)
+
+    # A decimal comma divides lines as regularly as the real delimiter.
+    found = max(DELIMITERS, key=lambda one: (round(worth(one)[0], 1), one != " ", one not in (",", " "), worth(one)[1]))
+    return found if worth(found)[0] > 0.5 else ","
+
+
+def cells(line: str, delimiter: str) -> list[str]:
+    """The cells of a line; one cell when its quotes are odd."""
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:
+        return [line]
+
+
+def has_header(lines: list[str], delimiter: str) -> bool:
+    """Whether the first line names columns: no cell of it is a number."""
+    first = cells(lines[0], delimiter) if lines else []
+    return not any(_is_number(cell) for cell in first)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell.strip().replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
+def read_delimited_text(stream: BinaryIO, layout: Layout) -> Iterator[Chunk]:
+    """All columns as text, empty cells null. Raises Unreadable."""
+    names: list[str] | None = None
+    line = 1
+    for block in whole_records(blocks(_as_utf8(stream, layout.encoding), BLOCK_BYTES)):
+        if names is None:
+            block = block.removeprefix(codecs.BOM_UTF8)
+            first, _, rest = block.partition(b"\n")
+            found = cells(first.decode(errors="replace").rstrip("\r"), layout.delimiter)
+            names = column_names(found if layout.header else [""] * len(found))
+            if layout.header:
+                block, line = rest, 2
+        if block.strip(b"\r\n"):
+            yield _chunk(block, line, names, layout.delimiter)
+        line += block.count(b"\n")
+
+
+def column_names(given: list[str]) -> list[str]:
+    """Each column's name: `column 3` where there is none, `name 2` for a second of its name. Raises Unreadable for too many."""
+    if len(given) > MOST_COLUMNS:
+        raise Unreadable(f"The file has more than {MOST_COLUMNS} columns.")
+    found: list[str] = []
+    for number, name in enumerate(given, 1):
+        plain = name.strip()[:100] or f"column {number}"
+        free, more = plain, 2
+        while free in found:
+            free, more = f"{plain} {more}", more + 1
+        found.append(free)
+    return found
+
+
+def _as_utf8(stream: BinaryIO, encoding: str) -> BinaryIO:
+    if encoding.lower() in ("utf-8", "utf-8-sig", "ascii"):
+        return stream
+    try:
+        return _Recoded(stream, encoding)  # type: ignore[return-value]
+    except LookupError as error:
+        raise Unreadable(f"There is no encoding {encoding[:40]!r}.") from error
+
+
+class _Recoded:
+    """A stream of bytes in another encoding, read as UTF-8."""
+
+    def __init__(self, stream: BinaryIO, encoding: str) -> None:
+        self.stream = stream
+        self.decoder: Any = codecs.getincrementaldecoder(encoding)("replace")
+
+    def read(self, size: int) -> bytes:
+        while data := self.stream.read(size):
+            if text := self.decoder.decode(data):
+                return bytes(text.encode("utf-8", "replace"))
+        return bytes(self.decoder.decode(b"", final=True).encode("utf-8", "replace"))
+
+
+def _chunk(block: bytes, first_line: int, names: list[str], delimiter: str) -> Chunk:
+    invalid: list[pv.InvalidRow] = []
+
+    def skip(row: pv.InvalidRow) -> str:
+        invalid.append(row)
+        return "skip"
+
+    try:
+        block.decode()
+    except UnicodeDecodeError:
+        # What is no UTF-8 although it began so: the signs show where.
+        block = block.decode("utf-8", "replace").encode()
+    quoted = b'"' in block
+    try:
+        table = pv.read_csv(
+            pa.BufferReader(block),
+            pv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
+            pv.ParseOptions(delimiter=delimiter, newlines_in_values=quoted, invalid_row_handler=skip, ignore_empty_lines=True),
+            pv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""], quoted_strings_can_be_null=True
+            ),
+        )
+    except pa.ArrowException as error:
+        raise Unreadable(f"From line {first_line} on the text cannot be read: {str(error).splitlines()[0]}") from error
+    # Where cells hold line breaks, or lines are empty, numbers count rows.
+    numbers = np.arange(first_line, first_line + table.num_rows + len(invalid))
+    at = [first_line + (row.number or 1) - 1 for row in invalid]
+    problem = "the line has {} cells, the first {}: mend it, or choose another delimiter"
+    broken = [
+        Broken(line, problem.format(row.actual_columns, row.expected_columns), str(row.text)[:SHOWN]) for line, row in zip(at, invalid, strict=True)
+    ]
+    return Chunk(table, np.setdiff1d(numbers, at)[: table.num_rows], tuple(broken))

@@ -1,0 +1,128 @@
+"""JSON: an object a line, a list of objects, or GeoJSON with points and with lines that have a time for each corner."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, BinaryIO
+
+from engine.sources.files import Unreadable
+from engine.sources.formats import SHOWN, Broken, Chunk, chunks_of
+
+DOCUMENT_BYTES = 64_000_000
+"""A document that is not an object a line is read as a whole."""
+LINE_BYTES = 1_000_000
+TIMES = ("times", "coordTimes", "timestamps", "coordinateProperties.times")
+"""Where a line's times are kept: by its corners."""
+Records = Iterator[tuple[int, dict[str, Any] | Broken]]
+
+
+def read_json(stream: BinaryIO) -> Iterator[Chunk]:
+    """Records in the file's order. Raises Unreadable."""
+    first = stream.readline(LINE_BYTES + 1)
+    while first and not first.strip(b"\xef\xbb\xbf \t\r\n"):
+        first = stream.readline(LINE_BYTES + 1)
+    if _is_record(first):
+        yield from chunks_of(_of_lines(chain([first], _lines(stream))))
+    else:
+        yield from chunks_of(_of_document(first + stream.read(DOCUMENT_BYTES - len(first) + 1)))
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        found = json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and not any(isinstance(value, list) and value and isinstance(value[0], dict) for value in found.values())
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    while line := stream.readline(LINE_BYTES + 1):
+        yield line
+        while len(line) > LINE_BYTES and not line.endswith(b"\n") and (line := stream.readline(LINE_BYTES + 1)):
+            continue
+
+
+def _of_lines(lines: Iterator[bytes]) -> Records:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line.decode("utf-8-sig") if number == 1 else line)
+            if not isinstance(found, dict):
+                raise ValueError("the line is no JSON object")
+        except (ValueError, RecursionError) as error:
+            yield number, Broken(number, f"{error}: mend the line, or leave it out", line[:SHOWN].decode("utf-8", "replace"))
+            continue
+        for record in _records(found, number):
+            yield number, record
+
+
+def _of_document(data: bytes) -> Records:
+    if len(data) > DOCUMENT_BYTES:
+        raise Unreadable(f"A JSON document has at most {DOCUMENT_BYTES // 1_000_000} MB: write longer ones with an object on each line.")
+    try:
+        document = json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"This is no JSON, neither as a whole nor with an object on each line: {error}") from error
+    if isinstance(document, dict):
+        lists = [document.get("features"), *document.values()]
+        document = next((one for one in lists if isinstance(one, list) and one and isinstance(one[0], dict)), [document])
+    for number, entry in enumerate(document if isinstance(document, list) else [], 1):
+        if isinstance(entry, dict):
+            for record in _records(entry, number):
+                yield number, record
+        else:
+            yield number, Broken(number, "the entry is no object", str(entry)[:SHOWN])
+
+
+def _records(entry: dict[str, Any], number: int) -> Iterator[dict[str, Any] | Broken]:
+    """The rows of a feature of GeoJSON; any other object is one row."""
+    geometry = entry.get("geometry")
+    if entry.get("type") != "Feature" or not isinstance(geometry, dict):
+        yield entry
+        return
+    given = entry.get("properties")
+    properties = dict(given) if isinstance(given, dict) else {}
+    properties.setdefault("feature", str(entry.get("id", number)))
+    kind, places = geometry.get("type"), geometry.get("coordinates")
+    try:
+        if kind == "Point":
+            yield {**properties, **_place(places)}
+        elif kind in ("LineString", "MultiPoint", "MultiLineString"):
+            yield from _corners(properties, places if kind == "MultiLineString" else [places], kind == "MultiLineString", number)
+        else:
+            yield Broken(number, f"a {kind} is no place of a moving thing: points, and lines with times, are read", "")
+    except (TypeError, ValueError, IndexError, KeyError) as error:
+        yield Broken(number, f"its coordinates cannot be read: {error}", str(places)[:SHOWN])
+
+
+def _place(place: Any) -> dict[str, Any]:
+    found = {"lon": float(place[0]), "lat": float(place[1])}
+    return found if len(place) < 3 else {**found, "z": place[2]}
+
+
+def _corners(properties: dict[str, Any], lines: Any, nested: bool, number: int) -> Iterator[dict[str, Any] | Broken]:
+    name, times = _times(properties)
+    rest = {key: value for key, value in properties.items() if key != name and not isinstance(value, list)}
+    if times is None and any(len(place) < 4 for line in lines for place in line):
+        yield Broken(number, f"the line has no times: give one for each corner, in its property {TIMES[0]!r}", "")
+        return
+    for at, line in enumerate(lines):
+        own = None if times is None else times[at] if nested and times and isinstance(times[0], list) else times
+        if own is not None and len(own) != len(line):
+            yield Broken(number, f"the line has {len(line)} corners and {len(own)} times", "")
+            continue
+        for corner, place in enumerate(line):
+            yield {**rest, **_place(place), "time": place[3] if own is None else own[corner]}
+
+
+def _times(properties: dict[str, Any]) -> tuple[str, Any]:
+    for name in TIMES:
+        outer, _, inner = name.partition(".")
+        value = properties.get(outer)
+        value = value.get(inner) if inner and isinstance(value, dict) else value
+        if isinstance(value, list):
+            return outer, value
+    return "", None

@@ -1,0 +1,174 @@
+"""Logs of AIS receivers: NMEA 0183 sentences of several parts, with the time of reception in tag blocks, $PGHP sentences or beside them.
+
+`Messages` keeps what is to be remembered between lines; files and sockets use it alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, BinaryIO
+
+from pyais import decode
+from pyais.exceptions import AISBaseException
+
+from engine.sources.formats import SHOWN, Broken, Chunk, chunks_of
+
+LINE_BYTES = 1_000
+"""A sentence has 82 characters, and a tag block as many."""
+PARTS_KEPT = 500
+"""Messages whose other parts have not come yet."""
+VESSELS_KEPT = 200_000
+"""Vessels whose name and type are remembered."""
+_SENTENCE = re.compile(rb"![A-Z-]{2}VD[MO],([1-9]),([1-9]),([0-9]?),([A-B0-9]?),([0-9A-Wa-w`:;<=>?@]*),([0-5])\*([0-9A-Fa-f]{2})")
+_TAG_TIME = re.compile(rb"(?:^|[\\,])c:(\d{9,14})")
+_TAG_GROUP = re.compile(rb"(?:^|[\\,])g:\d+-\d+-(\d+)")
+_EPOCH = re.compile(rb"(?:^|[,;\s])(\d{10}(?:\.\d+)?|\d{13})(?:$|[,;\s])")
+_ISO = re.compile(rb"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?)")
+_UNKNOWN = {"lon": 181.0, "lat": 91.0, "speed": 102.3, "course": 360.0, "heading": 511}
+COLUMNS = ("mmsi", "time", "lon", "lat", "msg_type", "speed", "course", "heading", "status", "name", "ship_type", "callsign")
+
+
+@dataclass
+class Messages:
+    """Lines in, a row for each message that tells a place; names and types from static messages are on all later rows of a vessel."""
+
+    _parts: OrderedDict[tuple[bytes, ...], dict[int, bytes]] = field(default_factory=OrderedDict)
+    _vessels: OrderedDict[int, dict[str, Any]] = field(default_factory=OrderedDict)
+    _announced: int | None = None
+
+    def read(self, line: bytes, now: int | None = None) -> dict[str, Any] | Broken | None:
+        """The row that the line completes, what is wrong with it, or null. `now`: the time of reception where the line has none, in ms."""
+        line = line.strip()
+        if line.startswith(b"$PGHP,1,"):
+            self._announced = _pghp(line)
+            return None
+        found = _SENTENCE.search(line)
+        if found is None:
+            return _broken("no AIS sentence", line) if b"!" in line else None
+        if _checksum(found[0]) != int(found[7], 16):
+            return _broken("its checksum does not fit: the line was damaged", line)
+        before = line[: found.start()]
+        tagged = _tagged(before)
+        at = tagged if tagged is not None else self._announced
+        at = _beside(before, line[found.end() :]) if at is None else at
+        parts = self._together(found, before)
+        if parts is None:
+            return None
+        self._announced = None
+        try:
+            message = decode(*parts).asdict()
+        except (AISBaseException, ValueError, IndexError, KeyError, TypeError, OverflowError) as error:
+            return _broken(f"the message cannot be decoded: {error}", line)
+        return self._row(message, now if at is None else at)
+
+    def _together(self, found: re.Match[bytes], before: bytes) -> list[bytes] | None:
+        """All parts of the message, or null while some are missing."""
+        count, number = int(found[1]), int(found[2])
+        if count == 1:
+            return [found[0]]
+        group = _TAG_GROUP.search(before)
+        key = (found[1], found[3], found[4], group[1] if group else b"")
+        held = self._parts.pop(key, {})
+        if number == 1 or number in held:
+            # Another message under the same number: the one before was never completed.
+            held = {}
+        held[number] = found[0]
+        if len(held) == count:
+            return [held[part] for part in sorted(held)]
+        self._parts[key] = held
+        if len(self._parts) > PARTS_KEPT:
+            self._parts.popitem(last=False)
+        return None
+
+    def _row(self, message: dict[str, Any], at: int | None) -> dict[str, Any] | None:
+        mmsi = int(message["mmsi"])
+        known = self._vessels.setdefault(mmsi, {})
+        self._vessels.move_to_end(mmsi)
+        if len(self._vessels) > VESSELS_KEPT:
+            self._vessels.popitem(last=False)
+        for ours, theirs in (("name", "shipname"), ("name", "name"), ("ship_type", "ship_type"), ("callsign", "callsign")):
+            value = _plain(message.get(theirs))
+            if value not in (None, "", 0):
+                known[ours] = value
+        if "lon" not in message:
+            return None
+        row: dict[str, Any] = {"mmsi": str(mmsi), "time": at}
+        for name in COLUMNS[2:9]:
+            value = _plain(message.get(name))
+            row[name] = None if value == _UNKNOWN.get(name, ...) else value
+        if row["lon"] is None or row["lat"] is None:
+            return None
+        return {**row, "name": known.get("name"), "ship_type": known.get("ship_type"), "callsign": known.get("callsign")}
+
+
+def read_nmea(stream: BinaryIO) -> Iterator[Chunk]:
+    """A row for each message that tells a place."""
+    yield from chunks_of(_of_lines(stream))
+
+
+def _of_lines(stream: BinaryIO) -> Iterator[tuple[int, dict[str, Any] | Broken]]:
+    messages, number = Messages(), 0
+    while line := stream.readline(LINE_BYTES):
+        number += 1
+        found = messages.read(line)
+        if isinstance(found, Broken):
+            yield number, Broken(number, found.problem, found.text)
+        elif found is not None:
+            yield number, found
+        while len(line) == LINE_BYTES and not line.endswith(b"\n") and (line := stream.readline(LINE_BYTES)):
+            continue
+
+
+def _broken(problem: str, line: bytes) -> Broken:
+    return Broken(0, problem, line[:SHOWN].decode("ascii", "replace"))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Enum):
+        value = value.value
+    return value.strip("@ ") if isinstance(value, str) else value
+
+
+def _checksum(sentence: bytes) -> int:
+    found = 0
+    for byte in sentence[1 : sentence.rindex(b"*")]:
+        found ^= byte
+    return found
+
+
+def _pghp(line: bytes) -> int | None:
+    """The time of reception of the next sentence: $PGHP,1,year,month,day,hour,minute,second,ms,..."""
+    try:
+        year, month, day, hour, minute, second, ms = (int(cell) for cell in line.split(b",")[2:9])
+        return int(datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()) * 1000 + ms
+    except ValueError:
+        return None
+
+
+def _tagged(before: bytes) -> int | None:
+    """The time of reception that a tag block tells, in ms."""
+    tag = _TAG_TIME.search(before)
+    if tag is None:
+        return None
+    number = int(tag[1])
+    return number if number >= 10**11 else number * 1000
+
+
+def _beside(before: bytes, after: bytes) -> int | None:
+    """The time that stands before or after the sentence, in ms; null where there is none."""
+    for text in (before.strip(), after.strip()):
+        iso, epoch = _ISO.search(text), _EPOCH.search(text)
+        try:
+            if iso is not None:
+                return round(datetime.fromisoformat(iso[1].decode()).replace(tzinfo=UTC).timestamp() * 1000)
+        except ValueError:
+            continue
+        if epoch is not None:
+            number = float(epoch[1])
+            return round(number if number >= 10**11 else number * 1000)
+    return None

@@ -1,0 +1,113 @@
+"""Files whose columns have types: Parquet, Arrow (file, stream, Feather) and Excel."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from datetime import date, datetime, time, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine.sources.files import Unreadable
+from engine.sources.formats import CHUNK_ROWS, Chunk, Layout, chunks_of
+from engine.sources.formats.delimited_text import column_names
+
+UNPACKED_BYTES = 500_000_000
+"""What a workbook may unpack to."""
+
+
+def read_parquet(path: Path, layout: Layout) -> Iterator[Chunk]:
+    """Row groups as they are needed. Raises Unreadable."""
+    try:
+        with pq.ParquetFile(path, pre_buffer=False, memory_map=True) as file:
+            yield from _numbered(file.iter_batches(CHUNK_ROWS, use_threads=False))
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise Unreadable(f"The Parquet file cannot be read: {str(error).splitlines()[0]}") from error
+
+
+def read_arrow(path: Path, layout: Layout) -> Iterator[Chunk]:
+    """Record batches in their order. Raises Unreadable."""
+    try:
+        with pa.memory_map(str(path)) as raw:
+            if raw.read(6) == b"ARROW1":
+                file = pa.ipc.open_file(raw)
+                batches: Any = (file.get_batch(number) for number in range(file.num_record_batches))
+            else:
+                raw.seek(0)
+                batches = pa.ipc.open_stream(raw)
+            yield from _numbered(batches)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise Unreadable(f"The Arrow file cannot be read: {str(error).splitlines()[0]}") from error
+
+
+def _numbered(batches: Any) -> Iterator[Chunk]:
+    row = 1
+    for batch in batches:
+        for begin in range(0, batch.num_rows, CHUNK_ROWS):
+            table = _flat(pa.Table.from_batches([batch.slice(begin, CHUNK_ROWS)]))
+            yield Chunk(table, np.arange(row, row + table.num_rows))
+            row += table.num_rows
+
+
+def _flat(table: pa.Table) -> pa.Table:
+    """Structures as columns of their parts; lists and maps are left out."""
+    for _ in range(4):
+        if not any(pa.types.is_struct(field.type) for field in table.schema):
+            break
+        table = table.flatten()
+    kept = [at for at, field in enumerate(table.schema) if not pa.types.is_nested(field.type)]
+    return table.select(kept).rename_columns(column_names([table.column_names[at] for at in kept]))
+
+
+def read_excel(path: Path, layout: Layout) -> Iterator[Chunk]:
+    """The rows of a sheet, the first unless one is named, below its line of names. Raises Unreadable."""
+    import openpyxl
+
+    _check_archive(path)
+    try:
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
+        sheet = book[layout.sheet] if layout.sheet in book.sheetnames else book.worksheets[0]
+        rows = sheet.iter_rows(values_only=True)
+        names = column_names(["" if cell is None else str(cell) for cell in next(rows, ())])
+        found = ((number, dict(zip(names, map(_value, row), strict=False))) for number, row in enumerate(rows, 2) if any(c is not None for c in row))
+        yield from chunks_of(found)
+    except Unreadable:
+        raise
+    except Exception as error:
+        # The library raises whatever its parts raise.
+        raise Unreadable(f"The workbook cannot be read: {str(error).splitlines()[:1]}") from error
+
+
+def sheets_of(path: Path) -> list[str]:
+    """The names of a workbook's sheets; none where it cannot be read."""
+    import openpyxl
+
+    _check_archive(path)
+    try:
+        return list(openpyxl.load_workbook(path, read_only=True).sheetnames)
+    except Exception:
+        return []
+
+
+def _check_archive(path: Path) -> None:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
+        raise Unreadable(f"The workbook cannot be opened: {error}") from error
+    if sum(entry.file_size for entry in entries) > UNPACKED_BYTES:
+        raise Unreadable(f"The workbook unpacks to more than {UNPACKED_BYTES // 1_000_000} MB: save it as CSV.")
+    if not any(entry.filename == "xl/workbook.xml" for entry in entries):
+        raise Unreadable("The archive is no Excel workbook: unpack it, and choose the file in it.")
+
+
+def _value(cell: Any) -> Any:
+    if isinstance(cell, datetime):
+        return cell.isoformat()
+    if isinstance(cell, date | time):
+        return cell.isoformat()
+    return str(cell) if isinstance(cell, timedelta) else cell

@@ -1,0 +1,136 @@
+"""GPX and KML: the points of tracks, read as the file comes. XML with a document type is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
+from xml.etree.ElementTree import Element, ParseError
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import iterparse
+
+from engine.sources.files import Unreadable
+from engine.sources.formats import Broken, Chunk, chunks_of
+
+Record = dict[str, Any] | Broken
+MOST_DEPTH = 100
+
+
+def read_gpx(stream: BinaryIO) -> Iterator[Chunk]:
+    """A row for each point of tracks and for each waypoint. Raises Unreadable."""
+    yield from chunks_of(enumerate(_elements(stream, _Gpx()), 1))
+
+
+def read_kml(stream: BinaryIO) -> Iterator[Chunk]:
+    """A row for each moment of a gx:Track and for each point with a time stamp. Raises Unreadable."""
+    yield from chunks_of(enumerate(_elements(stream, _Kml()), 1))
+
+
+def _elements(stream: BinaryIO, reader: _Gpx | _Kml) -> Iterator[Record]:
+    """What `reader` makes of each element that ends; what it has used is let go."""
+    above: list[Element] = []
+    try:
+        for event, element in iterparse(stream, ("start", "end"), forbid_dtd=True):
+            if event == "start":
+                if len(above) == MOST_DEPTH:
+                    raise Unreadable(f"Elements of the file stand within each other more than {MOST_DEPTH} deep.")
+                above.append(element)
+                reader.begin(_local(element))
+                continue
+            above.pop()
+            found = reader.end(_local(element), element, _local(above[-1]) if above else "")
+            if found is not None:
+                yield from found
+                element.clear()
+                if above:
+                    above[-1].remove(element)
+    except DefusedXmlException as error:
+        raise Unreadable("XML with a document type is not read: remove its DOCTYPE.") from error
+    except (ParseError, ValueError, LookupError) as error:
+        raise Unreadable(f"The XML cannot be read: {error}") from error
+
+
+def _local(element: Element) -> str:
+    """The name without its namespace."""
+    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
+
+
+class _Gpx:
+    """Tracks are told apart by their names and, where these are missing, by their numbers."""
+
+    def __init__(self) -> None:
+        self.tracks, self.name = 0, ""
+
+    def begin(self, tag: str) -> None:
+        if tag in ("trk", "rte"):
+            self.tracks += 1
+            self.name = f"track {self.tracks}"
+
+    def end(self, tag: str, element: Element, parent: str) -> list[Record] | None:
+        if tag == "name" and parent in ("trk", "rte"):
+            self.name = (element.text or "").strip() or self.name
+            return None
+        if tag in ("trkpt", "rtept", "wpt"):
+            return [{**({} if tag == "wpt" else {"track": self.name}), **_point(element)}]
+        return [] if tag in ("trkseg", "trk", "rte", "metadata") else None
+
+
+def _point(element: Element) -> dict[str, Any]:
+    found: dict[str, Any] = {"lon": element.get("lon"), "lat": element.get("lat"), "time": None}
+    for child in element.iter():
+        if child is not element and not len(child) and child.text and child.text.strip():
+            found.setdefault(_local(child), None)
+            found[_local(child)] = child.text.strip()
+    return found
+
+
+class _Kml:
+    """Things are told apart by the names of their placemarks."""
+
+    def __init__(self) -> None:
+        self.placemarks, self.rows = 0, 0
+
+    def begin(self, tag: str) -> None:
+        self.placemarks += tag == "Placemark"
+
+    def end(self, tag: str, element: Element, parent: str) -> list[Record] | None:
+        if tag != "Placemark":
+            return None
+        name = next((child.text or "" for child in element if _local(child) == "name"), "").strip() or f"placemark {self.placemarks}"
+        tracks = [one for one in element.iter() if _local(one) == "Track"]
+        rows: list[Record] = [row for track in tracks for row in self._track(name, track)]
+        if not tracks:
+            rows = self._stamped(name, element)
+        self.rows += len(rows)
+        return rows
+
+    def _track(self, name: str, track: Element) -> Iterator[Record]:
+        whens = [(child.text or "").strip() for child in track if _local(child) == "when"]
+        places = [(child.text or "").split() for child in track if _local(child) == "coord"]
+        if len(whens) != len(places):
+            yield Broken(self.placemarks, f"the track {name!r} has {len(whens)} times and {len(places)} places", name)
+            return
+        for when, place in zip(whens, places, strict=True):
+            yield {"name": name, "time": when or None, **_lon_lat(place)}
+
+    def _stamped(self, name: str, placemark: Element) -> list[Record]:
+        point = next((one for one in placemark.iter() if _local(one) == "Point"), None)
+        when = next((one.text or "" for one in placemark.iter() if _local(one) in ("when", "begin")), "").strip()
+        if point is None or not when:
+            return [Broken(self.placemarks, f"the placemark {name!r} has no place with a time: tracks and time stamps are read", name)]
+        text = next((child.text or "" for child in point if _local(child) == "coordinates"), "")
+        return [{"name": name, "time": when, **_data(placemark), **_lon_lat(text.strip().split(","))}]
+
+
+def _lon_lat(place: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {"lon": place[0] if place else None, "lat": place[1] if len(place) > 1 else None}
+    return found if len(place) < 3 else {**found, "altitude": place[2]}
+
+
+def _data(placemark: Element) -> dict[str, Any]:
+    named: Callable[[Element], str] = lambda one: one.get("name", "")  # noqa: E731
+    found = {named(one): (one.text or "").strip() for one in placemark.iter() if _local(one) == "SimpleData"}
+    for one in placemark.iter():
+        if _local(one) == "Data":
+            found[named(one)] = next((child.text or "" for child in one if _local(child) == "value"), "").strip()
+    return {name: text or None for name, text in found.items() if name}

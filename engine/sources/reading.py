@@ -1,0 +1,381 @@
+"""What the columns of somebody's file mean, and the rows that a feed gets from them: times in its unit, places in its coordinates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.model.events import CheckedRows, Reason
+from engine.model.faults import Faults, Refused, unknown_name
+from engine.model.feed import CORE_TYPES, ColumnType, Crs, Feed, TimeUnit
+from engine.sources.files import JOINT
+from engine.sources.formats import Kind, Layout
+
+Bools = npt.NDArray[np.bool_]
+PLANE = "plane"
+"""Instead of a coordinate reference system: places stay as they are, in a plane."""
+WGS84 = "EPSG:4326"
+TICKS, ISO = "ticks", "iso"
+EPOCHS: Mapping[str, int] = {"epoch_s": 1_000_000_000, "epoch_ms": 1_000_000, "epoch_us": 1_000, "epoch_ns": 1}
+"""Nanoseconds of a unit in which times since 1970 are counted."""
+DATED = (
+    "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%d/%m/%Y %H:%M:%S", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M:%S",
+    "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M:%S %p", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d-%m-%Y %H:%M:%S", "%d-%m-%Y %H:%M", "%d-%b-%Y %H:%M:%S",
+    "%Y%m%d%H%M%S", "%Y%m%d %H%M%S", "%Y%m%dT%H%M%S", "%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y%m%d",
+)  # fmt: skip
+"""Formats in which times are written, tried in this order."""
+_FORMAT = re.compile(r"[%A-Za-z0-9 :/.,\-+]{2,60}")
+_CRS = re.compile(r"EPSG:\d{4,6}")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+MOST_ATTRIBUTES = 100
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A column of the file that the feed gets as `name`."""
+
+    source: str
+    name: str
+    type: ColumnType
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file is read. `entity`: columns whose texts are joined, none for one thing named `thing`; `time`: columns joined by a blank.
+
+    `time_format`: ISO, one of EPOCHS, TICKS, or a format of strptime; times without an offset are of `zone`. `crs`: PLANE, or the system in which
+    x and y are: they become longitude and latitude.
+    """
+
+    layout: Layout
+    time: tuple[str, ...] = ()
+    entity: tuple[str, ...] = ()
+    x: str = ""
+    y: str = ""
+    event: str = ""
+    attributes: tuple[Attribute, ...] = ()
+    thing: str = "thing"
+    decimal: str = "."
+    time_format: str = ISO
+    zone: str = "UTC"
+    crs: str = WGS84
+
+    def to_json(self) -> dict[str, Any]:
+        """The document that `reading_of` reads back."""
+        document = asdict(self)
+        lists = {key: list(document[key]) for key in ("time", "entity", "attributes")}
+        return {**document.pop("layout"), **document, **lists}
+
+    def feed(self, name: str, *, lateness: int = 0, tick: int = 1) -> Feed:
+        """The feed whose rows `read_rows` makes."""
+        crs = Crs.PLANAR if self.crs == PLANE else Crs.GEOGRAPHIC
+        time = TimeUnit.TICKS if self.time_format == TICKS else TimeUnit.MS
+        return Feed(name, crs, time, tick, lateness, True, {one.name: one.type for one in self.attributes})
+
+    @property
+    def sources(self) -> list[str]:
+        """The columns of the file that are used."""
+        named = [*self.entity, *self.time, self.x, self.y, self.event, *(one.source for one in self.attributes)]
+        return list(dict.fromkeys(name for name in named if name))
+
+
+def reading_of(document: Mapping[str, Any]) -> Reading:
+    """The reading of a document, checked as far as that goes without the file. Raises Refused with all faults."""
+    faults = Faults()
+    known = Reading(Layout(Kind.CSV)).to_json()
+    for key in document:
+        if key not in known:
+            faults.note(f"/{key}", unknown_name(str(key), known, what="key"))
+    texts = {key: document.get(key, standard) for key, standard in known.items() if isinstance(standard, str)}
+    for key, text in texts.items():
+        if not isinstance(text, str) or len(text) > 200 or "\x00" in text:
+            faults.note(f"/{key}", "must be a text of at most 200 characters")
+    lists = {key: document.get(key, []) for key in ("time", "entity")}
+    for key, names in lists.items():
+        if not isinstance(names, list | tuple) or len(names) > 5 or not all(isinstance(name, str) and len(name) <= 200 for name in names):
+            faults.note(f"/{key}", "must be a list of at most 5 names of columns")
+    attributes = _attributes(document.get("attributes", []), faults)
+    if faults:
+        raise Refused(faults)
+    _check_words(texts, faults)
+    if faults:
+        raise Refused(faults)
+    layout = Layout(Kind(texts.pop("kind")), texts.pop("encoding"), texts.pop("delimiter"), bool(document.get("header", True)), texts.pop("sheet"))
+    return Reading(layout, tuple(lists["time"]), tuple(lists["entity"]), attributes=attributes, **texts)
+
+
+def _attributes(given: Any, faults: Faults) -> tuple[Attribute, ...]:
+    if not isinstance(given, list | tuple) or len(given) > MOST_ATTRIBUTES:
+        faults.note("/attributes", f"must be a list of at most {MOST_ATTRIBUTES} attributes")
+        return ()
+    found: list[Attribute] = []
+    for at, one in enumerate(given):
+        if not isinstance(one, Mapping) or set(one) != {"source", "name", "type"} or not all(isinstance(text, str) for text in one.values()):
+            faults.note(f"/attributes/{at}", 'must be written as {"source": ..., "name": ..., "type": ...}')
+        elif one["type"] not in list(ColumnType):
+            faults.note(f"/attributes/{at}/type", f"must be one of: {', '.join(ColumnType)}")
+        elif not _NAME.fullmatch(one["name"]) or one["name"] in (*CORE_TYPES, "seq", "clock", "route"):
+            faults.note(f"/attributes/{at}/name", "letters, digits and _; not the name of a column that every feed has")
+        elif any(one["name"] == other.name for other in found):
+            faults.note(f"/attributes/{at}/name", f"there are two attributes {one['name']!r}: give one another name")
+        else:
+            found.append(Attribute(one["source"], one["name"], ColumnType(one["type"])))
+    return tuple(found)
+
+
+def _check_words(texts: Mapping[str, str], faults: Faults) -> None:
+    if texts["kind"] not in list(Kind):
+        faults.note("/kind", f"must be one of: {', '.join(Kind)}")
+    if len(texts["delimiter"]) != 1 or texts["delimiter"] in '"\r\n':
+        faults.note("/delimiter", "must be one character")
+    if texts["decimal"] not in (".", ","):
+        faults.note("/decimal", "must be a point or a comma")
+    if not texts["thing"].strip():
+        faults.note("/thing", "the thing needs a name")
+    form = texts["time_format"]
+    if form not in (ISO, TICKS, *EPOCHS) and not ("%" in form and _FORMAT.fullmatch(form)):
+        faults.note("/time_format", f"must be {ISO}, {', '.join(EPOCHS)}, {TICKS} or a format such as {DATED[0]}")
+    try:
+        ZoneInfo(texts["zone"])
+    except (KeyError, ValueError, OSError):
+        faults.note("/zone", "there is no such time zone: write it as Europe/Athens")
+    try:
+        "".encode(texts["encoding"])
+    except (LookupError, ValueError):
+        faults.note("/encoding", "there is no such encoding")
+    if texts["crs"] != PLANE and not (_CRS.fullmatch(texts["crs"]) and _transformer(texts["crs"]) is not None):
+        faults.note("/crs", f"must be {PLANE}, or a coordinate reference system such as {WGS84} that has a place on the earth")
+
+
+@dataclass
+class ReadRows:
+    """Rows of a file as a feed's: `checked.good()` are events. `raw` are the file's own values."""
+
+    checked: CheckedRows
+    raw: pa.Table
+
+
+def read_rows(raw: pa.Table, reading: Reading, feed: Feed) -> ReadRows:
+    """The feed's rows in a table with the file's columns, each with its first fault and what to do about it."""
+    return _Rows(raw, reading, feed).read()
+
+
+class _Rows:
+    def __init__(self, raw: pa.Table, reading: Reading, feed: Feed) -> None:
+        self.raw, self.reading, self.feed = raw, reading, feed
+        self.count = raw.num_rows
+        self.notes: list[tuple[Bools, Reason, str]] = []
+
+    def read(self) -> ReadRows:
+        columns = {"entity": self._entity(), "t": self._time(), **self._place()}
+        if self.reading.event:
+            columns["event"] = _as_text(self._column(self.reading.event))
+        for one in self.reading.attributes:
+            columns[one.name] = self._attribute(one)
+        shown = self.raw.select([name for name in self.reading.sources if name in self.raw.column_names])
+        checked = _Noted(pa.table(columns), self.feed, self.notes, shown)
+        return ReadRows(checked, self.raw)
+
+    def _column(self, name: str) -> pa.Array:
+        if name not in self.raw.column_names:
+            return pa.nulls(self.count, pa.string())
+        column = self.raw.column(name).combine_chunks()
+        if isinstance(column, pa.ChunkedArray):
+            column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+        return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+    def note(self, rows: Bools, reason: Reason, detail: str) -> None:
+        self.notes.append((rows, reason, detail))
+
+    def _entity(self) -> pa.Array:
+        if not self.reading.entity:
+            return pa.array([self.reading.thing], pa.string()).take(pa.array(np.zeros(self.count, np.int64)))
+        texts = [pc.utf8_trim_whitespace(_as_text(self._column(name))) for name in self.reading.entity]
+        return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, JOINT)
+
+    def _time(self) -> pa.Array:
+        if not self.reading.time:
+            self.note(np.ones(self.count, np.bool_), Reason.MISSING_TIME, "no column tells the time: choose one")
+        given = [self._column(name) for name in self.reading.time] or [pa.nulls(self.count, pa.string())]
+        column = given[0] if len(given) == 1 else pc.binary_join_element_wise(*(_as_text(one) for one in given), " ")
+        present = _valid(column)
+        if present.any() and pa.types.is_string(column.type):
+            present &= _bools(pc.not_equal(column, ""))
+        times, wrong = times_of(column, self.reading)
+        named = " and ".join(map(repr, self.reading.time))
+        self.note(
+            present & wrong, Reason.WRONG_TYPE, f"column {named} holds no time as {_spoken(self.reading)}: choose another format, or mend the value"
+        )
+        return pa.array(times, mask=wrong | ~present)
+
+    def _place(self) -> dict[str, pa.Array]:
+        if not self.reading.x or not self.reading.y:
+            return {}
+        x, y = self._number(self.reading.x), self._number(self.reading.y)
+        if self.reading.crs not in (PLANE, WGS84):
+            given = np.isfinite(x) & np.isfinite(y)
+            x, y = _transformer(self.reading.crs).transform(x, y)
+            outside = given & ~(np.isfinite(x) & np.isfinite(y))
+            self.note(outside, Reason.OUT_OF_RANGE, f"the place does not lie in {self.reading.crs}: choose another coordinate reference system")
+        return {"x": pa.array(x, mask=np.isnan(x)), "y": pa.array(y, mask=np.isnan(y))}
+
+    def _number(self, name: str) -> npt.NDArray[np.float64]:
+        values, wrong = numbers_of(self._column(name), self.reading.decimal)
+        self.note(wrong, Reason.WRONG_TYPE, f"column {name!r} holds no number: mend the value, choose another column or another sign for decimals")
+        return values
+
+    def _attribute(self, one: Attribute) -> pa.Array:
+        column = self._column(one.source)
+        if one.type is ColumnType.STRING:
+            return _as_text(column)
+        if one.type is ColumnType.BOOL:
+            return self._truth(one, column)
+        values, wrong = numbers_of(column, self.reading.decimal)
+        if one.type is ColumnType.INT:
+            wrong |= ~np.isnan(values) & ((values != np.floor(values)) | (np.abs(values) >= 2**63))
+        self.note(wrong, Reason.WRONG_TYPE, f"column {one.source!r} holds no {one.type}: make the attribute {one.name!r} a string, or mend the value")
+        if one.type is ColumnType.INT and pa.types.is_integer(column.type):
+            return column.cast(pa.int64(), safe=False)
+        empty = wrong | np.isnan(values)
+        return pa.array(np.where(empty, 0, values).astype(np.int64) if one.type is ColumnType.INT else values, mask=empty)
+
+    def _truth(self, one: Attribute, column: pa.Array) -> pa.Array:
+        if pa.types.is_boolean(column.type):
+            return column
+        texts = pc.utf8_lower(pc.utf8_trim_whitespace(_as_text(column)))
+        yes = _bools(pc.is_in(texts, pa.array(["true", "1", "yes", "t", "y"])))
+        no = _bools(pc.is_in(texts, pa.array(["false", "0", "no", "f", "n"])))
+        wrong = _valid(texts) & ~yes & ~no
+        self.note(wrong, Reason.WRONG_TYPE, f"column {one.source!r} holds neither true nor false: make the attribute {one.name!r} a string")
+        return pa.array(yes, mask=~yes & ~no)
+
+
+class _Noted(CheckedRows):
+    """Checked rows whose faults of reading come before those of checking."""
+
+    def __init__(self, table: pa.Table, feed: Feed, notes: Sequence[tuple[Bools, Reason, str]], raw: pa.Table) -> None:
+        self._notes = notes
+        super().__init__(table, feed, raw=raw)
+
+    def _judge(self) -> None:
+        for rows, reason, detail in self._notes:
+            self.mark(rows, reason, detail)
+        super()._judge()
+
+
+def numbers_of(column: pa.Array, decimal: str = ".") -> tuple[npt.NDArray[np.float64], Bools]:
+    """(numbers, NaN where there is none; where there is something else)."""
+    if pa.types.is_floating(column.type) or pa.types.is_integer(column.type) or pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
+        values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        return values, np.zeros(len(values), np.bool_)
+    texts = pc.utf8_trim_whitespace(_as_text(column))
+    if decimal == ",":
+        texts = pc.replace_substring(pc.replace_substring(texts, ".", ""), ",", ".")
+    given = _bools(pc.not_equal(pc.fill_null(texts, ""), "")) & ~_bools(
+        pc.is_in(pc.utf8_lower(texts), pa.array(["nan", "null", "na", "n/a", "none", "-"]))
+    )
+    values = np.array(pd.to_numeric(texts.to_pandas(), errors="coerce"), np.float64)
+    return values, given & np.isnan(values)
+
+
+def times_of(column: pa.Array, reading: Reading) -> tuple[npt.NDArray[np.int64], Bools]:
+    """(times in the unit of the feed, which hold none)."""
+    form = reading.time_format
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        whole = column.cast(pa.timestamp("ms", getattr(column.type, "tz", None)), safe=False)
+        found = pd.Series(whole.to_pandas()) if len(whole) else pd.Series([], dtype="datetime64[ms]")
+        return _milliseconds(found, reading.zone)
+    if form == TICKS or form in EPOCHS:
+        return _counted(column, form, reading.decimal)
+    texts = pc.utf8_trim_whitespace(_as_text(column)).to_pandas()
+    try:
+        if form == ISO:
+            found = pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=bool(_offset_share(texts) > 0.5))
+        else:
+            found = pd.to_datetime(texts, format=form, errors="coerce", exact=True)
+    except (ValueError, TypeError, OverflowError, pd.errors.OutOfBoundsDatetime):
+        found = pd.to_datetime(texts, errors="coerce", utc=True, format="ISO8601" if form == ISO else form)
+    return _milliseconds(pd.Series(found), reading.zone)
+
+
+def _offset_share(texts: Any) -> float:
+    return float(texts.dropna().str.contains(r"(?:[zZ]|[+-]\d\d:?\d\d)$", regex=True).mean()) if texts.notna().any() else 0.0
+
+
+def _counted(column: pa.Array, form: str, decimal: str) -> tuple[npt.NDArray[np.int64], Bools]:
+    whole = pa.types.is_integer(column.type)
+    values, wrong = numbers_of(column, decimal)
+    wrong = wrong | ~np.isfinite(values)
+    if form == TICKS:
+        wrong |= values != np.floor(values)
+        return np.where(wrong, 0, values).astype(np.int64), wrong
+    if whole:
+        counts = column.cast(pa.int64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False)
+        nanoseconds = EPOCHS[form]
+        return (counts * (nanoseconds // 1_000_000) if nanoseconds >= 1_000_000 else counts // (1_000_000 // nanoseconds)), wrong
+    ms = values * (EPOCHS[form] / 1_000_000)
+    wrong |= ~(np.abs(np.where(wrong, 0, ms)) < 2**60)
+    return np.round(np.where(wrong, 0, ms)).astype(np.int64), wrong
+
+
+def _milliseconds(found: pd.Series[Any], zone: str) -> tuple[npt.NDArray[np.int64], Bools]:
+    """Times without an offset are of the zone; those that it skips in spring are moved to the end of the gap."""
+    if found.dtype == object:
+        found = pd.to_datetime(found, errors="coerce", utc=True)
+    if found.dt.tz is None:
+        ambiguous = np.zeros(len(found), np.bool_)
+        found = found.dt.tz_localize(zone, ambiguous=ambiguous, nonexistent="shift_forward")
+    wrong = np.array(found.isna(), np.bool_)
+    ms = found.dt.tz_convert("UTC").dt.tz_localize(None).astype("datetime64[ms]").to_numpy().astype(np.int64)
+    return np.where(wrong, 0, ms), wrong
+
+
+def _spoken(reading: Reading) -> str:
+    form = reading.time_format
+    return {ISO: "ISO 8601", TICKS: "a whole number"}.get(form, f"a number since 1970 ({form.removeprefix('epoch_')})" if form in EPOCHS else form)
+
+
+@cache
+def _transformer(crs: str) -> Any:
+    """From `crs` to longitude and latitude; null where there is no such way."""
+    import pyproj
+
+    try:
+        return pyproj.Transformer.from_crs(crs, WGS84, always_xy=True)
+    except pyproj.exceptions.ProjError:
+        return None
+
+
+def _as_text(column: pa.Array) -> pa.Array:
+    kind = column.type
+    if pa.types.is_string(kind):
+        return column
+    if pa.types.is_large_string(kind) or pa.types.is_null(kind):
+        return column.cast(pa.string())
+    if pa.types.is_floating(kind):
+        # An id that a library took for a number.
+        whole = pc.equal(pc.floor(column), column)
+        texts = column.cast(pa.string())
+        return pc.if_else(pc.fill_null(whole, False), pc.replace_substring_regex(texts, r"\.0$", ""), texts)
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowException:
+        return pa.array([None if value is None else str(value) for value in column.to_pylist()], pa.string())
+
+
+def _valid(column: pa.Array) -> Bools:
+    return _bools(pc.is_valid(column))
+
+
+def _bools(found: Any) -> Bools:
+    return np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False), np.bool_)

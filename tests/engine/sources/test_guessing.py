@@ -1,0 +1,242 @@
+"""What files of every kind probably are, and the rows that come of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from engine.model.faults import Refused
+from engine.sources.files import Unreadable
+from engine.sources.formats import read_chunks
+from engine.sources.guessing import inspect
+from engine.sources.reading import read_rows, reading_of
+
+T0 = 1_767_348_000_000
+"""2026-01-02T10:00:00Z"""
+Rows = list[dict[str, Any]]
+
+
+def looked(path: Path, **chosen: Any) -> tuple[dict[str, Any], Rows]:
+    """What was found, and all rows of the file as a feed gets them."""
+    found = inspect(path, path.name, chosen)
+    reading = reading_of(found["reading"])
+    rows: Rows = []
+    for chunk in read_chunks(path, reading.layout):
+        rows += read_rows(chunk.table, reading, reading.feed("x")).checked.good().to_pylist()
+    return found, rows
+
+
+def first(rows: Rows, *names: str) -> list[Any]:
+    return [rows[0][name] for name in names]
+
+
+def written(path: Path, text: str, encoding: str = "utf-8") -> Path:
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def test_a_table_of_a_german_office(tmp_path: Path) -> None:
+    text = "Schiff;Länge;Breite;Datum;Uhrzeit;Geschw. (kn)\n" + "".join(
+        f"Möwe {n % 2};10,{n:02};54,5;02.01.2026;11:{n:02}:00;12,5\n" for n in range(30)
+    )
+    path = written(tmp_path / "Schiffe.csv", text, "windows-1252")
+    found, rows = looked(
+        path, x="Länge", y="Breite", entity=["Schiff"], time=["Datum", "Uhrzeit"], time_format="%d.%m.%Y %H:%M:%S", zone="Europe/Berlin"
+    )
+    reading = found["reading"]
+    assert (reading["delimiter"], reading["decimal"]) == (";", ",")
+    assert found["fault_count"] == 0 and len(rows) == 30
+    assert first(rows, "entity", "t", "x", "y") == ["Möwe 0", T0, 10.0, 54.5]
+    assert {one["name"]: one["type"] for one in found["reading"]["attributes"]}["geschw_kn"] == "float"
+
+
+@pytest.mark.parametrize(
+    ("times", "form"),
+    [
+        (["1767348000", "1767348060"], "epoch_s"),
+        (["1767348000000", "1767348060000"], "epoch_ms"),
+        (["2026-01-02T10:00:00Z", "2026-01-02T10:01:00Z"], "iso"),
+        (["2026-01-02T12:00:00+02:00", "2026-01-02T12:01:00+02:00"], "iso"),
+        (["2026-01-02 10:00:00", "2026-01-02 10:01:00"], "iso"),
+        (["01/02/2026 10:00:00", "01/02/2026 10:01:00", "01/13/2026 10:00:00"], "%m/%d/%Y %H:%M:%S"),
+        (["02/01/2026 10:00", "02/01/2026 10:01", "13/01/2026 10:00"], "%d/%m/%Y %H:%M"),
+        (["20260102100000", "20260102100100"], "%Y%m%d%H%M%S"),
+    ],
+)
+def test_times_as_people_write_them(tmp_path: Path, times: list[str], form: str) -> None:
+    path = written(tmp_path / "a.csv", "id,time,lon,lat\n" + "".join(f"a,{time},1.5,2.5\n" for time in times))
+    found, rows = looked(path)
+    assert (found["reading"]["time"], found["reading"]["time_format"], found["reading"]["entity"]) == (["time"], form, ["id"])
+    assert [row["t"] for row in rows][:2] == [T0, T0 + 60_000]
+
+
+def test_a_zone_is_that_of_times_without_an_offset_alone(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", "id,time,lon,lat\na,2026-07-02 12:00:00,1,2\n")
+    _, rows = looked(path, zone="Europe/Berlin")
+    assert rows[0]["t"] == 1_782_986_400_000, "10:00 in UTC"
+    path = written(tmp_path / "b.csv", "id,time,lon,lat\na,2026-07-02 12:00:00Z,1,2\n")
+    assert looked(path, zone="Europe/Berlin")[1][0]["t"] == 1_782_993_600_000
+
+
+@pytest.mark.parametrize(
+    ("crs", "x", "y"),
+    [("EPSG:3857", 1113194.9079327357, 6800125.454397307), ("EPSG:32632", 564803.61, 5761510.43), ("EPSG:27700", 530034.0, 180381.0)],
+)
+def test_places_in_metres_become_longitude_and_latitude(tmp_path: Path, crs: str, x: float, y: float) -> None:
+    path = written(tmp_path / "a.csv", f"id,time,easting,northing\na,1767348000,{x},{y}\nb,1767348001,{x + 1},{y}\n")
+    _, rows = looked(path, crs=crs)
+    lon, lat = first(rows, "x", "y")
+    expected = {"EPSG:3857": (10.0, 52.0), "EPSG:32632": (9.944, 52.0), "EPSG:27700": (-0.12768, 51.50736)}[crs]
+    assert (lon, lat) == pytest.approx(expected, abs=1e-3)
+    if crs == "EPSG:27700":
+        assert inspect(path, "a.csv", {})["reading"]["crs"] == crs
+
+
+def test_a_plane_stays_as_it_is(tmp_path: Path) -> None:
+    path = written(tmp_path / "hall.csv", "frame,person,x,y\n" + "".join(f"{n},p{n % 3},{n * 50},{n * 3}\n" for n in range(40)))
+    found, rows = looked(path)
+    assert (found["reading"]["crs"], found["reading"]["time_format"], found["reading"]["time"]) == ("plane", "ticks", ["frame"])
+    assert first(rows[1:], "t", "x", "y", "entity") == [1, 50.0, 3.0, "p1"]
+
+
+def test_faults_say_the_line_and_the_remedy(tmp_path: Path) -> None:
+    lines = ["a,2026-01-02T10:00:00Z,1,2,3", "b,yesterday,1,2,3", "c,2026-01-02T10:00:00Z,181,2,3", "d,2026-01-02T10:00:00Z,east,2,3", "e,1", ""]
+    path = written(tmp_path / "a.csv", "id,time,lon,lat,speed\n" + "\n".join(lines))
+    found, rows = looked(path)
+    told = {fault["line"]: fault["problem"] for fault in found["faults"]}
+    assert [row["entity"] for row in rows] == ["a"] and found["good"] == 1 and found["fault_count"] == 4
+    assert (
+        "ISO 8601: choose another format" in told[3]
+        and "longitude" in told[4]
+        and "'lon' holds no number: mend" in told[5]
+        and "delimiter" in told[6]
+    )
+
+
+def test_what_is_chosen_is_checked_with_pointers(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", "id,time,lon,lat\na,1767348000,1,2\n")
+    for key, value in (
+        ("crs", "EPSG:99999"),
+        ("zone", "Mars/Base"),
+        ("time_format", "soon"),
+        ("delimiter", ""),
+        ("encoding", "klingon"),
+        ("speed", 1),
+    ):
+        with pytest.raises(Refused) as refused:
+            inspect(path, "a.csv", {"kind": "csv", key: value} if key != "encoding" else {key: value})
+        assert refused.value.faults[0].pointer == f"/{key}"
+
+
+GPX = """<gpx xmlns="http://www.topografix.com/GPX/1/1"><trk><name>Ada</name><trkseg>
+<trkpt lat="52.5" lon="13.4"><ele>34</ele><time>2026-01-02T10:00:00Z</time><extensions><speed>1.5</speed></extensions></trkpt>
+<trkpt lat="52.6" lon="13.5"><time>2026-01-02T10:00:10Z</time></trkpt></trkseg></trk>
+<trk><trkseg><trkpt lat="52.5" lon="13.4"><time>2026-01-02T10:00:05Z</time></trkpt></trkseg></trk></gpx>"""
+KML = """<kml xmlns="http://www.opengis.net/kml/2.2" xmlns:gx="http://www.google.com/kml/ext/2.2"><Document><Placemark><name>Ada</name>
+<gx:Track><when>2026-01-02T10:00:00Z</when><when>2026-01-02T10:00:10Z</when>
+<gx:coord>13.4 52.5 0</gx:coord><gx:coord>13.5 52.6 0</gx:coord></gx:Track></Placemark>
+<Placemark><name>Bob</name><TimeStamp><when>2026-01-02T10:00:05Z</when></TimeStamp><Point><coordinates>13.4,52.5</coordinates></Point></Placemark>
+<Placemark><name>A house</name><Point><coordinates>1,2</coordinates></Point></Placemark></Document></kml>"""
+LINE = {"type": "LineString", "coordinates": [[13.4, 52.5], [13.5, 52.6]]}
+TIMES = ["2026-01-02T10:00:00Z", "2026-01-02T10:00:10Z"]
+GEOJSON: dict[str, Any] = {
+    "type": "FeatureCollection",
+    "features": [
+        {"type": "Feature", "properties": {"name": "Ada", "times": TIMES}, "geometry": LINE},
+        {
+            "type": "Feature",
+            "properties": {"name": "Bob", "time": "2026-01-02T10:00:05Z"},
+            "geometry": {"type": "Point", "coordinates": [13.4, 52.5]},
+        },
+    ],
+}
+RECORDS = [{"device": {"id": "Ada"}, "time": T0 + n * 10_000, "lon": 13.4 + n / 10, "lat": 52.5 + n / 10} for n in range(2)]
+
+
+def _excel(path: Path) -> None:
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    sheet.append(["name", "time", "lon", "lat"])
+    for n in range(2):
+        sheet.append(["Ada", f"2026-01-02T10:00:{n}0Z", 13.4 + n / 10, 52.5 + n / 10])
+    book.save(path)
+
+
+def _arrow(path: Path) -> None:
+    table = pa.Table.from_pylist(RECORDS)
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "count"),
+    [
+        ("walk.gpx", lambda path: path.write_text(GPX), 3),
+        ("walk.kml", lambda path: path.write_text(KML), 3),
+        ("walk.geojson", lambda path: path.write_text(json.dumps(GEOJSON, indent=1)), 3),
+        ("walk.jsonl", lambda path: path.write_text("\n".join(map(json.dumps, RECORDS)) + "\n"), 2),
+        ("walk.json", lambda path: path.write_text(json.dumps({"points": RECORDS})), 2),
+        ("walk.parquet", lambda path: pq.write_table(pa.Table.from_pylist(RECORDS), path), 2),
+        ("walk.arrow", _arrow, 2),
+        ("walk.xlsx", _excel, 2),
+    ],
+)
+def test_one_walk_in_every_kind_of_file(tmp_path: Path, name: str, write: Callable[[Path], Any], count: int) -> None:
+    path = tmp_path / name
+    write(path)
+    found, rows = looked(path)
+    ada = [row for row in rows if row["entity"] == "Ada"]
+    assert [(row["t"], row["x"], row["y"]) for row in ada] == [(T0, 13.4, 52.5), (T0 + 10_000, 13.5, pytest.approx(52.6))]
+    assert len(rows) == count and found["reading"]["crs"] == "EPSG:4326"
+    assert found["from"] == T0 and sum(one["count"] for one in found["intervals"]) == 1
+
+
+def test_one_walk_by_radio(tmp_path: Path) -> None:
+    path = tmp_path / "log.nmea"
+    path.write_text(
+        "\\c:1565218798*53\\!BSVDM,1,1,,A,13mb9U0P00PRk8fT5nw>4?wj2006,0*5D\n"
+        "!BSVDM,1,1,,A,13mb9U0P00PRk8fT5nw>4?wj2006,0*00\n$GPGGA,1,2\n1565218799 !AIVDM,1,1,,B,402=481uaUcf;OQ55JS9ITi025Jp,0*2B\n"
+    )
+    found, rows = looked(path)
+    assert first(rows, "entity", "t", "x", "y") == ["257591700", 1_565_218_798_000, 7.601958, 63.074553]
+    assert rows[1]["t"] == 1_565_218_799_000
+    assert [fault["line"] for fault in found["faults"]] == [2] and "checksum" in found["faults"][0]["problem"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.gpx", b'<!DOCTYPE gpx [<!ENTITY a "aaaa">]><gpx><trk/></gpx>'),
+        ("a.gpx", b"<gpx>" + b"<a>" * 1_000),
+        ("a.parquet", b"PAR1 and nothing more"),
+        ("a.arrow", b"ARROW1 and nothing more"),
+        ("a.xlsx", b"PK\x03\x04 and nothing more"),
+        ("a.json", b'{"features": [1, 2'),
+        ("a.csv", b""),
+        ("a.csv", b"only,a,header\n"),
+        ("a.csv.gz", b"\x1f\x8b\x08 and nothing more"),
+    ],
+)
+def test_what_is_no_such_file_says_so(tmp_path: Path, name: str, data: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(Unreadable):
+        inspect(path, name, {})
+
+
+def test_rows_out_of_order_suggest_a_lateness(tmp_path: Path) -> None:
+    order = [0, 3, 1, 2, 5, 4, *range(6, 60)]
+    path = written(tmp_path / "a.csv", "id,time,lon,lat\n" + "".join(f"a,{1767348000 + n},1,{n / 100}\n" for n in order))
+    found, _ = looked(path)
+    assert (found["ordered"], found["lateness"], found["tick"]) == (False, 5_000, 1_000)
+    grouped = written(tmp_path / "b.csv", "id,time,lon,lat\n" + "".join(f"{e},{1767348000 + n},1,2\n" for e in "ab" for n in range(30)))
+    assert looked(grouped)[0]["lateness"] == 0, "one thing after the other is no lateness"

@@ -218,7 +218,20 @@ def test_a_chosen_entity_says_what_it_reported_last_and_which_answers_it_is_in(l
     card.get_by_text(f"{last['x']:.1f}, {last['y']:.1f}").wait_for()
     card.get_by_role("button", name=f"Stop following {last['entity']}").click()
     card.wait_for(state="hidden")
+    point_at_an_entity(live)
+    live.page.locator(".map-tip", has_text="Last report: ").wait_for()
     assert live.faults == []
+
+
+def point_at_an_entity(site: Site) -> None:
+    """Moves the pointer to where the entity nearest to the middle of the map reported last; the map shows (5, 5) at zoom 5.5."""
+    rows = sorted(site.world.log.tail(0).to_pylist(), key=lambda row: row["t"])
+    last = {row["entity"]: (row["x"] - 5, row["y"] - 5) for row in rows}
+    x, y = min(last.values(), key=lambda place: max(map(abs, place)))
+    box = site.page.locator(".leaflet-container").bounding_box()
+    assert box is not None
+    scale = 2**5.5
+    site.page.mouse.move(box["x"] + box["width"] / 2 + x * scale, box["y"] + box["height"] / 2 - y * scale)
 
 
 def test_a_query_that_is_switched_off_leaves_no_answer_open(live: Site) -> None:

@@ -1,7 +1,10 @@
 /** The pointer on the live map: what is under it, clicks, and the box that chooses entities. */
 
 import type * as L from "leaflet";
+import { entityFacts, entityReports } from "../../data/entity_facts";
+import { get, query as address } from "../../lib/api";
 import { h, iconButton, replace } from "../../lib/dom";
+import { Latest } from "../../lib/latest";
 import { formatClock } from "../../lib/time";
 import { kindName } from "../../lib/words";
 import type { EntityLayer } from "../entity_layer";
@@ -15,6 +18,10 @@ export interface PointerHandlers {
   onRegion: (region: string | null) => void;
 }
 
+/** A pointer that passes over many entities asks about none. */
+const HOVERED_MS = 150;
+const MOST_FACTS = 6;
+
 type Corners = [number, number, number, number];
 
 export class MapPointer {
@@ -23,6 +30,11 @@ export class MapPointer {
   private isBoxMode = false;
   private feedMap: FeedMap | null = null;
   private entities: EntityLayer | null = null;
+  /** What the entity under the pointer reported last. Without an answer the tip says what the page knows by itself. */
+  private readonly facts = new Latest<[entity: string]>((signal, entity) => this.askFacts(signal, entity), () => undefined);
+  /** Of the pointer, in pixels of the map. */
+  private at: [x: number, y: number] = [0, 0];
+  private known: { entity: string; lines: string[] } | null = null;
 
   constructor(
     private readonly model: LiveModel,
@@ -39,6 +51,7 @@ export class MapPointer {
 
   private move(feedMap: FeedMap, layer: EntityLayer, event: L.LeafletMouseEvent): void {
     const { x, y } = event.containerPoint;
+    this.at = [x, y];
     const entity = layer.entityAt(x, y);
     const [px, py] = feedMap.project(event.latlng.lng, event.latlng.lat);
     const region = entity === null ? feedMap.regions.regionAt(px, py) : null;
@@ -46,11 +59,28 @@ export class MapPointer {
     if (layer.hovered !== entity) {
       layer.hovered = entity;
       layer.changed();
+      this.known = null;
+      if (entity === null) this.facts.drop();
+      else this.facts.after(HOVERED_MS, entity);
     }
-    if (entity !== null) this.showTip(feedMap.map, x, y, entity, [...this.silence(layer, entity), ...this.currentAnswers(entity)]);
+    if (entity !== null) this.showEntity(feedMap.map, layer, entity);
     else if (region !== null) this.showTip(feedMap.map, x, y, region.name, this.queriesOf(region.id));
     else this.hideTip();
     this.handlers.onRegion(region?.id ?? null);
+  }
+
+  private showEntity(map: L.Map, layer: EntityLayer, entity: string): void {
+    const facts = this.known?.entity === entity ? this.known.lines : [];
+    this.showTip(map, ...this.at, entity, [...this.silence(layer, entity), ...facts, ...this.currentAnswers(entity)]);
+  }
+
+  private async askFacts(signal: AbortSignal, entity: string): Promise<void> {
+    const { feed, clock } = this.model;
+    const t = clock.isLive ? null : Math.floor(this.model.now());
+    const reports = await get(address(`feeds/${feed.name}/entity`, { id: entity, t }), entityReports, signal);
+    const lines = entityFacts(reports, feed, this.model.now()).map(([name, text]) => `${name}: ${text}`);
+    this.known = { entity, lines: lines.slice(0, MOST_FACTS) };
+    if (this.entities?.hovered === entity && this.feedMap !== null) this.showEntity(this.feedMap.map, this.entities, entity);
   }
 
   private currentAnswers(entity: string): string[] {
@@ -87,6 +117,7 @@ export class MapPointer {
   }
 
   hideTip(): void {
+    this.facts.drop();
     this.tip.hidden = true;
   }
 

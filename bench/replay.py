@@ -38,6 +38,7 @@ Document = dict[str, Any]
 
 ROWS_A_POST = 20_000
 REGIONS_A_POST = 2_500
+QUERIES_A_POST = 1_000
 PATIENCE_S = 1800
 ALIKE = 50
 """Of very many queries the oracle takes every one of so many, and of the entities."""
@@ -53,11 +54,12 @@ def create(client: Client, recording: Recording, documents: Sequence[Document], 
     client.call("POST", "feeds/", recording.feed() | {"title": name, "wall_clock": False, "retention_hours": 87_840})
     if bulk:
         return registered(client, name, documents)
-    ids = {}
-    for document in documents:
-        body = {"feed": name, "name": document["name"], "specification": document, "alert_kinds": []}
-        ids[document["name"]] = client.call("POST", "queries/", body)["id"]
-    return ids
+    wanted = [{"feed": name, "name": document["name"], "specification": document, "alert_kinds": []} for document in documents]
+    return {
+        made["name"]: made["id"]
+        for first in range(0, len(wanted), QUERIES_A_POST)
+        for made in client.call("POST", "queries/", wanted[first : first + QUERIES_A_POST])
+    }
 
 
 def registered(client: Client, feed: str, documents: Sequence[Document]) -> dict[str, int]:

@@ -14,6 +14,7 @@ from engine.specification import check
 from tests.webapp.answers import a_head
 from webapp.detections.sink import Commit, commit
 from webapp.feeds.models import Feed, Region
+from webapp.jobs.models import Job, ObservedState
 from webapp.queries.models import QueryVersion
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ class Answering:
         self.feed = feed or world.feed
         self.log = EventLog(settings.EVENT_LOG_ROOT, self.feed.name)
         self.head = a_head(self.feed)
+        # As its process would say: it works.
+        Job.objects.filter(heads=self.head).update(observed_state=ObservedState.RUNNING)
         own, regions = self.feed.engine_feed(), dict(Region.objects.filter(feed=self.feed).values_list("name", "geometry"))
         rows = QueryVersion.objects.filter(to_feed_version=None, query__feed=self.feed).order_by("query_id")
         self.evaluator = Evaluator.start(

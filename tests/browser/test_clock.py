@@ -102,7 +102,7 @@ def test_zooming_out_stays_live_and_shows_little_of_the_future(watched: Watched)
     for _ in range(4):
         watched.page.keyboard.press("s")
     watched.page.wait_for_timeout(500)
-    assert watched.page.locator(".state-live, .state-behind").is_visible()
+    watched.page.locator(".state-live, .state-behind").wait_for()
     assert "window=" not in watched.page.url
 
 

@@ -21,9 +21,28 @@ def test_nginx_is_given_nothing_that_the_versions_of_distributions_do_not_know()
 
 def test_the_environment_file_means_the_same_to_a_shell_and_to_systemd() -> None:
     """systemd takes a comment behind a value for a part of it."""
-    (variables,) = (text for text in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) if text.startswith("DJANGO_SETTINGS_MODULE="))
-    lines = variables.splitlines()
+    lines = variables()
     assert all(line.startswith("# ") or re.fullmatch(r"[A-Z_]+=[^ #]+", line) for line in lines), lines
+
+
+def variables() -> list[str]:
+    """The lines of /etc/vedette.env."""
+    (text,) = (text for text in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) if text.startswith("DJANGO_SETTINGS_MODULE="))
+    return str(text).splitlines()
+
+
+def test_what_set_up_compiles_is_where_services_that_cannot_write_to_the_code_look_for_it() -> None:
+    (place,) = (line for line in variables() if line.startswith("NUMBA_CACHE_DIR="))
+    set_ups = re.findall(r"(\S+) make setup'", PAGE)
+    assert "ProtectSystem=strict" in PAGE and set_ups == [place, place]
+
+
+def test_root_runs_commands_as_the_user_that_owns_the_files() -> None:
+    """git refuses root a folder of somebody else's, and what root writes no service may change."""
+    assert "setpriv --reuid=vedette" in PAGE and not re.search(
+        r"^(\.venv|manage|python)", "\n".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)), re.M
+    )
+    assert all("su - vedette -c" in line for line in PAGE.splitlines() if "git " in line and not line.startswith(("|", "As ")))
 
 
 def test_who_copies_a_command_into_a_unit_is_told_of_the_percent_sign() -> None:

@@ -18,10 +18,13 @@ import psutil
 import pytest
 from django.test import Client
 
+from tests.crash.test_supervision import roots, start_worker
 from tests.crash.world import World
 from tests.webapp.answers import a_user
 from webapp.accounts.models import Scope
 from webapp.accounts.services import token_create
+from webapp.jobs.models import Job
+from webapp.jobs.reconciler import SILENT, SUSPECT
 from webapp.platform.folders import PortReservation
 from webapp.platform.postgres import EmbeddedPostgres
 
@@ -83,17 +86,33 @@ def test_a_database_that_hangs_is_told_within_seconds(own_server: EmbeddedPostgr
 
 
 @pytest.mark.spark
-def test_a_job_goes_on_when_a_database_that_hung_goes_on(own_server: EmbeddedPostgres, world: World) -> None:
-    """The same process, and nothing stored twice: it waits where it was."""
+def test_everything_goes_on_when_a_database_that_hung_goes_on(own_server: EmbeddedPostgres, world: World, redis_url: str) -> None:
+    """By the same processes, none of which was ended for its silence, and nothing is lost or stored twice."""
+    world.redis_url = redis_url
+    inbox = world.folder / "inbox" / "yard"
+    inbox.mkdir(parents=True)
     world.append()
-    world.start_job()
+    children = [
+        start_worker(world, "one", beat=True),
+        world.start(sys.executable, "manage.py", "publish", name="publisher"),
+        world.start(sys.executable, "manage.py", "ingest", name="ingest"),
+    ]
     world.wait_caught_up()
-    (job,) = world.children
+    before = roots()
     with standing_still(own_server):
         world.append()
-        time.sleep(25)
+        (inbox / "row.jsonl").write_text('{"entity":"w1","t":99000,"x":1,"y":1}\n')
+        os.utime(inbox / "row.jsonl", (1, 1))
+        # Longer than the reconciler waits for a sign of life.
+        time.sleep(SILENT.total_seconds() + 5)
+    lease = Job.objects.get().lease_until
+    world.wait((inbox / "done" / "row.jsonl").exists, what="the dropped file is taken")
     world.wait_caught_up()
-    assert job.poll() is None
+    world.wait(lambda: Job.objects.get().lease_until != lease, what="the reconciler goes on")
+    # What it does to a job that stays silent it would have done by then.
+    time.sleep(SUSPECT.total_seconds() + 1)
+    assert [child.poll() for child in children] == [None, None, None]
+    assert (len(before), roots(), Job.objects.get().epoch) == (1, before, 1)
     world.check()
 
 

@@ -47,7 +47,7 @@ class Admission:
         """Those of `rows` that are not from the future."""
         t = rows.column(TIME).to_numpy()
         ahead = self._too_far(t, end)
-        self.refused = self._letters(rows, ahead, end)
+        self.refused = self._letters(rows, t, ahead, end)
         kept = t[~ahead]
         self.late_rows = int(np.count_nonzero(late(kept, end.clock, self.feed.lateness)))
         return rows.filter(pa.array(~ahead)) if self.refused else rows
@@ -61,10 +61,21 @@ class Admission:
             return beyond
         return too_far_ahead(t, end.clock, allowed, silent=end.silent_ms if self.feed.time == "ms" else 0)
 
-    def _letters(self, rows: pa.Table, ahead: Bools, end: End) -> list[Refusal]:
+    def _letters(self, rows: pa.Table, t: Ints, ahead: Bools, end: End) -> list[Refusal]:
         if not ahead.any():
             return []
         refused: Sequence[dict[str, Any]] = rows.filter(pa.array(ahead)).to_pylist()
-        clock = "the clock on the wall" if self.feed.wall_clock else f"the feed's clock ({end.clock})"
+        met = _clocks_met(t, ahead, end.clock)
         unit = "ms" if self.feed.time == "ms" else "ticks"
-        return [Refusal(FUTURE, f"t is more than {self.feed.ahead} {unit} ahead of {clock}: see the feed's setting ahead", row) for row in refused]
+        allowed = f"the feed allows {self.feed.ahead} {unit} (its setting ahead)"
+        return [
+            Refusal(FUTURE, f"t is too far ahead of {'the clock on the wall' if self.feed.wall_clock else f'the clock, {clock}'}: {allowed}", row)
+            for row, clock in zip(refused, met, strict=True)
+        ]
+
+
+def _clocks_met(t: Ints, refused: Bools, clock: int | None) -> list[int]:
+    """The feed's clock before each refused row: the greatest `t` that was not refused."""
+    first = t[0] if clock is None else clock
+    reached = np.maximum.accumulate(np.concatenate([[first], np.where(refused, first, t)]))
+    return list(reached[:-1][refused].tolist())

@@ -53,7 +53,8 @@ def json_rows(block: bytes, feed: Feed) -> pa.Table | None:
 
 def csv_rows(block: bytes, header: Sequence[str], feed: Feed) -> pa.Table | None:
     """The rows of lines of CSV under `header`, those columns that the feed has in their types; null when they have to be read one by one."""
-    if not _is_plain_csv(block):
+    unquoted = _without_quotes(block)
+    if unquoted is None or not _is_plain_csv(block := unquoted):
         return None
     wanted = [name for name in feed.types if name in header]
     try:
@@ -102,6 +103,28 @@ def _is_plain_csv(block: bytes) -> bool:
         and not any(sign in block for sign in (b'"', b"(", b"0x", b"0X"))
         and _longest_line(block) <= CSV_LINE_BYTES
     )
+
+
+def _without_quotes(block: bytes) -> bytes | None:
+    """CSV without quotes that mean nothing: around whole cells, with no sign inside that they would protect. Null when there are others.
+
+    Many programs put all texts into quotes. Arrow takes some quotes another way than Python, so it is shown none.
+    """
+    if b'"' not in block:
+        return block
+    signs = np.frombuffer(block, np.uint8)
+    quotes = np.flatnonzero(signs == ord('"'))
+    if len(quotes) % 2:
+        return None
+    opening, closing = quotes[::2], quotes[1::2]
+    is_end = (signs == ord(",")) | (signs == ord("\n")) | (signs == ord("\r"))
+    ends = np.flatnonzero(is_end)
+    within_cells = (
+        (is_end[opening - 1] | (opening == 0)).all()
+        and (is_end[np.minimum(closing + 1, len(signs) - 1)] | (closing == len(signs) - 1)).all()
+        and (np.searchsorted(ends, opening) == np.searchsorted(ends, closing)).all()
+    )
+    return signs[signs != ord('"')].tobytes() if within_cells else None
 
 
 def _longest_line(block: bytes) -> int:

@@ -33,5 +33,7 @@ def token_kept(name: str) -> str | None:
 
 
 def server_url() -> str:
-    """Where the web server of this machine listens, as the process manager told every process."""
+    """Where programs of this machine reach the web server: on its port, or by its name where it is served by TLS alone."""
+    if settings.SECURE_SSL_REDIRECT:
+        return f"https://{settings.ALLOWED_HOSTS[0].removeprefix('.')}"
     return f"http://127.0.0.1:{os.environ.get('VEDETTE_PORT', '8000')}"

@@ -25,6 +25,16 @@ class FeedNameField(serializers.SlugRelatedField[Feed]):
     def get_queryset(self) -> QuerySet[Feed]:
         return Feed.objects.visible_to(self.context["request"].user)
 
+    def to_internal_value(self, data: Any) -> Any:
+        """The feed; of a list of things it is looked up once."""
+        context: Any = self.context
+        known = context.setdefault("feeds_by_name", {})
+        if not isinstance(data, str):
+            return super().to_internal_value(data)
+        if data not in known:
+            known[data] = super().to_internal_value(data)
+        return known[data]
+
 
 class NamedSerializer(serializers.Serializer[Any]):
     """Something by its id and name."""

@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from engine.model.faults import Refused
+from engine.model.faults import Fault, Refused, refuse
 from engine.model.feed import Feed as EngineFeed
 from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer
@@ -38,6 +38,8 @@ STOP_DEPENDENTS = "The query may be switched off or removed though others derive
 MINUTE = {"ms": 60_000, "ticks": 1_500}
 """Of the feed's unit: a minute on a feed in milliseconds, of 25 ticks a second on others."""
 BORDER = {"family": "border", "version": 1, "region": {"center": [11.5, 48.1], "radius": 300}}
+TOGETHER = 1_000
+"""Queries in one request."""
 FAULT = inline_serializer("Fault", {"pointer": serializers.CharField(allow_blank=True), "message": serializers.CharField()}, many=True)
 
 
@@ -140,7 +142,10 @@ class QueryView(OfFeedView):
         ]
     )
     def create(self, request: Request) -> Response:
+        """One query, or a list of them: then all are registered in one transaction, or none."""
         self.check_may_make()
+        if isinstance(request.data, list):
+            return self._create_together(request)
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         given = {name: value for name, value in serializer.validated_data.items() if name != "stop_dependents"}
@@ -149,6 +154,20 @@ class QueryView(OfFeedView):
             return Response(self.represent(query), status=201)
         serializer.instance = with_nothing_beside(query)
         return Response(serializer.data, status=201)
+
+    def _create_together(self, request: Request) -> Response:
+        if not 0 < len(request.data) <= TOGETHER:
+            raise refuse("", f"A list holds 1 to {TOGETHER:,} queries, this one {len(request.data):,}: send them in parts.")
+        serializer = self.get_serializer(data=request.data, many=True)
+        serializer.is_valid(raise_exception=True)
+        feed = serializer.validated_data[0]["feed"]
+        faults = [Fault(f"/{place}/feed", "A list is for one feed.") for place, one in enumerate(serializer.validated_data) if one["feed"] != feed]
+        if faults:
+            raise Refused(faults)
+        wanted = [{name: value for name, value in one.items() if name not in ("feed", "stop_dependents")} for one in serializer.validated_data]
+        made = services.queries_register_together(owner=person(request), feed=feed, wanted=wanted)
+        stored = self.get_queryset().in_bulk([query.pk for query in made])
+        return Response(self.get_serializer([stored[query.pk] for query in made], many=True).data, status=201)
 
     def partial_update(self, request: Request, pk: int) -> Response:
         query = self.get_editable()

@@ -28,14 +28,12 @@ from webapp.queries.families import kinds_of
 from webapp.queries.models import Query, Severity
 from webapp.queries.references import frozen, named_regions
 from webapp.queries.selectors import names_used, pace_faults, queries_held
-from webapp.queries.services import queries_end
+from webapp.queries.services import PROGRAM_CHARACTERS, queries_end
 from webapp.queries.versions import add_versions, next_version
 
 FEATURE = "$feature"
 NAMING = "{name}"
 NAME_CHARACTERS = 100
-PROGRAM_CHARACTERS = 300_000
-"""Of a template's program, once for each region: each is checked by itself, within a few seconds together."""
 TEMPLATE = "/template"
 Refusal = tuple[int, str, list[Fault]]
 

@@ -5,7 +5,9 @@ A feed's set of queries has a version; every change takes the next one under the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from django.db import transaction
@@ -18,7 +20,8 @@ from webapp.accounts.models import Team, User
 from webapp.accounts.quotas import quota_check
 from webapp.alerts.models import Channel
 from webapp.alerts.services import alerts_end_with_queries, query_channels_set
-from webapp.audit.services import record
+from webapp.audit.services import record, record_all
+from webapp.config.faults import OverQuota
 from webapp.feeds.models import Feed, Region
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.derivation import (
@@ -41,8 +44,11 @@ from webapp.queries.verdicts import faults_of, is_long
 from webapp.queries.versions import add_versions, end_version, end_versions, next_version, version_resume
 
 SPECIFICATION = "/specification"
+NAME_TAKEN = "Another query of this feed has this name."
 ENDED_AT_ONCE = 10_000
 """Ids in one statement."""
+PROGRAM_CHARACTERS = 300_000
+"""Of all programs of one request: each is checked by itself, within a few seconds together."""
 
 
 @transaction.atomic
@@ -104,6 +110,68 @@ def query_register(
     # In this transaction: one of its own would be written to disk by itself.
     record("query.create", query)
     return query
+
+
+@transaction.atomic
+def queries_register_together(*, owner: User, feed: Feed, wanted: Sequence[Mapping[str, Any]]) -> list[Query]:
+    """Registers queries, all or none; one may derive from another before it. `wanted`: for each what query_register takes beside owner and feed.
+
+    Raises Refused with the faults of all; their pointers begin with the place in the list.
+    """
+    written = sum(len(str(one["specification"].get("program", ""))) for one in wanted if isinstance(one["specification"], dict))
+    if written > PROGRAM_CHARACTERS:
+        most = f"Programs of one request have at most {PROGRAM_CHARACTERS:,} characters together"
+        raise refuse("", f"{most}, these have {written:,}: send fewer at once.")
+    plain = {place: one for place, one in enumerate(wanted) if stands_alone(one["specification"]) and one.get("channels") is None}
+    faults: list[Fault] = []
+    made = _register_plain(owner, feed, plain, faults)
+    for place, one in enumerate(wanted):
+        if place not in plain:
+            with _told_of(place, faults):
+                made[place] = query_register(owner=owner, feed=feed, **one)
+    if faults:
+        raise Refused(sorted(faults, key=lambda fault: int(fault.pointer.split("/")[1])))
+    return [made[place] for place in range(len(wanted))]
+
+
+def _register_plain(owner: User, feed: Feed, wanted: Mapping[int, Mapping[str, Any]], faults: list[Fault]) -> dict[int, Query]:
+    """Those of a list that name nothing outside themselves, by a few statements however many they are; none when there are `faults`."""
+    for place, one in wanted.items():
+        with _told_of(place, faults):
+            _check_pace(feed, _checked(feed, one["specification"], owner)[1])
+            _check_kinds(one["specification"], one.get("alert_kinds", ()))
+    feed_version = next_version(feed)
+    names = [one["name"] for one in wanted.values()]
+    taken = set(Query.objects.filter(feed=feed, name__in=names, deleted_at=None).values_list("name", flat=True))
+    for place, one in wanted.items():
+        if one["name"] in taken:
+            faults.append(Fault(f"/{place}/name", NAME_TAKEN))
+        taken.add(one["name"])
+    if faults or not wanted:
+        return {}
+    quota_check("queries", user=owner, more=len(wanted), held=queries_held)
+    for team, more in Counter(one.get("team") for one in wanted.values()).items():
+        quota_check("queries", team=team, more=more, held=queries_held)
+    fields = [{name: value for name, value in one.items() if name != "channels"} for one in wanted.values()]
+    queries = Query.objects.bulk_create(
+        [Query(owner=owner, feed=feed, family=one["specification"]["family"], **one) for one in fields], batch_size=500
+    )
+    add_versions([(query, query.specification) for query in queries], feed_version, owner)
+    namesakes = Query.objects.filter(feed=feed, name__in=names, deleted_at__isnull=False, derived_by__isnull=False).values_list("pk", flat=True)
+    dependents_follow(changed=list(namesakes), feed_version=feed_version, user=owner)
+    record_all("query.create", queries)
+    return dict(zip(wanted, queries, strict=True))
+
+
+@contextmanager
+def _told_of(place: int, faults: list[Fault]) -> Iterator[None]:
+    """Adds what is refused inside to `faults`, as being of this place of a list."""
+    try:
+        yield
+    except OverQuota:
+        raise
+    except Refused as refused:
+        faults += [Fault(f"/{place}{fault.pointer}", fault.message) for fault in refused.faults]
 
 
 @transaction.atomic
@@ -290,7 +358,7 @@ def _check_name(feed: Feed, name: str, query: Query | None = None) -> None:
     if query is not None:
         taken = taken.exclude(pk=query.pk)
     if taken.exists():
-        raise refuse("/name", "Another query of this feed has this name.")
+        raise refuse("/name", NAME_TAKEN)
 
 
 def _check_kinds(specification: Any, alert_kinds: Sequence[str]) -> None:

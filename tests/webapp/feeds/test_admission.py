@@ -37,6 +37,14 @@ def test_a_row_eleven_days_ahead_is_a_dead_letter_and_makes_nothing_late(feed: F
     assert DeadLetter.objects.get().row["t"] == T + 11 * DAY
 
 
+def test_a_row_from_the_future_is_told_the_clock_that_it_met(feed: Feed) -> None:
+    first = send(feed, T, T + 11 * DAY, T + 1_000, T + 12 * DAY)
+    assert [letter["detail"].partition(":")[0] for letter in first.dead_letters] == [
+        f"t is too far ahead of the clock, {clock}" for clock in (T, T + 1_000)
+    ]
+    assert f"the clock, {T + 1_000}:" in send(feed, T + 13 * DAY).dead_letters[0]["detail"]
+
+
 def test_a_delivery_of_nothing_but_the_future_is_answered_once_for_its_key(feed: Feed) -> None:
     send(feed, T)
     first, again = (send(feed, T + 11 * DAY, key="k") for _ in range(2))

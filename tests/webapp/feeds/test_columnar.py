@@ -47,7 +47,7 @@ def json_blocks(draw: Any) -> bytes:
 @st.composite
 def csv_blocks(draw: Any) -> bytes:
     """Rows under HEADER, most of them with as many cells."""
-    good = ["a", "1", "1.5", "true", "k", "o", "3"]
+    good = [draw(st.sampled_from(["{}", '"{}"'])).format(cell) for cell in ("a", "1", "1.5", "true", "k", "o", "3")]
     lines = []
     for _ in range(draw(st.integers(1, 5))):
         row = list(good)
@@ -120,6 +120,20 @@ def test_plain_lines_of_json_are_read_as_a_whole(block: bytes) -> None:
 def test_values_inside_values_are_left_to_the_patient_way(value: bytes) -> None:
     """How deep they may be nested depends on the reader."""
     assert json_rows(b'{"entity":"a","t":1,"other":' + value + b"}", FEED) is None
+
+
+def test_texts_in_quotes_are_read_as_a_whole_too() -> None:
+    rows = csv_rows(b'"a","1",1.5,true,"","o",3\r\n"b",2,,,"k k",,\n"c",2,,,,,"7"', HEADER, FEED)
+    assert rows is not None and rows.select(["entity", "t", "kind", "count"]).to_pylist() == [
+        {"entity": "a", "t": 1, "kind": None, "count": 3},
+        {"entity": "b", "t": 2, "kind": "k k", "count": None},
+        {"entity": "c", "t": 2, "kind": None, "count": 7},
+    ]
+
+
+@pytest.mark.parametrize("cell", [b'"k,k"', b'"k""k"', b'k"k"', b'"k"k', b'"k\nk"', b' "k"', b'"k" ', b'"', b'"""'])
+def test_quotes_that_mean_something_are_left_to_the_patient_way(cell: bytes) -> None:
+    assert csv_rows(b"a,1,1.5,true," + cell + b",o,3\n", HEADER, FEED) is None
 
 
 def test_plain_lines_of_csv_are_read_as_a_whole() -> None:

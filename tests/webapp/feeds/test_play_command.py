@@ -11,6 +11,7 @@ from django.db import connections
 
 from webapp.accounts.services import token_create
 from webapp.feeds import ingest_views
+from webapp.feeds.credentials import server_url
 from webapp.feeds.ingest import event_log
 from webapp.feeds.models import Feed, IngestCounter
 from webapp.feeds.services import feed_create
@@ -92,3 +93,9 @@ def test_a_run_of_which_nothing_arrives_stops(play: Any, feed: Feed) -> None:
     with pytest.raises(CommandError, match=r"None of rows 5001 to 10000 was accepted: 0 late, 5000 dead") as lost:
         play(feed, [("a", T)] + [("a", T + 11 * 86_400_000 + n) for n in range(12_000)], "--rate", "max")
     assert lost.value.returncode == 3
+
+
+def test_a_server_behind_tls_is_reached_by_its_name(settings: Any) -> None:
+    assert server_url().startswith("http://127.0.0.1:")
+    settings.SECURE_SSL_REDIRECT, settings.ALLOWED_HOSTS = True, [".vedette.example.org", "127.0.0.1"]
+    assert server_url() == "https://vedette.example.org"

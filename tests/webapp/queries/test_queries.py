@@ -13,6 +13,7 @@ from rest_framework.test import APIClient
 
 from engine.model.faults import Refused
 from tests.webapp.conftest import BORDER, SQUARE
+from webapp.audit.models import Entry
 from webapp.feeds.models import Feed
 from webapp.feeds.services import region_update
 from webapp.queries.models import Query, QueryVersion
@@ -329,3 +330,42 @@ def test_registering_asks_the_database_few_times(feed: Any, client_of: Any, peop
     # Within a test's own transaction the one of the change and its entry is a savepoint: two statements that a server does not send.
     assert len(asked) <= 17, [one["sql"][:80] for one in asked.captured_queries]
     assert made.json() == client.get(f"/api/v1/queries/{made.json()['id']}/").json()
+
+
+def together(client: APIClient, *wanted: dict[str, Any]) -> Any:
+    return client.post("/api/v1/queries/", [{"feed": "yard", "specification": BORDER, **one} for one in wanted], format="json")
+
+
+def test_a_list_is_registered_whole_in_its_order(people: SimpleNamespace, feed: Feed, client_of: Callable[..., APIClient]) -> None:
+    derived = {
+        "family": "composite", "version": 1, "pattern": "CAME", "per": "entity", "within": 60_000,
+        "primitives": {"CAME": {"where": [["event", "=", "came"]]}}, "derive": {"came": {"query": "a", "kind": "in", "at": "end"}},
+    }  # fmt: skip
+    answer = together(client_of(people.owner), {"name": "a"}, {"name": "b", "specification": derived}, {"name": "c", "enabled": False})
+    assert answer.status_code == 201, answer.json()
+    assert [(one["name"], one["editable"]) for one in answer.json()] == [("a", True), ("b", True), ("c", True)]
+    assert running(feed) == {("a", 1), ("b", 1)}
+    assert Entry.objects.filter(action="query.create").count() == 3
+
+
+def test_many_cost_hardly_more_statements_than_one(people: SimpleNamespace, feed: Feed, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.owner)
+    asked = []
+    for count in (1, 60):
+        with CaptureQueriesContext(connection) as found:
+            assert together(client, *[{"name": f"{count}-{n}"} for n in range(count)]).status_code == 201
+        asked.append(len(found))
+    assert asked[1] <= asked[0] + 3, asked
+
+
+def test_of_a_list_with_faults_nothing_is_registered_and_all_are_told(
+    people: SimpleNamespace, feed: Feed, query: Query, client_of: Callable[..., APIClient]
+) -> None:
+    client = client_of(people.owner)
+    answer = together(client, {"name": "a"}, {"name": query.name}, {"name": "b", "specification": {**BORDER, "famly": 1}}, {"name": "a"})
+    assert [fault["pointer"] for fault in answer.json()["faults"]] == ["/1/name", "/2/specification/famly", "/3/name"]
+    answer = together(client, {"name": "a"}, {"nam": "b"})
+    assert (answer.status_code, [fault["pointer"] for fault in answer.json()["faults"]]) == (400, ["/1/name", "/1/nam"])
+    assert together(client).status_code == 400 == together(client, *[{"name": f"n{n}"} for n in range(1_001)]).status_code
+    assert together(client, {"name": "a", "specification": {**BORDER, "program": "x" * 300_001}}).json()["faults"][0]["pointer"] == ""
+    assert Query.objects.count() == 1

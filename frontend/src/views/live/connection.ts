@@ -1,17 +1,19 @@
 /** How the live connection stands, in the page's bar. */
 
+import { type Standing, standing } from "../../data/connection_data";
+import type { Feed } from "../../data/shapes";
 import { h } from "../../lib/dom";
 import { formatRough } from "../../lib/time";
 import type { StatusFrame } from "../../live/frames";
 import type { ConnectionState } from "../../live/socket";
-import type { Feed } from "../../data/shapes";
 
-/** Milliseconds beyond the feed's own lateness before it counts as behind. */
-const BEHIND_MS = 15_000;
-const TITLES = {
+const LOOK_EVERY_MS = 1_000;
+const TITLES: Record<Standing, string> = {
   past: "The page shows the past; press to go back to live",
   live: "Connected: answers appear as they are found",
   behind: "Events arrive later than they happened: see Feeds",
+  down: "Rows are kept, and nothing is found in them until the feed's job runs again: see Feeds",
+  silent: "The server does not say how the feed stands: its database may hang, or its publisher be down. Nothing is lost; the page goes on by itself.",
   connecting: "Opening the live connection",
   loading: "Connected: the answers so far are on their way",
   reconnecting: "The connection was lost; press to try now. Nothing is lost: what was missed is fetched.",
@@ -22,6 +24,8 @@ const TITLES = {
 export class ConnectionView {
   readonly element: HTMLButtonElement;
   private lag: number | null = null;
+  private job: unknown = "running";
+  private heardAt = performance.now();
   private connection: ConnectionState = "connecting";
   private isLoaded = false;
   private past: string | null = null;
@@ -31,11 +35,15 @@ export class ConnectionView {
     onRetry: () => void,
   ) {
     this.element = h("button", { type: "button", class: "state state-connecting", onClick: onRetry }, "Connecting");
+    // Silence is no news that could wake the page.
+    setInterval(() => this.show(), LOOK_EVERY_MS);
   }
 
   setStatus(status: StatusFrame): void {
     const isOnTheWallClock = this.feed.wall_clock && this.feed.time === "ms";
     this.lag = status.max_t === null || !isOnTheWallClock ? null : Date.now() - status.max_t;
+    this.job = status.job;
+    this.heardAt = performance.now();
     this.show();
   }
 
@@ -53,15 +61,20 @@ export class ConnectionView {
 
   setState(connection: ConnectionState): void {
     this.connection = connection;
+    this.heardAt = performance.now();
     this.show();
     if (connection === "refused") location.assign(`/login/?next=${encodeURIComponent(location.pathname + location.search)}`);
   }
 
   private show(): void {
-    const isOpen = this.connection === "open" && this.isLoaded;
-    const isBehind = isOpen && this.lag !== null && this.lag > this.feed.lateness + BEHIND_MS;
-    const kind = isOpen && this.past !== null ? "past" : isBehind ? "behind" : isOpen ? "live" : this.connection === "open" ? "loading" : this.connection;
-    const texts = { past: this.past ?? "", live: "Live", behind: `Behind ${formatRough(this.lag ?? 0)}`, connecting: "Connecting", loading: "Loading", reconnecting: "Reconnecting", refused: "Logged out", forbidden: "Not shared" };
+    const silentMs = performance.now() - this.heardAt;
+    const { connection, isLoaded, job, lag: lagMs } = this;
+    const kind = standing({ connection, isLoaded, isClockLive: this.past === null, silentMs, job, lagMs, latenessMs: this.feed.lateness });
+    const texts: Record<Standing, string> = {
+      past: this.past ?? "", live: "Live", behind: `Behind ${formatRough(this.lag ?? 0)}`, down: "Job is down", silent: `No news for ${formatRough(silentMs)}`, connecting: "Connecting",
+      loading: "Loading", reconnecting: "Reconnecting", refused: "Logged out", forbidden: "Not shared",
+    };
+    if (this.element.textContent === texts[kind] && this.element.classList.contains(`state-${kind}`)) return;
     this.element.className = `state state-${kind}`;
     this.element.textContent = texts[kind];
     this.element.title = TITLES[kind];

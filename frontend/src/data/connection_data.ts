@@ -1,0 +1,36 @@
+/** How what the page shows stands to what happens: the one word of its bar, from all that is known of connection, publisher and job. */
+
+import type { ConnectionState } from "../live/socket";
+
+export type Standing = "past" | "live" | "behind" | "down" | "silent" | "loading" | Exclude<ConnectionState, "open">;
+
+export interface Known {
+  connection: ConnectionState;
+  /** The first snapshot is there. */
+  isLoaded: boolean;
+  /** The page's clock is live, not paused or playing. */
+  isClockLive: boolean;
+  /** Milliseconds since the server last said how the feed stands; it does so every second. */
+  silentMs: number;
+  /** The state of the feed's job. */
+  job: unknown;
+  /** Milliseconds from the newest event to now; null where the feed's clock is not the wall clock. */
+  lagMs: number | null;
+  latenessMs: number;
+}
+
+/** Beyond the feed's own lateness, before it counts as behind. */
+const BEHIND_MS = 15_000;
+/** Several seconds of a busy machine are no fault; a database or a publisher that hangs is silent for longer. */
+export const SILENT_MS = 6_000;
+const WORKING = new Set<unknown>(["running", "starting"]);
+
+/** The first that is true, of what keeps new answers away: no connection, then a silent server, then a job that is down. */
+export function standing(known: Known): Standing {
+  if (known.connection !== "open") return known.connection;
+  if (!known.isLoaded) return "loading";
+  if (!known.isClockLive) return "past";
+  if (known.silentMs > SILENT_MS) return "silent";
+  if (!WORKING.has(known.job)) return "down";
+  return known.lagMs !== null && known.lagMs > known.latenessMs + BEHIND_MS ? "behind" : "live";
+}

@@ -3,4 +3,4 @@
 import os
 
 # numba reads this once, when it is loaded; see kernel_cache.py.
-os.environ["NUMBA_CACHE_LOCATOR_CLASSES"] = "engine.kernel_cache.NamedFolder,engine.kernel_cache.BesideSource"
+os.environ["NUMBA_CACHE_LOCATOR_CLASSES"] = ",".join(f"engine.kernel_cache.{name}" for name in ("NamedFolder", "BesideSource", "InHome"))

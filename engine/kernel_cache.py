@@ -10,7 +10,7 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-from numba.core.caching import InTreeCacheLocator, UserProvidedCacheLocator
+from numba.core.caching import InTreeCacheLocator, UserProvidedCacheLocator, UserWideCacheLocator
 
 ENGINE = Path(__file__).parent
 
@@ -35,6 +35,13 @@ class NamedFolder(UserProvidedCacheLocator):
 
 class BesideSource(InTreeCacheLocator):
     """In `__pycache__`, beside the kernel's own file."""
+
+    def get_source_stamp(self) -> str:
+        return kernels_stamp()
+
+
+class InHome(UserWideCacheLocator):
+    """In the user's own cache, where the code is not the user's to write to: then what set-up compiled beside it is compiled once more."""
 
     def get_source_stamp(self) -> str:
         return kernels_stamp()

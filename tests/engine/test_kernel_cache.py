@@ -13,17 +13,37 @@ CALLER = "from numba import njit\nfrom engine.callee import callee\n\n@njit(cach
 RUN = "from engine.caller import caller; print(caller(1), sum(caller.stats.cache_hits.values()))"
 
 
-def test_a_kernel_is_compiled_again_when_a_function_it_calls_has_changed_in_another_file(tmp_path: Path) -> None:
-    package = tmp_path / "engine"
+def package_in(folder: Path) -> Path:
+    package = folder / "engine"
     package.mkdir()
     for name in ("__init__.py", "kernel_cache.py"):
         (package / name).write_text((ENGINE / name).read_text())
-    (package / "caller.py").write_text(CALLER)
+    return package
+
+
+def run(folder: Path, source: str, **environment: str) -> list[str]:
     # Python's own caches compare times in seconds.
-    environment = {"PYTHONDONTWRITEBYTECODE": "1"}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
+    done = subprocess.run([sys.executable, "-c", source], cwd=folder, capture_output=True, text=True, check=True, env=environment)
+    return done.stdout.split()
+
+
+def test_where_the_code_cannot_be_written_to_kernels_are_kept_in_the_users_home(tmp_path: Path) -> None:
+    """As on a server whose services may only read the code."""
+    package = package_in(tmp_path)
+    (package / "callee.py").write_text(CALLEE.format(1))
+    # Root may write to any folder, but to none inside a file.
+    (package / "__pycache__").write_text("")
+    source = "from engine.callee import callee; print(callee(1), sum(callee.stats.cache_hits.values()))"
+    home = str(tmp_path / "home")
+    assert [run(tmp_path, source, HOME=home) for _ in range(2)] == [["2", "0"], ["2", "1"]]
+
+
+def test_a_kernel_is_compiled_again_when_a_function_it_calls_has_changed_in_another_file(tmp_path: Path) -> None:
+    package = package_in(tmp_path)
+    (package / "caller.py").write_text(CALLER)
     answers = []
     for added in (1, 1, 2):
         (package / "callee.py").write_text(CALLEE.format(added))
-        run = subprocess.run([sys.executable, "-c", RUN], cwd=tmp_path, capture_output=True, text=True, check=True, env=environment)
-        answers.append(run.stdout.split())
+        answers.append(run(tmp_path, RUN))
     assert answers == [["2", "0"], ["2", "1"], ["3", "0"]]

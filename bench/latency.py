@@ -61,6 +61,11 @@ class Client:
         assert found, "not logged in: wrong user or password?"
         self.csrf = found[1]
 
+    @property
+    def port(self) -> int:
+        """Where the server listens on this machine."""
+        return int(self.url.rpartition(":")[2])
+
     def call(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
         data = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
         given = {"Content-Type": "application/json", "X-CSRFToken": self.csrf, "Referer": f"{self.url}/", **(headers or {})}

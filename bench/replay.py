@@ -29,6 +29,7 @@ import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench.latency import Client
+from bench.processors import a_million, spent
 from tests.recordings import taxis
 from tests.recordings.oracle import Fact, accepted, answers
 from tests.recordings.sources import RECORDINGS, Recording, regions, write_queries
@@ -186,7 +187,7 @@ def like_oracle(facts: Sequence[Fact], documents: Sequence[Document], frame: pd.
 def megabytes(client: Client, feed: str) -> dict[str, int]:
     """The most memory that the feed's job has had so far, its Python process and its JVM; empty when it runs on another machine."""
     job = next((job["name"] for job in client.call("GET", "jobs/") if feed in job["feeds"]), "")
-    port = f"VEDETTE_PORT={client.url.rpartition(':')[2]}"
+    port = f"VEDETTE_PORT={client.port}"
     found: dict[str, int] = {}
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -211,12 +212,12 @@ def replay(client: Client, recording: Recording, data: Path, documents: Sequence
         ids = create(client, recording, documents, bulk=alike > 1)
         feed = recording.feed()["name"]
         token = client.call("POST", "tokens/", {"name": f"replay {feed}", "scopes": ["ingest"]})["token"]
-        started = time.monotonic()
+        before, started = spent(client.port), time.monotonic()
         for number, body in enumerate(posts(recording, events)):
             send(client, feed, token, body, f"{feed}-{number}")
         sent = time.monotonic()
         found = wait(client, feed)
-        done = time.monotonic()
+        done, after = time.monotonic(), spent(client.port)
         memory = megabytes(client, feed)
         frame = accepted({name: column[:rows] for name, column in recording.rows(data).items()})
         command, stats = backtested(recording, events, documents, folder)
@@ -239,6 +240,7 @@ def replay(client: Client, recording: Recording, data: Path, documents: Sequence
         "ingest s": round(sent - started, 1),
         "all processed s": round(done - started, 1),
         "rows/s": round(found["counters"]["received"] / (done - started)),
+        "processor s a million rows": a_million(before, after, found["counters"]["received"]),
         **memory,
         "backtest's own": {name: value for name, value in stats.items() if name != "queries"},
     }

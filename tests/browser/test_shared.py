@@ -33,7 +33,8 @@ def test_a_link_shows_the_live_view_until_it_is_revoked(site: Site) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(link)
-    page.locator(".state-live, .state-behind").wait_for()
+    # No job runs here, and the page says so.
+    page.locator(".state-down", has_text="Job is down").wait_for()
     page.get_by_text("Shared until").wait_for()
     site.world.append(200)
     store(site.world.feed, site.world.crossings, "w1", 10, 900)

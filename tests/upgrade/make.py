@@ -112,14 +112,14 @@ def wait(done: Any, what: str) -> None:
 def fill(feed: Any, var: Path) -> None:
     """Most parts are processed by a job, the first of them compacted; the last ones wait in the log."""
     from webapp.feeds.recent import log_of
-    from webapp.feeds.upkeep import Upkeep
+    from webapp.feeds.upkeep import feed_upkeep
     from webapp.jobs.models import FeedHead
     from webapp.platform.java import spark_environment
 
     def caught_up() -> bool:
         return FeedHead.objects.get().last_seq == log_of(feed).end[0] - 1
 
-    world, upkeep = World(), Upkeep()
+    world = World()
     send(feed, world, 0)
     job = subprocess.Popen(
         [sys.executable, "manage.py", "run_job", "main"], env={**os.environ, **spark_environment(var / "java")}, start_new_session=True
@@ -129,7 +129,7 @@ def fill(feed: Any, var: Path) -> None:
             wait(caught_up, "all rows processed")
             send(feed, world, part)
             if part in (4, 8):
-                upkeep.round(feed)
+                feed_upkeep(feed=feed)
         wait(caught_up, "all rows processed")
     finally:
         job.send_signal(signal.SIGTERM)

@@ -19,7 +19,7 @@ from webapp.feeds.ingest import settle
 from webapp.feeds.models import Feed, IngestReceipt
 from webapp.feeds.recent import log_of
 from webapp.feeds.selectors import feed_counters, feed_list
-from webapp.feeds.upkeep import Upkeep
+from webapp.feeds.upkeep import feed_upkeep
 from webapp.jobs.audit import feed_audit
 from webapp.jobs.models import FeedHead
 from webapp.jobs.store import FeedStore
@@ -63,8 +63,7 @@ def test_what_the_release_before_stored_is_exact_and_goes_on(release: Feed, sett
     assert (audit.faults, audit.rows) == ([], log_of(release).end[0])
     counters = feed_counters(feed_list(user=release.owner).get(pk=release.pk))
     assert counters["waiting"] == 0 and counters["dead"] == 15
-    upkeep = Upkeep()
-    upkeep.round(release)
+    feed_upkeep(feed=release)
     process(release, settings)
-    upkeep.round(release)
+    feed_upkeep(feed=release)
     assert sum(table.num_rows for table in log_of(release).read()) == log_of(release).end[0]

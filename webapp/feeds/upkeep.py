@@ -16,44 +16,26 @@ RECEIPTS_KEPT = timedelta(days=7)
 DELETED_AT_ONCE = 10_000
 
 
-class Upkeep:
-    """Remembers from round to round what the feeds' jobs had processed."""
+def feed_upkeep(*, feed: Feed) -> None:
+    """One round for one feed; cheap when there is nothing to do.
 
-    def __init__(self) -> None:
-        self._processed: dict[int, tuple[tuple[int, int], int]] = {}
+    Retention counts back from the log's newest row and not from today: a recording of years ago is as young as its last row.
+    """
+    with kept_apart(feed):
+        _tidy(feed)
+    _expire(feed)
 
-    def round(self, feed: Feed) -> None:
-        """One round for one feed; cheap when there is nothing to do.
 
-        Retention counts back from the log's newest row and not from today: a recording of years ago is as young as its last row.
-        """
-        with kept_apart(feed):
-            self._tidy(feed)
-        _expire(feed)
-
-    def _tidy(self, feed: Feed) -> None:
-        settled = settle(feed)
-        log = event_log(feed.name)
-        up_to = min(settled - 1, self._released(feed))
-        if up_to >= 0:
-            log.compact(up_to)
-        newest = log.end[1]
-        if feed.time == "ms" and newest is not None:
-            log.drop_before(newest - feed.retention_hours * 3_600_000)
-
-    def _released(self, feed: Feed) -> int:
-        """The last row whose segment Spark needs no more.
-
-        A job that restarts may ask for the files of its last batch again. Once a later batch is stored, that of the position seen
-        before it is settled in Spark's own checkpoint too.
-        """
-        batch, last_seq = feed_position(feed_id=feed.pk)
-        before_batch, before_seq = self._processed.get(feed.pk, (batch, last_seq))
-        if batch == before_batch:
-            self._processed.setdefault(feed.pk, (batch, last_seq))
-            return -1
-        self._processed[feed.pk] = (batch, last_seq)
-        return before_seq
+def _tidy(feed: Feed) -> None:
+    settled = settle(feed)
+    log = event_log(feed.name)
+    # Rows whose answers are stored are read again only by who finds them in the larger files as well.
+    up_to = min(settled - 1, feed_position(feed_id=feed.pk))
+    if up_to >= 0:
+        log.compact(up_to)
+    newest = log.end[1]
+    if feed.time == "ms" and newest is not None:
+        log.drop_before(newest - feed.retention_hours * 3_600_000)
 
 
 def _expire(feed: Feed) -> None:

@@ -63,10 +63,10 @@ def feed_status(*, feed_id: int) -> dict[str, Any]:
     return _status(head) if head is not None else dict(_NONE)
 
 
-def feed_position(*, feed_id: int) -> tuple[tuple[int, int], int]:
-    """((checkpoint, batch), last row) of the newest batch whose answers are stored; ((0, -1), -1) before the first."""
-    head = FeedHead.objects.filter(feed_id=feed_id).values_list("checkpoint", "last_batch", "last_seq").first()
-    return ((head[0], head[1]), head[2]) if head else ((0, -1), -1)
+def feed_position(*, feed_id: int) -> int:
+    """The last row whose answers are stored; -1 before the first."""
+    last: int | None = FeedHead.objects.filter(feed_id=feed_id).values_list("last_seq", flat=True).first()
+    return -1 if last is None else last
 
 
 def feed_statuses() -> dict[int, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Heartbeats move a silent feed's clock, and upkeep compacts only what is settled and released."""
+"""Heartbeats move a silent feed's clock, and upkeep compacts only what is settled and processed."""
 
 import pyarrow as pa
 import pytest
@@ -9,7 +9,7 @@ from webapp.feeds.bodies import check
 from webapp.feeds.heartbeats import UNDER_WAY_MS, Heartbeats
 from webapp.feeds.ingest import Delivery, event_log, ingest
 from webapp.feeds.models import Feed, IngestCounter
-from webapp.feeds.upkeep import Upkeep
+from webapp.feeds.upkeep import feed_upkeep
 from webapp.jobs.models import FeedHead
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
@@ -55,18 +55,14 @@ def test_heartbeats_of_a_long_silence_are_rarer(feed: Feed) -> None:
     assert len(beats) < 160
 
 
-def test_upkeep_compacts_what_a_later_batch_has_released(feed: Feed) -> None:
-    head, log, upkeep = FeedHead.objects.filter(feed=feed), event_log(feed.name), Upkeep()
+def test_upkeep_compacts_what_is_in_the_stored_answers(feed: Feed) -> None:
+    head, log = FeedHead.objects.filter(feed=feed), event_log(feed.name)
     for n in range(6):
         send(feed, NOW + n)
-    upkeep.round(feed)
+    feed_upkeep(feed=feed)
     assert len(list_segments(log.live)) == 6, "no job has processed anything"
     head.update(checkpoint=1, last_batch=0, last_seq=2)
-    upkeep.round(feed)
-    upkeep.round(feed)
-    assert len(list_segments(log.live)) == 6, "the last batch may be asked for again"
-    head.update(last_batch=1, last_seq=4)
-    upkeep.round(feed)
+    feed_upkeep(feed=feed)
     assert [s.first_seq for s in list_segments(log.live)] == [3, 4, 5]
     assert [t for _, t in rows(feed)] == [NOW + n for n in range(6)]
 
@@ -77,5 +73,5 @@ def test_upkeep_drops_what_is_older_than_the_feed_keeps(feed: Feed) -> None:
     for t in (NOW - 100 * 3_600_000, NOW):
         send(feed, t)
         log.compact(log.end[0] - 1)
-    Upkeep().round(feed)
+    feed_upkeep(feed=feed)
     assert [t for _, t in rows(feed)] == [NOW]

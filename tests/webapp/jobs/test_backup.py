@@ -22,7 +22,7 @@ from webapp.detections.models import Detection
 from webapp.feeds.ingest import Delivery, ingest
 from webapp.feeds.models import Feed, IngestCounter
 from webapp.feeds.recent import log_of
-from webapp.feeds.upkeep import Upkeep
+from webapp.feeds.upkeep import feed_upkeep
 from webapp.jobs.audit import feed_audit
 from webapp.jobs.models import FeedHead
 from webapp.jobs.store import FeedStore
@@ -44,7 +44,7 @@ class Stream(threading.Thread):
 
     def run(self) -> None:
         try:
-            processor, upkeep = processor_of(self.feed, self.folder, 1), Upkeep()
+            processor = processor_of(self.feed, self.folder, 1)
             processor.follow()
             while not self.stopping.is_set():
                 t = range(1000 * self.rounds, 1000 * self.rounds + 1000, 100)
@@ -52,7 +52,7 @@ class Stream(threading.Thread):
                 ingest(self.feed, Delivery(pa.Table.from_pylist(rows, schema=row_schema(self.feed.engine_feed())), key=f"k{self.rounds}"))
                 processor.process()
                 if self.rounds % 5 == 4:
-                    upkeep.round(self.feed)
+                    feed_upkeep(feed=self.feed)
                 self.rounds += 1
         except Exception as error:
             self.error = error

@@ -16,7 +16,7 @@ from django.db import DatabaseError, InterfaceError, close_old_connections
 from webapp.feeds.folders import Inbox
 from webapp.feeds.heartbeats import Heartbeats
 from webapp.feeds.models import Feed
-from webapp.feeds.upkeep import Upkeep
+from webapp.feeds.upkeep import feed_upkeep
 from webapp.platform.waits import limit_waits
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class Service:
     """The rounds of the process; each kind of work has its own pace."""
 
     def __init__(self) -> None:
-        self.inbox, self.heartbeats, self.upkeep = Inbox(Path(settings.VAR) / "inbox"), Heartbeats(), Upkeep()
+        self.inbox, self.heartbeats = Inbox(Path(settings.VAR) / "inbox"), Heartbeats()
         self._due: dict[str, float] = {}
         self._feeds: list[Feed] = []
 
@@ -74,7 +74,7 @@ class Service:
             self.inbox.scan(self._feeds)
         if self._is_due("upkeep", now, UPKEEP_EVERY_S):
             for feed in self._feeds:
-                self.upkeep.round(feed)
+                feed_upkeep(feed=feed)
 
     def _is_due(self, name: str, now: float, every: float) -> bool:
         if now < self._due.get(name, 0.0):

@@ -6,7 +6,7 @@ import { formatNumber } from "../lib/time";
 
 const WIDTH = 960;
 const HEIGHT = 180;
-const LABEL_PX = 44;
+const LABEL_PX = 68;
 
 export function severityLines(times: readonly number[], open: Readonly<Record<Severity, readonly number[]>>): SVGSVGElement {
   const order = [...SEVERITIES].reverse();

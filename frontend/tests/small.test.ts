@@ -5,6 +5,7 @@ import { fromSearch, noChoice, toSearch, type ViewState } from "../src/data/view
 import { worldCopy } from "../src/lib/globe";
 import { bounds, openRing, rings, withRing, type Ring } from "../src/lib/regions";
 import { answerTitle, versionWords } from "../src/lib/words";
+import { measure } from "../src/views/interval_words";
 import { axisLabel, axisStep, formatMoment, formatSpan, parseDuration, zoneOffset } from "../src/lib/time";
 
 describe("times", () => {
@@ -141,5 +142,23 @@ describe("words", () => {
   it("name an answer by who takes part and what it is, or by what it is alone", () => {
     expect(answerTitle(["bus-1", "bus-2"], "leaving_object")).toBe("bus-1 and bus-2: leaving object");
     expect(answerTitle([], "detection")).toBe("Detected");
+  });
+});
+
+describe("the number of an answer", () => {
+  const earth = { crs: "geographic" } as const;
+
+  it("says what it is in its family", () => {
+    expect(measure(137.68, { family: "encounter" }, earth)).toEqual(["Nearest", "138 m"]);
+    expect(measure(1.25, { family: "encounter" }, { crs: "planar" })).toEqual(["Nearest", "1.25"]);
+    expect(measure(5, { family: "occupancy", count: [">=", 5] }, earth)).toEqual(["Most at once", "5"]);
+    expect(measure("0", { family: "occupancy", count: ["<=", 2] }, earth)).toEqual(["Fewest at once", "0"]);
+    expect(measure(12, { family: "motion" }, earth)).toEqual(["Distance", "12 m"]);
+  });
+
+  it("is left out where there is none", () => {
+    expect(measure(null, { family: "encounter" }, earth)).toBeNull();
+    expect(measure("true", { family: "calculus" }, earth)).toBeNull();
+    expect(measure(3, undefined, earth)).toBeNull();
   });
 });

@@ -7,12 +7,14 @@ import { alert as alertParser, alertDetail, alertStep, queryVersion, type Alert,
 import { anything } from "../lib/parse";
 import { around, asGeometry, bounds, type Box } from "../lib/regions";
 import { queryColour } from "../lib/colours";
-import { orderedEvidence, type EvidencePoint } from "../data/evidence";
+import { closestNotes, orderedEvidence, type EvidencePoint } from "../data/evidence";
 import { formatAgo, formatClock, formatMoment, formatSpan, zoneName, type Zone } from "../lib/time";
 import { answerTitle, SEVERITY_NAMES, STATE_NAMES, STEP_NAMES, versionWords } from "../lib/words";
 import { answersBehind } from "./answers_behind_view";
 import { rulesBehind } from "./drawer_view";
+import { CountOnMap } from "./count_on_map";
 import { evidenceList } from "./evidence_list_view";
+import { measure } from "./interval_words";
 import { openMute } from "./mutes_view";
 import { openMap, type FeedMap } from "./map_view";
 import { fail } from "./shell_view";
@@ -25,6 +27,8 @@ export class AlertDetailView {
   private shown: string | null = null;
   private readonly zone: Zone;
   private readonly field = h("textarea", { class: "textarea", rows: 2, placeholder: "Add a comment", "aria-label": "Comment", maxlength: 4000 });
+  /** Ends what is asked for the map of the alert that is shown no more. */
+  private counted: AbortController | null = null;
 
   constructor(
     private readonly me: Me,
@@ -69,6 +73,7 @@ export class AlertDetailView {
 
   close(): void {
     this.shown = null;
+    this.counted?.abort();
     this.feedMap?.remove();
     this.feedMap = null;
     this.element.replaceChildren();
@@ -108,6 +113,7 @@ export class AlertDetailView {
     const end = alert.end ?? detail.evidence.closing?.start ?? null;
     const events = orderedEvidence([detail.evidence.detection, detail.evidence.closing].filter((row) => row !== null));
     const zone = unit === "ms" ? ` ${zoneName(this.zone)}` : "";
+    const measured = feed === undefined ? null : measure((detail.evidence.closing ?? detail.evidence.detection)?.value, rules?.specification, feed);
     replace(
       this.element,
       this.head(alert),
@@ -121,6 +127,7 @@ export class AlertDetailView {
           h("dt", {}, "Opened"), h("dd", {}, `${formatMoment(alert.opened_at, "ms", this.zone)} ${zoneName(this.zone)} (${formatAgo(alert.opened_at, Date.now())})`),
           h("dt", {}, "From"), h("dd", {}, formatMoment(alert.start, unit, this.zone) + zone),
           ...(end === null ? [h("dt", {}, "Until"), h("dd", {}, "still going")] : end === alert.start ? [] : [h("dt", {}, "Until"), h("dd", {}, `${formatMoment(end, unit, this.zone)} (${formatSpan(end - alert.start, unit)})`)]),
+          ...(measured === null ? [] : [h("dt", {}, measured[0]), h("dd", {}, measured[1])]),
         ),
         detail.mute === null ? null : h("p", { class: "notice small" }, icon("bell-off"), `Muted by ${detail.mute.by}${detail.mute.until === null ? "" : ` until ${formatMoment(detail.mute.until, "ms", this.zone)} ${zoneName(this.zone)}`}: ${detail.mute.reason}`),
         detail.sentence === "" ? null : h("div", {}, h("h3", { class: "section-title" }, "Why"), h("p", { class: "small muted" }, detail.sentence), rules === null ? null : h("p", { class: "small faint" }, `By ${versionWords(rules)}`)),
@@ -133,11 +140,11 @@ export class AlertDetailView {
       ),
       this.foot(alert, detail),
     );
-    if (feed !== undefined) this.drawMap(map, feed, alert, detail, events);
+    if (feed !== undefined) this.drawMap(map, feed, alert, detail, events, rules?.specification);
     else map.remove();
   }
 
-  private drawMap(place: HTMLElement, feed: Feed, alert: Alert, detail: AlertDetail, events: EvidencePoint[]): void {
+  private drawMap(place: HTMLElement, feed: Feed, alert: Alert, detail: AlertDetail, events: EvidencePoint[], specification: Record<string, unknown> | undefined): void {
     this.feedMap = openMap(place, feed, { isSmall: true });
     const colour = queryColour(alert.query);
     const geometries = detail.shapes.flatMap((value) => asGeometry(value) ?? []);
@@ -147,7 +154,10 @@ export class AlertDetailView {
       detail.evidence.tracks.map((track) => ({ track, colour, from: alert.start, to: alert.end, ...(isOne ? {} : { label: track.entity }) })),
       events,
       ({ variable, t }) => [variable, formatClock(t, feed.time, this.zone)].filter((text) => text !== "").join(" · "),
+      closestNotes([detail.evidence.detection].filter((row) => row !== null), feed.crs === "geographic"),
     );
+    this.counted = new AbortController();
+    void new CountOnMap(this.feedMap, feed, this.zone).show({ query: alert.query, specification, geometries, start: alert.start, end: alert.end ?? (feed.wall_clock ? Date.now() : alert.start) }, this.counted.signal);
     const { near } = this.feedMap;
     const within = detail.evidence.tracks.flatMap((track) => track.points.filter(([t]) => t >= alert.start && t <= (alert.end ?? Infinity)).map(([, x, y]): [number, number] => [near(x), y]));
     const box = around([...events.flatMap(({ x, y }): [number, number][] => (x === null || y === null ? [] : [[near(x), y]])), ...within]);

@@ -30,7 +30,7 @@ async function fill(element: HTMLElement, key: string, unit: TimeUnit, zone: Zon
 
 /** Opened, it shows its own events and answers. */
 function row(one: Answer, unit: TimeUnit, zone: Zone): HTMLElement {
-  const details = h("details", { class: "more" }, h("summary", {}, h("span", { class: "swatch", vars: { "--swatch": queryColour(one.query) } }), ` ${one.query_name}: ${kindName(one.kind).toLowerCase()}${one.entities.length > 0 ? `, ${one.entities.join(", ")}` : ""} `, h("span", { class: "small muted num" }, formatMoment(one.end ?? one.start, unit, zone))));
+  const details = h("details", { class: "more" }, h("summary", {}, h("span", { class: "swatch", vars: { "--swatch": queryColour(one.query) } }), ` ${one.query_name} `, h("div", { class: "small muted num" }, [kindName(one.kind), ...one.entities, formatMoment(one.end ?? one.start, unit, zone)].join(" · "))));
   const body = h("div", { class: "stack more-body" });
   details.append(body);
   details.addEventListener("toggle", () => {

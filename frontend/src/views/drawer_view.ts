@@ -4,7 +4,6 @@ import { post } from "../lib/api";
 import { alert as alertParser, type Alert, type Detection, type Feed, type QueryRow, type QueryVersion } from "../data/shapes";
 import { orderedEvidence } from "../data/evidence";
 import type { Interval } from "../data/interval";
-import { distanceWords } from "../data/motion_progress";
 import { stretchesOf, tryAddress } from "../data/stretch";
 import { button, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { queryColour } from "../lib/colours";
@@ -13,7 +12,7 @@ import { UNATTENDED } from "../data/desk_view";
 import { kindName, SEVERITY_NAMES, STATE_NAMES, versionWords } from "../lib/words";
 import { answersBehind } from "./answers_behind_view";
 import { evidenceList } from "./evidence_list_view";
-import { headline, revisionText } from "./interval_words";
+import { headline, measure, revisionText } from "./interval_words";
 import { fail, toast } from "./shell_view";
 
 export { headline };
@@ -80,7 +79,7 @@ export class DrawerView {
     if (this.shown?.interval.detections.includes(alert.detection ?? "") === true) this.open({ ...this.shown, alert });
   }
 
-  private when({ interval, query }: DrawerContent): HTMLElement {
+  private when({ interval, query, rules }: DrawerContent): HTMLElement {
     const moment = (t: number): string => formatMoment(t, this.unit, this.zone);
     const zone = this.unit === "ms" ? ` ${zoneName(this.zone)}` : "";
     const rows = interval.isMark
@@ -90,8 +89,9 @@ export class DrawerView {
           ["Until", interval.end === null ? "still going" : moment(interval.end) + zone],
           ["Length", interval.end === null ? "open" : formatSpan(interval.end - interval.start, this.unit)],
         ];
+    const measured = measure(interval.value, rules === "coming" ? undefined : (rules ?? query)?.specification, this.feed);
+    if (measured !== null) rows.push(measured);
     const { value } = interval;
-    if (query?.family === "motion" && typeof value === "number") rows.push(["Distance", distanceWords(value, this.feed.crs === "geographic")]);
     if (query?.family === "arrival" && typeof value === "number") rows.push(["Expected", moment(value)]);
     const revision = revisionText(interval, this.unit, this.zone);
     if (revision !== null) rows.push([interval.isWithdrawn || interval.isCut ? "State" : "Changed", revision]);

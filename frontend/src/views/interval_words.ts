@@ -1,11 +1,24 @@
 /** An interval in the words of the screens. */
 
 import type { Interval } from "../data/interval";
-import { formatClock, type TimeUnit, type Zone } from "../lib/time";
+import { distanceWords } from "../data/motion_progress";
+import type { Feed } from "../data/shapes";
+import { formatClock, formatNumber, type TimeUnit, type Zone } from "../lib/time";
 import { answerTitle } from "../lib/words";
 
 export function headline(interval: Interval): string {
   return answerTitle(interval.entities, interval.kind);
+}
+
+/** The number that an answer has, and what it is; null for those of families without one. Of a count the query says which extreme it is. */
+export function measure(value: unknown, specification: Record<string, unknown> | undefined, { crs }: Pick<Feed, "crs">): [name: string, text: string] | null {
+  const number = value === null || value === "" ? NaN : Number(value);
+  if (specification === undefined || !Number.isFinite(number)) return null;
+  const { family, count } = specification;
+  if (family === "motion") return ["Distance", distanceWords(number, crs === "geographic")];
+  if (family === "encounter") return ["Nearest", distanceWords(number, crs === "geographic")];
+  if (family !== "occupancy") return null;
+  return [Array.isArray(count) && count[0] === "<=" ? "Fewest at once" : "Most at once", formatNumber(number)];
 }
 
 /** What later events did to it; null when they left it alone. */

@@ -314,6 +314,7 @@ export class LiveView {
   /** The window has moved on by itself: the list follows, and while it plays the answers ahead are fetched. */
   private followed(): void {
     this.answers.showList();
+    if (this.model.clock.isLive) this.tracks.follow();
     if (this.model.clock.isPlaying) this.model.loadHistory(this.model.window()).catch(fail);
   }
 

@@ -8,11 +8,14 @@ import { Latest } from "../../lib/latest";
 import { formatClock } from "../../lib/time";
 import { around } from "../../lib/regions";
 import { fetchTracks } from "../answer_tracks";
+import { CountOnMap, type CountedStretch } from "../count_on_map";
 import { boundsOf, type FeedMap } from "../map_view";
 import { fail } from "../shell_view";
 import type { DrawnTrack } from "../track_layer";
-import { LiveCountLine } from "./count_line";
 import type { LiveModel } from "./model";
+
+/** So often an open answer is drawn anew. */
+const FOLLOW_MS = 5_000;
 
 export interface Focus {
   interval: Interval;
@@ -25,7 +28,9 @@ export class LiveTracks {
   /** The chosen answer that the map has gone to already. */
   private shownFor: string | null = null;
   private mustGo = false;
-  private readonly counts: LiveCountLine;
+  private readonly counts: CountOnMap;
+  /** The answer that is drawn, and since when by the reader's clock. */
+  private drawn: { key: string | null; at: number } = { key: null, at: 0 };
 
   constructor(
     private readonly model: LiveModel,
@@ -33,12 +38,18 @@ export class LiveTracks {
     private readonly focus: () => Focus | null,
     private readonly entitiesWithin: (range: [number, number]) => string[],
   ) {
-    this.counts = new LiveCountLine(model, feedMap);
+    this.counts = new CountOnMap(feedMap, model.feed, model.zone);
   }
 
   /** After `wait` milliseconds: passing over many answers fetches nothing. */
   draw(wait = 0): void {
     this.question.after(wait);
+  }
+
+  /** While the page is live an open answer grows under the reader's eyes: its count goes on, and so do the ways. */
+  follow(): void {
+    const interval = this.focus()?.interval;
+    if (interval?.end === null && interval.key === this.drawn.key && Date.now() - this.drawn.at >= FOLLOW_MS) this.draw();
   }
 
   close(): void {
@@ -47,13 +58,15 @@ export class LiveTracks {
 
   private async fetch(signal: AbortSignal): Promise<void> {
     const focus = this.focus();
-    this.counts.hide();
-    if (focus !== null) await this.explain(focus, signal);
+    const isOther = focus?.interval.key !== this.drawn.key;
+    this.drawn = { key: focus?.interval.key ?? null, at: Date.now() };
+    if (isOther) this.counts.hide();
+    if (focus !== null) await this.explain(focus, isOther, signal);
     else await this.showChosen(signal);
   }
 
   /** Exactly the answer's span in full colour, thin around it; all its events in their order. */
-  private async explain({ interval, isChosen }: Focus, signal: AbortSignal): Promise<void> {
+  private async explain({ interval, isChosen }: Focus, isOther: boolean, signal: AbortSignal): Promise<void> {
     const rows = this.model.detections(interval);
     const evidence = orderedEvidence(rows);
     const notes = closestNotes(rows, this.model.feed.crs === "geographic");
@@ -64,8 +77,8 @@ export class LiveTracks {
     const isOne = entities.length < 2;
     const caption = (point: EvidencePoint): string => this.caption(point, isOne);
     // The events are known at once; the ways between them are asked for.
-    this.feedMap.tracks.explain([], evidence, caption, notes);
-    const [made] = await Promise.all([this.tracks(entities, interval.start - pad, end + pad, signal), this.counts.show(interval, end, signal)]);
+    if (isOther) this.feedMap.tracks.explain([], evidence, caption, notes);
+    const [made] = await Promise.all([this.tracks(entities, interval.start - pad, end + pad, signal), this.counts.show(this.counted(interval, end), signal)]);
     if (signal.aborted) return;
     const drawn = made.map((track): DrawnTrack => ({ track, colour: queryColour(interval.query), from, to: interval.isMark ? interval.start : end, label: track.entity }));
     this.feedMap.tracks.explain(drawn, evidence, caption, notes);
@@ -73,6 +86,10 @@ export class LiveTracks {
     if (this.mustGo || this.shownFor !== interval.key) this.goTo(made, evidence, [interval.start - pad, end + pad]);
     this.shownFor = interval.key;
     this.mustGo = false;
+  }
+
+  private counted({ query, start }: Interval, end: number): CountedStretch {
+    return { query, specification: this.model.query(query)?.specification, geometries: this.model.geometriesOf(query), start, end };
   }
 
   private caption({ variable, entity, t }: EvidencePoint, isOne: boolean): string {
@@ -92,9 +109,9 @@ export class LiveTracks {
     else this.feedMap.fit(box, map.getZoom());
   }
 
-  /** Goes to what the query is about: its regions, else the answer's own events. */
+  /** Goes to what the query is about: its regions, else the answer's own events. A pair that met is a dot in any region: there its events count. */
   fitTo(interval: Interval): void {
-    const box = boundsOf(this.model.geometriesOf(interval.query), this.model.feed.crs === "geographic");
+    const box = interval.kind === "met" ? null : boundsOf(this.model.geometriesOf(interval.query), this.model.feed.crs === "geographic");
     if (box !== null) {
       this.feedMap.fit(box);
     } else {

@@ -1,0 +1,55 @@
+/** Of an answer, how many were there around it: a stepped line over its query's region. */
+
+import * as L from "leaflet";
+import { countedAnswer, fromDocument } from "../data/occupancy_data";
+import type { Feed } from "../data/shapes";
+import { get, query as address } from "../lib/api";
+import type { Geometry } from "../lib/regions";
+import type { Zone } from "../lib/time";
+import { countLine } from "./count_line_view";
+import { boundsOf, latLng, type FeedMap } from "./map_view";
+
+/** How much is shown before and after the answer. */
+const MARGIN = { ms: 120_000, ticks: 3_000 };
+/** CSS pixels: the name of the region stands just above it. */
+const ABOVE_NAME = L.point(0, -16);
+
+/** An answer of `query`, which asks what `specification` says. */
+export interface CountedStretch {
+  query: string;
+  specification: Record<string, unknown> | undefined;
+  geometries: readonly Geometry[];
+  start: number;
+  end: number;
+}
+
+export class CountOnMap {
+  private readonly tooltip = L.tooltip({ permanent: true, direction: "top", offset: ABOVE_NAME, className: "count-label", interactive: false });
+
+  constructor(
+    private readonly feedMap: FeedMap,
+    private readonly feed: Feed,
+    private readonly zone: Zone,
+  ) {}
+
+  hide(): void {
+    this.tooltip.remove();
+  }
+
+  /** Nothing for answers of other families. What stood there stays until the new line is known. */
+  async show({ query, specification, geometries, start, end }: CountedStretch, signal: AbortSignal): Promise<void> {
+    const { feed, zone, feedMap } = this;
+    if (specification?.["family"] !== "occupancy") return;
+    const box = boundsOf(geometries, feed.crs === "geographic");
+    const margin = MARGIN[feed.time];
+    const stretch = { from: Math.round(start - margin), to: Math.round(end + margin) };
+    // It is an extra: the answer is shown without it, too.
+    const counted = await get(address(`queries/${query}/occupancy`, stretch), countedAnswer, signal).catch(() => null);
+    if (box === null || counted === null || signal.aborted) return;
+    const picture = countLine(counted, { feed, zone, asked: fromDocument(specification, feed) });
+    if (picture === null) return;
+    const [w, , e, n] = box;
+    this.tooltip.setLatLng(latLng(feedMap.near((w + e) / 2), n)).setContent(picture);
+    feedMap.map.addLayer(this.tooltip);
+  }
+}

@@ -179,7 +179,7 @@ def _with_time(columns: Mapping[str, pa.Array], reading: Reading, *, fixed: bool
         if column not in (reading.x, reading.y) and (_plain(column) in _WHEN or "time" in _plain(column) or "date" in _plain(column))
     ]
     named.sort(key=lambda column: _WHEN.index(_plain(column)) if _plain(column) in _WHEN else len(_WHEN))
-    tried = [*named, *(column for column in columns if column not in named and _is_text(columns[column]))]
+    tried = [*named, *(column for column in columns if column not in (*named, reading.x, reading.y) and _is_text(columns[column]))]
     best: tuple[float, str, str] = (0.0, "", ISO)
     for column in tried[:20]:
         form, share = _format(columns[column], reading)

@@ -240,3 +240,10 @@ def test_rows_out_of_order_suggest_a_lateness(tmp_path: Path) -> None:
     assert (found["ordered"], found["lateness"], found["tick"]) == (False, 5_000, 1_000)
     grouped = written(tmp_path / "b.csv", "id,time,lon,lat\n" + "".join(f"{e},{1767348000 + n},1,2\n" for e in "ab" for n in range(30)))
     assert looked(grouped)[0]["lateness"] == 0, "one thing after the other is no lateness"
+
+
+def test_a_place_is_no_time(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", "id,time,lon,lat\n" + "a,never,1,2\n" * 5)
+    found, rows = looked(path)
+    assert found["reading"]["time"] == [] and rows == []
+    assert "no column tells the time: choose one" in found["faults"][0]["problem"]

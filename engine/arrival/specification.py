@@ -1,4 +1,4 @@
-"""Specifications of the family `arrival` (decision 24)."""
+"""Specifications of the family `arrival` (decision 27)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrival answers, straight from decision 24: every entity is asked at every integer instant; lines and regions meet in rational numbers.
+"""Arrival answers, straight from decision 27: every entity is asked at every integer instant; lines and regions meet in rational numbers.
 
 Rows are dictionaries in arrival order (`seq` is the position); specifications are the written JSON. An answer is
 (query, entity, start, end, value, evidence as (variable, t, seq)).

@@ -85,7 +85,7 @@ describe("the clock", () => {
   it("always shows an instant within its window, and none after the present or before the beginning", () => {
     const step = fc.oneof(
       fc.record({ act: fc.constant("pan"), by: fc.integer({ min: -10_000_000, max: 10_000_000 }) }),
-      fc.record({ act: fc.constant("zoom"), by: fc.integer({ min: -5, max: 5 }) }),
+      fc.record({ act: fc.constantFrom("zoom", "zoom ahead"), by: fc.integer({ min: -5, max: 5 }) }),
       fc.record({ act: fc.constant("seek"), by: fc.integer({ min: -20_000_000, max: 1_000_000 }) }),
       fc.record({ act: fc.constant("play"), by: fc.integer({ min: -600, max: 600 }) }),
       fc.record({ act: fc.constant("wait"), by: fc.integer({ min: 0, max: 100_000 }) }),
@@ -98,6 +98,7 @@ describe("the clock", () => {
         for (const { act, by } of steps) {
           if (act === "pan") clock.pan(by);
           if (act === "zoom") clock.zoom(1.5 ** by, PRESENT - 1000);
+          if (act === "zoom ahead") clock.zoom(1.5 ** by, clock.window()[1]);
           if (act === "seek") clock.seek(PRESENT + by);
           if (act === "play" && by !== 0) clock.play(by);
           if (act === "pause") clock.pause();
@@ -109,6 +110,7 @@ describe("the clock", () => {
         }
         return true;
       }),
+      { examples: [[[{ act: "zoom", by: -6 }, { act: "wait", by: 86_356 }, { act: "pause", by: 0 }, { act: "zoom", by: 5 }]]] },
     );
   });
 });

@@ -121,12 +121,14 @@ export class Clock {
     else this.moveTo(at);
   }
 
-  /** Makes the window `factor` times as long, about `about`; live it goes on following the present. */
+  /** Makes the window `factor` times as long, about `about` or what of the window's past is nearest to it; live it goes on following the present. */
   zoom(factor: number, about = this.now()): void {
     const span = Math.max(this.sources.leastSpan, this.spanShown * factor);
     if (!this.isLive) {
-      const share = (about - this.window()[0]) / this.spanShown;
-      this.show([about - span * share, about + span * (1 - share)]);
+      const [t0, t1] = this.window();
+      const centre = Math.max(t0, Math.min(t1, this.present, about));
+      const share = (centre - t0) / this.spanShown;
+      this.show([centre - span * share, centre + span * (1 - share)]);
     }
     this.spanShown = span;
     this.onMode();

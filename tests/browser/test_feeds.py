@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,9 +11,19 @@ import pytest
 from webapp.feeds.models import Feed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.browser.conftest import Site
 
 pytestmark = [pytest.mark.browser, pytest.mark.services]
+
+T0 = 1_767_348_000
+BOATS = "".join(f"Möwe {n % 2};{T0 + n};10,{n:03};54,5;12,5\n" for n in range(400))
+CSV = f"Schiff;Zeit;lon;lat;Knoten\n{BOATS}x;bald;1;2;3\n"
+TRACK = "".join(f'<trkpt lat="{52 + n / 1000}" lon="13.4"><time>2026-01-02T10:{n // 60:02}:{n % 60:02}Z</time></trkpt>' for n in range(200))
+GPX = f"<gpx><trk><name>Ada</name><trkseg>{TRACK}</trkseg></trk></gpx>"
+NMEA = "".join(f"\\c:{1565218798 + n}*00\\!BSVDM,1,1,,A,13mb9U0P00PRk8fT5nw>4?wj2006,0*5D\n" for n in range(50))
+FILES = [("Schiffe.csv", CSV.encode("windows-1252"), 400), ("walk.gpx", GPX.encode(), 200), ("ships.nmea", NMEA.encode(), 50)]
 
 
 def test_a_damaged_feed_says_the_file_and_the_remedy_and_goes_on_when_it_is_mended(site: Site) -> None:
@@ -36,7 +47,8 @@ def test_a_feed_is_made_and_its_guard_against_the_future_is_changed(site: Site) 
     site.log_in()
     page = site.page
     page.goto(site.address + "/feeds/")
-    page.get_by_role("button", name="New feed").click()
+    page.get_by_role("link", name="New feed").click()
+    page.get_by_role("button", name="Without a file").click()
     form = page.get_by_role("dialog", name="New feed")
     form.get_by_label("Name").fill("Quay 1")
     form.get_by_label("Places").select_option("planar")
@@ -64,3 +76,29 @@ def test_a_feed_is_made_and_its_guard_against_the_future_is_changed(site: Site) 
     assert feed.ahead is None
     # The one fault is the refused name.
     assert [fault for fault in site.faults if "400" not in fault] == []
+
+
+def test_files_of_three_kinds_become_feeds_by_mouse_alone(site: Site, tmp_path: Path) -> None:
+    site.world.start(sys.executable, "manage.py", "ingest", name="ingest")
+    site.log_in()
+    page = site.page
+    for name, data, count in FILES:
+        (tmp_path / name).write_bytes(data)
+        page.goto(site.address + "/feeds/")
+        page.get_by_role("link", name="New feed").first.click()
+        page.locator("#wizard-file").set_input_files(tmp_path / name)
+        page.get_by_text("The first rows, as they stand in the file").wait_for()
+        if name == "Schiffe.csv":
+            # The guess is right; the reader looks at it with another delimiter and comes back.
+            page.get_by_text("1 of 401 rows cannot be used").wait_for()
+            page.get_by_label("Columns are separated by").select_option("|")
+            page.get_by_text("no column tells the time").first.wait_for()
+            page.get_by_label("Columns are separated by").select_option(";")
+            page.get_by_text("1 of 401 rows cannot be used").wait_for()
+        page.get_by_role("button", name="Make the feed and load the file").click()
+        page.locator(".wizard-load[data-state=done]").wait_for()
+        page.get_by_text(f"{count} of {count} rows loaded").wait_for()
+        assert page.get_by_role("link", name="Make a query").is_visible()
+    assert sorted(Feed.objects.exclude(name="yard").values_list("name", flat=True)) == ["schiffe", "ships", "walk"]
+    assert Feed.objects.get(name="schiffe").columns == {"knoten": "float"}
+    assert site.faults == []

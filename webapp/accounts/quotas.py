@@ -24,6 +24,7 @@ NOUNS = {
     "jobs": "jobs",
     "tokens": "tokens",
     "rows": "rows a second over HTTP",
+    "uploads": "megabytes of uploaded files",
 }
 Held = Callable[[dict[str, Any]], int]
 """How much there is of what the given field names: `{"owner": user}` or `{"team": team}`."""
@@ -75,11 +76,18 @@ class Quota:
 def quota_list(holder: User | Team) -> list[Quota]:
     """All quotas of a user or a team, with how much of them is used."""
     # They read users and teams.
-    from webapp.feeds.selectors import feeds_held, vertices_held
+    from webapp.feeds.selectors import feeds_held, uploads_held, vertices_held
     from webapp.jobs.selectors import jobs_held
     from webapp.queries.selectors import queries_held
 
-    counted: dict[str, Held] = {"queries": queries_held, "vertices": vertices_held, "feeds": feeds_held, "jobs": jobs_held, "tokens": tokens_held}
+    counted: dict[str, Held] = {
+        "queries": queries_held,
+        "vertices": vertices_held,
+        "feeds": feeds_held,
+        "jobs": jobs_held,
+        "tokens": tokens_held,
+        "uploads": uploads_held,
+    }
     whose = {"owner": holder} if isinstance(holder, User) else {"team": holder}
     return [
         Quota(name, NOUNS[name], quota_of(holder, name), default, counted[name](whose) if name in counted else None)

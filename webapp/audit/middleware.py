@@ -31,6 +31,8 @@ CHANGE_NOTHING = frozenset(
         "api-query-progress-of",
         "api-query-sandbox",
         "api-feed-events",
+        "api-upload",
+        "api-upload-inspection",
         "account_login",
         "account_logout",
         "mfa_authenticate",
@@ -43,7 +45,7 @@ CHANGE_NOTHING = frozenset(
         "mfa_reauthenticate_webauthn",
     }
 )
-"""Addresses whose POST computes an answer, adds rows (the feed counts them), or is recorded by the signals of logging in."""
+"""Addresses whose POST computes an answer, adds rows (the feed counts them) or bytes of a file, or is recorded by the signals of logging in."""
 WAITS_FOR_OTHERS = frozenset({"api-channel-test"})
 """What asks other machines holds no transaction meanwhile: the entry follows in one of its own."""
 READS_RECORDED = frozenset({"api-detections-export", "api-regions-export", "api-dead-letters-csv", "api-audit-export"})

@@ -30,12 +30,14 @@ class Kind:
     """What a process loads before it is asked, which modules' `run(request, data)` it may be asked for, and whether it forks for each request.
 
     A module named by `warm` has a function `warm_up()`: first calls read files and compiled code that are not to be read later.
+    A child that `writes` keeps kernels that it compiled.
     """
 
     programs: Sequence[str]
     loads: Sequence[str]
     warm: str
     forks: bool = False
+    writes: bool = False
 
 
 KINDS = {
@@ -50,8 +52,18 @@ KINDS = {
             "engine.event_calculus.operator", "engine.event_calculus.sandbox", "webapp.detections.facts",
         ),
         warm="webapp.queries.engine_warmth",
+        writes=True,
     ),
     "parsers": Kind(programs=("webapp.feeds.region_files",), loads=(), warm="webapp.feeds.region_files", forks=True),
+    # Uploaded files are as large as they like: they are read from where they lie, piece by piece.
+    "recordings": Kind(
+        programs=("webapp.feeds.uploads.reader",),
+        loads=(
+            "engine.sources.formats.delimited_text", "engine.sources.formats.json_text", "engine.sources.formats.nmea",
+            "engine.sources.formats.typed", "engine.sources.formats.xml_tracks", "openpyxl", "pyproj",
+        ),
+        warm="webapp.feeds.uploads.reader",
+    ),
 }  # fmt: skip
 OWN_FILES = 64
 """Files of its own code that a child which parses may have open."""
@@ -81,7 +93,7 @@ def main(name: str) -> NoReturn:
     _leave(partial(_serve_by_forks if kind.forks else _serve, kind))
 
 
-# -- the engine's children ----------------------------------------------------------------------------------------------------------
+# -- children that read the files they are told of ----------------------------------------------------------------------------------
 
 
 def _serve(kind: Kind) -> None:
@@ -90,8 +102,9 @@ def _serve(kind: Kind) -> None:
     if request is None:
         return
     # Which files it may read is known only now; walls hold for threads that are started behind them.
-    confine(read=map(Path, request.told["read"]), write=kernel_caches())
-    resource.setrlimit(resource.RLIMIT_FSIZE, (WRITTEN_BYTES, WRITTEN_BYTES))
+    confine(read=map(Path, request.told["read"]), write=kernel_caches() if kind.writes else ())
+    most = WRITTEN_BYTES if kind.writes else 0
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     requests: SimpleQueue[Request] = SimpleQueue()
     threading.Thread(target=_hand_over, args=(requests,), daemon=True).start()
     _answer(kind, request)

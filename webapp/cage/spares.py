@@ -221,3 +221,5 @@ ENGINE = Spares("engine")
 """For what tries and checks queries."""
 PARSERS = Spares("parsers")
 """For what reads files of strangers."""
+RECORDINGS = Spares("recordings")
+"""For what looks into uploaded recordings."""

@@ -10,7 +10,7 @@ from webapp.alerts.views import acknowledge, alerts, numbers
 from webapp.audit.views import audit
 from webapp.config.health import healthz
 from webapp.feeds.plan import plan
-from webapp.feeds.views import feeds, regions
+from webapp.feeds.views import feed_new, feeds, regions
 from webapp.live.views import live, shared, shared_plan
 from webapp.queries.views import queries, query, query_new
 
@@ -38,6 +38,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("alerts/<int:pk>", alerts, name="alert"),
     path("regions/", regions, name="regions"),
     path("feeds/", feeds, name="feeds"),
+    path("feeds/new", feed_new, name="feed-new"),
     path("feeds/<slug:name>/plan", plan, name="feed-plan"),
     path("audit/", audit, name="audit"),
     path("", include("webapp.accounts.page_urls")),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+
 from django.contrib.postgres.fields import ArrayField
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
@@ -81,6 +83,59 @@ class Region(Owned):
 
     def __str__(self) -> str:
         return f"{self.feed.name}/{self.name}"
+
+
+class UploadState(models.TextChoices):
+    """Where an uploaded file is on its way into a feed."""
+
+    UPLOADING = "uploading"
+    READY = "ready"
+    READING = "reading"
+    SENDING = "sending"
+    PAUSED = "paused"
+    DONE = "done"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+class Upload(Owned):
+    """A file that somebody sends to make a feed of it, and how far that has come.
+
+    The file lies in `<var>/uploads/<id>/`; its size there is how much of it has come. Rows before `position` are in the feed's log, those up to
+    `sending` were being appended: under the same idempotency key they are appended again, once (`uploads/loading.py`).
+    """
+
+    edit_role = Role.OPERATOR
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    name = models.CharField(max_length=200, help_text="Of the file.")
+    size = models.BigIntegerField()
+    state = models.CharField(max_length=10, choices=UploadState.choices, default=UploadState.UPLOADING)
+    paused_in = models.CharField(max_length=10, blank=True, help_text="The state that a paused one goes on with.")
+    error = models.TextField(blank=True)
+    reading = models.JSONField(default=dict)
+    feed = models.ForeignKey(Feed, models.CASCADE, null=True, related_name="uploads")
+    as_now = models.BooleanField(default=False, help_text="As if it happened now, instead of as history.")
+    rate = models.FloatField(default=1.0, help_text="How many times faster than life, as if it happened now.")
+    ordered = models.BooleanField(default=True, help_text="In the order of time, instead of the file's.")
+    read = models.BigIntegerField(default=0, help_text="Rows of the file that were read.")
+    rows = models.BigIntegerField(null=True, help_text="Rows to be sent; null until all are read.")
+    position = models.BigIntegerField(default=0)
+    sending = models.BigIntegerField(default=0)
+    moved_since = models.BigIntegerField(default=0, help_text="This time of the file ...")
+    moved_to = models.BigIntegerField(default=0, help_text="... became this one.")
+    late = models.BigIntegerField(default=0)
+    dead = models.BigIntegerField(default=0)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    touched_at = models.DateTimeField(auto_now=True)
+
+    objects = OwnedQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("-created_at",)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.state})"
 
 
 class IngestCounter(models.Model):

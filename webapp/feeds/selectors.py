@@ -9,7 +9,7 @@ from django.db.models import Prefetch, Q, QuerySet, Sum
 from django.urls import reverse
 
 from webapp.accounts.permissions import AnyUser
-from webapp.feeds.models import DeadLetter, Feed, Region
+from webapp.feeds.models import DeadLetter, Feed, Region, Upload, UploadState
 from webapp.queries.models import Query
 
 Box = tuple[float, float, float, float]
@@ -148,6 +148,17 @@ def dead_letter_list(*, feed: Feed) -> QuerySet[DeadLetter]:
 def feeds_held(whose: dict[str, Any]) -> int:
     """How many feeds somebody has."""
     return Feed.objects.filter(**whose).count()
+
+
+def upload_list(*, user: AnyUser) -> QuerySet[Upload]:
+    """The uploads that `user` may see."""
+    return Upload.objects.visible_to(user).with_editable(user).select_related("owner", "team", "feed").order_by("-created_at")
+
+
+def uploads_held(whose: dict[str, Any]) -> int:
+    """How many megabytes somebody's uploaded files have together, begun ones as if they were whole."""
+    kept = Upload.objects.filter(**whose).exclude(state__in=(UploadState.DONE, UploadState.CANCELLED))
+    return -(-(kept.aggregate(held=Sum("size"))["held"] or 0) // 1_000_000)
 
 
 def vertices_held(whose: dict[str, Any]) -> int:

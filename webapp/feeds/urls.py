@@ -5,8 +5,10 @@ from django.urls import path
 from webapp.feeds.api import AnyBytes, FeedView
 from webapp.feeds.ingest_views import EventsView
 from webapp.feeds.region_api import RegionImportView, RegionView
+from webapp.feeds.uploads.api import UploadView
 
 NAME = "feeds/<slug:name>"
+UPLOAD = "uploads/<uuid:pk>"
 
 urlpatterns = [
     path("feeds/", FeedView.as_view({"get": "list", "post": "create"}), name="api-feeds"),
@@ -22,6 +24,14 @@ urlpatterns = [
     path(f"{NAME}/events", EventsView.as_view(), name="api-feed-events"),
     path(f"{NAME}/dead-letters", FeedView.as_view({"get": "dead_letters"}), name="api-dead-letters"),
     path(f"{NAME}/dead-letters.csv", FeedView.as_view({"get": "dead_letters_csv"}, throttle_action="export"), name="api-dead-letters-csv"),
+    path("uploads/", UploadView.as_view({"get": "list", "post": "create", "options": "offered"}), name="api-uploads"),
+    path(
+        f"{UPLOAD}/",
+        UploadView.as_view({"get": "retrieve", "head": "retrieve", "patch": "partial_update", "delete": "destroy", "options": "offered"}),
+        name="api-upload",
+    ),
+    path(f"{UPLOAD}/inspection", UploadView.as_view({"post": "inspection"}), name="api-upload-inspection"),
+    path(f"{UPLOAD}/load", UploadView.as_view({"post": "load", "patch": "steer"}), name="api-upload-load"),
     path("regions/", RegionView.as_view({"get": "list", "post": "create"}), name="api-regions"),
     path("regions/import", RegionImportView.as_view({"post": "import_file"}, throttle_action="import"), name="api-regions-import"),
     path("regions/export", RegionView.as_view({"get": "export_file"}, throttle_action="export"), name="api-regions-export"),

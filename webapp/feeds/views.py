@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from webapp.cage.spares import PARSERS
+from webapp.cage.spares import PARSERS, RECORDINGS
 from webapp.config.pages import page_data
 from webapp.jobs.api import jobs_for_page
 
@@ -14,6 +14,12 @@ def feeds(request: HttpRequest) -> HttpResponse:
     """Feeds and the jobs that process them."""
     assert request.user.is_authenticated
     return render(request, "pages/feeds.html", page_data(request, jobs=jobs_for_page(user=request.user)))
+
+
+def feed_new(request: HttpRequest) -> HttpResponse:
+    """A new feed, from a file or without one."""
+    RECORDINGS.prepare()
+    return render(request, "pages/feed_new.html", page_data(request))
 
 
 def regions(request: HttpRequest) -> HttpResponse:

@@ -8,7 +8,7 @@ import { formatAgo, formatClock, formatMoment, formatNumber, formatSpan } from "
 import { JOB_STATES, kindName } from "../lib/words";
 import { confirmDanger, openDialog } from "../views/dialog_view";
 import { showFaults } from "../views/faults_view";
-import { openFeedSettings, openNewFeed } from "../views/feed_form_view";
+import { openFeedSettings } from "../views/feed_form_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
 
 const EVERY_MS = 3000;
@@ -18,7 +18,7 @@ const shell = openShell();
 /** Teams whose feeds and jobs the reader may make. */
 const teams = shell.me.teams.filter((one) => one.role === "operator" || one.role === "admin");
 const mayMake = teams.length > 0 || shell.me.superuser;
-const newFeed = (kind: string): HTMLElement => button("New feed", { icon: "plus", kind, onClick: () => openNewFeed(teams, () => void refresh()) });
+const newFeed = (kind: string): HTMLElement => linkButton("New feed", "/feeds/new", "plus", kind);
 const body = pageFrame(shell.root, "Feeds and jobs", [...(teams.length > 0 ? [button("New job", { icon: "plus", onClick: newJob })] : []), ...(mayMake ? [newFeed("")] : [])]);
 /** As the server said last; a feed's card offers them. */
 let jobs: readonly Job[] = [];

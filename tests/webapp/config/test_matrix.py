@@ -31,7 +31,7 @@ OWN_ACCOUNT = {
 """Below /account/: pages about how one's own account is protected."""
 ADMIN = {"admin-login", "admin-password"}
 """Beside Django's admin; tested in tests/webapp/accounts/test_one_log_in.py."""
-PAGES = {"live", "queries", "query-new", "alerts", "alert-numbers", "regions", "feeds", "account", "audit", "teams"}
+PAGES = {"live", "queries", "query-new", "alerts", "alert-numbers", "regions", "feeds", "feed-new", "account", "audit", "teams"}
 OWNED_PAGES = {"query", "alert", "feed-plan"}
 PERSONAL = {
     "api-me": ["GET", "PATCH"],
@@ -58,6 +58,7 @@ TWO_IDS = ("api-team-invitation", "api-team-member", "api-team-transfer")
 """Who may do what there: tests/webapp/accounts/test_teams.py."""
 LISTS = {
     "api-feeds": ["GET", "POST"],
+    "api-uploads": ["GET", "POST"],
     "api-regions": ["GET", "POST"],
     "api-regions-import": ["POST"],
     "api-regions-export": ["GET"],
@@ -105,6 +106,9 @@ OWNED = {
     "api-feed-measures": ["GET"],
     "api-feed-histogram": ["GET"],
     "api-dead-letters": ["GET"],
+    "api-upload": ["GET", "PATCH", "DELETE"],
+    "api-upload-inspection": ["POST"],
+    "api-upload-load": ["POST", "PATCH"],
     "api-dead-letters-csv": ["GET"],
     "api-region": ["GET", "PATCH", "DELETE"],
     "api-query": ["GET", "PATCH", "DELETE"],
@@ -152,12 +156,14 @@ def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[
     """One object of each kind, all of the harbour team."""
     from webapp.alerts.deliveries import channel_create
     from webapp.alerts.models import Alert, Mute, SavedView
+    from webapp.feeds.models import Upload
 
     channel = channel_create(owner=people.owner, name="desk", url="https://hooks.example.org/x", team=people.harbour)
     alert = Alert.objects.create(query=query, feed=feed, detection_key=b"k" * 16, kind="in", entities=["a"], start=1, severity="low")
     view = SavedView.objects.create(owner=people.owner, name="grave", team=people.harbour)
     mute = Mute.objects.create(owner=people.owner, team=people.harbour, feed=feed, query=query, reason="Works", window_from=timezone.now())
-    return {"feed": feed, "region": region, "query": query, "channel": channel, "alert": alert, "view": view, "mute": mute}
+    upload = Upload.objects.create(owner=people.owner, name="ships.csv", size=10, team=people.harbour)
+    return {"upload": upload, "feed": feed, "region": region, "query": query, "channel": channel, "alert": alert, "view": view, "mute": mute}
 
 
 def address_of(name: str, things: dict[str, Any]) -> str:
@@ -174,7 +180,7 @@ def address_of(name: str, things: dict[str, Any]) -> str:
     kind = next(
         (
             kind
-            for kind in ("region", "query", "channel", "alert", "view", "mute")
+            for kind in ("upload", "region", "query", "channel", "alert", "view", "mute")
             if name in (kind, f"api-{kind}") or name.startswith(f"api-{kind}-")
         ),
         None,

@@ -24,7 +24,7 @@ from webapp.alerts.deliveries import channel_create
 from webapp.alerts.models import Alert, Channel, Mute, SavedView
 from webapp.detections.models import Detection
 from webapp.detections.partitions import partitions_ensure
-from webapp.feeds.models import Feed, Region
+from webapp.feeds.models import Feed, Region, Upload
 from webapp.live.selectors import permission
 from webapp.queries.models import Query
 
@@ -36,6 +36,7 @@ SHARINGS = ["private", "team", "foreign", "public"]
 """Of nobody but its owner; of the harbour team, whose members MEMBERS are; of the stranger's team; of nobody's team, but public."""
 NEEDED = {
     "feed": Role.OPERATOR,
+    "upload": Role.OPERATOR,
     "channel": Role.OPERATOR,
     "region": Role.ANALYST,
     "query": Role.ANALYST,
@@ -67,7 +68,7 @@ def edits(actor: str, sharing: str, kind: str) -> bool:
 
 
 def kind_of(name: str) -> str:
-    return next((kind for kind in ("region", "query", "channel", "alert", "view", "mute") if f"{kind}" in name.split("-")), "feed")
+    return next((kind for kind in ("upload", "region", "query", "channel", "alert", "view", "mute") if f"{kind}" in name.split("-")), "feed")
 
 
 @dataclass
@@ -83,19 +84,24 @@ class World:
     def share(self, sharing: str) -> None:
         """Feed and all things in it are shared so."""
         team = {"team": self.people.harbour, "foreign": self.people.elsewhere}.get(sharing)
-        for model in (Feed, Region, Query, Channel, SavedView, Mute):
+        for model in (Feed, Region, Query, Channel, SavedView, Mute, Upload):
             model.objects.update(owner=self.people.owner, team=team, public=sharing == "public")
 
 
 @pytest.fixture
 def world(people: SimpleNamespace, feed: Any, region: Any, query: Any, client_of: Callable[..., APIClient]) -> World:
+    upload = Upload.objects.create(owner=people.owner, name="ships.csv", size=10, team=people.harbour)
     channel = channel_create(owner=people.owner, name="desk", url="https://hooks.example.org/x", team=people.harbour)
     alert = Alert.objects.create(query=query, feed=feed, detection_key=b"k" * 16, kind="in", entities=["a"], start=1, severity="low")
     partitions_ensure([0])
     Detection.objects.create(feed=feed, key=b"k" * 16, query=query, version=1, kind="in", entities=["a"], start=1, end=1, seq=1, detected_at=1)
     view = SavedView.objects.create(owner=people.owner, name="grave", team=people.harbour)
     mute = Mute.objects.create(owner=people.owner, team=people.harbour, feed=feed, query=query, reason="Works", window_from=timezone.now())
-    return World(people, {"feed": feed, "region": region, "query": query, "channel": channel, "alert": alert, "view": view, "mute": mute}, client_of)
+    return World(
+        people,
+        {"upload": upload, "feed": feed, "region": region, "query": query, "channel": channel, "alert": alert, "view": view, "mute": mute},
+        client_of,
+    )
 
 
 def expected(name: str, method: str, actor: str, sharing: str) -> set[int]:

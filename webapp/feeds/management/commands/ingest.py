@@ -1,10 +1,11 @@
-"""`manage.py ingest`: the process behind HTTP ingest. Folders, heartbeats, and upkeep of the logs."""
+"""`manage.py ingest`: the process behind HTTP ingest. Folders, uploaded files, heartbeats, and upkeep of the logs."""
 
 from __future__ import annotations
 
 import fcntl
 import logging
 import signal
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from webapp.feeds.folders import Inbox
 from webapp.feeds.heartbeats import Heartbeats
 from webapp.feeds.models import Feed
 from webapp.feeds.upkeep import feed_upkeep
+from webapp.feeds.uploads.loading import Loads
 from webapp.platform.waits import limit_waits
 
 log = logging.getLogger(__name__)
@@ -34,11 +36,16 @@ class Command(BaseCommand):
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         limit_waits()
         Path(settings.VAR).mkdir(parents=True, exist_ok=True)
+        end = threading.Event()
         with (Path(settings.VAR) / "ingest.lock").open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX)
+                # Files of people are read at their own pace: heartbeats do not wait for them.
+                loads = threading.Thread(target=Loads().serve, args=(end,), name="uploads", daemon=True)
+                loads.start()
                 Service().serve()
             except KeyboardInterrupt:
+                end.set()
                 self.stdout.write("Stopped.")
 
 

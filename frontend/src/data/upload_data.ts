@@ -1,0 +1,156 @@
+/** What the server says of an uploaded file, and what somebody changed of how it is read. */
+
+import { anything, boolean, four, integer, list, nullable, number, oneOf, otherwise, record, string, type Parser } from "../lib/parse";
+
+export const COLUMN_TYPES = ["string", "int", "float", "bool"] as const;
+export const attribute = record({ source: string, name: string, type: oneOf(...COLUMN_TYPES) });
+export type Attribute = ReturnType<typeof attribute>;
+
+export const reading = record({
+  kind: string,
+  encoding: string,
+  delimiter: string,
+  header: boolean,
+  sheet: string,
+  time: list(string),
+  entity: list(string),
+  x: string,
+  y: string,
+  event: string,
+  attributes: list(attribute),
+  thing: string,
+  decimal: string,
+  time_format: string,
+  zone: string,
+  crs: string,
+});
+export type Reading = ReturnType<typeof reading>;
+
+const place: Parser<readonly [number, number]> = (value, path = "") => {
+  const [x, y] = list(number)(value, path);
+  return [x ?? 0, y ?? 0];
+};
+const values = (value: unknown): Record<string, unknown> => (typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {});
+
+export const inspection = record({
+  reading,
+  sheets: list(string),
+  columns: list(record({ name: string, examples: list(string), empty: integer })),
+  rows: list(values),
+  lines: list(integer),
+  read: list(values),
+  count: integer,
+  good: integer,
+  faults: list(record({ line: integer, problem: string, row: anything })),
+  fault_count: integer,
+  places: list(place),
+  bounds: nullable(four),
+  entities: integer,
+  from: nullable(number),
+  to: nullable(number),
+  intervals: list(record({ up_to: nullable(number), count: integer })),
+  lateness: integer,
+  tick: integer,
+  ordered: boolean,
+});
+export type Inspection = ReturnType<typeof inspection>;
+
+export const STATES = ["uploading", "ready", "reading", "sending", "paused", "done", "cancelled", "failed"] as const;
+export const upload = record({
+  id: string,
+  name: string,
+  size: integer,
+  offset: integer,
+  state: oneOf(...STATES),
+  error: otherwise(string, ""),
+  feed: nullable(string),
+  as_now: boolean,
+  rate: number,
+  read: integer,
+  rows: nullable(integer),
+  position: integer,
+  late: integer,
+  dead: integer,
+});
+export type Upload = ReturnType<typeof upload>;
+export const STATE_WORDS: Record<Upload["state"], string> = { uploading: "Being uploaded", ready: "Waits for its feed", reading: "Being read", sending: "Being loaded", paused: "Paused", done: "Loaded", cancelled: "Cancelled", failed: "Failed" };
+
+/** Keys that say how the file is taken apart: with another value its columns may be others, and what was chosen of them is void. */
+const LAYOUT = ["kind", "encoding", "delimiter", "header", "sheet"] as const;
+const PLACES = ["time", "entity", "x", "y", "event", "crs"] as const;
+export type Chosen = Partial<Reading>;
+
+/** What is chosen after `change`: the server guesses the rest anew. */
+export function afterChange(chosen: Chosen, change: Chosen): Chosen {
+  const keys = Object.keys(change) as (keyof Reading)[];
+  if (keys.some((key) => (LAYOUT as readonly string[]).includes(key))) {
+    const kept = Object.fromEntries(LAYOUT.filter((key) => chosen[key] !== undefined && !keys.includes("kind")).map((key) => [key, chosen[key]]));
+    return { ...kept, ...change };
+  }
+  const next = { ...chosen, ...change };
+  // A column that tells the time is no attribute any more: that list is guessed again.
+  if (keys.some((key) => (PLACES as readonly string[]).includes(key)) && !keys.includes("attributes")) delete next.attributes;
+  if (keys.includes("time") && !keys.includes("time_format")) delete next.time_format;
+  return next;
+}
+
+/** A name for a feed, of the file's. */
+export function feedName(file: string): string {
+  const plain = file.toLowerCase().replace(/(\.[a-z0-9]{1,8}){1,2}$/, "").replace(/[^a-z0-9_-]+/g, "-").replace(/^[^a-z]+|-+$/g, "");
+  return plain.slice(0, 63) || "feed";
+}
+
+/** How far a file is on its way, from 0 to 1: reading is half of it. */
+export function progress(row: Upload): number {
+  if (row.state === "uploading") return row.size === 0 ? 0 : row.offset / row.size;
+  if (row.state === "done") return 1;
+  return row.rows === null || row.rows === 0 ? 0 : row.position / row.rows;
+}
+
+/** "up to 5 s", "10 min to 15 min": the bars of the histogram of intervals. */
+export function intervalLabel(upTo: number | null, before: number | null): string {
+  if (upTo === null) return `over ${span(before ?? 0)}`;
+  return `to ${span(upTo)}`;
+}
+
+function span(seconds: number): string {
+  if (seconds >= 86_400) return `${seconds / 86_400} d`;
+  if (seconds >= 3600) return `${seconds / 3600} h`;
+  return seconds >= 60 ? `${seconds / 60} min` : `${seconds} s`;
+}
+
+export const CRS_CHOICES: readonly (readonly [string, string])[] = [
+  ["EPSG:4326", "Longitude and latitude"],
+  ["EPSG:3857", "Web Mercator (metres)"],
+  ["EPSG:27700", "British National Grid"],
+  ["utm", "UTM, a zone"],
+  ["other", "Another system, by its EPSG code"],
+  ["plane", "A plane: leave them as they are"],
+];
+
+/** Zone and hemisphere of a UTM system of WGS 84; null for another system. */
+export function utmOf(crs: string): { zone: number; south: boolean } | null {
+  const found = /^EPSG:32([67])(\d\d)$/.exec(crs);
+  const zone = Number(found?.[2] ?? 0);
+  return found === null || zone < 1 || zone > 60 ? null : { zone, south: found[1] === "7" };
+}
+
+export function utmCrs(zone: number, south: boolean): string {
+  return `EPSG:32${south ? 7 : 6}${String(zone).padStart(2, "0")}`;
+}
+
+export const TIME_FORMATS: readonly (readonly [string, string])[] = [
+  ["iso", "ISO 8601: 2026-01-31T14:05:00Z"],
+  ["epoch_s", "Seconds since 1970"],
+  ["epoch_ms", "Milliseconds since 1970"],
+  ["epoch_us", "Microseconds since 1970"],
+  ["epoch_ns", "Nanoseconds since 1970"],
+  ["ticks", "Ticks, such as frames"],
+  ["%d/%m/%Y %H:%M:%S", "31/01/2026 14:05:00"],
+  ["%d/%m/%Y %H:%M", "31/01/2026 14:05"],
+  ["%m/%d/%Y %H:%M:%S", "01/31/2026 14:05:00"],
+  ["%m/%d/%Y %H:%M", "01/31/2026 14:05"],
+  ["%d.%m.%Y %H:%M:%S", "31.01.2026 14:05:00"],
+  ["%d.%m.%Y %H:%M", "31.01.2026 14:05"],
+  ["%Y%m%d%H%M%S", "20260131140500"],
+];

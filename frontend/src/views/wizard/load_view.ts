@@ -1,0 +1,56 @@
+/** A file on its way into its feed: how far it is, and what can be done about it. */
+
+import { call, get } from "../../lib/api";
+import { button, h, icon, linkButton, replace } from "../../lib/dom";
+import { formatNumber } from "../../lib/time";
+import { progress, STATE_WORDS, upload as uploadParser, type Upload } from "../../data/upload_data";
+import { fail } from "../shell_view";
+
+const EVERY_MS = 700;
+
+/** Watches the upload until it is at rest. `again` looks at the file once more, after a failure. */
+export function loadView(id: string, again: () => void): HTMLElement {
+  const place = h("div", { class: "panel panel-body stack-lg wizard-load", "aria-live": "polite" });
+  const steer = (action: string) => (): void => {
+    call(`uploads/${id}/load`, { method: "PATCH", body: { action } }).then((row) => show(uploadParser(row)), fail);
+  };
+  const show = (row: Upload): void => {
+    place.dataset["state"] = row.state;
+    const colour = row.state === "failed" ? "--critical" : row.state === "done" ? "--good" : "--accent";
+    const actions: HTMLElement[] = [];
+    if (row.state === "reading" || row.state === "sending") actions.push(button("Pause", { icon: "pause", onClick: steer("pause") }), button("Cancel", { kind: "button-danger", onClick: steer("cancel") }));
+    if (row.state === "paused") actions.push(button("Go on", { icon: "play", kind: "button-primary", onClick: steer("resume") }), button("Cancel", { kind: "button-danger", onClick: steer("cancel") }));
+    if (row.state === "failed") actions.push(button("Look at the file again", { icon: "rotate-ccw", kind: "button-primary", onClick: again }));
+    if (row.feed !== null && row.position > 0) {
+      const feed = encodeURIComponent(row.feed);
+      actions.push(linkButton("Make a query", `/queries/new?feed=${feed}`, "plus", row.state === "done" ? "button-primary" : ""), linkButton("Live view", `/?feed=${feed}`, "map"), linkButton("Feeds", "/feeds/", "radio"));
+    }
+    replace(
+      place,
+      h("div", { class: "row spread" }, h("h2", {}, row.feed ?? row.name), h("span", { class: `badge badge-dot ${row.state === "failed" ? "badge-critical" : row.state === "done" ? "badge-good" : "badge-accent"}` }, STATE_WORDS[row.state])),
+      h("div", { class: "progress", role: "progressbar", "aria-label": `Loading of ${row.name}`, "aria-valuenow": Math.round(progress(row) * 100) }, h("i", { vars: { "--w": `${progress(row) * 100}%`, "--bar-colour": `var(${colour})` } })),
+      h("p", { class: "muted num" }, sentence(row)),
+      row.error === "" ? null : h("p", { class: "notice notice-critical" }, icon("circle-alert"), h("span", {}, row.error)),
+      h("div", { class: "row row-wrap" }, ...actions),
+    );
+  };
+  const watch = async (): Promise<void> => {
+    try {
+      const row = await get(`uploads/${id}/`, uploadParser);
+      show(row);
+      if (row.state === "done" || row.state === "cancelled") return;
+    } catch (error) {
+      fail(error);
+    }
+    setTimeout(() => void watch(), EVERY_MS);
+  };
+  void watch();
+  return place;
+}
+
+function sentence(row: Upload): string {
+  const refused = `${row.dead > 0 ? `, ${formatNumber(row.dead)} dead letters` : ""}${row.late > 0 ? `, ${formatNumber(row.late)} late` : ""}`;
+  if (row.rows === null) return `${formatNumber(row.read)} rows read${refused}`;
+  const pace = row.as_now && row.state === "sending" ? `, ${formatNumber(row.rate)} times as fast as life` : "";
+  return `${formatNumber(row.position)} of ${formatNumber(row.rows)} rows loaded${pace}${refused}`;
+}

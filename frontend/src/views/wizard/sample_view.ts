@@ -1,0 +1,103 @@
+/** What a file holds, as far as a sample tells: where, how often, which rows, and what is wrong with some. */
+
+import * as L from "leaflet";
+import { icon, h, replace } from "../../lib/dom";
+import { token } from "../../lib/colours";
+import { formatMoment, formatNumber, formatSpan } from "../../lib/time";
+import type { Feed } from "../../data/shapes";
+import { intervalLabel, type Inspection } from "../../data/upload_data";
+import { latLng, openMap, type FeedMap } from "../map_view";
+
+export class SampleView {
+  readonly element: HTMLElement;
+  private readonly mapPlace = h("div", { class: "wizard-map" });
+  private readonly facts = h("div", {});
+  private readonly intervals = h("div", {});
+  private readonly faults = h("div", {});
+  private readonly table = h("div", {});
+  private map: FeedMap | null = null;
+  private isPlanar: boolean | null = null;
+  private dots: L.LayerGroup | null = null;
+
+  constructor(private readonly zone: string) {
+    this.element = h("div", { class: "stack-lg wizard-sample", "aria-label": "Sample" }, this.facts, this.faults, this.mapPlace, this.intervals, this.table);
+  }
+
+  show(found: Inspection): void {
+    this.showFacts(found);
+    this.showFaults(found);
+    this.showMap(found);
+    this.showIntervals(found);
+    this.showRows(found);
+  }
+
+  private showFacts(found: Inspection): void {
+    const unit = found.reading.time_format === "ticks" ? "ticks" : "ms";
+    const moments = found.from === null || found.to === null ? "no times" : `${formatMoment(found.from, unit, this.zone)} to ${formatMoment(found.to, unit, this.zone)} (${formatSpan(found.to - found.from, unit)})`;
+    const facts: [string, string][] = [
+      ["Rows looked at", formatNumber(found.count)],
+      ["Can be used", formatNumber(found.good)],
+      ["Things", formatNumber(found.entities)],
+      ["Time", moments],
+    ];
+    replace(this.facts, h("dl", { class: "facts" }, ...facts.map(([name, text]) => h("div", {}, h("dt", {}, name), h("dd", { class: "num" }, text)))));
+  }
+
+  private showFaults(found: Inspection): void {
+    if (found.fault_count === 0) {
+      replace(this.faults, h("p", { class: "notice notice-good" }, icon("circle-check"), h("span", {}, "Every row of the sample can be used.")));
+      return;
+    }
+    const shown = found.faults.slice(0, 8).map((fault) => h("li", {}, h("strong", { class: "num" }, `Line ${formatNumber(fault.line)}`), " ", fault.problem, h("code", { class: "mono letter-row" }, JSON.stringify(fault.row))));
+    replace(
+      this.faults,
+      h("div", { class: `notice ${found.good === 0 ? "notice-critical" : "notice-high"}` }, icon("triangle-alert"), h("span", {}, `${formatNumber(found.fault_count)} of ${formatNumber(found.count)} rows cannot be used; such rows become dead letters.`)),
+      h("ul", { class: "wizard-faults" }, ...shown),
+    );
+  }
+
+  private showMap(found: Inspection): void {
+    const isPlanar = found.reading.crs === "plane";
+    this.mapPlace.hidden = found.places.length === 0;
+    if (found.places.length === 0 || found.bounds === null) return;
+    if (this.map === null || this.isPlanar !== isPlanar) {
+      this.map?.remove();
+      this.isPlanar = isPlanar;
+      const feed: Feed = { name: "sample", title: "the sample", crs: isPlanar ? "planar" : "geographic", time: "ms", tick: 1, lateness: 0, columns: {}, wall_clock: false, plan_image: null, plan_bounds: null, view: null, editable: false };
+      const place = h("div", { class: "wizard-map-inner" });
+      this.mapPlace.replaceChildren(place);
+      this.map = openMap(place, feed, { isSmall: true });
+      this.dots = null;
+    }
+    this.dots?.remove();
+    const renderer = L.canvas({ pane: "entities" });
+    const style = { renderer, radius: 2.5, stroke: false, fillColor: token("--accent"), fillOpacity: 0.75, interactive: false };
+    this.dots = L.layerGroup(found.places.map(([x, y]) => L.circleMarker(latLng(x, y), style))).addTo(this.map.map);
+    this.map.fit(found.bounds);
+  }
+
+  private showIntervals(found: Inspection): void {
+    const most = Math.max(1, ...found.intervals.map(({ count }) => count));
+    if (found.intervals.every(({ count }) => count === 0)) {
+      replace(this.intervals);
+      return;
+    }
+    const bars = found.intervals.map(({ up_to, count }, at) => {
+      const label = intervalLabel(up_to, found.intervals[at - 1]?.up_to ?? null);
+      return h("div", { class: "interval", title: `${label}: ${formatNumber(count)}` }, h("i", { vars: { "--h": `${(count / most) * 100}%` } }), h("span", { class: "small faint" }, label));
+    });
+    replace(this.intervals, h("h3", { class: "section-title" }, "Time between two rows of a thing"), h("div", { class: "intervals", role: "img", "aria-label": "Histogram of the time between two rows of a thing" }, ...bars));
+  }
+
+  private showRows(found: Inspection): void {
+    const names = found.columns.map(({ name }) => name);
+    const head = h("tr", {}, h("th", {}, "Line"), ...names.map((name) => h("th", {}, name)));
+    const rows = found.rows.slice(0, 12).map((row, at) => h("tr", {}, h("td", { class: "num faint" }, formatNumber(found.lines[at] ?? at + 1)), ...names.map((name) => h("td", { class: "nowrap" }, cell(row[name])))));
+    replace(this.table, h("h3", { class: "section-title" }, "The first rows, as they stand in the file"), h("div", { class: "table-wrap" }, h("table", { class: "table" }, h("thead", {}, head), h("tbody", {}, ...rows))));
+  }
+}
+
+function cell(value: unknown): string {
+  if (typeof value === "string") return value;
+  return value === null || value === undefined ? "" : JSON.stringify(value);
+}

@@ -1,0 +1,86 @@
+/** The first step: a file is dropped or chosen, and sent in parts; after a break it goes on where it was. */
+
+import * as tus from "tus-js-client";
+import { button, h, icon } from "../../lib/dom";
+import { formatNumber } from "../../lib/time";
+import { toast } from "../shell_view";
+
+/** Bytes of a part: a slow line loses at most one. */
+const PART = 8_000_000;
+const ADDRESS = "/api/v1/uploads/";
+
+function csrf(): string {
+  return document.querySelector<HTMLMetaElement>("meta[name=csrf-token]")?.content ?? "";
+}
+
+/** Where a file is dropped; `done` gets the id of the upload when all of it is there. */
+export function uploadStep(done: (id: string) => void): HTMLElement {
+  const chooser = h("input", { type: "file", id: "wizard-file", class: "visually-hidden" });
+  const place = h(
+    "label",
+    { class: "drop", for: "wizard-file" },
+    icon("file-up"),
+    h("strong", {}, "Drop a recording here, or choose a file"),
+    h("span", { class: "small muted" }, "CSV, JSON lines, GeoJSON, GPX, KML, Parquet, Arrow, Excel, or a log of an AIS receiver; also as .gz."),
+    chooser,
+  );
+  const status = h("div", { class: "stack", "aria-live": "polite" });
+  const begin = (file: File | undefined): void => {
+    if (file !== undefined) void send(file, status, done);
+  };
+  chooser.addEventListener("change", () => begin(chooser.files?.[0]));
+  for (const kind of ["dragover", "dragleave", "drop"]) {
+    place.addEventListener(kind, (event) => {
+      event.preventDefault();
+      place.classList.toggle("drop-over", kind === "dragover");
+      if (kind === "drop") begin((event as DragEvent).dataTransfer?.files[0]);
+    });
+  }
+  return h("div", { class: "stack-lg" }, place, status);
+}
+
+async function send(file: File, status: HTMLElement, done: (id: string) => void): Promise<void> {
+  const bar = h("i", { vars: { "--w": "0%", "--bar-colour": "var(--accent)" } });
+  const words = h("span", { class: "small muted num" }, "");
+  const pause = button("Pause", { icon: "pause", kind: "button-sm" });
+  status.replaceChildren(h("div", { class: "row spread" }, h("strong", {}, file.name), words, pause), h("div", { class: "progress", role: "progressbar", "aria-label": `Upload of ${file.name}` }, bar));
+  let isRunning = true;
+  const show = (sent: number, whole: number): void => {
+    bar.style.setProperty("--w", `${whole === 0 ? 0 : (sent / whole) * 100}%`);
+    words.textContent = `${formatNumber(Math.round(sent / 1e5) / 10)} of ${formatNumber(Math.round(whole / 1e5) / 10)} MB`;
+  };
+  const upload = new tus.Upload(file, {
+    endpoint: ADDRESS,
+    chunkSize: PART,
+    retryDelays: [0, 1000, 3000, 5000, 10_000],
+    removeFingerprintOnSuccess: true,
+    metadata: { filename: file.name },
+    headers: { "X-CSRFToken": csrf() },
+    onProgress: show,
+    onError: (error) => {
+      isRunning = false;
+      pause.lastChild!.textContent = "Go on";
+      toast(refusal(error), "critical");
+    },
+    onSuccess: () => {
+      const id = /([0-9a-f-]{36})\/?$/.exec(upload.url ?? "")?.[1];
+      if (id !== undefined) done(id);
+    },
+  });
+  pause.addEventListener("click", () => {
+    isRunning = !isRunning;
+    pause.lastChild!.textContent = isRunning ? "Pause" : "Go on";
+    if (isRunning) upload.start();
+    else void upload.abort();
+  });
+  // The same file, begun before in this browser.
+  const [before] = await upload.findPreviousUploads();
+  if (before !== undefined) upload.resumeFromPreviousUpload(before);
+  upload.start();
+}
+
+function refusal(error: Error): string {
+  const body = error instanceof tus.DetailedError ? error.originalResponse?.getBody() : undefined;
+  const message = /"message":\s*"([^"]+)"/.exec(body ?? "")?.[1];
+  return message ?? "The upload broke off. Go on when the server can be reached: what has come is kept.";
+}

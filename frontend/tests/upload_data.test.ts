@@ -1,0 +1,42 @@
+import { describe, expect, it } from "vitest";
+import { afterChange, feedName, intervalLabel, progress, upload, utmCrs, utmOf } from "../src/data/upload_data";
+
+const row = upload({ id: "x", name: "a.csv", size: 200, offset: 50, state: "uploading", error: "", feed: null, as_now: false, rate: 1, read: 0, rows: null, position: 0, late: 0, dead: 0 });
+
+describe("an uploaded file", () => {
+  it("forgets what was chosen of columns when the file is taken apart otherwise", () => {
+    const chosen = { x: "lon", delimiter: ";", encoding: "utf-16" };
+    expect(afterChange(chosen, { delimiter: "," })).toEqual({ delimiter: ",", encoding: "utf-16" });
+    expect(afterChange(chosen, { kind: "json" })).toEqual({ kind: "json" });
+  });
+
+  it("guesses attributes and the way of writing times again when another column tells who, when or where", () => {
+    const attributes = [{ source: "speed", name: "speed", type: "float" as const }];
+    expect(afterChange({ attributes, time_format: "iso" }, { time: ["at"] })).toEqual({ time: ["at"] });
+    expect(afterChange({ x: "lon" }, { attributes })).toEqual({ x: "lon", attributes });
+  });
+
+  it("gives its feed a name that addresses can hold", () => {
+    expect(feedName("Boats of 2026.csv.gz")).toBe("boats-of-2026");
+    expect(feedName("2026-01-02.gpx")).toBe("feed");
+    expect(feedName("_Möwe!.jsonl")).toBe("m-we");
+  });
+
+  it("says how far it is", () => {
+    expect(progress(row)).toBe(0.25);
+    expect(progress({ ...row, state: "reading" })).toBe(0);
+    expect(progress({ ...row, state: "sending", rows: 10, position: 4 })).toBe(0.4);
+    expect(progress({ ...row, state: "done" })).toBe(1);
+  });
+
+  it("knows UTM zones by their codes", () => {
+    expect(utmOf("EPSG:32633")).toEqual({ zone: 33, south: false });
+    expect(utmOf("EPSG:32761")).toBeNull();
+    expect(utmOf(utmCrs(7, true))).toEqual({ zone: 7, south: true });
+    expect(utmOf("EPSG:27700")).toBeNull();
+  });
+
+  it("names intervals", () => {
+    expect([intervalLabel(0.1, null), intervalLabel(300, 60), intervalLabel(null, 86_400)]).toEqual(["to 0.1 s", "to 5 min", "over 1 d"]);
+  });
+});

@@ -1,0 +1,218 @@
+"""A file on its way: sent in parts by the tus protocol, looked into by a caged process, and loaded exactly once."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from engine import failpoints
+from webapp.cage.spares import RECORDINGS
+from webapp.feeds.ingest import event_log
+from webapp.feeds.models import DeadLetter, Feed, IngestCounter, Upload
+from webapp.feeds.uploads import loading, store
+from webapp.feeds.uploads.loading import Loads
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+
+T0 = 1_767_348_000
+ROWS = "".join(f"{'ab'[n % 2]},{T0 + n},{n / 1000},{n / 2000},{n}\n" for n in range(3_000))
+CSV = ("id,time,lon,lat,speed\n" + ROWS + "c,never,1,2,3\n").encode()
+TUS = {"HTTP_TUS_RESUMABLE": "1.0.0"}
+PART = "application/offset+octet-stream"
+
+
+@pytest.fixture(autouse=True)
+def folder(settings: Any, tmp_path: Path) -> None:
+    settings.VAR = tmp_path
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_process_stays() -> Iterator[None]:
+    yield
+    RECORDINGS.retire()
+
+
+@pytest.fixture
+def client(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> APIClient:
+    return client_of(people.operator)
+
+
+def announced(client: APIClient, size: int, name: str = "boats.csv") -> str:
+    answer = client.post(
+        "/api/v1/uploads/", HTTP_UPLOAD_LENGTH=str(size), HTTP_UPLOAD_METADATA=f"filename {base64.b64encode(name.encode()).decode()}", **TUS
+    )
+    assert answer.status_code == 201
+    return str(answer["Location"])
+
+
+def sent(client: APIClient, address: str, offset: int, data: bytes) -> Any:
+    return client.generic("PATCH", address, data, content_type=PART, HTTP_UPLOAD_OFFSET=str(offset), **TUS)
+
+
+def uploaded(client: APIClient, data: bytes = CSV, name: str = "boats.csv") -> str:
+    address = announced(client, len(data), name)
+    assert sent(client, address, 0, data).status_code == 204
+    return address
+
+
+def loaded(client: APIClient, address: str, **more: Any) -> Any:
+    found = client.post(f"{address}inspection", {}, format="json").json()
+    body = {"feed": {"name": "boats", "lateness": found["lateness"]}, "reading": found["reading"], **more}
+    return client.post(f"{address}load", body, format="json")
+
+
+def run(loads: Loads, upload: Upload, seconds: float = 60) -> Upload:
+    """Rounds until the upload is at rest."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        loads.round()
+        upload.refresh_from_db()
+        if upload.state not in store.ACTIVE:
+            return upload
+    raise AssertionError(f"still {upload}")
+
+
+def rows_of(feed: str) -> list[dict[str, Any]]:
+    return [row for table in event_log(feed).read() for row in table.to_pylist()]
+
+
+def test_a_file_comes_in_parts_and_goes_on_where_it_broke_off(client: APIClient) -> None:
+    address = announced(client, len(CSV))
+    assert sent(client, address, 0, CSV[:1_000])["Upload-Offset"] == "1000"
+    assert sent(client, address, 500, CSV[500:]).status_code == 409, "the client asks where to go on"
+    head = client.head(address, **TUS)
+    assert (head["Upload-Offset"], head["Upload-Length"], head["Cache-Control"]) == ("1000", str(len(CSV)), "no-store")
+    assert sent(client, address, 1_000, CSV[1_000:] + b"more").status_code == 400
+    assert sent(client, address, 1_000, CSV[1_000:])["Upload-Offset"] == str(len(CSV))
+    upload = Upload.objects.get()
+    assert (upload.state, upload.name) == ("ready", "boats.csv") and store.file_of(upload).read_bytes() == CSV
+    assert client.delete(address, **TUS).status_code == 204 and not Upload.objects.exists()
+
+
+def test_what_the_protocol_refuses(client: APIClient) -> None:
+    assert client.post("/api/v1/uploads/", HTTP_UPLOAD_LENGTH="10").status_code == 412
+    assert client.post("/api/v1/uploads/", HTTP_UPLOAD_LENGTH="many", **TUS).status_code == 400
+    assert client.post("/api/v1/uploads/", HTTP_UPLOAD_LENGTH=str(10**13), **TUS).status_code == 413
+    offered = client.options("/api/v1/uploads/")
+    assert offered["Tus-Version"] == "1.0.0" and offered["Tus-Extension"] == "creation,termination"
+    address = announced(client, 10, "../../etc/passwd")
+    assert Upload.objects.get().name == "passwd"
+    assert client.generic("PATCH", address, b"x", content_type="text/plain", HTTP_UPLOAD_OFFSET="0", **TUS).status_code == 415
+    assert client.generic("PATCH", address, b"x", content_type=PART, **TUS).status_code == 400
+
+
+def test_uploads_have_a_quota(client: APIClient, settings: Any) -> None:
+    settings.USER_QUOTAS = {**settings.USER_QUOTAS, "uploads": 3}
+    announced(client, 2_000_000)
+    answer = client.post("/api/v1/uploads/", HTTP_UPLOAD_LENGTH="2000000", **TUS)
+    assert answer.status_code == 403 and "megabytes" in answer.json()["faults"][0]["message"]
+
+
+def test_a_viewer_uploads_nothing(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    assert client_of(people.viewer).post("/api/v1/uploads/", HTTP_UPLOAD_LENGTH="5", **TUS).status_code == 403
+
+
+def test_a_file_becomes_a_feed_of_history(client: APIClient) -> None:
+    address = uploaded(client)
+    found = client.post(f"{address}inspection", {"reading": {"zone": "Mars"}}, format="json")
+    assert found.json()["faults"][0]["pointer"] == "/reading/zone"
+    found = client.post(f"{address}inspection", {}, format="json").json()
+    assert (found["count"], found["good"], found["faults"][0]["line"]) == (3_001, 3_000, 3_002)
+    refused = client.post(f"{address}load", {"feed": {"name": "No name"}, "reading": found["reading"]}, format="json")
+    assert [fault["pointer"] for fault in refused.json()["faults"]] == ["/feed/name"]
+    assert loaded(client, address).status_code == 201
+    upload = run(Loads(), Upload.objects.get())
+    assert (upload.state, upload.error, upload.rows, upload.position, upload.dead) == ("done", "", 3_000, 3_000, 1)
+    feed = Feed.objects.get(name="boats")
+    assert (feed.crs, feed.time, feed.ahead, feed.columns) == ("geographic", "ms", None, {"speed": "int"})
+    rows = rows_of("boats")
+    assert [row["t"] for row in rows] == [(T0 + n) * 1000 for n in range(3_000)]
+    assert DeadLetter.objects.get().line == 3_002 and IngestCounter.objects.get(feed=feed).received == 3_001
+    assert not store.folder_of(upload).exists(), "the file is not needed any more"
+
+
+@pytest.mark.parametrize("point", ["upload.after_reading", "upload.before_delivery", "upload.after_delivery", "ingest.after_append"])
+def test_every_row_arrives_once_wherever_the_process_dies(client: APIClient, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    monkeypatch.setattr(loading, "CHUNK_ROWS", 700)
+    loaded(client, uploaded(client))
+    upload = Upload.objects.get()
+    with monkeypatch.context() as armed:
+        armed.setenv("VEDETTE_FAILPOINTS", f"{point}=raise@2" if point != "upload.after_reading" else f"{point}=raise")
+        armed.setattr(failpoints, "_hits", Counter())
+        with pytest.raises(failpoints.FailpointReached):
+            run(Loads(), upload)
+    upload = run(Loads(), upload)
+    assert (upload.state, upload.position, upload.dead) == ("done", 3_000, 1)
+    assert [row["t"] for row in rows_of("boats")] == [(T0 + n) * 1000 for n in range(3_000)]
+    assert IngestCounter.objects.get(feed=upload.feed).received == 3_001
+
+
+def test_loading_is_paused_resumed_and_cancelled(client: APIClient, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any) -> None:
+    monkeypatch.setattr(loading, "CHUNK_ROWS", 100)
+    address = uploaded(client)
+    loaded(client, address)
+    upload, loads = Upload.objects.get(), Loads()
+    while upload.position < 300:
+        loads.round()
+        upload.refresh_from_db()
+    assert client.delete(address).status_code == 409, "not while it is being loaded"
+    assert client.patch(f"{address}load", {"action": "pause"}, format="json").json()["state"] == "paused"
+    for _ in range(3):
+        loads.round()
+    upload.refresh_from_db()
+    assert upload.position == 300
+    assert client.patch(f"{address}load", {"action": "resume"}, format="json").json()["state"] == "sending"
+    loads.round()
+    with django_capture_on_commit_callbacks(execute=True):
+        assert client.patch(f"{address}load", {"action": "cancel"}, format="json").json()["state"] == "cancelled"
+    loads.round()
+    assert len(rows_of("boats")) == 400 and not store.folder_of(upload).exists()
+    assert client.patch(f"{address}load", {"action": "resume"}, format="json").status_code == 409
+
+
+def test_as_if_it_happened_now_rows_have_the_time_at_which_they_are_sent(client: APIClient) -> None:
+    began = time.time_ns() // 1_000_000
+    assert loaded(client, uploaded(client), as_now=True, rate=3_000).status_code == 201
+    upload = run(Loads(), Upload.objects.get())
+    assert (upload.state, upload.late, upload.dead) == ("done", 0, 1)
+    feed, times = Feed.objects.get(name="boats"), [row["t"] for row in rows_of("boats")]
+    assert feed.wall_clock and len(times) == 3_000 and times == sorted(times)
+    assert began <= times[0] and times[-1] <= time.time_ns() // 1_000_000
+
+
+def test_a_file_of_which_nothing_can_be_read_fails_with_the_remedy(client: APIClient) -> None:
+    data = b"id,time,lon,lat\n" + b"a,never,1,2\n" * 5
+    address = uploaded(client, data)
+    assert loaded(client, address).json()["faults"][0]["pointer"] == "/reading/time", "no column tells the time"
+    chosen = client.post(f"{address}inspection", {"reading": {"time": ["time"]}}, format="json").json()["reading"]
+    assert client.post(f"{address}load", {"feed": {"name": "boats"}, "reading": chosen}, format="json").status_code == 201
+    upload = run(Loads(), Upload.objects.get())
+    assert upload.state == "failed" and "choose other columns" in upload.error
+    assert client.delete(address).status_code == 204
+
+
+def test_a_hostile_file_is_refused_and_reaches_nothing(client: APIClient) -> None:
+    bomb = b'<!DOCTYPE gpx [<!ENTITY x SYSTEM "file:///etc/passwd">]><gpx><trk><name>&x;</name></trk></gpx>'
+    address = uploaded(client, bomb, "walk.gpx")
+    answer = client.post(f"{address}inspection", {}, format="json")
+    assert answer.status_code == 400 and "root:" not in answer.content.decode()
+
+
+def test_what_nobody_goes_on_with_is_removed(client: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    from datetime import timedelta
+
+    uploaded(client)
+    folder = store.folder_of(Upload.objects.get())
+    store.uploads_expire()
+    assert folder.exists()
+    monkeypatch.setattr(store, "KEPT", timedelta(0))
+    store.uploads_expire()
+    assert not Upload.objects.exists()

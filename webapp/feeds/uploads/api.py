@@ -1,0 +1,246 @@
+"""`uploads/`: files that are sent in parts by the tus protocol (1.0.0: core, creation, termination), looked into, and loaded into a new feed."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any, cast
+
+from django.db.models import QuerySet
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
+from rest_framework import serializers
+from rest_framework.parsers import BaseParser, JSONParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from engine.model.faults import Fault, Refused, refuse
+from webapp.accounts.authentication import person
+from webapp.accounts.owned import OwnedSerializer, OwnedView
+from webapp.audit.services import record
+from webapp.config.errors import faults_body
+from webapp.feeds.api import FeedSerializer
+from webapp.feeds.models import Upload, UploadState
+from webapp.feeds.selectors import upload_list
+from webapp.feeds.uploads import store
+from webapp.feeds.uploads.inspection import inspect
+
+TUS = {"Tus-Resumable": "1.0.0"}
+OFFERED = {**TUS, "Tus-Version": "1.0.0", "Tus-Extension": "creation,termination", "Tus-Max-Size": str(store.GREATEST_BYTES)}
+PART_BYTES = 16_000_000
+"""One request brings at most so many bytes of a file."""
+TUS_VERSION = OpenApiParameter("Tus-Resumable", str, OpenApiParameter.HEADER, required=True, enum=["1.0.0"])
+
+
+class PartOfFile(BaseParser):
+    """The bytes of a PATCH."""
+
+    media_type = "application/offset+octet-stream"
+
+    def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
+        return bytes(stream.read(PART_BYTES + 1))
+
+
+class AnyType(BaseParser):
+    """A creation has no body."""
+
+    media_type = "*/*"
+
+    def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
+        return {}
+
+
+class UploadSerializer(OwnedSerializer):
+    """An uploaded file: `offset` of its `size` bytes have come; `read` rows of it were read, `position` of `rows` rows are in the log."""
+
+    offset = serializers.SerializerMethodField()
+    feed = serializers.SlugRelatedField[Any](slug_field="name", read_only=True)
+
+    class Meta:
+        model = Upload
+        fields = (
+            "id", "name", "size", "offset", "state", "error", "feed", "as_now", "rate", "ordered", "read", "rows", "position", "late", "dead",
+            "created_at", *OwnedSerializer.OWNED,
+        )  # fmt: skip
+        read_only_fields = fields
+
+    def get_offset(self, upload: Upload) -> int:
+        return store.offset_of(upload) if upload.state == UploadState.UPLOADING else upload.size
+
+
+class LoadSerializer(serializers.Serializer[Any]):
+    """What is to be made of a file. The schema of the feed follows from the reading."""
+
+    feed = serializers.DictField()
+    reading = serializers.DictField()
+    as_now = serializers.BooleanField(default=False)
+    rate = serializers.FloatField(default=1.0)
+    ordered = serializers.BooleanField(default=True)
+
+
+FEED_KEYS = ("name", "title", "team", "lateness", "tick", "retention_hours", "public")
+
+
+class UploadView(OwnedView):
+    """Uploaded files. Each belongs to whoever sends it."""
+
+    queryset = Upload.objects.all()
+    serializer_class = UploadSerializer
+    filterset_class = None
+    parser_classes = (JSONParser, PartOfFile, AnyType)
+
+    def get_queryset(self) -> QuerySet[Any]:
+        return upload_list(user=self.request.user)
+
+    def list(self, request: Request) -> Response:
+        page = self.paginate_queryset(self.get_queryset())
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+
+    @extend_schema(
+        summary="Announce a file (tus: creation)",
+        parameters=[
+            TUS_VERSION,
+            OpenApiParameter("Upload-Length", int, OpenApiParameter.HEADER, required=True),
+            OpenApiParameter("Upload-Metadata", str, OpenApiParameter.HEADER, description="`filename` and its name in base64."),
+        ],
+        request=None,
+        responses={201: None},
+    )
+    def create(self, request: Request) -> Response:
+        self.check_may_make()
+        if (refused := _wrong_version(request)) is not None:
+            return refused
+        length = request.headers.get("Upload-Length", "")
+        if not (length.isascii() and length.isdigit()):
+            raise refuse("/size", "Upload-Length says how many bytes the file has.")
+        if int(length) > store.GREATEST_BYTES:
+            return _answer(413, [Fault("/size", f"A file has at most {store.GREATEST_BYTES:,} bytes.")])
+        upload = store.upload_create(owner=person(request), name=_file_name(request.headers.get("Upload-Metadata", "")), size=int(length))
+        record("upload.create", upload, file=upload.name, bytes=upload.size)
+        return Response(status=201, headers={**TUS, "Location": f"/api/v1/uploads/{upload.pk}/"})
+
+    @extend_schema(summary="What the server takes (tus)", request=None, responses={204: None})
+    def offered(self, request: Request) -> Response:
+        return Response(status=204, headers=OFFERED)
+
+    def retrieve(self, request: Request, pk: str) -> Response:
+        """HEAD tells how far the file has come; so does GET, as JSON."""
+        upload = self.get_object()
+        headers = {
+            **TUS,
+            "Upload-Offset": str(UploadSerializer().get_offset(upload)),
+            "Upload-Length": str(upload.size),
+            "Cache-Control": "no-store",
+        }
+        return Response(self.get_serializer(upload).data, headers=headers)
+
+    @extend_schema(
+        summary="The next bytes of a file (tus)",
+        parameters=[TUS_VERSION, OpenApiParameter("Upload-Offset", int, OpenApiParameter.HEADER, required=True)],
+        request={"application/offset+octet-stream": OpenApiTypes.BINARY},
+        responses={204: None},
+    )
+    def partial_update(self, request: Request, pk: str) -> Response:
+        upload = self.get_editable()
+        if (refused := _wrong_version(request)) is not None:
+            return refused
+        if (request.content_type or "").partition(";")[0].strip() != PartOfFile.media_type:
+            return _answer(415, [Fault("", f"Send the bytes as {PartOfFile.media_type}.")])
+        offset, data = request.headers.get("Upload-Offset", ""), cast(bytes, request.data)
+        if not (offset.isascii() and offset.isdigit()):
+            raise refuse("", "Upload-Offset says where the bytes belong.")
+        if len(data) > PART_BYTES:
+            return _answer(413, [Fault("", f"A request brings at most {PART_BYTES} bytes.")])
+        try:
+            there = store.upload_append(upload=upload, offset=int(offset), data=data)
+        except store.WrongOffset as error:
+            return _answer(409, [Fault("", str(error))])
+        return Response(status=204, headers={**TUS, "Upload-Offset": str(there)})
+
+    @extend_schema(summary="Forget a file (tus: termination)", responses={204: None})
+    def destroy(self, request: Request, pk: str) -> Response:
+        store.upload_delete(upload=self.get_editable())
+        return Response(status=204, headers=TUS)
+
+    @extend_schema(
+        summary="What a file holds",
+        description="How the file is probably meant, beside a sample of its rows. What `reading` says is taken as it is said, the rest is guessed.",
+        request=inline_serializer("UploadReading", {"reading": serializers.DictField(required=False)}),
+        responses=OpenApiTypes.OBJECT,
+    )
+    def inspection(self, request: Request, pk: str) -> Response:
+        upload = self.get_editable()
+        if upload.state in (UploadState.UPLOADING, UploadState.DONE, UploadState.CANCELLED):
+            raise refuse("/file", f"The file cannot be looked into: it is {upload.state}.")
+        chosen = request.data.get("reading", {}) if isinstance(request.data, dict) else {}
+        if not isinstance(chosen, dict):
+            raise refuse("/reading", "must be an object")
+        try:
+            return Response(inspect(store.file_of(upload), upload.name, chosen))
+        except Refused as refused:
+            raise Refused(
+                [fault if fault.pointer == "/file" else Fault(f"/reading{fault.pointer}", fault.message) for fault in refused.faults]
+            ) from None
+
+    @extend_schema(summary="Make a feed of a file", request=LoadSerializer, responses={201: UploadSerializer})
+    def load(self, request: Request, pk: str) -> Response:
+        upload = self.get_editable()
+        asked = LoadSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        values = dict(asked.validated_data)
+        values["feed"] = self._feed_values(values["feed"], values["reading"])
+        feed = store.upload_load(upload=upload, user=person(request), **values)
+        record("upload.load", feed, file=upload.name)
+        return Response(self.represent(upload), status=201)
+
+    def _feed_values(self, given: dict[str, Any], reading: dict[str, Any]) -> dict[str, Any]:
+        """The feed's own settings, checked like those of any new feed. Raises Refused with pointers below /feed."""
+        unknown = [Fault(f"/feed/{key}", f"known are: {', '.join(FEED_KEYS)}") for key in given if key not in FEED_KEYS]
+        if unknown:
+            raise Refused(unknown)
+        schema = {
+            "crs": "planar" if reading.get("crs") == "plane" else "geographic",
+            "time": "ticks" if reading.get("time_format") == "ticks" else "ms",
+        }
+        serializer = FeedSerializer(data={**given, **schema}, context=self.get_serializer_context())
+        try:
+            serializer.is_valid(raise_exception=True)
+        except Refused as refused:
+            raise Refused([Fault(f"/feed{fault.pointer}", fault.message) for fault in refused.faults]) from None
+        values = serializer.validated_data
+        return {"title": values["name"], **values}
+
+    @extend_schema(
+        summary="Pause, resume or cancel the loading",
+        request=inline_serializer("UploadSteering", {"action": serializers.ChoiceField(["pause", "resume", "cancel"])}),
+        responses=UploadSerializer,
+    )
+    def steer(self, request: Request, pk: str) -> Response:
+        upload = self.get_editable()
+        action = request.data.get("action") if isinstance(request.data, dict) else None
+        if action not in ("pause", "resume", "cancel"):
+            raise refuse("/action", "One of pause, resume, cancel.")
+        store.upload_steer(upload=upload, action=action)
+        return Response(self.represent(upload))
+
+
+def _wrong_version(request: Request) -> Response | None:
+    if request.headers.get("Tus-Resumable") == TUS["Tus-Resumable"]:
+        return None
+    return _answer(412, [Fault("", "Send the header Tus-Resumable: 1.0.0.")], **OFFERED)
+
+
+def _answer(status: int, faults: list[Fault], **headers: str) -> Response:
+    return Response(faults_body(faults), status=status, headers={**TUS, **headers})
+
+
+def _file_name(metadata: str) -> str:
+    """The name of the file in tus's metadata: pairs of a key and a value in base64."""
+    for pair in metadata.split(","):
+        key, _, value = pair.strip().partition(" ")
+        if key == "filename":
+            try:
+                return base64.b64decode(value, validate=True).decode()
+            except (binascii.Error, UnicodeDecodeError):
+                return ""
+    return ""

@@ -1,0 +1,83 @@
+"""Uploaded files as a caged process reads them: nothing of them is parsed by the server itself but Arrow, which is counted and checked."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from engine.model.faults import Fault, Refused, refuse
+from engine.sources.reading import Reading
+from webapp.cage.spares import RECORDINGS, Spares, TookTooLong, Work
+from webapp.feeds.arrow_streams import Limits, StreamRefused, StreamTooLarge, read_stream
+from webapp.feeds.bodies import Refusal
+
+INSPECT_S, PIECE_S = 20.0, 120.0
+"""To look into a file; to read a piece, after finding it again from the beginning of a large file."""
+MEMORY_BYTES = 3 << 30
+"""Of addresses, most of them of libraries and of mapped files."""
+PIECE = Limits(rows=4_000_000, values=40_000_000, unpacked=200_000_000)
+
+
+def inspect(path: Path, name: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """What the file at `path` holds, read as `chosen` says and else as is likely. Raises Refused."""
+    answer = _ask(RECORDINGS, {"do": "inspect", "path": str(path), "name": name, "chosen": chosen}, path, INSPECT_S, again=False)
+    found: dict[str, Any] = answer["found"]
+    return found
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows of a file that were checked, what was wrong with others, and how many there were together."""
+
+    rows: pa.Table
+    dead: list[Refusal]
+    read: int
+
+
+def pieces(path: Path, reading: Reading) -> Iterator[Piece]:
+    """All rows of a file, read by a process that is kept for it. Raises Refused."""
+    process = Spares("recordings")
+    try:
+        number = 0
+        while True:
+            asked = {"do": "read", "path": str(path), "reading": reading.to_json(), "piece": number}
+            answer = _ask(process, asked, path, PIECE_S, again=True)
+            if answer["rows"] is None:
+                return
+            yield _read(answer, reading)
+            number += 1
+    finally:
+        process.retire()
+
+
+def _ask(process: Spares, request: Mapping[str, Any], path: Path, seconds: float, *, again: bool) -> dict[str, Any]:
+    work = Work("webapp.feeds.uploads.reader", request, seconds, MEMORY_BYTES, read=[str(path.parent)], again=again)
+    try:
+        status, written = process.ask(work)
+    except TookTooLong as error:
+        raise refuse("/file", f"Reading the file took more than {seconds:g} seconds: write it as CSV or Parquet, or in parts.") from error
+    if status != 0 or not written.endswith(b"\n"):
+        raise refuse(
+            "/file", f"Reading the file broke off, or took more than {MEMORY_BYTES >> 30} GB of memory: it is damaged, or to be sent in parts."
+        )
+    answer: dict[str, Any] = json.loads(written)
+    if "faults" in answer:
+        raise Refused(Fault(pointer, message) for pointer, message in answer["faults"])
+    return answer
+
+
+def _read(answer: Mapping[str, Any], reading: Reading) -> Piece:
+    try:
+        rows = read_stream(base64.b64decode(answer["rows"]), PIECE, reading.feed("upload").types)
+    except (StreamRefused, StreamTooLarge) as error:
+        raise refuse("/file", f"A piece of the file cannot be taken: {error}") from error
+    dead = [Refusal(one["reason"], one["detail"], one["row"], one["line"]) for one in answer["dead"]]
+    for reason, count in answer["more"].items():
+        dead += [Refusal(reason, "one of many rows of the file")] * count
+    return Piece(rows, dead, answer["read"])

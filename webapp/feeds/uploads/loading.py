@@ -1,0 +1,262 @@
+"""Uploaded files on their way into the log: read in order of time into a spool, then sent, as history at once or at the pace of life.
+
+Each row arrives once, whenever this process dies: the rows of one delivery, and what becomes of their times, are noted before it is sent, under
+a key made of their places. Reading begins anew after a restart; nothing has been sent by then but dead letters, each under its own key.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from django.db import DatabaseError, InterfaceError, close_old_connections
+
+from engine.external_sort import ExternalSort
+from engine.failpoints import failpoint
+from engine.model.columns import TIME
+from engine.model.events import row_schema
+from engine.model.faults import Refused, refuse
+from engine.sources.reading import reading_of
+from webapp.feeds.damage import kept_apart
+from webapp.feeds.ingest import Delivery, ingest
+from webapp.feeds.models import Feed, Upload, UploadState
+from webapp.feeds.playback import Move
+from webapp.feeds.uploads.inspection import pieces
+from webapp.feeds.uploads.store import ACTIVE, file_of, folder_of, uploads_expire
+
+log = logging.getLogger(__name__)
+
+CHUNK_ROWS = 50_000
+"""Rows of a history that are sent at once."""
+PACED_ROWS = 5_000
+SPOOL_ROWS = 32_768
+SORT_BYTES = 32 << 20
+MOST_ROWS = 100_000_000
+IDLE_S, AWAY_S, EXPIRE_EVERY_S = 0.5, 2.0, 600.0
+MOST_HOURS = 24 * 3660
+"""The greatest retention of a feed."""
+SLACK_MS = 1_000
+
+Steps = Iterator[float]
+"""The work on one upload, in steps; each says how many seconds the next may wait."""
+
+
+class Loads:
+    """All uploads that are being loaded, in turns."""
+
+    def __init__(self) -> None:
+        self._steps: dict[Any, Steps] = {}
+        self._due: dict[Any, float] = {}
+        self._expired = time.monotonic()
+
+    def serve(self, end: threading.Event) -> None:
+        """Works until `end`. A database or disk that is away is waited for."""
+        while not end.is_set():
+            try:
+                wait = self.round()
+            except (DatabaseError, InterfaceError, OSError) as error:
+                log.warning("uploads: trying again: %s", error)
+                close_old_connections()
+                wait = AWAY_S
+            end.wait(wait)
+
+    def round(self) -> float:
+        """A step of each upload whose turn it is; how long nothing is due."""
+        self._expire()
+        active = list(Upload.objects.filter(state__in=ACTIVE, feed__damage=None).values_list("pk", flat=True))
+        paused = set(Upload.objects.filter(state=UploadState.PAUSED).values_list("pk", flat=True))
+        for gone in set(self._steps) - set(active) - paused:
+            self._drop(gone)
+        now = time.monotonic()
+        for pk in active:
+            if self._due.get(pk, 0.0) <= now:
+                self._step(pk)
+        waits = [self._due.get(pk, 0.0) - time.monotonic() for pk in active]
+        return min(IDLE_S, max(0.0, min(waits, default=IDLE_S)))
+
+    def _step(self, pk: Any) -> None:
+        upload = Upload.objects.select_related("feed").filter(pk=pk).first()
+        if upload is None or upload.feed is None:
+            return
+        steps = self._steps.setdefault(pk, Loading(upload).steps())
+        try:
+            with kept_apart(upload.feed):
+                self._due[pk] = time.monotonic() + next(steps, 0.0)
+                return
+        except Refused as refused:
+            Upload.objects.filter(pk=pk).update(state=UploadState.FAILED, error=" ".join(fault.message for fault in refused.faults))
+        except Upload.DoesNotExist:
+            # Its feed was removed meanwhile.
+            pass
+        except BaseException:
+            self._drop(pk)
+            raise
+        self._drop(pk)
+
+    def _drop(self, pk: Any) -> None:
+        steps = self._steps.pop(pk, None)
+        self._due.pop(pk, None)
+        if steps is not None:
+            steps.close()  # type: ignore[attr-defined]
+
+    def _expire(self) -> None:
+        if time.monotonic() - self._expired > EXPIRE_EVERY_S:
+            self._expired = time.monotonic()
+            uploads_expire()
+
+
+class Loading:
+    """One upload. `upload` is as the database has it, but for `state`: others may change that at any time."""
+
+    def __init__(self, upload: Upload) -> None:
+        assert upload.feed is not None
+        self.upload, self.feed = upload, upload.feed
+        self.reading = reading_of(upload.reading)
+        self.spool = folder_of(upload) / "rows.arrow"
+
+    def steps(self) -> Steps:
+        """All that is left to be done. Raises Refused when the file cannot be read."""
+        if self.upload.rows is None:
+            yield from self._read()
+        elif not self.spool.exists():
+            # Backups hold no files on their way.
+            raise refuse("/file", "The file is not on this server any more: upload it again. What was loaded of it is in the feed.")
+        yield from self._send()
+        self._note(state=UploadState.DONE)
+        shutil.rmtree(folder_of(self.upload), ignore_errors=True)
+
+    def _note(self, **changes: Any) -> None:
+        for name, value in changes.items():
+            setattr(self.upload, name, value)
+        only = {"state__in": ACTIVE} if "state" in changes else {}
+        if not Upload.objects.filter(pk=self.upload.pk, **only).update(**changes) and not only:
+            raise Upload.DoesNotExist
+
+    # -- reading ------------------------------------------------------------------------------------------------------------------
+
+    def _read(self) -> Steps:
+        keys = [TIME] if self.upload.ordered else []
+        unfinished = self.spool.with_suffix(".part")
+        schema = row_schema(self.feed.engine_feed())
+        for left in folder_of(self.upload).glob("vedette-sort-*"):
+            shutil.rmtree(left, ignore_errors=True)
+        read = rows = dead = 0
+        span: list[int] = []
+        with ExternalSort(keys, run_bytes=SORT_BYTES, folder=folder_of(self.upload)) as sort:
+            for number, piece in enumerate(pieces(file_of(self.upload), self.reading)):
+                read, rows = read + piece.read, rows + piece.rows.num_rows
+                if rows > MOST_ROWS:
+                    raise refuse("/file", f"The file has more than {MOST_ROWS:,} rows: load it in parts.")
+                if piece.dead:
+                    dead += len(piece.dead)
+                    self._bury(number, piece.dead)
+                if piece.rows.num_rows:
+                    sort.add(piece.rows.select(schema.names).cast(schema))
+                    span += pc.min_max(piece.rows.column(TIME)).as_py().values()
+                    span = [min(span), max(span)]
+                self._note(read=read, dead=dead)
+                yield 0.0
+            if not rows:
+                raise refuse("/file", "No row of the file could be read: look at the dead letters of the feed, and choose other columns or formats.")
+            yield from self._write(unfinished, schema, sort)
+        unfinished.replace(self.spool)
+        self._keep_all(span)
+        failpoint("upload.after_reading")
+        self._note(rows=rows, moved_since=span[0], moved_to=span[0])
+        self._note(state=UploadState.SENDING)
+
+    def _write(self, path: Path, schema: pa.Schema, sort: ExternalSort) -> Steps:
+        options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema, options=options) as writer:
+            for table in sort.sorted():
+                writer.write_table(table, max_chunksize=SPOOL_ROWS)
+                yield 0.0
+
+    def _bury(self, number: int, dead: list[Any]) -> None:
+        nothing = row_schema(self.feed.engine_feed()).empty_table()
+        ingest(self.feed, Delivery(nothing, dead, self._source, f"upload-{self.upload.pk}-dead-{number}", self.upload.pk.hex))
+
+    @property
+    def _source(self) -> str:
+        return f"upload:{self.upload.name}"
+
+    def _keep_all(self, span: list[int]) -> None:
+        """Retention counts back from the newest row: nothing of the file is to be dropped before anybody has looked at it."""
+        if self.feed.time != "ms":
+            return
+        hours = min(MOST_HOURS, timedelta(milliseconds=span[1] - span[0]) // timedelta(hours=1) + 1)
+        Feed.objects.filter(pk=self.feed.pk, retention_hours__lt=hours).update(retention_hours=hours)
+
+    # -- sending ------------------------------------------------------------------------------------------------------------------
+
+    def _send(self) -> Steps:
+        with pa.memory_map(str(self.spool)) as raw:
+            spool = _Spool(pa.ipc.open_file(raw))
+            begun_anew = True
+            while self.upload.position < (self.upload.rows or 0):
+                if self.upload.sending <= self.upload.position:
+                    rest = spool.rows(self.upload.position, PACED_ROWS if self.upload.as_now else CHUNK_ROWS)
+                    count, wait = self._due(rest, begun_anew)
+                    begun_anew = False
+                    if wait > 0:
+                        yield wait
+                        continue
+                    self._note(sending=self.upload.position + count, moved_since=self.upload.moved_since, moved_to=self.upload.moved_to)
+                self._deliver(spool.rows(self.upload.position, self.upload.sending - self.upload.position))
+                yield 0.0
+
+    def _deliver(self, rows: pa.Table) -> None:
+        upload = self.upload
+        key = f"upload-{upload.pk}-{upload.position}-{upload.sending}"
+        failpoint("upload.before_delivery")
+        receipt = ingest(self.feed, Delivery(self._move.moved(rows), (), self._source, key, upload.pk.hex))
+        failpoint("upload.after_delivery")
+        self._note(position=upload.sending, late=upload.late + receipt.late, dead=upload.dead + receipt.dead)
+
+    @property
+    def _move(self) -> Move:
+        upload = self.upload
+        return Move(upload.moved_since, upload.moved_to, upload.rate) if upload.as_now else Move()
+
+    def _due(self, rest: pa.Table, begun_anew: bool) -> tuple[int, float]:
+        """How many of the next rows to send now, and how long to wait when there are none yet."""
+        if not self.upload.as_now:
+            return rest.num_rows, 0.0
+        now = time.time_ns() // 1_000_000
+        first = rest.column(TIME)[0].as_py()
+        behind = now - self._move.moved(rest.slice(0, 1)).column(TIME)[0].as_py()
+        # The wall clock went on while nothing was sent: the next row happens now, so that it is not late.
+        if (begun_anew and behind > 0) or behind > max(SLACK_MS, self.feed.lateness // 2):
+            self.upload.moved_since, self.upload.moved_to = first, now
+        times = self._move.moved(rest).column(TIME).to_numpy()
+        count = int(np.searchsorted(times, now, side="right"))
+        return (count, 0.0) if count else (0, min(IDLE_S, (int(times[0]) - now) / 1000 + 0.001))
+
+
+class _Spool:
+    """Rows of a file by their places."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        sizes = [file.get_batch(number).num_rows for number in range(file.num_record_batches)]
+        self._starts = [0, *np.cumsum(sizes).tolist()]
+
+    def rows(self, first: int, count: int) -> pa.Table:
+        """At most `count` rows from the place `first` on."""
+        wanted = range(first, min(first + count, self._starts[-1]))
+        parts = []
+        for number, (begin, end) in enumerate(pairwise(self._starts)):
+            low, high = max(begin, wanted.start), min(end, wanted.stop)
+            if low < high:
+                parts.append(pa.Table.from_batches([self._file.get_batch(number).slice(low - begin, high - low)]))
+        return pa.concat_tables(parts)

@@ -1,0 +1,92 @@
+"""The program of a caged process that reads uploaded files: it looks into one, or gives its rows out a piece at a time.
+
+What it is told: `{"do": "inspect", "path", "name", "chosen"}` or `{"do": "read", "path", "reading", "piece"}`. A process that is asked for one
+piece after the other goes on where it is; any other piece is found by reading the file from its beginning.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from engine.model.faults import Refused
+from engine.sources.files import Unreadable
+from engine.sources.formats import Chunk, read_chunks
+from engine.sources.guessing import inspect
+from engine.sources.reading import Reading, read_rows, reading_of
+
+KEPT = 1_000
+"""So many faulty rows of a piece are told one by one, the others by their number."""
+SHOWN = 2_000
+
+
+def warm_up() -> None:
+    """Loads what is loaded late."""
+    import pandas as pd
+    import pyproj
+
+    pyproj.Transformer.from_crs("EPSG:3857", "EPSG:4326", always_xy=True).transform(0.0, 0.0)
+    pd.to_datetime(pd.Series(["2026-01-02 03:04"]), format="%Y-%m-%d %H:%M").dt.tz_localize("Europe/Athens")
+
+
+def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
+    """The program's work; `faults` when the file as a whole cannot be read."""
+    try:
+        if request["do"] == "inspect":
+            return {"found": inspect(Path(request["path"]), request["name"], request["chosen"])}
+        return _piece(Path(request["path"]), reading_of(request["reading"]), request["piece"])
+    except Refused as refused:
+        return {"faults": [[fault.pointer, fault.message] for fault in refused.faults]}
+    except Unreadable as fault:
+        return {"faults": [["/file", str(fault)]]}
+    except OSError:
+        # Its text may name files of the server.
+        return {"faults": [["/file", "The file cannot be read."]]}
+
+
+_open: tuple[Any, int, Iterator[Chunk]] | None = None
+"""What is being read, the number of the next piece, and the rest of the pieces."""
+
+
+def _piece(path: Path, reading: Reading, number: int) -> dict[str, Any]:
+    global _open
+    this = (path, reading)
+    if _open is None or _open[:2] != (this, number):
+        rest = read_chunks(path, reading.layout)
+        for _ in range(number):
+            next(rest, None)
+    else:
+        rest = _open[2]
+    chunk = next(rest, None)
+    _open = (this, number + 1, rest)
+    return {"rows": None} if chunk is None else _told(chunk, reading)
+
+
+def _told(chunk: Chunk, reading: Reading) -> dict[str, Any]:
+    checked = read_rows(chunk.table, reading, reading.feed("upload")).checked
+    letters = checked.dead() if checked.dead_count <= 10 * KEPT else checked.dead()[: 10 * KEPT]
+    dead = [{"reason": "malformed", "detail": one.problem, "line": one.line, "row": {"text": one.text}} for one in chunk.broken]
+    dead += [
+        {"reason": str(one.reason), "detail": one.detail, "line": int(chunk.lines[one.position or 0]), "row": _short(one.row)} for one in letters
+    ]
+    more = Counter(letter["reason"] for letter in dead[KEPT:])
+    more.update({"malformed": checked.dead_count - len(letters)})
+    sink = pa.BufferOutputStream()
+    good = checked.good()
+    with pa.ipc.new_stream(sink, good.schema, options=pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)) as writer:
+        writer.write_table(good)
+    return {
+        "rows": base64.b64encode(sink.getvalue()).decode(),
+        "read": chunk.table.num_rows + len(chunk.broken),
+        "dead": dead[:KEPT],
+        "more": {reason: count for reason, count in more.items() if count},
+    }
+
+
+def _short(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if row is None else {name: value[:SHOWN] if isinstance(value, str) else value for name, value in row.items()}

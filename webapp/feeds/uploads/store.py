@@ -1,0 +1,171 @@
+"""Where uploaded files lie, and what becomes of uploads that are not loaded."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import uuid
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from engine.model.faults import Fault, Refused, refuse
+from engine.sources.reading import TICKS, reading_of
+from webapp.accounts.models import User
+from webapp.accounts.quotas import quota_check
+from webapp.config.faults import InUse
+from webapp.feeds.models import Feed, Upload, UploadState
+from webapp.feeds.selectors import uploads_held
+from webapp.feeds.services import feed_create
+
+GREATEST_BYTES = 4_000_000_000
+KEPT = timedelta(days=2)
+"""A file that nobody goes on with is removed after so long."""
+ACTIVE = (UploadState.READING, UploadState.SENDING)
+AT_REST = (UploadState.UPLOADING, UploadState.READY, UploadState.DONE, UploadState.CANCELLED, UploadState.FAILED)
+LEAST_RATE, GREATEST_RATE = 0.01, 10_000.0
+
+
+class WrongOffset(ValueError):
+    """The bytes do not follow on those that are there."""
+
+
+def folder_of(upload: Upload) -> Path:
+    """The upload's folder."""
+    return _root() / str(upload.pk)
+
+
+def file_of(upload: Upload) -> Path:
+    """The file as far as it has come."""
+    return folder_of(upload) / "file"
+
+
+def _root() -> Path:
+    return Path(settings.VAR) / "uploads"
+
+
+def offset_of(upload: Upload) -> int:
+    """How many of its bytes have come."""
+    try:
+        return file_of(upload).stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+@transaction.atomic
+def upload_create(*, owner: User, name: str, size: int) -> Upload:
+    """An upload that waits for its bytes. Raises Refused."""
+    if not 0 < size <= GREATEST_BYTES:
+        raise refuse("/size", f"A file has 1 to {GREATEST_BYTES:,} bytes.")
+    quota_check("uploads", user=owner, more=-(-size // 1_000_000), held=uploads_held)
+    shown = "".join(sign for sign in name.replace("\\", "/").rpartition("/")[2] if sign.isprintable())[:200]
+    upload = Upload.objects.create(owner=owner, name=shown or "file", size=size)
+    folder_of(upload).mkdir(parents=True)
+    return upload
+
+
+def upload_append(*, upload: Upload, offset: int, data: bytes) -> int:
+    """Puts bytes behind those that are there; how many there are now. Raises WrongOffset, Refused."""
+    if upload.state != UploadState.UPLOADING:
+        raise WrongOffset("All of the file is there.")
+    with file_of(upload).open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        there = os.fstat(file.fileno()).st_size
+        if there != offset:
+            raise WrongOffset(f"{there} bytes are there.")
+        if there + len(data) > upload.size:
+            raise refuse("", "More bytes came than were announced.")
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    if there + len(data) == upload.size:
+        Upload.objects.filter(pk=upload.pk, state=UploadState.UPLOADING).update(state=UploadState.READY, touched_at=timezone.now())
+    return there + len(data)
+
+
+@transaction.atomic
+def upload_delete(*, upload: Upload) -> None:
+    """Forgets an upload and its file. Raises InUse while it is being loaded."""
+    upload = Upload.objects.select_for_update().get(pk=upload.pk)
+    if upload.state not in AT_REST:
+        raise InUse([Fault("", "The file is being loaded: cancel that first.")])
+    upload.delete()
+    transaction.on_commit(partial(shutil.rmtree, _root() / str(upload.pk), ignore_errors=True))
+
+
+@transaction.atomic
+def upload_load(*, upload: Upload, user: User, feed: Mapping[str, Any], reading: Mapping[str, Any], as_now: bool, rate: float, ordered: bool) -> Feed:
+    """Makes a feed, of `user`, for the file's rows, and has them loaded into it. Raises Refused."""
+    upload = Upload.objects.select_for_update(of=("self",)).get(pk=upload.pk)
+    if upload.state not in (UploadState.READY, UploadState.FAILED):
+        raise InUse([Fault("", "The file is not all there yet." if upload.state == UploadState.UPLOADING else "The file is being loaded already.")])
+    read = reading_of(reading)
+    if not read.time:
+        raise refuse("/reading/time", "Choose the column that tells the time.")
+    if as_now and read.time_format == TICKS:
+        raise refuse("/as_now", "Ticks have no pace: load the file as history.")
+    if not LEAST_RATE <= rate <= GREATEST_RATE:
+        raise refuse("/rate", f"Between {LEAST_RATE} and {GREATEST_RATE:,.0f} times as fast.")
+    schema = read.feed("upload").to_json()
+    # Histories have gaps, and a row after one is not from the future.
+    guard = {} if as_now else {"ahead": None}
+    try:
+        made = feed_create(
+            owner=user, **{**feed, "crs": schema["crs"], "time": schema["time"], "columns": schema["columns"], "wall_clock": as_now, **guard}
+        )
+    except Refused as refused:
+        raise type(refused)([Fault(f"/feed{fault.pointer}", fault.message) for fault in refused.faults]) from refused
+    _forget_progress(upload)
+    upload.feed, upload.reading, upload.as_now, upload.rate, upload.ordered = made, read.to_json(), as_now, rate, ordered or as_now
+    upload.state = UploadState.READING
+    upload.save()
+    return made
+
+
+def _forget_progress(upload: Upload) -> None:
+    upload.read = upload.position = upload.sending = upload.late = upload.dead = 0
+    upload.rows, upload.error = None, ""
+
+
+@transaction.atomic
+def upload_steer(*, upload: Upload, action: str) -> Upload:
+    """Pauses, resumes or cancels the loading. What was sent stays in the feed. Raises InUse."""
+    upload = Upload.objects.select_for_update(of=("self",)).get(pk=upload.pk)
+    if action == "pause" and upload.state in ACTIVE:
+        upload.paused_in, upload.state = upload.state, UploadState.PAUSED
+    elif action == "resume" and upload.state == UploadState.PAUSED:
+        upload.paused_in, upload.state = "", UploadState(upload.paused_in)
+    elif action == "cancel" and upload.state in (*ACTIVE, UploadState.PAUSED):
+        upload.state = UploadState.CANCELLED
+        transaction.on_commit(partial(shutil.rmtree, folder_of(upload), ignore_errors=True))
+    else:
+        raise InUse([Fault("", f"This cannot be done now: the upload is {upload.state}.")])
+    upload.save(update_fields=["state", "paused_in", "touched_at"])
+    return upload
+
+
+def uploads_expire() -> None:
+    """Removes files that nobody goes on with, and folders of uploads that are gone with their feeds."""
+    old = Upload.objects.filter(touched_at__lt=timezone.now() - KEPT, state__in=AT_REST)
+    for upload in old[:100]:
+        upload_delete(upload=upload)
+    names = {path.name for path in _root().iterdir()} if _root().is_dir() else set()
+    for name in names - {str(pk) for pk in Upload.objects.values_list("pk", flat=True)}:
+        if _is_old(_root() / name):
+            shutil.rmtree(_root() / name, ignore_errors=True)
+
+
+def _is_old(folder: Path) -> bool:
+    """Whether no transaction can be making its upload just now."""
+    try:
+        uuid.UUID(folder.name)
+        return timezone.now().timestamp() - folder.stat().st_mtime > 3600
+    except (ValueError, OSError):
+        return False

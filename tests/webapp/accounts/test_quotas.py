@@ -93,7 +93,7 @@ def test_an_administrator_sets_a_persons_quotas_and_they_hold(
 ) -> None:
     root, path = client_of(people.root), f"/api/v1/people/{people.owner.pk}/quotas"
     before = {row["name"]: row for row in client.get("/api/v1/me/quotas").json()}
-    assert {name: row["used"] for name, row in before.items()} == {"queries": 1, "vertices": 5, "feeds": 1, "tokens": 0, "rows": None}
+    assert {name: row["used"] for name, row in before.items()} == {"queries": 1, "vertices": 5, "feeds": 1, "tokens": 0, "uploads": 0, "rows": None}
     assert all(row["limit"] == row["default"] for row in before.values())
     assert root.patch(path, {"limits": {"feeds": 1, "tokens": 0}}).status_code == 200
     told = client.post("/api/v1/tokens/", {"name": "a", "scopes": ["read"]})

@@ -101,13 +101,27 @@ class Figure:
     log_y: bool = True
 
 
+@dataclass(frozen=True)
+class Times:
+    """Seconds of one method, medians: processor time of the thread, of all threads, and by the clock on the wall."""
+
+    thread: float
+    processor: float
+    wall: float
+
+
 def compared(methods: Mapping[str, Callable[[], Any]], in_form: Callable[[Any], Any], *, repeats: int = 3) -> dict[str, float]:
-    """Seconds of processor time of each method, the median of runs that take turns, after one that warms up.
+    """Seconds of processor time of each method: `Times.thread` of `timed`."""
+    return {name: times.thread for name, times in timed(methods, in_form, repeats=repeats).items()}
+
+
+def timed(methods: Mapping[str, Callable[[], Any]], in_form: Callable[[Any], Any], *, repeats: int = 3) -> dict[str, Times]:
+    """Seconds of each method, the median of runs that take turns, after one that warms up.
 
     `in_form` brings what a method returns into a form to compare, outside the clock. Raises AssertionError, before anything is timed,
     when a method's answers differ from the first one's.
 
-    >>> sorted(compared({"a": lambda: [1, 2], "b": lambda: [2, 1]}, sorted))
+    >>> sorted(timed({"a": lambda: [1, 2], "b": lambda: [2, 1]}, sorted))
     ['a', 'b']
     """
     expected = None
@@ -115,10 +129,15 @@ def compared(methods: Mapping[str, Callable[[], Any]], in_form: Callable[[Any], 
         found = in_form(method())
         expected = found if expected is None else expected
         assert np.array_equal(found, expected), f"{name} gives {len(found)} answers that differ from {len(expected)}"
-    times: dict[str, list[float]] = {name: [] for name in methods}
+    runs: dict[str, list[tuple[float, float, float]]] = {name: [] for name in methods}
     for _ in range(repeats):
         for name, method in methods.items():
-            begin = time.thread_time()
+            begin = _clocks()
             method()
-            times[name].append(time.thread_time() - begin)
-    return {name: statistics.median(values) for name, values in times.items()}
+            thread, processor, wall = (end - start for start, end in zip(begin, _clocks(), strict=True))
+            runs[name].append((thread, processor, wall))
+    return {name: Times(*(statistics.median(values) for values in zip(*taken, strict=True))) for name, taken in runs.items()}
+
+
+def _clocks() -> tuple[float, float, float]:
+    return time.thread_time(), time.process_time(), time.perf_counter()

@@ -212,9 +212,7 @@ class DerivedQuery:
         known = [key[1 if last else 0] < watermark for key, _ in self.waiting]
         ready = sorted(itertools.compress(self.waiting, known), key=lambda item: item[0])
         self.waiting = [item for item, is_known in zip(self.waiting, known, strict=True) if not is_known]
-        events = [event | {SEQ: DERIVED_SEQ + self.count + i} for i, (_, event) in enumerate(ready)]
-        self.count += len(events)
-        added = pa.RecordBatch.from_pylist(events, schema=self.schema)
+        added = self._numbered(ready)
         if self.running.operator.delivery is Delivery.ORDERED:
             batch = merged([self._widened(rows), added])
         else:
@@ -223,6 +221,19 @@ class DerivedQuery:
         if last:
             stated.append(self._evaluated(batch.slice(0, 0), watermark))
         return pa.concat_tables(stated)
+
+    def with_all(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """`rows`, all of the feed's, together with all events heard of, sorted and numbered anew."""
+        events = self._numbered(sorted(self.waiting, key=lambda item: item[0][1:]))
+        self.waiting = []
+        batch = merged([self._widened(rows), events])
+        return batch.set_column(batch.schema.get_field_index(SEQ), SEQ, pa.array(np.arange(len(batch)), pa.int64()))
+
+    def _numbered(self, ready: Sequence[tuple[Key, dict[str, Any]]]) -> pa.RecordBatch:
+        """Events as rows, after all those of the feed."""
+        events = [event | {SEQ: DERIVED_SEQ + self.count + i} for i, (_, event) in enumerate(ready)]
+        self.count += len(events)
+        return pa.RecordBatch.from_pylist(events, schema=self.schema)
 
     def _widened(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         names = rows.schema.names
@@ -280,6 +291,22 @@ class DerivedQuery:
     def check(self) -> None:
         self.keyed.check()
         self.relational.check()
+
+
+def rows_with_events(feed: Feed, query: RegisteredQuery, above: Sequence[RegisteredQuery], rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows in order of time, none late and none twice, with the events that `query` takes from the answers of `above` to them.
+
+    For who looks at a stretch of history as a whole; the columns are those of `with_answers(feed)`.
+    """
+    one = DerivedQuery(feed, query, {upper.id: upper for upper in above})
+    if len(rows):
+        t = int64s(rows, TIME)
+        clock = pa.array(np.concatenate([[t[0]], t[:-1]]), pa.int64())
+        columns = {name: rows.column(name) for name in rows.schema.names} | {SEQ: pa.array(np.arange(len(t)), pa.int64()), CLOCK: clock}
+        evaluator = GraphEvaluator.local(feed, above)
+        for changes in (evaluator.process(pa.table(columns)).changes, evaluator.finish().changes):
+            one.hear(changes)
+    return one.with_all(rows)
 
 
 class GraphEvaluator:

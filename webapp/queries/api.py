@@ -18,6 +18,7 @@ from rest_framework.views import APIView
 from engine.model.faults import Fault, Refused, refuse
 from engine.model.feed import Feed as EngineFeed
 from webapp.accounts.authentication import person
+from webapp.accounts.models import User
 from webapp.accounts.owned import OwnedSerializer
 from webapp.alerts.models import Channel
 from webapp.config.errors import faults_body
@@ -251,6 +252,13 @@ class CheckView(APIView):
         return Response({"faults": [], "sentence": sentence, "kinds": kinds_of(specification), "notices": notices_of(specification)})
 
 
+def ready_to_try(feed: Feed, specification: Any, user: User) -> dict[str, Any]:
+    """A checked specification with its regions, and with what it derives from by id."""
+    upstream = upstream_of(feed=feed, document=specification, user=user)
+    ready: dict[str, Any] = with_upstream(frozen(specification, regions_of_feed(feed, user=user)), upstream)
+    return ready
+
+
 class PreviewView(APIView):
     """What a specification would have found in the last minutes; nothing is stored."""
 
@@ -266,8 +274,7 @@ class PreviewView(APIView):
         faults = specification_faults(feed=feed, specification=specification, user=person(request))
         if faults:
             raise Refused(faults)
-        upstream = upstream_of(feed=feed, document=specification, user=person(request))
-        ready = with_upstream(frozen(specification, regions_of_feed(feed, user=person(request))), upstream)
+        ready = ready_to_try(feed, specification, person(request))
         try:
             answer = preview(
                 log_root=str(settings.EVENT_LOG_ROOT),

@@ -17,11 +17,10 @@ from engine.model.feed import LARGEST_TIME
 from webapp.accounts.authentication import person
 from webapp.feeds.models import Region
 from webapp.feeds.of_feed import FeedNameField
-from webapp.feeds.selectors import regions_of_feed
-from webapp.queries.api import MINUTE, SpecificationSerializer, Unavailable, read
+from webapp.queries.api import MINUTE, SpecificationSerializer, Unavailable, read, ready_to_try
+from webapp.queries.derivation import documents_above
 from webapp.queries.gallery import fill, gallery
 from webapp.queries.preview import PreviewFailed
-from webapp.queries.references import frozen
 from webapp.queries.sandbox import sandbox
 from webapp.queries.selectors import specification_faults
 
@@ -94,15 +93,17 @@ class SandboxView(APIView):
             faults = [Fault("/family", "Only rule programs have inner fluents to show: the family calculus.")]
         if faults:
             raise Refused(faults)
+        ready = ready_to_try(feed, specification, person(request))
         try:
             answer = sandbox(
                 log_root=str(settings.EVENT_LOG_ROOT),
                 feed=feed.engine_feed().to_json(),
-                specification=frozen(specification, regions_of_feed(feed, user=person(request))),
+                specification=ready,
                 span=int(given["minutes"] * MINUTE[feed.time]),
                 from_t=given["from"],
                 to_t=given["to"],
                 entities=given["entities"],
+                above=documents_above(ready),
             )
         except PreviewFailed as error:
             raise Unavailable(str(error)) from error

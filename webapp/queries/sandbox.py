@@ -40,15 +40,18 @@ def sandbox(
     from_t: int | None = None,
     to_t: int | None = None,
     entities: Sequence[str] = (),
+    above: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Every fluent and event of a checked, frozen rule program over a stretch of the log, with the rules of its edges.
 
     The stretch is [from_t, to_t], both closed, in the feed's unit. It ends with the log's newest moment where `to_t` is None or later, and is
-    `span` long where `from_t` is None. `entities`: only what speaks of one of them; empty for all. Raises PreviewFailed. The shape is that of
+    `span` long where `from_t` is None. `entities`: only what speaks of one of them; empty for all. `above`: as in `preview`.
+
+    Raises PreviewFailed. The shape is that of
     `POST queries/sandbox` in docs/api.md.
     """
     request = {"log_root": log_root, "feed": feed, "specification": specification, "span": span, "from": from_t, "to": to_t}
-    request["entities"] = list(entities)
+    request |= {"entities": list(entities), "above": dict(above or {})}
     started = time.monotonic()
     try:
         status, written = ENGINE.ask(Work(__name__, request, SECONDS, MEMORY_BYTES, read=[log_root]))
@@ -73,8 +76,11 @@ def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:
     last = newest if request["to"] is None else min(newest, int(request["to"]))
     first = min(last, last - int(request["span"]) if request["from"] is None else int(request["from"]))
     table = _accepted(log, feed, first, last)
+    rows = table.num_rows
+    if request["above"]:
+        feed, table = _with_events(specification, feed, table, request["above"])
     lanes, chosen = _lanes(specification, feed, table, first, last, request["entities"])
-    return {"from": first, "to": last, "rows": table.num_rows, "entities": chosen, **_told(lanes)}
+    return {"from": first, "to": last, "rows": rows, "entities": chosen, **_told(lanes)}
 
 
 def _accepted(log: Any, feed: Any, from_t: int, to_t: int) -> Any:
@@ -89,6 +95,22 @@ def _accepted(log: Any, feed: Any, from_t: int, to_t: int) -> Any:
         raise SystemExit(TOO_LONG)
     columns = [table.column(f.name).cast(f.type) if f.name in table.column_names else pa.nulls(len(table), f.type) for f in stamped_schema(feed)]
     return pa.Table.from_batches([Gate(feed).take(pa.table(columns, schema=stamped_schema(feed)), to_t + 1).ready])
+
+
+def _with_events(specification: Any, feed: Any, table: Any, above: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The feed with the columns of answers, and the rows with the answers that are events of the program."""
+    import pyarrow as pa
+
+    from engine.derive import sources_of, with_answers
+    from engine.operator import RegisteredQuery
+    from engine.runtime.derived import rows_with_events
+    from engine.runtime.gate import single_batch
+    from engine.specification import check
+
+    names = {key: one["name"] for key, one in above.items()}
+    documents = {"0": specification, **{key: one["specification"] for key, one in above.items()}}
+    own, *others = [RegisteredQuery(key, 1, check(one, feed, {}), sources_of(one, names)) for key, one in documents.items()]
+    return with_answers(feed), pa.Table.from_batches([rows_with_events(feed, own, others, single_batch(table))])
 
 
 def _lanes(

@@ -141,7 +141,7 @@ class QueryPage {
     const feed = derive === undefined ? this.feed : withAnswers(this.feed);
     this.derive = DERIVING.includes(family) ? (field ?? this.deriving(derive)) : null;
     const own = this.derive === null && derive !== undefined ? { ...document, derive } : document;
-    this.editor = open(own, { feed, regions, timeZone: shell.me.time_zone, map, onChange: () => this.changed() });
+    this.editor = open(own, { feed, regions, timeZone: shell.me.time_zone, map, beside: () => this.beside(), onChange: () => this.changed() });
     replace(this.fields, this.editor.element, this.derive?.element ?? null);
     if (this.opened !== null) this.opened.written ??= this.written();
     replace(this.stage, this.editor.stage);
@@ -204,8 +204,13 @@ class QueryPage {
   /** As the form writes it. */
   private written(): Record<string, unknown> {
     const document = this.editor?.specification() ?? { family: this.family, version: 1 };
+    return { ...document, ...this.beside() };
+  }
+
+  /** What does not belong to the family's own editor. */
+  private beside(): Record<string, unknown> {
     const derive = this.derive?.value() ?? null;
-    return derive === null ? document : { ...document, derive };
+    return derive === null ? {} : { derive };
   }
 
   private deriving(value: unknown): DeriveField {

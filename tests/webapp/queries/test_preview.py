@@ -84,3 +84,42 @@ def test_more_at_once_than_the_machine_bears_are_asked_to_come_again(
         assert answer.status_code == 503 and answer["Retry-After"] == "10" and "Try again" in answer.json()["faults"][0]["message"]
     assert spares.ENGINE._places.acquire(blocking=False), "what is refused keeps no place"
     spares.ENGINE._places.release()
+
+
+def detections_of(event: str, query: str, kind: str) -> dict[str, Any]:
+    """One event after the other of what another query answers."""
+    return {
+        "family": "composite",
+        "version": 1,
+        "pattern": "A : A",
+        "primitives": {"A": {"where": [["event", "=", event]]}},
+        "per": "entity",
+        "within": 60_000,
+        "derive": {event: {"query": query, "kind": kind, "at": "end"}},
+    }
+
+
+def test_a_preview_of_answers_as_events_evaluates_all_that_they_come_from(
+    people: SimpleNamespace, query: Any, received: Callable[..., None], client_of: Callable[..., APIClient]
+) -> None:
+    from webapp.queries.services import query_register
+
+    query_register(owner=people.owner, feed=query.feed, name="twice", specification=detections_of("came", "In and out", "in"))
+    received(query.feed, crossings((1000, -5), (2000, 5), (3000, -5), (4000, 5), (5000, -5), (6000, 5), (7000, -5)))
+    client = client_of(people.owner)
+    found = ask(client, specification=detections_of("came", "In and out", "in")).json()
+    assert [(row["kind"], row["entities"], row["end"]) for row in found["answers"]] == [("detection", ["a"], 4000), ("detection", ["a"], 6000)]
+    found = ask(client, specification=detections_of("pair", "twice", "detection")).json()
+    assert [row["end"] for row in found["answers"]] == [6000] and found["rows"] == 7
+    pairs = {"pairs": {"query": "twice", "kind": "detection", "at": "end"}}
+    near = {"A": {"where": [["event", "=", "pairs"]]}, "B": {"where": [["event", "=", "pairs"]]}}
+    constraint = {"family": "constraint", "variables": near, "constraints": [{"between": ["A", "B"], "dt": [1, 5000]}], "derive": pairs}
+    assert [row["entities"] for row in ask(client, specification=constraint).json()["answers"]] == [["a", "a"]]
+
+
+def test_a_preview_of_answers_that_no_query_gives_is_refused_with_what_was_meant(
+    people: SimpleNamespace, query: Any, client_of: Callable[..., APIClient]
+) -> None:
+    answer = ask(client_of(people.owner), specification=detections_of("came", "In and ot", "in"))
+    (fault,) = answer.json()["faults"]
+    assert (answer.status_code, fault["pointer"]) == (400, "/derive/came/query") and "In and out" in fault["message"]

@@ -10,6 +10,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from webapp.queries import sandbox as sandboxes
+from webapp.queries.services import query_register
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
@@ -214,3 +215,43 @@ def test_templates_are_for_those_who_see_the_feed(people: SimpleNamespace, feed:
 def test_values_that_do_not_fit_are_told_by_name(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
     answer = client_of(people.owner).post("/api/v1/queries/gallery", {"feed": "yard", "template": "silent", "values": {"span": "long"}})
     assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/values/span"
+
+
+BEEN = {
+    "family": "calculus",
+    "version": 1,
+    "program": "initiatedAt(been(X)=true, T) :- happensAt(visit(X), T).\nterminatedAt(been(X)=true, T) :- happensAt(came(X), T).",
+    "outputs": ["been"],
+    "inputs": {"visit": {"args": ["entity"]}, "came": {"args": ["entity"]}},
+    "window": 60_000,
+    "step": 1_000,
+    "derive": {
+        "visit": {"query": "visit", "kind": "detection", "at": "end"},
+        "came": {"query": "In and out", "kind": "in", "at": "end"},
+    },
+}
+VISIT = {
+    "family": "composite",
+    "version": 1,
+    "pattern": "CAME : LEFT",
+    "primitives": {"CAME": {"where": [["event", "=", "came"]]}, "LEFT": {"where": [["event", "=", "left"]]}},
+    "per": "entity",
+    "within": 60_000,
+    "derive": {
+        "came": {"query": "In and out", "kind": "in", "at": "end"},
+        "left": {"query": "In and out", "kind": "out", "at": "end"},
+    },
+}
+
+
+def test_answers_of_other_queries_and_of_those_below_them_are_events_of_the_program(
+    people: SimpleNamespace, query: Any, received: Callable[..., None], client_of: Callable[..., APIClient]
+) -> None:
+    query_register(owner=people.owner, feed=query.feed, name="visit", specification=VISIT)
+    received(query.feed, reports("a", (1000, -5, 1), (2000, 5, 1), (3000, 50, 1), (4000, 50, 1), (6000, 5, 1), (9000, 5, 1)))
+    answer = ask(client_of(people.owner), specification=BEEN)
+    assert answer.status_code == 200, answer.content
+    found = answer.json()
+    (been,) = [lane for lane in found["lanes"] if lane["fluent"] == "been"]
+    assert [(one["start"], one["end"]) for one in been["intervals"]] == [(3001, 6001)]
+    assert (been["args"], found["rows"]) == (["a"], 6)

@@ -44,7 +44,7 @@ class CalculusEditor {
     this.sandbox = new SandboxView({
       feed,
       zone: timeZone,
-      specification: () => this.specification(),
+      specification: () => ({ ...this.specification(), ...context.beside() }),
       onPoint: (lines) => this.rules.point(lines, true),
       onFaults: (error) => this.faults(error.faults.map((fault) => ({ ...fault, pointer: fault.pointer.replace(/^\/specification/, "") }))),
     });

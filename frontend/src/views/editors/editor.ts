@@ -41,6 +41,8 @@ export interface EditorContext {
   /** Display time zone of the reader (IANA name). */
   readonly timeZone: string;
   readonly map: EditorMap;
+  /** What the page writes into the document beside the editor's part: answers of other queries as events. An editor that tries the query sends it along. */
+  readonly beside: () => Record<string, unknown>;
   /** To be called after each change of what is written; the page then checks it and shows the sentence. */
   readonly onChange: () => void;
 }

@@ -12,8 +12,6 @@ import pytest
 from tests.browser.forms import choose, new_query, preview, saved, tab_to, type_in, walked
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
-
     from tests.browser.conftest import Site
 
 pytestmark = [pytest.mark.browser, pytest.mark.services, pytest.mark.slow]
@@ -25,8 +23,6 @@ def test_who_is_there_and_who_meets_whom(site: Site) -> None:
     _occupancy_by_keyboard(yard)
     _encounter_by_mouse(yard)
     _encounter_by_keyboard(yard)
-    _total_by_mouse(yard)
-    _total_by_keyboard(yard)
     yard.page.close()
     assert yard.faults == []
 
@@ -100,44 +96,3 @@ def _encounter_by_keyboard(site: Site) -> None:
     assert preview(page, by_keyboard=True) >= 0
     stored = saved(site, "contact", by_keyboard=True)
     assert stored == {"family": "encounter", "version": 1, "distance": 1, "every": "PT1S", "gap": "PT1M", "lasting": "PT2S"}
-
-
-# -- time added up --------------------------------------------------------------------------------------------------------------------
-
-
-def _total_by_mouse(site: Site) -> None:
-    """A step of a motion pattern that asks for time in all; its sentence and its answers."""
-    page = new_query(site, "motion")
-    _step_inside_square(page)
-    page.get_by_role("button", name="At a separate time").click()
-    page.get_by_role("button", name="At least so long in all").click()
-    page.locator("[id^=step-][id$=-total]").fill("2")
-    page.locator("[id^=step-][id$=-total-unit]").select_option("s")
-    page.locator("[id^=step-][id$=-gap]").fill("5")
-    page.locator("[id^=step-][id$=-gap-unit]").select_option("s")
-    page.locator(".sentence-text", has_text="2 seconds in all").wait_for()
-    assert preview(page) > 0
-    stored = saved(site, "loitering")
-    wanted = {"inside": {"region": "square"}, "window": ["PT10M", 0], "quantifier": "total", "at_least": "PT2S", "gap": "PT5S"}
-    assert stored["predicates"] == [wanted]
-
-
-def _total_by_keyboard(site: Site) -> None:
-    """At most so long; a field left empty is a fault at its place."""
-    page = new_query(site, "motion")
-    _step_inside_square(page)
-    for name in ("At a separate time", "At most so long"):
-        page.get_by_role("button", name=name).focus()
-        page.keyboard.press("Enter")
-        page.get_by_role("button", name=name).and_(page.locator("[aria-pressed=true]")).wait_for()
-    type_in(page, "[id^=step-][id$=-total]", "1")
-    choose(page, "[id^=step-][id$=-total-unit]", "s")
-    assert preview(page, by_keyboard=True) >= 0
-    stored = saved(site, "in passing", by_keyboard=True)
-    assert stored["predicates"][0]["at_most"] == "PT1S" and "gap" not in stored["predicates"][0]
-
-
-def _step_inside_square(page: Page) -> None:
-    page.get_by_label("Stored region").fill("square")
-    page.keyboard.press("Tab")
-    page.locator(".step-title", has_text="Inside square").wait_for()

@@ -77,7 +77,7 @@ def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:
     first = min(last, last - int(request["span"]) if request["from"] is None else int(request["from"]))
     table = _accepted(log, feed, first, last)
     rows = table.num_rows
-    if request["above"]:
+    if request.get("above"):
         feed, table = _with_events(specification, feed, table, request["above"])
     lanes, chosen = _lanes(specification, feed, table, first, last, request["entities"])
     return {"from": first, "to": last, "rows": rows, "entities": chosen, **_told(lanes)}

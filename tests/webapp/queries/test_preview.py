@@ -111,10 +111,6 @@ def test_a_preview_of_answers_as_events_evaluates_all_that_they_come_from(
     assert [(row["kind"], row["entities"], row["end"]) for row in found["answers"]] == [("detection", ["a"], 4000), ("detection", ["a"], 6000)]
     found = ask(client, specification=detections_of("pair", "twice", "detection")).json()
     assert [row["end"] for row in found["answers"]] == [6000] and found["rows"] == 7
-    pairs = {"pairs": {"query": "twice", "kind": "detection", "at": "end"}}
-    near = {"A": {"where": [["event", "=", "pairs"]]}, "B": {"where": [["event", "=", "pairs"]]}}
-    constraint = {"family": "constraint", "variables": near, "constraints": [{"between": ["A", "B"], "dt": [1, 5000]}], "derive": pairs}
-    assert [row["entities"] for row in ask(client, specification=constraint).json()["answers"]] == [["a", "a"]]
 
 
 def test_a_preview_of_answers_that_no_query_gives_is_refused_with_what_was_meant(

@@ -39,5 +39,7 @@ export function keepEarlierBuilds(folder: string): Plugin {
 
 /** Paths relative to the folder. */
 function filesBelow(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, withFileTypes: true }).flatMap((entry) => (entry.isFile() ? [relative(folder, join(entry.parentPath, entry.name))] : []));
+  return readdirSync(folder, { recursive: true, withFileTypes: true }).flatMap((entry) =>
+    entry.isFile() ? [relative(folder, join(entry.parentPath, entry.name))] : [],
+  );
 }

@@ -5,7 +5,21 @@ import { addressOf, filtersOf, fitsView, viewFrom } from "../src/data/desk_view"
 import { alert, type Alert } from "../src/data/shapes";
 
 const one = (id: number, start: number, state: Alert["state"] = "new"): Alert =>
-  alert({ id, query: 1, kind: "in", start, end: null, severity: start % 2 === 0 ? "high" : "low", state, opened_at: 0, detection: null, acknowledged_by: null, acknowledged_at: null, resolved_by: null, resolved_at: null });
+  alert({
+    id,
+    query: 1,
+    kind: "in",
+    start,
+    end: null,
+    severity: start % 2 === 0 ? "high" : "low",
+    state,
+    opened_at: 0,
+    detection: null,
+    acknowledged_by: null,
+    acknowledged_at: null,
+    resolved_by: null,
+    resolved_at: null,
+  });
 const ids = (list: AlertList): string[] => list.shown().map((row) => row.id);
 const ORDERS: Order[] = ["newest", "oldest", "severity", "event", "-event"];
 
@@ -53,7 +67,8 @@ describe("the list of alerts", () => {
 
 describe("a view of the desk", () => {
   it("survives the way through the address", () => {
-    const address = "state=mine&order=severity&search=a+b&feed=city&query=3&region=5&entity=car&severity=high&since=24&muted=all&group=query";
+    const address =
+      "state=mine&order=severity&search=a+b&feed=city&query=3&region=5&entity=car&severity=high&since=24&muted=all&group=query";
     expect(addressOf(viewFrom(address)).split("&").sort()).toEqual(address.split("&").sort());
     expect(addressOf(viewFrom("state=nonsense&order=best&severity=x&since=9"))).toBe("");
   });
@@ -61,10 +76,22 @@ describe("a view of the desk", () => {
   it("asks the server for what it lets through itself", () => {
     const view = viewFrom("state=ended&severity=low&search=CAR+1&since=1");
     const search = filtersOf(view, 7_200_000);
-    expect([search.get("over"), search.get("severity"), search.get("search"), search.get("opened_from")]).toEqual(["true", "low", "CAR 1", "1970-01-01T01:00:00.000Z"]);
+    expect([search.get("over"), search.get("severity"), search.get("search"), search.get("opened_from")]).toEqual([
+      "true",
+      "low",
+      "CAR 1",
+      "1970-01-01T01:00:00.000Z",
+    ]);
     const row = { ...one(1, 1), entities: ["car 1"], over_at: 5, opened_at: 7_000_000 };
     const fits = (change: Partial<Alert>): boolean => fitsView({ ...row, ...change }, view, "ada", new Set(), 7_200_000);
-    expect([fits({}), fits({ over_at: null }), fits({ state: "resolved" }), fits({ entities: ["car 2"] }), fits({ opened_at: 0 }), fits({ severity: "high" })]).toEqual([true, false, false, false, false, false]);
+    expect([
+      fits({}),
+      fits({ over_at: null }),
+      fits({ state: "resolved" }),
+      fits({ entities: ["car 2"] }),
+      fits({ opened_at: 0 }),
+      fits({ severity: "high" }),
+    ]).toEqual([true, false, false, false, false, false]);
     expect(fitsView({ ...row, assignee: "ada" }, viewFrom("state=mine"), "ada", new Set(), 0)).toBe(true);
     expect(fitsView(row, viewFrom("region=4"), "ada", new Set(["2"]), 0)).toBe(false);
   });

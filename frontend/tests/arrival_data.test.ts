@@ -9,24 +9,46 @@ const span = fc.constantFrom<string | number>("PT5M", 1500);
 
 describe("who is about to arrive", () => {
   const documents = fc.record(
-    { family: fc.constant("arrival"), version: fc.constant(1), region: fc.constantFrom({ region: "Stand A" }, { center: [1, 2], radius: 3 }), within: span, over: span, gap: span, where: fc.constant([["speed", "<", 1]]), name: fc.constant("kept") },
+    {
+      family: fc.constant("arrival"),
+      version: fc.constant(1),
+      region: fc.constantFrom({ region: "Stand A" }, { center: [1, 2], radius: 3 }),
+      within: span,
+      over: span,
+      gap: span,
+      where: fc.constant([["speed", "<", 1]]),
+      name: fc.constant("kept"),
+    },
     { requiredKeys: ["family", "version", "within", "over", "gap"] },
   );
 
   it("writes back every document that it can read", () => {
-    fc.assert(fc.property(documents, (document) => {
-      expect(toDocument(fromDocument(document, PLAZA))).toEqual(document);
-    }));
+    fc.assert(
+      fc.property(documents, (document) => {
+        expect(toDocument(fromDocument(document, PLAZA))).toEqual(document);
+      }),
+    );
   });
 
   it("begins with times and says at its field what is missing", () => {
     expect(toDocument(fromDocument({}, PLAZA))).toEqual({ family: "arrival", version: 1, within: "PT10M", over: "PT3M", gap: "PT2M" });
-    expect(toldInForm({ pointer: "", message: "the key 'region' is missing" })).toEqual({ pointer: "/region", message: "No region yet: draw one on the map, choose a stored one or bring a file." });
+    expect(toldInForm({ pointer: "", message: "the key 'region' is missing" })).toEqual({
+      pointer: "/region",
+      message: "No region yet: draw one on the map, choose a stored one or bring a file.",
+    });
     expect(toldInForm({ pointer: "/over", message: "must be at least 1, not 0" }).message).toBe("must be at least 1, not 0");
   });
 
   it("gives events to queries that derive", () => {
-    const row = queryRow({ id: "1", name: "soon", family: "arrival", kinds: ["arriving"], enabled: true, feed: "plaza", specification: {} });
+    const row = queryRow({
+      id: "1",
+      name: "soon",
+      family: "arrival",
+      kinds: ["arriving"],
+      enabled: true,
+      feed: "plaza",
+      specification: {},
+    });
     expect(givers([row], null)).toEqual([row]);
     expect(columnsWords(row)).toBe("entity is the one it is about");
   });

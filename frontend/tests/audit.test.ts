@@ -1,7 +1,22 @@
 import { expect, test } from "vitest";
 import { actorText, detailText, entry, objectText } from "../src/data/audit_data";
 
-const row = entry({ id: 1, at: "2026-01-01T00:00:00Z", actor_name: "ann", means: "token", token: "vdt_abc", address: null, action: "query.change", outcome: "done", status: 200, object_type: "query", object_id: "3", object_name: "Gate", request: "", detail: { old_name: "Door", count: 2 } });
+const row = entry({
+  id: 1,
+  at: "2026-01-01T00:00:00Z",
+  actor_name: "ann",
+  means: "token",
+  token: "vdt_abc",
+  address: null,
+  action: "query.change",
+  outcome: "done",
+  status: 200,
+  object_type: "query",
+  object_id: "3",
+  object_name: "Gate",
+  request: "",
+  detail: { old_name: "Door", count: 2 },
+});
 
 test("an entry says who, what and what more", () => {
   expect(actorText(row)).toBe("ann, token vdt_abc…");

@@ -2,7 +2,16 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fromCalculus, outputsOf, toCalculus, withInputs } from "../src/data/calculus_document_data";
 import { marked, namesOf, placed, quoted, tokens } from "../src/data/calculus_program_data";
-import { answered, groundings, intervalAt, laneName, ruleLines, sandboxAnswer, shownLanes, type Lane } from "../src/data/calculus_sandbox_data";
+import {
+  answered,
+  groundings,
+  intervalAt,
+  laneName,
+  ruleLines,
+  sandboxAnswer,
+  shownLanes,
+  type Lane,
+} from "../src/data/calculus_sandbox_data";
 import { grouped, sentenceParts, spoken, templateList } from "../src/data/calculus_template_data";
 import { feed } from "../src/data/shapes";
 
@@ -23,8 +32,19 @@ buildFromPoints(walking(_)=true).
 describe("names of a program", () => {
   it("tells what rules define from what rows must bring", () => {
     const names = namesOf(PROGRAM);
-    expect(names.defined.map(({ name, kind }) => [name, kind])).toEqual([["slow", "fluent"], ["within", "fluent"], ["near", "fluent"], ["rendezvous", "fluent"], ["arrival", "event"]]);
-    expect(names.inputs.map(({ name, kind, args, points }) => [name, kind, args.length, points])).toEqual([["position", "event", 2, false], ["gap_start", "event", 1, false], ["moored", "fluent", 2, false], ["walking", "fluent", 1, true]]);
+    expect(names.defined.map(({ name, kind }) => [name, kind])).toEqual([
+      ["slow", "fluent"],
+      ["within", "fluent"],
+      ["near", "fluent"],
+      ["rendezvous", "fluent"],
+      ["arrival", "event"],
+    ]);
+    expect(names.inputs.map(({ name, kind, args, points }) => [name, kind, args.length, points])).toEqual([
+      ["position", "event", 2, false],
+      ["gap_start", "event", 1, false],
+      ["moored", "fluent", 2, false],
+      ["walking", "fluent", 1, true],
+    ]);
     expect(names.regions).toEqual(["Port of Calance"]);
     expect(names.variables).toContain("Speed");
   });
@@ -57,7 +77,9 @@ describe("names of a program", () => {
 
 describe("faults in their places", () => {
   it("reads line and column from the server's word", () => {
-    expect(placed({ pointer: "/program", message: "line 4, column 10: unknown fluent 'sloow'; did you mean 'slow'? Known: slow" })).toEqual({ line: 4, column: 10, message: "unknown fluent 'sloow'; did you mean 'slow'? Known: slow" });
+    expect(placed({ pointer: "/program", message: "line 4, column 10: unknown fluent 'sloow'; did you mean 'slow'? Known: slow" })).toEqual(
+      { line: 4, column: 10, message: "unknown fluent 'sloow'; did you mean 'slow'? Known: slow" },
+    );
     expect(placed({ pointer: "/program", message: "must be the text of a program" })).toBeNull();
     expect(placed({ pointer: "/window", message: "line 4, column 10: x" })).toBeNull();
   });
@@ -78,30 +100,82 @@ describe("faults in their places", () => {
 
 describe("entries and document", () => {
   it("gives back what it was given", () => {
-    const document = { family: "calculus", version: 1, program: PROGRAM, outputs: ["rendezvous"], window: "PT1H", step: 5000, dialect: "rtec1", where: [["sog", ">", 0]], inputs: { position: { args: ["entity", "sog"] }, gap_start: { args: ["entity"] }, moored: { args: ["entity", "entity2"], fluent: "intervals" }, walking: { args: ["entity"], fluent: "points" } }, areas: { "Port of Calance": { region: "Port" } } };
+    const document = {
+      family: "calculus",
+      version: 1,
+      program: PROGRAM,
+      outputs: ["rendezvous"],
+      window: "PT1H",
+      step: 5000,
+      dialect: "rtec1",
+      where: [["sog", ">", 0]],
+      inputs: {
+        position: { args: ["entity", "sog"] },
+        gap_start: { args: ["entity"] },
+        moored: { args: ["entity", "entity2"], fluent: "intervals" },
+        walking: { args: ["entity"], fluent: "points" },
+      },
+      areas: { "Port of Calance": { region: "Port" } },
+    };
     expect(toCalculus(fromCalculus(document, STRAIT))).toEqual(document);
   });
 
   it("leaves out what is not written, so that the server names it", () => {
-    expect(Object.keys(toCalculus(fromCalculus({ family: "calculus", version: 1 }, STRAIT)))).toEqual(["family", "version", "window", "step"]);
+    expect(Object.keys(toCalculus(fromCalculus({ family: "calculus", version: 1 }, STRAIT)))).toEqual([
+      "family",
+      "version",
+      "window",
+      "step",
+    ]);
   });
 
   it("guesses inputs from the names of arguments and the feed's columns", () => {
-    const { inputs } = fromCalculus({ family: "calculus", program: "happensAt(e(V), T) :- happensAt(velocity(V, Speed, Course, Other), T). spatial(near(A, B)=true, distance(coord, 5))." }, STRAIT);
-    expect(inputs.map(({ name, kind, columns }) => [name, kind, columns])).toEqual([["velocity", "event", ["entity", "sog", "cog", "entity4"]], ["coord", "event", ["entity"]]]);
+    const { inputs } = fromCalculus(
+      {
+        family: "calculus",
+        program: "happensAt(e(V), T) :- happensAt(velocity(V, Speed, Course, Other), T). spatial(near(A, B)=true, distance(coord, 5)).",
+      },
+      STRAIT,
+    );
+    expect(inputs.map(({ name, kind, columns }) => [name, kind, columns])).toEqual([
+      ["velocity", "event", ["entity", "sog", "cog", "entity4"]],
+      ["coord", "event", ["entity"]],
+    ]);
   });
 
   it("asks for no columns of what a synopsis makes, but keeps an input that was set", () => {
-    const program = "initiatedAt(gone(V)=true, T) :- happensAt(gap_start(V), T), happensAt(entersArea(V, A), T), happensAt(position(V, Speed), T).";
+    const program =
+      "initiatedAt(gone(V)=true, T) :- happensAt(gap_start(V), T), happensAt(entersArea(V, A), T), happensAt(position(V, Speed), T).";
     const synopsis = { speed: "sog", gap: "PT2M" };
-    const document = { family: "calculus", version: 1, program, outputs: ["gone"], window: "PT10M", step: "PT10S", synopsis, inputs: { position: { args: ["entity", "sog"] } } };
+    const document = {
+      family: "calculus",
+      version: 1,
+      program,
+      outputs: ["gone"],
+      window: "PT10M",
+      step: "PT10S",
+      synopsis,
+      inputs: { position: { args: ["entity", "sog"] } },
+    };
     expect(toCalculus(fromCalculus(document, STRAIT))).toEqual(document);
     const own = { ...document, inputs: { ...document.inputs, gap_start: { args: ["entity"] } } };
     expect(toCalculus(fromCalculus(own, STRAIT))).toEqual(own);
   });
 
   it("leaves the outputs of a saved program to it until some are chosen", () => {
-    const document = { family: "calculus", version: 1, program: `${PROGRAM} outputEntity(slow(_)=true).`, window: "PT1H", step: 5000, inputs: { position: { args: ["entity", "sog"] }, gap_start: { args: ["entity"] }, moored: { args: ["entity", "entity2"], fluent: "intervals" }, walking: { args: ["entity"], fluent: "points" } } };
+    const document = {
+      family: "calculus",
+      version: 1,
+      program: `${PROGRAM} outputEntity(slow(_)=true).`,
+      window: "PT1H",
+      step: 5000,
+      inputs: {
+        position: { args: ["entity", "sog"] },
+        gap_start: { args: ["entity"] },
+        moored: { args: ["entity", "entity2"], fluent: "intervals" },
+        walking: { args: ["entity"], fluent: "points" },
+      },
+    };
     const entries = fromCalculus(document, STRAIT);
     expect(toCalculus(entries)).toEqual(document);
     expect(outputsOf(entries, namesOf(entries.program))).toEqual(["slow"]);
@@ -122,11 +196,28 @@ describe("entries and document", () => {
 });
 
 describe("templates", () => {
-  const raw = { name: "meeting", group: "Two", title: "Two meet", sentence: "Within {distance} for {span}, {else}.", parameters: [{ name: "distance", kind: "length", label: "Closer than", unit: "m", value: 500 }, { name: "span", kind: "duration", label: "Longer than", value: "PT2M" }] };
+  const raw = {
+    name: "meeting",
+    group: "Two",
+    title: "Two meet",
+    sentence: "Within {distance} for {span}, {else}.",
+    parameters: [
+      { name: "distance", kind: "length", label: "Closer than", unit: "m", value: 500 },
+      { name: "span", kind: "duration", label: "Longer than", value: "PT2M" },
+    ],
+  };
 
   it("cuts sentences at their parameters", () => {
     const [one] = templateList({ templates: [raw] }).templates;
-    expect(sentenceParts(one!).map((part) => ("text" in part ? part.text : part.parameter.name))).toEqual(["Within ", "distance", " for ", "span", ", ", "{else}", "."]);
+    expect(sentenceParts(one!).map((part) => ("text" in part ? part.text : part.parameter.name))).toEqual([
+      "Within ",
+      "distance",
+      " for ",
+      "span",
+      ", ",
+      "{else}",
+      ".",
+    ]);
   });
 
   it("speaks sentences with their values", () => {
@@ -137,13 +228,32 @@ describe("templates", () => {
 
   it("groups in the server's order", () => {
     const { templates } = templateList({ templates: [raw, { ...raw, name: "x", group: "One" }, { ...raw, name: "y" }] });
-    expect(grouped(templates).map(([group, of]) => [group, of.map(({ name }) => name)])).toEqual([["Two", ["meeting", "y"]], ["One", ["x"]]]);
+    expect(grouped(templates).map(([group, of]) => [group, of.map(({ name }) => name)])).toEqual([
+      ["Two", ["meeting", "y"]],
+      ["One", ["x"]],
+    ]);
   });
 });
 
 describe("sandbox", () => {
-  const made = (fluent: string, args: string[], more: Partial<Lane> = {}): Lane => ({ fluent, args, value: "true", kind: "simple", level: 1, is_output: false, intervals: [{ start: 10, end: 20, began: null, ended: null }], ...more });
-  const lanes = [made("slow", ["a"]), made("slow", ["b"]), made("near", ["a", "b"]), made("near", ["a", "c"]), made("meeting", ["a", "b"], { is_output: true }), made("pace", ["c"], { value: "fast" })];
+  const made = (fluent: string, args: string[], more: Partial<Lane> = {}): Lane => ({
+    fluent,
+    args,
+    value: "true",
+    kind: "simple",
+    level: 1,
+    is_output: false,
+    intervals: [{ start: 10, end: 20, began: null, ended: null }],
+    ...more,
+  });
+  const lanes = [
+    made("slow", ["a"]),
+    made("slow", ["b"]),
+    made("near", ["a", "b"]),
+    made("near", ["a", "c"]),
+    made("meeting", ["a", "b"], { is_output: true }),
+    made("pace", ["c"], { value: "fast" }),
+  ];
 
   it("names lanes as rules write them", () => {
     expect([lanes[2]!, lanes[5]!, made("alarm", [])].map(laneName)).toEqual(["near(a, b)", "pace(c) = fast", "alarm"]);
@@ -155,17 +265,32 @@ describe("sandbox", () => {
       const one = answered(all, { what, args, at });
       return one === null ? null : [laneName(one.lane), one.interval.start];
     };
-    expect([found("near", ["a", "b"], 20), found("near", ["a", "b"], 30), found("near", ["a", "b"], 25), found("far", ["a"], 10)]).toEqual([["near(a, b)", 10], ["near(b, a)", 30], ["near(a, b)", 10], null]);
+    expect([found("near", ["a", "b"], 20), found("near", ["a", "b"], 30), found("near", ["a", "b"], 25), found("far", ["a"], 10)]).toEqual([
+      ["near(a, b)", 10],
+      ["near(b, a)", 30],
+      ["near(a, b)", 10],
+      null,
+    ]);
   });
 
   it("puts groundings of outputs first, and shows all that a grounding needs", () => {
     expect(groundings(lanes)[0]).toEqual(["a", "b"]);
-    expect(shownLanes(lanes, { grounding: ["a", "b"], words: "" }).map(laneName)).toEqual(["slow(a)", "slow(b)", "near(a, b)", "meeting(a, b)"]);
+    expect(shownLanes(lanes, { grounding: ["a", "b"], words: "" }).map(laneName)).toEqual([
+      "slow(a)",
+      "slow(b)",
+      "near(a, b)",
+      "meeting(a, b)",
+    ]);
     expect(shownLanes(lanes, { grounding: null, words: "NEAR c" }).map(laneName)).toEqual(["near(a, c)"]);
   });
 
   it("finds the interval at a time, else the nearest in reach; open ones reach on", () => {
-    const two = made("x", [], { intervals: [{ start: 10, end: 20, began: null, ended: null }, { start: 40, end: null, began: null, ended: null }] });
+    const two = made("x", [], {
+      intervals: [
+        { start: 10, end: 20, began: null, ended: null },
+        { start: 40, end: null, began: null, ended: null },
+      ],
+    });
     expect(intervalAt(two, 15, 5)?.start).toBe(10);
     expect(intervalAt(two, 37, 5)?.start).toBe(40);
     expect(intervalAt(two, 30, 5)).toBeNull();
@@ -173,7 +298,14 @@ describe("sandbox", () => {
   });
 
   it("reads the server's answer and the lines of a rule", () => {
-    const answer = sandboxAnswer({ from: null, to: null, rows: 0, entities: null, rules: [{ line: 4, text: "a :-\n  b." }], lanes: [{ ...lanes[0]!, intervals: [{ start: 1, end: null, began: { rule: 0, because: ["x"] }, ended: null }] }] });
+    const answer = sandboxAnswer({
+      from: null,
+      to: null,
+      rows: 0,
+      entities: null,
+      rules: [{ line: 4, text: "a :-\n  b." }],
+      lanes: [{ ...lanes[0]!, intervals: [{ start: 1, end: null, began: { rule: 0, because: ["x"] }, ended: null }] }],
+    });
     expect(answer.lanes[0]!.intervals[0]!.began!.because).toEqual(["x"]);
     expect(ruleLines(answer.rules[0]!)).toEqual([4, 5]);
   });

@@ -7,7 +7,11 @@ const PRESENT = Date.UTC(2026, 10, 22, 12, 0, 0);
 
 function made({ span = 900_000 } = {}) {
   const world = { present: PRESENT, wall: 0, changes: 0 };
-  const clock = new Clock({ present: () => world.present, wall: () => world.wall, unitsPerMs: 1, leastSpan: 200 }, span, () => (world.changes += 1));
+  const clock = new Clock(
+    { present: () => world.present, wall: () => world.wall, unitsPerMs: 1, leastSpan: 200 },
+    span,
+    () => (world.changes += 1),
+  );
   return { clock, world };
 }
 
@@ -110,7 +114,18 @@ describe("the clock", () => {
         }
         return true;
       }),
-      { examples: [[[{ act: "zoom", by: -6 }, { act: "wait", by: 86_356 }, { act: "pause", by: 0 }, { act: "zoom", by: 5 }]]] },
+      {
+        examples: [
+          [
+            [
+              { act: "zoom", by: -6 },
+              { act: "wait", by: 86_356 },
+              { act: "pause", by: 0 },
+              { act: "zoom", by: 5 },
+            ],
+          ],
+        ],
+      },
     );
   });
 });
@@ -143,7 +158,11 @@ describe("an instant as people write it", () => {
   });
 
   it("is a number on a feed of ticks, or one relative to the present", () => {
-    expect([parseWhen("1,200", 5000, "ticks", "UTC"), parseWhen("tick 40", 5000, "ticks", "UTC"), parseWhen("-100", 5000, "ticks", "UTC")]).toEqual([1200, 40, 4900]);
+    expect([
+      parseWhen("1,200", 5000, "ticks", "UTC"),
+      parseWhen("tick 40", 5000, "ticks", "UTC"),
+      parseWhen("-100", 5000, "ticks", "UTC"),
+    ]).toEqual([1200, 40, 4900]);
   });
 
   it("is read in the reader's zone", () => {

@@ -1,7 +1,41 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { boundsWords, evaluation, freshName, fromDocument, isName, leavesById, primitiveWords, toDocument, undefinedNames, withPrimitive, withRead, withRenamed, withRoot } from "../src/data/composite_data";
-import { canGroup, canMove, fromTree, grouped, joined, leaf, linked, moved, named, namesIn, outline, patternText, removed, rowOf, toTree, turned, withSpan, OPERATORS, type PatternNode } from "../src/data/composite_tree";
+import {
+  boundsWords,
+  evaluation,
+  freshName,
+  fromDocument,
+  isName,
+  leavesById,
+  primitiveWords,
+  toDocument,
+  undefinedNames,
+  withPrimitive,
+  withRead,
+  withRenamed,
+  withRoot,
+} from "../src/data/composite_data";
+import {
+  canGroup,
+  canMove,
+  fromTree,
+  grouped,
+  joined,
+  leaf,
+  linked,
+  moved,
+  named,
+  namesIn,
+  outline,
+  patternText,
+  removed,
+  rowOf,
+  toTree,
+  turned,
+  withSpan,
+  OPERATORS,
+  type PatternNode,
+} from "../src/data/composite_tree";
 import { feed } from "../src/data/shapes";
 import { isObject } from "../src/lib/parse";
 
@@ -18,7 +52,10 @@ const { tree } = fc.letrec<{ tree: unknown }>((tie) => {
       fc.constantFrom(...NAMES),
       two.map((and) => ({ and })),
       two.map((or) => ({ or })),
-      fc.record({ sequence: two, without: tie("tree"), bounds: fc.tuple(fc.option(length), fc.option(length)) }, { requiredKeys: ["sequence"] }),
+      fc.record(
+        { sequence: two, without: tie("tree"), bounds: fc.tuple(fc.option(length), fc.option(length)) },
+        { requiredKeys: ["sequence"] },
+      ),
       fc.record({ interval: two, span: length }),
       fc.record({ absence: two, span: length }),
       fc.record({ before: two, span: length }),
@@ -126,7 +163,14 @@ function change(root: PatternNode, kind: number, at: number): PatternNode {
   const rows = outline(root);
   const { id } = rows[at % rows.length]!.node;
   if (kind < OPERATORS.length) return joined(root, id, OPERATORS[kind]!, leaf("NEW"), "PT1M");
-  const others = [removed, grouped, (one: PatternNode, node: number) => moved(one, node, 1), (one: PatternNode, node: number) => moved(one, node, -1), (one: PatternNode, node: number) => turned(one, node, OPERATORS[at % OPERATORS.length]!, 7), (one: PatternNode, node: number) => linked(one, node, { without: leaf("NEW"), bounds: [0, "PT9S"] })];
+  const others = [
+    removed,
+    grouped,
+    (one: PatternNode, node: number) => moved(one, node, 1),
+    (one: PatternNode, node: number) => moved(one, node, -1),
+    (one: PatternNode, node: number) => turned(one, node, OPERATORS[at % OPERATORS.length]!, 7),
+    (one: PatternNode, node: number) => linked(one, node, { without: leaf("NEW"), bounds: [0, "PT9S"] }),
+  ];
   return others[kind - OPERATORS.length]!(root, id);
 }
 const changes = fc.array(fc.tuple(fc.integer({ min: 0, max: OPERATORS.length + 5 }), row), { maxLength: 8 });
@@ -181,7 +225,11 @@ describe("a pattern's tree", () => {
         // Brackets that come to stand first say nothing any more: they cannot come back.
         const isKept = canMove(chosen, 1) && chosen.parent!.parts.every(({ op }) => op !== chosen.parent!.op);
         if (isKept) expect(patternText(moved(moved(root, chosen.node.id, 1), chosen.node.id, -1))).toBe(patternText(root));
-        const names = (one: PatternNode): string[] => outline(one).map(({ node }) => node.name).filter((name) => name !== "").sort();
+        const names = (one: PatternNode): string[] =>
+          outline(one)
+            .map(({ node }) => node.name)
+            .filter((name) => name !== "")
+            .sort();
         expect(names(moved(root, chosen.node.id, 1))).toEqual(names(root));
       }),
     );
@@ -200,7 +248,12 @@ describe("a pattern's tree", () => {
     const checkout = leaf("CHECKOUT");
     const theft = linked(joined(shelf, shelf.id, "sequence", exit), exit.id, { without: checkout, bounds: [0, "PT10M"] });
     expect(patternText(theft)).toBe("SHELF : !CHECKOUT :[0,PT10M] EXIT");
-    expect(outline(theft).map(({ node, role, level }) => [node.name, role, level])).toEqual([["", "root", 1], ["SHELF", "first", 2], ["CHECKOUT", "without", 2], ["EXIT", "then", 2]]);
+    expect(outline(theft).map(({ node, role, level }) => [node.name, role, level])).toEqual([
+      ["", "root", 1],
+      ["SHELF", "first", 2],
+      ["CHECKOUT", "without", 2],
+      ["EXIT", "then", 2],
+    ]);
     expect(patternText(removed(theft, checkout.id))).toBe("SHELF :[0,PT10M] EXIT");
     expect(patternText(removed(theft, exit.id))).toBe("SHELF");
     expect(patternText(named(theft, shelf.id, "EXIT"))).toBe("EXIT : !CHECKOUT :[0,PT10M] EXIT");
@@ -215,13 +268,60 @@ describe("a pattern's tree", () => {
   });
 });
 
-const where = fc.constantFrom<unknown[]>([["reader", "=", "dock-1"]], [["weight", ">", 3], ["reader", "in", ["a", "b"]]]);
-const region = fc.constantFrom<object>({ region: "Docks" }, { center: [1, 2], radius: 5 }, { type: "Polygon", coordinates: [[[0, 0], [1, 0], [1, 1], [0, 0]]] });
-const meaning = fc.record({ where, prefix: fc.constantFrom({ entity: "urn:" }, { entity: "a", reader: "" }), inside: region, outside: region, note: fc.constant(1) }, { requiredKeys: [] });
-const documents = fc.record({ pattern: tree.filter((value) => typeof value === "object"), meanings: fc.tuple(meaning, meaning, meaning, meaning), per: fc.constantFrom("entity", null), within: length, where, name: fc.constant("Theft") }, { requiredKeys: ["pattern", "meanings", "per", "within"] }).map(({ pattern, meanings, ...rest }) => {
-  const used = namesIn(fromTree(pattern)!);
-  return { family: "composite", version: 1, pattern, primitives: Object.fromEntries(used.map((name) => [name, meanings[NAMES.indexOf(name)]!])), ...rest };
-});
+const where = fc.constantFrom<unknown[]>(
+  [["reader", "=", "dock-1"]],
+  [
+    ["weight", ">", 3],
+    ["reader", "in", ["a", "b"]],
+  ],
+);
+const region = fc.constantFrom<object>(
+  { region: "Docks" },
+  { center: [1, 2], radius: 5 },
+  {
+    type: "Polygon",
+    coordinates: [
+      [
+        [0, 0],
+        [1, 0],
+        [1, 1],
+        [0, 0],
+      ],
+    ],
+  },
+);
+const meaning = fc.record(
+  {
+    where,
+    prefix: fc.constantFrom({ entity: "urn:" }, { entity: "a", reader: "" }),
+    inside: region,
+    outside: region,
+    note: fc.constant(1),
+  },
+  { requiredKeys: [] },
+);
+const documents = fc
+  .record(
+    {
+      pattern: tree.filter((value) => typeof value === "object"),
+      meanings: fc.tuple(meaning, meaning, meaning, meaning),
+      per: fc.constantFrom("entity", null),
+      within: length,
+      where,
+      name: fc.constant("Theft"),
+    },
+    { requiredKeys: ["pattern", "meanings", "per", "within"] },
+  )
+  .map(({ pattern, meanings, ...rest }) => {
+    const used = namesIn(fromTree(pattern)!);
+    return {
+      family: "composite",
+      version: 1,
+      pattern,
+      primitives: Object.fromEntries(used.map((name) => [name, meanings[NAMES.indexOf(name)]!])),
+      ...rest,
+    };
+  });
 
 describe("a composite query's entries", () => {
   it("write back every document they are read from", () => {
@@ -251,7 +351,16 @@ describe("a composite query's entries", () => {
   });
 
   it("keep what a name meant while the pattern does not name it", () => {
-    const entries = fromDocument({ family: "composite", pattern: { sequence: ["A", "B"] }, primitives: { A: {}, B: { where: [["reader", "=", "x"]] } }, per: null, within: 5 }, WAREHOUSE);
+    const entries = fromDocument(
+      {
+        family: "composite",
+        pattern: { sequence: ["A", "B"] },
+        primitives: { A: {}, B: { where: [["reader", "=", "x"]] } },
+        per: null,
+        within: 5,
+      },
+      WAREHOUSE,
+    );
     const [, , b] = outline(entries.root!);
     const without = withRoot(entries, removed(entries.root!, b!.node.id));
     expect(toDocument(without)).toMatchObject({ pattern: "A", primitives: { A: {} } });
@@ -262,7 +371,14 @@ describe("a composite query's entries", () => {
 
   it("begin with one event after another, of one entity", () => {
     const entries = fromDocument({ family: "composite", version: 1 }, WAREHOUSE);
-    expect(toDocument(entries)).toEqual({ family: "composite", version: 1, pattern: "A : B", primitives: { A: {}, B: {} }, per: "entity", within: "PT10M" });
+    expect(toDocument(entries)).toEqual({
+      family: "composite",
+      version: 1,
+      pattern: "A : B",
+      primitives: { A: {}, B: {} },
+      per: "entity",
+      within: "PT10M",
+    });
     expect(freshName(entries)).toBe("C");
     expect(undefinedNames({ ...entries, root: leaf("EXIT") })).toEqual(["EXIT"]);
   });
@@ -270,22 +386,48 @@ describe("a composite query's entries", () => {
 
 describe("what is read of it", () => {
   it("says what an event must be and how long after", () => {
-    const entries = withPrimitive(fromDocument({ family: "composite" }, WAREHOUSE), "A", { where: [["reader", "in", ["a", "b"]]], prefix: [["entity", "urn:"]], inside: { region: "Docks" }, outside: null, others: {} });
+    const entries = withPrimitive(fromDocument({ family: "composite" }, WAREHOUSE), "A", {
+      where: [["reader", "in", ["a", "b"]]],
+      prefix: [["entity", "urn:"]],
+      inside: { region: "Docks" },
+      outside: null,
+      others: {},
+    });
     expect(primitiveWords(entries.primitives.get("A")!, WAREHOUSE)).toBe("reader in a, b, entity begins urn:, inside Docks");
     expect(primitiveWords(entries.primitives.get("B")!, WAREHOUSE)).toBe("any event");
-    expect([[0, "PT10M"], [60_000, null], [null, null], ["PT1M", "PT2M"]].map(([low, high]) => boundsWords({ bounds: [low!, high!], without: null }, WAREHOUSE))).toEqual(["within 10 min", "at least 1 min later", "", "1 min to 2 min later"]);
+    expect(
+      [
+        [0, "PT10M"],
+        [60_000, null],
+        [null, null],
+        ["PT1M", "PT2M"],
+      ].map(([low, high]) => boundsWords({ bounds: [low!, high!], without: null }, WAREHOUSE)),
+    ).toEqual(["within 10 min", "at least 1 min later", "", "1 min to 2 min later"]);
   });
 
   it("names what sets the search off and what must have come before", () => {
     const root = fromTree({ sequence: ["SHELF", "EXIT"], without: "A" })!;
-    const leaves = [{ name: "SHELF", kind: "normal" as const, needed: true }, { name: "A", kind: "negative" as const, needed: false }, { name: "EXIT", kind: "trigger" as const, needed: true }];
+    const leaves = [
+      { name: "SHELF", kind: "normal" as const, needed: true },
+      { name: "A", kind: "negative" as const, needed: false },
+      { name: "EXIT", kind: "trigger" as const, needed: true },
+    ];
     expect(evaluation(leaves)).toEqual({ triggers: ["EXIT"], needed: ["SHELF"] });
     expect([...leavesById(root, leaves).values()]).toEqual(leaves);
     expect(leavesById(root, leaves.slice(1)).size).toBe(0);
   });
 
   it("knows which words can be names", () => {
-    expect(["A", "_x1", "Ausgang_ü", "and", "NULL", "1a", "a b", ""].map(isName)).toEqual([true, true, true, false, false, false, false, false]);
+    expect(["A", "_x1", "Ausgang_ü", "and", "NULL", "1a", "a b", ""].map(isName)).toEqual([
+      true,
+      true,
+      true,
+      false,
+      false,
+      false,
+      false,
+      false,
+    ]);
   });
 });
 
@@ -301,10 +443,19 @@ describe("what must not come", () => {
 
 describe("a stored document", () => {
   it("keeps a primitive that its pattern does not name, after the server has read the pattern too", () => {
-    const document = { family: "composite", version: 1, pattern: "A : B", primitives: { A: {}, B: {}, SPARE: { where: [["reader", "=", "x"]] } }, per: null, within: "PT1M" };
+    const document = {
+      family: "composite",
+      version: 1,
+      pattern: "A : B",
+      primitives: { A: {}, B: {}, SPARE: { where: [["reader", "=", "x"]] } },
+      per: null,
+      within: "PT1M",
+    };
     const entries = fromDocument(document, WAREHOUSE);
     expect(toDocument(entries)).toEqual(document);
     expect(toDocument(withRead(entries, fromTree({ sequence: ["A", "B"] })!))).toEqual(document);
-    expect(toDocument(fromDocument({ ...document, pattern: { sequence: ["A", "B"] } }, WAREHOUSE))["primitives"]).toEqual(document.primitives);
+    expect(toDocument(fromDocument({ ...document, pattern: { sequence: ["A", "B"] } }, WAREHOUSE))["primitives"]).toEqual(
+      document.primitives,
+    );
   });
 });

@@ -7,24 +7,53 @@ import { SPAN_UNITS } from "../src/data/query_form_data";
 import { feed } from "../src/data/shapes";
 
 const OCEAN = feed({ name: "ocean", crs: "geographic", time: "ms", columns: { sst: "float", kind: "string" } });
-const REGION = { type: "Polygon", coordinates: [[[0, 0], [1, 0], [1, 1], [0, 0]]] };
+const REGION = {
+  type: "Polygon",
+  coordinates: [
+    [
+      [0, 0],
+      [1, 0],
+      [1, 1],
+      [0, 0],
+    ],
+  ],
+};
 const NAMES = ["A", "B", "C"];
 
-const span = fc.oneof(fc.constant(null), fc.integer({ min: -9_000_000, max: 9_000_000 }), fc.constantFrom("PT5M", "-PT5M", "P2D", "PT0.5S"));
+const span = fc.oneof(
+  fc.constant(null),
+  fc.integer({ min: -9_000_000, max: 9_000_000 }),
+  fc.constantFrom("PT5M", "-PT5M", "P2D", "PT0.5S"),
+);
 const where = fc.constantFrom<unknown[]>([], [["sst", ">", 28]], [["kind", "in", ["buoy", "ship"]]]);
 const some = fc.subarray(NAMES, { minLength: 1 });
 const length = fc.double({ min: 0, max: 2e7, noNaN: true }).map((value) => value + 0);
 const distance = fc.record({ max: length, min: length, open: fc.constant(true) }, { requiredKeys: [] });
-const compare = fc.array(fc.tuple(fc.constantFrom<unknown>("A.sst", "B.kind", "A.sst - B.sst", "2 * A.sst + 3", 4), fc.constantFrom("=", "<", "in"), fc.constantFrom<unknown>("C.sst", 3, "x", ["a", "b"], true, "-1 * C.sst + 0.5")), { minLength: 1, maxLength: 2 });
+const compare = fc.array(
+  fc.tuple(
+    fc.constantFrom<unknown>("A.sst", "B.kind", "A.sst - B.sst", "2 * A.sst + 3", 4),
+    fc.constantFrom("=", "<", "in"),
+    fc.constantFrom<unknown>("C.sst", 3, "x", ["a", "b"], true, "-1 * C.sst + 0.5"),
+  ),
+  { minLength: 1, maxLength: 2 },
+);
 const constraint = fc.record(
-  { between: some, dt: fc.tuple(span, span), distance, inside: fc.constantFrom<object>(REGION, { region: "nino" }, { center: [0, 0], radius: 5 }), compare },
+  {
+    between: some,
+    dt: fc.tuple(span, span),
+    distance,
+    inside: fc.constantFrom<object>(REGION, { region: "nino" }, { center: [0, 0], radius: 5 }),
+    compare,
+  },
   { requiredKeys: ["between"] },
 );
 const documents = fc.record(
   {
     family: fc.constant("constraint"),
     version: fc.constant(1),
-    variables: fc.tuple(where, where, where).map((filters) => Object.fromEntries(NAMES.map((name, i) => [name, filters[i]!.length > 0 ? { where: filters[i] } : {}]))),
+    variables: fc
+      .tuple(where, where, where)
+      .map((filters) => Object.fromEntries(NAMES.map((name, i) => [name, filters[i]!.length > 0 ? { where: filters[i] } : {}]))),
     constraints: fc.array(constraint, { maxLength: 4 }),
     where: where.filter((rows) => rows.length > 0),
     symmetric: fc.constant([["A", "B"]]),
@@ -34,7 +63,12 @@ const documents = fc.record(
   },
   { requiredKeys: ["family", "version", "variables", "constraints"] },
 );
-const mutuals = fc.record({ k: fc.integer({ min: 2, max: 9 }), within: fc.constantFrom<string | number>("PT5M", "P5D", 300_000), distance: fc.constantFrom("5000", "0.5"), where });
+const mutuals = fc.record({
+  k: fc.integer({ min: 2, max: 9 }),
+  within: fc.constantFrom<string | number>("PT5M", "P5D", 300_000),
+  distance: fc.constantFrom("5000", "0.5"),
+  where,
+});
 
 describe("a constraint query's entries", () => {
   it("write back every document they are read from", () => {
@@ -61,14 +95,26 @@ describe("a constraint query's entries", () => {
       fc.property(documents, (document) => {
         const left = toDocument(without(fromDocument(document), "C"));
         expect(JSON.stringify(left)).not.toMatch(/\bC["\.]/);
-        const kept = document.constraints.filter((one) => !one.between.includes("C") && (one.compare ?? []).length === 0 && (one.dt ?? one.distance ?? one.inside) !== undefined && (one.between.length > 1 || (one.dt === undefined && one.distance === undefined)));
+        const kept = document.constraints.filter(
+          (one) =>
+            !one.between.includes("C") &&
+            (one.compare ?? []).length === 0 &&
+            (one.dt ?? one.distance ?? one.inside) !== undefined &&
+            (one.between.length > 1 || (one.dt === undefined && one.distance === undefined)),
+        );
         expect(left["constraints"]).toEqual(expect.arrayContaining(kept));
       }),
     );
   });
 
   it("read a sum as it was typed, on either side, and show it on the edge of its variables", () => {
-    const entries = fromDocument({ variables: { A: {}, B: {} }, constraints: [{ between: ["A", "B"], compare: [["A.sst - B.sst", ">", 2]] }, { between: ["A"], compare: [["2 * A.sst + 3", "<", "A.air"]] }] });
+    const entries = fromDocument({
+      variables: { A: {}, B: {} },
+      constraints: [
+        { between: ["A", "B"], compare: [["A.sst - B.sst", ">", 2]] },
+        { between: ["A"], compare: [["2 * A.sst + 3", "<", "A.air"]] },
+      ],
+    });
     expect(comparedWith("2 * A.sst + 3", "", ">", entries, OCEAN)).toBe("2 * A.sst + 3");
     expect(comparedWith("2.5", "A.sst - B.sst", ">", entries, OCEAN)).toBe(2.5);
     expect(comparedWith("A.sst - B.kind", "28", "=", entries, OCEAN)).toBe("A.sst - B.kind");
@@ -103,7 +149,9 @@ describe("the short form", () => {
     expect(mutualOf({ ...entries, symmetric: [] })).toBeNull();
     expect(mutualOf({ ...entries, constraints: [only!, only!] })).toBeNull();
     expect(mutualOf({ ...entries, constraints: [{ ...only!, dt: [0, "PT5M"] }] })).toBeNull();
-    expect(mutualOf({ ...entries, variables: entries.variables.map((one, i) => ({ ...one, where: i === 0 ? [["sst", ">", 1]] : [] })) })).toBeNull();
+    expect(
+      mutualOf({ ...entries, variables: entries.variables.map((one, i) => ({ ...one, where: i === 0 ? [["sst", ">", 1]] : [] })) }),
+    ).toBeNull();
   });
 });
 
@@ -112,7 +160,7 @@ describe("signed spans", () => {
     fc.assert(
       fc.property(fc.integer({ min: -500, max: 500 }), fc.constantFrom("s", "min", "h", "d"), (amount, unit) => {
         const written = toSigned(String(amount), unit);
-        expect(spanValue(written)).toBe((amount * SPAN_UNITS[unit]) || 0);
+        expect(spanValue(written)).toBe(amount * SPAN_UNITS[unit] || 0);
         const again = fromSigned(written, "ms");
         expect(spanValue(toSigned(again.amount, again.unit))).toBe(spanValue(written));
       }),
@@ -120,15 +168,47 @@ describe("signed spans", () => {
   });
 
   it("are said from the first one's point of view", () => {
-    expect([["-PT5M", "PT5M"], [0, "PT5M"], ["PT1M", null], ["-PT2M", 0], [null, null], ["-PT1M", "PT2M"]].map((dt) => lagWords(dt as [string, string], "ms"))).toEqual(["within 5 min", "0 to 5 min later", "at least 1 min later", "0 to 2 min earlier", "at any time", "1 min earlier to 2 min later"]);
+    expect(
+      [
+        ["-PT5M", "PT5M"],
+        [0, "PT5M"],
+        ["PT1M", null],
+        ["-PT2M", 0],
+        [null, null],
+        ["-PT1M", "PT2M"],
+      ].map((dt) => lagWords(dt as [string, string], "ms")),
+    ).toEqual([
+      "within 5 min",
+      "0 to 5 min later",
+      "at least 1 min later",
+      "0 to 2 min earlier",
+      "at any time",
+      "1 min earlier to 2 min later",
+    ]);
   });
 });
 
 describe("the drawn graph", () => {
-  const entries = fromDocument({ variables: { A: { where: [["sst", ">", 28]] }, B: {}, C: {} }, constraints: [{ between: ["A", "B"], dt: [0, "PT5M"], distance: { max: 5000 }, compare: [["A.sst", "<", "B.sst"]] }, { between: ["B", "C"], dt: [0, "PT5M"] }, { between: ["A"], inside: { region: "nino" } }] });
+  const entries = fromDocument({
+    variables: { A: { where: [["sst", ">", 28]] }, B: {}, C: {} },
+    constraints: [
+      { between: ["A", "B"], dt: [0, "PT5M"], distance: { max: 5000 }, compare: [["A.sst", "<", "B.sst"]] },
+      { between: ["B", "C"], dt: [0, "PT5M"] },
+      { between: ["A"], inside: { region: "nino" } },
+    ],
+  });
 
   it("has the stated edges and, apart from them, those that follow", () => {
-    const closure = closureAnswer({ faults: [], document: {}, text: "", conflict: null, edges: [{ between: ["A", "B"], dt: [0, 300_000], distance: { max: 5000, open: false }, stated: { dt: true, distance: true } }, { between: ["A", "C"], dt: [0, 600_000], distance: null, stated: { dt: false, distance: false } }] });
+    const closure = closureAnswer({
+      faults: [],
+      document: {},
+      text: "",
+      conflict: null,
+      edges: [
+        { between: ["A", "B"], dt: [0, 300_000], distance: { max: 5000, open: false }, stated: { dt: true, distance: true } },
+        { between: ["A", "C"], dt: [0, 600_000], distance: null, stated: { dt: false, distance: false } },
+      ],
+    });
     const edges = graphEdges(entries, closure, OCEAN);
     expect(edges.map(({ key, lines, constraints }) => [key, lines, constraints.length])).toEqual([
       ["A|B", ["0 to 5 min later", "≤ 5 km", "A.sst < B.sst"], 1],
@@ -144,14 +224,37 @@ describe("the drawn graph", () => {
   });
 
   it("marks the cycle that nothing can satisfy", () => {
-    const closure = closureAnswer({ faults: [], document: {}, text: null, edges: [], conflict: { constraints: [0, 1], cycle: [["B", "A"], ["C", "B"]], reason: "no" } });
-    expect(graphEdges(entries, closure, OCEAN).filter((edge) => edge.isInConflict).map((edge) => edge.key)).toEqual(["A|B", "B|C"]);
+    const closure = closureAnswer({
+      faults: [],
+      document: {},
+      text: null,
+      edges: [],
+      conflict: {
+        constraints: [0, 1],
+        cycle: [
+          ["B", "A"],
+          ["C", "B"],
+        ],
+        reason: "no",
+      },
+    });
+    expect(
+      graphEdges(entries, closure, OCEAN)
+        .filter((edge) => edge.isInConflict)
+        .map((edge) => edge.key),
+    ).toEqual(["A|B", "B|C"]);
   });
 
   it("gives every node a place of its own inside the frame", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 32 }), (count) => {
-        const places = [...circlePlaces(Array.from({ length: count }, (_, i) => `V${i}`), 700, 400).values()];
+        const places = [
+          ...circlePlaces(
+            Array.from({ length: count }, (_, i) => `V${i}`),
+            700,
+            400,
+          ).values(),
+        ];
         expect(new Set(places.map(String)).size).toBe(count);
         for (const [x, y] of places) expect(x > 0 && x < 700 && y > 0 && y < 400).toBe(true);
       }),

@@ -21,7 +21,21 @@ describe("what is known of time", () => {
 });
 
 describe("counts of answers", () => {
-  const counts = answerCounts({ from: 0, to: 100, width: 10, counts: { "1": { in: [[0, 3], [5, 2]], out: [[1, 3]] }, "2": { match: [[9, 4]] } } });
+  const counts = answerCounts({
+    from: 0,
+    to: 100,
+    width: 10,
+    counts: {
+      "1": {
+        in: [
+          [0, 3],
+          [5, 2],
+        ],
+        out: [[1, 3]],
+      },
+      "2": { match: [[9, 4]] },
+    },
+  });
 
   it("count a stay once and every other answer", () => {
     expect([counts.total, [...counts.byQuery.get("1")!], counts.byQuery.get("2")![9]]).toEqual([12, [3, 0, 0, 0, 0, 2, 0, 0, 0, 0], 4]);

@@ -2,13 +2,31 @@ import { describe, expect, it } from "vitest";
 import { course, distance, entityFacts, entityReports } from "../src/data/entity_facts";
 
 const FEED = { crs: "geographic", time: "ms" } as const;
-const report = (t: number, x: number | null, y: number | null, more: Record<string, unknown> = {}): Record<string, unknown> => ({ event: "position", entity: "a", t, x, y, ...more });
-const facts = (last: unknown, before: unknown, feed: { crs: "geographic" | "planar"; time: "ms" | "ticks" } = FEED): Record<string, string> => Object.fromEntries(entityFacts(entityReports({ last, before }), feed, 90_000));
+const report = (t: number, x: number | null, y: number | null, more: Record<string, unknown> = {}): Record<string, unknown> => ({
+  event: "position",
+  entity: "a",
+  t,
+  x,
+  y,
+  ...more,
+});
+const facts = (
+  last: unknown,
+  before: unknown,
+  feed: { crs: "geographic" | "planar"; time: "ms" | "ticks" } = FEED,
+): Record<string, string> => Object.fromEntries(entityFacts(entityReports({ last, before }), feed, 90_000));
 
 describe("what an entity reported last", () => {
   it("is said with its age, its attributes, and speed and course of its last two places", () => {
     const found = facts(report(60_000, 10, 50.01, { type: "ferry", draught: 4.125, note: null }), report(0, 10, 50));
-    expect(found).toEqual({ "Last report": "30 s ago", type: "ferry", draught: "4.13", place: "10.00000, 50.01000", speed: "66.7 km/h, by its last two places", course: "0°, by its last two places" });
+    expect(found).toEqual({
+      "Last report": "30 s ago",
+      type: "ferry",
+      draught: "4.13",
+      place: "10.00000, 50.01000",
+      speed: "66.7 km/h, by its last two places",
+      course: "0°, by its last two places",
+    });
   });
 
   it("leaves speed and course to attributes that say them", () => {

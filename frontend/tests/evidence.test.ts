@@ -4,13 +4,26 @@ import { closestNotes, freeSide, marksOf, numbersText, orderedEvidence, particip
 import type { EvidenceItem } from "../src/data/shapes";
 
 const item = (t: number, more: Partial<EvidenceItem> = {}): EvidenceItem => ({ variable: "", entity: "a", t, x: t, y: 0, ...more });
-const items = fc.array(fc.record({ variable: fc.constantFrom("", "V1", "V2"), entity: fc.constantFrom("a", "b"), t: fc.integer({ min: 0, max: 6 }), x: fc.option(fc.integer({ min: 0, max: 3 })), y: fc.constant(0) }), { maxLength: 8 });
+const items = fc.array(
+  fc.record({
+    variable: fc.constantFrom("", "V1", "V2"),
+    entity: fc.constantFrom("a", "b"),
+    t: fc.integer({ min: 0, max: 6 }),
+    x: fc.option(fc.integer({ min: 0, max: 3 })),
+    y: fc.constant(0),
+  }),
+  { maxLength: 8 },
+);
 
 describe("the events behind an answer", () => {
   it("come by time, numbered from 1, each once", () => {
     // An in ends with the event that the out begins with.
     const points = orderedEvidence([{ evidence: [item(1), item(4)] }, { evidence: [item(4), item(2)] }]);
-    expect(points.map(({ number, t }) => [number, t])).toEqual([[1, 1], [2, 2], [3, 4]]);
+    expect(points.map(({ number, t }) => [number, t])).toEqual([
+      [1, 1],
+      [2, 2],
+      [3, 4],
+    ]);
   });
 
   it("are in sight with the answer, also those long before it", () => {
@@ -27,7 +40,9 @@ describe("the events behind an answer", () => {
       fc.property(items, fc.integer({ min: 1, max: 3 }), (list, reach) => {
         const points = orderedEvidence([{ evidence: list }]);
         const marks = marksOf(points, ({ x, y }) => (x === null || y === null ? null : [x, y]), reach);
-        expect(marks.flatMap((mark) => mark.points.map((point) => point.number)).sort((a, b) => a - b)).toEqual(points.filter((point) => point.x !== null).map((point) => point.number));
+        expect(marks.flatMap((mark) => mark.points.map((point) => point.number)).sort((a, b) => a - b)).toEqual(
+          points.filter((point) => point.x !== null).map((point) => point.number),
+        );
         for (const mark of marks) for (const { x } of mark.points) expect(Math.abs(x! - mark.x)).toBeLessThan(reach);
       }),
     );
@@ -35,7 +50,11 @@ describe("the events behind an answer", () => {
 
   it("say their numbers shortly", () => {
     const points = orderedEvidence([{ evidence: [1, 2, 3, 4].map((t) => item(t)) }]);
-    expect([numbersText(points), numbersText(points.slice(0, 2)), numbersText([points[0]!, points[1]!, points[3]!])]).toEqual(["1–4", "1, 2", "1, 2, 4"]);
+    expect([numbersText(points), numbersText(points.slice(0, 2)), numbersText([points[0]!, points[1]!, points[3]!])]).toEqual([
+      "1–4",
+      "1, 2",
+      "1, 2, 4",
+    ]);
   });
 
   it("add who only the evidence names", () => {
@@ -66,6 +85,16 @@ describe("a pair that met", () => {
     const met = { kind: "met", value: 24.1234, evidence: [at(1), at(3)] };
     expect(closestNotes([met], true)).toEqual([{ text: "24.1 m apart", x: 2, y: 2 }]);
     expect(closestNotes([met], false)[0]?.text).toBe("24.1 apart");
-    expect(closestNotes([{ ...met, kind: "match" }, { ...met, value: null }, { ...met, evidence: [at(1), at(null)] }, { ...met, evidence: [at(1)] }], true)).toEqual([]);
+    expect(
+      closestNotes(
+        [
+          { ...met, kind: "match" },
+          { ...met, value: null },
+          { ...met, evidence: [at(1), at(null)] },
+          { ...met, evidence: [at(1)] },
+        ],
+        true,
+      ),
+    ).toEqual([]);
   });
 });

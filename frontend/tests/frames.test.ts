@@ -3,10 +3,43 @@ import { dispatch, type Handlers } from "../src/live/dispatch";
 import { parseFrame, type Frame } from "../src/live/frames";
 import { ParseFault } from "../src/lib/parse";
 
-const DETECTION = { id: "9f86", query: 3, version: 2, kind: "stayed_in", entities: ["car-1"], value: null, start: 5, end: null, evidence: [{ variable: null, entity: "car-1", t: 5, x: 11.5, y: 48.1 }], weight: 1, backfill: false, detected_at: 9 };
-const ALERT = { id: 11, query: 3, kind: "stayed_in", entities: ["car-1"], start: 5, end: null, severity: "low", state: "new", opened_at: "2026-11-21T10:00:00Z", detection: "9f86", acknowledged_by: null };
+const DETECTION = {
+  id: "9f86",
+  query: 3,
+  version: 2,
+  kind: "stayed_in",
+  entities: ["car-1"],
+  value: null,
+  start: 5,
+  end: null,
+  evidence: [{ variable: null, entity: "car-1", t: 5, x: 11.5, y: 48.1 }],
+  weight: 1,
+  backfill: false,
+  detected_at: 9,
+};
+const ALERT = {
+  id: 11,
+  query: 3,
+  kind: "stayed_in",
+  entities: ["car-1"],
+  start: 5,
+  end: null,
+  severity: "low",
+  state: "new",
+  opened_at: "2026-11-21T10:00:00Z",
+  detection: "9f86",
+  acknowledged_by: null,
+};
 const GOOD: Record<Frame["type"], object> = {
-  snapshot: { type: "snapshot", feed: "city", seq: 4, detections: [DETECTION], alerts: [ALERT], positions: [["car-1", 11.5, 48.1, 7]], clock: 7 },
+  snapshot: {
+    type: "snapshot",
+    feed: "city",
+    seq: 4,
+    detections: [DETECTION],
+    alerts: [ALERT],
+    positions: [["car-1", 11.5, 48.1, 7]],
+    clock: 7,
+  },
   changes: { type: "changes", feed: "city", from: 5, seq: 6, detections: [], alerts: [] },
   positions: { type: "positions", feed: "city", t: 8, entities: [["car-1", 11.5, 48.1, 8]] },
   status: { type: "status", feed: "city", watermark: 6, max_t: 8, rate: 900.5, job: "running" },

@@ -22,7 +22,10 @@ const store = (rows: Iterable<Detection>): IntervalsData => {
 
 describe("stays from in and out", () => {
   it("pairs each in with the next out and leaves the last one open", () => {
-    expect(pair([crossing("1", "in", 3), crossing("2", "out", 7), crossing("3", "in", 9)]).map(brief)).toEqual(["stay 3..7 1+2", "stay 9..open 3"]);
+    expect(pair([crossing("1", "in", 3), crossing("2", "out", 7), crossing("3", "in", 9)]).map(brief)).toEqual([
+      "stay 3..7 1+2",
+      "stay 9..open 3",
+    ]);
   });
 
   it("keeps an out whose in is older than the history as a mark", () => {
@@ -31,14 +34,21 @@ describe("stays from in and out", () => {
 
   it("orders an in and an out at one moment as the state before allows", () => {
     expect(pair([crossing("1", "in", 5), crossing("2", "out", 5)]).map(brief)).toEqual(["stay 5..5 1+2"]);
-    expect(pair([crossing("1", "in", 2), crossing("2", "in", 5), crossing("3", "out", 5)]).map(brief)).toEqual(["stay 2..5 1+3", "stay 5..open 2"]);
+    expect(pair([crossing("1", "in", 2), crossing("2", "in", 5), crossing("3", "out", 5)]).map(brief)).toEqual([
+      "stay 2..5 1+3",
+      "stay 5..open 2",
+    ]);
   });
 
   it("uses every detection exactly once", () => {
     fc.assert(
       fc.property(fc.uniqueArray(detections, { selector: (row) => row.id }), (rows) => {
         const lane = rows.map((row) => ({ ...row, query: "1", entities: ["a"] }));
-        expect(pair(lane).flatMap((one) => one.detections).sort()).toEqual(lane.map((row) => row.id).sort());
+        expect(
+          pair(lane)
+            .flatMap((one) => one.detections)
+            .sort(),
+        ).toEqual(lane.map((row) => row.id).sort());
       }),
     );
   });
@@ -73,7 +83,8 @@ describe("the interval store", () => {
 });
 
 describe("fluents, and what later events change", () => {
-  const fluent = (id: string, kind: string, value: unknown, entities: string[], start: number, end: number | null): Detection => detection({ id, query: 7, kind, value, entities, start, end, evidence: [], detected_at: 0 });
+  const fluent = (id: string, kind: string, value: unknown, entities: string[], start: number, end: number | null): Detection =>
+    detection({ id, query: 7, kind, value, entities, start, end, evidence: [], detected_at: 0 });
 
   it("has one lane for each value and grounding", () => {
     const data = new IntervalsData((query) => query === "7");
@@ -84,12 +95,21 @@ describe("fluents, and what later events change", () => {
     data.put(fluent("5", "in", "true", ["a", "b"], 3, 8));
     const columns = data.of("7");
     const lanes = columns.lanes.map((name, lane) => [name, [...columns.lane].filter((one) => one === lane).length]);
-    expect(lanes).toEqual([["activity(a) = walking", 2], ["activity(a) = running", 1], ["activity(b) = walking", 1], ["in(a, b)", 1]]);
+    expect(lanes).toEqual([
+      ["activity(a) = walking", 2],
+      ["activity(a) = running", 1],
+      ["activity(b) = walking", 1],
+      ["in(a, b)", 1],
+    ]);
     expect(data.find("5")).toMatchObject({ kind: "in", end: 8 });
   });
 
   it("names a value only when it says something", () => {
-    expect([fluentName("moving", true, ["a", "b"]), fluentName("level", 3, ["a"]), fluentName("alarm", "true", [])]).toEqual(["moving(a, b)", "level(a) = 3", "alarm"]);
+    expect([fluentName("moving", true, ["a", "b"]), fluentName("level", 3, ["a"]), fluentName("alarm", "true", [])]).toEqual([
+      "moving(a, b)",
+      "level(a) = 3",
+      "alarm",
+    ]);
   });
 
   it("keeps a withdrawn interval in sight but does not count it, until it is stated again", () => {
@@ -122,7 +142,10 @@ describe("fluents, and what later events change", () => {
     expect([data.find("1")?.isWithdrawn, data.find("2")?.isWithdrawn, data.find("3")]).toEqual([false, true, null]);
     expect(data.of("7").count).toBe(1);
     data.put(fluent("2", "moving", "true", ["a"], 7, 9));
-    expect(data.of("7").intervals.map((one) => [one.start, one.end, one.isWithdrawn])).toEqual([[0, 5, false], [7, 9, false]]);
+    expect(data.of("7").intervals.map((one) => [one.start, one.end, one.isWithdrawn])).toEqual([
+      [0, 5, false],
+      [7, 9, false],
+    ]);
   });
 
   it("takes a withdrawn crossing out of its stay", () => {
@@ -149,18 +172,25 @@ describe("rows of the timeline", () => {
 
   it("stands for every visible interval in exactly one rectangle", () => {
     fc.assert(
-      fc.property(fc.array(detections, { maxLength: 14 }), fc.integer({ min: 0, max: 20 }), fc.integer({ min: 1, max: 40 }), (list, t0, span) => {
-        const { columns, rows } = rowsOf(list);
-        for (const row of rows) {
-          let total = 0;
-          merge(row, columns, t0, t0 + span, 60, 45, (left, right, _item, count) => {
-            expect(right).toBeGreaterThan(left);
-            total += count;
-          });
-          const visible = [...row.items].filter((i) => columns.start[i]! <= t0 + span && Math.max(Math.min(columns.end[i]!, 45), columns.start[i]!) >= t0);
-          expect(total).toBe(visible.length);
-        }
-      }),
+      fc.property(
+        fc.array(detections, { maxLength: 14 }),
+        fc.integer({ min: 0, max: 20 }),
+        fc.integer({ min: 1, max: 40 }),
+        (list, t0, span) => {
+          const { columns, rows } = rowsOf(list);
+          for (const row of rows) {
+            let total = 0;
+            merge(row, columns, t0, t0 + span, 60, 45, (left, right, _item, count) => {
+              expect(right).toBeGreaterThan(left);
+              total += count;
+            });
+            const visible = [...row.items].filter(
+              (i) => columns.start[i]! <= t0 + span && Math.max(Math.min(columns.end[i]!, 45), columns.start[i]!) >= t0,
+            );
+            expect(total).toBe(visible.length);
+          }
+        },
+      ),
     );
   });
 
@@ -172,7 +202,11 @@ describe("rows of the timeline", () => {
         fc.pre(row !== undefined);
         const counts = new Int32Array(41);
         const most = density(row, columns, 0, 40, 45, counts);
-        const naive = Array.from({ length: 40 }, (_, x) => [...row.items].filter((i) => Math.floor(columns.start[i]!) <= x && Math.floor(Math.min(columns.end[i]!, 45)) >= x).length);
+        const naive = Array.from(
+          { length: 40 },
+          (_, x) =>
+            [...row.items].filter((i) => Math.floor(columns.start[i]!) <= x && Math.floor(Math.min(columns.end[i]!, 45)) >= x).length,
+        );
         expect([...counts.slice(0, 40)]).toEqual(naive);
         expect(most).toBeGreaterThanOrEqual(Math.max(0, ...naive));
       }),
@@ -195,18 +229,23 @@ describe("rows of the timeline", () => {
 
   it("says where the nearest answer is when none is in the window", () => {
     fc.assert(
-      fc.property(fc.array(detections, { maxLength: 14 }), fc.integer({ min: -10, max: 60 }), fc.integer({ min: 1, max: 20 }), (list, t0, span) => {
-        const { columns, rows } = rowsOf(list);
-        const found = outOfSight(rows, () => columns, t0, t0 + span);
-        const all = columns.intervals.map((one) => ({ one, end: one.end ?? Infinity }));
-        if (all.length === 0 || all.some(({ one, end }) => one.start <= t0 + span && end >= t0)) {
-          expect(found).toBeNull();
-        } else if (all.some(({ end }) => end < t0)) {
-          expect(found!.end).toBe(Math.max(...all.filter(({ end }) => end < t0).map(({ end }) => end)));
-        } else {
-          expect(found!.start).toBe(Math.min(...all.map(({ one }) => one.start)));
-        }
-      }),
+      fc.property(
+        fc.array(detections, { maxLength: 14 }),
+        fc.integer({ min: -10, max: 60 }),
+        fc.integer({ min: 1, max: 20 }),
+        (list, t0, span) => {
+          const { columns, rows } = rowsOf(list);
+          const found = outOfSight(rows, () => columns, t0, t0 + span);
+          const all = columns.intervals.map((one) => ({ one, end: one.end ?? Infinity }));
+          if (all.length === 0 || all.some(({ one, end }) => one.start <= t0 + span && end >= t0)) {
+            expect(found).toBeNull();
+          } else if (all.some(({ end }) => end < t0)) {
+            expect(found!.end).toBe(Math.max(...all.filter(({ end }) => end < t0).map(({ end }) => end)));
+          } else {
+            expect(found!.start).toBe(Math.min(...all.map(({ one }) => one.start)));
+          }
+        },
+      ),
     );
   });
 
@@ -221,7 +260,18 @@ describe("rows of the timeline", () => {
 });
 
 describe("rows that come above those in sight", () => {
-  const row = (query: string, top: number): TimelineRow => ({ kind: "query", query, label: query, items: new Int32Array(), count: 0, reach: new Float64Array(), top, height: 28, isExpanded: false, hidden: 0 });
+  const row = (query: string, top: number): TimelineRow => ({
+    kind: "query",
+    query,
+    label: query,
+    items: new Int32Array(),
+    count: 0,
+    reach: new Float64Array(),
+    top,
+    height: 28,
+    isExpanded: false,
+    hidden: 0,
+  });
   const before = [row("a", 0), row("c", 28), row("d", 56), row("e", 84)];
   const after = [row("a", 0), row("b", 28), row("c", 56), row("d", 84), row("dd", 112), row("e", 140)];
   const kept = (scroll: number, query: string | null): number => keptScroll(before, after, { scroll, room: 56, query });

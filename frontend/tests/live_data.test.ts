@@ -9,7 +9,9 @@ interface Step {
   detections: Detection[];
   alerts: Alert[];
 }
-const steps = fc.array(fc.record({ detections: fc.array(detections, { maxLength: 4 }), alerts: fc.array(alerts, { maxLength: 2 }) }), { maxLength: 12 });
+const steps = fc.array(fc.record({ detections: fc.array(detections, { maxLength: 4 }), alerts: fc.array(alerts, { maxLength: 2 }) }), {
+  maxLength: 12,
+});
 
 /** The server's side: the state after the first `seq` steps, said directly. */
 function snapshotAt(all: readonly Step[], seq: number): SnapshotFrame {
@@ -22,12 +24,29 @@ function snapshotAt(all: readonly Step[], seq: number): SnapshotFrame {
     }
     for (const row of step.alerts) opened.set(row.id, row);
   }
-  return { type: "snapshot", feed: "city", seq, detections: [...rows.values()], alerts: [...opened.values()], positions: [], clock: null, since: null };
+  return {
+    type: "snapshot",
+    feed: "city",
+    seq,
+    detections: [...rows.values()],
+    alerts: [...opened.values()],
+    positions: [],
+    clock: null,
+    since: null,
+  };
 }
 
 function changesOf(all: readonly Step[], from: number, seq: number): ChangesFrame {
   const part = all.slice(from - 1, seq);
-  return { type: "changes", feed: "city", from, seq, detections: part.flatMap((step) => step.detections), alerts: part.flatMap((step) => step.alerts), queries: [] };
+  return {
+    type: "changes",
+    feed: "city",
+    from,
+    seq,
+    detections: part.flatMap((step) => step.detections),
+    alerts: part.flatMap((step) => step.alerts),
+    queries: [],
+  };
 }
 
 function facts(data: LiveData): unknown {
@@ -89,12 +108,16 @@ describe("live data", () => {
   it("tells that an answer went which is older than its snapshot", () => {
     const data = started(snapshotAt([], 0));
     const row = detection({ id: "old", query: 1, kind: "passed", entities: ["a"], start: 0, end: 4, weight: 0 });
-    expect(applyChanges(data, { type: "changes", feed: "city", from: 1, seq: 1, detections: [row], alerts: [], queries: [] })).toMatchObject({ removed: ["old"], changed: [] });
+    expect(
+      applyChanges(data, { type: "changes", feed: "city", from: 1, seq: 1, detections: [row], alerts: [], queries: [] }),
+    ).toMatchObject({ removed: ["old"], changed: [] });
   });
 
   it("takes an empty answer to a resume as old news", () => {
     const data = started(snapshotAt([{ detections: [], alerts: [] }], 1));
-    expect(applyChanges(data, { type: "changes", feed: "city", from: 2, seq: 1, detections: [], alerts: [], queries: [] })).toEqual({ kind: "repeated" });
+    expect(applyChanges(data, { type: "changes", feed: "city", from: 2, seq: 1, detections: [], alerts: [], queries: [] })).toEqual({
+      kind: "repeated",
+    });
   });
 
   it("leaves changes before a snapshot and of another feed alone", () => {
@@ -118,17 +141,35 @@ describe("live data", () => {
 
   it("keeps the newest place of an entity and moves the clock on", () => {
     const data = emptyLiveData("city");
-    applyPositions(data, { type: "positions", feed: "city", t: 9, entities: [["a", 1, 1, 9], ["b", 2, 2, 8]] });
-    const taken = applyPositions(data, { type: "positions", feed: "city", t: 7, entities: [["a", 5, 5, 7], ["b", 3, 3, 8]] });
+    applyPositions(data, {
+      type: "positions",
+      feed: "city",
+      t: 9,
+      entities: [
+        ["a", 1, 1, 9],
+        ["b", 2, 2, 8],
+      ],
+    });
+    const taken = applyPositions(data, {
+      type: "positions",
+      feed: "city",
+      t: 7,
+      entities: [
+        ["a", 5, 5, 7],
+        ["b", 3, 3, 8],
+      ],
+    });
     expect(taken).toEqual([["b", 3, 3, 8]]);
     expect(data.positions.get("a")).toEqual(["a", 1, 1, 9]);
     expect(data.now).toBe(9);
   });
 
   it("counts new alerts", () => {
-    fc.assert(fc.property(steps, (all) => {
-      const data = started(snapshotAt(all, all.length));
-      expect(newAlertCount(data)).toBe([...data.alerts.values()].filter((row) => row.state === "new").length);
-    }));
+    fc.assert(
+      fc.property(steps, (all) => {
+        const data = started(snapshotAt(all, all.length));
+        expect(newAlertCount(data)).toBe([...data.alerts.values()].filter((row) => row.state === "new").length);
+      }),
+    );
   });
 });

@@ -17,14 +17,17 @@ function server(answers: Record<string, unknown>): string[] {
   vi.stubGlobal("fetch", (path: string) => {
     asked.push(path.replace("/api/v1/", ""));
     const found = Object.entries(answers).find(([beginning]) => path.startsWith(`/api/v1/${beginning}`));
-    return Promise.resolve(found === undefined ? new Response("{}", { status: 404 }) : new Response(JSON.stringify(found[1]), { status: 200 }));
+    return Promise.resolve(
+      found === undefined ? new Response("{}", { status: 404 }) : new Response(JSON.stringify(found[1]), { status: 200 }),
+    );
   });
   return asked;
 }
 
 afterEach(() => vi.unstubAllGlobals());
 
-const row = (id: string, query: number, start: number, end: number | null, weight = 1): Detection => detection({ id, query, kind: "moving", entities: ["a"], value: "true", start, end, weight, detected_at: NOW });
+const row = (id: string, query: number, start: number, end: number | null, weight = 1): Detection =>
+  detection({ id, query, kind: "moving", entities: ["a"], value: "true", start, end, weight, detected_at: NOW });
 const news = (change: Partial<News>): News => ({ isSnapshot: false, changed: [], removed: [], alerts: [], queries: [], ...change });
 
 /** As a session does: the rows are among the data when the model is told. */
@@ -69,10 +72,19 @@ describe("queries that are edited or switched off while the page is open", () =>
     const { model } = await loaded({ "queries/1/": { ...BORDER, enabled: false, left_at: 500 } });
     told(model, [{ ...row("i", 1, 100, 100), kind: "in" }, row("o", 1, 300, null)]);
     const shown = (): unknown[] => model.intervals.of("1").intervals.map((one) => [one.key, one.end, one.isCut]);
-    expect(shown()).toEqual([["i", null, false], ["o", null, false]]);
+    expect(shown()).toEqual([
+      ["i", null, false],
+      ["o", null, false],
+    ]);
     model.take(news({ queries: ["1"] }));
     expect([model.hasStrangers, await model.meetQueries(), model.hasStrangers]).toEqual([true, true, false]);
-    expect([shown(), model.intervals.of("1").openCount]).toEqual([[["i", 500, true], ["o", 500, true]], 0]);
+    expect([shown(), model.intervals.of("1").openCount]).toEqual([
+      [
+        ["i", 500, true],
+        ["o", 500, true],
+      ],
+      0,
+    ]);
     server({ "queries/1/": BORDER });
     model.take(news({ queries: ["1"] }));
     await model.meetQueries();
@@ -91,12 +103,18 @@ describe("queries that are edited or switched off while the page is open", () =>
 
 describe("what later events took back", () => {
   it("is shown after a reload, as far as it had come, unless it holds again", async () => {
-    const answers = { "detections/": { results: [row("gone", 1, 100, 200, 0), row("open", 1, 300, null, 0), row("back", 1, 400, 500, 0)], next: null } };
+    const answers = {
+      "detections/": { results: [row("gone", 1, 100, 200, 0), row("open", 1, 300, null, 0), row("back", 1, 400, 500, 0)], next: null },
+    };
     const { model, asked } = await loaded(answers);
     told(model, [row("back", 1, 400, 500)]);
     await model.loadWithdrawn(model.window()[0]);
     const shown = model.intervals.of("1").intervals.map((one) => [one.key, one.end, one.isWithdrawn]);
-    expect(shown).toEqual([["gone", 200, true], ["open", NOW, true], ["back", 500, false]]);
+    expect(shown).toEqual([
+      ["gone", 200, true],
+      ["open", NOW, true],
+      ["back", 500, false],
+    ]);
     expect(asked[0]).toContain("withdrawn=true");
   });
 
@@ -105,7 +123,10 @@ describe("what later events took back", () => {
     await model.loadWithdrawn(5000);
     await model.loadWithdrawn(6000);
     await model.loadWithdrawn(1000);
-    expect(asked.map((path) => new URLSearchParams(path.split("?")[1])).map((at) => [at.get("from"), at.get("to")])).toEqual([["5000", null], ["1000", "5000"]]);
+    expect(asked.map((path) => new URLSearchParams(path.split("?")[1])).map((at) => [at.get("from"), at.get("to")])).toEqual([
+      ["5000", null],
+      ["1000", "5000"],
+    ]);
     model.take(news({ isSnapshot: true }));
     await model.loadWithdrawn(5000);
     expect(asked.length).toBe(3);

@@ -6,7 +6,17 @@ import { distanceWords, isHalfDone, missingSteps, ofDetection, progressWords, st
 import { detection, feed } from "../src/data/shapes";
 
 const CITY = feed({ name: "city", crs: "geographic", time: "ms", columns: { speed: "float" } });
-const REGION = { type: "Polygon", coordinates: [[[0, 0], [1, 0], [1, 1], [0, 0]]] };
+const REGION = {
+  type: "Polygon",
+  coordinates: [
+    [
+      [0, 0],
+      [1, 0],
+      [1, 1],
+      [0, 0],
+    ],
+  ],
+};
 
 const span = fc.oneof(fc.integer({ min: 0, max: 5_000_000 }), fc.constantFrom("PT10M", "PT90S", "P1D", "PT1.5S", "P2W"));
 const region = fc.constantFrom<object>(REGION, { region: "bank 1" }, { center: [11.5, 48.1], radius: 30 });
@@ -29,7 +39,14 @@ const theta = fc.oneof(
   fc.record({ op: fc.constant("top"), k: fc.integer({ min: 1, max: 1000 }), order: fc.constantFrom("min", "max") }),
 );
 const documents = fc
-  .record({ predicates: fc.array(predicate, { minLength: 1, maxLength: 6 }), theta, every: span, horizon: span, where: fc.constantFrom([], [["speed", ">", 3]]), name: fc.constantFrom("", "Tour") })
+  .record({
+    predicates: fc.array(predicate, { minLength: 1, maxLength: 6 }),
+    theta,
+    every: span,
+    horizon: span,
+    where: fc.constantFrom([], [["speed", ">", 3]]),
+    name: fc.constantFrom("", "Tour"),
+  })
   .map(({ predicates, theta: scoring, every, horizon, where, name }) => ({
     ...(name === "" ? {} : { name }),
     family: "motion",
@@ -51,7 +68,16 @@ describe("a motion pattern's steps", () => {
   });
 
   it("read short and long forms of the same as one", () => {
-    const long = { family: "motion", predicates: [{ inside: REGION, window: null, quantifier: "exists" }, { distance: { type: "Point", coordinates: [1, 2] }, window: [5, 0] }], theta: null, every: 1, horizon: 9 };
+    const long = {
+      family: "motion",
+      predicates: [
+        { inside: REGION, window: null, quantifier: "exists" },
+        { distance: { type: "Point", coordinates: [1, 2] }, window: [5, 0] },
+      ],
+      theta: null,
+      every: 1,
+      horizon: 9,
+    };
     const written = toDocument(fromDocument(long, CITY));
     expect(written["predicates"]).toEqual([{ inside: REGION }, { distance: [1, 2], window: [5, 0], quantifier: "exists" }]);
     expect(toDocument(fromDocument(written, CITY))).toEqual(written);
@@ -77,7 +103,17 @@ describe("a motion pattern's steps", () => {
   });
 
   it("say which follow the one before", () => {
-    const entries = fromDocument({ predicates: [{ inside: REGION }, { distance: [0, 0], window: [5, 0] }, { inside: REGION, window: [9, 5] }, { outside: REGION, window: [5, 0] }] }, CITY);
+    const entries = fromDocument(
+      {
+        predicates: [
+          { inside: REGION },
+          { distance: [0, 0], window: [5, 0] },
+          { inside: REGION, window: [9, 5] },
+          { outside: REGION, window: [5, 0] },
+        ],
+      },
+      CITY,
+    );
     expect(entries.steps.map((_, i) => followsBefore(entries.steps, i))).toEqual([false, false, true, false]);
     expect([isOrdered(entries), isScored(entries)]).toEqual([true, true]);
   });
@@ -87,7 +123,11 @@ describe("faults", () => {
   it("name the step, and of one without a place nothing but that", () => {
     const { steps } = fromDocument({ predicates: [{}, { inside: { region: "gone" } }] }, CITY);
     const say = (pointer: string): string => faultWords({ pointer, message: "is wrong" }, steps);
-    expect([say("/predicates/0"), say("/predicates/1/inside/region"), say("/every")]).toEqual(["Step 1: choose its place, on the map or by name.", "Step 2: is wrong", "is wrong"]);
+    expect([say("/predicates/0"), say("/predicates/1/inside/region"), say("/every")]).toEqual([
+      "Step 1: choose its place, on the map or by name.",
+      "Step 2: is wrong",
+      "is wrong",
+    ]);
   });
 });
 
@@ -100,8 +140,14 @@ describe("progress", () => {
     expect(stateOf({ ...row, done: 1, of: 3, steps: [null, at, null] })).toBe("1 of 3 steps");
     expect(stateOf({ ...row, matches: true, done: 2, of: 2, steps: [at, at] })).toBe("All 2 steps");
     expect(stateOf({ ...row, done: 2, of: 2, steps: [at, at] })).toBe("Not among them");
-    expect([progressWords(12, 1, false), progressWords(12, 0, false)]).toEqual(["1 matches, 11 more have done some steps.", "nobody matches, 12 more have done some steps."]);
-    expect([progressWords(2000, 10, true), progressWords(1, 1, true)]).toEqual(["10 of 2,000 that were measured match.", "1 of 1 that were measured matches."]);
+    expect([progressWords(12, 1, false), progressWords(12, 0, false)]).toEqual([
+      "1 matches, 11 more have done some steps.",
+      "nobody matches, 12 more have done some steps.",
+    ]);
+    expect([progressWords(2000, 10, true), progressWords(1, 1, true)]).toEqual([
+      "10 of 2,000 that were measured match.",
+      "1 of 1 that were measured matches.",
+    ]);
   });
 
   it("measures as exactly as it can be read", () => {
@@ -111,13 +157,36 @@ describe("progress", () => {
 
   it("is half done from the first place to the last but one, and says what is missing", () => {
     const pattern = fromDocument({ predicates: [{ inside: REGION }, { inside: REGION }, { outside: REGION }] }, CITY).steps;
-    const half = (...steps: (typeof at | null)[]): boolean => isHalfDone({ ...row, done: steps.filter((one) => one !== null).length, of: 3, steps }, pattern);
-    expect([half(null, null, null), half(at, null, null), half(null, at, at), half(null, null, at), half(at, at, at)]).toEqual([false, true, true, false, false]);
+    const half = (...steps: (typeof at | null)[]): boolean =>
+      isHalfDone({ ...row, done: steps.filter((one) => one !== null).length, of: 3, steps }, pattern);
+    expect([half(null, null, null), half(at, null, null), half(null, at, at), half(null, null, at), half(at, at, at)]).toEqual([
+      false,
+      true,
+      true,
+      false,
+      false,
+    ]);
     expect(missingSteps({ ...row, done: 2, of: 4, steps: [at, null, at, null] })).toEqual([1, 3]);
   });
 
   it("takes a match's witnesses by the names of its steps", () => {
-    const match = detection({ id: "1", query: "1", version: 1, kind: "match", entities: ["a"], value: 12.5, start: 5, end: null, evidence: [{ variable: "P2", entity: "a", t: 4, x: 1, y: 2 }, { variable: "P1", entity: "a", t: 3, x: 0, y: 0 }], weight: 1, backfill: false, detected_at: 0 });
+    const match = detection({
+      id: "1",
+      query: "1",
+      version: 1,
+      kind: "match",
+      entities: ["a"],
+      value: 12.5,
+      start: 5,
+      end: null,
+      evidence: [
+        { variable: "P2", entity: "a", t: 4, x: 1, y: 2 },
+        { variable: "P1", entity: "a", t: 3, x: 0, y: 0 },
+      ],
+      weight: 1,
+      backfill: false,
+      detected_at: 0,
+    });
     const found = ofDetection(match, 2);
     expect(found.steps.map((step) => step?.t)).toEqual([3, 4]);
     expect([found.score, found.done, found.matches]).toEqual([12.5, 2, true]);

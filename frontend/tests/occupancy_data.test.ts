@@ -10,27 +10,53 @@ const span = fc.constantFrom<string | number>("PT5M", 1500);
 
 describe("how many are there", () => {
   const documents = fc.record(
-    { family: fc.constant("occupancy"), version: fc.constant(1), region: fc.constantFrom({ region: "Stand A" }, { center: [1, 2], radius: 3 }), count: fc.tuple(fc.constantFrom(">=", "<="), fc.integer({ min: 1, max: 99 })), stale: span, lasting: span, where: fc.constant([["speed", "<", 1]]) },
+    {
+      family: fc.constant("occupancy"),
+      version: fc.constant(1),
+      region: fc.constantFrom({ region: "Stand A" }, { center: [1, 2], radius: 3 }),
+      count: fc.tuple(fc.constantFrom(">=", "<="), fc.integer({ min: 1, max: 99 })),
+      stale: span,
+      lasting: span,
+      where: fc.constant([["speed", "<", 1]]),
+    },
     { requiredKeys: ["family", "version", "region", "count"] },
   );
 
   it("writes back every document that it can read", () => {
-    fc.assert(fc.property(documents, (document) => {
-      expect(toDocument(fromDocument(document, PLAZA))).toEqual(document);
-    }));
+    fc.assert(
+      fc.property(documents, (document) => {
+        expect(toDocument(fromDocument(document, PLAZA))).toEqual(document);
+      }),
+    );
   });
 
   it("says at its field what is missing", () => {
     const entries = { ...fromDocument({}, PLAZA), count: "" };
-    expect(toldInForm({ pointer: "/count/1", message: "must be a number" }, entries)).toEqual({ pointer: "/count/1", message: "No number yet: say how many." });
+    expect(toldInForm({ pointer: "/count/1", message: "must be a number" }, entries)).toEqual({
+      pointer: "/count/1",
+      message: "No number yet: say how many.",
+    });
     expect(toldInForm({ pointer: "", message: "must have either 'region' or 'ranges'" }, entries).pointer).toBe("/region");
   });
 
   it("draws a level from each step to the next, within the stretch that is shown", () => {
-    const steps = [[0, 0], [10, 2], [10, 3], [20, 1]];
-    expect(levelsOf(steps, 5, 30)).toEqual([{ from: 5, to: 10, count: 0 }, { from: 10, to: 20, count: 3 }, { from: 20, to: 30, count: 1 }]);
+    const steps = [
+      [0, 0],
+      [10, 2],
+      [10, 3],
+      [20, 1],
+    ];
+    expect(levelsOf(steps, 5, 30)).toEqual([
+      { from: 5, to: 10, count: 0 },
+      { from: 10, to: 20, count: 3 },
+      { from: 20, to: 30, count: 1 },
+    ]);
     expect(steppedPath(levelsOf(steps, 0, 20), 4, 100, 40)).toBe("M0.0 40.0L50.0 40.0L50.0 10.0L100.0 10.0");
-    expect([steppedPath([], 4, 100, 40), isAsked(3, { counting: ">=", count: "3" }), isAsked(3, { counting: "<=", count: "2" })]).toEqual(["", true, false]);
+    expect([steppedPath([], 4, 100, 40), isAsked(3, { counting: ">=", count: "3" }), isAsked(3, { counting: "<=", count: "2" })]).toEqual([
+      "",
+      true,
+      false,
+    ]);
   });
 });
 
@@ -38,14 +64,28 @@ describe("who meets whom", () => {
   const where = fc.constantFrom<unknown[]>([["kind", "=", "tug"]], [["speed", "<", 2]]);
   const role = where.map((rows) => ({ where: rows }));
   const documents = fc.record(
-    { family: fc.constant("encounter"), version: fc.constant(1), a: role, b: role, distance: fc.integer({ min: 0, max: 500 }), every: span, gap: span, position: fc.constant("interpolated"), inside: fc.constant({ region: "bay" }), lasting: span, where },
+    {
+      family: fc.constant("encounter"),
+      version: fc.constant(1),
+      a: role,
+      b: role,
+      distance: fc.integer({ min: 0, max: 500 }),
+      every: span,
+      gap: span,
+      position: fc.constant("interpolated"),
+      inside: fc.constant({ region: "bay" }),
+      lasting: span,
+      where,
+    },
     { requiredKeys: ["family", "version", "distance", "every", "gap"] },
   );
 
   it("writes back every document that it can read", () => {
-    fc.assert(fc.property(documents, (document) => {
-      expect(encounter.toDocument(encounter.fromDocument(document, PLAZA))).toEqual(document);
-    }));
+    fc.assert(
+      fc.property(documents, (document) => {
+        expect(encounter.toDocument(encounter.fromDocument(document, PLAZA))).toEqual(document);
+      }),
+    );
   });
 
   it("says at its field what is missing", () => {
@@ -55,8 +95,14 @@ describe("who meets whom", () => {
 });
 
 describe("answers as events", () => {
-  const row = (id: string, name: string, family: string, kinds: string[], enabled = true) => queryRow({ id, name, family, kinds, enabled, feed: "plaza", specification: {} });
-  const rows = [row("1", "Port: arrivals", "border", ["in", "out"]), row("2", "rules", "calculus", ["f"]), row("3", "off", "border", ["in"], false), row("4", "crowd", "occupancy", ["occupied"])];
+  const row = (id: string, name: string, family: string, kinds: string[], enabled = true) =>
+    queryRow({ id, name, family, kinds, enabled, feed: "plaza", specification: {} });
+  const rows = [
+    row("1", "Port: arrivals", "border", ["in", "out"]),
+    row("2", "rules", "calculus", ["f"]),
+    row("3", "off", "border", ["in"], false),
+    row("4", "crowd", "occupancy", ["occupied"]),
+  ];
 
   it("are written as they were read", () => {
     const derive = { arrival: { query: "Port: arrivals", kind: "in", at: "end" }, full: { query: "4", kind: "occupied", at: "start" } };

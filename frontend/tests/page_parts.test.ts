@@ -35,6 +35,14 @@ describe("a stretch of time under panels", () => {
 
 describe("files of earlier builds", () => {
   it("go when no kept build has them", () => {
-    expect(superseded(["a-1.js", "a-2.js", "pages/live-1.js", "font.woff2"], [["a-2.js", "font.woff2"], ["a-1.js", "font.woff2"]])).toEqual(["pages/live-1.js"]);
+    expect(
+      superseded(
+        ["a-1.js", "a-2.js", "pages/live-1.js", "font.woff2"],
+        [
+          ["a-2.js", "font.woff2"],
+          ["a-1.js", "font.woff2"],
+        ],
+      ),
+    ).toEqual(["pages/live-1.js"]);
   });
 });

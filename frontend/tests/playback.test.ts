@@ -31,14 +31,24 @@ function server(samples: readonly Sample[]): [number, number][] {
     const at = new URL(path, "http://localhost/").searchParams;
     const [from, to] = [Number(at.get("from")), Number(at.get("to"))];
     asked.push([from, to]);
-    return Promise.resolve(new Response(encoded(from, to, samples.filter(([, t]) => t < to)), { status: 200 }));
+    return Promise.resolve(
+      new Response(
+        encoded(
+          from,
+          to,
+          samples.filter(([, t]) => t < to),
+        ),
+        { status: 200 },
+      ),
+    );
   });
   return asked;
 }
 
 afterEach(() => vi.unstubAllGlobals());
 
-const wanted = (samples: readonly Sample[], t: number): Record<string, number> => Object.fromEntries(samples.filter((one) => one[1] <= t).map(([entity, , x]) => [entity, x]));
+const wanted = (samples: readonly Sample[], t: number): Record<string, number> =>
+  Object.fromEntries(samples.filter((one) => one[1] <= t).map(([entity, , x]) => [entity, x]));
 const shown = (entities: EntitiesData): Record<string, number> => Object.fromEntries(entities.ids.map((id, i) => [id, entities.px[i]!]));
 const settled = async (): Promise<void> => {
   for (let turn = 0; turn < 4; turn++) await new Promise((resolve) => setImmediate(resolve));
@@ -47,7 +57,11 @@ const settled = async (): Promise<void> => {
 function made(): { entities: EntitiesData; playback: Playback; faults: unknown[] } {
   const entities = new EntitiesData((x, y) => [x, y]);
   const faults: unknown[] = [];
-  return { entities, faults, playback: new Playback({ feed: "yard", unitsPerMs: 1, entities, onFault: (error) => faults.push(error), onBegin: () => undefined }) };
+  return {
+    entities,
+    faults,
+    playback: new Playback({ feed: "yard", unitsPerMs: 1, entities, onFault: (error) => faults.push(error), onBegin: () => undefined }),
+  };
 }
 
 describe("playback", () => {

@@ -1,13 +1,38 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { emptyEntries, fromConditions, fromDuration, fromSpecification, hasOptions, OPERATORS, SPAN_UNITS, toConditions, toDuration, toldInForm, toSpecification, TRANSITIONS, unitName, type SpanUnit } from "../src/data/query_form_data";
+import {
+  emptyEntries,
+  fromConditions,
+  fromDuration,
+  fromSpecification,
+  hasOptions,
+  OPERATORS,
+  SPAN_UNITS,
+  toConditions,
+  toDuration,
+  toldInForm,
+  toSpecification,
+  TRANSITIONS,
+  unitName,
+  type SpanUnit,
+} from "../src/data/query_form_data";
 import { barHeights, scaleOf, shareOf, valueAt } from "../src/data/histogram_data";
 import { spokenRegions } from "../src/data/query_shapes";
 import { feed } from "../src/data/shapes";
 import { parseDuration } from "../src/lib/time";
 
 const CITY = feed({ name: "city", crs: "geographic", time: "ms", columns: { speed: "float", kind: "string", empty: "bool" } });
-const REGION = { type: "Polygon", coordinates: [[[0, 0], [1, 0], [1, 1], [0, 0]]] };
+const REGION = {
+  type: "Polygon",
+  coordinates: [
+    [
+      [0, 0],
+      [1, 0],
+      [1, 1],
+      [0, 0],
+    ],
+  ],
+};
 
 const place = fc.oneof(
   fc.constantFrom<object>({ region: REGION }, { region: { region: "harbour" } }, { region: { center: [11.5, 48.1], radius: 30 } }),
@@ -22,13 +47,30 @@ const where = fc.array(
   { maxLength: 3 },
 );
 /** Each key of a document, or none. */
-const optional = <T,>(values: Record<string, fc.Arbitrary<T>>): fc.Arbitrary<Partial<Record<string, T>>> => fc.record(values, { requiredKeys: [] });
-const anywhere = optional<unknown>({ first: fc.constant("enter"), dwell: fc.constantFrom<unknown>("PT10S", 5000), while: where.filter((rows) => rows.length > 0) });
+const optional = <T>(values: Record<string, fc.Arbitrary<T>>): fc.Arbitrary<Partial<Record<string, T>>> =>
+  fc.record(values, { requiredKeys: [] });
+const anywhere = optional<unknown>({
+  first: fc.constant("enter"),
+  dwell: fc.constantFrom<unknown>("PT10S", 5000),
+  while: where.filter((rows) => rows.length > 0),
+});
 const inRegions = optional<unknown>({ hysteresis: fc.integer({ min: 0, max: 500 }), accuracy: fc.constant("accuracy_m") });
 const specifications = fc
-  .record({ family: fc.constantFrom("border", "transition"), place, where, within: fc.constantFrom<unknown>("PT3M", "PT90S", 1500), types: fc.subarray([...TRANSITIONS], { minLength: 1 }), anywhere, inRegions, segments: fc.boolean() })
+  .record({
+    family: fc.constantFrom("border", "transition"),
+    place,
+    where,
+    within: fc.constantFrom<unknown>("PT3M", "PT90S", 1500),
+    types: fc.subarray([...TRANSITIONS], { minLength: 1 }),
+    anywhere,
+    inRegions,
+    segments: fc.boolean(),
+  })
   .map(({ family, place: at, where: conditions, within, types, anywhere: options, inRegions: more, segments }) => ({
-    family, version: 1, ...at, ...options,
+    family,
+    version: 1,
+    ...at,
+    ...options,
     ...("region" in at ? more : {}),
     ...(family === "transition" ? { within, types } : "region" in at && segments ? { segments } : {}),
     ...(conditions.length > 0 ? { where: conditions } : {}),
@@ -36,25 +78,42 @@ const specifications = fc
 
 describe("the form for borders and transitions", () => {
   it("writes back every specification it can read", () => {
-    fc.assert(fc.property(specifications, (document) => {
-      expect(toSpecification(fromSpecification(document, "ms"))).toEqual(document);
-    }));
+    fc.assert(
+      fc.property(specifications, (document) => {
+        expect(toSpecification(fromSpecification(document, "ms"))).toEqual(document);
+      }),
+    );
   });
 
   it("writes back conditions in the types of their columns", () => {
-    fc.assert(fc.property(where, (conditions) => {
-      expect(toConditions(fromConditions(conditions), CITY)).toEqual(conditions);
-    }));
+    fc.assert(
+      fc.property(where, (conditions) => {
+        expect(toConditions(fromConditions(conditions), CITY)).toEqual(conditions);
+      }),
+    );
   });
 
   it("opens the folded part when something in it is set", () => {
     const plain = { family: "border", version: 1, region: { region: "harbour" } };
     expect(hasOptions(fromSpecification(plain, "ms"))).toBe(false);
-    for (const option of [{ hysteresis: 5 }, { accuracy: "a" }, { first: "enter" }, { dwell: 5 }, { while: [["speed", "<", 1]] }, { segments: true }]) expect(hasOptions(fromSpecification({ ...plain, ...option }, "ms"))).toBe(true);
+    for (const option of [
+      { hysteresis: 5 },
+      { accuracy: "a" },
+      { first: "enter" },
+      { dwell: 5 },
+      { while: [["speed", "<", 1]] },
+      { segments: true },
+    ])
+      expect(hasOptions(fromSpecification({ ...plain, ...option }, "ms"))).toBe(true);
   });
 
   it("begins a new transition with three minutes", () => {
-    expect(toSpecification(fromSpecification({ family: "transition", version: 1 }, "ms"))).toEqual({ family: "transition", version: 1, within: "PT3M", types: ["passed", "stayed_in"] });
+    expect(toSpecification(fromSpecification({ family: "transition", version: 1 }, "ms"))).toEqual({
+      family: "transition",
+      version: 1,
+      within: "PT3M",
+      types: ["passed", "stayed_in"],
+    });
   });
 
   it("keeps lengths of time exact", () => {
@@ -69,7 +128,11 @@ describe("the form for borders and transitions", () => {
   });
 
   it("leaves out what is not filled in, so that the server can name it", () => {
-    expect(toSpecification({ ...emptyEntries("transition", "ms"), within: null })).toEqual({ family: "transition", version: 1, types: ["passed", "stayed_in"] });
+    expect(toSpecification({ ...emptyEntries("transition", "ms"), within: null })).toEqual({
+      family: "transition",
+      version: 1,
+      types: ["passed", "stayed_in"],
+    });
   });
 
   it("lets a value that is no number through, for the server to refuse", () => {
@@ -87,16 +150,23 @@ describe("the form for borders and transitions", () => {
 });
 
 describe("what is missing in the form for borders and transitions", () => {
-  const say = (pointer: string, message: string, change: Partial<ReturnType<typeof emptyEntries>>) => toldInForm({ pointer, message }, { ...emptyEntries("transition", "ms"), ...change });
+  const say = (pointer: string, message: string, change: Partial<ReturnType<typeof emptyEntries>>) =>
+    toldInForm({ pointer, message }, { ...emptyEntries("transition", "ms"), ...change });
   // As engine/border_monitoring/specification.py and engine/specification.py write them.
   const NO_PLACE = "must have either 'region' or 'ranges'";
   const NO_TIME = "the key 'within' is missing";
   const NO_RANGE = 'must be an object from column to [lo, hi], for example {"price": [10, null]}';
 
   it("is told in the words of the page, at the field to fill", () => {
-    expect(say("", NO_PLACE, {})).toEqual({ pointer: "/region", message: "No region yet: draw one on the map, choose a stored one or bring a file." });
+    expect(say("", NO_PLACE, {})).toEqual({
+      pointer: "/region",
+      message: "No region yet: draw one on the map, choose a stored one or bring a file.",
+    });
     expect(say("", NO_TIME, { within: null })).toEqual({ pointer: "/within", message: "No time yet: say how long it has." });
-    expect(say("/ranges", NO_RANGE, { place: "ranges" })).toEqual({ pointer: "/ranges", message: "No range yet: add one, and say between which values." });
+    expect(say("/ranges", NO_RANGE, { place: "ranges" })).toEqual({
+      pointer: "/ranges",
+      message: "No range yet: add one, and say between which values.",
+    });
   });
 
   it("leaves what is written and wrong to the server's words", () => {
@@ -104,20 +174,38 @@ describe("what is missing in the form for borders and transitions", () => {
     const unknown = { pointer: "/region/region", message: "unknown region 'Old harbour'. Known: none" };
     expect(say(unknown.pointer, unknown.message, { region })).toEqual(unknown);
     expect(say("", "the key 'name' is missing", {})).toEqual({ pointer: "", message: "the key 'name' is missing" });
-    expect(say("/ranges", "must have at most 9 columns, not 10", { place: "ranges", ranges: [{ column: "v", low: "", high: "" }] }).message).toBe("must have at most 9 columns, not 10");
+    expect(
+      say("/ranges", "must have at most 9 columns, not 10", { place: "ranges", ranges: [{ column: "v", low: "", high: "" }] }).message,
+    ).toBe("must have at most 9 columns, not 10");
   });
 });
 
 describe("units of time", () => {
   it("agree with the amount before them", () => {
-    expect(["1", "2", "0", "0.5", "", "x"].map((amount) => unitName("min", amount))).toEqual(["minute", "minutes", "minutes", "minutes", "minutes", "minutes"]);
-    expect([unitName("d", "1,0"), unitName("h", "-1"), unitName("ticks", " 1 "), unitName("s", "30")]).toEqual(["day", "hour", "tick", "seconds"]);
+    expect(["1", "2", "0", "0.5", "", "x"].map((amount) => unitName("min", amount))).toEqual([
+      "minute",
+      "minutes",
+      "minutes",
+      "minutes",
+      "minutes",
+      "minutes",
+    ]);
+    expect([unitName("d", "1,0"), unitName("h", "-1"), unitName("ticks", " 1 "), unitName("s", "30")]).toEqual([
+      "day",
+      "hour",
+      "tick",
+      "seconds",
+    ]);
   });
 });
 
 describe("the scale of a slider", () => {
   const scales = fc
-    .record({ min: fc.integer({ min: -1e6, max: 1e6 }).map((eighths) => eighths / 8), span: fc.integer({ min: 1, max: 1e6 }).map((eighths) => eighths / 8), isWhole: fc.boolean() })
+    .record({
+      min: fc.integer({ min: -1e6, max: 1e6 }).map((eighths) => eighths / 8),
+      span: fc.integer({ min: 1, max: 1e6 }).map((eighths) => eighths / 8),
+      isWhole: fc.boolean(),
+    })
     .map(({ min, span, isWhole }) => ({ min, max: min + span, isWhole, scale: scaleOf({ min, max: min + span }, isWhole)! }));
 
   it("holds all values, on about a hundred steps", () => {
@@ -153,7 +241,10 @@ describe("the scale of a slider", () => {
 
 describe("regions a specification speaks of", () => {
   it("finds drawn and stored ones, wherever they stand", () => {
-    const found = spokenRegions({ family: "motion", predicates: [{ inside: { region: "a" } }, { outside: REGION }, { distance: { center: [0, 0], radius: 1 } }] });
+    const found = spokenRegions({
+      family: "motion",
+      predicates: [{ inside: { region: "a" } }, { outside: REGION }, { distance: { center: [0, 0], radius: 1 } }],
+    });
     expect(found.names).toEqual(["a"]);
     expect(found.geometries).toHaveLength(2);
     expect(spokenRegions({ family: "border", version: 1, region: { region: "b" } }).names).toEqual(["b"]);

@@ -3,7 +3,8 @@ import { describe, expect, it } from "vitest";
 import { byFolder, copyName, foldersOf, matching, tagsOf, tagsOfText } from "../src/data/query_list";
 import { queryRow } from "../src/data/shapes";
 
-const row = (id: string, more: Record<string, unknown> = {}) => queryRow({ id, feed: "city", name: `q${id}`, family: "border", specification: {}, ...more });
+const row = (id: string, more: Record<string, unknown> = {}) =>
+  queryRow({ id, feed: "city", name: `q${id}`, family: "border", specification: {}, ...more });
 const rows = [
   row("1", { folder: "Night", tags: ["weekly"], owner: { id: 7, name: "ann" } }),
   row("2", { sentence: "Cars in the yard" }),
@@ -21,11 +22,19 @@ describe("the list of queries", () => {
     [{ owner: "7" }, "1"],
     [{ text: "nothing" }, ""],
   ])("%o leaves %s", (wanted, left) => {
-    expect(matching(rows, { ...all, ...wanted }).map(({ id }) => id).join("")).toBe(left);
+    expect(
+      matching(rows, { ...all, ...wanted })
+        .map(({ id }) => id)
+        .join(""),
+    ).toBe(left);
   });
 
   it("stands in folders by name, those of none last", () => {
-    expect(byFolder(rows).map(([folder, inside]) => [folder, inside.length])).toEqual([["Harbour", 1], ["Night", 1], ["", 1]]);
+    expect(byFolder(rows).map(([folder, inside]) => [folder, inside.length])).toEqual([
+      ["Harbour", 1],
+      ["Night", 1],
+      ["", 1],
+    ]);
     expect(foldersOf(rows)).toEqual(["Harbour", "Night"]);
     expect(tagsOf(rows)).toEqual(["customs", "weekly"]);
   });

@@ -67,7 +67,10 @@ describe("who has fallen silent", () => {
 describe("parts of a track", () => {
   it("are cut at silences only", () => {
     const times = [0, 200, 400, 600, 800, 60_000, 60_200];
-    expect(unbroken(times.map((t) => [t] as const)).map((part) => part.map(([t]) => t))).toEqual([[0, 200, 400, 600, 800], [60_000, 60_200]]);
+    expect(unbroken(times.map((t) => [t] as const)).map((part) => part.map(([t]) => t))).toEqual([
+      [0, 200, 400, 600, 800],
+      [60_000, 60_200],
+    ]);
     expect([unbroken([]), unbroken([[5]])]).toEqual([[], [[[5]]]]);
   });
 

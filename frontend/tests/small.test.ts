@@ -42,7 +42,9 @@ const states: fc.Arbitrary<ViewState> = fc.record({
   window: fc.option(fc.tuple(fc.integer({ min: 0, max: 99 }), fc.integer({ min: 100, max: 999 }))),
   instant: fc.option(fc.integer({ min: 0, max: 999 })),
   span: fc.option(fc.integer({ min: 1, max: 10_000 })),
-  map: fc.option(fc.record({ x: fc.integer({ min: -180, max: 180 }), y: fc.integer({ min: -90, max: 90 }), zoom: fc.integer({ min: 0, max: 19 }) })),
+  map: fc.option(
+    fc.record({ x: fc.integer({ min: -180, max: 180 }), y: fc.integer({ min: -90, max: 90 }), zoom: fc.integer({ min: 0, max: 19 }) }),
+  ),
   mode: fc.constantFrom("timeline", "list"),
 });
 
@@ -75,8 +77,31 @@ describe("regions", () => {
   });
 
   it("keeps holes when the outer ring changes", () => {
-    const hole: Ring = [[1, 1], [2, 1], [2, 2], [1, 1]];
-    const changed = withRing({ type: "Polygon", coordinates: [[[0, 0], [9, 0], [9, 9], [0, 0]], hole] }, [[0, 0], [8, 0], [8, 8]]);
+    const hole: Ring = [
+      [1, 1],
+      [2, 1],
+      [2, 2],
+      [1, 1],
+    ];
+    const changed = withRing(
+      {
+        type: "Polygon",
+        coordinates: [
+          [
+            [0, 0],
+            [9, 0],
+            [9, 9],
+            [0, 0],
+          ],
+          hole,
+        ],
+      },
+      [
+        [0, 0],
+        [8, 0],
+        [8, 8],
+      ],
+    );
     expect(rings(changed, true)[1]).toEqual(hole);
   });
 
@@ -109,14 +134,18 @@ describe("entities", () => {
 
   it("finds every point within a cell's width", () => {
     fc.assert(
-      fc.property(fc.array(fc.tuple(fc.integer({ min: -30, max: 60 }), fc.integer({ min: -30, max: 60 })), { maxLength: 20 }), fc.tuple(fc.integer({ min: -10, max: 50 }), fc.integer({ min: -10, max: 50 })), (points, [x, y]) => {
-        const grid = new PointGrid(12);
-        points.forEach(([px, py], i) => grid.add(i, px, py));
-        const near = new Set(grid.near(x, y));
-        points.forEach(([px, py], i) => {
-          if (Math.hypot(px - x, py - y) <= 12) expect(near.has(i)).toBe(true);
-        });
-      }),
+      fc.property(
+        fc.array(fc.tuple(fc.integer({ min: -30, max: 60 }), fc.integer({ min: -30, max: 60 })), { maxLength: 20 }),
+        fc.tuple(fc.integer({ min: -10, max: 50 }), fc.integer({ min: -10, max: 50 })),
+        (points, [x, y]) => {
+          const grid = new PointGrid(12);
+          points.forEach(([px, py], i) => grid.add(i, px, py));
+          const near = new Set(grid.near(x, y));
+          points.forEach(([px, py], i) => {
+            if (Math.hypot(px - x, py - y) <= 12) expect(near.has(i)).toBe(true);
+          });
+        },
+      ),
     );
   });
 });
@@ -136,7 +165,10 @@ describe("the globe", () => {
 
 describe("words", () => {
   it("say which version gave an answer, and whether it would be another now", () => {
-    expect([true, false].map((unchanged) => versionWords({ version: 2, unchanged }))).toEqual(["version 2", "version 2; the query was changed since"]);
+    expect([true, false].map((unchanged) => versionWords({ version: 2, unchanged }))).toEqual([
+      "version 2",
+      "version 2; the query was changed since",
+    ]);
   });
 
   it("name an answer by who takes part and what it is, or by what it is alone", () => {

@@ -32,7 +32,14 @@ const last = (): FakeSocket => FakeSocket.all[FakeSocket.all.length - 1]!;
 function open(frames: string[] = []): { socket: LiveSocket; states: ConnectionState[]; opened: () => number } {
   const states: ConnectionState[] = [];
   let count = 0;
-  const socket = new LiveSocket({ url: "ws://test", create: () => new FakeSocket() as unknown as WebSocket, random: () => 1, onFrame: (frame) => frames.push(frame.type), onOpen: () => (count += 1), onState: (state) => states.push(state) });
+  const socket = new LiveSocket({
+    url: "ws://test",
+    create: () => new FakeSocket() as unknown as WebSocket,
+    random: () => 1,
+    onFrame: (frame) => frames.push(frame.type),
+    onOpen: () => (count += 1),
+    onState: (state) => states.push(state),
+  });
   socket.open();
   return { socket, states, opened: () => count };
 }

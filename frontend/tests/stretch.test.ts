@@ -7,14 +7,19 @@ const MIN = 60_000;
 
 describe("stretches that explain an answer", () => {
   it("hold the answer and what its rules remember before it", () => {
-    expect(stretchesOf({ start: 100 * MIN, end: 103 * MIN }, 5 * MIN, "ms")).toEqual([{ about: "whole", at: 100 * MIN, stretch: { from: 95 * MIN, to: 103.5 * MIN } }]);
+    expect(stretchesOf({ start: 100 * MIN, end: 103 * MIN }, 5 * MIN, "ms")).toEqual([
+      { about: "whole", at: 100 * MIN, stretch: { from: 95 * MIN, to: 103.5 * MIN } },
+    ]);
     expect(stretchesOf({ start: 100 * MIN, end: 100 * MIN }, null, "ms")[0]!.stretch).toEqual({ from: 90 * MIN, to: 101 * MIN });
     expect(stretchesOf({ start: 680_000, end: 700_000 }, 86_400, "ticks")[0]!.stretch).toEqual({ from: 593_600, to: 708_640 });
   });
 
   it("are two for a long one, and one for one that still holds", () => {
     const long = stretchesOf({ start: 1000 * MIN, end: 5000 * MIN }, 10 * MIN, "ms");
-    expect(long.map(({ about, at, stretch }) => [about, at / MIN, stretch.from / MIN, stretch.to / MIN])).toEqual([["beginning", 1000, 990, 1011], ["end", 5000, 4990, 5001]]);
+    expect(long.map(({ about, at, stretch }) => [about, at / MIN, stretch.from / MIN, stretch.to / MIN])).toEqual([
+      ["beginning", 1000, 990, 1011],
+      ["end", 5000, 4990, 5001],
+    ]);
     expect(stretchesOf({ start: 1000 * MIN, end: null }, 10 * MIN, "ms").map(({ about }) => about)).toEqual(["beginning"]);
   });
 
@@ -34,7 +39,14 @@ describe("stretches that explain an answer", () => {
     expect(asked(null)).toEqual({ from: -5, to: 12, answer, version: null });
     expect(asked(3)).toEqual({ from: -5, to: 12, answer, version: 3 });
     expect(wishOf("?from=1&to=2&at=x&what=near&version=0")).toEqual({ from: 1, to: 2, answer: null, version: null });
-    expect(["", "?from=file", "?from=5", "?from=5&to=5", "?from=1.5&to=9", "?from=1&to=1e99"].map(wishOf)).toEqual([null, null, null, null, null, null]);
+    expect(["", "?from=file", "?from=5", "?from=5&to=5", "?from=1.5&to=9", "?from=1&to=1e99"].map(wishOf)).toEqual([
+      null,
+      null,
+      null,
+      null,
+      null,
+      null,
+    ]);
   });
 
   it("are named as the feed counts", () => {

@@ -16,7 +16,16 @@ test("bytes survive being written as text, without padding and with the letters 
 });
 
 test("a passkey that is to open the account alone must ask for its owner", () => {
-  const source = { creation_options: { publicKey: { challenge: "AQID", user: { id: "AQ", name: "ada", displayName: "ada" }, rp: { id: "localhost" }, authenticatorSelection: { userVerification: "discouraged" } } } };
+  const source = {
+    creation_options: {
+      publicKey: {
+        challenge: "AQID",
+        user: { id: "AQ", name: "ada", displayName: "ada" },
+        rp: { id: "localhost" },
+        authenticatorSelection: { userVerification: "discouraged" },
+      },
+    },
+  };
   const alone = creationOptions(source, true).authenticatorSelection;
   expect([alone?.residentKey, alone?.userVerification]).toEqual(["required", "required"]);
   const beside = creationOptions(source, false).authenticatorSelection;

@@ -1,7 +1,22 @@
 import { describe, expect, it } from "vitest";
 import { afterChange, feedName, intervalLabel, progress, upload, utmCrs, utmOf } from "../src/data/upload_data";
 
-const row = upload({ id: "x", name: "a.csv", size: 200, offset: 50, state: "uploading", error: "", feed: null, as_now: false, rate: 1, read: 0, rows: null, position: 0, late: 0, dead: 0 });
+const row = upload({
+  id: "x",
+  name: "a.csv",
+  size: 200,
+  offset: 50,
+  state: "uploading",
+  error: "",
+  feed: null,
+  as_now: false,
+  rate: 1,
+  read: 0,
+  rows: null,
+  position: 0,
+  late: 0,
+  dead: 0,
+});
 
 describe("an uploaded file", () => {
   it("forgets what was chosen of columns when the file is taken apart otherwise", () => {

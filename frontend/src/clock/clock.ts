@@ -121,7 +121,10 @@ export class Clock {
     else this.moveTo(at);
   }
 
-  /** Makes the window `factor` times as long, about `about` or what of the window's past is nearest to it; live it goes on following the present. */
+  /**
+   * Makes the window `factor` times as long, about `about` or what of the window's past is nearest to it; live it goes
+   * on following the present.
+   */
   zoom(factor: number, about = this.now()): void {
     const span = Math.max(this.sources.leastSpan, this.spanShown * factor);
     if (!this.isLive) {
@@ -134,7 +137,10 @@ export class Clock {
     this.onMode();
   }
 
-  /** Shows the window [t0, t1] and in it the instant `at`, or else the instant nearest to the one shown now. The clock is paused unless it plays. */
+  /**
+   * Shows the window [t0, t1] and in it the instant `at`, or else the instant nearest to the one shown now. The clock is
+   * paused unless it plays.
+   */
   show([t0, t1]: readonly [number, number], at = this.now()): void {
     this.spanShown = Math.max(this.sources.leastSpan, t1 - t0);
     const instant = Math.max(t0, Math.min(t1, at));

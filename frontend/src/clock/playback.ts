@@ -1,5 +1,6 @@
 /**
- * Where everything was at the instant of the clock while it is not live: spans of the past are fetched ahead and put into the entities' columns.
+ * Where everything was at the instant of the clock while it is not live: spans of the past are fetched ahead and put
+ * into the entities' columns.
  *
  * Forwards only what is new since the last frame is put; backwards and after a jump the span is put anew up to the instant.
  */
@@ -130,7 +131,8 @@ export class Playback {
     }
     const goesOn = before !== null && before.t <= t && (before.span === span || before.span.to === span.from);
     if (!goesOn) entities.clear();
-    for (let n = goesOn && before.span === span ? before.count : 0; n < count; n++) entities.put([span.entities[span.entity[n]!]!, span.x[n]!, span.y[n]!, span.t[n]!]);
+    for (let n = goesOn && before.span === span ? before.count : 0; n < count; n++)
+      entities.put([span.entities[span.entity[n]!]!, span.x[n]!, span.y[n]!, span.t[n]!]);
     entities.tick(t);
     this.shown = { span, count, t };
     return true;

@@ -1,9 +1,23 @@
-/** An instant as people write it: "14:00", "yesterday 14:00", "22 Nov 07:12:05", "2026-11-22 07:12", "-10 min", "3 h ago"; ticks as a number. */
+/**
+ * An instant as people write it: "14:00", "yesterday 14:00", "22 Nov 07:12:05", "2026-11-22 07:12", "-10 min", "3 h
+ * ago"; ticks as a number.
+ */
 
 import { fromWall, toWall, type TimeUnit, type Zone } from "../lib/time";
 
 const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-const SIZES: Record<string, number> = { s: 1000, sec: 1000, second: 1000, m: 60_000, min: 60_000, minute: 60_000, h: 3_600_000, hour: 3_600_000, d: 86_400_000, day: 86_400_000 };
+const SIZES: Record<string, number> = {
+  s: 1000,
+  sec: 1000,
+  second: 1000,
+  m: 60_000,
+  min: 60_000,
+  minute: 60_000,
+  h: 3_600_000,
+  hour: 3_600_000,
+  d: 86_400_000,
+  day: 86_400_000,
+};
 const DAY = 86_400_000;
 
 /** The instant that `text` names, `present` being now; null for what is none. Of a bare time of day it is the last one that has passed. */

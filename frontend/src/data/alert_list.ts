@@ -33,7 +33,10 @@ export class AlertList {
     return this.rows.get(id);
   }
 
-  /** `isHeld`: the list stays as it is until `release`, so that no row moves while somebody points at it; rows on show are brought up to date in their places. */
+  /**
+   * `isHeld`: the list stays as it is until `release`, so that no row moves while somebody points at it; rows on show
+   * are brought up to date in their places.
+   */
   put(row: Alert, isHeld = false): void {
     this.rows.set(row.id, row);
     const at = this.place(row);

@@ -1,4 +1,7 @@
-/** How many answers of each query begin in each of equal stretches of time: what the timeline shows where single answers would be too many. */
+/**
+ * How many answers of each query begin in each of equal stretches of time: what the timeline shows where single answers
+ * would be too many.
+ */
 
 import { dictionary, list, number, record } from "../lib/parse";
 import type { Stretch } from "./coverage";
@@ -41,7 +44,13 @@ export function countedStretches({ from, width }: AnswerCounts, gaps: readonly S
 }
 
 /** How many begin in stretches that lie, with their middle, in one of `gaps` and within [t0, t1). */
-export function countWithin({ from, width, byQuery }: AnswerCounts, query: string, gaps: readonly Stretch[], t0: number, t1: number): number {
+export function countWithin(
+  { from, width, byQuery }: AnswerCounts,
+  query: string,
+  gaps: readonly Stretch[],
+  t0: number,
+  t1: number,
+): number {
   const sums = byQuery.get(query);
   let total = 0;
   sums?.forEach((count, n) => {

@@ -24,7 +24,14 @@ export function fromDocument(document: Record<string, unknown>, feed: Feed): Arr
   const isNew = within === undefined && over === undefined && gap === undefined;
   const first = feed.time === "ms" ? ["PT10M", "PT3M", "PT2M"] : [250, 25, 50];
   const [ahead, before, counts] = isNew ? first : [within, over, gap];
-  return { ...readWatched(document), within: asSpan(ahead), over: asSpan(before), gap: asSpan(counts), where: asList(where), others: othersOf(document, OWN_KEYS) };
+  return {
+    ...readWatched(document),
+    within: asSpan(ahead),
+    over: asSpan(before),
+    gap: asSpan(counts),
+    where: asList(where),
+    others: othersOf(document, OWN_KEYS),
+  };
 }
 
 export function toDocument(entries: ArrivalEntries): Record<string, unknown> {

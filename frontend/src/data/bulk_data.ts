@@ -29,8 +29,17 @@ const ORDER = { refused: 0, other: 1, new: 2, same: 3 } as const;
 /** One row a feature: what is wrong first, then what differs, then what is new, then what is there already. */
 export function bulkRows({ queries, existing, refused }: BulkAnswer): BulkRow[] {
   const rows: BulkRow[] = [
-    ...refused.map(({ row, name, faults }) => ({ row, name, state: "refused" as const, text: faults.map((fault) => fault.message).join(" ") })),
-    ...existing.map(({ row, name, same }) => (same ? { row, name, state: "same" as const, text: "Is registered already." } : { row, name, state: "other" as const, text: "A query of this name asks something else; it stays as it is." })),
+    ...refused.map(({ row, name, faults }) => ({
+      row,
+      name,
+      state: "refused" as const,
+      text: faults.map((fault) => fault.message).join(" "),
+    })),
+    ...existing.map(({ row, name, same }) =>
+      same
+        ? { row, name, state: "same" as const, text: "Is registered already." }
+        : { row, name, state: "other" as const, text: "A query of this name asks something else; it stays as it is." },
+    ),
     ...queries.map(({ row, name }) => ({ row, name, state: "new" as const, text: "" })),
   ];
   return rows.sort((one, other) => ORDER[one.state] - ORDER[other.state] || one.row - other.row);
@@ -38,6 +47,10 @@ export function bulkRows({ queries, existing, refused }: BulkAnswer): BulkRow[] 
 
 /** "998 new, 1 there already, 1 refused". */
 export function bulkSummary({ queries, existing, refused }: BulkAnswer): string {
-  const parts = [`${queries.length} new`, existing.length > 0 ? `${existing.length} there already` : "", refused.length > 0 ? `${refused.length} refused` : ""];
+  const parts = [
+    `${queries.length} new`,
+    existing.length > 0 ? `${existing.length} there already` : "",
+    refused.length > 0 ? `${refused.length} refused` : "",
+  ];
   return parts.filter((part) => part !== "").join(", ");
 }

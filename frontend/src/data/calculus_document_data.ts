@@ -29,8 +29,25 @@ export interface CalculusEntries {
   leavesOutputs: boolean;
 }
 
-/** What a `synopsis` makes of plain positions: inputs of the program that no column of the feed gives. The server has the same names (engine/event_calculus/synopsis.py). */
-export const MADE_BY_SYNOPSIS: readonly string[] = ["gap_start", "gap_end", "stop_start", "stop_end", "slow_motion_start", "slow_motion_end", "change_in_speed_start", "change_in_speed_end", "change_in_heading", "entersArea", "leavesArea", "velocity", "coord"];
+/**
+ * What a `synopsis` makes of plain positions: inputs of the program that no column of the feed gives. The server has the
+ * same names (engine/event_calculus/synopsis.py).
+ */
+export const MADE_BY_SYNOPSIS: readonly string[] = [
+  "gap_start",
+  "gap_end",
+  "stop_start",
+  "stop_end",
+  "slow_motion_start",
+  "slow_motion_end",
+  "change_in_speed_start",
+  "change_in_speed_end",
+  "change_in_heading",
+  "entersArea",
+  "leavesArea",
+  "velocity",
+  "coord",
+];
 
 const OWN = ["program", "outputs", "window", "step", "inputs", "areas"];
 
@@ -61,7 +78,10 @@ export function toCalculus(entries: CalculusEntries): Record<string, unknown> {
   // Without a rule there is nothing to ask: the server names what is missing.
   if (entries.program.trim() !== "") document["program"] = entries.program;
   const inputs = entries.inputs.filter((entry) => entry.columns.length > 0 || entry.kind === "event");
-  if (inputs.length > 0) document["inputs"] = Object.fromEntries(inputs.map((entry) => [entry.name, { args: entry.columns, ...(entry.kind === "event" ? {} : { fluent: entry.kind }) }]));
+  if (inputs.length > 0)
+    document["inputs"] = Object.fromEntries(
+      inputs.map((entry) => [entry.name, { args: entry.columns, ...(entry.kind === "event" ? {} : { fluent: entry.kind }) }]),
+    );
   if (Object.keys(entries.areas).length > 0) document["areas"] = entries.areas;
   const outputs = outputsOf(entries, namesOf(entries.program));
   const isLeft = entries.leavesOutputs && entries.outputs === null;
@@ -71,7 +91,10 @@ export function toCalculus(entries: CalculusEntries): Record<string, unknown> {
   return document;
 }
 
-/** The names chosen that the program still has; where nothing was chosen, the last that its rules define, or what a saved program states by itself. */
+/**
+ * The names chosen that the program still has; where nothing was chosen, the last that its rules define, or what a saved
+ * program states by itself.
+ */
 export function outputsOf({ outputs, leavesOutputs }: CalculusEntries, { defined, inputs, outputs: declared }: Names): string[] {
   if (outputs !== null) return outputs.filter((name) => [...defined, ...inputs].some((one) => one.name === name));
   if (declared.length > 0) return [...declared];
@@ -80,7 +103,10 @@ export function outputsOf({ outputs, leavesOutputs }: CalculusEntries, { defined
   return last === undefined ? [] : [last.name];
 }
 
-/** The entries with an input for each name that the program takes from rows: those there are stay, missing ones are guessed from the feed's columns. */
+/**
+ * The entries with an input for each name that the program takes from rows: those there are stay, missing ones are
+ * guessed from the feed's columns.
+ */
 export function withInputs(entries: CalculusEntries, names: Names, feed: Feed): CalculusEntries {
   const known = new Map(entries.inputs.map((entry) => [entry.name, entry]));
   const made = entries.others["synopsis"] === undefined ? [] : MADE_BY_SYNOPSIS;
@@ -111,6 +137,8 @@ function columnFor(arg: string, place: number, feed: Feed): string {
   const bare = arg.replace(/^_+/, "");
   const columns = ["x", "y", ...Object.keys(feed.columns)];
   const same = columns.find((column) => column.toLowerCase() === bare.toLowerCase());
-  const hinted = HINTS.filter(([pattern]) => pattern.test(bare)).flatMap(([, wanted]) => wanted.filter((column) => columns.includes(column)));
+  const hinted = HINTS.filter(([pattern]) => pattern.test(bare)).flatMap(([, wanted]) =>
+    wanted.filter((column) => columns.includes(column)),
+  );
   return same ?? hinted[0] ?? `entity${place + 1}`;
 }

@@ -4,9 +4,53 @@ import type { Fault } from "../lib/api";
 
 export const HEADS = ["initiatedAt", "terminatedAt", "holdsFor", "happensAt", "initially", "initiates", "terminates"] as const;
 export const CONDITIONS = ["happensAt", "holdsAt", "holdsFor", "start", "end"] as const;
-export const CONSTRUCTS = ["union_all", "intersect_all", "relative_complement_all", "complement_all", "intDurGreater", "impliedSpeedBelow", "allen", "before", "meets", "starts", "finishes", "during", "overlaps", "equal"] as const;
-export const DECLARATIONS = ["spatial", "grounding", "dynamicDomain", "outputEntity", "inputEntity", "buildFromPoints", "collectIntervals", "points", "index", "cachingOrder", "event", "simpleFluent", "sDFluent", "fi", "p"] as const;
-export const FUNCTIONS = ["abs", "min", "max", "sqrt", "angle_difference", "bearing", "distance", "mod", "rem", "is", "inRange", "absoluteAngleDiff"] as const;
+export const CONSTRUCTS = [
+  "union_all",
+  "intersect_all",
+  "relative_complement_all",
+  "complement_all",
+  "intDurGreater",
+  "impliedSpeedBelow",
+  "allen",
+  "before",
+  "meets",
+  "starts",
+  "finishes",
+  "during",
+  "overlaps",
+  "equal",
+] as const;
+export const DECLARATIONS = [
+  "spatial",
+  "grounding",
+  "dynamicDomain",
+  "outputEntity",
+  "inputEntity",
+  "buildFromPoints",
+  "collectIntervals",
+  "points",
+  "index",
+  "cachingOrder",
+  "event",
+  "simpleFluent",
+  "sDFluent",
+  "fi",
+  "p",
+] as const;
+export const FUNCTIONS = [
+  "abs",
+  "min",
+  "max",
+  "sqrt",
+  "angle_difference",
+  "bearing",
+  "distance",
+  "mod",
+  "rem",
+  "is",
+  "inRange",
+  "absoluteAngleDiff",
+] as const;
 const SPATIAL = ["distance", "proximity", "inside"];
 
 export type TokenKind = "name" | "quoted" | "variable" | "number" | "comment" | "end" | "open" | "close" | "operator";
@@ -17,7 +61,8 @@ export interface Token {
   at: number;
 }
 
-const TOKENS = /(%[^\n]*|\/\*[\s\S]*?(?:\*\/|$))|('[^'\n]*'?)|([A-Z_][A-Za-z0-9_]*)|([a-z][A-Za-z0-9_]*)|(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(\.(?=\s|%|$))|([([])|([)\]])|(:-|\\\+|=:=|=\\=|\\==|\\=|==|@=<|@>=|@<|@>|=<|>=|\/\/|[-+*/=<>,;!.])/g;
+const TOKENS =
+  /(%[^\n]*|\/\*[\s\S]*?(?:\*\/|$))|('[^'\n]*'?)|([A-Z_][A-Za-z0-9_]*)|([a-z][A-Za-z0-9_]*)|(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(\.(?=\s|%|$))|([([])|([)\]])|(:-|\\\+|=:=|=\\=|\\==|\\=|==|@=<|@>=|@<|@>|=<|>=|\/\/|[-+*/=<>,;!.])/g;
 const KINDS: readonly TokenKind[] = ["comment", "quoted", "variable", "name", "number", "end", "open", "close", "operator"];
 
 export function tokens(text: string): Token[] {
@@ -61,14 +106,22 @@ export function namesOf(text: string): Names {
     const token = all[i]!;
     const opens = token.kind === "name" && all[i + 1]?.text === "(";
     if (opens && ((HEADS as readonly string[]).includes(token.text) || token.text === "holdsAt")) {
-      const first = patternAt(all, i + 2, token.text === "happensAt" || token.text === "initiates" || token.text === "terminates" ? "event" : "fluent");
+      const first = patternAt(
+        all,
+        i + 2,
+        token.text === "happensAt" || token.text === "initiates" || token.text === "terminates" ? "event" : "fluent",
+      );
       const isTwo = token.text === "initiates" || token.text === "terminates";
       if (first !== null) put(isHead && !isTwo ? defined : used, first);
       if (isTwo) {
         const second = patternAt(all, argumentEnd(all, i + 2) + 1, "fluent");
         if (second !== null) put(isHead ? defined : used, second);
       }
-    } else if (opens && isHead && (token.text === "spatial" || token.text === "buildFromPoints" || token.text === "points" || token.text === "collectIntervals")) {
+    } else if (
+      opens &&
+      isHead &&
+      (token.text === "spatial" || token.text === "buildFromPoints" || token.text === "points" || token.text === "collectIntervals")
+    ) {
       const pattern = patternAt(all, i + 2, "fluent");
       if (pattern !== null) {
         put(token.text === "spatial" ? defined : used, pattern);
@@ -76,7 +129,13 @@ export function namesOf(text: string): Names {
       }
     } else if (opens && isHead && token.text === "outputEntity" && all[i + 2]?.kind === "name") {
       outputs.add(all[i + 2]!.text);
-    } else if (opens && SPATIAL.includes(token.text) && all[i + 2]?.kind === "name" && all[i + 3]?.text === "," && isWithinSpatial(all, i)) {
+    } else if (
+      opens &&
+      SPATIAL.includes(token.text) &&
+      all[i + 2]?.kind === "name" &&
+      all[i + 3]?.text === "," &&
+      isWithinSpatial(all, i)
+    ) {
       put(used, { name: all[i + 2]!.text, kind: "event", args: [] });
       const region = all[i + 4];
       if (token.text === "inside" && (region?.kind === "name" || region?.kind === "quoted")) regions.add(unquoted(region.text));
@@ -85,7 +144,13 @@ export function namesOf(text: string): Names {
     else if (isHead && (token.text === ":-" || depthCloses(all, i))) isHead = false;
   }
   const inputs = [...used.values()].filter((one) => !defined.has(one.name)).map((one) => ({ ...one, points: points.has(one.name) }));
-  return { defined: [...defined.values()], inputs, regions: [...regions], outputs: [...outputs], variables: [...new Set(all.filter((token) => token.kind === "variable" && token.text !== "_").map((token) => token.text))] };
+  return {
+    defined: [...defined.values()],
+    inputs,
+    regions: [...regions],
+    outputs: [...outputs],
+    variables: [...new Set(all.filter((token) => token.kind === "variable" && token.text !== "_").map((token) => token.text))],
+  };
 }
 
 /** The head is over when its outermost bracket closes. */
@@ -112,12 +177,19 @@ function put(into: Map<string, Used>, one: Used): void {
 function patternAt(all: readonly Token[], at: number, kind: "event" | "fluent"): Used | null {
   const token = all[at];
   if (token?.kind !== "name") return null;
-  if (kind === "event" && (token.text === "start" || token.text === "end") && all[at + 1]?.text === "(") return patternAt(all, at + 2, "fluent");
+  if (kind === "event" && (token.text === "start" || token.text === "end") && all[at + 1]?.text === "(")
+    return patternAt(all, at + 2, "fluent");
   const args: string[] = [];
   if (all[at + 1]?.text === "(") {
-    for (let from = at + 2; from < all.length; ) {
+    for (let from = at + 2; from < all.length;) {
       const end = argumentEnd(all, from);
-      if (end > from) args.push(all.slice(from, end).map((one) => one.text).join(""));
+      if (end > from)
+        args.push(
+          all
+            .slice(from, end)
+            .map((one) => one.text)
+            .join(""),
+        );
       if (all[end]?.text !== ",") break;
       from = end + 1;
     }
@@ -156,7 +228,9 @@ export interface Placed {
 /** A fault of the program with its place; null for one that names none. */
 export function placed(fault: Fault): Placed | null {
   const match = /^line (\d+), column (\d+): ([\s\S]*)$/.exec(fault.message);
-  return match === null || !fault.pointer.endsWith("/program") ? null : { line: Number(match[1]), column: Number(match[2]), message: match[3]! };
+  return match === null || !fault.pointer.endsWith("/program")
+    ? null
+    : { line: Number(match[1]), column: Number(match[2]), message: match[3]! };
 }
 
 /** Offsets in the text that a fault at a place marks: the word there, or what is left of the line. */

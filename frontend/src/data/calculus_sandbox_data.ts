@@ -47,7 +47,12 @@ export function groundings(lanes: readonly Lane[]): string[][] {
     found.all += intervals.length;
     counts.set(key, found);
   }
-  return [...counts.values()].sort((a, b) => b.output - a.output || b.args.length - a.args.length || b.all - a.all || (JSON.stringify(a.args) < JSON.stringify(b.args) ? -1 : 1)).map(({ args }) => args);
+  return [...counts.values()]
+    .sort(
+      (a, b) =>
+        b.output - a.output || b.args.length - a.args.length || b.all - a.all || (JSON.stringify(a.args) < JSON.stringify(b.args) ? -1 : 1),
+    )
+    .map(({ args }) => args);
 }
 
 export interface LaneFilter {
@@ -59,7 +64,10 @@ export interface LaneFilter {
 
 /** The lanes to show, inputs first, outputs last, as the server orders them by level. */
 export function shownLanes(lanes: readonly Lane[], { grounding, words }: LaneFilter): Lane[] {
-  const wanted = words.toLowerCase().split(/\s+/).filter((word) => word !== "");
+  const wanted = words
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== "");
   return lanes.filter((one) => {
     if (grounding !== null && !one.args.every((arg) => grounding.includes(arg))) return false;
     const name = laneName(one).toLowerCase();
@@ -84,7 +92,8 @@ export function intervalAt(one: Lane, t: number, reach: number): SandboxInterval
 export function answered(lanes: readonly Lane[], { what, args, at }: Answer): { lane: Lane; interval: SandboxInterval } | null {
   const own = lanes.filter((one) => one.fluent === what && args.every((arg) => one.args.includes(arg)));
   const lane = own.find((one) => one.intervals.some(({ start, end }) => start === at || end === at)) ?? own[0];
-  const interval = lane === undefined ? null : (lane.intervals.find(({ start, end }) => start === at || end === at) ?? intervalAt(lane, at, Infinity));
+  const interval =
+    lane === undefined ? null : (lane.intervals.find(({ start, end }) => start === at || end === at) ?? intervalAt(lane, at, Infinity));
   return lane === undefined || interval === null ? null : { lane, interval };
 }
 

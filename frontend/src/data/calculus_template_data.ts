@@ -52,7 +52,9 @@ export function spoken(template: Pick<Template, "sentence" | "parameters">, valu
     const span = fromDuration(value, time);
     return `${span.amount} ${unitName(span.unit, span.amount)}`;
   };
-  return sentenceParts(template).map((part) => ("text" in part ? part.text : text(part.parameter))).join("");
+  return sentenceParts(template)
+    .map((part) => ("text" in part ? part.text : text(part.parameter)))
+    .join("");
 }
 
 /** Templates by group, in the server's order. */

@@ -4,7 +4,19 @@ import { placedFault } from "../lib/api";
 import { anything, boolean, isObject, list, nullable, oneOf, record, string } from "../lib/parse";
 import { asGeometry, describe, isReference, type Geometry, type Reference } from "../lib/regions";
 import { formatSpan, parseDuration } from "../lib/time";
-import { fromTree, group, leaf, namesIn, outline, patternText, renamed, toTree, type Link, type PatternNode, type Span } from "./composite_tree";
+import {
+  fromTree,
+  group,
+  leaf,
+  namesIn,
+  outline,
+  patternText,
+  renamed,
+  toTree,
+  type Link,
+  type PatternNode,
+  type Span,
+} from "./composite_tree";
 import { shownRight } from "./constraint_data";
 import type { Feed } from "./shapes";
 
@@ -65,15 +77,32 @@ export function fromDocument(document: Record<string, unknown>, feed: Feed): Com
   if (pattern === undefined) {
     const root = group("sequence", [leaf("A"), leaf("B")]);
     const empty = new Map(namesIn(root).map((name) => [name, emptyPrimitive()]));
-    return { root, written: patternText(root), primitives: empty, spare: new Set(), isPerEntity: true, within: feed.time === "ms" ? "PT10M" : 1000, where: [], others };
+    return {
+      root,
+      written: patternText(root),
+      primitives: empty,
+      spare: new Set(),
+      isPerEntity: true,
+      within: feed.time === "ms" ? "PT10M" : 1000,
+      where: [],
+      others,
+    };
   }
-  const read = isObject(primitives) ? Object.entries(primitives).map(([name, value]): [string, PrimitiveEntry] => [name, readPrimitive(value)]) : [];
+  const read = isObject(primitives)
+    ? Object.entries(primitives).map(([name, value]): [string, PrimitiveEntry] => [name, readPrimitive(value)])
+    : [];
   const root = typeof pattern === "string" ? null : fromTree(pattern);
   return {
     root,
     written: pattern,
     primitives: new Map(read),
-    spare: root === null ? new Set() : spareOf(root, read.map(([name]) => name)),
+    spare:
+      root === null
+        ? new Set()
+        : spareOf(
+            root,
+            read.map(([name]) => name),
+          ),
     isPerEntity: per === "entity",
     within: typeof within === "string" || typeof within === "number" ? within : null,
     where: Array.isArray(where) ? where : [],
@@ -111,8 +140,17 @@ function readRegion(value: unknown): Geometry | Reference | null {
 export function toDocument(entries: CompositeEntries): Record<string, unknown> {
   const { root, written, primitives, spare, isPerEntity, within, where, others } = entries;
   const named = new Set(root === null ? primitives.keys() : namesIn(root));
-  const meanings = [...primitives].filter(([name]) => named.has(name) || spare.has(name)).map(([name, entry]): [string, unknown] => [name, writtenPrimitive(entry)]);
-  const document: Record<string, unknown> = { ...others, family: "composite", version: 1, pattern: written, primitives: Object.fromEntries(meanings), per: isPerEntity ? "entity" : null };
+  const meanings = [...primitives]
+    .filter(([name]) => named.has(name) || spare.has(name))
+    .map(([name, entry]): [string, unknown] => [name, writtenPrimitive(entry)]);
+  const document: Record<string, unknown> = {
+    ...others,
+    family: "composite",
+    version: 1,
+    pattern: written,
+    primitives: Object.fromEntries(meanings),
+    per: isPerEntity ? "entity" : null,
+  };
   if (within !== null) document["within"] = within;
   if (where.length > 0) document["where"] = where;
   return document;
@@ -131,7 +169,9 @@ function writtenPrimitive({ where, prefix, inside, outside, others }: PrimitiveE
 
 /** A changed tree is written in the form the document had. */
 export function withRoot(entries: CompositeEntries, root: PatternNode): CompositeEntries {
-  return root === entries.root ? entries : { ...entries, root, written: typeof entries.written === "string" ? patternText(root) : toTree(root) };
+  return root === entries.root
+    ? entries
+    : { ...entries, root, written: typeof entries.written === "string" ? patternText(root) : toTree(root) };
 }
 
 export function withPrimitive(entries: CompositeEntries, name: string, entry: PrimitiveEntry): CompositeEntries {
@@ -141,7 +181,9 @@ export function withPrimitive(entries: CompositeEntries, name: string, entry: Pr
 /** A primitive of another name with the same meaning. */
 export function withRenamed(entries: CompositeEntries, from: string, to: string): CompositeEntries {
   if (entries.root === null) return entries;
-  const primitives = new Map([...entries.primitives].flatMap(([name, entry]) => (name === to ? [] : [[name === from ? to : name, entry] as const])));
+  const primitives = new Map(
+    [...entries.primitives].flatMap(([name, entry]) => (name === to ? [] : [[name === from ? to : name, entry] as const])),
+  );
   return { ...withRoot(entries, renamed(entries.root, from, to)), primitives };
 }
 
@@ -166,7 +208,8 @@ export function primitiveWords(entry: PrimitiveEntry, feed: Feed): string {
   said.push(...entry.prefix.map(([column, beginning]) => `${column} begins ${beginning}`));
   for (const key of ["inside", "outside"] as const) {
     const region = entry[key];
-    if (region !== null) said.push(`${key} ${isReference(region) ? region.region : describe(region, feed.crs === "geographic").toLowerCase()}`);
+    if (region !== null)
+      said.push(`${key} ${isReference(region) ? region.region : describe(region, feed.crs === "geographic").toLowerCase()}`);
   }
   return said.join(", ") || "any event";
 }

@@ -34,7 +34,12 @@ export function leaf(name: string): PatternNode {
   return { id: ++lastId, op: "primitive", name, parts: [], links: [], span: null };
 }
 
-export function group(op: Operator, parts: readonly PatternNode[], span: Span = null, links: readonly Link[] = parts.slice(1).map(() => PLAIN)): PatternNode {
+export function group(
+  op: Operator,
+  parts: readonly PatternNode[],
+  span: Span = null,
+  links: readonly Link[] = parts.slice(1).map(() => PLAIN),
+): PatternNode {
   return flat({ id: ++lastId, op, name: "", parts, links: op === "sequence" ? links : [], span: isList(op) ? null : span });
 }
 
@@ -80,7 +85,10 @@ export function toTree(node: PatternNode): unknown {
   if (node.op === "primitive" || first === undefined) return node.name;
   const { op } = node;
   const length = node.span === null ? {} : { span: node.span };
-  return rest.reduce((before: unknown, part, i) => ({ [op]: [before, toTree(part)], ...length, ...linkTree(node.links[i] ?? PLAIN) }), toTree(first));
+  return rest.reduce(
+    (before: unknown, part, i) => ({ [op]: [before, toTree(part)], ...length, ...linkTree(node.links[i] ?? PLAIN) }),
+    toTree(first),
+  );
 }
 
 function linkTree({ bounds, without }: Link): Record<string, unknown> {
@@ -146,7 +154,8 @@ export function outline(root: PatternNode): Row[] {
     const { node, level } = row;
     node.parts.forEach((part, index) => {
       const link = node.op === "sequence" ? (node.links[index - 1] ?? null) : null;
-      if (link !== null && link.without !== null) walk({ node: link.without, level: level + 1, role: "without", link, parent: node, index });
+      if (link !== null && link.without !== null)
+        walk({ node: link.without, level: level + 1, role: "without", link, parent: node, index });
       walk({ node: part, level: level + 1, role: roleOf(node.op, index), link, parent: node, index });
     });
   };
@@ -179,7 +188,10 @@ function changed(node: PatternNode, id: number, change: (node: PatternNode) => P
   });
 }
 
-/** `fresh` is joined to a node by an operator: as a further part where there is such a list already, else both become the operator's parts. */
+/**
+ * `fresh` is joined to a node by an operator: as a further part where there is such a list already, else both become the
+ * operator's parts.
+ */
 export function joined(root: PatternNode, id: number, op: Operator, fresh: PatternNode, length: Span = null): PatternNode {
   const row = rowOf(root, id);
   if (row === null) return root;
@@ -243,7 +255,9 @@ export function turned(root: PatternNode, id: number, op: Operator, length: Span
     // Two negations: what must not come stays what must not come.
     const isTurned = never(one.op) !== null && never(op) !== null && never(one.op) !== never(op);
     const [first, ...rest] = isTurned ? one.parts.toReversed() : one.parts;
-    const made = isList(op) ? group(op, one.parts) : rest.reduce((before, part) => group(op, [before, part], never(one.op) === null ? length : one.span), first!);
+    const made = isList(op)
+      ? group(op, one.parts)
+      : rest.reduce((before, part) => group(op, [before, part], never(one.op) === null ? length : one.span), first!);
     return { ...made, id: one.id };
   });
 }
@@ -255,7 +269,9 @@ export function withSpan(root: PatternNode, id: number, length: Span): PatternNo
 /** What is said between a part of a sequence and the one before it. */
 export function linked(root: PatternNode, id: number, change: Partial<Link>): PatternNode {
   const row = rowOf(root, id);
-  return row === null || row.role !== "then" || row.parent === null ? root : changed(root, row.parent.id, (one) => withLink(one, row.index, change));
+  return row === null || row.role !== "then" || row.parent === null
+    ? root
+    : changed(root, row.parent.id, (one) => withLink(one, row.index, change));
 }
 
 function withLink(node: PatternNode, index: number, change: Partial<Link>): PatternNode {

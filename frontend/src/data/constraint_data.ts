@@ -1,4 +1,7 @@
-/** A constraint query as its editor holds it, and the document it means, both ways; with the short form for k mutually close events. Pure. */
+/**
+ * A constraint query as its editor holds it, and the document it means, both ways; with the short form for k mutually
+ * close events. Pure.
+ */
 
 import { isObject } from "../lib/parse";
 import { asGeometry, isReference, type Geometry, type Reference } from "../lib/regions";
@@ -64,7 +67,9 @@ export function fromDocument(document: Record<string, unknown>): ConstraintEntri
   const { where, variables, constraints, symmetric, report, expiration } = document;
   return {
     where: items(where),
-    variables: isObject(variables) ? Object.entries(variables).map(([name, value]) => ({ name, where: isObject(value) ? items(value["where"]) : [] })) : [],
+    variables: isObject(variables)
+      ? Object.entries(variables).map(([name, value]) => ({ name, where: isObject(value) ? items(value["where"]) : [] }))
+      : [],
     constraints: items(constraints).map(readConstraint),
     symmetric: items(symmetric).map((group) => items(group).map(String)),
     report: typeof report === "string" ? report : null,
@@ -84,7 +89,9 @@ function readConstraint(value: unknown): ConstraintEntry {
   if (Array.isArray(dt)) made.dt = [span(dt[0]), span(dt[1])];
   if (isObject(distance)) made.distance = { max: text(distance["max"]), min: text(distance["min"]), isOpen: distance["open"] === true };
   if (inside !== undefined) made.inside = { region: isReference(inside) ? { region: inside.region } : asGeometry(inside) };
-  made.compare = items(compare).flatMap((row) => (Array.isArray(row) && row.length === 3 ? [{ left: row[0] as unknown, op: text(row[1]), right: row[2] as unknown }] : []));
+  made.compare = items(compare).flatMap((row) =>
+    Array.isArray(row) && row.length === 3 ? [{ left: row[0] as unknown, op: text(row[1]), right: row[2] as unknown }] : [],
+  );
   return made;
 }
 
@@ -111,7 +118,8 @@ export function toDocument(entries: ConstraintEntries): Record<string, unknown> 
 function written({ between, dt, distance, inside, compare }: ConstraintEntry): Record<string, unknown> {
   const said: Record<string, unknown> = { between };
   if (dt !== null) said["dt"] = dt;
-  if (distance !== null) said["distance"] = { ...limit("max", distance.max), ...limit("min", distance.min), ...(distance.isOpen ? { open: true } : {}) };
+  if (distance !== null)
+    said["distance"] = { ...limit("max", distance.max), ...limit("min", distance.min), ...(distance.isOpen ? { open: true } : {}) };
   if (inside !== null) said["inside"] = inside.region;
   if (compare.length > 0) said["compare"] = compare.map(({ left, op, right }) => [left, op, right]);
   return said;
@@ -149,7 +157,8 @@ function constant(part: string, type: string): unknown {
 /** Of a column alone its own; of a sum a number. */
 function typeOf(side: unknown, names: readonly string[], feed: Feed): string {
   const [variable, column, ...more] = typeof side === "string" ? side.trim().split(".") : [];
-  if (variable === undefined || column === undefined || more.length > 0 || !names.includes(variable) || !/^\w+$/.test(column)) return "float";
+  if (variable === undefined || column === undefined || more.length > 0 || !names.includes(variable) || !/^\w+$/.test(column))
+    return "float";
   return { t: "int", ...columnsOf(feed) }[column] ?? "string";
 }
 
@@ -167,11 +176,18 @@ export function freshName({ variables }: ConstraintEntries): string {
 /** The same query with a variable of another name everywhere. */
 export function renamed(entries: ConstraintEntries, from: string, to: string): ConstraintEntries {
   const name = (one: string): string => (one === from ? to : one);
-  const side = <T>(one: T): T | string => (typeof one === "string" ? one.replace(NAMED, (whole, variable, column) => (variable === from ? `${to}.${String(column)}` : whole)) : one);
+  const side = <T>(one: T): T | string =>
+    typeof one === "string"
+      ? one.replace(NAMED, (whole, variable, column) => (variable === from ? `${to}.${String(column)}` : whole))
+      : one;
   return {
     ...entries,
     variables: entries.variables.map((one) => ({ ...one, name: name(one.name) })),
-    constraints: entries.constraints.map((one) => ({ ...one, between: one.between.map(name), compare: one.compare.map(({ left, op, right }) => ({ left: side(left), op, right: side(right) })) })),
+    constraints: entries.constraints.map((one) => ({
+      ...one,
+      between: one.between.map(name),
+      compare: one.compare.map(({ left, op, right }) => ({ left: side(left), op, right: side(right) })),
+    })),
     symmetric: entries.symmetric.map((group) => group.map(name)),
   };
 }
@@ -183,7 +199,9 @@ export function without(entries: ConstraintEntries, name: string): ConstraintEnt
     const between = one.between.filter((other) => other !== name);
     const pairwise = between.length > 1 ? { dt: one.dt, distance: one.distance } : { dt: null, distance: null };
     const rest = { ...one, ...pairwise, between, compare: one.compare.filter(({ left, right }) => !speaks(left) && !speaks(right)) };
-    return between.length > 0 && (rest.dt !== null || rest.distance !== null || rest.inside !== null || rest.compare.length > 0) ? [rest] : [];
+    return between.length > 0 && (rest.dt !== null || rest.distance !== null || rest.inside !== null || rest.compare.length > 0)
+      ? [rest]
+      : [];
   });
   return {
     ...entries,
@@ -205,18 +223,24 @@ export interface Mutual {
   where: unknown[];
 }
 
-/** The document is "k events that are mutually close": one constraint between all, who may be exchanged; null when it says something else. */
+/**
+ * The document is "k events that are mutually close": one constraint between all, who may be exchanged; null when it
+ * says something else.
+ */
 export function mutualOf({ variables, constraints, symmetric, others }: ConstraintEntries): Mutual | null {
   const [only, second] = constraints;
   const names = variables.map(({ name }) => name);
   if (only === undefined || second !== undefined || names.length < 2 || Object.keys(others).some((key) => key !== "name")) return null;
-  const isAll = (group: readonly string[] | undefined): boolean => group !== undefined && group.length === names.length && names.every((name) => group.includes(name));
+  const isAll = (group: readonly string[] | undefined): boolean =>
+    group !== undefined && group.length === names.length && names.every((name) => group.includes(name));
   const { dt, distance, inside, compare, between } = only;
   const isEqual = variables.every(({ where }) => JSON.stringify(where) === JSON.stringify(variables[0]!.where));
   if (!isAll(between) || symmetric.length !== 1 || !isAll(symmetric[0]) || !isEqual || inside !== null || compare.length > 0) return null;
   if (dt === null || distance === null || distance.min !== "" || distance.isOpen) return null;
   const [low, high] = [spanValue(dt[0]), spanValue(dt[1])];
-  return low === null || high === null || low !== -high ? null : { k: names.length, within: dt[1], distance: distance.max, where: variables[0]!.where };
+  return low === null || high === null || low !== -high
+    ? null
+    : { k: names.length, within: dt[1], distance: distance.max, where: variables[0]!.where };
 }
 
 /** The query that says the short form; what it says beside variables and constraints stays. */

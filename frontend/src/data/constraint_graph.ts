@@ -55,7 +55,16 @@ export function graphEdges(entries: ConstraintEntries, closure: Closure | null, 
     known.forEach((from, i) => {
       for (const to of known.slice(i + 1)) {
         const key = edgeKey(from, to, names);
-        const found = edges.get(key) ?? { key, from, to, lines: [], constraints: [], isInConflict: false, isOrdered: false, isRepeated: false };
+        const found = edges.get(key) ?? {
+          key,
+          from,
+          to,
+          lines: [],
+          constraints: [],
+          isInConflict: false,
+          isOrdered: false,
+          isRepeated: false,
+        };
         found.lines.push(...pairLines(constraint, from, to, feed));
         found.constraints.push(constraint.id);
         found.isOrdered ||= constraint.dt !== null && isOrdered(constraint.dt);
@@ -68,7 +77,16 @@ export function graphEdges(entries: ConstraintEntries, closure: Closure | null, 
     if (edges.has(key) || stated.dt || stated.distance || !between.every((name) => names.includes(name))) continue;
     const lines = dt === null ? [] : [lagWords([dt[0] ?? null, dt[1] ?? null], feed.time)];
     if (distance !== null) lines.push(distanceWords({ max: String(distance.max), min: "", isOpen: distance.open }, feed));
-    edges.set(key, { key, from: between[0], to: between[1], lines, constraints: [], isInConflict: false, isOrdered: false, isRepeated: false });
+    edges.set(key, {
+      key,
+      from: between[0],
+      to: between[1],
+      lines,
+      constraints: [],
+      isInConflict: false,
+      isOrdered: false,
+      isRepeated: false,
+    });
   }
   for (const between of closure?.conflict?.cycle ?? []) {
     const found = edges.get(edgeKey(...between, names));
@@ -105,7 +123,9 @@ function pairLines({ dt, distance, compare }: ConstraintEntry, from: string, to:
 
 export function distanceWords({ max, min, isOpen }: DistanceEntry, feed: Feed): string {
   const [most, least] = isOpen ? ["<", ">"] : ["≤", "≥"];
-  const parts = [min === "" ? "" : `${least} ${lengthWords(min, feed)}`, max === "" ? "" : `${most} ${lengthWords(max, feed)}`].filter((part) => part !== "");
+  const parts = [min === "" ? "" : `${least} ${lengthWords(min, feed)}`, max === "" ? "" : `${most} ${lengthWords(max, feed)}`].filter(
+    (part) => part !== "",
+  );
   return parts.length === 0 ? "some distance" : parts.join(" and ");
 }
 
@@ -121,9 +141,14 @@ function lengthWords(text: string, feed: Feed): string {
 export function nodeLines(entries: ConstraintEntries, name: string, feed: Feed): string[] {
   const variable = entries.variables.find((one) => one.name === name);
   const names = entries.variables.map((one) => one.name);
-  const lines = (variable?.where ?? []).map((row) => (Array.isArray(row) ? `${String(row[0])} ${String(row[1])} ${shownRight(row[2])}` : ""));
+  const lines = (variable?.where ?? []).map((row) =>
+    Array.isArray(row) ? `${String(row[0])} ${String(row[1])} ${shownRight(row[2])}` : "",
+  );
   for (const { between, inside, compare } of entries.constraints) {
-    if (between.includes(name) && inside !== null) lines.push(`inside ${inside.region === null ? "…" : isReference(inside.region) ? inside.region.region : describe(inside.region, feed.crs === "geographic").toLowerCase()}`);
+    if (between.includes(name) && inside !== null)
+      lines.push(
+        `inside ${inside.region === null ? "…" : isReference(inside.region) ? inside.region.region : describe(inside.region, feed.crs === "geographic").toLowerCase()}`,
+      );
     for (const { left, op, right } of compare) {
       const spoken = new Set([left, right].flatMap((side) => variablesOf(side, names)));
       // Its own columns need no name before them.
@@ -140,7 +165,12 @@ export function circlePlaces(names: readonly string[], width: number, height: nu
   return new Map(
     names.map((name, i) => {
       const angle = (i / Math.max(1, names.length)) * 2 * Math.PI - Math.PI / 2 - flat;
-      return [name, names.length === 1 ? [width / 2, height / 2] : [Math.round(width / 2 + rx * Math.cos(angle)), Math.round(height / 2 + ry * Math.sin(angle))]];
+      return [
+        name,
+        names.length === 1
+          ? [width / 2, height / 2]
+          : [Math.round(width / 2 + rx * Math.cos(angle)), Math.round(height / 2 + ry * Math.sin(angle))],
+      ];
     }),
   );
 }

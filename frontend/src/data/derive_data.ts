@@ -54,7 +54,11 @@ export function giverOf(rows: readonly QueryRow[], named: string): QueryRow | un
 export function freshEvent(giver: QueryRow | undefined, events: readonly DerivedEvent[]): DerivedEvent {
   const kind = giver?.kinds[0] ?? "";
   const words = kind === "" ? "answer" : `${giver!.name} ${kind}`;
-  const stem = words.toLowerCase().replace(/[^a-z0-9]+/g, "_").replace(/^[_0-9]+|_+$/g, "") || "answer";
+  const stem =
+    words
+      .toLowerCase()
+      .replace(/[^a-z0-9]+/g, "_")
+      .replace(/^[_0-9]+|_+$/g, "") || "answer";
   const taken = new Set(events.map(({ event }) => event));
   let event = stem;
   for (let i = 2; taken.has(event); i++) event = `${stem}_${i}`;
@@ -63,7 +67,10 @@ export function freshEvent(giver: QueryRow | undefined, events: readonly Derived
 
 /** The feed as a query that derives sees it: with the columns of answers beside its own. */
 export function withAnswers(feed: Feed): Feed {
-  const more = Object.fromEntries([["value", "float"], ...Array.from({ length: OFFERED_ENTITIES - 1 }, (_, i) => [`entity${i + 2}`, "string"])]) as Record<string, string>;
+  const more = Object.fromEntries([
+    ["value", "float"],
+    ...Array.from({ length: OFFERED_ENTITIES - 1 }, (_, i) => [`entity${i + 2}`, "string"]),
+  ]) as Record<string, string>;
   return { ...feed, columns: { ...more, ...feed.columns } };
 }
 

@@ -1,4 +1,7 @@
-/** What the reader looks at on the desk: filters and order, to and from the page's address, for the API, and for rows that come in frames. Pure. */
+/**
+ * What the reader looks at on the desk: filters and order, to and from the page's address, for the API, and for rows
+ * that come in frames. Pure.
+ */
 
 import type { Order } from "./alert_list";
 import { SEVERITIES, type Alert, type Severity } from "./shapes";
@@ -121,7 +124,10 @@ export function filterCount(view: DeskView): number {
  */
 export function fitsView(row: Alert, view: DeskView, me: string, queriesOfRegion: ReadonlySet<string>, now: number): boolean {
   const assignee = view.tab.isMine ? "me" : view.assignee;
-  const words = view.search.toLowerCase().split(/\s+/).filter((word) => word !== "");
+  const words = view.search
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== "");
   const texts = [row.query_name.toLowerCase(), row.kind.toLowerCase(), row.entities.join(" ").toLowerCase()];
   return (
     view.tab.states.includes(row.state) &&

@@ -27,14 +27,22 @@ export function othersOf(document: Record<string, unknown>, own: ReadonlySet<str
 }
 
 /**
- * The document to save: each key that the editor has not changed since it opened `stored` stays exactly as it was stored, also where the editor
+ * The document to save: each key that the editor has not changed since it opened `stored` stays exactly as it was
+ * stored, also where the editor
  * would leave it out or write it in another way. `opened` is what the editor wrote right after it was opened.
  */
-export function kept(stored: Record<string, unknown>, opened: Record<string, unknown>, now: Record<string, unknown>): Record<string, unknown> {
+export function kept(
+  stored: Record<string, unknown>,
+  opened: Record<string, unknown>,
+  now: Record<string, unknown>,
+): Record<string, unknown> {
   const isSame = (key: string): boolean => JSON.stringify(opened[key]) === JSON.stringify(now[key]);
   const before = Object.entries(stored).filter(([key]) => isSame(key) || key in now);
   const after = Object.keys(now).filter((key) => !(key in stored) && !isSame(key));
-  return Object.fromEntries([...before.map(([key, value]): [string, unknown] => [key, isSame(key) ? value : now[key]]), ...after.map((key): [string, unknown] => [key, now[key]])]);
+  return Object.fromEntries([
+    ...before.map(([key, value]): [string, unknown] => [key, isSame(key) ? value : now[key]]),
+    ...after.map((key): [string, unknown] => [key, now[key]]),
+  ]);
 }
 
 /** The key that a fault of the whole document says is missing; null for any other fault. */

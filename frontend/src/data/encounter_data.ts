@@ -37,7 +37,14 @@ export function fromDocument(document: Record<string, unknown>, feed: Feed): Enc
     isAlike: JSON.stringify(a) === JSON.stringify(b),
     a,
     b,
-    distance: typeof distance === "number" || typeof distance === "string" ? String(distance) : isNew ? (feed.crs === "geographic" ? "100" : "10") : "",
+    distance:
+      typeof distance === "number" || typeof distance === "string"
+        ? String(distance)
+        : isNew
+          ? feed.crs === "geographic"
+            ? "100"
+            : "10"
+          : "",
     every: isNew ? (isMs ? "PT10S" : 25) : asSpan(every),
     gap: isNew ? (isMs ? "PT1M" : 250) : asSpan(gap),
     position: position === "interpolated" ? "interpolated" : "last",

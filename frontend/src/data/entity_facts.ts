@@ -62,8 +62,13 @@ function movement(last: Report, before: Report | null, feed: FeedKind): [string,
   const there = [before.x, before.y] as const;
   const way = distance(there, here, isGeographic);
   const speed = way / ((last.t - before.t) / 1000);
-  if (!SPEEDS.some((name) => last[name] !== undefined)) found.push(["speed", isGeographic ? `${formatSpeed(speed)}, by its last two places` : `${speed.toFixed(1)} a second, by its last two places`]);
-  if (way > 0 && !COURSES.some((name) => last[name] !== undefined)) found.push(["course", `${course(there, here, isGeographic)}°, by its last two places`]);
+  if (!SPEEDS.some((name) => last[name] !== undefined))
+    found.push([
+      "speed",
+      isGeographic ? `${formatSpeed(speed)}, by its last two places` : `${speed.toFixed(1)} a second, by its last two places`,
+    ]);
+  if (way > 0 && !COURSES.some((name) => last[name] !== undefined))
+    found.push(["course", `${course(there, here, isGeographic)}°, by its last two places`]);
   return found;
 }
 

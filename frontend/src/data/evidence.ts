@@ -34,8 +34,21 @@ export function closestNotes(rows: readonly Pick<Detection, "kind" | "value" | "
   return rows.flatMap(({ kind, value, evidence }): Note[] => {
     const [one, other] = evidence;
     const distance = Number(value);
-    if (kind !== "met" || one === undefined || other === undefined || one.x === null || one.y === null || other.x === null || other.y === null || value === null || !Number.isFinite(distance)) return [];
-    return [{ text: `${Number(distance.toPrecision(3))}${isGeographic ? " m" : ""} apart`, x: (one.x + other.x) / 2, y: (one.y + other.y) / 2 }];
+    if (
+      kind !== "met" ||
+      one === undefined ||
+      other === undefined ||
+      one.x === null ||
+      one.y === null ||
+      other.x === null ||
+      other.y === null ||
+      value === null ||
+      !Number.isFinite(distance)
+    )
+      return [];
+    return [
+      { text: `${Number(distance.toPrecision(3))}${isGeographic ? " m" : ""} apart`, x: (one.x + other.x) / 2, y: (one.y + other.y) / 2 },
+    ];
   });
 }
 

@@ -2,7 +2,15 @@
 
 import { integer, list, nullable, number, record, string } from "../lib/parse";
 
-export const histogram = record({ column: string, rows: integer, nulls: integer, min: nullable(number), max: nullable(number), edges: list(number), counts: list(integer) });
+export const histogram = record({
+  column: string,
+  rows: integer,
+  nulls: integer,
+  min: nullable(number),
+  max: nullable(number),
+  edges: list(number),
+  counts: list(integer),
+});
 export type Histogram = ReturnType<typeof histogram>;
 
 /** A hundred or so round steps from the least to the greatest value; whole ones for a column of whole numbers. */

@@ -34,7 +34,10 @@ export function laneName(kind: string, entities: readonly string[]): string {
 
 /** `activity(id3) = walking`; a value that only says "true" is left out. */
 export function fluentName(kind: string, value: unknown, entities: readonly string[]): string {
-  const said = value === null || value === undefined || value === true || value === "true" ? "" : ` = ${typeof value === "string" ? value : JSON.stringify(value)}`;
+  const said =
+    value === null || value === undefined || value === true || value === "true"
+      ? ""
+      : ` = ${typeof value === "string" ? value : JSON.stringify(value)}`;
   return `${kind}${entities.length === 0 ? "" : `(${entities.join(", ")})`}${said}`;
 }
 
@@ -55,7 +58,10 @@ export function pair(rows: readonly Detection[]): Interval[] {
   const settle = (): void => {
     while (ties.length > 0) {
       const wanted: string = open === null ? "in" : "out";
-      const at = Math.max(0, ties.findIndex((row) => row.kind === wanted));
+      const at = Math.max(
+        0,
+        ties.findIndex((row) => row.kind === wanted),
+      );
       open = step(result, open, ties[at]!);
       ties.splice(at, 1);
     }
@@ -88,5 +94,18 @@ function step(result: Interval[], open: Interval | null, row: Detection): Interv
 }
 
 export function single(row: Detection): Interval {
-  return { key: row.id, query: row.query, entities: row.entities, kind: row.kind, value: row.value, start: row.start, end: row.end, isMark: row.end === row.start, detections: [row.id], isCut: row.cut, isWithdrawn: false, revisedFrom: null };
+  return {
+    key: row.id,
+    query: row.query,
+    entities: row.entities,
+    kind: row.kind,
+    value: row.value,
+    start: row.start,
+    end: row.end,
+    isMark: row.end === row.start,
+    detections: [row.id],
+    isCut: row.cut,
+    isWithdrawn: false,
+    revisedFrom: null,
+  };
 }

@@ -92,7 +92,10 @@ export class IntervalsData {
     group.changed.add(lane);
   }
 
-  /** Later events took it back at the moment `at`: it stays to be seen, one that was open as far as it had come. Null when it was not known. */
+  /**
+   * Later events took it back at the moment `at`: it stays to be seen, one that was open as far as it had come. Null
+   * when it was not known.
+   */
   withdraw(id: string, at: number): Detection | null {
     const row = this.laneOf.get(id)?.lane.detections.get(id);
     if (row === undefined) return null;
@@ -138,7 +141,15 @@ export class IntervalsData {
   private group(query: string): Group {
     let group = this.groups.get(query);
     if (group === undefined) {
-      group = { query, isFluents: this.isFluents(query), leftAt: this.leftAt(query), lanes: new Map(), names: [], changed: new Set(), columns: columnsOf(query, 0) };
+      group = {
+        query,
+        isFluents: this.isFluents(query),
+        leftAt: this.leftAt(query),
+        lanes: new Map(),
+        names: [],
+        changed: new Set(),
+        columns: columnsOf(query, 0),
+      };
       this.groups.set(query, group);
     }
     return group;
@@ -147,7 +158,15 @@ export class IntervalsData {
   private lane(group: Group, key: string, row: Detection): Lane {
     let lane = group.lanes.get(key);
     if (lane === undefined) {
-      lane = { id: group.names.length, key, entities: row.entities, detections: new Map(), withdrawn: new Map(), revised: new Map(), intervals: [] };
+      lane = {
+        id: group.names.length,
+        key,
+        entities: row.entities,
+        detections: new Map(),
+        withdrawn: new Map(),
+        revised: new Map(),
+        intervals: [],
+      };
       group.lanes.set(key, lane);
       group.names.push(group.isFluents ? fluentName(row.kind, row.value, row.entities) : laneName(row.kind, row.entities));
     }
@@ -165,7 +184,16 @@ function isCrossing(group: Group, row: Detection): boolean {
 }
 
 function columnsOf(query: string, size: number): QueryIntervals {
-  return { query, intervals: new Array<Interval>(size), start: new Float64Array(size), end: new Float64Array(size), lane: new Int32Array(size), lanes: [], count: 0, openCount: 0 };
+  return {
+    query,
+    intervals: new Array<Interval>(size),
+    start: new Float64Array(size),
+    end: new Float64Array(size),
+    lane: new Int32Array(size),
+    lanes: [],
+    count: 0,
+    openCount: 0,
+  };
 }
 
 function laidOut({ isFluents, leftAt }: Group, { detections, withdrawn, revised }: Lane): Interval[] {
@@ -200,7 +228,11 @@ function merged(group: Group): QueryIntervals {
   for (let at = 0; at < made.intervals.length; at++) {
     while (from < old.lane.length && isChanged[old.lane[from]!] === 1) from += 1;
     const other = fresh[next];
-    const isOld = from < old.lane.length && (other === undefined || old.start[from]! < other.interval.start || (old.start[from] === other.interval.start && old.lane[from]! < other.lane));
+    const isOld =
+      from < old.lane.length &&
+      (other === undefined ||
+        old.start[from]! < other.interval.start ||
+        (old.start[from] === other.interval.start && old.lane[from]! < other.lane));
     if (isOld) place(made, at, old.intervals[from]!, old.lane[from++]!);
     else place(made, at, other!.interval, fresh[next++]!.lane);
   }

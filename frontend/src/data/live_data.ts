@@ -45,7 +45,14 @@ export function applySnapshot(data: LiveData, frame: SnapshotFrame): Outcome {
   for (const row of changed) keep(data, row);
   for (const row of frame.alerts) data.alerts.set(row.id, row);
   for (const row of frame.positions) place(data, row);
-  return { kind: "applied", changed, removed: removed.filter((key) => !data.detections.has(key)), alerts: frame.alerts, queries: [], isSnapshot: true };
+  return {
+    kind: "applied",
+    changed,
+    removed: removed.filter((key) => !data.detections.has(key)),
+    alerts: frame.alerts,
+    queries: [],
+    isSnapshot: true,
+  };
 }
 
 /**
@@ -70,7 +77,14 @@ export function applyChanges(data: LiveData, frame: ChangesFrame): Outcome {
     }
   }
   for (const row of frame.alerts) data.alerts.set(row.id, row);
-  return { kind: "applied", changed: changed.filter((row) => data.detections.get(row.id) === row), removed: removed.filter((key) => !data.detections.has(key)), alerts: frame.alerts, queries: frame.queries, isSnapshot: false };
+  return {
+    kind: "applied",
+    changed: changed.filter((row) => data.detections.get(row.id) === row),
+    removed: removed.filter((key) => !data.detections.has(key)),
+    alerts: frame.alerts,
+    queries: frame.queries,
+    isSnapshot: false,
+  };
 }
 
 /** Latest place of each entity wins; an older sample that comes late is left out. */

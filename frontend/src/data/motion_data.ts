@@ -60,7 +60,17 @@ let lastId = 0;
 
 export function newStep(feed: Feed, isTimed: boolean): MotionStep {
   const isMs = feed.time === "ms";
-  return { id: ++lastId, sense: "inside", place: null, isToPoint: false, isTimed, from: isMs ? "PT10M" : 1000, to: 0, isForAll: false, total: null };
+  return {
+    id: ++lastId,
+    sense: "inside",
+    place: null,
+    isToPoint: false,
+    isTimed,
+    from: isMs ? "PT10M" : 1000,
+    to: 0,
+    isForAll: false,
+    total: null,
+  };
 }
 
 export function fromDocument(document: Record<string, unknown>, feed: Feed): MotionEntries {
@@ -88,7 +98,15 @@ function readStep(value: unknown, feed: Feed): MotionStep {
   const window = Array.isArray(source["window"]) ? (source["window"] as unknown[]) : null;
   const step = newStep(feed, window !== null || sense === "distance");
   const place = readPlace(source[sense]);
-  return { ...step, sense, place, isToPoint: sense === "distance" && (place === null || Array.isArray(place)), ...(window === null ? {} : { from: span(window[0]), to: span(window[1]) }), isForAll: source["quantifier"] === "forall", total: readTotal(source) };
+  return {
+    ...step,
+    sense,
+    place,
+    isToPoint: sense === "distance" && (place === null || Array.isArray(place)),
+    ...(window === null ? {} : { from: span(window[0]), to: span(window[1]) }),
+    isForAll: source["quantifier"] === "forall",
+    total: readTotal(source),
+  };
 }
 
 function readTotal(source: Record<string, unknown>): Total | null {
@@ -100,7 +118,8 @@ function readTotal(source: Record<string, unknown>): Total | null {
 function readPlace(value: unknown): Place {
   if (isReference(value)) return { region: value.region };
   const pair = isObject(value) && value["type"] === "Point" ? value["coordinates"] : value;
-  if (Array.isArray(pair) && pair.length === 2 && pair.every((one) => typeof one === "number")) return [pair[0] as number, pair[1] as number];
+  if (Array.isArray(pair) && pair.length === 2 && pair.every((one) => typeof one === "number"))
+    return [pair[0] as number, pair[1] as number];
   return asGeometry(value);
 }
 

@@ -7,14 +7,24 @@ import type { MotionStep } from "./motion_data";
 import type { Detection } from "./shapes";
 
 const witness = record({ t: number, x: number, y: number, distance: nullable(number) });
-const entityProgress = record({ entity: string, done: integer, of: integer, matches: boolean, score: nullable(number), steps: list(nullable(witness)) });
+const entityProgress = record({
+  entity: string,
+  done: integer,
+  of: integer,
+  matches: boolean,
+  score: nullable(number),
+  steps: list(nullable(witness)),
+});
 export const progressAnswer = record({ at: nullable(number), rows: otherwise(integer, 0), total: integer, entities: list(entityProgress) });
 
 export type Witness = ReturnType<typeof witness>;
 export type EntityProgress = ReturnType<typeof entityProgress>;
 export type ProgressAnswer = ReturnType<typeof progressAnswer>;
 
-/** "All 5 steps", "Step 3 of 5"; "Not among them" for who did all steps with a score that does not count. A pattern without order has no next step, but some that are there. */
+/**
+ * "All 5 steps", "Step 3 of 5"; "Not among them" for who did all steps with a score that does not count. A pattern
+ * without order has no next step, but some that are there.
+ */
 export function stateOf({ done, of, steps, matches }: EntityProgress): string {
   if (done === of && !matches) return "Not among them";
   if (done === of) return of === 1 ? "The step is done" : `All ${of} steps`;

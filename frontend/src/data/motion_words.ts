@@ -23,9 +23,12 @@ export function timeWords(steps: readonly MotionStep[], i: number, unit: TimeUni
   const step = steps[i]!;
   if (!step.isTimed && step.sense !== "distance") return followsBefore(steps, i) ? "after the step before" : "first of the order";
   const isRecent = step.to === 0 || (step.to !== null && parseDuration(step.to) === 0);
-  const when = isRecent ? `in the last ${spanWords(step.from, unit)}` : `between ${spanWords(step.from, unit)} and ${spanWords(step.to, unit)} ago`;
+  const when = isRecent
+    ? `in the last ${spanWords(step.from, unit)}`
+    : `between ${spanWords(step.from, unit)} and ${spanWords(step.to, unit)} ago`;
   if (step.sense === "distance") return `${step.isForAll ? "the farthest" : "the closest"} ${when}`;
-  if (step.total !== null) return `${step.total.bound === "at_least" ? "at least" : "at most"} ${step.total.time === 0 ? "no time" : spanWords(step.total.time, unit)} in all ${when}`;
+  if (step.total !== null)
+    return `${step.total.bound === "at_least" ? "at least" : "at most"} ${step.total.time === 0 ? "no time" : spanWords(step.total.time, unit)} in all ${when}`;
   return `${step.isForAll ? "all the time" : "at some moment"} ${when}`;
 }
 

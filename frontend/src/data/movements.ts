@@ -1,4 +1,7 @@
-/** A span of the past as the server sends it for playback: samples of all entities in columns, in order of time. Times are in the feed's unit. */
+/**
+ * A span of the past as the server sends it for playback: samples of all entities in columns, in order of time. Times
+ * are in the feed's unit.
+ */
 
 export interface Movements {
   /** Holds for instants t with from <= t < to. */
@@ -18,12 +21,24 @@ export interface Movements {
 /** The parts of docs/api.md's binary answer. Throws RangeError when it is cut off. */
 export function parseMovements(data: ArrayBuffer): Movements {
   const length = new DataView(data).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(data, 4, length))) as { from: number; to: number; begin: number | null; entities: string[]; count: number };
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(data, 4, length))) as {
+    from: number;
+    to: number;
+    begin: number | null;
+    entities: string[];
+    count: number;
+  };
   const { count } = header;
   const at = (column: number): number => 4 + length + 8 * count * column;
   return {
-    from: header.from, to: header.to, begin: header.begin, entities: header.entities,
-    t: new Float64Array(data, at(0), count), x: new Float64Array(data, at(1), count), y: new Float64Array(data, at(2), count), entity: new Int32Array(data, at(3), count),
+    from: header.from,
+    to: header.to,
+    begin: header.begin,
+    entities: header.entities,
+    t: new Float64Array(data, at(0), count),
+    x: new Float64Array(data, at(1), count),
+    y: new Float64Array(data, at(2), count),
+    entity: new Int32Array(data, at(3), count),
   };
 }
 

@@ -40,7 +40,13 @@ export function fromDocument(document: Record<string, unknown>, feed: Feed): Occ
 
 export function toDocument(entries: OccupancyEntries): Record<string, unknown> {
   const { counting, count, stale, lasting, where, others } = entries;
-  const document: Record<string, unknown> = { ...others, family: "occupancy", version: 1, ...writtenWatched(entries), count: [counting, bound(count)] };
+  const document: Record<string, unknown> = {
+    ...others,
+    family: "occupancy",
+    version: 1,
+    ...writtenWatched(entries),
+    count: [counting, bound(count)],
+  };
   if (lasting !== null) document["lasting"] = lasting;
   if (stale !== null) document["stale"] = stale;
   if (where.length > 0) document["where"] = where;
@@ -49,8 +55,10 @@ export function toDocument(entries: OccupancyEntries): Record<string, unknown> {
 
 /** What is still empty, at the field to fill. */
 export function toldInForm(fault: Fault, { place, region, ranges, count }: OccupancyEntries): Fault {
-  if (fault.pointer === "" && place === "region" && region === null && fault.message.includes("'region'")) return { pointer: "/region", message: "No region yet: draw one on the map, choose a stored one or bring a file." };
-  if (fault.pointer === "/ranges" && ranges.every((row) => row.column === "")) return { ...fault, message: "No range yet: add one, and say between which values." };
+  if (fault.pointer === "" && place === "region" && region === null && fault.message.includes("'region'"))
+    return { pointer: "/region", message: "No region yet: draw one on the map, choose a stored one or bring a file." };
+  if (fault.pointer === "/ranges" && ranges.every((row) => row.column === ""))
+    return { ...fault, message: "No range yet: add one, and say between which values." };
   if (fault.pointer === "/count/1" && count.trim() === "") return { ...fault, message: "No number yet: say how many." };
   return missingKey(fault) === "count" ? { pointer: "/count", message: "No number yet: say how many." } : fault;
 }

@@ -44,7 +44,21 @@ export interface CrossingEntries extends Watched {
   others: Record<string, unknown>;
 }
 
-const OWN_KEYS = new Set(["family", "version", "region", "ranges", "within", "types", "segments", "where", "hysteresis", "accuracy", "first", "dwell", "while"]);
+const OWN_KEYS = new Set([
+  "family",
+  "version",
+  "region",
+  "ranges",
+  "within",
+  "types",
+  "segments",
+  "where",
+  "hysteresis",
+  "accuracy",
+  "first",
+  "dwell",
+  "while",
+]);
 
 export const FIRST_POLICIES = ["ignore", "enter"] as const;
 export type FirstPolicy = (typeof FIRST_POLICIES)[number];
@@ -55,8 +69,20 @@ export function isCrossing(family: string): boolean {
 
 export function emptyEntries(family: string, time: TimeUnit): CrossingEntries {
   return {
-    family, place: "region", region: null, ranges: [], within: time === "ms" ? "PT3M" : 100, types: ["passed", "stayed_in"], segments: false, where: [],
-    hysteresis: "", accuracy: "", first: "ignore", dwell: null, while: [], others: {},
+    family,
+    place: "region",
+    region: null,
+    ranges: [],
+    within: time === "ms" ? "PT3M" : 100,
+    types: ["passed", "stayed_in"],
+    segments: false,
+    where: [],
+    hysteresis: "",
+    accuracy: "",
+    first: "ignore",
+    dwell: null,
+    while: [],
+    others: {},
   };
 }
 
@@ -67,7 +93,9 @@ export function columnsOf(feed: Feed): Record<string, string> {
 
 /** The columns a range may name. */
 export function numericColumns(feed: Feed): string[] {
-  return Object.entries(columnsOf(feed)).filter(([, type]) => type === "float" || type === "int").map(([name]) => name);
+  return Object.entries(columnsOf(feed))
+    .filter(([, type]) => type === "float" || type === "int")
+    .map(([name]) => name);
 }
 
 /** The document for these entries; what is not filled in is left out, so that the server names it as missing. */
@@ -81,11 +109,16 @@ export function toSpecification(entries: CrossingEntries): Record<string, unknow
   return Object.assign(document, options(entries));
 }
 
-/** What is still empty in the form in its own words, at the field to fill: the server speaks of keys, and lays a missing one to the whole document. */
+/**
+ * What is still empty in the form in its own words, at the field to fill: the server speaks of keys, and lays a missing
+ * one to the whole document.
+ */
 export function toldInForm(fault: Fault, { place, region, ranges, within }: CrossingEntries): Fault {
   const missing = fault.pointer === "" ? /'(\w+)'/.exec(fault.message)?.[1] : undefined;
-  if (missing === "region" && place === "region" && region === null) return { pointer: "/region", message: "No region yet: draw one on the map, choose a stored one or bring a file." };
-  if (fault.pointer === "/ranges" && ranges.every((row) => row.column === "")) return { ...fault, message: "No range yet: add one, and say between which values." };
+  if (missing === "region" && place === "region" && region === null)
+    return { pointer: "/region", message: "No region yet: draw one on the map, choose a stored one or bring a file." };
+  if (fault.pointer === "/ranges" && ranges.every((row) => row.column === ""))
+    return { ...fault, message: "No range yet: add one, and say between which values." };
   if (missing === "within" && within === null) return { pointer: "/within", message: "No time yet: say how long it has." };
   return fault;
 }
@@ -107,7 +140,14 @@ function options(entries: CrossingEntries): Record<string, unknown> {
 
 /** Whether any of the options is set that the form keeps folded away. */
 export function hasOptions(entries: CrossingEntries): boolean {
-  return entries.segments || entries.hysteresis !== "" || entries.accuracy !== "" || entries.first !== "ignore" || entries.dwell !== null || entries.while.length > 0;
+  return (
+    entries.segments ||
+    entries.hysteresis !== "" ||
+    entries.accuracy !== "" ||
+    entries.first !== "ignore" ||
+    entries.dwell !== null ||
+    entries.while.length > 0
+  );
 }
 
 export function parseText(text: string): Record<string, unknown> | null {
@@ -145,7 +185,8 @@ export function fromDuration(within: unknown, time: TimeUnit): { amount: string;
   const span = typeof within === "string" || typeof within === "number" ? parseDuration(within) : null;
   if (span === null) return { amount: "", unit: time === "ms" ? "min" : "ticks" };
   if (time === "ticks") return { amount: String(span), unit: "ticks" };
-  for (const unit of ["d", "h", "min"] as const) if (span > 0 && span % SPAN_UNITS[unit] === 0) return { amount: String(span / SPAN_UNITS[unit]), unit };
+  for (const unit of ["d", "h", "min"] as const)
+    if (span > 0 && span % SPAN_UNITS[unit] === 0) return { amount: String(span / SPAN_UNITS[unit]), unit };
   return { amount: String(span / 1000), unit: "s" };
 }
 
@@ -185,7 +226,9 @@ export function fromConditions(conditions: unknown): ConditionEntry[] {
 /** Conditions of a document for the rows of a form: each constant in the type of its column. */
 export function toConditions(entries: readonly ConditionEntry[], feed: Feed): unknown[] {
   const columns = columnsOf(feed);
-  return entries.filter((row) => row.column !== "").map((row) => [row.column, row.operator, constant(row, columns[row.column] ?? "string")]);
+  return entries
+    .filter((row) => row.column !== "")
+    .map((row) => [row.column, row.operator, constant(row, columns[row.column] ?? "string")]);
 }
 
 function condition(row: unknown): ConditionEntry[] {

@@ -5,7 +5,10 @@ import { integer, list, nullable, record, string } from "../lib/parse";
 export const quotas = list(record({ name: string, what: string, limit: integer, default: integer, used: nullable(integer) }));
 export type Quota = ReturnType<typeof quotas>[number];
 
-/** What was entered, by name, where it says something new: null for an empty field, which brings the server's quota back. What is no number goes as it is: the server refuses it. */
+/**
+ * What was entered, by name, where it says something new: null for an empty field, which brings the server's quota back.
+ * What is no number goes as it is: the server refuses it.
+ */
 export function changedLimits(rows: readonly Quota[], entered: Readonly<Record<string, string>>): Record<string, number | string | null> {
   const changed: Record<string, number | string | null> = {};
   for (const { name, limit, default: standard } of rows) {

@@ -1,6 +1,24 @@
 /** What the server sends, typed and checked: the rows of the API and of the frames. */
 
-import { anything, boolean, dictionary, four, id, integer, isObject, list, nullable, number, object, oneOf, otherwise, ParseFault, record, string, type Parser } from "../lib/parse";
+import {
+  anything,
+  boolean,
+  dictionary,
+  four,
+  id,
+  integer,
+  isObject,
+  list,
+  nullable,
+  number,
+  object,
+  oneOf,
+  otherwise,
+  ParseFault,
+  record,
+  string,
+  type Parser,
+} from "../lib/parse";
 import type { Geometry } from "../lib/regions";
 import { UNITS } from "../lib/units";
 
@@ -72,7 +90,16 @@ export const alert = record({
 export type Alert = ReturnType<typeof alert>;
 
 /** The alerts of one query, entity or region. */
-export const alertGroup = record({ key: string, name: string, count: integer, unattended: integer, severity, first: moment, last: moment, strip: list(integer) });
+export const alertGroup = record({
+  key: string,
+  name: string,
+  count: integer,
+  unattended: integer,
+  severity,
+  first: moment,
+  last: moment,
+  strip: list(integer),
+});
 export type AlertGroup = ReturnType<typeof alertGroup>;
 
 const quantiles = record({ median: nullable(number), p90: nullable(number) });
@@ -109,7 +136,14 @@ export const muteRow = record({
 export type MuteRow = ReturnType<typeof muteRow>;
 
 /** What happened to an alert; `author` null: by itself. */
-export const alertStep = record({ id: otherwise(id, ""), action: otherwise(string, "commented"), author: nullable(string), assignee: nullable(string), text: otherwise(string, ""), at: otherwise(moment, 0) });
+export const alertStep = record({
+  id: otherwise(id, ""),
+  action: otherwise(string, "commented"),
+  author: nullable(string),
+  assignee: nullable(string),
+  text: otherwise(string, ""),
+  at: otherwise(moment, 0),
+});
 export type AlertStep = ReturnType<typeof alertStep>;
 
 /** [t, x, y] */
@@ -138,11 +172,15 @@ export const alertDetail = record({
   mute: otherwise(nullable(record({ by: string, reason: otherwise(string, ""), until: nullable(moment) })), null),
   /** Who may handle it: one of them can be given it. */
   handlers: otherwise(list(string), []),
-  evidence: otherwise(
-    record({ detection: nullable(detection), closing: nullable(detection), tracks: otherwise(list(track), []) }),
-    { detection: null, closing: null, tracks: [] },
+  evidence: otherwise(record({ detection: nullable(detection), closing: nullable(detection), tracks: otherwise(list(track), []) }), {
+    detection: null,
+    closing: null,
+    tracks: [],
+  }),
+  deliveries: otherwise(
+    list(record({ channel: anything, sent_at: nullable(moment), attempts: otherwise(integer, 0), error: otherwise(string, "") })),
+    [],
   ),
-  deliveries: otherwise(list(record({ channel: anything, sent_at: nullable(moment), attempts: otherwise(integer, 0), error: otherwise(string, "") })), []),
 });
 export type AlertDetail = ReturnType<typeof alertDetail>;
 
@@ -234,7 +272,15 @@ export const queryVersion = record({
 });
 export type QueryVersion = ReturnType<typeof queryVersion>;
 
-export const counters = record({ received: integer, processed: integer, duplicates: integer, late: integer, dead: integer, lost: otherwise(integer, 0), waiting: integer });
+export const counters = record({
+  received: integer,
+  processed: integer,
+  duplicates: integer,
+  late: integer,
+  dead: integer,
+  lost: otherwise(integer, 0),
+  waiting: integer,
+});
 export type Counters = ReturnType<typeof counters>;
 
 export const feedHead = record({
@@ -254,13 +300,38 @@ export const happened = record({ at: moment, kind: string, text: otherwise(strin
 export type Happened = ReturnType<typeof happened>;
 
 /** How the feed's processing stood, lists of equal length, oldest first. */
-export const feedMeasures = record({ at: list(number), rows_per_s: list(nullable(number)), lag: list(nullable(number)), batch_ms: list(nullable(number)) });
+export const feedMeasures = record({
+  at: list(number),
+  rows_per_s: list(nullable(number)),
+  lag: list(nullable(number)),
+  batch_ms: list(nullable(number)),
+});
 const teamName = record({ id, name: string });
 export type TeamName = ReturnType<typeof teamName>;
-export type FeedStatus = Feed & { counters: Counters | null; head: FeedHead | null; query_version: number | null; editable: boolean; damage: string | null; events: Happened[]; ahead: number | null; retention_hours: number; team: TeamName | null };
+export type FeedStatus = Feed & {
+  counters: Counters | null;
+  head: FeedHead | null;
+  query_version: number | null;
+  editable: boolean;
+  damage: string | null;
+  events: Happened[];
+  ahead: number | null;
+  retention_hours: number;
+  team: TeamName | null;
+};
 export const feedStatus: Parser<FeedStatus> = (value, path = "") => ({
   ...feed(value, path),
-  ...record({ counters: nullable(counters), head: nullable(feedHead), query_version: nullable(number), editable: otherwise(boolean, true), damage: nullable(string), events: otherwise(list(happened), []), ahead: nullable(number), retention_hours: otherwise(integer, 72), team: otherwise(nullable(teamName), null) })(value, path),
+  ...record({
+    counters: nullable(counters),
+    head: nullable(feedHead),
+    query_version: nullable(number),
+    editable: otherwise(boolean, true),
+    damage: nullable(string),
+    events: otherwise(list(happened), []),
+    ahead: nullable(number),
+    retention_hours: otherwise(integer, 72),
+    team: otherwise(nullable(teamName), null),
+  })(value, path),
 });
 
 export const job = record({
@@ -279,13 +350,38 @@ export const job = record({
 });
 export type Job = ReturnType<typeof job>;
 
-export const deadLetter = record({ id, reason: string, detail: otherwise(string, ""), row: anything, line: nullable(number), source: otherwise(string, ""), received_at: moment });
+export const deadLetter = record({
+  id,
+  reason: string,
+  detail: otherwise(string, ""),
+  row: anything,
+  line: nullable(number),
+  source: otherwise(string, ""),
+  received_at: moment,
+});
 export type DeadLetter = ReturnType<typeof deadLetter>;
 
-export const me = record({ id, name: string, email: otherwise(string, ""), time_zone: otherwise(string, "UTC"), units: otherwise(oneOf(...UNITS), "metric"), superuser: otherwise(boolean, false), teams: otherwise(list(record({ id, name: string, role: string })), []) });
+export const me = record({
+  id,
+  name: string,
+  email: otherwise(string, ""),
+  time_zone: otherwise(string, "UTC"),
+  units: otherwise(oneOf(...UNITS), "metric"),
+  superuser: otherwise(boolean, false),
+  teams: otherwise(list(record({ id, name: string, role: string })), []),
+});
 export type Me = ReturnType<typeof me>;
 
-export const token = record({ id, name: string, prefix: otherwise(string, ""), scopes: list(string), feed: otherwise(nullable(string), null), created_at: moment, expires_at: nullable(moment), last_used_at: nullable(moment) });
+export const token = record({
+  id,
+  name: string,
+  prefix: otherwise(string, ""),
+  scopes: list(string),
+  feed: otherwise(nullable(string), null),
+  created_at: moment,
+  expires_at: nullable(moment),
+  last_used_at: nullable(moment),
+});
 export type Token = ReturnType<typeof token>;
 
 export const channel = record({

@@ -1,4 +1,7 @@
-/** Stretches of a feed's history, in its unit: those that rules are tried on to explain an answer, and the address that asks for one. Pure. */
+/**
+ * Stretches of a feed's history, in its unit: those that rules are tried on to explain an answer, and the address that
+ * asks for one. Pure.
+ */
 
 import { formatSpan, type TimeUnit } from "../lib/time";
 
@@ -36,25 +39,42 @@ export function minuteWords(minutes: number, unit: TimeUnit): string {
  * Where to look for what led to an answer of rules that remember for `memory`: the whole of it with what came before; of a long one
  * apart what began and what ended it. What must last before it is an answer is none yet at its beginning, so that one goes on for as long.
  */
-export function stretchesOf({ start, end }: { start: number; end: number | null }, memory: number | null, unit: TimeUnit): { about: "whole" | "beginning" | "end"; at: number; stretch: Stretch }[] {
+export function stretchesOf(
+  { start, end }: { start: number; end: number | null },
+  memory: number | null,
+  unit: TimeUnit,
+): { about: "whole" | "beginning" | "end"; at: number; stretch: Stretch }[] {
   const before = Math.max(MINUTE[unit], Math.min(memory ?? 10 * MINUTE[unit], MOST_BEFORE[unit]));
   const after = Math.ceil(before / 10);
   const around = (first: number, last: number): Stretch => ({ from: first - before, to: last + after });
   if (end === null) return [{ about: "beginning", at: start, stretch: around(start, start + before) }];
   if (end - start <= before) return [{ about: "whole", at: start, stretch: around(start, end) }];
-  return [{ about: "beginning", at: start, stretch: around(start, start + before) }, { about: "end", at: end, stretch: around(end, end) }];
+  return [
+    { about: "beginning", at: start, stretch: around(start, start + before) },
+    { about: "end", at: end, stretch: around(end, end) },
+  ];
 }
 
 /** The query's page trying its rules, those of `version`, on a stretch. */
 export function tryAddress(query: string, { from, to }: Stretch, { what, args, at }: Answer, version: number | null): string {
-  const search = new URLSearchParams({ ...(version === null ? {} : { version: String(version) }), from: String(from), to: String(to), what, at: String(at) });
+  const search = new URLSearchParams({
+    ...(version === null ? {} : { version: String(version) }),
+    from: String(from),
+    to: String(to),
+    what,
+    at: String(at),
+  });
   for (const arg of args) search.append("who", arg);
   return `/queries/${query}?${search.toString()}`;
 }
 
 export function wishOf(search: string): Wish | null {
   const asked = new URLSearchParams(search);
-  const [from, to, at] = ["from", "to", "at"].map((name) => (/^-?\d+$/.test(asked.get(name) ?? "") ? Number(asked.get(name)) : NaN)) as [number, number, number];
+  const [from, to, at] = ["from", "to", "at"].map((name) => (/^-?\d+$/.test(asked.get(name) ?? "") ? Number(asked.get(name)) : NaN)) as [
+    number,
+    number,
+    number,
+  ];
   if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to) || from >= to) return null;
   const what = asked.get("what");
   const version = /^[1-9]\d{0,8}$/.test(asked.get("version") ?? "") ? Number(asked.get("version")) : null;

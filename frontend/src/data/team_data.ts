@@ -24,10 +24,23 @@ export type Invitation = ReturnType<typeof invitation>;
 export const team = record({ id, name: string, manageable: boolean, members: list(member), invitations: list(invitation) });
 export type Team = ReturnType<typeof team>;
 
-export const person = record({ id, name: string, email: otherwise(string, ""), active: boolean, administrator: boolean, last_login: nullable(moment), teams: list(string) });
+export const person = record({
+  id,
+  name: string,
+  email: otherwise(string, ""),
+  active: boolean,
+  administrator: boolean,
+  last_login: nullable(moment),
+  teams: list(string),
+});
 export type Person = ReturnType<typeof person>;
 
-const KINDS: Record<string, [string, string]> = { feed: ["feed", "feeds"], region: ["region", "regions"], query: ["query", "queries"], channel: ["channel", "channels"] };
+const KINDS: Record<string, [string, string]> = {
+  feed: ["feed", "feeds"],
+  region: ["region", "regions"],
+  query: ["query", "queries"],
+  channel: ["channel", "channels"],
+};
 
 /** What was transferred, in words: "2 queries, 1 feed". */
 export function countsText(counts: Record<string, number>): string {

@@ -43,7 +43,17 @@ export function makeRows(queries: readonly QueryIntervals[], options: RowOptions
     const isExpanded = options.isExpanded(columns.query);
     const lanes: Lanes = isExpanded ? (made.lanes ??= lanesOf(columns, made.items)) : { shown: [], hidden: 0 };
     const shared = { query: columns.query, label: options.label(columns.query) };
-    rows.push({ ...shared, kind: "query", items: made.items, count: made.count, reach: made.reach, top, height: QUERY_ROW_PX, isExpanded, hidden: lanes.hidden });
+    rows.push({
+      ...shared,
+      kind: "query",
+      items: made.items,
+      count: made.count,
+      reach: made.reach,
+      top,
+      height: QUERY_ROW_PX,
+      isExpanded,
+      hidden: lanes.hidden,
+    });
     top += QUERY_ROW_PX;
     for (const { label, items, count, reach } of lanes.shown) {
       rows.push({ ...shared, kind: "lane", label, items, count, reach, top, height: LANE_ROW_PX, isExpanded: false, hidden: 0 });
@@ -53,8 +63,16 @@ export function makeRows(queries: readonly QueryIntervals[], options: RowOptions
   return rows;
 }
 
-/** When nothing of the rows lies within [t0, t1]: the interval that ended last before it, else the first one after it. Null when something does, or there is none. */
-export function outOfSight(rows: readonly TimelineRow[], columnsOf: (query: string) => QueryIntervals, t0: number, t1: number): Interval | null {
+/**
+ * When nothing of the rows lies within [t0, t1]: the interval that ended last before it, else the first one after it.
+ * Null when something does, or there is none.
+ */
+export function outOfSight(
+  rows: readonly TimelineRow[],
+  columnsOf: (query: string) => QueryIntervals,
+  t0: number,
+  t1: number,
+): Interval | null {
   let [before, after]: [Interval | null, Interval | null] = [null, null];
   for (const row of rows) {
     if (row.kind !== "query") continue;
@@ -74,7 +92,11 @@ export function outOfSight(rows: readonly TimelineRow[], columnsOf: (query: stri
  * Where to scroll when rows came or went: the rows of the query chosen stay where they are seen, else the first row in sight.
  * At the very top, with nothing chosen, it stays the top. CSS pixels; `room` is the height in sight.
  */
-export function keptScroll(before: readonly TimelineRow[], after: readonly TimelineRow[], { scroll, room, query }: { scroll: number; room: number; query: string | null }): number {
+export function keptScroll(
+  before: readonly TimelineRow[],
+  after: readonly TimelineRow[],
+  { scroll, room, query }: { scroll: number; room: number; query: string | null },
+): number {
   const seen = before.filter((row) => row.top + row.height > scroll && row.top < scroll + room);
   const anchor = seen.find((row) => row.query === query) ?? (scroll > 0 ? seen[0] : undefined);
   if (anchor === undefined) return scroll;
@@ -105,7 +127,8 @@ function arranged(columns: QueryIntervals, entities: ReadonlySet<string> | null)
 function filtered(columns: QueryIntervals, entities: ReadonlySet<string> | null): Int32Array {
   const items = new Int32Array(columns.intervals.length);
   let count = 0;
-  for (let i = 0; i < items.length; i++) if (entities === null || columns.intervals[i]!.entities.some((entity) => entities.has(entity))) items[count++] = i;
+  for (let i = 0; i < items.length; i++)
+    if (entities === null || columns.intervals[i]!.entities.some((entity) => entities.has(entity))) items[count++] = i;
   return items.subarray(0, count);
 }
 
@@ -183,7 +206,14 @@ export function firstReaching(row: TimelineRow, t: number): number {
 }
 
 /** The items of the row that touch [t0, t1], by start, with where each stops: open ones at `now`. */
-function eachTouching(row: TimelineRow, columns: QueryIntervals, t0: number, t1: number, now: number, take: (item: number, start: number, stop: number) => void): void {
+function eachTouching(
+  row: TimelineRow,
+  columns: QueryIntervals,
+  t0: number,
+  t1: number,
+  now: number,
+  take: (item: number, start: number, stop: number) => void,
+): void {
   for (let n = firstReaching(row, t0); n < row.items.length; n++) {
     const i = row.items[n]!;
     const start = columns.start[i]!;
@@ -198,7 +228,15 @@ function eachTouching(row: TimelineRow, columns: QueryIntervals, t0: number, t1:
  * Rectangles of a row, in CSS pixels: what is closer than a pixel becomes one. `emit` gets the left and right edge, the
  * item (-1 for several) and how many it stands for. Open items end at `now`.
  */
-export function merge(row: TimelineRow, columns: QueryIntervals, t0: number, t1: number, width: number, now: number, emit: (left: number, right: number, item: number, count: number) => void): void {
+export function merge(
+  row: TimelineRow,
+  columns: QueryIntervals,
+  t0: number,
+  t1: number,
+  width: number,
+  now: number,
+  emit: (left: number, right: number, item: number, count: number) => void,
+): void {
   const scale = width / (t1 - t0);
   let [left, right, item, count] = [0, -Infinity, -1, 0];
   eachTouching(row, columns, t0, t1, now, (i, start, stop) => {

@@ -30,7 +30,8 @@ const place: Parser<readonly [number, number]> = (value, path = "") => {
   const [x, y] = list(number)(value, path);
   return [x ?? 0, y ?? 0];
 };
-const values = (value: unknown): Record<string, unknown> => (typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {});
+const values = (value: unknown): Record<string, unknown> =>
+  typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 
 export const inspection = record({
   reading,
@@ -73,7 +74,16 @@ export const upload = record({
   dead: integer,
 });
 export type Upload = ReturnType<typeof upload>;
-export const STATE_WORDS: Record<Upload["state"], string> = { uploading: "Being uploaded", ready: "Waits for its feed", reading: "Being read", sending: "Being loaded", paused: "Paused", done: "Loaded", cancelled: "Cancelled", failed: "Failed" };
+export const STATE_WORDS: Record<Upload["state"], string> = {
+  uploading: "Being uploaded",
+  ready: "Waits for its feed",
+  reading: "Being read",
+  sending: "Being loaded",
+  paused: "Paused",
+  done: "Loaded",
+  cancelled: "Cancelled",
+  failed: "Failed",
+};
 
 /** Keys that say how the file is taken apart: with another value its columns may be others, and what was chosen of them is void. */
 const LAYOUT = ["kind", "encoding", "delimiter", "header", "sheet"] as const;
@@ -84,7 +94,9 @@ export type Chosen = Partial<Reading>;
 export function afterChange(chosen: Chosen, change: Chosen): Chosen {
   const keys = Object.keys(change) as (keyof Reading)[];
   if (keys.some((key) => (LAYOUT as readonly string[]).includes(key))) {
-    const kept = Object.fromEntries(LAYOUT.filter((key) => chosen[key] !== undefined && !keys.includes("kind")).map((key) => [key, chosen[key]]));
+    const kept = Object.fromEntries(
+      LAYOUT.filter((key) => chosen[key] !== undefined && !keys.includes("kind")).map((key) => [key, chosen[key]]),
+    );
     return { ...kept, ...change };
   }
   const next = { ...chosen, ...change };
@@ -96,7 +108,11 @@ export function afterChange(chosen: Chosen, change: Chosen): Chosen {
 
 /** A name for a feed, of the file's. */
 export function feedName(file: string): string {
-  const plain = file.toLowerCase().replace(/(\.[a-z0-9]{1,8}){1,2}$/, "").replace(/[^a-z0-9_-]+/g, "-").replace(/^[^a-z]+|-+$/g, "");
+  const plain = file
+    .toLowerCase()
+    .replace(/(\.[a-z0-9]{1,8}){1,2}$/, "")
+    .replace(/[^a-z0-9_-]+/g, "-")
+    .replace(/^[^a-z]+|-+$/g, "");
   return plain.slice(0, 63) || "feed";
 }
 

@@ -22,7 +22,18 @@ export interface ViewState {
 }
 
 export function noChoice(feed: string | null = null): ViewState {
-  return { feed, hidden: [], entities: [], detection: null, range: null, window: null, instant: null, span: null, map: null, mode: "timeline" };
+  return {
+    feed,
+    hidden: [],
+    entities: [],
+    detection: null,
+    range: null,
+    window: null,
+    instant: null,
+    span: null,
+    map: null,
+    mode: "timeline",
+  };
 }
 
 const SEPARATOR = "~";

@@ -36,6 +36,9 @@ function limit(bounds: unknown, i: number): string {
 
 /** The keys of a document; what is not filled in is left out, so that the server names it as missing. */
 export function writtenWatched({ place, region, ranges }: Watched): Record<string, unknown> {
-  if (place === "ranges") return { ranges: Object.fromEntries(ranges.filter((row) => row.column !== "").map((row) => [row.column, [bound(row.low), bound(row.high)]])) };
+  if (place === "ranges")
+    return {
+      ranges: Object.fromEntries(ranges.filter((row) => row.column !== "").map((row) => [row.column, [bound(row.low), bound(row.high)]])),
+    };
   return region === null ? {} : { region };
 }

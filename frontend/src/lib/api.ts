@@ -47,7 +47,13 @@ async function faultsOf(response: Response): Promise<Fault[]> {
   } catch {
     // The body is no JSON: the status alone has to do.
   }
-  const known: Record<number, string> = { 401: "You are logged out: log in again.", 403: "You may not do this.", 404: "It is not there any more.", 413: "The file is too large.", 429: "Too many requests: wait a moment." };
+  const known: Record<number, string> = {
+    401: "You are logged out: log in again.",
+    403: "You may not do this.",
+    404: "It is not there any more.",
+    413: "The file is too large.",
+    429: "Too many requests: wait a moment.",
+  };
   return [{ pointer: "", message: known[response.status] ?? `The server answered ${response.status}.` }];
 }
 
@@ -113,7 +119,10 @@ export interface Page<T> {
 export function page<T>(inner: Parser<T>): Parser<Page<T>> {
   return (value, path = "") => {
     if (Array.isArray(value)) return { results: list(inner)(value, path), next: null };
-    const source = record({ results: list(inner), next: (next: unknown) => (typeof next === "string" && next !== "" ? next : null) })(value, path);
+    const source = record({ results: list(inner), next: (next: unknown) => (typeof next === "string" && next !== "" ? next : null) })(
+      value,
+      path,
+    );
     return source;
   };
 }
@@ -138,7 +147,8 @@ function sameOrigin(link: string): string {
 
 export function query(path: string, parameters: Record<string, string | number | null | undefined>): string {
   const search = new URLSearchParams();
-  for (const [key, value] of Object.entries(parameters)) if (value !== null && value !== undefined && value !== "") search.set(key, String(value));
+  for (const [key, value] of Object.entries(parameters))
+    if (value !== null && value !== undefined && value !== "") search.set(key, String(value));
   const text = search.toString();
   return text === "" ? path : `${path}?${text}`;
 }

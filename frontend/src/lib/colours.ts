@@ -13,8 +13,34 @@ export function token(name: string): string {
   return getComputedStyle(probe).color;
 }
 
-const LIGHT = ["#0f7ea8", "#c2571a", "#5a5fc7", "#2b8453", "#b23a78", "#8a6a00", "#7a4fb0", "#007d80", "#a8432f", "#55722b", "#3d6fd1", "#9a4f8f"];
-const DARK = ["#4fc0e8", "#f2925a", "#9aa0ff", "#66cf95", "#f283b6", "#dcb74a", "#c19bf5", "#4fd0d0", "#f08b78", "#a9cc74", "#82adff", "#e09bd4"];
+const LIGHT = [
+  "#0f7ea8",
+  "#c2571a",
+  "#5a5fc7",
+  "#2b8453",
+  "#b23a78",
+  "#8a6a00",
+  "#7a4fb0",
+  "#007d80",
+  "#a8432f",
+  "#55722b",
+  "#3d6fd1",
+  "#9a4f8f",
+];
+const DARK = [
+  "#4fc0e8",
+  "#f2925a",
+  "#9aa0ff",
+  "#66cf95",
+  "#f283b6",
+  "#dcb74a",
+  "#c19bf5",
+  "#4fd0d0",
+  "#f08b78",
+  "#a9cc74",
+  "#82adff",
+  "#e09bd4",
+];
 
 export function isDark(): boolean {
   const chosen = document.documentElement.dataset["theme"];

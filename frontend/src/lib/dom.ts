@@ -52,7 +52,11 @@ export function byId<T extends HTMLElement>(name: string, kind: new () => T): T 
 const SVG = "http://www.w3.org/2000/svg";
 
 /** An SVG element with attributes; texts are text. */
-export function svg<K extends keyof SVGElementTagNameMap>(tag: K, attributes: Record<string, string | number>, ...children: (SVGElement | string)[]): SVGElementTagNameMap[K] {
+export function svg<K extends keyof SVGElementTagNameMap>(
+  tag: K,
+  attributes: Record<string, string | number>,
+  ...children: (SVGElement | string)[]
+): SVGElementTagNameMap[K] {
   const element = document.createElementNS(SVG, tag);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
   element.append(...children);
@@ -61,7 +65,11 @@ export function svg<K extends keyof SVGElementTagNameMap>(tag: K, attributes: Re
 
 /** An icon of the sprite; decorative, so give the control around it a name. */
 export function icon(name: string, kind = ""): SVGSVGElement {
-  return svg("svg", { class: `icon ${kind}`.trim(), "aria-hidden": "true" }, svg("use", { href: `${document.documentElement.dataset["icons"] ?? "/static/icons/sprite.svg"}#${name}` }));
+  return svg(
+    "svg",
+    { class: `icon ${kind}`.trim(), "aria-hidden": "true" },
+    svg("use", { href: `${document.documentElement.dataset["icons"] ?? "/static/icons/sprite.svg"}#${name}` }),
+  );
 }
 
 export function button(text: string, props: Props & { icon?: string; kind?: string } = {}): HTMLButtonElement {
@@ -86,7 +94,13 @@ export function empty(name: string, title: string, text: string, ...actions: Chi
 
 /** What stands where an answer of the server will be. */
 export function awaiting(): HTMLElement {
-  return h("div", { class: "stack panel-body", "aria-busy": "true" }, h("div", { class: "skeleton" }), h("div", { class: "skeleton" }), h("div", { class: "skeleton" }));
+  return h(
+    "div",
+    { class: "stack panel-body", "aria-busy": "true" },
+    h("div", { class: "skeleton" }),
+    h("div", { class: "skeleton" }),
+    h("div", { class: "skeleton" }),
+  );
 }
 
 /** True while the reader types, so that single-key shortcuts keep still. */
@@ -103,5 +117,10 @@ const END_CHARACTERS = 12;
 /** A name that loses its middle where it is too long: names often differ in their ends alone. */
 export function longName(tag: "span" | "strong", name: string): HTMLElement {
   const head = Math.max(0, name.length - END_CHARACTERS);
-  return h(tag, { class: "long-name", title: name }, h("span", { class: "truncate" }, name.slice(0, head)), h("span", {}, name.slice(head)));
+  return h(
+    tag,
+    { class: "long-name", title: name },
+    h("span", { class: "truncate" }, name.slice(0, head)),
+    h("span", {}, name.slice(head)),
+  );
 }

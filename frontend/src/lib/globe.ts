@@ -2,7 +2,10 @@
 
 import type { Feed } from "../data/shapes";
 
-/** Longitudes of a geographic feed about the middle of its view: a feed on the Pacific is drawn in one piece, not cut at the antimeridian. */
+/**
+ * Longitudes of a geographic feed about the middle of its view: a feed on the Pacific is drawn in one piece, not cut at
+ * the antimeridian.
+ */
 export function worldCopy(feed: Pick<Feed, "crs" | "view">): (x: number) => number {
   if (feed.crs === "planar") return (x) => x;
   const middle = feed.view?.center[0] ?? 0;

@@ -86,7 +86,8 @@ export function oneOf<const T extends string>(...known: T[]): Parser<T> {
 }
 
 export function dictionary<T>(inner: Parser<T>): Parser<Record<string, T>> {
-  return (value, path = "") => Object.fromEntries(Object.entries(object(value, path)).map(([key, item]) => [key, inner(item, `${path}/${key}`)]));
+  return (value, path = "") =>
+    Object.fromEntries(Object.entries(object(value, path)).map(([key, item]) => [key, inner(item, `${path}/${key}`)]));
 }
 
 /** Four finite numbers: west, south, east, north, or another frame of two corners. */

@@ -1,4 +1,7 @@
-/** The reader's own settings, kept in this browser: theme (a cookie, so that the server can write it into the page), sizes, notifications. */
+/**
+ * The reader's own settings, kept in this browser: theme (a cookie, so that the server can write it into the page),
+ * sizes, notifications.
+ */
 
 export type Theme = "system" | "light" | "dark";
 const YEAR_S = 31_536_000;

@@ -75,7 +75,18 @@ export function bounds(geometry: Geometry, geographic: boolean): Box | null {
 }
 
 export function rectangle(w: number, s: number, e: number, n: number): PolygonDocument {
-  return { type: "Polygon", coordinates: [[[w, s], [e, s], [e, n], [w, n], [w, s]]] };
+  return {
+    type: "Polygon",
+    coordinates: [
+      [
+        [w, s],
+        [e, s],
+        [e, n],
+        [w, n],
+        [w, s],
+      ],
+    ],
+  };
 }
 
 /** The outer ring of the first polygon without its closing point: what the coordinate table edits. */

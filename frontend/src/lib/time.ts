@@ -14,7 +14,15 @@ export function formatNumber(value: number): string {
 /** Calendar fields of a moment in the zone. */
 function fields(t: number, zone: Zone): { y: number; mo: number; d: number; h: number; mi: number; s: number; ms: number } {
   const date = new Date(t + zoneOffset(t, "ms", zone));
-  return { y: date.getUTCFullYear(), mo: date.getUTCMonth(), d: date.getUTCDate(), h: date.getUTCHours(), mi: date.getUTCMinutes(), s: date.getUTCSeconds(), ms: date.getUTCMilliseconds() };
+  return {
+    y: date.getUTCFullYear(),
+    mo: date.getUTCMonth(),
+    d: date.getUTCDate(),
+    h: date.getUTCHours(),
+    mi: date.getUTCMinutes(),
+    s: date.getUTCSeconds(),
+    ms: date.getUTCMilliseconds(),
+  };
 }
 
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -82,7 +90,10 @@ export function formatSpan(span: number, unit: TimeUnit): string {
 
 /** Milliseconds in their largest unit: "15 min". */
 export function formatRough(ms: number): string {
-  return formatSpan(Math.round(ms / 1000) * 1000, "ms").split(" ").slice(0, 2).join(" ");
+  return formatSpan(Math.round(ms / 1000) * 1000, "ms")
+    .split(" ")
+    .slice(0, 2)
+    .join(" ");
 }
 
 /** How long ago on the wall clock, for processing times in milliseconds. */
@@ -105,8 +116,8 @@ export function parseDuration(text: string | number): number | null {
 }
 
 const TICK_STEPS_MS = [
-  1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000, 900_000, 1_800_000, 3_600_000, 7_200_000,
-  10_800_000, 21_600_000, 43_200_000, 86_400_000, 172_800_000, 604_800_000, 2_592_000_000, 31_536_000_000,
+  1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000, 900_000, 1_800_000,
+  3_600_000, 7_200_000, 10_800_000, 21_600_000, 43_200_000, 86_400_000, 172_800_000, 604_800_000, 2_592_000_000, 31_536_000_000,
 ];
 
 /** The smallest round step, in the feed's unit, of at least `least`. */
@@ -135,7 +146,16 @@ export function zoneOffset(t: number, unit: TimeUnit, zone: Zone): number {
   if (zone === "local") return -new Date(t).getTimezoneOffset() * 60_000;
   let format = formats.get(zone);
   if (format === undefined) {
-    format = new Intl.DateTimeFormat("en-GB", { timeZone: zone, hourCycle: "h23", year: "numeric", month: "numeric", day: "numeric", hour: "numeric", minute: "numeric", second: "numeric" });
+    format = new Intl.DateTimeFormat("en-GB", {
+      timeZone: zone,
+      hourCycle: "h23",
+      year: "numeric",
+      month: "numeric",
+      day: "numeric",
+      hour: "numeric",
+      minute: "numeric",
+      second: "numeric",
+    });
     formats.set(zone, format);
   }
   const part = Object.fromEntries(format.formatToParts(t).map(({ type, value }) => [type, Number(value)]));

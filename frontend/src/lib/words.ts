@@ -51,7 +51,14 @@ export function kindClause(kind: string): string {
 }
 
 export const SEVERITY_NAMES: Record<Severity, string> = { info: "Info", low: "Low", high: "High", critical: "Critical" };
-export const STATE_NAMES = { new: "New", seen: "Seen", acknowledged: "Acknowledged", assigned: "Assigned", reopened: "Reopened", resolved: "Resolved" } as const;
+export const STATE_NAMES = {
+  new: "New",
+  seen: "Seen",
+  acknowledged: "Acknowledged",
+  assigned: "Assigned",
+  reopened: "Reopened",
+  resolved: "Resolved",
+} as const;
 export const STEP_NAMES: Record<string, string> = {
   seen: "looked at it",
   acknowledged: "acknowledged it",

@@ -60,10 +60,34 @@ const is =
 
 const positions = otherwise(list(position), []);
 const PARSERS: { [T in Frame["type"]]: Parser<FrameOf<T>> } = {
-  snapshot: record({ type: is("snapshot"), feed: string, seq: integer, detections: list(detection), alerts: list(alert), positions, clock: nullable(number), since: otherwise(nullable(number), null) }),
-  changes: record({ type: is("changes"), feed: string, from: integer, seq: integer, detections: list(detection), alerts: list(alert), queries: otherwise(list(id), []) }),
+  snapshot: record({
+    type: is("snapshot"),
+    feed: string,
+    seq: integer,
+    detections: list(detection),
+    alerts: list(alert),
+    positions,
+    clock: nullable(number),
+    since: otherwise(nullable(number), null),
+  }),
+  changes: record({
+    type: is("changes"),
+    feed: string,
+    from: integer,
+    seq: integer,
+    detections: list(detection),
+    alerts: list(alert),
+    queries: otherwise(list(id), []),
+  }),
   positions: record({ type: is("positions"), feed: string, t: nullable(number), entities: positions }),
-  status: record({ type: is("status"), feed: string, watermark: nullable(number), max_t: nullable(number), rate: nullable(number), job: anything }),
+  status: record({
+    type: is("status"),
+    feed: string,
+    watermark: nullable(number),
+    max_t: nullable(number),
+    rate: nullable(number),
+    job: anything,
+  }),
   resync: record({ type: is("resync"), feed: string }),
   error: record({ type: is("error"), code: (value) => String(value), message: otherwise(string, "") }),
 };

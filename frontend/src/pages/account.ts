@@ -13,36 +13,76 @@ import { quotaTable } from "../views/quotas_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
 
 const shell = openShell();
-const signOut = h("form", { method: "post", action: "/logout/" }, h("input", { type: "hidden", name: "csrfmiddlewaretoken", value: document.querySelector<HTMLMetaElement>("meta[name=csrf-token]")?.content ?? "" }), h("button", { type: "submit", class: "button" }, icon("log-out"), "Log out"));
+const signOut = h(
+  "form",
+  { method: "post", action: "/logout/" },
+  h("input", {
+    type: "hidden",
+    name: "csrfmiddlewaretoken",
+    value: document.querySelector<HTMLMetaElement>("meta[name=csrf-token]")?.content ?? "",
+  }),
+  h("button", { type: "submit", class: "button" }, icon("log-out"), "Log out"),
+);
 const body = pageFrame(shell.root, "Account", [signOut], "page-narrow");
 
 function panel(title: string, text: string, action: Child, id: string, ...content: Child[]): HTMLElement {
-  return h("section", { class: "panel", id }, h("div", { class: "panel-head" }, h("div", { class: "grow" }, h("h2", {}, title), text === "" ? null : h("p", { class: "small muted" }, text)), action), h("div", { class: "panel-body stack" }, ...content));
+  return h(
+    "section",
+    { class: "panel", id },
+    h(
+      "div",
+      { class: "panel-head" },
+      h("div", { class: "grow" }, h("h2", {}, title), text === "" ? null : h("p", { class: "small muted" }, text)),
+      action,
+    ),
+    h("div", { class: "panel-body stack" }, ...content),
+  );
 }
 
 // ---- Person, theme, notifications
 
 const zones = typeof Intl.supportedValuesOf === "function" ? ["UTC", ...Intl.supportedValuesOf("timeZone")] : ["UTC", shell.me.time_zone];
-const zone = h("select", { class: "select", id: "zone" }, ...[...new Set([shell.me.time_zone, ...zones])].map((name) => h("option", { value: name, selected: name === shell.me.time_zone }, name.replaceAll("_", " "))));
+const zone = h(
+  "select",
+  { class: "select", id: "zone" },
+  ...[...new Set([shell.me.time_zone, ...zones])].map((name) =>
+    h("option", { value: name, selected: name === shell.me.time_zone }, name.replaceAll("_", " ")),
+  ),
+);
 zone.addEventListener("change", () => {
   call("me", { method: "PATCH", body: { time_zone: zone.value } }).then((answer) => {
     meParser(answer);
     toast("Times are now shown in that zone.", "good");
   }, fail);
 });
-const units = h("select", { class: "select", id: "units" }, ...UNITS.map((one) => h("option", { value: one, selected: one === shell.me.units }, UNIT_NAMES[one])));
+const units = h(
+  "select",
+  { class: "select", id: "units" },
+  ...UNITS.map((one) => h("option", { value: one, selected: one === shell.me.units }, UNIT_NAMES[one])),
+);
 units.addEventListener("change", () => {
-  call("me", { method: "PATCH", body: { units: units.value } }).then(() => toast("Distances and speeds are now shown in those units.", "good"), fail);
+  call("me", { method: "PATCH", body: { units: units.value } }).then(
+    () => toast("Distances and speeds are now shown in those units.", "good"),
+    fail,
+  );
 });
 const themes = (["system", "light", "dark"] as Theme[]).map((one) => {
-  const element = h("button", { type: "button", "aria-pressed": String(theme() === one) }, icon({ system: "monitor", light: "sun", dark: "moon" }[one]), { system: "System", light: "Light", dark: "Dark" }[one]);
+  const element = h(
+    "button",
+    { type: "button", "aria-pressed": String(theme() === one) },
+    icon({ system: "monitor", light: "sun", dark: "moon" }[one]),
+    { system: "System", light: "Light", dark: "Dark" }[one],
+  );
   element.addEventListener("click", () => {
     setTheme(one);
     for (const other of themes) other.setAttribute("aria-pressed", String(other === element));
   });
   return element;
 });
-const notify = h("input", { type: "checkbox", checked: wantsNotifications() && "Notification" in window && Notification.permission === "granted" });
+const notify = h("input", {
+  type: "checkbox",
+  checked: wantsNotifications() && "Notification" in window && Notification.permission === "granted",
+});
 notify.addEventListener("change", () => void askForNotifications());
 
 async function askForNotifications(): Promise<void> {
@@ -53,41 +93,106 @@ async function askForNotifications(): Promise<void> {
   const answer = "Notification" in window ? await Notification.requestPermission() : "denied";
   setWantsNotifications(answer === "granted");
   notify.checked = answer === "granted";
-  if (answer !== "granted") toast("The browser does not allow notifications for this page. Allow them in its site settings first.", "critical");
+  if (answer !== "granted")
+    toast("The browser does not allow notifications for this page. Allow them in its site settings first.", "critical");
 }
 
 body.append(
-  panel(shell.me.name, [shell.me.email, ...shell.me.teams.map((team) => `${team.role} in ${team.name}`)].filter((text) => text !== "").join(" · "), button("Change password", { icon: "key-round", kind: "button-sm", onClick: changePassword }), "person",
-    h("div", { class: "setting" }, h("span", { class: "label" }, "Appearance"), h("div", { class: "segmented", role: "group", "aria-label": "Appearance" }, ...themes)),
+  panel(
+    shell.me.name,
+    [shell.me.email, ...shell.me.teams.map((team) => `${team.role} in ${team.name}`)].filter((text) => text !== "").join(" · "),
+    button("Change password", { icon: "key-round", kind: "button-sm", onClick: changePassword }),
+    "person",
+    h(
+      "div",
+      { class: "setting" },
+      h("span", { class: "label" }, "Appearance"),
+      h("div", { class: "segmented", role: "group", "aria-label": "Appearance" }, ...themes),
+    ),
     h("div", { class: "setting" }, h("label", { class: "label", for: "zone" }, "Time zone"), h("div", { class: "setting-control" }, zone)),
     h("div", { class: "setting" }, h("label", { class: "label", for: "units" }, "Units"), h("div", { class: "setting-control" }, units)),
-    h("label", { class: "setting" }, h("span", {}, h("span", { class: "label" }, "Browser notifications"), h("span", { class: "hint block" }, "For new alerts while Vedette is open but not in front.")), h("span", { class: "switch" }, notify, h("span", {}))),
+    h(
+      "label",
+      { class: "setting" },
+      h(
+        "span",
+        {},
+        h("span", { class: "label" }, "Browser notifications"),
+        h("span", { class: "hint block" }, "For new alerts while Vedette is open but not in front."),
+      ),
+      h("span", { class: "switch" }, notify, h("span", {})),
+    ),
   ),
 );
 
 body.append(
-  panel("How you log in", "", null, "log-in",
-    h("div", { class: "row row-wrap" }, linkButton("Second factor and passkeys", "/account/security/", "shield-check"), linkButton("Sessions", "/account/sessions/", "monitor"), linkButton("Log-in providers", "/account/providers/", "link")),
+  panel(
+    "How you log in",
+    "",
+    null,
+    "log-in",
+    h(
+      "div",
+      { class: "row row-wrap" },
+      linkButton("Second factor and passkeys", "/account/security/", "shield-check"),
+      linkButton("Sessions", "/account/sessions/", "monitor"),
+      linkButton("Log-in providers", "/account/providers/", "link"),
+    ),
   ),
-  panel("Teams", shell.me.teams.length === 0 ? "You are in no team." : "", null, "teams", h("div", { class: "row row-wrap" }, linkButton(shell.me.superuser ? "Teams and people" : "Your teams", "/teams/", "users"))),
+  panel(
+    "Teams",
+    shell.me.teams.length === 0 ? "You are in no team." : "",
+    null,
+    "teams",
+    h("div", { class: "row row-wrap" }, linkButton(shell.me.superuser ? "Teams and people" : "Your teams", "/teams/", "users")),
+  ),
 );
 
 function changePassword(): void {
   const old = h("input", { class: "input", type: "password", autocomplete: "current-password", id: "old" });
   const fresh = h("input", { class: "input", type: "password", autocomplete: "new-password", id: "fresh" });
-  const dialog = openDialog("Change password", h("div", { class: "field", "data-pointer": "/old" }, h("label", { for: "old" }, "Present password"), old), h("div", { class: "field", "data-pointer": "/new" }, h("label", { for: "fresh" }, "New password"), fresh, h("span", { class: "hint" }, "At least 10 characters.")));
-  dialog.foot.append(button("Cancel", { onClick: dialog.close }), button("Change", { kind: "button-primary", onClick: () => {
-    post("me/password", { old: old.value, new: fresh.value }, anything).then(() => {
-      dialog.close();
-      toast("Your password is changed; other sessions are logged out.", "good");
-    }, (error: unknown) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error)));
-  } }));
+  const dialog = openDialog(
+    "Change password",
+    h("div", { class: "field", "data-pointer": "/old" }, h("label", { for: "old" }, "Present password"), old),
+    h(
+      "div",
+      { class: "field", "data-pointer": "/new" },
+      h("label", { for: "fresh" }, "New password"),
+      fresh,
+      h("span", { class: "hint" }, "At least 10 characters."),
+    ),
+  );
+  dialog.foot.append(
+    button("Cancel", { onClick: dialog.close }),
+    button("Change", {
+      kind: "button-primary",
+      onClick: () => {
+        post("me/password", { old: old.value, new: fresh.value }, anything).then(
+          () => {
+            dialog.close();
+            toast("Your password is changed; other sessions are logged out.", "good");
+          },
+          (error: unknown) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error)),
+        );
+      },
+    }),
+  );
 }
 
 // ---- Quotas
 
 const quotasPlace = h("div", {});
-body.append(panel("Quotas", shell.me.superuser ? "You are an administrator: these do not bind you." : "How much you may have. An administrator of the server sets it.", null, "quotas", quotasPlace));
+body.append(
+  panel(
+    "Quotas",
+    shell.me.superuser
+      ? "You are an administrator: these do not bind you."
+      : "How much you may have. An administrator of the server sets it.",
+    null,
+    "quotas",
+    quotasPlace,
+  ),
+);
 
 // ---- Tokens
 
@@ -100,7 +205,44 @@ function showTokens(rows: readonly Token[]): void {
     return;
   }
   const now = Date.now();
-  replace(tokensPlace, h("div", { class: "table-wrap" }, h("table", { class: "table table-tight tokens-table" }, h("thead", {}, h("tr", {}, ...["Name", "Begins with", "May", "Last used", ""].map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, ...rows.map((row) => h("tr", {}, h("td", {}, row.name), h("td", { class: "mono" }, `${row.prefix}…`), h("td", {}, row.scopes.join(", "), row.feed === null ? null : h("div", { class: "small faint" }, `to ${row.feed} alone`)), h("td", { class: "num" }, row.last_used_at === null ? "never" : formatAgo(row.last_used_at, now), row.expires_at === null ? "" : h("div", { class: "small faint" }, `until ${formatMoment(row.expires_at, "ms", shell.me.time_zone)}`)), h("td", { class: "right" }, button("Revoke", { kind: "button-quiet button-danger button-sm", onClick: () => void revoke(row) }))))))));
+  replace(
+    tokensPlace,
+    h(
+      "div",
+      { class: "table-wrap" },
+      h(
+        "table",
+        { class: "table table-tight tokens-table" },
+        h("thead", {}, h("tr", {}, ...["Name", "Begins with", "May", "Last used", ""].map((text) => h("th", { scope: "col" }, text)))),
+        h(
+          "tbody",
+          {},
+          ...rows.map((row) =>
+            h(
+              "tr",
+              {},
+              h("td", {}, row.name),
+              h("td", { class: "mono" }, `${row.prefix}…`),
+              h("td", {}, row.scopes.join(", "), row.feed === null ? null : h("div", { class: "small faint" }, `to ${row.feed} alone`)),
+              h(
+                "td",
+                { class: "num" },
+                row.last_used_at === null ? "never" : formatAgo(row.last_used_at, now),
+                row.expires_at === null
+                  ? ""
+                  : h("div", { class: "small faint" }, `until ${formatMoment(row.expires_at, "ms", shell.me.time_zone)}`),
+              ),
+              h(
+                "td",
+                { class: "right" },
+                button("Revoke", { kind: "button-quiet button-danger button-sm", onClick: () => void revoke(row) }),
+              ),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 async function loadTokens(): Promise<void> {
@@ -120,7 +262,23 @@ async function revoke(row: Token): Promise<void> {
 /** A secret is shown once: after this dialog only its hash is left. */
 function showSecret(title: string, text: string, secret: string): void {
   const field = h("input", { class: "input mono", readonly: true, value: secret, "aria-label": title, id: "secret" });
-  const dialog = openDialog(title, h("p", { class: "notice notice-high" }, icon("triangle-alert"), h("span", {}, text)), h("div", { class: "row" }, h("div", { class: "grow" }, field), button("Copy", { icon: "copy", onClick: () => void navigator.clipboard.writeText(secret).then(() => toast("Copied.", "good"), () => field.select()) })));
+  const dialog = openDialog(
+    title,
+    h("p", { class: "notice notice-high" }, icon("triangle-alert"), h("span", {}, text)),
+    h(
+      "div",
+      { class: "row" },
+      h("div", { class: "grow" }, field),
+      button("Copy", {
+        icon: "copy",
+        onClick: () =>
+          void navigator.clipboard.writeText(secret).then(
+            () => toast("Copied.", "good"),
+            () => field.select(),
+          ),
+      }),
+    ),
+  );
   dialog.foot.append(button("Done", { kind: "button-primary", onClick: dialog.close }));
   field.select();
 }
@@ -134,14 +292,45 @@ function ages(): number[] {
 
 function newToken(): void {
   const name = h("input", { class: "input", id: "token-name", placeholder: "gateway in hall 3", maxlength: 100 });
-  const expiry = h("select", { class: "select", id: "token-expiry" }, ...ages().map((days) => h("option", { value: days, selected: days === Math.min(90, tokenDays) }, days === tokenDays ? `In ${days} days, the greatest age` : `In ${days} days`)));
-  const feed = h("select", { class: "select", id: "token-feed" }, h("option", { value: "" }, "Every feed"), ...shell.feeds.filter((one) => one.editable).map((one) => h("option", { value: one.name }, `${one.title === "" ? one.name : one.title} alone`)));
-  const boxes = (Object.keys(SCOPES) as (keyof typeof SCOPES)[]).map((scope) => ({ scope, box: h("input", { type: "checkbox", checked: scope === "ingest" }) }));
+  const expiry = h(
+    "select",
+    { class: "select", id: "token-expiry" },
+    ...ages().map((days) =>
+      h(
+        "option",
+        { value: days, selected: days === Math.min(90, tokenDays) },
+        days === tokenDays ? `In ${days} days, the greatest age` : `In ${days} days`,
+      ),
+    ),
+  );
+  const feed = h(
+    "select",
+    { class: "select", id: "token-feed" },
+    h("option", { value: "" }, "Every feed"),
+    ...shell.feeds
+      .filter((one) => one.editable)
+      .map((one) => h("option", { value: one.name }, `${one.title === "" ? one.name : one.title} alone`)),
+  );
+  const boxes = (Object.keys(SCOPES) as (keyof typeof SCOPES)[]).map((scope) => ({
+    scope,
+    box: h("input", { type: "checkbox", checked: scope === "ingest" }),
+  }));
   const dialog = openDialog(
     "New token",
     h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "token-name" }, "Name"), name),
-    h("fieldset", { class: "field", "data-pointer": "/scopes" }, h("legend", { class: "label" }, "It may"), ...boxes.map(({ scope, box }) => h("label", { class: "check" }, box, h("span", {}, SCOPES[scope])))),
-    h("div", { class: "field", "data-pointer": "/feed" }, h("label", { for: "token-feed" }, "It is good for"), feed, h("span", { class: "hint" }, "A token for one feed can do nothing but send events to it.")),
+    h(
+      "fieldset",
+      { class: "field", "data-pointer": "/scopes" },
+      h("legend", { class: "label" }, "It may"),
+      ...boxes.map(({ scope, box }) => h("label", { class: "check" }, box, h("span", {}, SCOPES[scope]))),
+    ),
+    h(
+      "div",
+      { class: "field", "data-pointer": "/feed" },
+      h("label", { for: "token-feed" }, "It is good for"),
+      feed,
+      h("span", { class: "hint" }, "A token for one feed can do nothing but send events to it."),
+    ),
     h("div", { class: "field", "data-pointer": "/expires_at" }, h("label", { for: "token-expiry" }, "It expires"), expiry),
   );
   // What one feed's token may do is fixed.
@@ -151,18 +340,40 @@ function newToken(): void {
       box.disabled = feed.value !== "";
     }
   });
-  dialog.foot.append(button("Cancel", { onClick: dialog.close }), button("Make token", { kind: "button-primary", onClick: () => {
-    const expires = new Date(Date.now() + Number(expiry.value) * 86_400_000 - 60_000).toISOString();
-    const body = { name: name.value.trim(), scopes: boxes.filter(({ box }) => box.checked).map(({ scope }) => scope), feed: feed.value === "" ? null : feed.value, expires_at: expires };
-    post("tokens/", body, record({ token: string })).then((made) => {
-      dialog.close();
-      void loadTokens();
-      showSecret("Your new token", "Copy it now: it is shown this once.", made.token);
-    }, (error: unknown) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error)));
-  } }));
+  dialog.foot.append(
+    button("Cancel", { onClick: dialog.close }),
+    button("Make token", {
+      kind: "button-primary",
+      onClick: () => {
+        const expires = new Date(Date.now() + Number(expiry.value) * 86_400_000 - 60_000).toISOString();
+        const body = {
+          name: name.value.trim(),
+          scopes: boxes.filter(({ box }) => box.checked).map(({ scope }) => scope),
+          feed: feed.value === "" ? null : feed.value,
+          expires_at: expires,
+        };
+        post("tokens/", body, record({ token: string })).then(
+          (made) => {
+            dialog.close();
+            void loadTokens();
+            showSecret("Your new token", "Copy it now: it is shown this once.", made.token);
+          },
+          (error: unknown) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error)),
+        );
+      },
+    }),
+  );
 }
 
-body.append(panel("Tokens", "For programs that send events or read answers.", button("New token", { icon: "plus", kind: "button-sm", onClick: newToken }), "tokens", tokensPlace));
+body.append(
+  panel(
+    "Tokens",
+    "For programs that send events or read answers.",
+    button("New token", { icon: "plus", kind: "button-sm", onClick: newToken }),
+    "tokens",
+    tokensPlace,
+  ),
+);
 
 // ---- Channels
 
@@ -170,10 +381,25 @@ const channelsPlace = h("div", { class: "stack" });
 const sent = record({ ok: boolean, status: nullable(number), error: otherwise(string, "") });
 
 function channelCard(row: Channel): HTMLElement {
-  const test = button("Test", { icon: "send", kind: "button-sm", onClick: () => {
-    test.disabled = true;
-    post(`channels/${row.id}/test`, {}, sent).then((answer) => toast(answer.ok ? `“${row.name}” answered ${answer.status ?? "well"}.` : `“${row.name}” failed: ${answer.error === "" ? `status ${answer.status ?? "unknown"}` : answer.error}`, answer.ok ? "good" : "critical"), fail).finally(() => (test.disabled = false));
-  } });
+  const test = button("Test", {
+    icon: "send",
+    kind: "button-sm",
+    onClick: () => {
+      test.disabled = true;
+      post(`channels/${row.id}/test`, {}, sent)
+        .then(
+          (answer) =>
+            toast(
+              answer.ok
+                ? `“${row.name}” answered ${answer.status ?? "well"}.`
+                : `“${row.name}” failed: ${answer.error === "" ? `status ${answer.status ?? "unknown"}` : answer.error}`,
+              answer.ok ? "good" : "critical",
+            ),
+          fail,
+        )
+        .finally(() => (test.disabled = false));
+    },
+  });
   const enabled = h("input", { type: "checkbox", checked: row.enabled, disabled: !row.editable, "aria-label": `${row.name} is on` });
   enabled.addEventListener("change", () => {
     call(`channels/${row.id}/`, { method: "PATCH", body: { enabled: enabled.checked } }).catch((error: unknown) => {
@@ -181,11 +407,26 @@ function channelCard(row: Channel): HTMLElement {
       fail(error);
     });
   });
-  const state = row.disabled_reason !== "" ? h("span", { class: "badge badge-critical" }, row.disabled_reason) : row.failures > 0 ? h("span", { class: "badge badge-high" }, `${row.failures} failures`) : null;
+  const state =
+    row.disabled_reason !== ""
+      ? h("span", { class: "badge badge-critical" }, row.disabled_reason)
+      : row.failures > 0
+        ? h("span", { class: "badge badge-high" }, `${row.failures} failures`)
+        : null;
   return h(
     "div",
     { class: "channel" },
-    h("div", { class: "grow" }, h("div", { class: "row" }, h("strong", {}, row.name), state), h("div", { class: "small muted truncate mono" }, row.kind === "mail" ? row.recipient : row.url), h("div", { class: "small faint" }, `${SEVERITY_NAMES[row.min_severity]} and above · ${row.all_queries ? "all queries" : row.queries.length === 1 ? "one chosen query" : `${row.queries.length} chosen queries`} · ${row.last_sent_at === null ? "nothing sent yet" : `last sent ${formatAgo(row.last_sent_at, Date.now())}`}`)),
+    h(
+      "div",
+      { class: "grow" },
+      h("div", { class: "row" }, h("strong", {}, row.name), state),
+      h("div", { class: "small muted truncate mono" }, row.kind === "mail" ? row.recipient : row.url),
+      h(
+        "div",
+        { class: "small faint" },
+        `${SEVERITY_NAMES[row.min_severity]} and above · ${row.all_queries ? "all queries" : row.queries.length === 1 ? "one chosen query" : `${row.queries.length} chosen queries`} · ${row.last_sent_at === null ? "nothing sent yet" : `last sent ${formatAgo(row.last_sent_at, Date.now())}`}`,
+      ),
+    ),
     test,
     row.editable ? button("Remove", { kind: "button-quiet button-danger button-sm", onClick: () => void removeChannel(row) }) : null,
     h("label", { class: "switch" }, enabled, h("span", {})),
@@ -194,7 +435,12 @@ function channelCard(row: Channel): HTMLElement {
 
 async function loadChannels(): Promise<void> {
   const rows = await getAll("channels/", channelParser);
-  replace(channelsPlace, ...(rows.length > 0 ? rows.map(channelCard) : [empty("webhook", "No channel yet", "A channel carries alerts to people where they are: by e-mail, or by a signed webhook.")]));
+  replace(
+    channelsPlace,
+    ...(rows.length > 0
+      ? rows.map(channelCard)
+      : [empty("webhook", "No channel yet", "A channel carries alerts to people where they are: by e-mail, or by a signed webhook.")]),
+  );
 }
 
 async function removeChannel(row: Channel): Promise<void> {
@@ -209,17 +455,43 @@ async function removeChannel(row: Channel): Promise<void> {
 
 function newChannel(): void {
   const name = h("input", { class: "input", id: "channel-name", placeholder: "Duty desk", maxlength: 100 });
-  const kind = h("select", { class: "select", id: "channel-kind" }, h("option", { value: "webhook" }, "Signed webhook"), h("option", { value: "mail" }, "E-mail"));
+  const kind = h(
+    "select",
+    { class: "select", id: "channel-kind" },
+    h("option", { value: "webhook" }, "Signed webhook"),
+    h("option", { value: "mail" }, "E-mail"),
+  );
   const recipient = h("input", { class: "input", id: "channel-recipient", type: "email", placeholder: "duty@example.org" });
-  const recipientField = h("div", { class: "field", "data-pointer": "/recipient", hidden: true }, h("label", { for: "channel-recipient" }, "Recipient"), recipient, h("span", { class: "hint" }, "Each mail has a link that acknowledges in your name."));
+  const recipientField = h(
+    "div",
+    { class: "field", "data-pointer": "/recipient", hidden: true },
+    h("label", { for: "channel-recipient" }, "Recipient"),
+    recipient,
+    h("span", { class: "hint" }, "Each mail has a link that acknowledges in your name."),
+  );
   const url = h("input", { class: "input", id: "channel-url", type: "url", placeholder: "https://hooks.example.org/alerts" });
-  const urlField = h("div", { class: "field", "data-pointer": "/url" }, h("label", { for: "channel-url" }, "Address"), url, h("span", { class: "hint" }, "Each message is signed after the Standard Webhooks scheme."));
+  const urlField = h(
+    "div",
+    { class: "field", "data-pointer": "/url" },
+    h("label", { for: "channel-url" }, "Address"),
+    url,
+    h("span", { class: "hint" }, "Each message is signed after the Standard Webhooks scheme."),
+  );
   kind.addEventListener("change", () => {
     urlField.hidden = kind.value !== "webhook";
     recipientField.hidden = kind.value !== "mail";
   });
-  const severity = h("select", { class: "select", id: "channel-severity" }, ...SEVERITIES.map((one) => h("option", { value: one, selected: one === "high" }, `${SEVERITY_NAMES[one]} and above`)));
-  const scope = h("select", { class: "select", id: "channel-scope" }, h("option", { value: "all" }, "Every query"), h("option", { value: "chosen" }, "Chosen queries: tick it on their forms"));
+  const severity = h(
+    "select",
+    { class: "select", id: "channel-severity" },
+    ...SEVERITIES.map((one) => h("option", { value: one, selected: one === "high" }, `${SEVERITY_NAMES[one]} and above`)),
+  );
+  const scope = h(
+    "select",
+    { class: "select", id: "channel-scope" },
+    h("option", { value: "all" }, "Every query"),
+    h("option", { value: "chosen" }, "Chosen queries: tick it on their forms"),
+  );
   const dialog = openDialog(
     "New channel",
     h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "channel-name" }, "Name"), name),
@@ -229,16 +501,48 @@ function newChannel(): void {
     h("div", { class: "field", "data-pointer": "/min_severity" }, h("label", { for: "channel-severity" }, "Alerts of"), severity),
     h("div", { class: "field", "data-pointer": "/all_queries" }, h("label", { for: "channel-scope" }, "Of which queries"), scope),
   );
-  dialog.foot.append(button("Cancel", { onClick: dialog.close }), button("Make channel", { kind: "button-primary", onClick: () => {
-    post("channels/", { name: name.value.trim(), kind: kind.value, ...(kind.value === "mail" ? { recipient: recipient.value.trim() } : { url: url.value.trim() }), min_severity: severity.value, all_queries: scope.value === "all" }, record({ secret: otherwise(string, "") })).then((made) => {
-      dialog.close();
-      void loadChannels();
-      if (made.secret !== "" && kind.value === "webhook") showSecret("The channel's secret", "Give it to the receiver, who checks the signature with it. It is shown this once.", made.secret);
-    }, (error: unknown) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error)));
-  } }));
+  dialog.foot.append(
+    button("Cancel", { onClick: dialog.close }),
+    button("Make channel", {
+      kind: "button-primary",
+      onClick: () => {
+        post(
+          "channels/",
+          {
+            name: name.value.trim(),
+            kind: kind.value,
+            ...(kind.value === "mail" ? { recipient: recipient.value.trim() } : { url: url.value.trim() }),
+            min_severity: severity.value,
+            all_queries: scope.value === "all",
+          },
+          record({ secret: otherwise(string, "") }),
+        ).then(
+          (made) => {
+            dialog.close();
+            void loadChannels();
+            if (made.secret !== "" && kind.value === "webhook")
+              showSecret(
+                "The channel's secret",
+                "Give it to the receiver, who checks the signature with it. It is shown this once.",
+                made.secret,
+              );
+          },
+          (error: unknown) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error)),
+        );
+      },
+    }),
+  );
 }
 
-body.append(panel("Channels", "Where alerts go besides this page.", button("New channel", { icon: "plus", kind: "button-sm", onClick: newChannel }), "channels", channelsPlace));
+body.append(
+  panel(
+    "Channels",
+    "Where alerts go besides this page.",
+    button("New channel", { icon: "plus", kind: "button-sm", onClick: newChannel }),
+    "channels",
+    channelsPlace,
+  ),
+);
 loadTokens().catch(fail);
 get("me/quotas", quotas).then((rows) => replace(quotasPlace, quotaTable(rows)), fail);
 loadChannels().catch(fail);

@@ -13,12 +13,24 @@ const SPANS: [string, string][] = [
   ["2160", "Last 90 days"],
 ];
 const shell = openShell();
-const span = h("select", { class: "select", "aria-label": "Span" }, ...SPANS.map(([hours, text]) => h("option", { value: hours, selected: hours === "168" }, text)));
-const feed = h("select", { class: "select", "aria-label": "Feed" }, h("option", { value: "" }, "All feeds"), ...shell.feeds.map((one) => h("option", { value: one.name }, one.title === "" ? one.name : one.title)));
+const span = h(
+  "select",
+  { class: "select", "aria-label": "Span" },
+  ...SPANS.map(([hours, text]) => h("option", { value: hours, selected: hours === "168" }, text)),
+);
+const feed = h(
+  "select",
+  { class: "select", "aria-label": "Feed" },
+  h("option", { value: "" }, "All feeds"),
+  ...shell.feeds.map((one) => h("option", { value: one.name }, one.title === "" ? one.name : one.title)),
+);
 const place = h("div", { class: "stack-lg" });
 const csv = linkButton("CSV", "/api/v1/alerts/export", "download");
 const body = pageFrame(shell.root, "Alert numbers", [csv, linkButton("Alerts", "/alerts/", "bell")]);
-body.append(h("div", { class: "toolbar" }, h("div", { class: "toolbar-select" }, span), h("div", { class: "toolbar-select" }, feed)), place);
+body.append(
+  h("div", { class: "toolbar" }, h("div", { class: "toolbar-select" }, span), h("div", { class: "toolbar-select" }, feed)),
+  place,
+);
 
 async function load(): Promise<void> {
   const search = new URLSearchParams({ hours: span.value, ...(feed.value === "" ? {} : { feed: feed.value }) });
@@ -43,20 +55,53 @@ function show(numbers: AlertNumbers): void {
   ];
   replace(
     place,
-    panel("Open alerts", severityLines(numbers.times, numbers.open), h("div", { class: "row small" }, ...SEVERITIES.map((one) => h("span", { class: `badge badge-dot badge-${one}` }, SEVERITY_NAMES[one])))),
-    panel("Figures", h("dl", { class: "facts" }, ...figures.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", { class: "num" }, value))))),
-    h("div", { class: "numbers-two" }, panel("Noisiest queries", noisiest(numbers.noisiest_queries, "query")), panel("Noisiest entities", noisiest(numbers.noisiest_entities, "entity"))),
+    panel(
+      "Open alerts",
+      severityLines(numbers.times, numbers.open),
+      h(
+        "div",
+        { class: "row small" },
+        ...SEVERITIES.map((one) => h("span", { class: `badge badge-dot badge-${one}` }, SEVERITY_NAMES[one])),
+      ),
+    ),
+    panel(
+      "Figures",
+      h("dl", { class: "facts" }, ...figures.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", { class: "num" }, value)))),
+    ),
+    h(
+      "div",
+      { class: "numbers-two" },
+      panel("Noisiest queries", noisiest(numbers.noisiest_queries, "query")),
+      panel("Noisiest entities", noisiest(numbers.noisiest_entities, "entity")),
+    ),
   );
 }
 
 function panel(title: string, ...content: Element[]): HTMLElement {
-  return h("section", { class: "panel" }, h("div", { class: "panel-head" }, h("h2", {}, title)), h("div", { class: "panel-body stack" }, ...content));
+  return h(
+    "section",
+    { class: "panel" },
+    h("div", { class: "panel-head" }, h("h2", {}, title)),
+    h("div", { class: "panel-body stack" }, ...content),
+  );
 }
 
 function noisiest(rows: AlertNumbers["noisiest_queries"], filter: "query" | "entity"): HTMLElement {
   if (rows.length === 0) return h("p", { class: "muted" }, "No alert was opened in this time.");
   const most = Math.max(...rows.map((one) => one.count));
-  return h("ul", { class: "noisy" }, ...rows.map((one) => h("li", {}, h("a", { class: "truncate", href: `/alerts/?${filter}=${encodeURIComponent(filter === "query" ? one.key : one.name)}` }, one.name), h("span", { class: "num" }, formatNumber(one.count)), h("span", { class: "progress" }, h("i", { vars: { "--w": `${(100 * one.count) / most}%` } })))));
+  return h(
+    "ul",
+    { class: "noisy" },
+    ...rows.map((one) =>
+      h(
+        "li",
+        {},
+        h("a", { class: "truncate", href: `/alerts/?${filter}=${encodeURIComponent(filter === "query" ? one.key : one.name)}` }, one.name),
+        h("span", { class: "num" }, formatNumber(one.count)),
+        h("span", { class: "progress" }, h("i", { vars: { "--w": `${(100 * one.count) / most}%` } })),
+      ),
+    ),
+  );
 }
 
 /** How long, in the largest unit that says it. */

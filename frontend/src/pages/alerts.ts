@@ -42,21 +42,51 @@ let counting: ReturnType<typeof setTimeout> | null = null;
 const rows = new AlertList((row) => fitsView(row, view, shell.me.name, filters.queriesOfRegion, Date.now()));
 const count = h("span", { class: "small faint num", role: "status" });
 const news = button("", { icon: "bell-ring", kind: "button-sm", onClick: () => release() });
-const bulk = new BulkDecisionView({ matching: () => filtersOf(view, Date.now()).toString(), total: () => total, done: () => { void load(); refreshAlertCount(); } });
-const table = new AlertTableView(rows, shell.feeds, shell.me.time_zone, { isChosen: (id) => bulk.has(id), choose, open: (id) => select(id), nearEnd: () => void loadMore() });
+const bulk = new BulkDecisionView({
+  matching: () => filtersOf(view, Date.now()).toString(),
+  total: () => total,
+  done: () => {
+    void load();
+    refreshAlertCount();
+  },
+});
+const table = new AlertTableView(rows, shell.feeds, shell.me.time_zone, {
+  isChosen: (id) => bulk.has(id),
+  choose,
+  open: (id) => select(id),
+  nearEnd: () => void loadMore(),
+});
 const groups = new DeskGroupsView({ open: openGroup, acknowledge: acknowledgeGroup });
-const detail = new AlertDetailView(shell.me, (name) => shell.feeds.find((one) => one.name === name), take, () => select(null));
+const detail = new AlertDetailView(
+  shell.me,
+  (name) => shell.feeds.find((one) => one.name === name),
+  take,
+  () => select(null),
+);
 const panel = h("div", { class: "panel table-wrap desk-panel" });
 const layout = h("div", { class: "alerts-layout" }, panel, detail.element);
 const filters = new DeskFiltersView(view, shell.feeds, shell.me, look);
 
-const body = pageFrame(shell.root, "Alerts", [linkButton("Numbers", "/alerts/numbers/", "activity", "button-quiet"), button("Mutes", { icon: "bell-off", kind: "button-quiet", onClick: () => void openMutes(shell.me.time_zone, () => void load()) }), button("Keys", { icon: "keyboard", kind: "button-quiet", title: "Keyboard shortcuts (?)", onClick: showKeys })], "page-wide page-desk");
+const body = pageFrame(
+  shell.root,
+  "Alerts",
+  [
+    linkButton("Numbers", "/alerts/numbers/", "activity", "button-quiet"),
+    button("Mutes", { icon: "bell-off", kind: "button-quiet", onClick: () => void openMutes(shell.me.time_zone, () => void load()) }),
+    button("Keys", { icon: "keyboard", kind: "button-quiet", title: "Keyboard shortcuts (?)", onClick: showKeys }),
+  ],
+  "page-wide page-desk",
+);
 body.append(filters.element, h("div", { class: "row desk-status" }, count, news, bulk.element), layout);
 news.hidden = true;
 
 /** The alerts of one group, one by one. */
 function openGroup(key: string): void {
-  const wanted: DeskView = { ...view, group: "", ...(view.group === "query" ? { query: key } : view.group === "entity" ? { entity: key } : { region: key }) };
+  const wanted: DeskView = {
+    ...view,
+    group: "",
+    ...(view.group === "query" ? { query: key } : view.group === "entity" ? { entity: key } : { region: key }),
+  };
   filters.show(wanted);
   look(wanted);
 }
@@ -81,7 +111,10 @@ async function load(): Promise<void> {
   next = null;
   total = null;
   rows.clear(view.order);
-  replace(panel, h("div", { class: "panel-body stack", "aria-busy": "true" }, ...[1, 2, 3, 4, 5].map(() => h("div", { class: "skeleton" }))));
+  replace(
+    panel,
+    h("div", { class: "panel-body stack", "aria-busy": "true" }, ...[1, 2, 3, 4, 5].map(() => h("div", { class: "skeleton" }))),
+  );
   isLoading = true;
   void askCount();
   const search = filtersOf(view, Date.now());
@@ -155,7 +188,17 @@ function show(): void {
   }
   if (shown.length === 0 && rows.waitingCount === 0) {
     const isUsual = view.tab.name === "open" && addressOf(view) === "";
-    replace(panel, isUsual ? empty("shield-check", "All quiet", "No alert is waiting. A query opens alerts for the kinds of answers that it names.", h("a", { class: "button", href: "/queries/" }, "See the queries")) : empty("bell", "Nothing here", "No alert matches these filters."));
+    replace(
+      panel,
+      isUsual
+        ? empty(
+            "shield-check",
+            "All quiet",
+            "No alert is waiting. A query opens alerts for the kinds of answers that it names.",
+            h("a", { class: "button", href: "/queries/" }, "See the queries"),
+          )
+        : empty("bell", "Nothing here", "No alert matches these filters."),
+    );
     return;
   }
   if (table.element.parentElement !== panel) replace(panel, table.element);
@@ -208,13 +251,15 @@ function listen(): void {
   const socket = new LiveSocket({
     url: liveUrl(),
     onOpen: () => {
-      for (const one of shell.feeds) socket.send({ type: "subscribe", feed: one.name, queries: null, bbox: [0, 0, 0, 0], since: null, from: Number.MAX_SAFE_INTEGER });
+      for (const one of shell.feeds)
+        socket.send({ type: "subscribe", feed: one.name, queries: null, bbox: [0, 0, 0, 0], since: null, from: Number.MAX_SAFE_INTEGER });
     },
     onState: (kind) => {
       if (kind === "refused") location.assign("/login/?next=/alerts/");
     },
     onFrame: (frame) => {
-      if (frame.type === "resync") socket.send({ type: "subscribe", feed: frame.feed, queries: null, bbox: [0, 0, 0, 0], since: null, from: Number.MAX_SAFE_INTEGER });
+      if (frame.type === "resync")
+        socket.send({ type: "subscribe", feed: frame.feed, queries: null, bbox: [0, 0, 0, 0], since: null, from: Number.MAX_SAFE_INTEGER });
       if (frame.type !== "snapshot" && frame.type !== "changes") return;
       socket.send({ type: "ack", feed: frame.feed, seq: frame.seq });
       const isHeld = table.isPointedAt;
@@ -223,7 +268,8 @@ function listen(): void {
         // Frames do not say whether this reader may handle it.
         const row = { ...told, feed: frame.feed, editable: known?.editable ?? told.editable };
         const isNews = frame.type === "changes" && row.state === "new" && known === undefined && row.over_at === null;
-        if (frame.type === "changes" || known !== undefined || fitsView(row, view, shell.me.name, filters.queriesOfRegion, Date.now())) rows.put(row, isHeld);
+        if (frame.type === "changes" || known !== undefined || fitsView(row, view, shell.me.name, filters.queriesOfRegion, Date.now()))
+          rows.put(row, isHeld);
         if (isNews && !row.muted) notifyAlert(row);
       }
       if (frame.alerts.length === 0) return;
@@ -236,7 +282,10 @@ function listen(): void {
 }
 
 function showKeys(): void {
-  const dialog = openDialog("Keys", h("dl", { class: "dl keys" }, ...KEYS.flatMap(([key, what]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)])));
+  const dialog = openDialog(
+    "Keys",
+    h("dl", { class: "dl keys" }, ...KEYS.flatMap(([key, what]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)])),
+  );
   dialog.foot.append(button("Close", { onClick: dialog.close }));
 }
 

@@ -9,12 +9,29 @@ const download = linkButton("Export as JSON lines", "/api/v1/audit/export", "dow
 const body = pageFrame(shell.root, "Audit log", [download]);
 
 const actor = h("input", { class: "input", type: "search", placeholder: "User", "aria-label": "User" });
-const action = h("input", { class: "input", type: "search", placeholder: "Action, such as query.", "aria-label": "Action, or how it begins" });
-const outcome = h("select", { class: "select", "aria-label": "Outcome" }, h("option", { value: "" }, "All outcomes"), ...Object.entries(OUTCOMES).map(([value, text]) => h("option", { value }, text)));
+const action = h("input", {
+  class: "input",
+  type: "search",
+  placeholder: "Action, such as query.",
+  "aria-label": "Action, or how it begins",
+});
+const outcome = h(
+  "select",
+  { class: "select", "aria-label": "Outcome" },
+  h("option", { value: "" }, "All outcomes"),
+  ...Object.entries(OUTCOMES).map(([value, text]) => h("option", { value }, text)),
+);
 const from = h("input", { class: "input", type: "datetime-local", "aria-label": "From" });
 const to = h("input", { class: "input", type: "datetime-local", "aria-label": "Until" });
-const panel = h("div", { class: "panel table-wrap", "aria-busy": "true" }, h("div", { class: "panel-body stack" }, ...[1, 2, 3, 4].map(() => h("div", { class: "skeleton" }))));
-body.append(h("div", { class: "toolbar" }, ...[actor, action, outcome, from, to].map((field) => h("div", { class: "toolbar-select" }, field))), panel);
+const panel = h(
+  "div",
+  { class: "panel table-wrap", "aria-busy": "true" },
+  h("div", { class: "panel-body stack" }, ...[1, 2, 3, 4].map(() => h("div", { class: "skeleton" }))),
+);
+body.append(
+  h("div", { class: "toolbar" }, ...[actor, action, outcome, from, to].map((field) => h("div", { class: "toolbar-select" }, field))),
+  panel,
+);
 
 let rows: Entry[] = [];
 let next: string | null = null;
@@ -38,7 +55,12 @@ function tableRow(row: Entry): HTMLElement {
     h("td", {}, actorText(row), row.address === null ? null : h("div", { class: "small faint mono" }, row.address)),
     h("td", {}, h("span", { class: "mono" }, row.action), h("div", { class: "small faint" }, row.request)),
     h("td", {}, objectText(row), h("div", { class: "small muted" }, detailText(row))),
-    h("td", { class: "nowrap" }, h("span", { class: state }, outcomeText(row)), row.status === null ? null : h("span", { class: "small faint num" }, ` ${row.status}`)),
+    h(
+      "td",
+      { class: "nowrap" },
+      h("span", { class: state }, outcomeText(row)),
+      row.status === null ? null : h("span", { class: "small faint num" }, ` ${row.status}`),
+    ),
   );
 }
 
@@ -48,8 +70,24 @@ function show(): void {
     replace(panel, empty("history", "No entries", "Nothing in the log matches what you chose."));
     return;
   }
-  const more = next === null ? null : h("div", { class: "panel-body" }, button("Show older entries", { icon: "chevron-down", onClick: () => void load(next) }));
-  replace(panel, h("table", { class: "table" }, h("thead", {}, h("tr", {}, ...["When", "Who, from where", "What", "To which object", "Outcome"].map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, ...rows.map(tableRow))), more);
+  const more =
+    next === null
+      ? null
+      : h("div", { class: "panel-body" }, button("Show older entries", { icon: "chevron-down", onClick: () => void load(next) }));
+  replace(
+    panel,
+    h(
+      "table",
+      { class: "table" },
+      h(
+        "thead",
+        {},
+        h("tr", {}, ...["When", "Who, from where", "What", "To which object", "Outcome"].map((text) => h("th", { scope: "col" }, text))),
+      ),
+      h("tbody", {}, ...rows.map(tableRow)),
+    ),
+    more,
+  );
 }
 
 /** One page of entries: the newest that the filters leave, or those after `older`. The answer to an earlier question is thrown away. */

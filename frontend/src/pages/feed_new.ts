@@ -5,7 +5,16 @@ import { button, h, linkButton, replace } from "../lib/dom";
 import { Latest } from "../lib/latest";
 import { anything } from "../lib/parse";
 import { formatSpan } from "../lib/time";
-import { afterChange, feedName, inspection, STATE_WORDS, upload as uploadParser, type Chosen, type Inspection, type Upload } from "../data/upload_data";
+import {
+  afterChange,
+  feedName,
+  inspection,
+  STATE_WORDS,
+  upload as uploadParser,
+  type Chosen,
+  type Inspection,
+  type Upload,
+} from "../data/upload_data";
 import { showFaults } from "../views/faults_view";
 import { openNewFeed } from "../views/feed_form_view";
 import { fail, openShell, pageFrame } from "../views/shell_view";
@@ -14,22 +23,50 @@ import { readingForm } from "../views/wizard/reading_form";
 import { SampleView } from "../views/wizard/sample_view";
 import { uploadStep } from "../views/wizard/upload_step";
 
-const RATES: readonly (readonly [string, string])[] = [["1", "As fast as it was"], ["10", "10 times as fast"], ["60", "60 times as fast: a minute a second"], ["600", "600 times as fast"], ["3600", "3,600 times as fast: an hour a second"]];
+const RATES: readonly (readonly [string, string])[] = [
+  ["1", "As fast as it was"],
+  ["10", "10 times as fast"],
+  ["60", "60 times as fast: a minute a second"],
+  ["600", "600 times as fast"],
+  ["3600", "3,600 times as fast: an hour a second"],
+];
 const shell = openShell();
 const teams = shell.me.teams.filter((one) => one.role === "operator" || one.role === "admin");
-const body = pageFrame(shell.root, "New feed", [button("Without a file", { icon: "plus", onClick: () => openNewFeed(teams, () => location.assign("/feeds/")) }), linkButton("Feeds", "/feeds/", "arrow-left")]);
+const body = pageFrame(shell.root, "New feed", [
+  button("Without a file", { icon: "plus", onClick: () => openNewFeed(teams, () => location.assign("/feeds/")) }),
+  linkButton("Feeds", "/feeds/", "arrow-left"),
+]);
 
 function steps(at: number): HTMLElement {
   const names = ["Choose a file", "Say what it means", "Load it"];
-  return h("ol", { class: "wizard-steps" }, ...names.map((name, number) => h("li", { class: number === at ? "now" : number < at ? "past" : "", ...(number === at ? { "aria-current": "step" } : {}) }, `${number + 1}. ${name}`)));
+  return h(
+    "ol",
+    { class: "wizard-steps" },
+    ...names.map((name, number) =>
+      h(
+        "li",
+        { class: number === at ? "now" : number < at ? "past" : "", ...(number === at ? { "aria-current": "step" } : {}) },
+        `${number + 1}. ${name}`,
+      ),
+    ),
+  );
 }
 
 function chooseFile(): void {
   const others = h("div", {});
-  replace(body, steps(0), h("div", { class: "panel panel-body" }, uploadStep((id) => {
-    history.replaceState(null, "", `?upload=${id}`);
-    void open(id);
-  })), others);
+  replace(
+    body,
+    steps(0),
+    h(
+      "div",
+      { class: "panel panel-body" },
+      uploadStep((id) => {
+        history.replaceState(null, "", `?upload=${id}`);
+        void open(id);
+      }),
+    ),
+    others,
+  );
   get("uploads/", page(uploadParser)).then(({ results }) => replace(others, onTheWay(results)), fail);
 }
 
@@ -37,8 +74,20 @@ function chooseFile(): void {
 function onTheWay(rows: readonly Upload[]): HTMLElement | null {
   const shown = rows.filter(({ state }) => !["uploading", "done", "cancelled"].includes(state));
   if (shown.length === 0) return null;
-  const items = shown.map((row) => h("li", { class: "row spread" }, h("a", { href: `?upload=${row.id}` }, row.name), h("span", { class: "badge" }, STATE_WORDS[row.state])));
-  return h("section", { class: "panel panel-body stack wizard-load" }, h("h3", { class: "section-title" }, "Files on their way"), h("ul", { class: "stack" }, ...items));
+  const items = shown.map((row) =>
+    h(
+      "li",
+      { class: "row spread" },
+      h("a", { href: `?upload=${row.id}` }, row.name),
+      h("span", { class: "badge" }, STATE_WORDS[row.state]),
+    ),
+  );
+  return h(
+    "section",
+    { class: "panel panel-body stack wizard-load" },
+    h("h3", { class: "section-title" }, "Files on their way"),
+    h("ul", { class: "stack" }, ...items),
+  );
 }
 
 /** Goes to the step in which the upload is. */
@@ -50,16 +99,31 @@ async function open(id: string): Promise<void> {
 }
 
 function load(row: Upload): void {
-  replace(body, steps(2), loadView(row.id, () => describe(row)));
+  replace(
+    body,
+    steps(2),
+    loadView(row.id, () => describe(row)),
+  );
 }
 
 function describe(row: Upload): void {
   let chosen: Chosen = {};
   let found: Inspection | null = null;
   const sample = new SampleView(shell.me.time_zone);
-  const formPlace = h("div", { class: "stack-lg" }, h("div", { class: "skeleton" }), h("div", { class: "skeleton" }), h("div", { class: "skeleton" }));
+  const formPlace = h(
+    "div",
+    { class: "stack-lg" },
+    h("div", { class: "skeleton" }),
+    h("div", { class: "skeleton" }),
+    h("div", { class: "skeleton" }),
+  );
   const settings = feedSettings(row);
-  const form = h("div", { class: "panel panel-body wizard-form stack-lg", "aria-busy": true, "aria-label": `How ${row.name} is read` }, formPlace, settings.element);
+  const form = h(
+    "div",
+    { class: "panel panel-body wizard-form stack-lg", "aria-busy": true, "aria-label": `How ${row.name} is read` },
+    formPlace,
+    settings.element,
+  );
   const look = new Latest(
     async (signal) => {
       form.setAttribute("aria-busy", "true");
@@ -89,13 +153,21 @@ function describe(row: Upload): void {
       },
     );
   });
-  const discard = button("Another file", { icon: "trash-2", kind: "button-quiet", onClick: () => {
-    call(`uploads/${row.id}/`, { method: "DELETE" }).then(() => {
-      history.replaceState(null, "", location.pathname);
-      chooseFile();
-    }, fail);
-  } });
-  replace(body, h("div", { class: "row spread" }, steps(1), discard), h("div", { class: "wizard" }, form, h("div", { class: "panel panel-body" }, sample.element)));
+  const discard = button("Another file", {
+    icon: "trash-2",
+    kind: "button-quiet",
+    onClick: () => {
+      call(`uploads/${row.id}/`, { method: "DELETE" }).then(() => {
+        history.replaceState(null, "", location.pathname);
+        chooseFile();
+      }, fail);
+    },
+  });
+  replace(
+    body,
+    h("div", { class: "row spread" }, steps(1), discard),
+    h("div", { class: "wizard" }, form, h("div", { class: "panel panel-body" }, sample.element)),
+  );
   void look.now();
 }
 
@@ -119,11 +191,20 @@ interface Settings {
 function feedSettings(row: Upload): Settings {
   const name = h("input", { class: "input", id: "wizard-name", value: feedName(row.name), maxlength: 63, autocomplete: "off" });
   const title = h("input", { class: "input", id: "wizard-title", value: row.name.slice(0, 100), maxlength: 100, autocomplete: "off" });
-  const team = h("select", { class: "select", id: "wizard-team" }, ...teams.map((one) => h("option", { value: one.id }, one.name)), h("option", { value: "" }, "Nobody else"));
+  const team = h(
+    "select",
+    { class: "select", id: "wizard-team" },
+    ...teams.map((one) => h("option", { value: one.id }, one.name)),
+    h("option", { value: "" }, "Nobody else"),
+  );
   const lateness = h("input", { class: "input num", id: "wizard-lateness", inputmode: "decimal", value: "0" });
   const tick = h("input", { class: "input num", id: "wizard-tick", inputmode: "numeric", value: "1" });
   const units = [h("span", { class: "unit" }, "s"), h("span", { class: "unit" }, "ms")];
-  const rate = h("select", { class: "select", id: "wizard-rate", "aria-label": "Pace" }, ...RATES.map(([value, text]) => h("option", { value }, text)));
+  const rate = h(
+    "select",
+    { class: "select", id: "wizard-rate", "aria-label": "Pace" },
+    ...RATES.map(([value, text]) => h("option", { value }, text)),
+  );
   const history = h("input", { type: "radio", name: "manner", checked: true });
   const now = h("input", { type: "radio", name: "manner" });
   const ordered = h("input", { type: "checkbox", checked: true });
@@ -142,8 +223,36 @@ function feedSettings(row: Upload): Settings {
   const element = h(
     "div",
     { class: "stack-lg wizard-feed" },
-    h("section", { class: "stack" }, h("h3", { class: "section-title" }, "Feed"), field("Name", "/feed/name", name), field("Title", "/feed/title", title), field("Team", "/feed/team", team), h("div", { class: "field", "data-pointer": "/feed/lateness" }, h("label", { for: lateness.id }, "How late a row may come"), h("div", { class: "row" }, lateness, units[0]), hint), h("div", { class: "field", "data-pointer": "/feed/tick" }, h("label", { for: tick.id }, "Tick: distance between neighbouring times"), h("div", { class: "row" }, tick, units[1]))),
-    h("section", { class: "stack", "data-pointer": "/as_now" }, h("h3", { class: "section-title" }, "Load it"), h("label", { class: "check" }, history, "As history: with the times of the file, at once"), h("label", { class: "check" }, now, "As if it happened now"), paceField, orderField),
+    h(
+      "section",
+      { class: "stack" },
+      h("h3", { class: "section-title" }, "Feed"),
+      field("Name", "/feed/name", name),
+      field("Title", "/feed/title", title),
+      field("Team", "/feed/team", team),
+      h(
+        "div",
+        { class: "field", "data-pointer": "/feed/lateness" },
+        h("label", { for: lateness.id }, "How late a row may come"),
+        h("div", { class: "row" }, lateness, units[0]),
+        hint,
+      ),
+      h(
+        "div",
+        { class: "field", "data-pointer": "/feed/tick" },
+        h("label", { for: tick.id }, "Tick: distance between neighbouring times"),
+        h("div", { class: "row" }, tick, units[1]),
+      ),
+    ),
+    h(
+      "section",
+      { class: "stack", "data-pointer": "/as_now" },
+      h("h3", { class: "section-title" }, "Load it"),
+      h("label", { class: "check" }, history, "As history: with the times of the file, at once"),
+      h("label", { class: "check" }, now, "As if it happened now"),
+      paceField,
+      orderField,
+    ),
     action,
   );
   return {
@@ -156,12 +265,20 @@ function feedSettings(row: Upload): Settings {
       units[1]!.textContent = isTicks ? "ticks" : "ms";
       lateness.value = String(found.lateness / perSecond);
       tick.value = String(found.tick);
-      hint.textContent = found.ordered ? "The sample is in the order of time." : `The sample is not in the order of time; ${found.lateness === 0 ? "it tells of one thing after the other" : `rows come up to ${formatSpan(found.lateness, isTicks ? "ticks" : "ms")} late`}.`;
+      hint.textContent = found.ordered
+        ? "The sample is in the order of time."
+        : `The sample is not in the order of time; ${found.lateness === 0 ? "it tells of one thing after the other" : `rows come up to ${formatSpan(found.lateness, isTicks ? "ticks" : "ms")} late`}.`;
       now.disabled = isTicks;
       action.disabled = found.good === 0;
     },
     body: () => ({
-      feed: { name: name.value.trim(), title: title.value.trim() === "" ? name.value.trim() : title.value.trim(), team: team.value === "" ? null : Number(team.value), lateness: numeric(lateness.value, perSecond), tick: numeric(tick.value, 1) },
+      feed: {
+        name: name.value.trim(),
+        title: title.value.trim() === "" ? name.value.trim() : title.value.trim(),
+        team: team.value === "" ? null : Number(team.value),
+        lateness: numeric(lateness.value, perSecond),
+        tick: numeric(tick.value, 1),
+      },
       as_now: now.checked,
       rate: Number(rate.value),
       ordered: ordered.checked,
@@ -180,8 +297,9 @@ function field(label: string, pointer: string, control: HTMLElement): HTMLElemen
 }
 
 const asked = new URLSearchParams(location.search).get("upload");
-if (asked !== null && /^[0-9a-f-]{36}$/.test(asked)) open(asked).catch((error: unknown) => {
-  fail(error);
-  chooseFile();
-});
+if (asked !== null && /^[0-9a-f-]{36}$/.test(asked))
+  open(asked).catch((error: unknown) => {
+    fail(error);
+    chooseFile();
+  });
 else chooseFile();

@@ -3,7 +3,16 @@ import uPlot from "uplot";
 import { ApiError, call, get, getAll, page, post } from "../lib/api";
 import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { onThemeChange, token } from "../lib/colours";
-import { feedMeasures, deadLetter, feedStatus, job as jobParser, type DeadLetter, type FeedStatus, type Happened, type Job } from "../data/shapes";
+import {
+  feedMeasures,
+  deadLetter,
+  feedStatus,
+  job as jobParser,
+  type DeadLetter,
+  type FeedStatus,
+  type Happened,
+  type Job,
+} from "../data/shapes";
 import { formatAgo, formatClock, formatMoment, formatNumber, formatSpan } from "../lib/time";
 import { JOB_STATES, kindName } from "../lib/words";
 import { confirmDanger, openDialog } from "../views/dialog_view";
@@ -19,7 +28,10 @@ const shell = openShell();
 const teams = shell.me.teams.filter((one) => one.role === "operator" || one.role === "admin");
 const mayMake = teams.length > 0 || shell.me.superuser;
 const newFeed = (kind: string): HTMLElement => linkButton("New feed", "/feeds/new", "plus", kind);
-const body = pageFrame(shell.root, "Feeds and jobs", [...(teams.length > 0 ? [button("New job", { icon: "plus", onClick: newJob })] : []), ...(mayMake ? [newFeed("")] : [])]);
+const body = pageFrame(shell.root, "Feeds and jobs", [
+  ...(teams.length > 0 ? [button("New job", { icon: "plus", onClick: newJob })] : []),
+  ...(mayMake ? [newFeed("")] : []),
+]);
 /** As the server said last; a feed's card offers them. */
 let jobs: readonly Job[] = [];
 const jobsPlace = h("section", { class: "stack-lg", "aria-label": "Jobs" });
@@ -28,15 +40,40 @@ body.append(jobsPlace, feedsPlace);
 
 // ---- Jobs
 
-const STATE_BADGES: Record<string, string> = { running: "badge-good", starting: "badge-accent", stopping: "badge-accent", backoff: "badge-high", crash_loop: "badge-critical" };
+const STATE_BADGES: Record<string, string> = {
+  running: "badge-good",
+  starting: "badge-accent",
+  stopping: "badge-accent",
+  backoff: "badge-high",
+  crash_loop: "badge-critical",
+};
 
 function eventList(events: readonly Happened[]): HTMLElement {
-  return h("ol", { class: "events" }, ...events.map((event) => h("li", {}, h("span", { class: "faint num" }, formatAgo(event.at, Date.now())), h("span", { class: "badge" }, kindName(event.kind)), h("span", { class: "grow" }, event.text))));
+  return h(
+    "ol",
+    { class: "events" },
+    ...events.map((event) =>
+      h(
+        "li",
+        {},
+        h("span", { class: "faint num" }, formatAgo(event.at, Date.now())),
+        h("span", { class: "badge" }, kindName(event.kind)),
+        h("span", { class: "grow" }, event.text),
+      ),
+    ),
+  );
 }
 
 function jobCard(row: Job): HTMLElement {
   const act = (action: "start" | "stop") => (): void => {
-    const ask = action === "stop" ? confirmDanger(`Stop the job “${row.name}”?`, "Its feeds are still received and stored; answers wait until it is started again.", "Stop job") : Promise.resolve(true);
+    const ask =
+      action === "stop"
+        ? confirmDanger(
+            `Stop the job “${row.name}”?`,
+            "Its feeds are still received and stored; answers wait until it is started again.",
+            "Stop job",
+          )
+        : Promise.resolve(true);
     void ask.then((isSure) => {
       if (isSure) post(`jobs/${row.name}/${action}`, {}, jobParser).then(() => void refresh(), fail);
     });
@@ -52,13 +89,45 @@ function jobCard(row: Job): HTMLElement {
   return h(
     "article",
     { class: "panel" },
-    h("div", { class: "panel-head" }, h("h2", {}, `Job ${row.name}`), h("span", { class: `badge badge-dot ${STATE_BADGES[row.observed_state] ?? ""}` }, JOB_STATES[row.observed_state] ?? row.observed_state), isWanted ? button("Stop", { icon: "circle-stop", kind: "button-sm", "data-job": row.name, disabled: !row.editable, onClick: act("stop") }) : button("Start", { icon: "circle-play", kind: "button-sm button-primary", "data-job": row.name, disabled: !row.editable, onClick: act("start") }), row.team !== null && row.editable && row.observed_state === "stopped" && row.feeds.length === 0 ? button("Remove", { kind: "button-quiet button-danger button-sm", "aria-label": `Remove the job ${row.name}`, onClick: () => void removeJob(row) }) : null),
+    h(
+      "div",
+      { class: "panel-head" },
+      h("h2", {}, `Job ${row.name}`),
+      h(
+        "span",
+        { class: `badge badge-dot ${STATE_BADGES[row.observed_state] ?? ""}` },
+        JOB_STATES[row.observed_state] ?? row.observed_state,
+      ),
+      isWanted
+        ? button("Stop", { icon: "circle-stop", kind: "button-sm", "data-job": row.name, disabled: !row.editable, onClick: act("stop") })
+        : button("Start", {
+            icon: "circle-play",
+            kind: "button-sm button-primary",
+            "data-job": row.name,
+            disabled: !row.editable,
+            onClick: act("start"),
+          }),
+      row.team !== null && row.editable && row.observed_state === "stopped" && row.feeds.length === 0
+        ? button("Remove", {
+            kind: "button-quiet button-danger button-sm",
+            "aria-label": `Remove the job ${row.name}`,
+            onClick: () => void removeJob(row),
+          })
+        : null,
+    ),
     h(
       "div",
       { class: "panel-body job-body" },
       h("dl", { class: "facts" }, ...facts.map(([name, text]) => h("div", {}, h("dt", {}, name), h("dd", { class: "num" }, text)))),
-      row.last_error === "" || row.observed_state === "running" ? null : h("p", { class: "notice notice-critical" }, icon("circle-alert"), h("span", {}, row.last_error)),
-      h("div", {}, h("h3", { class: "section-title" }, "What happened"), row.events.length === 0 ? h("p", { class: "small muted" }, "Nothing yet.") : eventList(row.events.slice(0, 8))),
+      row.last_error === "" || row.observed_state === "running"
+        ? null
+        : h("p", { class: "notice notice-critical" }, icon("circle-alert"), h("span", {}, row.last_error)),
+      h(
+        "div",
+        {},
+        h("h3", { class: "section-title" }, "What happened"),
+        row.events.length === 0 ? h("p", { class: "small muted" }, "Nothing yet.") : eventList(row.events.slice(0, 8)),
+      ),
     ),
   );
 }
@@ -67,13 +136,38 @@ function jobCard(row: Job): HTMLElement {
 function newJob(): void {
   const name = h("input", { class: "input", id: "job-name", maxlength: 63, placeholder: "quay", autocomplete: "off" });
   const team = h("select", { class: "select", id: "job-team" }, ...teams.map((one) => h("option", { value: one.id }, one.name)));
-  const dialog = openDialog("New job", h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "job-name" }, "Name"), name, h("span", { class: "hint" }, "Letters, digits, hyphens and underscores.")), h("div", { class: "field", "data-pointer": "/team" }, h("label", { for: "job-team" }, "Team"), team, h("span", { class: "hint" }, "It evaluates feeds of this team alone, and the team's operators start and stop it.")));
-  dialog.foot.append(button("Cancel", { onClick: dialog.close }), button("Make job", { kind: "button-primary", onClick: () => {
-    post("jobs/", { name: name.value.trim(), team: Number(team.value) }, jobParser).then(() => {
-      dialog.close();
-      void refresh();
-    }, (error: unknown) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error)));
-  } }));
+  const dialog = openDialog(
+    "New job",
+    h(
+      "div",
+      { class: "field", "data-pointer": "/name" },
+      h("label", { for: "job-name" }, "Name"),
+      name,
+      h("span", { class: "hint" }, "Letters, digits, hyphens and underscores."),
+    ),
+    h(
+      "div",
+      { class: "field", "data-pointer": "/team" },
+      h("label", { for: "job-team" }, "Team"),
+      team,
+      h("span", { class: "hint" }, "It evaluates feeds of this team alone, and the team's operators start and stop it."),
+    ),
+  );
+  dialog.foot.append(
+    button("Cancel", { onClick: dialog.close }),
+    button("Make job", {
+      kind: "button-primary",
+      onClick: () => {
+        post("jobs/", { name: name.value.trim(), team: Number(team.value) }, jobParser).then(
+          () => {
+            dialog.close();
+            void refresh();
+          },
+          (error: unknown) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error)),
+        );
+      },
+    }),
+  );
 }
 
 async function removeJob(row: Job): Promise<void> {
@@ -87,7 +181,11 @@ function jobChoice(row: FeedStatus): HTMLSelectElement | null {
   const possible = jobs.filter(({ team }) => team === null || team.id === row.team?.id);
   const present = row.head?.job ?? null;
   if (!row.editable || present === null || possible.length < 2) return null;
-  const field = h("select", { class: "select select-sm", "aria-label": `Job of ${row.name}` }, ...possible.map(({ name }) => h("option", { value: name, selected: name === present }, `Job ${name}`)));
+  const field = h(
+    "select",
+    { class: "select select-sm", "aria-label": `Job of ${row.name}` },
+    ...possible.map(({ name }) => h("option", { value: name, selected: name === present }, `Job ${name}`)),
+  );
   field.addEventListener("change", () => {
     call(`feeds/${encodeURIComponent(row.name)}/`, { method: "PATCH", body: { job: field.value } }).then(() => {
       toast(`The job ${field.value} goes on with ${row.name}.`, "good");
@@ -132,10 +230,27 @@ const COUNTERS = [
   ["waiting", "Waiting", "--line-strong"],
 ] as const;
 
-function chart(place: HTMLElement, title: string, unit: string, colour: string): { set: (t: number[], values: (number | null)[]) => void; redraw: () => void } {
+function chart(
+  place: HTMLElement,
+  title: string,
+  unit: string,
+  colour: string,
+): { set: (t: number[], values: (number | null)[]) => void; redraw: () => void } {
   const value = h("strong", { class: "chart-value num" }, "–");
   const canvas = h("div", { class: "chart-canvas" });
-  place.append(h("figure", { class: "chart" }, h("figcaption", { class: "row spread" }, h("span", { class: "small muted" }, title), h("span", {}, value, h("span", { class: "small faint" }, ` ${unit}`))), canvas));
+  place.append(
+    h(
+      "figure",
+      { class: "chart" },
+      h(
+        "figcaption",
+        { class: "row spread" },
+        h("span", { class: "small muted" }, title),
+        h("span", {}, value, h("span", { class: "small faint" }, ` ${unit}`)),
+      ),
+      canvas,
+    ),
+  );
   let plot: uPlot | null = null;
   let data: [number[], (number | null)[]] = [[], []];
   const make = (): void => {
@@ -151,7 +266,10 @@ function chart(place: HTMLElement, title: string, unit: string, colour: string):
         cursor: { y: false, points: { size: 6 } },
         padding: [6, 4, 0, 0],
         scales: { x: { time: true }, y: { range: (_plot, _least, most) => [0, Math.max(1, most * 1.15)] } },
-        axes: [{ ...axis, size: 22, space: 84, values: (_plot, marks) => marks.map((t) => formatClock(t * 1000, "ms", shell.me.time_zone)) }, { ...axis, size: 44, space: 30, values: (_plot, marks) => marks.map((mark) => COMPACT.format(mark)) }],
+        axes: [
+          { ...axis, size: 22, space: 84, values: (_plot, marks) => marks.map((t) => formatClock(t * 1000, "ms", shell.me.time_zone)) },
+          { ...axis, size: 44, space: 30, values: (_plot, marks) => marks.map((mark) => COMPACT.format(mark)) },
+        ],
         series: [{}, { stroke: token(colour), width: 1.75, fill: token("--accent-soft"), spanGaps: true, points: { show: false } }],
       },
       data,
@@ -163,7 +281,8 @@ function chart(place: HTMLElement, title: string, unit: string, colour: string):
     set: (t, values) => {
       data = [t, values];
       const last = values[values.length - 1];
-      value.textContent = last === null || last === undefined ? "–" : formatNumber(last < 100 ? Math.round(last * 10) / 10 : Math.round(last));
+      value.textContent =
+        last === null || last === undefined ? "–" : formatNumber(last < 100 ? Math.round(last * 10) / 10 : Math.round(last));
       if (plot === null) make();
       else plot.setData(data);
     },
@@ -179,15 +298,35 @@ function feedCard(first: FeedStatus): FeedCard {
   const chooser = h("div", { class: "job-choice" });
   const charts = h("div", { class: "charts" });
   let shown = first;
-  const settings = first.editable ? button("Settings", { icon: "pencil", kind: "button-sm", "aria-label": `Settings of the feed ${first.name}`, onClick: () => openFeedSettings(shown, () => void refresh()) }) : null;
+  const settings = first.editable
+    ? button("Settings", {
+        icon: "pencil",
+        kind: "button-sm",
+        "aria-label": `Settings of the feed ${first.name}`,
+        onClick: () => openFeedSettings(shown, () => void refresh()),
+      })
+    : null;
   const letters = button("Dead letters", { icon: "ban", kind: "button-sm", onClick: () => void showDeadLetters(first.name) });
   const element = h(
     "article",
     { class: "panel", "aria-label": `Feed ${first.name}` },
-    h("div", { class: "panel-head feed-head" }, h("h2", {}, first.title === "" ? first.name : first.title, " ", h("span", { class: "faint feed-name" }, first.name)), state, chooser, letters, settings, linkButton("Live", `/?feed=${encodeURIComponent(first.name)}`, "map", "button-sm")),
+    h(
+      "div",
+      { class: "panel-head feed-head" },
+      h("h2", {}, first.title === "" ? first.name : first.title, " ", h("span", { class: "faint feed-name" }, first.name)),
+      state,
+      chooser,
+      letters,
+      settings,
+      linkButton("Live", `/?feed=${encodeURIComponent(first.name)}`, "map", "button-sm"),
+    ),
     h("div", { class: "panel-body stack-lg" }, happenings, facts, charts),
   );
-  const plots = { rate: chart(charts, "Rate", "events/s", "--accent"), lag: chart(charts, "Watermark lag", first.time === "ms" ? "s" : "ticks", "--accent"), batch: chart(charts, "Batch", "ms", "--accent") };
+  const plots = {
+    rate: chart(charts, "Rate", "events/s", "--accent"),
+    lag: chart(charts, "Watermark lag", first.time === "ms" ? "s" : "ticks", "--accent"),
+    batch: chart(charts, "Batch", "ms", "--accent"),
+  };
   const perUnit = first.time === "ms" ? 1000 : 1;
   const draw = (): void => {
     plots.rate.set(series.t, series.rate);
@@ -207,11 +346,22 @@ function feedCard(first: FeedStatus): FeedCard {
     const isFresh = head?.updated_at !== null && head !== null && now - head.updated_at < 20_000;
     const isNew = (head?.updated_at ?? null) === null;
     const silence = formatSpan(Math.round((now - (head?.updated_at ?? now)) / 1000) * 1000, "ms");
-    const [kind, badge, words] = row.damage !== null ? ["damaged", "badge-critical", "Set aside"] : isNew ? ["new", "", "No batch yet"] : isFresh ? ["flowing", "badge-good", "Flowing"] : ["silent", "badge-high", `Silent for ${silence}`];
+    const [kind, badge, words] =
+      row.damage !== null
+        ? ["damaged", "badge-critical", "Set aside"]
+        : isNew
+          ? ["new", "", "No batch yet"]
+          : isFresh
+            ? ["flowing", "badge-good", "Flowing"]
+            : ["silent", "badge-high", `Silent for ${silence}`];
     state.className = `badge badge-dot ${badge}`;
     state.dataset["state"] = kind;
     state.textContent = words!;
-    replace(happenings, row.damage === null ? null : h("p", { class: "notice notice-critical" }, icon("circle-alert"), h("span", {}, row.damage)), row.events.length === 0 ? null : eventList(row.events.slice(0, 4)));
+    replace(
+      happenings,
+      row.damage === null ? null : h("p", { class: "notice notice-critical" }, icon("circle-alert"), h("span", {}, row.damage)),
+      row.events.length === 0 ? null : eventList(row.events.slice(0, 4)),
+    );
     // Whoever is choosing keeps the list open.
     if (!chooser.contains(document.activeElement)) replace(chooser, jobChoice(row));
     const isReal = row.time === "ms" && row.wall_clock;
@@ -226,13 +376,42 @@ function feedCard(first: FeedStatus): FeedCard {
 }
 
 function counterView(counters: FeedStatus["counters"]): HTMLElement[] {
-  if (counters === null) return [h("p", { class: "small muted" }, "Nothing received yet. Send events to this feed, or start a simulator or a replay.")];
+  if (counters === null)
+    return [h("p", { class: "small muted" }, "Nothing received yet. Send events to this feed, or start a simulator or a replay.")];
   const total = Math.max(1, counters.received);
-  const bar = h("div", { class: "progress", role: "img", "aria-label": "Where the received events went" }, ...COUNTERS.map(([name, , colour]) => h("i", { vars: { "--w": `${(counters[name] / total) * 100}%`, "--bar-colour": `var(${colour})` } })));
+  const bar = h(
+    "div",
+    { class: "progress", role: "img", "aria-label": "Where the received events went" },
+    ...COUNTERS.map(([name, , colour]) =>
+      h("i", { vars: { "--w": `${(counters[name] / total) * 100}%`, "--bar-colour": `var(${colour})` } }),
+    ),
+  );
   // Lost rows are rare enough to be worth a place only when there are some.
   const shown = COUNTERS.filter(([name]) => name !== "lost" || counters.lost > 0);
-  const items = shown.map(([name, text, colour], i) => h("div", { class: "counter" }, h("dt", {}, h("span", { class: "swatch", vars: { "--swatch": `var(${colour})` } }), text), h("dd", { class: "num" }, formatNumber(counters[name])), i < shown.length - 1 ? h("span", { class: "plus", "aria-hidden": "true" }, "+") : null));
-  return [h("dl", { class: "counters" }, h("div", { class: "counter" }, h("dt", {}, "Received"), h("dd", { class: "num" }, formatNumber(counters.received)), h("span", { class: "plus", "aria-hidden": "true" }, "=")), ...items), bar];
+  const items = shown.map(([name, text, colour], i) =>
+    h(
+      "div",
+      { class: "counter" },
+      h("dt", {}, h("span", { class: "swatch", vars: { "--swatch": `var(${colour})` } }), text),
+      h("dd", { class: "num" }, formatNumber(counters[name])),
+      i < shown.length - 1 ? h("span", { class: "plus", "aria-hidden": "true" }, "+") : null,
+    ),
+  );
+  return [
+    h(
+      "dl",
+      { class: "counters" },
+      h(
+        "div",
+        { class: "counter" },
+        h("dt", {}, "Received"),
+        h("dd", { class: "num" }, formatNumber(counters.received)),
+        h("span", { class: "plus", "aria-hidden": "true" }, "="),
+      ),
+      ...items,
+    ),
+    bar,
+  ];
 }
 
 async function showDeadLetters(name: string): Promise<void> {
@@ -243,18 +422,45 @@ async function showDeadLetters(name: string): Promise<void> {
     const dialog = openDialog(
       "Dead letters",
       h("p", { class: "small muted" }, "Rows that were refused, with the reason; nothing is dropped silently."),
-      rows.length === 0 ? empty("circle-check", "None", "Every row that arrived could be used.") : h("div", { class: "row row-wrap" }, ...reasons.map((reason) => h("span", { class: "badge badge-high" }, `${kindName(reason)} × ${rows.filter((row) => row.reason === reason).length}`))),
+      rows.length === 0
+        ? empty("circle-check", "None", "Every row that arrived could be used.")
+        : h(
+            "div",
+            { class: "row row-wrap" },
+            ...reasons.map((reason) =>
+              h("span", { class: "badge badge-high" }, `${kindName(reason)} × ${rows.filter((row) => row.reason === reason).length}`),
+            ),
+          ),
       ...rows.slice(0, 50).map(letter),
     );
     dialog.element.classList.add("dialog-wide");
-    dialog.foot.append(h("a", { class: "button", href: `/api/v1/feeds/${encodeURIComponent(name)}/dead-letters.csv` }, icon("download"), "All as CSV"));
+    dialog.foot.append(
+      h("a", { class: "button", href: `/api/v1/feeds/${encodeURIComponent(name)}/dead-letters.csv` }, icon("download"), "All as CSV"),
+    );
   } catch (error) {
     fail(error);
   }
 }
 
 function letter(row: DeadLetter): HTMLElement {
-  return h("div", { class: "letter" }, h("div", { class: "row spread" }, h("strong", {}, kindName(row.reason)), h("span", { class: "small faint num" }, formatMoment(row.received_at, "ms", shell.me.time_zone))), h("p", { class: "small muted" }, row.detail, row.source === "" ? "" : ` · ${row.source}`, row.line === null ? "" : `, line ${row.line}`), h("code", { class: "mono letter-row" }, row.row === null ? "the row could not be read" : JSON.stringify(row.row)));
+  return h(
+    "div",
+    { class: "letter" },
+    h(
+      "div",
+      { class: "row spread" },
+      h("strong", {}, kindName(row.reason)),
+      h("span", { class: "small faint num" }, formatMoment(row.received_at, "ms", shell.me.time_zone)),
+    ),
+    h(
+      "p",
+      { class: "small muted" },
+      row.detail,
+      row.source === "" ? "" : ` · ${row.source}`,
+      row.line === null ? "" : `, line ${row.line}`,
+    ),
+    h("code", { class: "mono letter-row" }, row.row === null ? "the row could not be read" : JSON.stringify(row.row)),
+  );
 }
 
 // ---- The beat
@@ -265,11 +471,32 @@ async function refresh(): Promise<void> {
   if (document.hidden) return;
   const [known, feeds] = await Promise.all([getAll("jobs/", jobParser), getAll("feeds/", feedStatus)]);
   jobs = known;
-  const focused = document.activeElement instanceof HTMLElement && jobsPlace.contains(document.activeElement) ? document.activeElement.dataset["job"] : undefined;
-  replace(jobsPlace, ...(jobs.length === 0 ? [h("div", { class: "panel" }, empty("activity", "No job yet", "The job that evaluates the queries is made with the first feed."))] : jobs.map(jobCard)));
+  const focused =
+    document.activeElement instanceof HTMLElement && jobsPlace.contains(document.activeElement)
+      ? document.activeElement.dataset["job"]
+      : undefined;
+  replace(
+    jobsPlace,
+    ...(jobs.length === 0
+      ? [h("div", { class: "panel" }, empty("activity", "No job yet", "The job that evaluates the queries is made with the first feed."))]
+      : jobs.map(jobCard)),
+  );
   // Whoever stands on Start or Stop stays there.
   if (focused !== undefined) jobsPlace.querySelector<HTMLElement>(`[data-job="${CSS.escape(focused)}"]`)?.focus();
-  if (feeds.length === 0) replace(feedsPlace, h("div", { class: "panel", "data-empty": true }, empty("radio", "No feed yet", "A feed is a stream of moving things. An operator makes one here or through the API; “make demo” brings five.", mayMake ? newFeed("button-primary") : null)));
+  if (feeds.length === 0)
+    replace(
+      feedsPlace,
+      h(
+        "div",
+        { class: "panel", "data-empty": true },
+        empty(
+          "radio",
+          "No feed yet",
+          "A feed is a stream of moving things. An operator makes one here or through the API; “make demo” brings five.",
+          mayMake ? newFeed("button-primary") : null,
+        ),
+      ),
+    );
   else feedsPlace.querySelector("[data-empty]")?.remove();
   for (const row of feeds) {
     let card = cards.get(row.name);

@@ -27,7 +27,12 @@ function open(feed: Feed, state: ViewState): void {
   document.title = `${title(feed)} · Vedette`;
   const page = shell.root;
   page.className = "live";
-  const opener = h("button", { type: "button", class: "feed-switch", "aria-label": `Feed: ${title(feed)}. Change it` }, h("span", { class: "truncate" }, title(feed)), icon("chevron-down"));
+  const opener = h(
+    "button",
+    { type: "button", class: "feed-switch", "aria-label": `Feed: ${title(feed)}. Change it` },
+    h("span", { class: "truncate" }, title(feed)),
+    icon("chevron-down"),
+  );
   attachMenu(opener, () =>
     shell.feeds.map((other) => ({
       content: [icon(other.crs === "planar" ? "maximize" : "map"), h("span", {}, title(other)), h("span", { class: "hint" }, other.name)],
@@ -37,16 +42,32 @@ function open(feed: Feed, state: ViewState): void {
   );
   const bar = h("header", { class: "bar" }, h("h1", { class: "visually-hidden" }, "Live view"), opener);
   replace(page, bar);
-  const view = new LiveView(feed, shell.me.time_zone, { ...state, feed: feed.name }, { onState: () => live !== null && writeAddress(live.state) });
+  const view = new LiveView(
+    feed,
+    shell.me.time_zone,
+    { ...state, feed: feed.name },
+    { onState: () => live !== null && writeAddress(live.state) },
+  );
   live = view;
-  const share = feed.editable ? iconButton("Share this view by a link", "link", { onClick: () => openShares(feed, view.shownQueries) }) : null;
+  const share = feed.editable
+    ? iconButton("Share this view by a link", "link", { onClick: () => openShares(feed, view.shownQueries) })
+    : null;
   bar.append(view.search.element, h("div", { class: "bar-actions" }, view.bar.clock, share, view.bar.state));
 }
 
 const state = fromSearch(location.search);
-const first = shell.feeds.find((feed) => feed.name === state.feed) ?? shell.feeds.find((feed) => feed.name === lastFeed()) ?? shell.feeds[0];
+const first =
+  shell.feeds.find((feed) => feed.name === state.feed) ?? shell.feeds.find((feed) => feed.name === lastFeed()) ?? shell.feeds[0];
 if (first === undefined) {
-  replace(shell.root, empty("radio", "No feed yet", "A feed is a stream of moving things: vessels, cars, people, tags. Make one, or ask for access to one that exists.", linkButton("Feeds and jobs", "/feeds/", "activity", "button-primary")));
+  replace(
+    shell.root,
+    empty(
+      "radio",
+      "No feed yet",
+      "A feed is a stream of moving things: vessels, cars, people, tags. Make one, or ask for access to one that exists.",
+      linkButton("Feeds and jobs", "/feeds/", "activity", "button-primary"),
+    ),
+  );
 } else {
   open(first, first.name === state.feed ? state : { ...noChoice(first.name), mode: state.mode });
 }

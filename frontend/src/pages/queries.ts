@@ -14,23 +14,53 @@ const shell = openShell();
 const parameters = new URLSearchParams(location.search);
 /** Rows that are put into the page at first, and with each "more". */
 const PAGE = 200;
-const body = pageFrame(shell.root, "Queries", [linkButton("From a file", "/queries/new?from=file", "file-up"), linkButton("New query", "/queries/new", "plus", "button-primary")]);
+const body = pageFrame(shell.root, "Queries", [
+  linkButton("From a file", "/queries/new?from=file", "file-up"),
+  linkButton("New query", "/queries/new", "plus", "button-primary"),
+]);
 const search = h("input", { class: "input", type: "search", placeholder: "Search queries", "aria-label": "Search queries" });
-const feedSelect = h("select", { class: "select", "aria-label": "Feed" }, h("option", { value: "" }, "All feeds"), ...shell.feeds.map((feed) => h("option", { value: feed.name, selected: feed.name === parameters.get("feed") }, feed.title === "" ? feed.name : feed.title)));
+const feedSelect = h(
+  "select",
+  { class: "select", "aria-label": "Feed" },
+  h("option", { value: "" }, "All feeds"),
+  ...shell.feeds.map((feed) =>
+    h("option", { value: feed.name, selected: feed.name === parameters.get("feed") }, feed.title === "" ? feed.name : feed.title),
+  ),
+);
 const tagSelect = h("select", { class: "select", "aria-label": "Tag" }, h("option", { value: "" }, "All tags"));
 const mine = h("input", { type: "checkbox", checked: parameters.get("mine") === "true" });
 const count = h("span", { class: "small faint num" });
 const removal = button("Remove these", { icon: "trash-2", kind: "button-sm button-danger", onClick: () => void removeShown() });
 removal.hidden = true;
-const panel = h("div", { class: "panel table-wrap", "aria-busy": "true" }, h("div", { class: "panel-body stack" }, ...[1, 2, 3, 4].map(() => h("div", { class: "skeleton" }))));
-body.append(h("div", { class: "toolbar" }, h("div", { class: "toolbar-search" }, search), h("div", { class: "toolbar-select" }, feedSelect), h("div", { class: "toolbar-select" }, tagSelect), h("label", { class: "check" }, mine, h("span", {}, "Only mine")), count, removal), panel);
+const panel = h(
+  "div",
+  { class: "panel table-wrap", "aria-busy": "true" },
+  h("div", { class: "panel-body stack" }, ...[1, 2, 3, 4].map(() => h("div", { class: "skeleton" }))),
+);
+body.append(
+  h(
+    "div",
+    { class: "toolbar" },
+    h("div", { class: "toolbar-search" }, search),
+    h("div", { class: "toolbar-select" }, feedSelect),
+    h("div", { class: "toolbar-select" }, tagSelect),
+    h("label", { class: "check" }, mine, h("span", {}, "Only mine")),
+    count,
+    removal,
+  ),
+  panel,
+);
 let rows: QueryRow[] = [];
 let most = PAGE;
 
 async function switchTo(row: QueryRow, box: HTMLInputElement): Promise<void> {
   try {
     const enabled = box.checked;
-    const changed = await unlessOthersStop(async (stop) => queryRow(await call(`queries/${row.id}/`, { method: "PATCH", body: { enabled, ...(stop ? { stop_dependents: true } : {}) } })), "Switch off all of them");
+    const changed = await unlessOthersStop(
+      async (stop) =>
+        queryRow(await call(`queries/${row.id}/`, { method: "PATCH", body: { enabled, ...(stop ? { stop_dependents: true } : {}) } })),
+      "Switch off all of them",
+    );
     if (changed === null) {
       box.checked = row.enabled;
       return;
@@ -47,7 +77,12 @@ async function switchTo(row: QueryRow, box: HTMLInputElement): Promise<void> {
 /** Why the job goes on without the query, and what to do about it. */
 function stoppedNote(row: QueryRow): HTMLElement | null {
   if (row.stopped === null) return null;
-  return h("div", { class: "small" }, h("span", { class: "badge badge-critical" }, "stopped"), ` ${row.stopped.reason}. Narrow it down, or switch it off and on, to begin anew.`);
+  return h(
+    "div",
+    { class: "small" },
+    h("span", { class: "badge badge-critical" }, "stopped"),
+    ` ${row.stopped.reason}. Narrow it down, or switch it off and on, to begin anew.`,
+  );
 }
 
 function tableRow(row: QueryRow): HTMLElement {
@@ -57,10 +92,45 @@ function tableRow(row: QueryRow): HTMLElement {
   return h(
     "tr",
     {},
-    h("td", {}, h("div", { class: "row" }, h("span", { class: "swatch", vars: { "--swatch": queryColour(row.id) } }), h("div", { class: "grow" }, h("a", { href, class: "title-link" }, row.name), h("div", { class: "small muted query-sentence" }, row.sentence), row.tags.length === 0 ? null : h("div", { class: "row row-wrap" }, ...row.tags.map((tag) => h("span", { class: "badge" }, tag))), stoppedNote(row)))),
+    h(
+      "td",
+      {},
+      h(
+        "div",
+        { class: "row" },
+        h("span", { class: "swatch", vars: { "--swatch": queryColour(row.id) } }),
+        h(
+          "div",
+          { class: "grow" },
+          h("a", { href, class: "title-link" }, row.name),
+          h("div", { class: "small muted query-sentence" }, row.sentence),
+          row.tags.length === 0 ? null : h("div", { class: "row row-wrap" }, ...row.tags.map((tag) => h("span", { class: "badge" }, tag))),
+          stoppedNote(row),
+        ),
+      ),
+    ),
     h("td", { class: "nowrap" }, familyName(row.family)),
-    h("td", { class: "nowrap" }, h("a", { href: address("/", { feed: row.feed }), class: "quiet-link" }, shell.feeds.find((feed) => feed.name === row.feed)?.title ?? row.feed)),
-    h("td", {}, row.alert_kinds.length === 0 ? h("span", { class: "faint" }, h("span", { class: "narrow-only" }, "Alerts: "), "none") : h("div", { class: "row row-wrap" }, h("span", { class: `badge badge-${row.severity}` }, SEVERITY_NAMES[row.severity]), h("span", { class: "small muted" }, row.alert_kinds.map((kind) => kindName(kind).toLowerCase()).join(", ")))),
+    h(
+      "td",
+      { class: "nowrap" },
+      h(
+        "a",
+        { href: address("/", { feed: row.feed }), class: "quiet-link" },
+        shell.feeds.find((feed) => feed.name === row.feed)?.title ?? row.feed,
+      ),
+    ),
+    h(
+      "td",
+      {},
+      row.alert_kinds.length === 0
+        ? h("span", { class: "faint" }, h("span", { class: "narrow-only" }, "Alerts: "), "none")
+        : h(
+            "div",
+            { class: "row row-wrap" },
+            h("span", { class: `badge badge-${row.severity}` }, SEVERITY_NAMES[row.severity]),
+            h("span", { class: "small muted" }, row.alert_kinds.map((kind) => kindName(kind).toLowerCase()).join(", ")),
+          ),
+    ),
     h("td", { class: "num faint nowrap" }, `v${row.version}`, row.updated_at > 0 ? ` · ${formatAgo(row.updated_at, Date.now())}` : ""),
     h("td", {}, h("label", { class: "switch" }, box, h("span", {}))),
   );
@@ -84,8 +154,19 @@ async function removeShown(): Promise<void> {
     const { removed } = await post("queries/remove", { ...which, dry_run: true }, answer);
     const words = removed.length === 1 ? "1 query" : `${formatNumber(removed.length)} queries`;
     if (removed.length === 0) toast("None of these is yours to remove.", "info");
-    if (removed.length === 0 || !(await confirmDanger(`Remove ${words}?`, "They stop giving answers, all at once. Those they have given are kept. Queries that others registered stay.", `Remove ${words}`))) return;
-    const done = await unlessOthersStop((stop) => post("queries/remove", { ...which, ids: removed.map(Number), stop_dependents: stop }, answer), `Remove ${words}`);
+    if (
+      removed.length === 0 ||
+      !(await confirmDanger(
+        `Remove ${words}?`,
+        "They stop giving answers, all at once. Those they have given are kept. Queries that others registered stay.",
+        `Remove ${words}`,
+      ))
+    )
+      return;
+    const done = await unlessOthersStop(
+      (stop) => post("queries/remove", { ...which, ids: removed.map(Number), stop_dependents: stop }, answer),
+      `Remove ${words}`,
+    );
     if (done === null) return;
     const gone = new Set(done.removed);
     rows = rows.filter((row) => !gone.has(row.id));
@@ -100,13 +181,18 @@ async function removeShown(): Promise<void> {
 function folderBodies(shown: readonly QueryRow[]): HTMLElement[] {
   const folders = byFolder(shown);
   const isFlat = folders.every(([folder]) => folder === "");
-  const heading = (folder: string): HTMLElement => h("tr", { class: "folder-row" }, h("th", { scope: "rowgroup", colspan: 6 }, icon("folder"), folder === "" ? "In no folder" : folder));
+  const heading = (folder: string): HTMLElement =>
+    h("tr", { class: "folder-row" }, h("th", { scope: "rowgroup", colspan: 6 }, icon("folder"), folder === "" ? "In no folder" : folder));
   return folders.map(([folder, inside]) => h("tbody", {}, isFlat ? null : heading(folder), ...inside.map(tableRow)));
 }
 
 function showTags(): void {
   const chosenTag = tagSelect.value;
-  replace(tagSelect, h("option", { value: "" }, "All tags"), ...tagsOf(rows).map((tag) => h("option", { value: tag, selected: tag === chosenTag }, tag)));
+  replace(
+    tagSelect,
+    h("option", { value: "" }, "All tags"),
+    ...tagsOf(rows).map((tag) => h("option", { value: tag, selected: tag === chosenTag }, tag)),
+  );
   tagSelect.disabled = tagSelect.options.length === 1;
 }
 
@@ -114,9 +200,34 @@ function show(): void {
   const shown = chosen();
   removal.hidden = feedSelect.value === "" || !shown.some((row) => row.editable);
   count.textContent = rows.length === 0 ? "" : `${formatNumber(shown.length)} of ${formatNumber(rows.length)}`;
-  if (rows.length === 0) replace(panel, empty("waypoints", "No queries yet", "A query is a standing question: draw a region, say what counts, and Vedette tells you each time it happens.", linkButton("Register the first one", "/queries/new", "plus", "button-primary")));
+  if (rows.length === 0)
+    replace(
+      panel,
+      empty(
+        "waypoints",
+        "No queries yet",
+        "A query is a standing question: draw a region, say what counts, and Vedette tells you each time it happens.",
+        linkButton("Register the first one", "/queries/new", "plus", "button-primary"),
+      ),
+    );
   else if (shown.length === 0) replace(panel, empty("search", "Nothing matches", "Clear the search or choose another feed."));
-  else replace(panel, h("table", { class: "table queries-table" }, h("thead", {}, h("tr", {}, ...["Query", "Kind", "Feed", "Alerts", "Version", "On"].map((text) => h("th", { scope: "col" }, text)))),  ...folderBodies(shown.slice(0, most))), shown.length > most ? h("div", { class: "panel-body" }, button(`Show more: ${formatNumber(shown.length - most)} are left`, { icon: "chevron-down", onClick: showMore })) : null);
+  else
+    replace(
+      panel,
+      h(
+        "table",
+        { class: "table queries-table" },
+        h("thead", {}, h("tr", {}, ...["Query", "Kind", "Feed", "Alerts", "Version", "On"].map((text) => h("th", { scope: "col" }, text)))),
+        ...folderBodies(shown.slice(0, most)),
+      ),
+      shown.length > most
+        ? h(
+            "div",
+            { class: "panel-body" },
+            button(`Show more: ${formatNumber(shown.length - most)} are left`, { icon: "chevron-down", onClick: showMore }),
+          )
+        : null,
+    );
 }
 
 function showMore(): void {
@@ -145,7 +256,11 @@ getAll(address("queries/", { page_size: 1000 }), queryRow, 20_000).then(
     show();
   },
   (error: unknown) => {
-    replace(panel, empty("circle-alert", "The queries could not be loaded", "Check the connection, then load the page again."), h("span", {}, icon("refresh-cw")));
+    replace(
+      panel,
+      empty("circle-alert", "The queries could not be loaded", "Check the connection, then load the page again."),
+      h("span", {}, icon("refresh-cw")),
+    );
     fail(error);
   },
 );

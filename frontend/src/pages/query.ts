@@ -7,7 +7,19 @@ import { copyName, copyStem } from "../data/query_list";
 import { DERIVING, withAnswers } from "../data/derive_data";
 import { kept } from "../data/document_data";
 import { isCrossing } from "../data/query_form_data";
-import { channel as channelParser, moment, queryRow, queryVersion, region as regionParser, type Channel, type Detection, type Feed, type QueryRow, type QueryVersion, type RegionRow } from "../data/shapes";
+import {
+  channel as channelParser,
+  moment,
+  queryRow,
+  queryVersion,
+  region as regionParser,
+  type Channel,
+  type Detection,
+  type Feed,
+  type QueryRow,
+  type QueryVersion,
+  type RegionRow,
+} from "../data/shapes";
 import { wishOf } from "../data/stretch";
 import { queryColour } from "../lib/colours";
 import { formatAgo, formatNumber } from "../lib/time";
@@ -33,7 +45,12 @@ const shell = openShell();
 const stored = shell.data["query"] === null || shell.data["query"] === undefined ? null : queryRow(shell.data["query"]);
 const families = isObject(shell.data["families"]) ? Object.keys(shell.data["families"]) : ["border", "transition"];
 const parameters = new URLSearchParams(location.search);
-const checked = record({ faults: faultList, sentence: nullable(string), kinds: otherwise(list(string), []), notices: otherwise(list(string), []) });
+const checked = record({
+  faults: faultList,
+  sentence: nullable(string),
+  kinds: otherwise(list(string), []),
+  notices: otherwise(list(string), []),
+});
 const CHECK_AFTER_MS = 350;
 /** Passing over many answers fetches nothing. */
 const POINTED_AT_MS = 120;
@@ -45,7 +62,14 @@ const SAMPLE = { center: [0, 0], radius: 1 };
 
 /** Why the job goes on without the query, if it does. */
 function stopNotice({ stopped }: QueryRow): HTMLElement | null {
-  return stopped === null ? null : h("p", { class: "notice notice-critical stop-notice", role: "status" }, icon("circle-alert"), h("span", {}, `The job stopped this query: ${stopped.reason}. Narrow it down, or switch it off and on, to begin anew.`));
+  return stopped === null
+    ? null
+    : h(
+        "p",
+        { class: "notice notice-critical stop-notice", role: "status" },
+        icon("circle-alert"),
+        h("span", {}, `The job stopped this query: ${stopped.reason}. Narrow it down, or switch it off and on, to begin anew.`),
+      );
 }
 
 class QueryPage {
@@ -63,17 +87,40 @@ class QueryPage {
   private readonly derivation = new DerivationView();
   private readonly preview: PreviewView;
   private readonly bulk: BulkView | null;
-  private readonly name = h("input", { class: "input", id: "query-name", maxlength: 100, value: stored?.name ?? "", placeholder: "Parked too long in the harbour", autocomplete: "off" });
+  private readonly name = h("input", {
+    class: "input",
+    id: "query-name",
+    maxlength: 100,
+    value: stored?.name ?? "",
+    placeholder: "Parked too long in the harbour",
+    autocomplete: "off",
+  });
   private readonly sentence = h("div", { class: "sentence", role: "status", "aria-live": "polite" });
   private readonly stage = h("div", { class: "query-stage", hidden: true });
-  private readonly fields = h("div", {}, h("div", { class: "form-section" }, h("div", { class: "skeleton" }), h("div", { class: "skeleton" })));
+  private readonly fields = h(
+    "div",
+    {},
+    h("div", { class: "form-section" }, h("div", { class: "skeleton" }), h("div", { class: "skeleton" })),
+  );
   private readonly body = h("div", { class: "query-body" });
-  private readonly save = button(stored === null ? "Register query" : "Save new version", { icon: "save", kind: "button-primary", id: "save-query", onClick: () => void this.store() });
+  private readonly save = button(stored === null ? "Register query" : "Save new version", {
+    icon: "save",
+    kind: "button-primary",
+    id: "save-query",
+    onClick: () => void this.store(),
+  });
   private faults: Fault[] = [];
   /** Faults are shown at their fields once the reader has tried to go on; before that only as what is still missing. */
   private isTried = stored !== null;
-  private readonly explained = new Latest<[rows: Detection[], now: number]>((signal, rows, now) => explainAnswer(this.map.feedMap, rows, { feed: this.feed, zone: shell.me.time_zone, now, colour: queryColour("preview") }, signal), fail);
-  private readonly question = new Latest((signal) => this.check(signal), (error) => replace(this.sentence, h("p", { class: "muted" }, reason(error))));
+  private readonly explained = new Latest<[rows: Detection[], now: number]>(
+    (signal, rows, now) =>
+      explainAnswer(this.map.feedMap, rows, { feed: this.feed, zone: shell.me.time_zone, now, colour: queryColour("preview") }, signal),
+    fail,
+  );
+  private readonly question = new Latest(
+    (signal) => this.check(signal),
+    (error) => replace(this.sentence, h("p", { class: "muted" }, reason(error))),
+  );
 
   constructor(
     private readonly feed: Feed,
@@ -97,8 +144,28 @@ class QueryPage {
       onFaults: (error) => this.refused(error),
     });
     this.bulk = isBulk ? this.openBulk() : null;
-    const left = h("div", { class: "query-left" }, this.general(), this.bulk?.fields ?? null, this.fields, this.alerts.element, isBulk ? null : this.filing.element, this.derivation.element, section("In words", this.sentence));
-    replace(this.body, stored === null && original === null ? familyGallery(offered, this.family, (family) => void this.choose(family)) : stored === null ? null : this.ofEarlier(stored), stored === null || this.earlier !== null ? null : stopNotice(stored), this.stage, h("div", { class: "query-page" }, left, h("div", { class: "query-right" }, mapBox, this.bulk?.element ?? this.preview.element)));
+    const left = h(
+      "div",
+      { class: "query-left" },
+      this.general(),
+      this.bulk?.fields ?? null,
+      this.fields,
+      this.alerts.element,
+      isBulk ? null : this.filing.element,
+      this.derivation.element,
+      section("In words", this.sentence),
+    );
+    replace(
+      this.body,
+      stored === null && original === null
+        ? familyGallery(offered, this.family, (family) => void this.choose(family))
+        : stored === null
+          ? null
+          : this.ofEarlier(stored),
+      stored === null || this.earlier !== null ? null : stopNotice(stored),
+      this.stage,
+      h("div", { class: "query-page" }, left, h("div", { class: "query-right" }, mapBox, this.bulk?.element ?? this.preview.element)),
+    );
     replace(shell.root, this.head(), this.body);
     this.map = new RegionEditorView(mapBox, feed);
     this.map.setContext(regions.map((row) => ({ id: row.id, name: row.name, geometry: row.geometry, colour: null })));
@@ -141,7 +208,14 @@ class QueryPage {
     const feed = derive === undefined ? this.feed : withAnswers(this.feed);
     this.derive = DERIVING.includes(family) ? (field ?? this.deriving(derive)) : null;
     const own = this.derive === null && derive !== undefined ? { ...document, derive } : document;
-    this.editor = open(own, { feed, regions, timeZone: shell.me.time_zone, map, beside: () => this.beside(), onChange: () => this.changed() });
+    this.editor = open(own, {
+      feed,
+      regions,
+      timeZone: shell.me.time_zone,
+      map,
+      beside: () => this.beside(),
+      onChange: () => this.changed(),
+    });
     replace(this.fields, this.editor.element, this.derive?.element ?? null);
     if (this.opened !== null) this.opened.written ??= this.written();
     replace(this.stage, this.editor.stage);
@@ -160,23 +234,51 @@ class QueryPage {
     if (stored !== null) {
       actions.push(linkButton("Duplicate", address("/queries/new", { copy: stored.id }), "copy", "button-quiet"));
       actions.push(button("Versions", { icon: "history", kind: "button-quiet", onClick: () => void showVersions(stored) }));
-      if (stored.editable) actions.push(button("Remove", { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => void remove(stored) }));
+      if (stored.editable)
+        actions.push(button("Remove", { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => void remove(stored) }));
     }
     // An earlier version is there to be looked at: saved, it would be the newest.
     if (stored?.editable !== false && this.earlier === null) actions.push(this.save);
-    const badges = stored === null ? [] : [h("span", { class: "badge" }, familyName(stored.family)), h("span", { class: "badge" }, `version ${(this.earlier ?? stored).version}`)];
-    return h("header", { class: "bar" }, h("a", { class: "breadcrumb", href: "/queries/" }, icon("arrow-left"), "Queries"), h("h1", { class: "truncate" }, title), ...badges, h("div", { class: "bar-actions" }, ...actions));
+    const badges =
+      stored === null
+        ? []
+        : [
+            h("span", { class: "badge" }, familyName(stored.family)),
+            h("span", { class: "badge" }, `version ${(this.earlier ?? stored).version}`),
+          ];
+    return h(
+      "header",
+      { class: "bar" },
+      h("a", { class: "breadcrumb", href: "/queries/" }, icon("arrow-left"), "Queries"),
+      h("h1", { class: "truncate" }, title),
+      ...badges,
+      h("div", { class: "bar-actions" }, ...actions),
+    );
   }
 
   private ofEarlier({ id, version }: QueryRow): HTMLElement | null {
     if (this.earlier === null) return null;
     const told = `Version ${formatNumber(this.earlier.version)} gave this answer: these are its rules, and its areas as they were. The newest is version ${formatNumber(version)}.`;
-    return h("p", { class: "notice notice-high earlier" }, icon("history"), h("span", { class: "grow" }, told), h("a", { href: `/queries/${id}` }, "See the newest"));
+    return h(
+      "p",
+      { class: "notice notice-high earlier" },
+      icon("history"),
+      h("span", { class: "grow" }, told),
+      h("a", { href: `/queries/${id}` }, "See the newest"),
+    );
   }
 
   private general(): HTMLElement {
-    const feed = h("select", { class: "select", id: "query-feed", disabled: stored !== null }, ...shell.feeds.map((one) => h("option", { value: one.name, selected: one.name === this.feed.name }, one.title === "" ? one.name : one.title)));
-    feed.addEventListener("change", () => location.assign(address("/queries/new", { feed: feed.value, family: this.family, from: isBulk ? "file" : null })));
+    const feed = h(
+      "select",
+      { class: "select", id: "query-feed", disabled: stored !== null },
+      ...shell.feeds.map((one) =>
+        h("option", { value: one.name, selected: one.name === this.feed.name }, one.title === "" ? one.name : one.title),
+      ),
+    );
+    feed.addEventListener("change", () =>
+      location.assign(address("/queries/new", { feed: feed.value, family: this.family, from: isBulk ? "file" : null })),
+    );
     return h(
       "section",
       { class: "form-section form-general" },
@@ -191,7 +293,11 @@ class QueryPage {
     this.map.element.style.setProperty("--swatch", queryColour("preview"));
     if (what === "chosen") goTo(this.map.feedMap, rows);
     if (what !== "all") this.explained.after(POINTED_AT_MS, rows, now);
-    else this.map.feedMap.tracks.set([], rows.flatMap((row) => row.evidence.slice(-1)));
+    else
+      this.map.feedMap.tracks.set(
+        [],
+        rows.flatMap((row) => row.evidence.slice(-1)),
+      );
   }
 
   // ---- What is written
@@ -214,7 +320,12 @@ class QueryPage {
   }
 
   private deriving(value: unknown): DeriveField {
-    return new DeriveField({ feed: this.feed, own: stored?.id ?? null, value, onChange: (isOther) => (isOther ? void this.widened() : this.changed()) });
+    return new DeriveField({
+      feed: this.feed,
+      own: stored?.id ?? null,
+      value,
+      onChange: (isOther) => (isOther ? void this.widened() : this.changed()),
+    });
   }
 
   /** The feed has other columns for this query now: its editor begins again with what is written, beside the same answers as events. */
@@ -244,7 +355,11 @@ class QueryPage {
 
   private ready(count: number | null): void {
     this.save.disabled = count === null || count === 0;
-    replace(this.save, icon("save"), count === null || count === 0 ? "Register queries" : count === 1 ? "Register 1 query" : `Register ${formatNumber(count)} queries`);
+    replace(
+      this.save,
+      icon("save"),
+      count === null || count === 0 ? "Register queries" : count === 1 ? "Register 1 query" : `Register ${formatNumber(count)} queries`,
+    );
   }
 
   private async storeAll(bulk: BulkView): Promise<void> {
@@ -272,12 +387,35 @@ class QueryPage {
     const faults = given.map((fault) => this.editor?.told?.(fault) ?? fault);
     const unclaimed = showFaults(this.body, this.isTried ? faults : []);
     if (sentence !== null && faults.length === 0) {
-      const told = notices.length > 0 ? h("details", { class: "notices" }, h("summary", { class: "small muted" }, notices.length === 1 ? "One thing that is written changes no answer" : `${formatNumber(notices.length)} things that are written change no answer`), h("ul", { class: "small" }, ...notices.map((notice) => h("li", {}, notice)))) : null;
+      const told =
+        notices.length > 0
+          ? h(
+              "details",
+              { class: "notices" },
+              h(
+                "summary",
+                { class: "small muted" },
+                notices.length === 1
+                  ? "One thing that is written changes no answer"
+                  : `${formatNumber(notices.length)} things that are written change no answer`,
+              ),
+              h("ul", { class: "small" }, ...notices.map((notice) => h("li", {}, notice))),
+            )
+          : null;
       replace(this.sentence, h("p", { class: "sentence-text" }, sentence), told);
     } else {
       const shown = this.isTried ? unclaimed : faults;
-      const title = faults.length === 0 ? "Nothing is wrong with it." : this.isTried && unclaimed.length === 0 ? "Not yet: see the marked fields." : "Still to do:";
-      replace(this.sentence, h("p", { class: "muted" }, title), h("ul", { class: "todo" }, ...shown.map((fault) => h("li", {}, fault.message))));
+      const title =
+        faults.length === 0
+          ? "Nothing is wrong with it."
+          : this.isTried && unclaimed.length === 0
+            ? "Not yet: see the marked fields."
+            : "Still to do:";
+      replace(
+        this.sentence,
+        h("p", { class: "muted" }, title),
+        h("ul", { class: "todo" }, ...shown.map((fault) => h("li", {}, fault.message))),
+      );
     }
   }
 
@@ -300,7 +438,13 @@ class QueryPage {
     }
     const name = this.name.value.trim();
     if (name === "") {
-      this.tell([{ pointer: "/name", message: "Give it a name: it stands on the timeline and in alerts." }, ...this.faults.filter((fault) => fault.pointer !== "/name")], null);
+      this.tell(
+        [
+          { pointer: "/name", message: "Give it a name: it stands on the timeline and in alerts." },
+          ...this.faults.filter((fault) => fault.pointer !== "/name"),
+        ],
+        null,
+      );
       this.name.focus();
       return;
     }
@@ -311,7 +455,11 @@ class QueryPage {
         const made = await post("queries/", body, queryRow);
         location.assign(address("/", { feed: made.feed }));
       } else {
-        const changed = await unlessOthersStop(async (stop) => queryRow(await call(`queries/${stored.id}/`, { method: "PATCH", body: stop ? { ...body, stop_dependents: true } : body })), "Switch off all of them");
+        const changed = await unlessOthersStop(
+          async (stop) =>
+            queryRow(await call(`queries/${stored.id}/`, { method: "PATCH", body: stop ? { ...body, stop_dependents: true } : body })),
+          "Switch off all of them",
+        );
         if (changed === null) return;
         toast(changed.version > stored.version ? `Saved as version ${changed.version}. It acts within seconds.` : "Saved.", "good");
         setTimeout(() => location.reload(), 900);
@@ -328,12 +476,38 @@ function draftOf(family: string): string {
   return isCrossing(family) ? "crossing" : family;
 }
 
-const versionRow = record({ version: number, sentence: otherwise(string, ""), created_at: moment, created_by: nullable(string), current: otherwise((value: unknown) => value === true, false), specification: (value: unknown) => value });
+const versionRow = record({
+  version: number,
+  sentence: otherwise(string, ""),
+  created_at: moment,
+  created_by: nullable(string),
+  current: otherwise((value: unknown) => value === true, false),
+  specification: (value: unknown) => value,
+});
 
 async function showVersions(row: QueryRow): Promise<void> {
   try {
     const versions = await get(`queries/${row.id}/versions`, list(versionRow));
-    const items = versions.map((one) => h("div", { class: "version" }, h("div", { class: "row spread" }, h("strong", {}, `Version ${formatNumber(one.version)}`), one.current ? h("span", { class: "badge badge-good" }, "current") : null), h("p", { class: "small" }, one.sentence), h("p", { class: "small faint" }, `${formatAgo(one.created_at, Date.now())}${one.created_by ? ` by ${one.created_by}` : ""}`), h("details", {}, h("summary", { class: "small" }, "Specification"), h("pre", { class: "mono document" }, JSON.stringify(one.specification, null, 2)))));
+    const items = versions.map((one) =>
+      h(
+        "div",
+        { class: "version" },
+        h(
+          "div",
+          { class: "row spread" },
+          h("strong", {}, `Version ${formatNumber(one.version)}`),
+          one.current ? h("span", { class: "badge badge-good" }, "current") : null,
+        ),
+        h("p", { class: "small" }, one.sentence),
+        h("p", { class: "small faint" }, `${formatAgo(one.created_at, Date.now())}${one.created_by ? ` by ${one.created_by}` : ""}`),
+        h(
+          "details",
+          {},
+          h("summary", { class: "small" }, "Specification"),
+          h("pre", { class: "mono document" }, JSON.stringify(one.specification, null, 2)),
+        ),
+      ),
+    );
     openDialog(`Versions of ${row.name}`, ...items).foot.remove();
   } catch (error) {
     fail(error);
@@ -341,7 +515,8 @@ async function showVersions(row: QueryRow): Promise<void> {
 }
 
 async function remove(row: QueryRow): Promise<void> {
-  if (!(await confirmDanger("Remove this query?", `“${row.name}” stops giving answers. Those it has given are kept.`, "Remove query"))) return;
+  if (!(await confirmDanger("Remove this query?", `“${row.name}” stops giving answers. Those it has given are kept.`, "Remove query")))
+    return;
   try {
     const done = await unlessOthersStop(async (stop) => {
       await call(address(`queries/${row.id}/`, { stop_dependents: stop ? "true" : null }), { method: "DELETE" });
@@ -369,8 +544,18 @@ async function askedOriginal(): Promise<Original | null> {
   const copied = parameters.get("copy") ?? "";
   if (stored !== null || !/^\d+$/.test(copied)) return null;
   const row = await get(`queries/${copied}/`, queryRow);
-  const alike = await getAll(address("queries/", { feed: row.feed, search: copyStem(row.name), page_size: 1000 }), record({ name: string }), 1000);
-  return { ...row, copyName: copyName(row.name, alike.map(({ name }) => name)) };
+  const alike = await getAll(
+    address("queries/", { feed: row.feed, search: copyStem(row.name), page_size: 1000 }),
+    record({ name: string }),
+    1000,
+  );
+  return {
+    ...row,
+    copyName: copyName(
+      row.name,
+      alike.map(({ name }) => name),
+    ),
+  };
 }
 
 async function open(): Promise<void> {
@@ -382,7 +567,10 @@ async function open(): Promise<void> {
     return;
   }
   const earlier = await askedVersion();
-  const [regions, channels] = await Promise.all([getAll(address("regions/", { feed: feed.name, page_size: 1000 }), regionParser, 20_000), getAll("channels/", channelParser).catch((): Channel[] => [])]);
+  const [regions, channels] = await Promise.all([
+    getAll(address("regions/", { feed: feed.name, page_size: 1000 }), regionParser, 20_000),
+    getAll("channels/", channelParser).catch((): Channel[] => []),
+  ]);
   await new QueryPage(feed, regions, channels, earlier, original).start();
 }
 

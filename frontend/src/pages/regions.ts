@@ -33,18 +33,52 @@ class RegionsPage {
   constructor(private readonly feed: Feed) {
     setLastFeed(feed.name);
     const isGeographic = feed.crs === "geographic";
-    const feeds = h("select", { class: "select", "aria-label": "Feed" }, ...shell.feeds.map((one) => h("option", { value: one.name, selected: one.name === feed.name }, one.title === "" ? one.name : one.title)));
+    const feeds = h(
+      "select",
+      { class: "select", "aria-label": "Feed" },
+      ...shell.feeds.map((one) =>
+        h("option", { value: one.name, selected: one.name === feed.name }, one.title === "" ? one.name : one.title),
+      ),
+    );
     feeds.addEventListener("change", () => location.assign(address("/regions/", { feed: feeds.value })));
     const exporter = button("Export", { icon: "download" });
-    attachMenu(exporter, () => (["geojson", "kml", "gpkg", "csv"] as const).map((format) => ({ content: [h("span", {}, { geojson: "GeoJSON", kml: "KML", gpkg: "GeoPackage", csv: "CSV" }[format])], onPick: () => location.assign(address("/api/v1/regions/export", { feed: feed.name, format })) })));
+    attachMenu(exporter, () =>
+      (["geojson", "kml", "gpkg", "csv"] as const).map((format) => ({
+        content: [h("span", {}, { geojson: "GeoJSON", kml: "KML", gpkg: "GeoPackage", csv: "CSV" }[format])],
+        onPick: () => location.assign(address("/api/v1/regions/export", { feed: feed.name, format })),
+      })),
+    );
     const map = h("div", { class: "regions-map" });
-    const side = h("aside", { class: "regions-side", "aria-label": "Regions" }, h("div", { class: "regions-tools" }, feeds, this.search), this.list);
-    replace(shell.root, h("header", { class: "bar" }, h("h1", {}, "Regions"), h("div", { class: "bar-actions" }, fileButton("Import", REGION_FILES, (file) => void this.importFile(file)), exporter)), h("div", { class: "regions-page" }, side, map, this.card));
+    const side = h(
+      "aside",
+      { class: "regions-side", "aria-label": "Regions" },
+      h("div", { class: "regions-tools" }, feeds, this.search),
+      this.list,
+    );
+    replace(
+      shell.root,
+      h(
+        "header",
+        { class: "bar" },
+        h("h1", {}, "Regions"),
+        h(
+          "div",
+          { class: "bar-actions" },
+          fileButton("Import", REGION_FILES, (file) => void this.importFile(file)),
+          exporter,
+        ),
+      ),
+      h("div", { class: "regions-page" }, side, map, this.card),
+    );
     this.editor = new RegionEditorView(map, feed, (geometry) => this.edited(geometry));
-    this.table = new CoordinateTableView(isGeographic ? ["Longitude", "Latitude"] : ["x", "y"], isGeographic ? "metres" : "units", (geometry) => {
-      this.draft = geometry;
-      this.editor.showRegion(geometry, true);
-    });
+    this.table = new CoordinateTableView(
+      isGeographic ? ["Longitude", "Latitude"] : ["x", "y"],
+      isGeographic ? "metres" : "units",
+      (geometry) => {
+        this.draft = geometry;
+        this.editor.showRegion(geometry, true);
+      },
+    );
     this.search.addEventListener("input", () => this.showList());
     void this.load(true);
   }
@@ -54,7 +88,13 @@ class RegionsPage {
       this.rows = await getAll(address("regions/", { feed: this.feed.name, page_size: 1000 }), regionParser, 20_000);
       this.showList();
       this.showContext();
-      const box = fit && this.feed.view === null ? boundsOf(this.rows.map((row) => row.geometry), this.feed.crs === "geographic") : null;
+      const box =
+        fit && this.feed.view === null
+          ? boundsOf(
+              this.rows.map((row) => row.geometry),
+              this.feed.crs === "geographic",
+            )
+          : null;
       if (box !== null) this.editor.feedMap.fit(box);
       this.showCard();
     } catch (error) {
@@ -63,19 +103,42 @@ class RegionsPage {
   }
 
   private showContext(): void {
-    this.editor.setContext(this.rows.filter((row) => row.id !== this.current?.id).map((row) => ({ id: row.id, name: row.name, geometry: row.geometry, colour: null })));
+    this.editor.setContext(
+      this.rows
+        .filter((row) => row.id !== this.current?.id)
+        .map((row) => ({ id: row.id, name: row.name, geometry: row.geometry, colour: null })),
+    );
   }
 
   private showList(): void {
     const wanted = this.search.value.trim().toLowerCase();
     const shown = this.rows.filter((row) => `${row.name} ${row.tags.join(" ")}`.toLowerCase().includes(wanted));
     if (this.rows.length === 0) {
-      replace(this.list, h("li", {}, empty("shapes", "No regions yet", "Draw one on the map, or import a GeoJSON or KML file. Queries can then name it.")));
+      replace(
+        this.list,
+        h("li", {}, empty("shapes", "No regions yet", "Draw one on the map, or import a GeoJSON or KML file. Queries can then name it.")),
+      );
       return;
     }
-    const items = shown.slice(0, 500).map((row) =>
-      h("li", {}, h("button", { type: "button", class: "region-item", "aria-current": String(row.id === this.current?.id), onClick: () => this.select(row) }, h("span", { class: "grow" }, h("span", { class: "region-name truncate" }, row.name), h("span", { class: "small faint" }, describe(row.geometry, this.feed.crs === "geographic"))), row.used_by.length > 0 ? h("span", { class: "badge", title: "Queries that use it" }, row.used_by.length) : null)),
-    );
+    const items = shown
+      .slice(0, 500)
+      .map((row) =>
+        h(
+          "li",
+          {},
+          h(
+            "button",
+            { type: "button", class: "region-item", "aria-current": String(row.id === this.current?.id), onClick: () => this.select(row) },
+            h(
+              "span",
+              { class: "grow" },
+              h("span", { class: "region-name truncate" }, row.name),
+              h("span", { class: "small faint" }, describe(row.geometry, this.feed.crs === "geographic")),
+            ),
+            row.used_by.length > 0 ? h("span", { class: "badge", title: "Queries that use it" }, row.used_by.length) : null,
+          ),
+        ),
+      );
     replace(this.list, ...items, shown.length > 500 ? h("li", { class: "hint" }, `${shown.length - 500} more: search to find them`) : null);
   }
 
@@ -101,35 +164,86 @@ class RegionsPage {
     const row = this.current;
     // What was typed stays when the shape changes under it.
     const key = row?.id ?? "new";
-    const typed = (id: string): string | undefined => (this.shownFor === key ? this.card.querySelector<HTMLInputElement>(`#${id}`)?.value : undefined);
+    const typed = (id: string): string | undefined =>
+      this.shownFor === key ? this.card.querySelector<HTMLInputElement>(`#${id}`)?.value : undefined;
     const isOpen = this.shownFor === key && this.card.querySelector("details")?.open === true;
-    const nameField = h("input", { class: "input", id: "region-name", maxlength: 100, value: typed("region-name") ?? row?.name ?? "", placeholder: "harbour entrance", disabled: row?.editable === false });
-    const tagField = h("input", { class: "input", id: "region-tags", value: typed("region-tags") ?? row?.tags.join(", ") ?? "", placeholder: "port, protected", disabled: row?.editable === false });
+    const nameField = h("input", {
+      class: "input",
+      id: "region-name",
+      maxlength: 100,
+      value: typed("region-name") ?? row?.name ?? "",
+      placeholder: "harbour entrance",
+      disabled: row?.editable === false,
+    });
+    const tagField = h("input", {
+      class: "input",
+      id: "region-tags",
+      value: typed("region-tags") ?? row?.tags.join(", ") ?? "",
+      placeholder: "port, protected",
+      disabled: row?.editable === false,
+    });
     this.shownFor = key;
     this.table.show(geometry);
     const usedBy = row?.used_by ?? [];
     replace(
       this.card,
-      h("div", { class: "row spread" }, h("h2", {}, row === null ? "New region" : row.name), h("span", { class: "small faint" }, describe(geometry, this.feed.crs === "geographic"))),
+      h(
+        "div",
+        { class: "row spread" },
+        h("h2", {}, row === null ? "New region" : row.name),
+        h("span", { class: "small faint" }, describe(geometry, this.feed.crs === "geographic")),
+      ),
       h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "region-name" }, "Name"), nameField),
       h("div", { class: "field", "data-pointer": "/tags" }, h("label", { for: "region-tags" }, "Tags"), tagField),
-      h("details", { class: "coordinates", open: isOpen, "data-pointer": "/geometry" }, h("summary", {}, "Corners as numbers"), this.table.element),
-      usedBy.length === 0 ? null : h("div", { class: "small" }, h("div", { class: "section-title" }, "Used by"), h("ul", { class: "stack-tight" }, ...usedBy.map((one) => h("li", {}, h("a", { href: `/queries/${one.id}` }, one.name)))), h("p", { class: "hint" }, "Saving another shape makes new versions of these queries.")),
+      h(
+        "details",
+        { class: "coordinates", open: isOpen, "data-pointer": "/geometry" },
+        h("summary", {}, "Corners as numbers"),
+        this.table.element,
+      ),
+      usedBy.length === 0
+        ? null
+        : h(
+            "div",
+            { class: "small" },
+            h("div", { class: "section-title" }, "Used by"),
+            h("ul", { class: "stack-tight" }, ...usedBy.map((one) => h("li", {}, h("a", { href: `/queries/${one.id}` }, one.name)))),
+            h("p", { class: "hint" }, "Saving another shape makes new versions of these queries."),
+          ),
       h(
         "div",
         { class: "row row-wrap" },
-        row?.editable === false ? null : button("Save", { icon: "save", kind: "button-primary", onClick: () => void this.save(nameField.value, tagField.value, this.draft ?? geometry) }),
+        row?.editable === false
+          ? null
+          : button("Save", {
+              icon: "save",
+              kind: "button-primary",
+              onClick: () => void this.save(nameField.value, tagField.value, this.draft ?? geometry),
+            }),
         row === null ? null : linkButton("Query on it", address("/queries/new", { feed: this.feed.name, region: row.name }), "plus"),
-        row === null || !row.editable ? null : button("Delete", { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => void this.remove(row) }),
+        row === null || !row.editable
+          ? null
+          : button("Delete", { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => void this.remove(row) }),
         row === null ? button("Discard", { kind: "button-quiet", onClick: () => this.select(null) }) : null,
       ),
     );
   }
 
   private async save(title: string, tags: string, geometry: Geometry): Promise<void> {
-    const body = { feed: this.feed.name, name: title.trim(), geometry, tags: tags.split(",").map((tag) => tag.trim()).filter((tag) => tag !== "") };
+    const body = {
+      feed: this.feed.name,
+      name: title.trim(),
+      geometry,
+      tags: tags
+        .split(",")
+        .map((tag) => tag.trim())
+        .filter((tag) => tag !== ""),
+    };
     try {
-      const saved = this.current === null ? await post("regions/", body, regionParser) : regionParser(await call(`regions/${this.current.id}/`, { method: "PATCH", body }));
+      const saved =
+        this.current === null
+          ? await post("regions/", body, regionParser)
+          : regionParser(await call(`regions/${this.current.id}/`, { method: "PATCH", body }));
       toast(`“${saved.name}” is saved.`, "good");
       await this.load();
       this.select(this.rows.find((row) => row.id === saved.id) ?? null);
@@ -159,10 +273,17 @@ class RegionsPage {
     const form = new FormData();
     form.append("file", file);
     form.append("feed", this.feed.name);
-    const answerShape = record({ created: list(record({ name: otherwise(string, "") })), refused: otherwise(list(record({ row: otherwise(number, 0), name: otherwise(string, ""), faults: faultList })), []) });
+    const answerShape = record({
+      created: list(record({ name: otherwise(string, "") })),
+      refused: otherwise(list(record({ row: otherwise(number, 0), name: otherwise(string, ""), faults: faultList })), []),
+    });
     try {
       const answer = await post("regions/import", form, answerShape);
-      if (answer.refused.length > 0) toast(`Nothing was stored: ${answer.refused.length} of the file's regions are refused. ${answer.refused[0]?.name ?? ""}: ${answer.refused[0]?.faults[0]?.message ?? ""}`, "critical");
+      if (answer.refused.length > 0)
+        toast(
+          `Nothing was stored: ${answer.refused.length} of the file's regions are refused. ${answer.refused[0]?.name ?? ""}: ${answer.refused[0]?.faults[0]?.message ?? ""}`,
+          "critical",
+        );
       else toast(`${answer.created.length} region${answer.created.length === 1 ? "" : "s"} imported.`, "good");
       await this.load(true);
     } catch (error) {
@@ -171,5 +292,15 @@ class RegionsPage {
   }
 }
 
-if (start === undefined) replace(shell.root, empty("radio", "No feed yet", "Regions belong to a feed. Make one first.", linkButton("Feeds and jobs", "/feeds/", "activity", "button-primary")), icon("radio"));
+if (start === undefined)
+  replace(
+    shell.root,
+    empty(
+      "radio",
+      "No feed yet",
+      "Regions belong to a feed. Make one first.",
+      linkButton("Feeds and jobs", "/feeds/", "activity", "button-primary"),
+    ),
+    icon("radio"),
+  );
 else new RegionsPage(start);

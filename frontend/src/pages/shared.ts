@@ -10,8 +10,16 @@ import { anything, list, record } from "../lib/parse";
 import { formatMoment } from "../lib/time";
 import { readJson } from "../views/shell_view";
 
-const given = record({ feed: feedParser, queries: list(anything), regions: list(anything), expires_at: moment })(readJson("page-data"), "/page-data");
-answerFrom(new Map<string, unknown>([["queries/", given.queries], ["regions/", given.regions]]));
+const given = record({ feed: feedParser, queries: list(anything), regions: list(anything), expires_at: moment })(
+  readJson("page-data"),
+  "/page-data",
+);
+answerFrom(
+  new Map<string, unknown>([
+    ["queries/", given.queries],
+    ["regions/", given.regions],
+  ]),
+);
 // Parts that ask for extras, such as what is half done, go without.
 addEventListener("unhandledrejection", (event) => {
   if (event.reason instanceof NotShared) event.preventDefault();

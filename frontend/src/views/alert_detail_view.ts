@@ -3,7 +3,18 @@
 import { ApiError, get, post } from "../lib/api";
 import { button, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { query as address } from "../lib/api";
-import { alert as alertParser, alertDetail, alertStep, queryVersion, type Alert, type AlertDetail, type AlertStep, type Feed, type Me, type QueryVersion } from "../data/shapes";
+import {
+  alert as alertParser,
+  alertDetail,
+  alertStep,
+  queryVersion,
+  type Alert,
+  type AlertDetail,
+  type AlertStep,
+  type Feed,
+  type Me,
+  type QueryVersion,
+} from "../data/shapes";
 import { anything } from "../lib/parse";
 import { around, asGeometry, bounds, type Box } from "../lib/regions";
 import { queryColour } from "../lib/colours";
@@ -26,7 +37,13 @@ export class AlertDetailView {
   private feedMap: FeedMap | null = null;
   private shown: string | null = null;
   private readonly zone: Zone;
-  private readonly field = h("textarea", { class: "textarea", rows: 2, placeholder: "Add a comment", "aria-label": "Comment", maxlength: 4000 });
+  private readonly field = h("textarea", {
+    class: "textarea",
+    rows: 2,
+    placeholder: "Add a comment",
+    "aria-label": "Comment",
+    maxlength: 4000,
+  });
   /** Ends what is asked for the map of the alert that is shown no more. */
   private counted: AbortController | null = null;
 
@@ -50,7 +67,11 @@ export class AlertDetailView {
       return;
     }
     const text = this.shown === alert.id ? this.field.value.trim() : "";
-    post(`alerts/${alert.id}/${action}`, { revision: alert.revision, comment: text, ...(assignee === undefined ? {} : { assignee }) }, alertParser).then(
+    post(
+      `alerts/${alert.id}/${action}`,
+      { revision: alert.revision, comment: text, ...(assignee === undefined ? {} : { assignee }) },
+      alertParser,
+    ).then(
       (changed) => this.become(changed),
       (error: unknown) => {
         fail(error);
@@ -83,7 +104,17 @@ export class AlertDetailView {
     this.close();
     this.shown = alert.id;
     this.field.value = "";
-    replace(this.element, this.head(alert), h("div", { class: "panel-body stack" }, h("div", { class: "skeleton alert-map" }), h("div", { class: "skeleton" }), h("div", { class: "skeleton" })));
+    replace(
+      this.element,
+      this.head(alert),
+      h(
+        "div",
+        { class: "panel-body stack" },
+        h("div", { class: "skeleton alert-map" }),
+        h("div", { class: "skeleton" }),
+        h("div", { class: "skeleton" }),
+      ),
+    );
     try {
       const detail = await get(`alerts/${alert.id}/`, alertDetail);
       // A removed query has no page to try its rules on.
@@ -101,7 +132,18 @@ export class AlertDetailView {
     return h(
       "div",
       { class: "panel-head alert-head" },
-      h("div", { class: "grow" }, h("div", { class: "row small" }, h("span", { class: `badge badge-dot badge-${alert.severity}` }, SEVERITY_NAMES[alert.severity]), h("span", { class: "muted" }, stateWords(alert))), h("h2", { class: "alert-title" }, answerTitle(alert.entities, alert.kind)), h("a", { href: `/queries/${alert.query}`, class: "small" }, alert.query_name)),
+      h(
+        "div",
+        { class: "grow" },
+        h(
+          "div",
+          { class: "row small" },
+          h("span", { class: `badge badge-dot badge-${alert.severity}` }, SEVERITY_NAMES[alert.severity]),
+          h("span", { class: "muted" }, stateWords(alert)),
+        ),
+        h("h2", { class: "alert-title" }, answerTitle(alert.entities, alert.kind)),
+        h("a", { href: `/queries/${alert.query}`, class: "small" }, alert.query_name),
+      ),
       iconButton("Close", "x", { kind: "button-quiet button-sm", onClick: this.onClose }),
     );
   }
@@ -113,7 +155,8 @@ export class AlertDetailView {
     const end = alert.end ?? detail.evidence.closing?.start ?? null;
     const events = orderedEvidence([detail.evidence.detection, detail.evidence.closing].filter((row) => row !== null));
     const zone = unit === "ms" ? ` ${zoneName(this.zone)}` : "";
-    const measured = feed === undefined ? null : measure((detail.evidence.closing ?? detail.evidence.detection)?.value, rules?.specification, feed);
+    const measured =
+      feed === undefined ? null : measure((detail.evidence.closing ?? detail.evidence.detection)?.value, rules?.specification, feed);
     replace(
       this.element,
       this.head(alert),
@@ -124,16 +167,47 @@ export class AlertDetailView {
         h(
           "dl",
           { class: "dl num" },
-          h("dt", {}, "Opened"), h("dd", {}, `${formatMoment(alert.opened_at, "ms", this.zone)} ${zoneName(this.zone)} (${formatAgo(alert.opened_at, Date.now())})`),
-          h("dt", {}, "From"), h("dd", {}, formatMoment(alert.start, unit, this.zone) + zone),
-          ...(end === null ? [h("dt", {}, "Until"), h("dd", {}, "still going")] : end === alert.start ? [] : [h("dt", {}, "Until"), h("dd", {}, `${formatMoment(end, unit, this.zone)} (${formatSpan(end - alert.start, unit)})`)]),
+          h("dt", {}, "Opened"),
+          h(
+            "dd",
+            {},
+            `${formatMoment(alert.opened_at, "ms", this.zone)} ${zoneName(this.zone)} (${formatAgo(alert.opened_at, Date.now())})`,
+          ),
+          h("dt", {}, "From"),
+          h("dd", {}, formatMoment(alert.start, unit, this.zone) + zone),
+          ...(end === null
+            ? [h("dt", {}, "Until"), h("dd", {}, "still going")]
+            : end === alert.start
+              ? []
+              : [h("dt", {}, "Until"), h("dd", {}, `${formatMoment(end, unit, this.zone)} (${formatSpan(end - alert.start, unit)})`)]),
           ...(measured === null ? [] : [h("dt", {}, measured[0]), h("dd", {}, measured[1])]),
         ),
-        detail.mute === null ? null : h("p", { class: "notice small" }, icon("bell-off"), `Muted by ${detail.mute.by}${detail.mute.until === null ? "" : ` until ${formatMoment(detail.mute.until, "ms", this.zone)} ${zoneName(this.zone)}`}: ${detail.mute.reason}`),
-        detail.sentence === "" ? null : h("div", {}, h("h3", { class: "section-title" }, "Why"), h("p", { class: "small muted" }, detail.sentence), rules === null ? null : h("p", { class: "small faint" }, `By ${versionWords(rules)}`)),
-        rules === null ? null : rulesBehind(alert.query, rules, { kind: alert.kind, start: alert.start, end, entities: alert.entities }, unit),
-        events.length === 0 ? null : h("div", {}, h("h3", { class: "section-title" }, "Events that explain it"), evidenceList(events, unit, this.zone)),
-        alert.detection === null || rules === null || !("derive" in rules.specification) ? null : answersBehind(alert.detection, unit, this.zone),
+        detail.mute === null
+          ? null
+          : h(
+              "p",
+              { class: "notice small" },
+              icon("bell-off"),
+              `Muted by ${detail.mute.by}${detail.mute.until === null ? "" : ` until ${formatMoment(detail.mute.until, "ms", this.zone)} ${zoneName(this.zone)}`}: ${detail.mute.reason}`,
+            ),
+        detail.sentence === ""
+          ? null
+          : h(
+              "div",
+              {},
+              h("h3", { class: "section-title" }, "Why"),
+              h("p", { class: "small muted" }, detail.sentence),
+              rules === null ? null : h("p", { class: "small faint" }, `By ${versionWords(rules)}`),
+            ),
+        rules === null
+          ? null
+          : rulesBehind(alert.query, rules, { kind: alert.kind, start: alert.start, end, entities: alert.entities }, unit),
+        events.length === 0
+          ? null
+          : h("div", {}, h("h3", { class: "section-title" }, "Events that explain it"), evidenceList(events, unit, this.zone)),
+        alert.detection === null || rules === null || !("derive" in rules.specification)
+          ? null
+          : answersBehind(alert.detection, unit, this.zone),
         this.steps(alert, detail),
         this.feedback(alert, detail),
         this.deliveries(detail),
@@ -144,27 +218,57 @@ export class AlertDetailView {
     else map.remove();
   }
 
-  private drawMap(place: HTMLElement, feed: Feed, alert: Alert, detail: AlertDetail, events: EvidencePoint[], specification: Record<string, unknown> | undefined): void {
+  private drawMap(
+    place: HTMLElement,
+    feed: Feed,
+    alert: Alert,
+    detail: AlertDetail,
+    events: EvidencePoint[],
+    specification: Record<string, unknown> | undefined,
+  ): void {
     this.feedMap = openMap(place, feed, { isSmall: true });
     const colour = queryColour(alert.query);
     const geometries = detail.shapes.flatMap((value) => asGeometry(value) ?? []);
     this.feedMap.regions.set(geometries.map((geometry, i) => ({ id: String(i), name: "", geometry, colour })));
     const isOne = alert.entities.length < 2;
     this.feedMap.tracks.explain(
-      detail.evidence.tracks.map((track) => ({ track, colour, from: alert.start, to: alert.end, ...(isOne ? {} : { label: track.entity }) })),
+      detail.evidence.tracks.map((track) => ({
+        track,
+        colour,
+        from: alert.start,
+        to: alert.end,
+        ...(isOne ? {} : { label: track.entity }),
+      })),
       events,
       ({ variable, t }) => [variable, formatClock(t, feed.time, this.zone)].filter((text) => text !== "").join(" · "),
-      closestNotes([detail.evidence.detection].filter((row) => row !== null), feed.crs === "geographic"),
+      closestNotes(
+        [detail.evidence.detection].filter((row) => row !== null),
+        feed.crs === "geographic",
+      ),
     );
     this.counted = new AbortController();
-    void new CountOnMap(this.feedMap, feed, this.zone).show({ query: alert.query, specification, geometries, start: alert.start, end: alert.end ?? (feed.wall_clock ? Date.now() : alert.start) }, this.counted.signal);
+    void new CountOnMap(this.feedMap, feed, this.zone).show(
+      { query: alert.query, specification, geometries, start: alert.start, end: alert.end ?? (feed.wall_clock ? Date.now() : alert.start) },
+      this.counted.signal,
+    );
     const { near } = this.feedMap;
-    const within = detail.evidence.tracks.flatMap((track) => track.points.filter(([t]) => t >= alert.start && t <= (alert.end ?? Infinity)).map(([, x, y]): [number, number] => [near(x), y]));
+    const within = detail.evidence.tracks.flatMap((track) =>
+      track.points.filter(([t]) => t >= alert.start && t <= (alert.end ?? Infinity)).map(([, x, y]): [number, number] => [near(x), y]),
+    );
     const box = around([...events.flatMap(({ x, y }): [number, number][] => (x === null || y === null ? [] : [[near(x), y]])), ...within]);
     if (box === null) return;
     // The region that it happened at says where that is.
-    const regions = geometries.map((geometry) => bounds(geometry, feed.crs === "geographic")).filter((region) => region !== null && touch(region, box)) as Box[];
-    this.feedMap.fit(around([box, ...regions].flatMap(([w, s, e, n]): [number, number][] => [[near(w), s], [near(e), n]])) ?? box);
+    const regions = geometries
+      .map((geometry) => bounds(geometry, feed.crs === "geographic"))
+      .filter((region) => region !== null && touch(region, box)) as Box[];
+    this.feedMap.fit(
+      around(
+        [box, ...regions].flatMap(([w, s, e, n]): [number, number][] => [
+          [near(w), s],
+          [near(e), n],
+        ]),
+      ) ?? box,
+    );
   }
 
   private steps(alert: Alert, detail: AlertDetail): HTMLElement {
@@ -181,49 +285,155 @@ export class AlertDetailView {
         }, fail);
       },
     });
-    return h("div", {}, h("h3", { class: "section-title" }, "What happened"), items, h("div", { class: "stack comment-form" }, this.field, h("div", { class: "row" }, send, h("span", { class: "small faint" }, "or write it and then decide: it goes along"))));
+    return h(
+      "div",
+      {},
+      h("h3", { class: "section-title" }, "What happened"),
+      items,
+      h(
+        "div",
+        { class: "stack comment-form" },
+        this.field,
+        h("div", { class: "row" }, send, h("span", { class: "small faint" }, "or write it and then decide: it goes along")),
+      ),
+    );
   }
 
   private step(one: AlertStep): HTMLElement {
     const what = STEP_NAMES[one.action] ?? one.action;
     const words = one.author === null ? what : `${what}${one.action === "assigned" ? ` ${one.assignee ?? "somebody"}` : ""}`;
-    return h("li", {}, h("div", { class: "row small" }, one.author === null ? null : h("strong", {}, one.author), h("span", {}, words), h("span", { class: "faint", title: formatMoment(one.at, "ms", this.zone) }, formatAgo(one.at, Date.now()))), one.text === "" ? null : h("p", {}, one.text));
+    return h(
+      "li",
+      {},
+      h(
+        "div",
+        { class: "row small" },
+        one.author === null ? null : h("strong", {}, one.author),
+        h("span", {}, words),
+        h("span", { class: "faint", title: formatMoment(one.at, "ms", this.zone) }, formatAgo(one.at, Date.now())),
+      ),
+      one.text === "" ? null : h("p", {}, one.text),
+    );
   }
 
   /** Was the answer right? What people say is kept with it, so that its query can be tuned. */
   private feedback(alert: Alert, detail: AlertDetail): HTMLElement {
-    const said = h("ul", { class: "small" }, ...detail.feedback.map((one) => h("li", {}, h("strong", {}, one.author), ` ${(VERDICTS[one.verdict] ?? one.verdict).toLowerCase()}${one.reason === "" ? "" : `: ${one.reason}`}`)));
+    const said = h(
+      "ul",
+      { class: "small" },
+      ...detail.feedback.map((one) =>
+        h(
+          "li",
+          {},
+          h("strong", {}, one.author),
+          ` ${(VERDICTS[one.verdict] ?? one.verdict).toLowerCase()}${one.reason === "" ? "" : `: ${one.reason}`}`,
+        ),
+      ),
+    );
     const mine = detail.feedback.find((one) => one.author === this.me.name);
-    const reason = h("input", { class: "input", "aria-label": "Reason", placeholder: "Why (optional)", maxlength: 500, value: mine?.reason ?? "" });
-    const buttons = Object.entries(VERDICTS).map(([verdict, text]) => h("button", { type: "button", disabled: !alert.editable, "aria-pressed": String(verdict === mine?.verdict), onClick: () => void post(`alerts/${alert.id}/feedback`, { verdict, reason: reason.value.trim() }, anything).then(() => this.open(alert), fail) }, text));
-    return h("div", { class: "stack" }, h("h3", { class: "section-title" }, "Was it right?"), said, reason, h("div", { class: "segmented verdicts", role: "group", "aria-label": "Was it right?" }, ...buttons));
+    const reason = h("input", {
+      class: "input",
+      "aria-label": "Reason",
+      placeholder: "Why (optional)",
+      maxlength: 500,
+      value: mine?.reason ?? "",
+    });
+    const buttons = Object.entries(VERDICTS).map(([verdict, text]) =>
+      h(
+        "button",
+        {
+          type: "button",
+          disabled: !alert.editable,
+          "aria-pressed": String(verdict === mine?.verdict),
+          onClick: () =>
+            void post(`alerts/${alert.id}/feedback`, { verdict, reason: reason.value.trim() }, anything).then(() => this.open(alert), fail),
+        },
+        text,
+      ),
+    );
+    return h(
+      "div",
+      { class: "stack" },
+      h("h3", { class: "section-title" }, "Was it right?"),
+      said,
+      reason,
+      h("div", { class: "segmented verdicts", role: "group", "aria-label": "Was it right?" }, ...buttons),
+    );
   }
 
   private deliveries(detail: AlertDetail): HTMLElement | null {
     if (detail.deliveries.length === 0) return null;
-    return h("div", {}, h("h3", { class: "section-title" }, "Sent to"), h("ul", { class: "stack" }, ...detail.deliveries.map((one) => h("li", { class: "row small" }, icon(one.sent_at === null ? "clock" : "check"), h("span", {}, typeof one.channel === "string" ? one.channel : "channel"), h("span", { class: "faint" }, one.sent_at === null ? (one.error === "" ? "waiting" : one.error) : formatAgo(one.sent_at, Date.now()))))));
+    return h(
+      "div",
+      {},
+      h("h3", { class: "section-title" }, "Sent to"),
+      h(
+        "ul",
+        { class: "stack" },
+        ...detail.deliveries.map((one) =>
+          h(
+            "li",
+            { class: "row small" },
+            icon(one.sent_at === null ? "clock" : "check"),
+            h("span", {}, typeof one.channel === "string" ? one.channel : "channel"),
+            h(
+              "span",
+              { class: "faint" },
+              one.sent_at === null ? (one.error === "" ? "waiting" : one.error) : formatAgo(one.sent_at, Date.now()),
+            ),
+          ),
+        ),
+      ),
+    );
   }
 
   private foot(alert: Alert, detail: AlertDetail): HTMLElement {
     const isOff = !alert.editable;
-    const give = h("select", { class: "select assign", "aria-label": "Give it to", disabled: isOff }, h("option", { value: "" }, alert.assignee === null ? "Give to…" : `Given to ${alert.assignee}`), ...detail.handlers.map((name) => h("option", { value: name }, name === this.me.name ? `${name} (you)` : name)));
-    give.addEventListener("change", () => { if (give.value !== "") this.decide(alert, "assign", give.value); });
+    const give = h(
+      "select",
+      { class: "select assign", "aria-label": "Give it to", disabled: isOff },
+      h("option", { value: "" }, alert.assignee === null ? "Give to…" : `Given to ${alert.assignee}`),
+      ...detail.handlers.map((name) => h("option", { value: name }, name === this.me.name ? `${name} (you)` : name)),
+    );
+    give.addEventListener("change", () => {
+      if (give.value !== "") this.decide(alert, "assign", give.value);
+    });
     const isOpen = alert.state !== "resolved";
     return h(
       "div",
       { class: "drawer-foot" },
-      isOpen && alert.state !== "acknowledged" ? button("Acknowledge", { icon: "check", kind: "button-primary", disabled: isOff, onClick: () => this.decide(alert, "acknowledge") }) : null,
-      isOpen ? button("Resolve", { icon: "check-check", disabled: isOff, onClick: () => this.decide(alert, "resolve") }) : button("Reopen", { icon: "rotate-ccw", disabled: isOff, onClick: () => this.decide(alert, "reopen") }),
+      isOpen && alert.state !== "acknowledged"
+        ? button("Acknowledge", {
+            icon: "check",
+            kind: "button-primary",
+            disabled: isOff,
+            onClick: () => this.decide(alert, "acknowledge"),
+          })
+        : null,
+      isOpen
+        ? button("Resolve", { icon: "check-check", disabled: isOff, onClick: () => this.decide(alert, "resolve") })
+        : button("Reopen", { icon: "rotate-ccw", disabled: isOff, onClick: () => this.decide(alert, "reopen") }),
       isOpen ? give : null,
-      isOpen && !isOff && !alert.muted ? iconButton("Mute…", "bell-off", { onClick: () => void openMute(alert, this.me, () => this.refresh(alert)) }) : null,
-      alert.detection === null ? null : linkButton("Show on the live view", address("/", { feed: alert.feed, detection: alert.detection }), "map"),
+      isOpen && !isOff && !alert.muted
+        ? iconButton("Mute…", "bell-off", { onClick: () => void openMute(alert, this.me, () => this.refresh(alert)) })
+        : null,
+      alert.detection === null
+        ? null
+        : linkButton("Show on the live view", address("/", { feed: alert.feed, detection: alert.detection }), "map"),
     );
   }
 }
 
 /** "Assigned to ben", "Seen, ended by itself". */
 function stateWords(alert: Alert): string {
-  const who = alert.state === "assigned" ? ` to ${alert.assignee ?? "somebody"}` : alert.state === "acknowledged" && alert.acknowledged_by !== null ? ` by ${alert.acknowledged_by}` : alert.state === "resolved" && alert.resolved_by !== null ? ` by ${alert.resolved_by}` : "";
+  const who =
+    alert.state === "assigned"
+      ? ` to ${alert.assignee ?? "somebody"}`
+      : alert.state === "acknowledged" && alert.acknowledged_by !== null
+        ? ` by ${alert.acknowledged_by}`
+        : alert.state === "resolved" && alert.resolved_by !== null
+          ? ` by ${alert.resolved_by}`
+          : "";
   return `${STATE_NAMES[alert.state]}${who}${alert.over_at !== null && alert.state !== "resolved" ? ", ended by itself" : ""}`;
 }
 

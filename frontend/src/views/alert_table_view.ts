@@ -28,7 +28,12 @@ export class AlertTableView {
   private readonly above = spacer();
   private readonly below = spacer();
   private readonly rows = h("tbody", {});
-  readonly table = h("table", { class: "table alerts-table" }, h("thead", {}, h("tr", {}, h("th", { class: "tick" }, this.all), ...COLUMNS.map((text) => h("th", { scope: "col" }, text)))), this.rows);
+  readonly table = h(
+    "table",
+    { class: "table alerts-table" },
+    h("thead", {}, h("tr", {}, h("th", { class: "tick" }, this.all), ...COLUMNS.map((text) => h("th", { scope: "col" }, text)))),
+    this.rows,
+  );
   readonly element = h("div", { class: "desk-scroll", tabindex: -1 }, this.table);
   /** By alert: its row and what it was made from. */
   private readonly made = new Map<string, { element: HTMLElement; from: string }>();
@@ -85,7 +90,8 @@ export class AlertTableView {
     const kept = new Set(shown.slice(first, stop).map((row) => row.id));
     for (const one of this.made.keys()) if (!kept.has(one)) this.made.delete(one);
     // Rows that are as they were stay as they are: neither focus nor pointer loses what it is on.
-    if (elements.length !== this.rows.children.length || elements.some((one, i) => one !== this.rows.children[i])) this.rows.replaceChildren(...elements);
+    if (elements.length !== this.rows.children.length || elements.some((one, i) => one !== this.rows.children[i]))
+      this.rows.replaceChildren(...elements);
     if (stop > shown.length - 2 * BESIDE) this.handlers.nearEnd();
   }
 
@@ -105,10 +111,27 @@ export class AlertTableView {
     const unit = this.feeds.find((one) => one.name === row.feed)?.time ?? "ms";
     return h(
       "tr",
-      { class: "clickable", "data-alert": row.id, "aria-rowindex": at + 2, "aria-selected": String(row.id === this.open), onClick: (event) => { if (!(event.target instanceof HTMLInputElement)) this.handlers.open(row.id); } },
+      {
+        class: "clickable",
+        "data-alert": row.id,
+        "aria-rowindex": at + 2,
+        "aria-selected": String(row.id === this.open),
+        onClick: (event) => {
+          if (!(event.target instanceof HTMLInputElement)) this.handlers.open(row.id);
+        },
+      },
       h("td", { class: "tick" }, box),
       h("td", {}, h("span", { class: `badge badge-dot badge-${row.severity}` }, SEVERITY_NAMES[row.severity])),
-      h("td", {}, h("button", { type: "button", class: "query-name", "aria-label": what, onClick: () => this.handlers.open(row.id) }, longName("span", what)), row.entities.length === 0 ? null : h("div", { class: "small muted truncate" }, kindName(row.kind))),
+      h(
+        "td",
+        {},
+        h(
+          "button",
+          { type: "button", class: "query-name", "aria-label": what, onClick: () => this.handlers.open(row.id) },
+          longName("span", what),
+        ),
+        row.entities.length === 0 ? null : h("div", { class: "small muted truncate" }, kindName(row.kind)),
+      ),
       h("td", {}, h("div", { class: "truncate alert-query", title: row.query_name }, row.query_name)),
       h("td", { class: "nowrap num" }, formatAgo(row.opened_at, Date.now())),
       h("td", { class: "nowrap num small faint" }, formatMoment(row.start, unit, this.zone)),
@@ -120,9 +143,21 @@ export class AlertTableView {
 /** The state in words, with who has it, and whether what the alert tells of is over. */
 function stateOf(row: Alert): HTMLElement[] {
   const kind = row.state === "resolved" ? "badge-good" : UNATTENDED.includes(row.state) ? "badge-accent" : "";
-  const who = row.state === "assigned" ? `to ${row.assignee ?? "somebody"}` : row.state === "acknowledged" ? row.acknowledged_by : row.state === "resolved" ? row.resolved_by : null;
-  const below = [row.muted ? "muted" : null, who, row.over_at !== null && row.state !== "resolved" ? "ended by itself" : null].filter((text) => text !== null);
-  return [h("span", { class: `badge ${kind}` }, STATE_NAMES[row.state]), ...(below.length === 0 ? [] : [h("div", { class: "small faint truncate" }, below.join(" · "))])];
+  const who =
+    row.state === "assigned"
+      ? `to ${row.assignee ?? "somebody"}`
+      : row.state === "acknowledged"
+        ? row.acknowledged_by
+        : row.state === "resolved"
+          ? row.resolved_by
+          : null;
+  const below = [row.muted ? "muted" : null, who, row.over_at !== null && row.state !== "resolved" ? "ended by itself" : null].filter(
+    (text) => text !== null,
+  );
+  return [
+    h("span", { class: `badge ${kind}` }, STATE_NAMES[row.state]),
+    ...(below.length === 0 ? [] : [h("div", { class: "small faint truncate" }, below.join(" · "))]),
+  ];
 }
 
 function rowPx(): number {

@@ -24,13 +24,31 @@ export function answersBehind(key: string, unit: TimeUnit, zone: Zone): HTMLElem
 async function fill(element: HTMLElement, key: string, unit: TimeUnit, zone: Zone): Promise<void> {
   const found = await get(`detections/${key}/answers`, answers).catch(() => ({ answers: [] }));
   if (found.answers.length === 0) return;
-  replace(element, h("h3", { class: "section-title" }, "Answers it was made of"), h("div", { class: "stack" }, ...found.answers.map((one) => row(one, unit, zone))));
+  replace(
+    element,
+    h("h3", { class: "section-title" }, "Answers it was made of"),
+    h("div", { class: "stack" }, ...found.answers.map((one) => row(one, unit, zone))),
+  );
   element.hidden = false;
 }
 
 /** Opened, it shows its own events and answers. */
 function row(one: Answer, unit: TimeUnit, zone: Zone): HTMLElement {
-  const details = h("details", { class: "more" }, h("summary", {}, h("span", { class: "swatch", vars: { "--swatch": queryColour(one.query) } }), ` ${one.query_name} `, h("div", { class: "small muted num" }, [kindName(one.kind), ...one.entities, formatMoment(one.end ?? one.start, unit, zone)].join(" · "))));
+  const details = h(
+    "details",
+    { class: "more" },
+    h(
+      "summary",
+      {},
+      h("span", { class: "swatch", vars: { "--swatch": queryColour(one.query) } }),
+      ` ${one.query_name} `,
+      h(
+        "div",
+        { class: "small muted num" },
+        [kindName(one.kind), ...one.entities, formatMoment(one.end ?? one.start, unit, zone)].join(" · "),
+      ),
+    ),
+  );
   const body = h("div", { class: "stack more-body" });
   details.append(body);
   details.addEventListener("toggle", () => {

@@ -112,7 +112,10 @@ class GraticuleLayer extends L.GridLayer {
 }
 
 export function basemap(): L.LayerGroup & { themeChanged: () => void } {
-  const layers = [new BasemapLayer({ attribution: "Natural Earth", pane: "tilePane", keepBuffer: 1 }), new GraticuleLayer({ minZoom: 11, pane: "tilePane" })];
+  const layers = [
+    new BasemapLayer({ attribution: "Natural Earth", pane: "tilePane", keepBuffer: 1 }),
+    new GraticuleLayer({ minZoom: 11, pane: "tilePane" }),
+  ];
   const group = L.layerGroup(layers);
   return Object.assign(group, { themeChanged: () => layers.forEach((layer) => layer.redraw()) });
 }

@@ -47,7 +47,9 @@ export class BulkDecisionView {
     replace(
       this.element,
       h("span", { class: "small num" }, this.isAll ? `All ${formatNumber(count)} that match` : `${formatNumber(count)} chosen`),
-      ...actions.map((action) => button(names[action][0], { icon: names[action][1], kind: "button-sm", onClick: () => void this.run(action, count) })),
+      ...actions.map((action) =>
+        button(names[action][0], { icon: names[action][1], kind: "button-sm", onClick: () => void this.run(action, count) }),
+      ),
     );
   }
 
@@ -60,7 +62,8 @@ export class BulkDecisionView {
     if (this.isAll) return this.decideAll(action, this.handlers.matching(), count);
     const ids = [...this.chosen].map(Number);
     await this.work(action, async (changed) => {
-      for (let i = 0; i < ids.length; i += PIECE) for (const one of (await post("alerts/bulk", { ids: ids.slice(i, i + PIECE), action }, answer)).changed) changed.add(one);
+      for (let i = 0; i < ids.length; i += PIECE)
+        for (const one of (await post("alerts/bulk", { ids: ids.slice(i, i + PIECE), action }, answer)).changed) changed.add(one);
     });
   }
 
@@ -83,7 +86,17 @@ export class BulkDecisionView {
     const bar = h("i", {});
     const text = h("span", { class: "small num" });
     this.element.hidden = false;
-    replace(this.element, text, h("span", { class: "progress bulk-progress", role: "progressbar", "aria-label": "Progress" }, bar), button("Stop", { kind: "button-sm", onClick: () => { this.isStopped = true; } }));
+    replace(
+      this.element,
+      text,
+      h("span", { class: "progress bulk-progress", role: "progressbar", "aria-label": "Progress" }, bar),
+      button("Stop", {
+        kind: "button-sm",
+        onClick: () => {
+          this.isStopped = true;
+        },
+      }),
+    );
     let below: number | null = null;
     let looked = 0;
     do {

@@ -19,7 +19,11 @@ export interface Axis {
 /** CSS pixels between two labels at least. */
 const LABEL_PX = 92;
 
-export function axis(context: CanvasRenderingContext2D, { t0, t1, left, width, height, head, unit, zone }: Axis, ink: { line: string; faint: string }): void {
+export function axis(
+  context: CanvasRenderingContext2D,
+  { t0, t1, left, width, height, head, unit, zone }: Axis,
+  ink: { line: string; faint: string },
+): void {
   const plot = width - left;
   if (plot < 20 || t1 <= t0) return;
   const step = axisStep(((t1 - t0) / plot) * LABEL_PX, unit);
@@ -40,7 +44,15 @@ export function axis(context: CanvasRenderingContext2D, { t0, t1, left, width, h
 }
 
 /** An interval that has ended. */
-export function closedBar(context: CanvasRenderingContext2D, x: number, y: number, wide: number, tall: number, colour: string, alpha: number): void {
+export function closedBar(
+  context: CanvasRenderingContext2D,
+  x: number,
+  y: number,
+  wide: number,
+  tall: number,
+  colour: string,
+  alpha: number,
+): void {
   context.fillStyle = colour;
   context.globalAlpha = alpha;
   context.beginPath();

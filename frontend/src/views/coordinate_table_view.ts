@@ -20,7 +20,25 @@ export class CoordinateTableView {
     if (this.element.contains(document.activeElement) && JSON.stringify(geometry) === JSON.stringify(this.geometry)) return;
     this.geometry = geometry;
     if (geometry === null) {
-      replace(this.element, h("div", { class: "row row-wrap" }, button("Start with four corners", { icon: "pentagon", kind: "button-sm", onClick: () => this.start([[0, 0], [1, 0], [1, 1], [0, 1]]) }), button("Start with a circle", { icon: "circle", kind: "button-sm", onClick: () => this.take({ center: [0, 0], radius: 100 }) })));
+      replace(
+        this.element,
+        h(
+          "div",
+          { class: "row row-wrap" },
+          button("Start with four corners", {
+            icon: "pentagon",
+            kind: "button-sm",
+            onClick: () =>
+              this.start([
+                [0, 0],
+                [1, 0],
+                [1, 1],
+                [0, 1],
+              ]),
+          }),
+          button("Start with a circle", { icon: "circle", kind: "button-sm", onClick: () => this.take({ center: [0, 0], radius: 100 }) }),
+        ),
+      );
     } else if (isCircle(geometry)) {
       replace(this.element, this.circle(geometry.center, geometry.radius));
     } else {
@@ -52,9 +70,24 @@ export class CoordinateTableView {
     return h(
       "div",
       { class: "coordinate-circle" },
-      h("label", { class: "field" }, h("span", { class: "hint" }, this.names[0]), this.number(`Centre, ${this.names[0]}`, x, (value) => this.take({ center: [value, y], radius }))),
-      h("label", { class: "field" }, h("span", { class: "hint" }, this.names[1]), this.number(`Centre, ${this.names[1]}`, y, (value) => this.take({ center: [x, value], radius }))),
-      h("label", { class: "field" }, h("span", { class: "hint" }, `Radius (${this.radiusUnit})`), this.number("Radius", radius, (value) => this.take({ center: [x, y], radius: value }))),
+      h(
+        "label",
+        { class: "field" },
+        h("span", { class: "hint" }, this.names[0]),
+        this.number(`Centre, ${this.names[0]}`, x, (value) => this.take({ center: [value, y], radius })),
+      ),
+      h(
+        "label",
+        { class: "field" },
+        h("span", { class: "hint" }, this.names[1]),
+        this.number(`Centre, ${this.names[1]}`, y, (value) => this.take({ center: [x, value], radius })),
+      ),
+      h(
+        "label",
+        { class: "field" },
+        h("span", { class: "hint" }, `Radius (${this.radiusUnit})`),
+        this.number("Radius", radius, (value) => this.take({ center: [x, y], radius: value })),
+      ),
     );
   }
 
@@ -67,9 +100,25 @@ export class CoordinateTableView {
         "tr",
         {},
         h("td", { class: "faint num" }, i + 1),
-        h("td", {}, this.number(`Corner ${i + 1}, ${this.names[0]}`, x, (value) => set(ring.map((one, n) => (n === i ? [value, one[1]] : one))))),
-        h("td", {}, this.number(`Corner ${i + 1}, ${this.names[1]}`, y, (value) => set(ring.map((one, n) => (n === i ? [one[0], value] : one))))),
-        h("td", {}, iconButton(`Remove corner ${i + 1}`, "trash-2", { kind: "button-quiet button-sm", disabled: ring.length <= 3, onClick: () => set(ring.filter((_, n) => n !== i)) })),
+        h(
+          "td",
+          {},
+          this.number(`Corner ${i + 1}, ${this.names[0]}`, x, (value) => set(ring.map((one, n) => (n === i ? [value, one[1]] : one)))),
+        ),
+        h(
+          "td",
+          {},
+          this.number(`Corner ${i + 1}, ${this.names[1]}`, y, (value) => set(ring.map((one, n) => (n === i ? [one[0], value] : one)))),
+        ),
+        h(
+          "td",
+          {},
+          iconButton(`Remove corner ${i + 1}`, "trash-2", {
+            kind: "button-quiet button-sm",
+            disabled: ring.length <= 3,
+            onClick: () => set(ring.filter((_, n) => n !== i)),
+          }),
+        ),
       ),
     );
     const last = ring[ring.length - 1] ?? [0, 0];
@@ -78,7 +127,16 @@ export class CoordinateTableView {
     return h(
       "div",
       { class: "stack" },
-      h("div", { class: "table-wrap coordinate-table" }, h("table", { class: "table table-tight" }, h("thead", {}, h("tr", {}, h("th", {}, ""), h("th", {}, this.names[0]), h("th", {}, this.names[1]), h("th", {}, ""))), h("tbody", {}, ...rows))),
+      h(
+        "div",
+        { class: "table-wrap coordinate-table" },
+        h(
+          "table",
+          { class: "table table-tight" },
+          h("thead", {}, h("tr", {}, h("th", {}, ""), h("th", {}, this.names[0]), h("th", {}, this.names[1]), h("th", {}, ""))),
+          h("tbody", {}, ...rows),
+        ),
+      ),
       h("div", {}, button("Add a corner", { icon: "plus", kind: "button-sm", onClick: () => set([...ring, middle]) })),
     );
   }

@@ -24,11 +24,37 @@ export function countLine({ from, to, steps }: Counted, { feed, zone, asked }: C
   const inner = HEIGHT - 2 * EDGE;
   const x = (t: number): number => ((t - begin) / (to - begin)) * WIDTH;
   const y = (count: number): number => HEIGHT - EDGE - (count / Math.max(1, most)) * inner;
-  const bands = levels.filter(({ count }) => isAsked(count, asked)).map((level) => svg("rect", { class: "count-asked", x: x(level.from).toFixed(1), y: 0, width: Math.max(0.5, x(level.to) - x(level.from)).toFixed(1), height: HEIGHT }));
+  const bands = levels
+    .filter(({ count }) => isAsked(count, asked))
+    .map((level) =>
+      svg("rect", {
+        class: "count-asked",
+        x: x(level.from).toFixed(1),
+        y: 0,
+        width: Math.max(0.5, x(level.to) - x(level.from)).toFixed(1),
+        height: HEIGHT,
+      }),
+    );
   const line = svg("path", { class: "count-steps", d: steppedPath(levels, most, WIDTH, inner), transform: `translate(0 ${EDGE})` });
   const wanted = Number(asked.count) || 0;
   const level = svg("line", { class: "count-level", x1: 0, x2: WIDTH, y1: y(wanted), y2: y(wanted) });
   const told = `${formatNumber(last.count)} there at ${formatClock(to, feed.time, zone)}, at most ${formatNumber(Math.max(...levels.map(({ count }) => count)))} since ${formatClock(begin, feed.time, zone)}`;
-  const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, role: "img", "aria-label": told }, ...bands, level, line);
-  return h("figure", { class: "count-line" }, picture, h("figcaption", { class: "num" }, h("strong", {}, formatNumber(last.count)), h("span", { class: "faint" }, `${formatClock(begin, feed.time, zone)} – ${formatClock(to, feed.time, zone)}`)));
+  const picture = svg(
+    "svg",
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, role: "img", "aria-label": told },
+    ...bands,
+    level,
+    line,
+  );
+  return h(
+    "figure",
+    { class: "count-line" },
+    picture,
+    h(
+      "figcaption",
+      { class: "num" },
+      h("strong", {}, formatNumber(last.count)),
+      h("span", { class: "faint" }, `${formatClock(begin, feed.time, zone)} – ${formatClock(to, feed.time, zone)}`),
+    ),
+  );
 }

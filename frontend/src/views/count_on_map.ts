@@ -24,7 +24,13 @@ export interface CountedStretch {
 }
 
 export class CountOnMap {
-  private readonly tooltip = L.tooltip({ permanent: true, direction: "top", offset: ABOVE_NAME, className: "count-label", interactive: false });
+  private readonly tooltip = L.tooltip({
+    permanent: true,
+    direction: "top",
+    offset: ABOVE_NAME,
+    className: "count-label",
+    interactive: false,
+  });
 
   constructor(
     private readonly feedMap: FeedMap,

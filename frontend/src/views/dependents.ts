@@ -5,7 +5,10 @@ import { confirmDanger } from "./dialog_view";
 
 const POINTER = "/stop_dependents";
 
-/** Sends; when the server names queries that would stop, asks, and sends again with the answer. Null when the reader thinks better of it. */
+/**
+ * Sends; when the server names queries that would stop, asks, and sends again with the answer. Null when the reader
+ * thinks better of it.
+ */
 export async function unlessOthersStop<T>(send: (stopDependents: boolean) => Promise<T>, action: string): Promise<T | null> {
   try {
     return await send(false);

@@ -11,7 +11,13 @@ import { attachMenu, type MenuItem } from "./menu_view";
 import { fail, toast } from "./shell_view";
 
 const named = record({ id, name: string });
-const savedView = record({ id, name: string, parameters: otherwise(string, ""), editable: otherwise(boolean, false), team: otherwise(nullable(named), null) });
+const savedView = record({
+  id,
+  name: string,
+  parameters: otherwise(string, ""),
+  editable: otherwise(boolean, false),
+  team: otherwise(nullable(named), null),
+});
 type SavedView = ReturnType<typeof savedView>;
 type Named = ReturnType<typeof named>;
 
@@ -19,18 +25,35 @@ const TYPING_MS = 250;
 
 export class DeskFiltersView {
   private readonly tabs = h("div", { class: "segmented desk-tabs", role: "group", "aria-label": "State" });
-  private readonly search = h("input", { class: "input toolbar-search", type: "search", placeholder: "Search query, entity or kind", "aria-label": "Search", maxlength: 200 });
-  private readonly severity = select("Severity", [["", "Any severity"], ...SEVERITIES.map((one): [string, string] => [one, SEVERITY_NAMES[one]])]);
+  private readonly search = h("input", {
+    class: "input toolbar-search",
+    type: "search",
+    placeholder: "Search query, entity or kind",
+    "aria-label": "Search",
+    maxlength: 200,
+  });
+  private readonly severity = select("Severity", [
+    ["", "Any severity"],
+    ...SEVERITIES.map((one): [string, string] => [one, SEVERITY_NAMES[one]]),
+  ]);
   private readonly feed: HTMLSelectElement;
   private readonly query = select("Query", [["", "Any query"]]);
   private readonly region = select("Region", [["", "Any region"]]);
   private readonly entity = h("input", { class: "input", type: "text", placeholder: "Any entity", "aria-label": "Entity" });
-  private readonly assignee = select("Given to", [["", "Given to anyone"], ["me", "Given to me"], ["nobody", "Given to nobody"]]);
+  private readonly assignee = select("Given to", [
+    ["", "Given to anyone"],
+    ["me", "Given to me"],
+    ["nobody", "Given to nobody"],
+  ]);
   private readonly since = select("Opened", SINCE);
   private readonly muted = select("Muted", MUTED);
   private readonly order = select("Order", ORDERS);
   private readonly group = select("Group", GROUPS);
-  private readonly toggle = button("Filters", { icon: "sliders-horizontal", "aria-expanded": "false", onClick: () => this.fold(this.more.hidden) });
+  private readonly toggle = button("Filters", {
+    icon: "sliders-horizontal",
+    "aria-expanded": "false",
+    onClick: () => this.fold(this.more.hidden),
+  });
   private readonly kept = button("Views", { icon: "bookmark" });
   private readonly more: HTMLElement;
   readonly element: HTMLElement;
@@ -46,10 +69,35 @@ export class DeskFiltersView {
     private readonly me: Me,
     private readonly onChange: (view: DeskView) => void,
   ) {
-    this.feed = select("Feed", [["", "All feeds"], ...feeds.map((one): [string, string] => [one.name, one.title === "" ? one.name : one.title])]);
-    this.more = h("div", { class: "toolbar desk-more" }, ...[this.severity, this.feed, this.query, this.region, this.assignee, this.since, this.muted].map((one) => h("div", { class: "toolbar-select" }, one)), h("div", { class: "toolbar-select" }, this.entity));
-    this.element = h("div", { class: "stack desk-filters" }, h("div", { class: "toolbar" }, this.tabs, this.search, this.toggle, h("div", { class: "toolbar-select" }, this.order), h("div", { class: "toolbar-select" }, this.group), this.kept), this.more);
-    for (const one of [this.severity, this.feed, this.query, this.region, this.assignee, this.since, this.muted, this.order, this.group]) one.addEventListener("change", () => this.read());
+    this.feed = select("Feed", [
+      ["", "All feeds"],
+      ...feeds.map((one): [string, string] => [one.name, one.title === "" ? one.name : one.title]),
+    ]);
+    this.more = h(
+      "div",
+      { class: "toolbar desk-more" },
+      ...[this.severity, this.feed, this.query, this.region, this.assignee, this.since, this.muted].map((one) =>
+        h("div", { class: "toolbar-select" }, one),
+      ),
+      h("div", { class: "toolbar-select" }, this.entity),
+    );
+    this.element = h(
+      "div",
+      { class: "stack desk-filters" },
+      h(
+        "div",
+        { class: "toolbar" },
+        this.tabs,
+        this.search,
+        this.toggle,
+        h("div", { class: "toolbar-select" }, this.order),
+        h("div", { class: "toolbar-select" }, this.group),
+        this.kept,
+      ),
+      this.more,
+    );
+    for (const one of [this.severity, this.feed, this.query, this.region, this.assignee, this.since, this.muted, this.order, this.group])
+      one.addEventListener("change", () => this.read());
     for (const one of [this.search, this.entity]) one.addEventListener("input", () => this.readSoon());
     attachMenu(this.kept, () => this.viewItems());
     this.show(view);
@@ -64,8 +112,28 @@ export class DeskFiltersView {
   /** Brings the controls to what the view says. */
   show(view: DeskView): void {
     this.view = view;
-    replace(this.tabs, ...TABS.map((one) => h("button", { type: "button", "aria-pressed": String(one === view.tab), onClick: () => this.change({ ...this.view, tab: one }) }, one.text)));
-    for (const [control, value] of [[this.severity, view.severity], [this.feed, view.feed], [this.query, view.query], [this.region, view.region], [this.assignee, view.assignee], [this.since, view.since], [this.muted, view.muted], [this.group, view.group], [this.order, view.order]] as const) pick(control, value);
+    replace(
+      this.tabs,
+      ...TABS.map((one) =>
+        h(
+          "button",
+          { type: "button", "aria-pressed": String(one === view.tab), onClick: () => this.change({ ...this.view, tab: one }) },
+          one.text,
+        ),
+      ),
+    );
+    for (const [control, value] of [
+      [this.severity, view.severity],
+      [this.feed, view.feed],
+      [this.query, view.query],
+      [this.region, view.region],
+      [this.assignee, view.assignee],
+      [this.since, view.since],
+      [this.muted, view.muted],
+      [this.group, view.group],
+      [this.order, view.order],
+    ] as const)
+      pick(control, value);
     if (document.activeElement !== this.search) this.search.value = view.search;
     if (document.activeElement !== this.entity) this.entity.value = view.entity;
     const count = filterCount(view) - (view.search === "" ? 0 : 1);
@@ -86,7 +154,20 @@ export class DeskFiltersView {
   private read(): void {
     const order = ORDERS.find(([name]) => name === this.order.value)?.[0] ?? "newest";
     const severity = SEVERITIES.find((one) => one === this.severity.value) ?? "";
-    this.change({ ...this.view, order, severity, search: this.search.value, feed: this.feed.value, query: this.query.value, region: this.region.value, entity: this.entity.value, assignee: this.assignee.value, since: this.since.value, muted: this.muted.value, group: this.group.value });
+    this.change({
+      ...this.view,
+      order,
+      severity,
+      search: this.search.value,
+      feed: this.feed.value,
+      query: this.query.value,
+      region: this.region.value,
+      entity: this.entity.value,
+      assignee: this.assignee.value,
+      since: this.since.value,
+      muted: this.muted.value,
+      group: this.group.value,
+    });
   }
 
   private change(view: DeskView): void {
@@ -97,7 +178,11 @@ export class DeskFiltersView {
   /** What the lists of queries, regions and views hold: after the alerts themselves, which matter more. */
   private async load(): Promise<void> {
     try {
-      const [queries, regions, views] = await Promise.all([getAll("queries/?page_size=500", named, 500), getAll("regions/?page_size=500", regionUse, 500), getAll("alert-views/", savedView, 200)]);
+      const [queries, regions, views] = await Promise.all([
+        getAll("queries/?page_size=500", named, 500),
+        getAll("regions/?page_size=500", regionUse, 500),
+        getAll("alert-views/", savedView, 200),
+      ]);
       this.regions = regions;
       this.views = views;
       fillWith(this.query, queries);
@@ -111,28 +196,45 @@ export class DeskFiltersView {
   private viewItems(): MenuItem[] {
     const now = addressOf(this.view);
     return [
-      ...this.views.map((one) => ({ content: [h("span", {}, one.name), h("span", { class: "hint small faint" }, one.team?.name ?? "")], isCurrent: one.parameters === now, onPick: () => this.change(viewFrom(one.parameters)) })),
+      ...this.views.map((one) => ({
+        content: [h("span", {}, one.name), h("span", { class: "hint small faint" }, one.team?.name ?? "")],
+        isCurrent: one.parameters === now,
+        onPick: () => this.change(viewFrom(one.parameters)),
+      })),
       { content: [icon("plus"), h("span", {}, "Keep this view…")], onPick: () => this.keep() },
-      ...this.views.filter((one) => one.editable && one.parameters === now).map((one) => ({ content: [icon("trash-2"), h("span", {}, `Forget “${one.name}”`)], onPick: () => void this.forget(one) })),
+      ...this.views
+        .filter((one) => one.editable && one.parameters === now)
+        .map((one) => ({ content: [icon("trash-2"), h("span", {}, `Forget “${one.name}”`)], onPick: () => void this.forget(one) })),
     ];
   }
 
   private keep(): void {
     const name = h("input", { class: "input", type: "text", maxlength: 100, required: true, "aria-label": "Name" });
     const team = select("Shared with", [["", "Nobody"], ...this.me.teams.map((one): [string, string] => [one.id, one.name])]);
-    const dialog = openDialog("Keep this view", h("label", { class: "field" }, h("span", { class: "label" }, "Name"), name), h("label", { class: "field" }, h("span", { class: "label" }, "Shared with"), team), h("p", { class: "small muted" }, "The address of the page holds the same: you can also send that."));
+    const dialog = openDialog(
+      "Keep this view",
+      h("label", { class: "field" }, h("span", { class: "label" }, "Name"), name),
+      h("label", { class: "field" }, h("span", { class: "label" }, "Shared with"), team),
+      h("p", { class: "small muted" }, "The address of the page holds the same: you can also send that."),
+    );
     const save = (): void => {
       if (name.value.trim() === "") {
         name.focus();
         return;
       }
-      post("alert-views/", { name: name.value.trim(), parameters: addressOf(this.view), team: team.value === "" ? null : Number(team.value) }, savedView).then((made) => {
+      post(
+        "alert-views/",
+        { name: name.value.trim(), parameters: addressOf(this.view), team: team.value === "" ? null : Number(team.value) },
+        savedView,
+      ).then((made) => {
         this.views.push(made);
         dialog.close();
         toast(`The view “${made.name}” is kept.`, "good");
       }, fail);
     };
-    name.addEventListener("keydown", (event) => { if (event.key === "Enter") save(); });
+    name.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") save();
+    });
     dialog.foot.append(button("Cancel", { onClick: dialog.close }), button("Keep it", { kind: "button-primary", onClick: save }));
     name.focus();
   }
@@ -153,7 +255,8 @@ function select(name: string, options: readonly (readonly [string, string])[]): 
 }
 
 function fillWith(control: HTMLSelectElement, things: readonly Named[]): void {
-  for (const one of things) if (![...control.options].some((option) => option.value === one.id)) control.append(h("option", { value: one.id }, one.name));
+  for (const one of things)
+    if (![...control.options].some((option) => option.value === one.id)) control.append(h("option", { value: one.id }, one.name));
 }
 
 /** A value that the list does not hold (yet) gets an option: the address may name what comes later. */

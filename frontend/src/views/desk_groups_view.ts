@@ -20,7 +20,24 @@ const BAR_PX = 5;
 
 export class DeskGroupsView {
   private readonly rows = h("tbody", {});
-  readonly element = h("div", { class: "desk-scroll" }, h("table", { class: "table groups-table" }, h("thead", {}, h("tr", {}, ...["Severity", "Group", "Alerts", "Not taken", "Last 24 hours", "Newest", ""].map((text) => h("th", { scope: "col" }, text)))), this.rows));
+  readonly element = h(
+    "div",
+    { class: "desk-scroll" },
+    h(
+      "table",
+      { class: "table groups-table" },
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          ...["Severity", "Group", "Alerts", "Not taken", "Last 24 hours", "Newest", ""].map((text) => h("th", { scope: "col" }, text)),
+        ),
+      ),
+      this.rows,
+    ),
+  );
   private asked = 0;
 
   constructor(private readonly handlers: GroupHandlers) {}
@@ -41,7 +58,12 @@ export class DeskGroupsView {
   }
 
   private show(groups: AlertGroup[]): void {
-    replace(this.rows, ...(groups.length === 0 ? [h("tr", {}, h("td", { colspan: 7 }, empty("bell", "Nothing here", "No alert matches these filters.")))] : groups.map((one) => this.row(one))));
+    replace(
+      this.rows,
+      ...(groups.length === 0
+        ? [h("tr", {}, h("td", { colspan: 7 }, empty("bell", "Nothing here", "No alert matches these filters.")))]
+        : groups.map((one) => this.row(one))),
+    );
   }
 
   private row(group: AlertGroup): HTMLElement {
@@ -49,20 +71,50 @@ export class DeskGroupsView {
       "tr",
       { "data-group": group.key },
       h("td", {}, h("span", { class: `badge badge-dot badge-${group.severity}` }, SEVERITY_NAMES[group.severity])),
-      h("td", {}, h("button", { type: "button", class: "query-name", onClick: () => this.handlers.open(group.key) }, h("span", { class: "truncate" }, group.name))),
+      h(
+        "td",
+        {},
+        h(
+          "button",
+          { type: "button", class: "query-name", onClick: () => this.handlers.open(group.key) },
+          h("span", { class: "truncate" }, group.name),
+        ),
+      ),
       h("td", { class: "num" }, formatNumber(group.count)),
       h("td", { class: "num" }, formatNumber(group.unattended)),
       h("td", {}, strip(group.strip)),
       h("td", { class: "nowrap num" }, formatAgo(group.last, Date.now())),
-      h("td", { class: "right" }, group.unattended === 0 ? null : button("Acknowledge", { kind: "button-sm", "aria-label": `Acknowledge ${group.name}`, onClick: () => this.handlers.acknowledge(group) })),
+      h(
+        "td",
+        { class: "right" },
+        group.unattended === 0
+          ? null
+          : button("Acknowledge", {
+              kind: "button-sm",
+              "aria-label": `Acknowledge ${group.name}`,
+              onClick: () => this.handlers.acknowledge(group),
+            }),
+      ),
     );
   }
 }
 
 function strip(counts: readonly number[]): SVGSVGElement {
   const most = Math.max(1, ...counts);
-  const bars = counts.map((count, i) => svg("rect", { x: i * BAR_PX, y: HEIGHT_PX - bar(count, most), width: BAR_PX - 1, height: bar(count, most) }));
-  return svg("svg", { class: "strip", width: counts.length * BAR_PX, height: HEIGHT_PX, role: "img", "aria-label": `At most ${most} in one part of the time` }, ...bars);
+  const bars = counts.map((count, i) =>
+    svg("rect", { x: i * BAR_PX, y: HEIGHT_PX - bar(count, most), width: BAR_PX - 1, height: bar(count, most) }),
+  );
+  return svg(
+    "svg",
+    {
+      class: "strip",
+      width: counts.length * BAR_PX,
+      height: HEIGHT_PX,
+      role: "img",
+      "aria-label": `At most ${most} in one part of the time`,
+    },
+    ...bars,
+  );
 }
 
 /** One alert can be seen beside a thousand. */

@@ -66,10 +66,29 @@ export class DrawerView {
       h(
         "div",
         { class: "drawer-head" },
-        h("div", { class: "grow" }, h("div", { class: "row small muted" }, h("span", { class: "swatch", vars: { "--swatch": queryColour(interval.query) } }), h("span", { class: "truncate" }, query?.name ?? `Query ${interval.query}`)), h("h2", {}, headline(interval))),
+        h(
+          "div",
+          { class: "grow" },
+          h(
+            "div",
+            { class: "row small muted" },
+            h("span", { class: "swatch", vars: { "--swatch": queryColour(interval.query) } }),
+            h("span", { class: "truncate" }, query?.name ?? `Query ${interval.query}`),
+          ),
+          h("h2", {}, headline(interval)),
+        ),
         iconButton("Close details", "x", { kind: "button-quiet button-sm", onClick: this.handlers.onClose }),
       ),
-      h("div", { class: "drawer-body" }, alert ? this.alertSection(alert) : null, this.when(content), this.who(interval), this.evidence(content.detections), this.behind(content), this.about(content)),
+      h(
+        "div",
+        { class: "drawer-body" },
+        alert ? this.alertSection(alert) : null,
+        this.when(content),
+        this.who(interval),
+        this.evidence(content.detections),
+        this.behind(content),
+        this.about(content),
+      ),
       this.foot(interval, alert),
     );
   }
@@ -95,12 +114,19 @@ export class DrawerView {
     if (query?.family === "arrival" && typeof value === "number") rows.push(["Expected", moment(value)]);
     const revision = revisionText(interval, this.unit, this.zone);
     if (revision !== null) rows.push([interval.isWithdrawn || interval.isCut ? "State" : "Changed", revision]);
-    return h("section", {}, h("h3", { class: "section-title" }, "When"), h("dl", { class: "dl num" }, ...rows.flatMap(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])));
+    return h(
+      "section",
+      {},
+      h("h3", { class: "section-title" }, "When"),
+      h("dl", { class: "dl num" }, ...rows.flatMap(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])),
+    );
   }
 
   private who(interval: Interval): HTMLElement | null {
     if (interval.entities.length === 0) return null;
-    const items = interval.entities.map((entity) => button(entity, { icon: "crosshair", kind: "button-sm", onClick: () => this.handlers.onEntity(entity) }));
+    const items = interval.entities.map((entity) =>
+      button(entity, { icon: "crosshair", kind: "button-sm", onClick: () => this.handlers.onEntity(entity) }),
+    );
     return h("section", {}, h("h3", { class: "section-title" }, "Who"), h("div", { class: "row row-wrap" }, ...items));
   }
 
@@ -124,17 +150,49 @@ export class DrawerView {
       "section",
       {},
       h("h3", { class: "section-title" }, "Why"),
-      rules === "coming" ? h("div", { class: "skeleton" }) : h("p", { class: "small muted" }, rules === null || rules.sentence === "" ? "The query's own text is not available." : rules.sentence),
-      h("p", { class: "small faint" }, [kindName(interval.kind), rules === "coming" || rules === null ? null : versionWords(rules), found ? `found ${found}` : null, last?.backfill === true ? "from history" : null].filter((text) => text !== null).join(" · ")),
+      rules === "coming"
+        ? h("div", { class: "skeleton" })
+        : h(
+            "p",
+            { class: "small muted" },
+            rules === null || rules.sentence === "" ? "The query's own text is not available." : rules.sentence,
+          ),
+      h(
+        "p",
+        { class: "small faint" },
+        [
+          kindName(interval.kind),
+          rules === "coming" || rules === null ? null : versionWords(rules),
+          found ? `found ${found}` : null,
+          last?.backfill === true ? "from history" : null,
+        ]
+          .filter((text) => text !== null)
+          .join(" · "),
+      ),
       rules === "coming" || rules === null ? null : rulesBehind(interval.query, rules, interval, this.unit),
     );
   }
 
   private alertSection(alert: Alert): HTMLElement {
-    const by = alert.state === "acknowledged" && alert.acknowledged_by ? ` by ${alert.acknowledged_by}` : alert.state === "resolved" && alert.resolved_by ? ` by ${alert.resolved_by}` : "";
+    const by =
+      alert.state === "acknowledged" && alert.acknowledged_by
+        ? ` by ${alert.acknowledged_by}`
+        : alert.state === "resolved" && alert.resolved_by
+          ? ` by ${alert.resolved_by}`
+          : "";
     const isWaiting = UNATTENDED.includes(alert.state);
     const kind = isWaiting ? (alert.severity === "critical" ? "notice-critical" : "notice-high") : "notice-good";
-    return h("div", { class: `notice ${kind}` }, icon(isWaiting ? "bell-ring" : "circle-check"), h("div", { class: "grow" }, h("strong", {}, `${SEVERITY_NAMES[alert.severity]} alert`), h("div", {}, `${STATE_NAMES[alert.state]}${by}`)));
+    return h(
+      "div",
+      { class: `notice ${kind}` },
+      icon(isWaiting ? "bell-ring" : "circle-check"),
+      h(
+        "div",
+        { class: "grow" },
+        h("strong", {}, `${SEVERITY_NAMES[alert.severity]} alert`),
+        h("div", {}, `${STATE_NAMES[alert.state]}${by}`),
+      ),
+    );
   }
 
   private foot(interval: Interval, alert: Alert | null): HTMLElement {
@@ -152,8 +210,12 @@ export class DrawerView {
     return h(
       "div",
       { class: "drawer-foot" },
-      alert !== null && (UNATTENDED.includes(alert.state) || alert.state === "assigned") ? button("Acknowledge", { icon: "check", kind: "button-primary", onClick: () => void act("acknowledge")() }) : null,
-      alert !== null && alert.state !== "resolved" ? button("Resolve", { icon: "check-check", onClick: () => void act("resolve")() }) : null,
+      alert !== null && (UNATTENDED.includes(alert.state) || alert.state === "assigned")
+        ? button("Acknowledge", { icon: "check", kind: "button-primary", onClick: () => void act("acknowledge")() })
+        : null,
+      alert !== null && alert.state !== "resolved"
+        ? button("Resolve", { icon: "check-check", onClick: () => void act("resolve")() })
+        : null,
       button("Show it", { icon: "locate-fixed", onClick: () => this.handlers.onZoom(interval) }),
       alert !== null ? linkButton("Open alert", `/alerts/${alert.id}`, undefined, "button-quiet") : null,
     );
@@ -163,9 +225,25 @@ export class DrawerView {
 const BEHIND = { whole: "Rules and conditions behind it", beginning: "Rules behind its beginning", end: "Rules behind its end" } as const;
 
 /** Links to the rules that gave an answer, tried on what led to it; null for other families, whose answers name their events. */
-export function rulesBehind(query: string, { version, specification }: QueryVersion, answer: { kind: string; start: number; end: number | null; entities: readonly string[] }, unit: TimeUnit): HTMLElement | null {
+export function rulesBehind(
+  query: string,
+  { version, specification }: QueryVersion,
+  answer: { kind: string; start: number; end: number | null; entities: readonly string[] },
+  unit: TimeUnit,
+): HTMLElement | null {
   const { family, window } = specification;
   if (family !== "calculus") return null;
   const memory = typeof window === "string" || typeof window === "number" ? parseDuration(window) : null;
-  return h("div", { class: "row row-wrap rules-behind" }, ...stretchesOf(answer, memory, unit).map(({ about, at, stretch }) => linkButton(BEHIND[about], tryAddress(query, stretch, { what: answer.kind, args: answer.entities, at }, version), "layers", "button-sm")));
+  return h(
+    "div",
+    { class: "row row-wrap rules-behind" },
+    ...stretchesOf(answer, memory, unit).map(({ about, at, stretch }) =>
+      linkButton(
+        BEHIND[about],
+        tryAddress(query, stretch, { what: answer.kind, args: answer.entities, at }, version),
+        "layers",
+        "button-sm",
+      ),
+    ),
+  );
 }

@@ -36,7 +36,14 @@ export class EntityLayer extends CanvasLayer {
   }
 
   private readColours() {
-    return { body: token("--entity"), trail: token("--entity-trail"), halo: token("--map-halo"), accent: token("--accent"), chosen: token("--rail-mark"), text: token("--text") };
+    return {
+      body: token("--entity"),
+      trail: token("--entity-trail"),
+      halo: token("--map-halo"),
+      accent: token("--accent"),
+      chosen: token("--rail-mark"),
+      text: token("--text"),
+    };
   }
 
   themeChanged(): void {
@@ -59,12 +66,21 @@ export class EntityLayer extends CanvasLayer {
     frame.context.lineJoin = "round";
     const heard = visible.filter((i) => this.data.presence(i) === "here");
     if (heard.length <= MOST_TRAILS) this.trails(frame, heard, isDim ? 0.16 : 0.42);
-    if (heard.length < visible.length) this.silent(frame, visible.filter((i) => this.data.presence(i) === "silent"));
+    if (heard.length < visible.length)
+      this.silent(
+        frame,
+        visible.filter((i) => this.data.presence(i) === "silent"),
+      );
     frame.context.globalAlpha = isDim ? 0.45 : 1;
     this.bodies(frame, heard, this.colours.body);
     frame.context.globalAlpha = 1;
     const { within } = this;
-    if (within !== null) this.bodies(frame, heard.filter((i) => within.has(this.data.ids[i]!)), this.colours.accent);
+    if (within !== null)
+      this.bodies(
+        frame,
+        heard.filter((i) => within.has(this.data.ids[i]!)),
+        this.colours.accent,
+      );
     this.marked(frame, isDim);
     for (const id of new Set([...this.selected, ...this.focused, ...(this.hovered === null ? [] : [this.hovered])])) this.chosen(frame, id);
   }

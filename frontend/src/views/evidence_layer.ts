@@ -100,8 +100,17 @@ export class EvidenceLayer extends CanvasLayer {
     const window = { x: (width - size.x) / 2, y: (height - size.y) / 2, w: size.x, h: size.y };
     // Above and below it may be moved along, so that a long name near the edge is whole too.
     const middle = Math.max(window.x, Math.min(own.x + own.w / 2 - w / 2, window.x + window.w - w));
-    const sides = [[own.x + own.w + 3, y - 8], [own.x - w - 3, y - 8], [middle, own.y - 17], [middle, own.y + own.h + 1]] as const;
-    const box = freeSide(sides.map(([x, top]) => ({ x, y: top, w, h: 16 })), taken.filter((other) => other !== own), window);
+    const sides = [
+      [own.x + own.w + 3, y - 8],
+      [own.x - w - 3, y - 8],
+      [middle, own.y - 17],
+      [middle, own.y + own.h + 1],
+    ] as const;
+    const box = freeSide(
+      sides.map(([x, top]) => ({ x, y: top, w, h: 16 })),
+      taken.filter((other) => other !== own),
+      window,
+    );
     if (box === null) return;
     taken.push(box);
     context.textBaseline = "middle";

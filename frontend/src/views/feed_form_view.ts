@@ -17,8 +17,14 @@ type Body = Record<string, unknown>;
 export function openNewFeed(teams: readonly Team[], done: () => void): void {
   const name = input("feed-name", { maxlength: 63, placeholder: "harbour", pattern: "[a-z][a-z0-9_\\-]*" });
   const title = input("feed-title", { maxlength: 100, placeholder: "The harbour" });
-  const crs = select("feed-crs", [["geographic", "Longitude and latitude"], ["planar", "A plane, in metres"]]);
-  const time = select("feed-time", [["ms", "Milliseconds since 1970"], ["ticks", "Ticks, such as frames"]]);
+  const crs = select("feed-crs", [
+    ["geographic", "Longitude and latitude"],
+    ["planar", "A plane, in metres"],
+  ]);
+  const time = select("feed-time", [
+    ["ms", "Milliseconds since 1970"],
+    ["ticks", "Ticks, such as frames"],
+  ]);
   const wallClock = h("input", { type: "checkbox", id: "feed-wall-clock", class: "checkbox" });
   const columns = h("textarea", { class: "textarea mono", id: "feed-columns", rows: 3, placeholder: "speed: float\nkind: string" });
   const team = select("feed-team", [...teams.map((one) => [one.id, one.name] as const), ["", "Nobody else"]]);
@@ -39,25 +45,37 @@ export function openNewFeed(teams: readonly Team[], done: () => void): void {
     field("Title", title, "/title", "What pages call it; the name if empty."),
     field("Places", crs, "/crs"),
     field("Times", time, "/time"),
-    h("div", { class: "field", "data-pointer": "/wall_clock" }, h("label", { class: "row", for: "feed-wall-clock" }, wallClock, "Times are those of the clock on the wall"), h("span", { class: "hint" }, "Then silence moves time on as well.")),
+    h(
+      "div",
+      { class: "field", "data-pointer": "/wall_clock" },
+      h("label", { class: "row", for: "feed-wall-clock" }, wallClock, "Times are those of the clock on the wall"),
+      h("span", { class: "hint" }, "Then silence moves time on as well."),
+    ),
     spans,
     field("Other columns", columns, "/columns", "One a line, with its type: string, int, float or bool."),
     field("Team", team, "/team"),
   );
-  finish(dialog, "Make feed", done, () => call("feeds/", {
-    method: "POST",
-    body: {
-      name: name.value.trim(),
-      ...(title.value.trim() === "" ? {} : { title: title.value.trim() }),
-      crs: crs.value,
-      time: time.value,
-      wall_clock: wallClock.checked,
-      columns: columnsOf(columns.value),
-      team: team.value === "" ? null : Number(team.value),
-      ...(lateness.value() === null ? {} : { lateness: lateness.value() }),
-      ...guard.body(),
-    },
-  }), "The feed is made.");
+  finish(
+    dialog,
+    "Make feed",
+    done,
+    () =>
+      call("feeds/", {
+        method: "POST",
+        body: {
+          name: name.value.trim(),
+          ...(title.value.trim() === "" ? {} : { title: title.value.trim() }),
+          crs: crs.value,
+          time: time.value,
+          wall_clock: wallClock.checked,
+          columns: columnsOf(columns.value),
+          team: team.value === "" ? null : Number(team.value),
+          ...(lateness.value() === null ? {} : { lateness: lateness.value() }),
+          ...guard.body(),
+        },
+      }),
+    "The feed is made.",
+  );
 }
 
 /** What of a feed may change at any time. */
@@ -72,7 +90,13 @@ export function openFeedSettings(feed: FeedStatus, done: () => void): void {
     field("Hours that rows are kept", retention, "/retention_hours", "Back from the newest row."),
   );
   const hours = (): unknown => (/^\d+$/.test(retention.value.trim()) ? Number(retention.value) : retention.value);
-  finish(dialog, "Save", done, () => call(`feeds/${feed.name}/`, { method: "PATCH", body: { title: title.value.trim(), retention_hours: hours(), ...guard.body() } }), "Saved.");
+  finish(
+    dialog,
+    "Save",
+    done,
+    () => call(`feeds/${feed.name}/`, { method: "PATCH", body: { title: title.value.trim(), retention_hours: hours(), ...guard.body() } }),
+    "Saved.",
+  );
 }
 
 /** How far a row may be ahead of the clock: what suits the clock (of new feeds alone), so much at most, or without a bound. */
@@ -82,24 +106,43 @@ class Guard {
   private readonly bound: DurationField;
 
   constructor(time: TimeUnit, ahead: number | null | undefined) {
-    this.choice = select("feed-ahead-kind", [...(ahead === undefined ? [["default", "As suits the clock"] as const] : []), ["bound", "At most"], ["none", "Without a bound"]], ahead === undefined ? "default" : ahead === null ? "none" : "bound");
+    this.choice = select(
+      "feed-ahead-kind",
+      [...(ahead === undefined ? [["default", "As suits the clock"] as const] : []), ["bound", "At most"], ["none", "Without a bound"]],
+      ahead === undefined ? "default" : ahead === null ? "none" : "bound",
+    );
     this.bound = new DurationField({ id: "feed-ahead", label: "At most", time, value: ahead, onChange: () => undefined });
     const showBound = (): void => {
       this.bound.element.hidden = this.choice.value !== "bound";
     };
     this.choice.addEventListener("change", showBound);
     showBound();
-    this.element = h("div", { class: "field", "data-pointer": "/ahead" }, h("label", { for: "feed-ahead-kind" }, "How far ahead of the clock a row may be"), this.choice, this.bound.element, h("span", { class: "hint" }, "A row further ahead becomes a dead letter: one wrong clock would make the rows of all others late."));
+    this.element = h(
+      "div",
+      { class: "field", "data-pointer": "/ahead" },
+      h("label", { for: "feed-ahead-kind" }, "How far ahead of the clock a row may be"),
+      this.choice,
+      this.bound.element,
+      h("span", { class: "hint" }, "A row further ahead becomes a dead letter: one wrong clock would make the rows of all others late."),
+    );
   }
 
   body(): Body {
     if (this.choice.value === "default") return {};
-    return { ahead: this.choice.value === "none" ? null : this.bound.value() ?? "" };
+    return { ahead: this.choice.value === "none" ? null : (this.bound.value() ?? "") };
   }
 }
 
 function latenessField(time: TimeUnit, value: unknown): DurationField {
-  return new DurationField({ id: "feed-lateness", label: "How late a row may come", time, value, pointer: "/lateness", hint: "Answers wait so long for rows that were held up.", onChange: () => undefined });
+  return new DurationField({
+    id: "feed-lateness",
+    label: "How late a row may come",
+    time,
+    value,
+    pointer: "/lateness",
+    hint: "Answers wait so long for rows that were held up.",
+    onChange: () => undefined,
+  });
 }
 
 function input(id: string, more: Record<string, string | number>): HTMLInputElement {
@@ -111,7 +154,13 @@ function select(id: string, options: readonly (readonly [string, string])[], cho
 }
 
 function field(label: string, control: HTMLElement, pointer: string, hint?: string): HTMLElement {
-  return h("div", { class: "field", "data-pointer": pointer }, h("label", { for: control.id }, label), control, hint === undefined ? null : h("span", { class: "hint" }, hint));
+  return h(
+    "div",
+    { class: "field", "data-pointer": pointer },
+    h("label", { for: control.id }, label),
+    control,
+    hint === undefined ? null : h("span", { class: "hint" }, hint),
+  );
 }
 
 function finish(dialog: Dialog, action: string, done: () => void, send: () => Promise<unknown>, told: string): void {
@@ -123,11 +172,17 @@ function finish(dialog: Dialog, action: string, done: () => void, send: () => Pr
     const rest = showFaults(dialog.body, error.faults);
     if (rest.length > 0) fail(new ApiError(400, rest));
   };
-  dialog.foot.append(button("Cancel", { onClick: dialog.close }), button(action, { kind: "button-primary", onClick: () => {
-    send().then(() => {
-      dialog.close();
-      toast(told, "good");
-      done();
-    }, refused);
-  } }));
+  dialog.foot.append(
+    button("Cancel", { onClick: dialog.close }),
+    button(action, {
+      kind: "button-primary",
+      onClick: () => {
+        send().then(() => {
+          dialog.close();
+          toast(told, "good");
+          done();
+        }, refused);
+      },
+    }),
+  );
 }

@@ -28,15 +28,35 @@ export class IntervalListView {
   show(intervals: readonly Interval[], t0: number, t1: number, selected: string | null): void {
     const inside = intervals.filter((one) => one.start <= t1 && (one.end ?? Infinity) >= t0).reverse();
     if (inside.length === 0) {
-      replace(this.element, empty("history", "Nothing in this stretch of time", "Widen the time window, show more queries, or wait: answers appear here as they are found."));
+      replace(
+        this.element,
+        empty(
+          "history",
+          "Nothing in this stretch of time",
+          "Widen the time window, show more queries, or wait: answers appear here as they are found.",
+        ),
+      );
       return;
     }
     const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset["key"] : undefined;
     const rows = inside.slice(0, MOST_ROWS).map((interval) => this.row(interval, interval.key === selected));
-    const note = inside.length > MOST_ROWS ? h("p", { class: "hint", role: "note" }, `The newest ${MOST_ROWS} of ${formatNumber(inside.length)} are listed; zoom in to see the others.`) : null;
+    const note =
+      inside.length > MOST_ROWS
+        ? h(
+            "p",
+            { class: "hint", role: "note" },
+            `The newest ${MOST_ROWS} of ${formatNumber(inside.length)} are listed; zoom in to see the others.`,
+          )
+        : null;
     replace(
       this.element,
-      h("table", { class: "table table-tight" }, h("caption", { class: "visually-hidden" }, "Answers in the time window, newest first"), h("thead", {}, h("tr", {}, ...["Query", "What", "Who", "From", "Until", "Length"].map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, ...rows)),
+      h(
+        "table",
+        { class: "table table-tight" },
+        h("caption", { class: "visually-hidden" }, "Answers in the time window, newest first"),
+        h("thead", {}, h("tr", {}, ...["Query", "What", "Who", "From", "Until", "Length"].map((text) => h("th", { scope: "col" }, text)))),
+        h("tbody", {}, ...rows),
+      ),
       note,
     );
     if (focused !== undefined) this.element.querySelector<HTMLElement>(`[data-key="${CSS.escape(focused)}"]`)?.focus();
@@ -48,9 +68,29 @@ export class IntervalListView {
     return h(
       "tr",
       // Moves, not entries: rows that come to lie under a pointer at rest were not pointed at.
-      { class: `clickable${interval.isWithdrawn ? " withdrawn" : ""}`, "aria-selected": String(isSelected), onMousemove: () => this.handlers.onHover(interval), onMouseleave: () => this.handlers.onHover(null), onClick: () => this.handlers.onSelect(interval) },
-      h("td", {}, h("button", { type: "button", class: "query-name row", "data-key": interval.key, onFocus: () => this.handlers.onHover(interval) }, h("span", { class: "swatch", vars: { "--swatch": queryColour(interval.query) } }), h("span", { class: "truncate" }, this.handlers.queryName(interval.query)))),
-      h("td", {}, kindName(interval.kind), change === null ? null : h("span", { class: "badge", title: change }, interval.isWithdrawn ? "withdrawn" : "revised")),
+      {
+        class: `clickable${interval.isWithdrawn ? " withdrawn" : ""}`,
+        "aria-selected": String(isSelected),
+        onMousemove: () => this.handlers.onHover(interval),
+        onMouseleave: () => this.handlers.onHover(null),
+        onClick: () => this.handlers.onSelect(interval),
+      },
+      h(
+        "td",
+        {},
+        h(
+          "button",
+          { type: "button", class: "query-name row", "data-key": interval.key, onFocus: () => this.handlers.onHover(interval) },
+          h("span", { class: "swatch", vars: { "--swatch": queryColour(interval.query) } }),
+          h("span", { class: "truncate" }, this.handlers.queryName(interval.query)),
+        ),
+      ),
+      h(
+        "td",
+        {},
+        kindName(interval.kind),
+        change === null ? null : h("span", { class: "badge", title: change }, interval.isWithdrawn ? "withdrawn" : "revised"),
+      ),
       h("td", {}, interval.entities.join(", ")),
       h("td", { class: "num" }, formatMoment(interval.start, this.unit, this.zone)),
       h("td", { class: "num" }, interval.isMark ? "" : interval.end === null ? "" : formatClock(interval.end, this.unit, this.zone)),

@@ -11,7 +11,11 @@ export function headline(interval: Interval): string {
 }
 
 /** The number that an answer has, and what it is; null for those of families without one. Of a count the query says which extreme it is. */
-export function measure(value: unknown, specification: Record<string, unknown> | undefined, { crs }: Pick<Feed, "crs">): [name: string, text: string] | null {
+export function measure(
+  value: unknown,
+  specification: Record<string, unknown> | undefined,
+  { crs }: Pick<Feed, "crs">,
+): [name: string, text: string] | null {
   const number = value === null || value === "" ? NaN : Number(value);
   if (specification === undefined || !Number.isFinite(number)) return null;
   const { family, count } = specification;

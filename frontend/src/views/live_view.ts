@@ -80,9 +80,29 @@ export class LiveView {
     this.session = this.openSession(feed);
     this.model = new LiveModel(feed, zone, state, this.session.data, fail);
     this.connection = new ConnectionView(feed, () => (this.model.clock.isLive ? this.session.retryNow() : this.time.goLive()));
-    this.selection = new Selection(this.model, () => ({ timeline: this.answers.timeline, drawer: this.drawer, regions: this.feedMap.regions, entities: this.entityLayer, tracks: this.tracks, time: this.time, panels: () => this.panels() }), () => this.chosen());
-    this.pointer = new MapPointer(this.model, { onEntities: (entities) => this.setEntities(entities), onRegion: (region) => this.selection.pointAtRegion(region) });
-    this.time = new TimeControl(this.model, () => this.answers.timeline, { onState: handlers.onState, onRange: () => this.rangeChanged(), onMode: () => this.answers.showMode(), onTime: () => this.timeChosen() });
+    this.selection = new Selection(
+      this.model,
+      () => ({
+        timeline: this.answers.timeline,
+        drawer: this.drawer,
+        regions: this.feedMap.regions,
+        entities: this.entityLayer,
+        tracks: this.tracks,
+        time: this.time,
+        panels: () => this.panels(),
+      }),
+      () => this.chosen(),
+    );
+    this.pointer = new MapPointer(this.model, {
+      onEntities: (entities) => this.setEntities(entities),
+      onRegion: (region) => this.selection.pointAtRegion(region),
+    });
+    this.time = new TimeControl(this.model, () => this.answers.timeline, {
+      onState: handlers.onState,
+      onRange: () => this.rangeChanged(),
+      onMode: () => this.answers.showMode(),
+      onTime: () => this.timeChosen(),
+    });
     this.drawer = new DrawerView(feed, zone, {
       onClose: () => this.selection.select(null),
       onZoom: (interval) => this.selection.show(interval),
@@ -106,8 +126,17 @@ export class LiveView {
     });
     const mapElement = h("div", { class: "map-canvas" });
     this.element = liveFrame({
-      map: mapElement, tip: this.pointer.tip, boxButton: this.pointer.boxButton, entity: [this.card.element, this.halfDone.element], panel: this.panel.element, drawer: this.drawer.element,
-      timeBar: this.time.element, answers: this.answers.element, newQueryUrl, onSide: () => this.toggleSide(), onFitAll: () => this.places.fitAll(),
+      map: mapElement,
+      tip: this.pointer.tip,
+      boxButton: this.pointer.boxButton,
+      entity: [this.card.element, this.halfDone.element],
+      panel: this.panel.element,
+      drawer: this.drawer.element,
+      timeBar: this.time.element,
+      answers: this.answers.element,
+      newQueryUrl,
+      onSide: () => this.toggleSide(),
+      onFitAll: () => this.places.fitAll(),
     });
     this.showTruth();
     document.getElementById("page")?.append(this.element);
@@ -123,9 +152,22 @@ export class LiveView {
       onBegin: (t) => (this.model.clock.earliest = t),
     });
     this.entityLayer = new EntityLayer(this.entities).addTo(this.feedMap.map);
-    this.tracks = new LiveTracks(this.model, this.feedMap, () => this.selection.focus, (range) => [...this.answers.entitiesWithin(range)]);
-    this.places = new Places(this.model, this.feedMap, (entity) => this.pickEntity(entity), (entity) => this.entityLayer.presence(entity) !== "gone");
-    this.search = new SearchView((text) => this.places.find(text), (found) => this.places.goTo(found));
+    this.tracks = new LiveTracks(
+      this.model,
+      this.feedMap,
+      () => this.selection.focus,
+      (range) => [...this.answers.entitiesWithin(range)],
+    );
+    this.places = new Places(
+      this.model,
+      this.feedMap,
+      (entity) => this.pickEntity(entity),
+      (entity) => this.entityLayer.presence(entity) !== "gone",
+    );
+    this.search = new SearchView(
+      (text) => this.places.find(text),
+      (found) => this.places.goTo(found),
+    );
     this.bar = { clock: this.time.clock, state: this.connection.element };
     this.listen();
     void this.load();
@@ -245,7 +287,10 @@ export class LiveView {
     this.entityLayer.changed();
     const totals = this.model.totalsWithin(this.model.window());
     this.answers.timeline.setCounts(this.model.counts, this.model.coverage, totals);
-    this.panel.setCounts(new Map(this.model.queries.map(({ id }) => [id, { total: totals.get(id) ?? 0, open: open.get(id) ?? 0 }])), this.model.clock.isLive);
+    this.panel.setCounts(
+      new Map(this.model.queries.map(({ id }) => [id, { total: totals.get(id) ?? 0, open: open.get(id) ?? 0 }])),
+      this.model.clock.isLive,
+    );
   }
 
   // ---- Time
@@ -281,7 +326,9 @@ export class LiveView {
   /** The instant or the window was chosen: answers and places of then have to be there. */
   private timeChosen(): void {
     const { clock } = this.model;
-    this.connection.setClock(clock.isLive ? null : clock.isPlaying ? `Playing ${clock.rate < 0 ? "−" : ""}${Math.abs(clock.rate)}×` : "Paused");
+    this.connection.setClock(
+      clock.isLive ? null : clock.isPlaying ? `Playing ${clock.rate < 0 ? "−" : ""}${Math.abs(clock.rate)}×` : "Paused",
+    );
     if (clock.isLive && this.wasPast) void this.showPresent();
     this.wasPast = !clock.isLive;
     this.model.loadHistory(clock.window()).catch(fail);
@@ -343,7 +390,11 @@ export class LiveView {
     const entity = this.state.entities.length === 1 ? this.state.entities[0]! : null;
     this.card.open(entity);
     this.halfDone.open(entity);
-    this.panel.setEntities(this.state.entities, (entity) => this.setEntities(this.state.entities.filter((one) => one !== entity)), () => this.setEntities([]));
+    this.panel.setEntities(
+      this.state.entities,
+      (entity) => this.setEntities(this.state.entities.filter((one) => one !== entity)),
+      () => this.setEntities([]),
+    );
   }
 
   private pickEntity(entity: string): void {
@@ -369,9 +420,19 @@ export class LiveView {
   private listen(): void {
     this.pointer.attach(this.feedMap, this.entityLayer);
     this.feedMap.map.on("moveend", () => this.viewMoved());
-    const actions = liveActions({ timeline: this.answers.timeline, selection: this.selection, time: this.time, search: this.search, escape: () => this.escape() });
+    const actions = liveActions({
+      timeline: this.answers.timeline,
+      selection: this.selection,
+      time: this.time,
+      search: this.search,
+      escape: () => this.escape(),
+    });
     document.addEventListener("keydown", (event) => pressed(event, actions), { signal: this.abort.signal });
-    this.timers.push(setInterval(() => this.time.beat(), BEAT_MS), setInterval(() => this.refresh(), REFRESH_MS), setInterval(() => (this.model.clock.isLive || this.model.clock.isPlaying) && this.followed(), LIST_MS));
+    this.timers.push(
+      setInterval(() => this.time.beat(), BEAT_MS),
+      setInterval(() => this.refresh(), REFRESH_MS),
+      setInterval(() => (this.model.clock.isLive || this.model.clock.isPlaying) && this.followed(), LIST_MS),
+    );
     onThemeChange(() => {
       this.entityLayer.themeChanged();
       this.panel.themeChanged();

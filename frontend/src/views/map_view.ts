@@ -18,7 +18,10 @@ export interface FeedMap {
   near: (x: number) => number;
   regions: RegionLayer;
   tracks: TrackLayer;
-  /** Of the feed's own coordinates; L.LatLng has them the other way round. Stays in sight when the window changes, until the reader moves the map. */
+  /**
+   * Of the feed's own coordinates; L.LatLng has them the other way round. Stays in sight when the window changes, until
+   * the reader moves the map.
+   */
   fit: (box: Box, maxZoom?: number) => void;
   /** Brings a place into the middle of what nothing covers. */
   panTo: (x: number, y: number) => void;
@@ -137,7 +140,12 @@ class Fitter {
     const shift = this.near((w + e) / 2) - (w + e) / 2;
     const { left, top, right, bottom } = this.covered();
     this.isFitting = true;
-    this.map.fitBounds(L.latLngBounds(latLng(w + shift, s), latLng(e + shift, n)), { paddingTopLeft: [left + PADDING_PX, top + PADDING_PX], paddingBottomRight: [right + PADDING_PX, bottom + PADDING_PX], maxZoom, animate: false });
+    this.map.fitBounds(L.latLngBounds(latLng(w + shift, s), latLng(e + shift, n)), {
+      paddingTopLeft: [left + PADDING_PX, top + PADDING_PX],
+      paddingBottomRight: [right + PADDING_PX, bottom + PADDING_PX],
+      maxZoom,
+      animate: false,
+    });
     this.isFitting = false;
     this.fitted = { box, maxZoom };
   }
@@ -185,7 +193,11 @@ function geographicBackground(map: L.Map): () => void {
 function planBackground(map: L.Map, feed: Feed): null {
   if (feed.plan_image !== null && feed.plan_bounds !== null) {
     const [x0, y0, x1, y1] = feed.plan_bounds;
-    const plan = L.imageOverlay(feed.plan_image, L.latLngBounds(latLng(x0, y0), latLng(x1, y1)), { className: "plan", pane: "tilePane", alt: `Plan of ${feed.title}` });
+    const plan = L.imageOverlay(feed.plan_image, L.latLngBounds(latLng(x0, y0), latLng(x1, y1)), {
+      className: "plan",
+      pane: "tilePane",
+      alt: `Plan of ${feed.title}`,
+    });
     plan.on("load", () => plan.getElement()?.classList.toggle("plan-drawing", isBright(plan.getElement()!)));
     plan.addTo(map);
   }

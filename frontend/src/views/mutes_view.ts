@@ -43,11 +43,16 @@ export async function openMute(alert: Alert, me: Me, onDone: () => void): Promis
   const targets = targetsOf(alert);
   try {
     const regions = await getAll(`regions/?feed=${encodeURIComponent(alert.feed)}&page_size=500`, regionUse, 500);
-    for (const one of regions) if (one.used_by.some((query) => query.id === alert.query)) targets.push({ text: `All queries of the region “${one.name}”`, what: { region: Number(one.id) } });
+    for (const one of regions)
+      if (one.used_by.some((query) => query.id === alert.query))
+        targets.push({ text: `All queries of the region “${one.name}”`, what: { region: Number(one.id) } });
   } catch (error) {
     fail(error);
   }
-  const what = select("What", targets.map((one, i) => [String(i), one.text]));
+  const what = select(
+    "What",
+    targets.map((one, i) => [String(i), one.text]),
+  );
   const span = select("How long", SPANS);
   const from = moment("From");
   const until = moment("Until");
@@ -62,23 +67,52 @@ export async function openMute(alert: Alert, me: Me, onDone: () => void): Promis
   };
   for (const one of [span, repeat]) one.addEventListener("change", show);
   show();
-  const dialog = openDialog("Mute", field("What", what), field("How long", span), window, field("Reason", reason), field("Shown to", team), h("p", { class: "small muted" }, "Alerts that are muted are kept and can be looked at; nobody is called for them. Those that still hold when it ends come back."));
+  const dialog = openDialog(
+    "Mute",
+    field("What", what),
+    field("How long", span),
+    window,
+    field("Reason", reason),
+    field("Shown to", team),
+    h(
+      "p",
+      { class: "small muted" },
+      "Alerts that are muted are kept and can be looked at; nobody is called for them. Those that still hold when it ends come back.",
+    ),
+  );
   const save = (): void => {
     if (reason.value.trim() === "") {
       reason.focus();
       return;
     }
-    const ends = span.value === "" ? null : span.value === "until" ? iso(until.value) : new Date(Date.now() + Number(span.value) * HOUR_MS).toISOString();
+    const ends =
+      span.value === ""
+        ? null
+        : span.value === "until"
+          ? iso(until.value)
+          : new Date(Date.now() + Number(span.value) * HOUR_MS).toISOString();
     const repeats = span.value === "until" ? (repeat.value === "own" ? rule.value.trim() : repeat.value) : "";
     const begins = span.value === "until" && from.value !== "" ? { starts_at: iso(from.value) } : {};
-    const body = { feed: alert.feed, ...targets[Number(what.value)]!.what, reason: reason.value.trim(), until: ends, ...begins, rule: repeats, zone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC", team: team.value === "" ? null : Number(team.value) };
+    const body = {
+      feed: alert.feed,
+      ...targets[Number(what.value)]!.what,
+      reason: reason.value.trim(),
+      until: ends,
+      ...begins,
+      rule: repeats,
+      zone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC",
+      team: team.value === "" ? null : Number(team.value),
+    };
     post("mutes/", body, muteRow).then(() => {
       dialog.close();
       toast("Muted.", "good");
       onDone();
     }, fail);
   };
-  dialog.foot.append(button("Cancel", { onClick: dialog.close }), button("Mute", { icon: "bell-off", kind: "button-primary", onClick: save }));
+  dialog.foot.append(
+    button("Cancel", { onClick: dialog.close }),
+    button("Mute", { icon: "bell-off", kind: "button-primary", onClick: save }),
+  );
 }
 
 /** What is muted, what comes, and what was; what is the reader's to change can be lifted. */
@@ -89,13 +123,27 @@ export async function openMutes(zone: Zone, onDone: () => void): Promise<void> {
   dialog.foot.append(button("Close", { onClick: dialog.close }));
   const show = async (): Promise<void> => {
     const mutes = await getAll("mutes/?page_size=200", muteRow, 200);
-    replace(place, ...(mutes.length === 0 ? [h("p", { class: "muted" }, "Nothing is muted. Open an alert to mute its query, its region or who is in it.")] : mutes.map((one) => item(one))));
+    replace(
+      place,
+      ...(mutes.length === 0
+        ? [h("p", { class: "muted" }, "Nothing is muted. Open an alert to mute its query, its region or who is in it.")]
+        : mutes.map((one) => item(one))),
+    );
   };
   const item = (one: MuteRow): HTMLElement =>
     h(
       "li",
       { class: "setting" },
-      h("div", {}, h("div", {}, h("strong", {}, one.of)), h("div", { class: "small muted" }, `${one.owner.name} · ${one.feed} · ${spanOf(one, zone)}${one.rule === "" ? "" : ` · ${one.rule}`}${one.alerts === 0 ? "" : ` · ${one.alerts} muted`}`)),
+      h(
+        "div",
+        {},
+        h("div", {}, h("strong", {}, one.of)),
+        h(
+          "div",
+          { class: "small muted" },
+          `${one.owner.name} · ${one.feed} · ${spanOf(one, zone)}${one.rule === "" ? "" : ` · ${one.rule}`}${one.alerts === 0 ? "" : ` · ${one.alerts} muted`}`,
+        ),
+      ),
       one.ended_at === null && one.editable
         ? button("Lift", {
             kind: "button-sm",

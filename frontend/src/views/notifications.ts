@@ -10,7 +10,13 @@ export function notifyAlert(alert: Alert): void {
   const text = [...(alert.entities.length > 0 ? [alert.entities.join(", ")] : []), kindName(alert.kind).toLowerCase()].join(" · ");
   if (alert.severity === "critical" || alert.severity === "high") {
     const kind = alert.severity === "critical" ? "critical" : "info";
-    countedToast("alerts", `${title} — ${text}`, kind, { text: "Open alert", href: `/alerts/${alert.id}` }, { text: "Open alerts", href: "/alerts/" });
+    countedToast(
+      "alerts",
+      `${title} — ${text}`,
+      kind,
+      { text: "Open alert", href: `/alerts/${alert.id}` },
+      { text: "Open alerts", href: "/alerts/" },
+    );
   }
   if (!wantsNotifications() || !("Notification" in window) || Notification.permission !== "granted" || !document.hidden) return;
   const note = new Notification(title, { body: text, tag: `alert-${alert.id}` });

@@ -26,7 +26,11 @@ function descriptors(value: unknown): PublicKeyCredentialDescriptor[] {
 export function creationOptions(source: unknown, alone: boolean): PublicKeyCredentialCreationOptions {
   const { publicKey } = creation(source, "").creation_options;
   const user = record({ id: string, name: string, displayName: string })(publicKey["user"], "/user");
-  const chosen: AuthenticatorSelectionCriteria = { ...(publicKey["authenticatorSelection"] as Json | undefined), residentKey: alone ? "required" : "discouraged", requireResidentKey: alone };
+  const chosen: AuthenticatorSelectionCriteria = {
+    ...(publicKey["authenticatorSelection"] as Json | undefined),
+    residentKey: alone ? "required" : "discouraged",
+    requireResidentKey: alone,
+  };
   if (alone) chosen.userVerification = "required";
   return {
     ...(publicKey as unknown as PublicKeyCredentialCreationOptions),
@@ -79,7 +83,10 @@ async function options(form: HTMLFormElement, purpose: Purpose): Promise<unknown
 async function ask(form: HTMLFormElement, purpose: Purpose): Promise<void> {
   const given = await options(form, purpose);
   const alone = form.querySelector<HTMLInputElement>("input[name=passwordless]")?.checked ?? true;
-  const credential = purpose === "create" ? await navigator.credentials.create({ publicKey: creationOptions(given, alone) }) : await navigator.credentials.get({ publicKey: requestOptions(given) });
+  const credential =
+    purpose === "create"
+      ? await navigator.credentials.create({ publicKey: creationOptions(given, alone) })
+      : await navigator.credentials.get({ publicKey: requestOptions(given) });
   if (!(credential instanceof PublicKeyCredential)) throw new Error("The browser gave no passkey.");
   const field = form.querySelector<HTMLInputElement>("input[name=credential]");
   if (field === null) throw new Error("the form has no field for the passkey");

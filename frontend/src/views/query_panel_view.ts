@@ -26,7 +26,13 @@ interface Entry {
 export class QueryPanelView {
   readonly element: HTMLElement;
   private readonly list = h("ul", { class: "query-list", "aria-label": "Queries on this feed" });
-  private readonly filter = h("input", { class: "input input-sm", type: "search", placeholder: "Filter queries", "aria-label": "Filter queries", onInput: () => this.applyFilter() });
+  private readonly filter = h("input", {
+    class: "input input-sm",
+    type: "search",
+    placeholder: "Filter queries",
+    "aria-label": "Filter queries",
+    onInput: () => this.applyFilter(),
+  });
   private readonly filterRow = h("div", { class: "filters" });
   private readonly chips = h("div", { class: "filters" });
   private entries = new Map<string, Entry>();
@@ -42,12 +48,22 @@ export class QueryPanelView {
     this.element = h(
       "aside",
       { class: "live-side", "aria-label": "Queries" },
-      h("div", { class: "side-head" }, h("h2", {}, "Queries"), this.all, iconButton("Close the panel", "chevron-left", { kind: "button-quiet button-sm", onClick: handlers.onClose })),
+      h(
+        "div",
+        { class: "side-head" },
+        h("h2", {}, "Queries"),
+        this.all,
+        iconButton("Close the panel", "chevron-left", { kind: "button-quiet button-sm", onClick: handlers.onClose }),
+      ),
       this.filterRow,
       this.chips,
       this.list,
       handlers.below,
-      h("div", { class: "drawer-foot" }, h("a", { class: "button button-primary grow", href: handlers.newQueryUrl() }, icon("plus"), "New query")),
+      h(
+        "div",
+        { class: "drawer-foot" },
+        h("a", { class: "button button-primary grow", href: handlers.newQueryUrl() }, icon("plus"), "New query"),
+      ),
     );
   }
 
@@ -58,7 +74,19 @@ export class QueryPanelView {
     this.entries = new Map(queries.map((query) => [query.id, this.entry(query)]));
     replace(this.list, ...[...this.entries.values()].map((entry) => entry.element));
     if (queries.length === 0) {
-      replace(this.list, h("li", {}, empty("waypoints", "No queries yet", "Draw a region and ask when something enters it, leaves it or stays too long.", linkButton("Register the first one", this.handlers.newQueryUrl(), "plus", "button-primary"))));
+      replace(
+        this.list,
+        h(
+          "li",
+          {},
+          empty(
+            "waypoints",
+            "No queries yet",
+            "Draw a region and ask when something enters it, leaves it or stays too long.",
+            linkButton("Register the first one", this.handlers.newQueryUrl(), "plus", "button-primary"),
+          ),
+        ),
+      );
     }
     this.keepStop(null);
     this.showState();
@@ -68,7 +96,9 @@ export class QueryPanelView {
   private keepStop(target: EventTarget | null): void {
     const entries = [...this.entries.values()];
     const current = entries.find(({ element }) => target instanceof Node && element.contains(target)) ?? entries[0];
-    for (const { element } of entries) for (const control of element.querySelectorAll<HTMLElement>("input, button")) control.tabIndex = element === current?.element ? 0 : -1;
+    for (const { element } of entries)
+      for (const control of element.querySelectorAll<HTMLElement>("input, button"))
+        control.tabIndex = element === current?.element ? 0 : -1;
   }
 
   private moveFocus(event: KeyboardEvent): void {
@@ -85,7 +115,16 @@ export class QueryPanelView {
 
   /** Chips for the entities that narrow everything down. */
   setEntities(entities: readonly string[], onRemove: (entity: string) => void, onClear: () => void): void {
-    const chips = entities.slice(0, 6).map((entity) => h("span", { class: "chip" }, h("span", { class: "truncate" }, entity), h("button", { type: "button", "aria-label": `Remove ${entity}`, onClick: () => onRemove(entity) }, icon("x"))));
+    const chips = entities
+      .slice(0, 6)
+      .map((entity) =>
+        h(
+          "span",
+          { class: "chip" },
+          h("span", { class: "truncate" }, entity),
+          h("button", { type: "button", "aria-label": `Remove ${entity}`, onClick: () => onRemove(entity) }, icon("x")),
+        ),
+      );
     const more = entities.length > 6 ? h("span", { class: "chip" }, `${entities.length - 6} more`) : null;
     replace(this.chips, ...chips, more, entities.length > 1 ? button("Clear", { kind: "button-quiet button-sm", onClick: onClear }) : null);
   }
@@ -98,19 +137,49 @@ export class QueryPanelView {
       const said = `${text}|${open}|${isLive}`;
       if (entry.count.dataset["text"] === said) continue;
       entry.count.dataset["text"] = said;
-      replace(entry.count, h("div", {}, text), open > 0 ? h("div", { class: "query-meta" }, `${formatNumber(open)} ${isLive ? "now" : "then"}`) : null);
+      replace(
+        entry.count,
+        h("div", {}, text),
+        open > 0 ? h("div", { class: "query-meta" }, `${formatNumber(open)} ${isLive ? "now" : "then"}`) : null,
+      );
     }
   }
 
   private entry(query: QueryRow): Entry {
-    const box = h("input", { type: "checkbox", checked: !this.hidden.has(query.id), "aria-label": `Show ${query.name}`, onChange: () => this.toggle(query.id, box.checked) });
+    const box = h("input", {
+      type: "checkbox",
+      checked: !this.hidden.has(query.id),
+      "aria-label": `Show ${query.name}`,
+      onChange: () => this.toggle(query.id, box.checked),
+    });
     const count = h("div", { class: "query-count" });
     const state = !query.enabled ? "Switched off" : query.stopped === null ? familyName(query.family) : `Stopped: ${query.stopped.reason}`;
     const swatchOf = h(
       "li",
-      { class: `query-item${query.enabled ? "" : " dim"}`, vars: { "--swatch": queryColour(query.id) }, onMouseenter: () => this.handlers.onHover(query), onMouseleave: () => this.handlers.onHover(null) },
+      {
+        class: `query-item${query.enabled ? "" : " dim"}`,
+        vars: { "--swatch": queryColour(query.id) },
+        onMouseenter: () => this.handlers.onHover(query),
+        onMouseleave: () => this.handlers.onHover(null),
+      },
       box,
-      h("div", { class: "grow" }, h("button", { type: "button", class: "query-name", title: query.sentence, onClick: () => this.handlers.onFocus(query) }, query.name), h("div", { class: "query-meta" }, state, query.severity === "high" || query.severity === "critical" ? h("span", { class: `badge badge-${query.severity}` }, query.severity) : null)),
+      h(
+        "div",
+        { class: "grow" },
+        h(
+          "button",
+          { type: "button", class: "query-name", title: query.sentence, onClick: () => this.handlers.onFocus(query) },
+          query.name,
+        ),
+        h(
+          "div",
+          { class: "query-meta" },
+          state,
+          query.severity === "high" || query.severity === "critical"
+            ? h("span", { class: `badge badge-${query.severity}` }, query.severity)
+            : null,
+        ),
+      ),
       count,
     );
     return { element: swatchOf, box, count, swatchOf };

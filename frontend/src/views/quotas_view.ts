@@ -10,32 +10,86 @@ import { fail, toast } from "./shell_view";
 
 /** The table; `limit` makes the cell that says how much is allowed. */
 export function quotaTable(rows: readonly Quota[], limit: (row: Quota) => Child = (row) => formatNumber(row.limit)): HTMLElement {
-  const head = h("tr", {}, h("th", { scope: "col" }, "What"), h("th", { scope: "col", class: "right" }, "Used"), h("th", { scope: "col", class: "right" }, "Allowed"));
-  return h("div", { class: "table-wrap" }, h("table", { class: "table table-tight quotas-table" }, h("thead", {}, head), h("tbody", {}, ...rows.map((row) => h("tr", { "data-quota": row.name }, h("td", {}, row.what, meter(row)), h("td", { class: "right num" }, row.used === null ? "–" : formatNumber(row.used)), h("td", { class: "right num" }, limit(row)))))));
+  const head = h(
+    "tr",
+    {},
+    h("th", { scope: "col" }, "What"),
+    h("th", { scope: "col", class: "right" }, "Used"),
+    h("th", { scope: "col", class: "right" }, "Allowed"),
+  );
+  return h(
+    "div",
+    { class: "table-wrap" },
+    h(
+      "table",
+      { class: "table table-tight quotas-table" },
+      h("thead", {}, head),
+      h(
+        "tbody",
+        {},
+        ...rows.map((row) =>
+          h(
+            "tr",
+            { "data-quota": row.name },
+            h("td", {}, row.what, meter(row)),
+            h("td", { class: "right num" }, row.used === null ? "–" : formatNumber(row.used)),
+            h("td", { class: "right num" }, limit(row)),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 function meter(row: Quota): HTMLElement | null {
   const full = fullness(row);
   if (full === null) return null;
   const colour = full >= 1 ? "--critical" : full >= 0.8 ? "--high" : "--accent";
-  return h("div", { class: "progress", "aria-hidden": "true" }, h("i", { vars: { "--w": `${full * 100}%`, "--bar-colour": `var(${colour})` } }));
+  return h(
+    "div",
+    { class: "progress", "aria-hidden": "true" },
+    h("i", { vars: { "--w": `${full * 100}%`, "--bar-colour": `var(${colour})` } }),
+  );
 }
 
 /** A dialog with the quotas at `path`; with `isSettable` each can be set. */
 export async function openQuotas(title: string, path: string, isSettable: boolean): Promise<void> {
   try {
     const rows = await get(path, quotas);
-    const fields = new Map(rows.map((row) => [row.name, h("input", { class: "input num", inputmode: "numeric", value: row.limit === row.default ? "" : String(row.limit), placeholder: formatNumber(row.default), "aria-label": `Allowed ${row.what}` })]));
-    const dialog = openDialog(title, quotaTable(rows, isSettable ? (row) => h("div", { "data-pointer": `/limits/${row.name}` }, fields.get(row.name)) : undefined), isSettable ? h("p", { class: "small muted" }, "An empty field means the server's own quota.") : null);
+    const fields = new Map(
+      rows.map((row) => [
+        row.name,
+        h("input", {
+          class: "input num",
+          inputmode: "numeric",
+          value: row.limit === row.default ? "" : String(row.limit),
+          placeholder: formatNumber(row.default),
+          "aria-label": `Allowed ${row.what}`,
+        }),
+      ]),
+    );
+    const dialog = openDialog(
+      title,
+      quotaTable(rows, isSettable ? (row) => h("div", { "data-pointer": `/limits/${row.name}` }, fields.get(row.name)) : undefined),
+      isSettable ? h("p", { class: "small muted" }, "An empty field means the server's own quota.") : null,
+    );
     dialog.foot.append(button(isSettable ? "Cancel" : "Close", { onClick: dialog.close }));
     if (!isSettable) return;
-    dialog.foot.append(button("Set", { kind: "button-primary", onClick: () => {
-      const limits = changedLimits(rows, Object.fromEntries([...fields].map(([name, field]) => [name, field.value])));
-      call(path, { method: "PATCH", body: { limits } }).then(() => {
-        dialog.close();
-        toast("The quotas are set.", "good");
-      }, (error: unknown) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error)));
-    } }));
+    dialog.foot.append(
+      button("Set", {
+        kind: "button-primary",
+        onClick: () => {
+          const limits = changedLimits(rows, Object.fromEntries([...fields].map(([name, field]) => [name, field.value])));
+          call(path, { method: "PATCH", body: { limits } }).then(
+            () => {
+              dialog.close();
+              toast("The quotas are set.", "good");
+            },
+            (error: unknown) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error)),
+          );
+        },
+      }),
+    );
   } catch (error) {
     fail(error);
   }

@@ -55,7 +55,13 @@ export class RegionEditorView implements EditorMap {
     const canvas = h("div", { class: "map-canvas" });
     for (const [shape, name, text] of SHAPES) this.buttons.set(shape, iconButton(text, name, { onClick: () => this.draw(shape) }));
     this.clear = iconButton("Remove the region", "trash-2", { onClick: () => this.editable()?.onEdited?.(null) });
-    this.element = h("div", { class: "region-editor" }, canvas, h("div", { class: "map-tools" }, h("div", { class: "button-group" }, ...this.buttons.values(), this.clear), ...extra), this.note);
+    this.element = h(
+      "div",
+      { class: "region-editor" },
+      canvas,
+      h("div", { class: "map-tools" }, h("div", { class: "button-group" }, ...this.buttons.values(), this.clear), ...extra),
+      this.note,
+    );
     place.append(this.element);
     this.feedMap = openMap(canvas, feed);
     const { map } = this.feedMap;
@@ -97,7 +103,8 @@ export class RegionEditorView implements EditorMap {
   // ---- What an editor may do
 
   show(shapes: readonly MapShape[], fit = false): void {
-    const isSame = keyOf(shapes) === keyOf(this.shapes) && shapes.every(({ picture }, i) => (picture ?? null) === (this.shapes[i]?.picture ?? null));
+    const isSame =
+      keyOf(shapes) === keyOf(this.shapes) && shapes.every(({ picture }, i) => (picture ?? null) === (this.shapes[i]?.picture ?? null));
     this.shapes = shapes;
     // Handles stay under the hand that drags them.
     if (!isSame) this.paint();
@@ -105,7 +112,12 @@ export class RegionEditorView implements EditorMap {
     if (box !== null) this.feedMap.fit(box, this.isGeographic ? 16 : 4);
   }
 
-  ask(kind: "region" | "point", onDrawn: (geometry: Geometry | [number, number]) => void, begin = true, onPicked: ((name: string) => void) | null = null): void {
+  ask(
+    kind: "region" | "point",
+    onDrawn: (geometry: Geometry | [number, number]) => void,
+    begin = true,
+    onPicked: ((name: string) => void) | null = null,
+  ): void {
     this.stop();
     this.asked = onDrawn;
     this.picked = onPicked;
@@ -126,7 +138,8 @@ export class RegionEditorView implements EditorMap {
   // ---- Shapes
 
   private box(): [number, number, number, number] | null {
-    const asRegion = ({ geometry }: MapShape): Geometry => (isPoint(geometry) ? { center: geometry.coordinates, radius: this.isGeographic ? 200 : 1 } : geometry);
+    const asRegion = ({ geometry }: MapShape): Geometry =>
+      isPoint(geometry) ? { center: geometry.coordinates, radius: this.isGeographic ? 200 : 1 } : geometry;
     return boundsOf(this.shapes.map(asRegion), this.isGeographic);
   }
 
@@ -148,13 +161,20 @@ export class RegionEditorView implements EditorMap {
   }
 
   private point({ coordinates }: PointDocument, label: string, active: boolean, accent: string): void {
-    const marker = L.circleMarker(latLng(...coordinates), { color: accent, weight: active ? 3 : 2, radius: active ? 8 : 6, fillOpacity: active ? 0.5 : 0.2 }).addTo(this.layers);
+    const marker = L.circleMarker(latLng(...coordinates), {
+      color: accent,
+      weight: active ? 3 : 2,
+      radius: active ? 8 : 6,
+      fillOpacity: active ? 0.5 : 0.2,
+    }).addTo(this.layers);
     name(marker, label);
   }
 
   private strong(id: string, geometry: Geometry, label: string | HTMLElement, accent: string, isEditable: boolean): void {
     const style = { color: accent, weight: 2.5, fillOpacity: 0.14, dashArray: isEditable ? undefined : "5 5" };
-    const layer = isCircle(geometry) ? L.circle(latLng(...geometry.center), { ...style, radius: geometry.radius }) : L.polygon(toLatLngs(geometry), style);
+    const layer = isCircle(geometry)
+      ? L.circle(latLng(...geometry.center), { ...style, radius: geometry.radius })
+      : L.polygon(toLatLngs(geometry), style);
     layer.addTo(this.layers);
     if (typeof label === "string") name(layer, label);
     else this.above(geometry, label);
@@ -168,7 +188,9 @@ export class RegionEditorView implements EditorMap {
   private above(geometry: Geometry, picture: HTMLElement): void {
     const box = boundsOf([geometry], this.isGeographic);
     if (box === null) return;
-    const tooltip = L.tooltip({ permanent: true, direction: "top", className: "count-label" }).setLatLng(latLng((box[0] + box[2]) / 2, box[3])).setContent(picture);
+    const tooltip = L.tooltip({ permanent: true, direction: "top", className: "count-label" })
+      .setLatLng(latLng((box[0] + box[2]) / 2, box[3]))
+      .setContent(picture);
     this.layers.addLayer(tooltip);
   }
 
@@ -240,7 +262,14 @@ export class RegionEditorView implements EditorMap {
     this.placing(false);
     const accent = token("--accent");
     const style = { color: accent, weight: 2.5 };
-    map.pm.enableDraw(shape, { templineStyle: style, hintlineStyle: { ...style, dashArray: "5 5" }, pathOptions: style, tooltips: false, cursorMarker: true, continueDrawing: false });
+    map.pm.enableDraw(shape, {
+      templineStyle: style,
+      hintlineStyle: { ...style, dashArray: "5 5" },
+      pathOptions: style,
+      tooltips: false,
+      cursorMarker: true,
+      continueDrawing: false,
+    });
     this.drawing(shape);
   }
 
@@ -284,7 +313,8 @@ function keyOf(shapes: readonly MapShape[]): string {
 
 /** Leaflet takes a node for a tooltip as it is: text stays text. */
 function name(layer: L.Path, label: string): void {
-  if (label !== "") layer.bindTooltip(h("span", {}, label), { permanent: true, direction: "top", className: "shape-label", offset: [0, -4] });
+  if (label !== "")
+    layer.bindTooltip(h("span", {}, label), { permanent: true, direction: "top", className: "shape-label", offset: [0, -4] });
 }
 
 function toLatLngs(geometry: Exclude<Geometry, { center: unknown }>): L.LatLng[][] | L.LatLng[][][] {
@@ -307,7 +337,8 @@ function read(layer: L.Layer, isGeographic: boolean): Geometry | null {
     return first === undefined ? [] : [...ring, [first[0], first[1]]];
   };
   const found = layer.getLatLngs();
-  if (Array.isArray(found[0]) && Array.isArray(found[0][0])) return { type: "MultiPolygon", coordinates: (found as L.LatLng[][][]).map((polygon) => polygon.map(closed)) };
+  if (Array.isArray(found[0]) && Array.isArray(found[0][0]))
+    return { type: "MultiPolygon", coordinates: (found as L.LatLng[][][]).map((polygon) => polygon.map(closed)) };
   const polygon = (Array.isArray(found[0]) ? found : [found]) as L.LatLng[][];
   return { type: "Polygon", coordinates: polygon.map(closed) };
 }

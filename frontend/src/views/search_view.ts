@@ -13,7 +13,16 @@ const NAMES = { entity: "Entity", query: "Query", region: "Region" };
 
 export class SearchView {
   readonly element: HTMLElement;
-  private readonly input = h("input", { class: "input", type: "search", placeholder: "Find entity, query, region", "aria-label": "Find entity, query or region", role: "combobox", "aria-expanded": "false", "aria-controls": "search-menu", autocomplete: "off" });
+  private readonly input = h("input", {
+    class: "input",
+    type: "search",
+    placeholder: "Find entity, query, region",
+    "aria-label": "Find entity, query or region",
+    role: "combobox",
+    "aria-expanded": "false",
+    "aria-controls": "search-menu",
+    autocomplete: "off",
+  });
   private readonly menu = h("div", { class: "menu", id: "search-menu", role: "listbox", hidden: true });
   private found: Found[] = [];
   private at = 0;
@@ -48,7 +57,24 @@ export class SearchView {
     this.menu.style.right = "0";
     this.menu.style.top = "38px";
     const items = this.found.map((item, i) =>
-      h("button", { type: "button", tabindex: -1, role: "option", id: `found-${i}`, class: "menu-item", "aria-selected": String(i === this.at), onPointerdown: (event) => { event.preventDefault(); this.pick(item); } }, icon(ICONS[item.kind]), h("span", { class: "truncate" }, item.name), h("span", { class: "hint" }, NAMES[item.kind])),
+      h(
+        "button",
+        {
+          type: "button",
+          tabindex: -1,
+          role: "option",
+          id: `found-${i}`,
+          class: "menu-item",
+          "aria-selected": String(i === this.at),
+          onPointerdown: (event) => {
+            event.preventDefault();
+            this.pick(item);
+          },
+        },
+        icon(ICONS[item.kind]),
+        h("span", { class: "truncate" }, item.name),
+        h("span", { class: "hint" }, NAMES[item.kind]),
+      ),
     );
     replace(this.menu, ...(items.length > 0 ? items : [h("p", { class: "menu-item faint" }, `Nothing called “${text}” here.`)]));
     if (this.found.length > 0) this.input.setAttribute("aria-activedescendant", `found-${this.at}`);

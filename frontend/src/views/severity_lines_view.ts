@@ -23,5 +23,16 @@ export function severityLines(times: readonly number[], open: Readonly<Record<Se
     return svg("polygon", { class: `severity-area severity-${one}`, points: [...edge, ...back].join(" ") });
   });
   const labels = [most, 0].map((count) => svg("text", { x: LABEL_PX - 6, y: y(count) + 4, "text-anchor": "end" }, formatNumber(count)));
-  return svg("svg", { class: "severity-lines", viewBox: `0 0 ${WIDTH} ${HEIGHT + 8}`, role: "img", "aria-label": `Open alerts over time, at most ${formatNumber(most)}` }, svg("line", { x1: LABEL_PX, x2: WIDTH, y1: HEIGHT, y2: HEIGHT }), ...areas, ...labels);
+  return svg(
+    "svg",
+    {
+      class: "severity-lines",
+      viewBox: `0 0 ${WIDTH} ${HEIGHT + 8}`,
+      role: "img",
+      "aria-label": `Open alerts over time, at most ${formatNumber(most)}`,
+    },
+    svg("line", { x1: LABEL_PX, x2: WIDTH, y1: HEIGHT, y2: HEIGHT }),
+    ...areas,
+    ...labels,
+  );
 }

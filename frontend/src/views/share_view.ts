@@ -13,34 +13,78 @@ const share = record({ id, name: otherwise(string, ""), maker: record({ name: st
 type Share = ReturnType<typeof share>;
 
 const HOUR_MS = 3_600_000;
-const SPANS = [[1, "In an hour"], [24, "Tomorrow at this time"], [7 * 24, "In a week"], [30 * 24 - 1, "In 30 days"]] as const;
+const SPANS = [
+  [1, "In an hour"],
+  [24, "Tomorrow at this time"],
+  [7 * 24, "In a week"],
+  [30 * 24 - 1, "In 30 days"],
+] as const;
 
 /** The dialog of a feed's links; `shown`: the queries that a new link shows, null for all that its maker sees. */
 export function openShares(feed: Feed, shown: readonly string[] | null): void {
   const path = `feeds/${feed.name}/shares/`;
   const rows = h("ul", {});
   const name = h("input", { class: "input", id: "share-name", maxlength: 100, placeholder: "Open day" });
-  const span = h("select", { class: "select", id: "share-until" }, ...SPANS.map(([hours, text]) => h("option", { value: hours, selected: hours === 24 }, text)));
+  const span = h(
+    "select",
+    { class: "select", id: "share-until" },
+    ...SPANS.map(([hours, text]) => h("option", { value: hours, selected: hours === 24 }, text)),
+  );
   const dialog = openDialog(
     "Share this view by a link",
-    h("p", { class: "small muted" }, `Anyone with the link sees the map and the timeline of ${feed.title === "" ? feed.name : feed.title} with ${shown === null ? "all queries that you see now" : `the ${shown.length} queries that you have switched on`}, without an account, and can change nothing.`),
+    h(
+      "p",
+      { class: "small muted" },
+      `Anyone with the link sees the map and the timeline of ${feed.title === "" ? feed.name : feed.title} with ${shown === null ? "all queries that you see now" : `the ${shown.length} queries that you have switched on`}, without an account, and can change nothing.`,
+    ),
     h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "share-name" }, "For whom"), name),
     h("div", { class: "field", "data-pointer": "/expires_at" }, h("label", { for: "share-until" }, "It ends"), span),
     rows,
   );
-  dialog.foot.append(button("Close", { onClick: dialog.close }), button("Make link", { kind: "button-primary", onClick: () => {
-    const body = { name: name.value.trim(), expires_at: new Date(Date.now() + Number(span.value) * HOUR_MS).toISOString(), queries: shown?.map(Number) ?? null };
-    post(path, body, record({ link: string })).then((made) => {
-      showLink(dialog.body, made.link);
-      void load();
-    }, (error: unknown) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error)));
-  } }));
+  dialog.foot.append(
+    button("Close", { onClick: dialog.close }),
+    button("Make link", {
+      kind: "button-primary",
+      onClick: () => {
+        const body = {
+          name: name.value.trim(),
+          expires_at: new Date(Date.now() + Number(span.value) * HOUR_MS).toISOString(),
+          queries: shown?.map(Number) ?? null,
+        };
+        post(path, body, record({ link: string })).then(
+          (made) => {
+            showLink(dialog.body, made.link);
+            void load();
+          },
+          (error: unknown) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error)),
+        );
+      },
+    }),
+  );
 
   function row(one: Share): HTMLElement {
-    const revoke = button("Revoke", { kind: "button-quiet button-danger button-sm", "aria-label": `Revoke the link ${one.name}`, onClick: () => {
-      call(`${path}${one.id}/`, { method: "DELETE" }).then(() => void load(), fail);
-    } });
-    return h("li", { class: "channel" }, h("div", { class: "grow" }, h("strong", {}, one.name === "" ? "Link" : one.name), h("div", { class: "small muted" }, `Made by ${one.maker.name}, until ${formatMoment(one.expires_at, "ms", Intl.DateTimeFormat().resolvedOptions().timeZone)}`)), revoke);
+    const revoke = button("Revoke", {
+      kind: "button-quiet button-danger button-sm",
+      "aria-label": `Revoke the link ${one.name}`,
+      onClick: () => {
+        call(`${path}${one.id}/`, { method: "DELETE" }).then(() => void load(), fail);
+      },
+    });
+    return h(
+      "li",
+      { class: "channel" },
+      h(
+        "div",
+        { class: "grow" },
+        h("strong", {}, one.name === "" ? "Link" : one.name),
+        h(
+          "div",
+          { class: "small muted" },
+          `Made by ${one.maker.name}, until ${formatMoment(one.expires_at, "ms", Intl.DateTimeFormat().resolvedOptions().timeZone)}`,
+        ),
+      ),
+      revoke,
+    );
   }
 
   async function load(): Promise<void> {
@@ -57,6 +101,25 @@ export function openShares(feed: Feed, shown: readonly string[] | null): void {
 function showLink(place: HTMLElement, link: string): void {
   place.querySelector(".made-link")?.remove();
   const field = h("input", { class: "input mono", readonly: true, value: link, "aria-label": "The link" });
-  place.append(h("div", { class: "made-link stack" }, h("p", { class: "notice notice-high" }, icon("triangle-alert"), h("span", {}, "Copy the link now: it is shown this once.")), h("div", { class: "row" }, h("div", { class: "grow" }, field), button("Copy", { icon: "copy", onClick: () => void navigator.clipboard.writeText(link).then(() => toast("Copied.", "good"), () => field.select()) }))));
+  place.append(
+    h(
+      "div",
+      { class: "made-link stack" },
+      h("p", { class: "notice notice-high" }, icon("triangle-alert"), h("span", {}, "Copy the link now: it is shown this once.")),
+      h(
+        "div",
+        { class: "row" },
+        h("div", { class: "grow" }, field),
+        button("Copy", {
+          icon: "copy",
+          onClick: () =>
+            void navigator.clipboard.writeText(link).then(
+              () => toast("Copied.", "good"),
+              () => field.select(),
+            ),
+        }),
+      ),
+    ),
+  );
   field.select();
 }

@@ -69,7 +69,8 @@ export function showAlertCount(count: number): void {
   const link = document.querySelector<HTMLAnchorElement>(".rail a[href='/alerts/']");
   if (link === null) return;
   link.querySelector(".rail-count")?.remove();
-  if (count > 0) link.append(h("span", { class: "rail-count" }, count > 99 ? "99+" : count, h("span", { class: "visually-hidden" }, " new alerts")));
+  if (count > 0)
+    link.append(h("span", { class: "rail-count" }, count > 99 ? "99+" : count, h("span", { class: "visually-hidden" }, " new alerts")));
 }
 
 /** A message that goes by itself; errors stay until they are dismissed. */
@@ -78,7 +79,13 @@ export function toast(text: string, kind: ToastKind = "info", action?: { text: s
 }
 
 /** One message for all news of a sort: the newest, and how many came before it while it was on show. */
-export function countedToast(sort: string, text: string, kind: ToastKind, action: { text: string; href: string }, all: { text: string; href: string }): void {
+export function countedToast(
+  sort: string,
+  text: string,
+  kind: ToastKind,
+  action: { text: string; href: string },
+  all: { text: string; href: string },
+): void {
   const before = document.querySelector<HTMLElement>(`#toasts [data-sort="${sort}"]`);
   const count = Number(before?.dataset["count"] ?? 0) + 1;
   before?.remove();
@@ -94,7 +101,12 @@ function show(text: string, kind: ToastKind, action?: { text: string; href: stri
   const place = document.getElementById("toasts");
   if (place === null) return null;
   const names = { info: "info", good: "circle-check", critical: "circle-alert" };
-  const node = h("div", { class: `toast toast-${kind}` }, icon(names[kind]), h("div", { class: "grow" }, text, action ? h("div", {}, h("a", { href: action.href }, action.text)) : null));
+  const node = h(
+    "div",
+    { class: `toast toast-${kind}` },
+    icon(names[kind]),
+    h("div", { class: "grow" }, text, action ? h("div", {}, h("a", { href: action.href }, action.text)) : null),
+  );
   node.append(iconButton("Dismiss", "x", { kind: "button-quiet button-sm", onClick: () => node.remove() }));
   place.append(node);
   while (place.children.length > 4) place.firstElementChild?.remove();

@@ -7,7 +7,13 @@ const LEAST_PX = 90;
 
 /** Sets `--timeline` (CSS pixels) on `grid`. */
 export function splitter(grid: HTMLElement): HTMLElement {
-  const bar = h("div", { class: "splitter", role: "separator", tabindex: 0, "aria-orientation": "horizontal", "aria-label": "Height of the timeline" });
+  const bar = h("div", {
+    class: "splitter",
+    role: "separator",
+    tabindex: 0,
+    "aria-orientation": "horizontal",
+    "aria-label": "Height of the timeline",
+  });
   const set = (px: number): void => {
     const most = Math.max(LEAST_PX, grid.clientHeight - 140);
     const height = Math.round(Math.max(LEAST_PX, Math.min(most, px)));

@@ -136,7 +136,15 @@ function paintRow(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, row
 }
 
 /** Where single answers are not known: a query's row shows how many begin, its lanes are hatched. */
-function unknown(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, row: TimelineRow, y: number, colour: string, [from, to]: Stretch): void {
+function unknown(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  ink: Ink,
+  row: TimelineRow,
+  y: number,
+  colour: string,
+  [from, to]: Stretch,
+): void {
   const scale = (scene.width - scene.gutter) / (scene.t1 - scene.t0);
   const at = (t: number): number => scene.gutter + (t - scene.t0) * scale;
   const [left, right] = [Math.max(scene.gutter, at(from)), Math.min(scene.width, at(to))];
@@ -184,14 +192,21 @@ function isSparse(row: TimelineRow, columns: QueryIntervals, { t0, t1, present }
   return density(row, columns, t0, t1, present, coarse) <= 1;
 }
 
-function strip(context: CanvasRenderingContext2D, scene: Scene, row: TimelineRow, columns: QueryIntervals, y: number, colour: string): void {
+function strip(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  row: TimelineRow,
+  columns: QueryIntervals,
+  y: number,
+  colour: string,
+): void {
   const plot = Math.max(1, Math.floor(scene.width - scene.gutter));
   if (counts.length !== plot + 1) counts = new Int32Array(plot + 1);
   const most = density(row, columns, scene.t0, scene.t1, scene.present, counts);
   if (most === 0) return;
   const room = row.height - 7;
   context.beginPath();
-  for (let x = 0; x < plot; ) {
+  for (let x = 0; x < plot;) {
     const count = counts[x]!;
     let end = x + 1;
     while (end < plot && counts[end] === count) end += 1;
@@ -207,7 +222,15 @@ function strip(context: CanvasRenderingContext2D, scene: Scene, row: TimelineRow
   context.globalAlpha = 1;
 }
 
-function bars(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, row: TimelineRow, columns: QueryIntervals, y: number, colour: string): void {
+function bars(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  ink: Ink,
+  row: TimelineRow,
+  columns: QueryIntervals,
+  y: number,
+  colour: string,
+): void {
   const inset = row.kind === "query" ? 7 : 3;
   const tall = row.height - inset * 2;
   merge(row, columns, scene.t0, scene.t1, scene.width - scene.gutter, scene.present, (left, right, item, count) => {
@@ -224,16 +247,26 @@ function bars(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, row: Ti
     if (interval.isMark) diamond(context, scene.gutter + left, y + row.height / 2, tall / 2 - 1, tall / 2, colour);
     else if (interval.isWithdrawn) withdrawn(context, x, y + inset, wide, tall, colour);
     else bar(context, interval, x, y + inset, wide, tall, colour);
-    if (interval.revisedFrom !== null && !interval.isWithdrawn) revision(context, scene, ink, interval.revisedFrom, x + wide, y + inset, tall, colour);
+    if (interval.revisedFrom !== null && !interval.isWithdrawn)
+      revision(context, scene, ink, interval.revisedFrom, x + wide, y + inset, tall, colour);
     if (interval.key === scene.hovered) outline(context, ink.accent, x, y + inset, wide, tall);
     const name = columns.lanes[columns.lane[item]!];
-    if (wide > 56 && row.kind === "lane" && row.label === "" && name !== undefined && !interval.isWithdrawn) caption(context, ink, name, x, y + row.height / 2, wide);
+    if (wide > 56 && row.kind === "lane" && row.label === "" && name !== undefined && !interval.isWithdrawn)
+      caption(context, ink, name, x, y + row.height / 2, wide);
   });
   if (scene.selected?.query === row.query) chosen(context, scene, ink, scene.selected, row, columns, y);
 }
 
 /** The selected answer stands out, also where several are drawn as one. */
-function chosen(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, { key, start, end }: Interval, row: TimelineRow, columns: QueryIntervals, y: number): void {
+function chosen(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  ink: Ink,
+  { key, start, end }: Interval,
+  row: TimelineRow,
+  columns: QueryIntervals,
+  y: number,
+): void {
   if (!row.items.some((item) => columns.intervals[item]!.key === key)) return;
   const at = (t: number): number => scene.gutter + ((t - scene.t0) / (scene.t1 - scene.t0)) * (scene.width - scene.gutter);
   const inset = row.kind === "query" ? 7 : 3;
@@ -243,7 +276,15 @@ function chosen(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, { key
   witnesses(context, scene, ink, y + row.height / 2);
 }
 
-function bar(context: CanvasRenderingContext2D, interval: Interval, x: number, y: number, wide: number, tall: number, colour: string): void {
+function bar(
+  context: CanvasRenderingContext2D,
+  interval: Interval,
+  x: number,
+  y: number,
+  wide: number,
+  tall: number,
+  colour: string,
+): void {
   if (interval.end === null) {
     openBar(context, x, y, wide, tall, colour);
     return;
@@ -284,13 +325,30 @@ export function withdrawn(context: CanvasRenderingContext2D, x: number, y: numbe
 }
 
 /** The end was told before and moved since: a notch at the end that holds, dashes to where it was. */
-function revision(context: CanvasRenderingContext2D, scene: Scene, ink: Ink, before: number, end: number, y: number, tall: number, colour: string): void {
+function revision(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  ink: Ink,
+  before: number,
+  end: number,
+  y: number,
+  tall: number,
+  colour: string,
+): void {
   const was = Math.min(scene.width + 4, scene.gutter + ((before - scene.t0) / (scene.t1 - scene.t0)) * (scene.width - scene.gutter));
   revised(context, ink.text, was, end, y, tall, colour);
 }
 
 /** `was`: where it ended before, `end`: where it ends now. */
-export function revised(context: CanvasRenderingContext2D, notch: string, was: number, end: number, y: number, tall: number, colour: string): void {
+export function revised(
+  context: CanvasRenderingContext2D,
+  notch: string,
+  was: number,
+  end: number,
+  y: number,
+  tall: number,
+  colour: string,
+): void {
   if (was > end + 1) {
     context.strokeStyle = colour;
     context.globalAlpha = 0.75;

@@ -41,7 +41,13 @@ const SNAP_PX = 4;
 const [MOST_OPEN_QUERIES, MOST_OPEN_LANES] = [6, 10];
 
 export class TimelineView {
-  readonly canvas = h("canvas", { class: "timeline-canvas", tabindex: 0, role: "application", "aria-label": "Timeline of answers. W and S zoom, A and D pan, J and K step through intervals; the list view shows the same as a table." });
+  readonly canvas = h("canvas", {
+    class: "timeline-canvas",
+    tabindex: 0,
+    role: "application",
+    "aria-label":
+      "Timeline of answers. W and S zoom, A and D pan, J and K step through intervals; the list view shows the same as a table.",
+  });
   private readonly tip = h("div", { class: "timeline-tip", hidden: true });
   private columns = new Map<string, QueryIntervals>();
   private rows: TimelineRow[] = [];
@@ -141,7 +147,10 @@ export class TimelineView {
     const at = all.findIndex((interval) => interval.key === this.selected?.key);
     if (at >= 0) return all[at + direction] ?? null;
     const middle = (this.t0 + this.t1) / 2;
-    return all.reduce<Interval | null>((best, one) => (best === null || Math.abs(one.start - middle) < Math.abs(best.start - middle) ? one : best), null);
+    return all.reduce<Interval | null>(
+      (best, one) => (best === null || Math.abs(one.start - middle) < Math.abs(best.start - middle) ? one : best),
+      null,
+    );
   }
 
   /** Whether any interval passes the filters, in sight or not. */
@@ -151,7 +160,11 @@ export class TimelineView {
 
   /** Whether answers begin in the window that are only counted. */
   private get hasCounts(): boolean {
-    return this.counted !== null && this.counted.coverage.gaps(this.t0, this.t1).length > 0 && [...this.counted.totals.values()].some((total) => total > 0);
+    return (
+      this.counted !== null &&
+      this.counted.coverage.gaps(this.t0, this.t1).length > 0 &&
+      [...this.counted.totals.values()].some((total) => total > 0)
+    );
   }
 
   /** The answer nearest to a window in which there is none; null where one is in sight, or none is known. */
@@ -177,12 +190,19 @@ export class TimelineView {
       entities: this.entities,
       isExpanded: (query) => this.folded.get(query) ?? (this.entities !== null || this.unfolded.has(query)),
     });
-    this.scroll = keptScroll(before, this.rows, { scroll: this.scroll, room: this.wrap.clientHeight - AXIS_PX, query: this.selected?.query ?? null });
+    this.scroll = keptScroll(before, this.rows, {
+      scroll: this.scroll,
+      room: this.wrap.clientHeight - AXIS_PX,
+      query: this.selected?.query ?? null,
+    });
     this.clampScroll();
     this.requestDraw();
   }
 
-  /** Lanes stand open where they are few, lest those of one query push all others out of sight; it is decided once, with its first answers. */
+  /**
+   * Lanes stand open where they are few, lest those of one query push all others out of sight; it is decided once, with
+   * its first answers.
+   */
   private meet({ query, lanes }: QueryIntervals): void {
     if (lanes.length === 0 || this.met.has(query)) return;
     this.met.add(query);
@@ -198,12 +218,17 @@ export class TimelineView {
 
   /** The lane of the answer is unfolded and scrolled to. */
   private reveal(key: string): void {
-    const query = this.rows.find((one) => one.kind === "query" && !one.isExpanded && [...one.items].some((i) => this.columns.get(one.query)!.intervals[i]!.key === key))?.query;
+    const query = this.rows.find(
+      (one) =>
+        one.kind === "query" && !one.isExpanded && [...one.items].some((i) => this.columns.get(one.query)!.intervals[i]!.key === key),
+    )?.query;
     if (query !== undefined) {
       this.folded.set(query, true);
       this.layOut();
     }
-    const row = this.rows.find((one) => one.kind === "lane" && [...one.items].some((i) => this.columns.get(one.query)!.intervals[i]!.key === key)) ?? this.rows.find((one) => [...one.items].some((i) => this.columns.get(one.query)!.intervals[i]!.key === key));
+    const row =
+      this.rows.find((one) => one.kind === "lane" && [...one.items].some((i) => this.columns.get(one.query)!.intervals[i]!.key === key)) ??
+      this.rows.find((one) => [...one.items].some((i) => this.columns.get(one.query)!.intervals[i]!.key === key));
     if (row === undefined) return;
     const room = this.wrap.clientHeight - AXIS_PX;
     if (row.top < this.scroll || row.top + row.height > this.scroll + room) this.scroll = row.top - room / 2;
@@ -245,8 +270,25 @@ export class TimelineView {
 
   private scene(width: number, height: number): Scene {
     return {
-      rows: this.rows, columns: this.columns, colour: (query) => this.colour(query), t0: this.t0, t1: this.t1, now: this.now, present: this.present, width, height, gutter: this.gutter,
-      counted: this.counted, scroll: this.scroll, hovered: this.hovered, selected: this.selected, witnesses: this.witnesses, range: this.range, unit: this.unit, zone: this.zone, hoverX: this.drag ? null : this.hoverX,
+      rows: this.rows,
+      columns: this.columns,
+      colour: (query) => this.colour(query),
+      t0: this.t0,
+      t1: this.t1,
+      now: this.now,
+      present: this.present,
+      width,
+      height,
+      gutter: this.gutter,
+      counted: this.counted,
+      scroll: this.scroll,
+      hovered: this.hovered,
+      selected: this.selected,
+      witnesses: this.witnesses,
+      range: this.range,
+      unit: this.unit,
+      zone: this.zone,
+      hoverX: this.drag ? null : this.hoverX,
     };
   }
 
@@ -266,7 +308,8 @@ export class TimelineView {
   private rowAt(y: number): TimelineRow | null {
     if (y < AXIS_PX) return null;
     const at = y - AXIS_PX + this.scroll;
-    for (const row of visibleRows({ rows: this.rows, scroll: this.scroll, height: this.wrap.clientHeight })) if (at >= row.top && at < row.top + row.height) return row;
+    for (const row of visibleRows({ rows: this.rows, scroll: this.scroll, height: this.wrap.clientHeight }))
+      if (at >= row.top && at < row.top + row.height) return row;
     return null;
   }
 
@@ -339,7 +382,8 @@ export class TimelineView {
   private hover(event: PointerEvent): void {
     const interval = this.intervalAt(event.offsetX, event.offsetY);
     this.hoverX = event.offsetX >= this.gutter ? event.offsetX : null;
-    this.canvas.style.cursor = event.offsetX < this.gutter ? "pointer" : event.offsetY < AXIS_PX ? "col-resize" : interval ? "pointer" : "grab";
+    this.canvas.style.cursor =
+      event.offsetX < this.gutter ? "pointer" : event.offsetY < AXIS_PX ? "col-resize" : interval ? "pointer" : "grab";
     if (interval?.key !== this.hovered) {
       this.hovered = interval?.key ?? null;
       this.handlers.onHover(interval);
@@ -355,9 +399,20 @@ export class TimelineView {
     const span = interval.isMark ? "" : ` · ${formatSpan(end - interval.start, this.unit)}${interval.end === null ? " so far" : ""}`;
     replace(
       this.tip,
-      h("div", { class: "row" }, h("span", { class: "swatch", vars: { "--swatch": this.colour(interval.query) } }), h("strong", {}, this.handlers.describe(interval))),
-      h("div", { class: "muted num" }, `${formatClock(interval.start, this.unit, this.zone)}${interval.isMark ? "" : ` – ${interval.end === null ? "still going" : formatClock(end, this.unit, this.zone)}`}${span}`),
-      revisionText(interval, this.unit, this.zone) === null ? null : h("div", { class: "muted num" }, revisionText(interval, this.unit, this.zone)),
+      h(
+        "div",
+        { class: "row" },
+        h("span", { class: "swatch", vars: { "--swatch": this.colour(interval.query) } }),
+        h("strong", {}, this.handlers.describe(interval)),
+      ),
+      h(
+        "div",
+        { class: "muted num" },
+        `${formatClock(interval.start, this.unit, this.zone)}${interval.isMark ? "" : ` – ${interval.end === null ? "still going" : formatClock(end, this.unit, this.zone)}`}${span}`,
+      ),
+      revisionText(interval, this.unit, this.zone) === null
+        ? null
+        : h("div", { class: "muted num" }, revisionText(interval, this.unit, this.zone)),
     );
     const left = Math.min(x + 14, this.wrap.clientWidth - this.tip.offsetWidth - 8);
     const top = y + 18 + this.tip.offsetHeight > this.wrap.clientHeight ? y - this.tip.offsetHeight - 10 : y + 18;

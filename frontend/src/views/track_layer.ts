@@ -47,7 +47,10 @@ export class TrackLayer extends FrontedLayer {
     this.front.set([], [], () => "");
   }
 
-  /** Ways, and the events of one answer: numbered, with `describe` beside each, joined by lines in their order; `notes` say more about places. */
+  /**
+   * Ways, and the events of one answer: numbered, with `describe` beside each, joined by lines in their order; `notes`
+   * say more about places.
+   */
   explain(tracks: DrawnTrack[], chain: EvidencePoint[], describe: (point: EvidencePoint) => string, notes: readonly Note[] = []): void {
     this.show(tracks, []);
     this.front.set(chain, [...notes, ...tracks.flatMap(nameOf)], describe);

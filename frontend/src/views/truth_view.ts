@@ -8,7 +8,16 @@ import { familyName } from "../lib/words";
 const MINUTES = 30;
 const EVERY_MS = 15_000;
 
-const score = record({ kind: string, family: otherwise(string, ""), happened: number, found: number, told: number, right: number, precision: nullable(number), recall: nullable(number) });
+const score = record({
+  kind: string,
+  family: otherwise(string, ""),
+  happened: number,
+  found: number,
+  told: number,
+  right: number,
+  precision: nullable(number),
+  recall: nullable(number),
+});
 const scores = record({ scores: list(score) });
 type Score = ReturnType<typeof score>;
 
@@ -49,8 +58,30 @@ export class TruthView {
       h(
         "table",
         { class: "truth-table num" },
-        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "What happened"), h("th", { scope: "col", title: "Recall: of what happened, how much was found" }, "Found"), h("th", { scope: "col", title: "Precision: of the answers, how many are right" }, "Right"))),
-        h("tbody", {}, ...rows.map((row) => h("tr", { class: isPerfect(row) ? "" : "truth-off" }, h("th", { scope: "row" }, words(row, rows)), h("td", {}, share(row.found, row.happened)), h("td", {}, share(row.right, row.told))))),
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            h("th", { scope: "col" }, "What happened"),
+            h("th", { scope: "col", title: "Recall: of what happened, how much was found" }, "Found"),
+            h("th", { scope: "col", title: "Precision: of the answers, how many are right" }, "Right"),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          ...rows.map((row) =>
+            h(
+              "tr",
+              { class: isPerfect(row) ? "" : "truth-off" },
+              h("th", { scope: "row" }, words(row, rows)),
+              h("td", {}, share(row.found, row.happened)),
+              h("td", {}, share(row.right, row.told)),
+            ),
+          ),
+        ),
       ),
     );
   }

@@ -13,7 +13,10 @@ type SpanKey = "within" | "over" | "gap";
 
 const SPANS: Record<SpanKey, { label: string; hint: string }> = {
   within: { label: "Inside within", hint: "So far ahead does the query look." },
-  over: { label: "Course and speed over the last", hint: "From where it was so long ago straight to its last report. Longer is steadier, shorter notices a turn sooner." },
+  over: {
+    label: "Course and speed over the last",
+    hint: "From where it was so long ago straight to its last report. Longer is steadier, shorter notices a turn sooner.",
+  },
   gap: { label: "A report counts for", hint: "Who is silent for so long is no longer expected." },
 };
 
@@ -30,8 +33,19 @@ class ArrivalEditor implements FamilyEditor {
   ) {
     this.entries = fromDocument(document, context.feed);
     const watched = new WatchedField(this.entries, context, () => context.onChange(), ["region"]);
-    const where: ConditionsField = new ConditionsField({ feed: context.feed, value: this.entries.where, pointer: "/where", id: "where", texts: { none: "Everything that moves may be expected.", some: "Only what meets all of these, by its reports that meet them." }, onChange: () => this.set({ where: where.value() }) });
-    this.element.append(section("Into where?", watched.element), section("How far ahead?", this.span("within"), this.span("over"), this.span("gap")), section("Who counts?", where.element));
+    const where: ConditionsField = new ConditionsField({
+      feed: context.feed,
+      value: this.entries.where,
+      pointer: "/where",
+      id: "where",
+      texts: { none: "Everything that moves may be expected.", some: "Only what meets all of these, by its reports that meet them." },
+      onChange: () => this.set({ where: where.value() }),
+    });
+    this.element.append(
+      section("Into where?", watched.element),
+      section("How far ahead?", this.span("within"), this.span("over"), this.span("gap")),
+      section("Who counts?", where.element),
+    );
   }
 
   specification(): Record<string, unknown> {
@@ -52,7 +66,14 @@ class ArrivalEditor implements FamilyEditor {
   }
 
   private span(key: SpanKey): HTMLElement {
-    const field: DurationField = new DurationField({ id: `arrival-${key}`, ...SPANS[key], time: this.context.feed.time, value: this.entries[key], pointer: `/${key}`, onChange: () => this.set({ [key]: field.value() }) });
+    const field: DurationField = new DurationField({
+      id: `arrival-${key}`,
+      ...SPANS[key],
+      time: this.context.feed.time,
+      value: this.entries[key],
+      pointer: `/${key}`,
+      onChange: () => this.set({ [key]: field.value() }),
+    });
     return field.element;
   }
 }

@@ -49,8 +49,22 @@ class CalculusEditor {
       onFaults: (error) => this.faults(error.faults.map((fault) => ({ ...fault, pointer: fault.pointer.replace(/^\/specification/, "") }))),
     });
     this.inputs = new InputsView(feed, (inputs) => this.change({ inputs }));
-    const gallery = new GalleryView({ feed, regions, onFilled: (specification, sentence) => this.take(specification, sentence) }, this.entries.program === "");
-    const text = h("section", { class: "panel calculus-rules", "data-pointer": "/program" }, h("div", { class: "panel-head" }, h("h2", {}, "Rules"), h("span", { class: "hint" }, "RTEC’s notation; Ctrl+Space lists what can stand here.")), this.said, this.rules.element);
+    const gallery = new GalleryView(
+      { feed, regions, onFilled: (specification, sentence) => this.take(specification, sentence) },
+      this.entries.program === "",
+    );
+    const text = h(
+      "section",
+      { class: "panel calculus-rules", "data-pointer": "/program" },
+      h(
+        "div",
+        { class: "panel-head" },
+        h("h2", {}, "Rules"),
+        h("span", { class: "hint" }, "RTEC’s notation; Ctrl+Space lists what can stand here."),
+      ),
+      this.said,
+      this.rules.element,
+    );
     this.stage.append(gallery.element, h("div", { class: "calculus-work" }, text, this.sandbox.element));
     this.element.append(
       section("What does it answer?", this.outputs),
@@ -114,8 +128,23 @@ class CalculusEditor {
   private showTimes(): void {
     const { time } = this.context.feed;
     const onChange = (): void => this.change({ window: this.window.value(), step: this.step.value() });
-    this.window = new DurationField({ id: "calculus-window", label: "It remembers", time, value: this.entries.window, pointer: "/window", hint: "Events that come later than this revise nothing any more. What holds goes on all the same.", onChange });
-    this.step = new DurationField({ id: "calculus-step", label: "It decides every", time, value: this.entries.step, pointer: "/step", onChange });
+    this.window = new DurationField({
+      id: "calculus-window",
+      label: "It remembers",
+      time,
+      value: this.entries.window,
+      pointer: "/window",
+      hint: "Events that come later than this revise nothing any more. What holds goes on all the same.",
+      onChange,
+    });
+    this.step = new DurationField({
+      id: "calculus-step",
+      label: "It decides every",
+      time,
+      value: this.entries.step,
+      pointer: "/step",
+      onChange,
+    });
     replace(this.times, this.window.element, this.step.element);
   }
 
@@ -132,7 +161,17 @@ class CalculusEditor {
         this.change({ outputs: box.checked ? [...now, name] : now.filter((one) => one !== name) });
         document.getElementById(box.id)?.focus();
       });
-      return h("label", { class: "check" }, box, h("span", {}, h("code", { class: "mono" }, args.length > 0 ? `${name}(${args.join(", ")})` : name), h("span", { class: "hint" }, kind === "event" ? " event" : " fluent")));
+      return h(
+        "label",
+        { class: "check" },
+        box,
+        h(
+          "span",
+          {},
+          h("code", { class: "mono" }, args.length > 0 ? `${name}(${args.join(", ")})` : name),
+          h("span", { class: "hint" }, kind === "event" ? " event" : " fluent"),
+        ),
+      );
     });
     replace(this.outputs, ...(boxes.length > 0 ? boxes : [h("p", { class: "small muted" }, "What rules define can be chosen here.")]));
   }
@@ -157,12 +196,26 @@ class CalculusEditor {
     const { regions, map } = this.context;
     const value = this.entries.areas[name];
     const chosen = isReference(value) ? value.region : value === undefined && regions.some((row) => row.name === name) ? name : "";
-    const select = h("select", { class: "select select-sm", id: `area-${name}`, "aria-label": `Region of ${name}` }, h("option", { value: "" }, value !== undefined && !isReference(value) ? "drawn on the map" : "Choose a stored region"), ...regions.map((row) => h("option", { value: row.name, selected: row.name === chosen }, row.name)));
+    const select = h(
+      "select",
+      { class: "select select-sm", id: `area-${name}`, "aria-label": `Region of ${name}` },
+      h("option", { value: "" }, value !== undefined && !isReference(value) ? "drawn on the map" : "Choose a stored region"),
+      ...regions.map((row) => h("option", { value: row.name, selected: row.name === chosen }, row.name)),
+    );
     const set = (region: unknown): void => this.change({ areas: { ...this.entries.areas, [name]: region } });
     select.addEventListener("change", () => {
       if (select.value !== "") set({ region: select.value });
     });
-    const draw = h("button", { type: "button", class: "button button-sm", onClick: () => map.ask("region", (geometry) => Array.isArray(geometry) || set(geometry)) }, icon("pentagon"), "Draw");
+    const draw = h(
+      "button",
+      {
+        type: "button",
+        class: "button button-sm",
+        onClick: () => map.ask("region", (geometry) => Array.isArray(geometry) || set(geometry)),
+      },
+      icon("pentagon"),
+      "Draw",
+    );
     return h("div", { class: "calculus-area", "data-pointer": `/areas/${name}` }, h("code", { class: "mono" }, quoted(name)), select, draw);
   }
 }

@@ -1,11 +1,40 @@
 /** The editor of composite events: the pattern as a tree and as text, what its primitives are, of whom and within what time. */
 
 import {
-  defaultSpan, emptyPrimitive, evaluation, freshName, fromDocument, leavesById, patternAnswer, toDocument, undefinedNames, withPrimitive, withRead, withRenamed, withRoot,
-  type CompositeEntries, type PatternAnswer,
+  defaultSpan,
+  emptyPrimitive,
+  evaluation,
+  freshName,
+  fromDocument,
+  leavesById,
+  patternAnswer,
+  toDocument,
+  undefinedNames,
+  withPrimitive,
+  withRead,
+  withRenamed,
+  withRoot,
+  type CompositeEntries,
+  type PatternAnswer,
 } from "../../data/composite_data";
 import "../../styles/composite.css";
-import { fromTree, grouped, joined, leaf, linked, moved, named, namesIn, outline, patternText, removed, rowOf, turned, withSpan, type PatternNode } from "../../data/composite_tree";
+import {
+  fromTree,
+  grouped,
+  joined,
+  leaf,
+  linked,
+  moved,
+  named,
+  namesIn,
+  outline,
+  patternText,
+  removed,
+  rowOf,
+  turned,
+  withSpan,
+  type PatternNode,
+} from "../../data/composite_tree";
 import type { Detection } from "../../data/shapes";
 import { post, reason, type Fault } from "../../lib/api";
 import { button, h, icon, replace } from "../../lib/dom";
@@ -34,10 +63,18 @@ class CompositeEditor implements FamilyEditor {
   private faulty: ReadonlySet<string> = new Set();
   private form: NodeForm | null = null;
   private detection: Detection | null = null;
-  private readonly question = new Latest((signal) => this.asked(signal), (error) => replace(this.words, h("p", { class: "muted" }, reason(error))));
+  private readonly question = new Latest(
+    (signal) => this.asked(signal),
+    (error) => replace(this.words, h("p", { class: "muted" }, reason(error))),
+  );
   private readonly tree: PatternTreeView;
   private readonly detail = h("div", { class: "panel pattern-detail" });
-  private readonly text = new PlacedTextView({ id: "pattern-text", label: "The pattern as text", pointer: "/pattern", onChange: (text) => this.textChanged(text) });
+  private readonly text = new PlacedTextView({
+    id: "pattern-text",
+    label: "The pattern as text",
+    pointer: "/pattern",
+    onChange: (text) => this.textChanged(text),
+  });
   private readonly missing = h("div", { class: "row row-wrap" });
   private readonly words = h("div", { class: "pattern-words", role: "status", "aria-live": "polite" });
   private readonly found: FoundView;
@@ -48,16 +85,41 @@ class CompositeEditor implements FamilyEditor {
   ) {
     this.entries = fromDocument(document, context.feed);
     this.chosen = this.entries.root?.id ?? 0;
-    this.tree = new PatternTreeView(context.feed, { onChoose: (id) => this.choose(id), onCommand: (command) => this.run(command), onOpen: () => this.form?.focus() });
+    this.tree = new PatternTreeView(context.feed, {
+      onChoose: (id) => this.choose(id),
+      onCommand: (command) => this.run(command),
+      onOpen: () => this.form?.focus(),
+    });
     this.found = new FoundView(context, (row) => {
       this.detection = row;
       this.showShapes(row !== null);
     });
     replace(
       this.stage,
-      h("div", { class: "row spread row-wrap" }, h("h2", {}, "Which events, and how do they follow?"), h("span", { class: "small faint" }, h("kbd", {}, "↑"), " ", h("kbd", {}, "↓"), " choose, ", h("kbd", {}, "Enter"), " writes, ", h("kbd", {}, "Esc"), " goes back")),
+      h(
+        "div",
+        { class: "row spread row-wrap" },
+        h("h2", {}, "Which events, and how do they follow?"),
+        h(
+          "span",
+          { class: "small faint" },
+          h("kbd", {}, "↑"),
+          " ",
+          h("kbd", {}, "↓"),
+          " choose, ",
+          h("kbd", {}, "Enter"),
+          " writes, ",
+          h("kbd", {}, "Esc"),
+          " goes back",
+        ),
+      ),
       h("div", { class: "composite-body" }, this.tree.element, this.detail),
-      h("div", { class: "composite-written" }, h("div", { class: "stack" }, h("h3", {}, "As text"), this.text.element, this.missing, written(defaultSpan(context.feed))), h("div", { class: "stack" }, h("h3", {}, "In words"), this.words)),
+      h(
+        "div",
+        { class: "composite-written" },
+        h("div", { class: "stack" }, h("h3", {}, "As text"), this.text.element, this.missing, written(defaultSpan(context.feed))),
+        h("div", { class: "stack" }, h("h3", {}, "In words"), this.words),
+      ),
     );
     replace(this.element, ...this.sections(), this.found.element);
     this.text.show(this.textNow());
@@ -93,14 +155,39 @@ class CompositeEditor implements FamilyEditor {
 
   private sections(): HTMLElement[] {
     const { feed } = this.context;
-    const within: DurationField = new DurationField({ id: "composite-within", label: "From the first event to the last", time: feed.time, value: this.entries.within, pointer: "/within", onChange: () => this.set({ within: within.value() }) });
-    const where: ConditionsField = new ConditionsField({ feed, value: this.entries.where, pointer: "/where", id: "where", onChange: () => this.set({ where: where.value() }) });
+    const within: DurationField = new DurationField({
+      id: "composite-within",
+      label: "From the first event to the last",
+      time: feed.time,
+      value: this.entries.within,
+      pointer: "/within",
+      onChange: () => this.set({ within: within.value() }),
+    });
+    const where: ConditionsField = new ConditionsField({
+      feed,
+      value: this.entries.where,
+      pointer: "/where",
+      id: "where",
+      onChange: () => this.set({ where: where.value() }),
+    });
     const per = (isPerEntity: boolean, text: string): HTMLElement => {
       const input = h("input", { type: "radio", name: "composite-per", checked: this.entries.isPerEntity === isPerEntity });
       input.addEventListener("change", () => this.set({ isPerEntity }));
       return h("label", { class: "check" }, input, text);
     };
-    return [section("Of whom?", h("div", { class: "stack", role: "radiogroup", "aria-label": "Of whom?", "data-pointer": "/per" }, per(true, "All events are of one and the same entity"), per(false, "Events of any entities together"))), section("Within what time?", within.element), section("Which events count at all?", where.element)];
+    return [
+      section(
+        "Of whom?",
+        h(
+          "div",
+          { class: "stack", role: "radiogroup", "aria-label": "Of whom?", "data-pointer": "/per" },
+          per(true, "All events are of one and the same entity"),
+          per(false, "Events of any entities together"),
+        ),
+      ),
+      section("Within what time?", within.element),
+      section("Which events count at all?", where.element),
+    ];
   }
 
   private set(change: Partial<CompositeEntries>): void {
@@ -163,7 +250,11 @@ class CompositeEditor implements FamilyEditor {
   private add(command: Exclude<Command, "up" | "down" | "group" | "remove">, id: number): void {
     const fresh = leaf(freshName(this.entries));
     this.entries = withPrimitive(this.entries, fresh.name, emptyPrimitive());
-    this.treeChanged((one) => (command === "without" ? linked(one, id, { without: fresh }) : joined(one, id, command, fresh, defaultSpan(this.context.feed))), fresh.id);
+    this.treeChanged(
+      (one) =>
+        command === "without" ? linked(one, id, { without: fresh }) : joined(one, id, command, fresh, defaultSpan(this.context.feed)),
+      fresh.id,
+    );
   }
 
   private rename(name: string): void {
@@ -184,7 +275,12 @@ class CompositeEditor implements FamilyEditor {
 
   private async asked(signal: AbortSignal): Promise<void> {
     const { written } = this.entries;
-    const answer = await post("queries/pattern", { feed: this.context.feed.name, specification: this.specification() }, patternAnswer, signal);
+    const answer = await post(
+      "queries/pattern",
+      { feed: this.context.feed.name, specification: this.specification() },
+      patternAnswer,
+      signal,
+    );
     if (written === this.entries.written) this.take(answer);
   }
 
@@ -209,18 +305,33 @@ class CompositeEditor implements FamilyEditor {
 
   private showWords(): void {
     const missing = undefinedNames(this.entries);
-    const define = (name: string): HTMLElement => button(`Define ${name}`, { icon: "plus", kind: "button-sm", onClick: () => this.changed(withPrimitive(this.entries, name, emptyPrimitive()), this.chosen) });
+    const define = (name: string): HTMLElement =>
+      button(`Define ${name}`, {
+        icon: "plus",
+        kind: "button-sm",
+        onClick: () => this.changed(withPrimitive(this.entries, name, emptyPrimitive()), this.chosen),
+      });
     replace(this.missing, ...missing.map(define));
     if (this.answer === null || this.answer.words === null) {
       replace(this.words, h("p", { class: "muted" }, "The text is not right yet."));
       return;
     }
     const { triggers, needed } = evaluation(this.answer.leaves);
-    const strong = (names: string[]): HTMLElement[] => names.map((name, i) => h("span", {}, i > 0 ? ", " : "", h("strong", { class: "mono" }, name)));
+    const strong = (names: string[]): HTMLElement[] =>
+      names.map((name, i) => h("span", {}, i > 0 ? ", " : "", h("strong", { class: "mono" }, name)));
     const length = this.entries.within === null ? null : parseDuration(this.entries.within);
     const before = length === null ? "before" : `in the ${formatSpan(length, this.context.feed.time)} before`;
     const condition = needed.length === 0 ? [] : [", and only if ", ...strong(needed), ` came ${before}`];
-    replace(this.words, h("p", { class: "sentence-text" }, `${this.answer.words}.`), h("p", { class: "small muted pattern-evaluation" }, icon("zap"), h("span", {}, "Looked at when ", ...strong(triggers), triggers.length === 1 ? " comes" : " come", ...condition, ".")));
+    replace(
+      this.words,
+      h("p", { class: "sentence-text" }, `${this.answer.words}.`),
+      h(
+        "p",
+        { class: "small muted pattern-evaluation" },
+        icon("zap"),
+        h("span", {}, "Looked at when ", ...strong(triggers), triggers.length === 1 ? " comes" : " come", ...condition, "."),
+      ),
+    );
   }
 
   // ---- On show
@@ -279,8 +390,13 @@ class CompositeEditor implements FamilyEditor {
     const { root, primitives } = this.entries;
     const name = root === null ? null : rowOf(root, this.chosen)?.node.name;
     const own = (this.form?.regions ?? []).flatMap(({ key, choice }) => choice.shape(true, `${key} ${name ?? ""}`) ?? []);
-    const others = (root === null ? [] : namesIn(root)).filter((one) => one !== name).flatMap((one) => this.shapesOf(one, primitives.get(one)?.inside ?? null));
-    this.context.map.show([...others, ...own, ...(this.detection === null ? [] : eventShapes(this.detection, this.context, "in order"))], fit);
+    const others = (root === null ? [] : namesIn(root))
+      .filter((one) => one !== name)
+      .flatMap((one) => this.shapesOf(one, primitives.get(one)?.inside ?? null));
+    this.context.map.show(
+      [...others, ...own, ...(this.detection === null ? [] : eventShapes(this.detection, this.context, "in order"))],
+      fit,
+    );
   }
 
   private shapesOf(name: string, region: Geometry | { region: string } | null): MapShape[] {
@@ -291,8 +407,21 @@ class CompositeEditor implements FamilyEditor {
 
 /** How operators are written, with a time of the feed. */
 function written(span: number | string): HTMLElement {
-  const forms = [["A : B", "then"], [`A :[0,${span}] B`, "within a time after it"], [`A ;[${span}] B`, "within a time of each other"], ["A : !B : C", "none between"], [`A : !B[${span}]`, "none for a time after it"], [`!B[${span}] : A`, "none for a time before it"], [`A AND !B[${span}]`, "none before it nor after it"]];
-  return h("p", { class: "small muted pattern-forms" }, ...forms.map(([form, words]) => h("span", {}, h("code", { class: "mono" }, form), ` ${words}`)), h("span", {}, h("code", { class: "mono" }, "AND  OR  ( )")));
+  const forms = [
+    ["A : B", "then"],
+    [`A :[0,${span}] B`, "within a time after it"],
+    [`A ;[${span}] B`, "within a time of each other"],
+    ["A : !B : C", "none between"],
+    [`A : !B[${span}]`, "none for a time after it"],
+    [`!B[${span}] : A`, "none for a time before it"],
+    [`A AND !B[${span}]`, "none before it nor after it"],
+  ];
+  return h(
+    "p",
+    { class: "small muted pattern-forms" },
+    ...forms.map(([form, words]) => h("span", {}, h("code", { class: "mono" }, form), ` ${words}`)),
+    h("span", {}, h("code", { class: "mono" }, "AND  OR  ( )")),
+  );
 }
 
 /** What the choice goes to when a node is removed: what stands before it, else above it. */

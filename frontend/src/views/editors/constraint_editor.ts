@@ -1,6 +1,20 @@
 /** The editor of constraint queries: the short form, the graph, and the text, three views of one query. */
 
-import { EXPIRATIONS, freshName, fromDocument, mutualOf, newConstraint, renamed, REPORTS, toDocument, without, withMutual, type ConstraintEntries, type ConstraintEntry, type Mutual } from "../../data/constraint_data";
+import {
+  EXPIRATIONS,
+  freshName,
+  fromDocument,
+  mutualOf,
+  newConstraint,
+  renamed,
+  REPORTS,
+  toDocument,
+  without,
+  withMutual,
+  type ConstraintEntries,
+  type ConstraintEntry,
+  type Mutual,
+} from "../../data/constraint_data";
 import { closureAnswer, graphEdges, nodeLines, type Closure, type GraphEdge } from "../../data/constraint_graph";
 import type { Detection } from "../../data/shapes";
 import { post, reason } from "../../lib/api";
@@ -17,11 +31,19 @@ import { ConstraintForm, variableForm } from "./constraint/part_forms";
 import { eventShapes, FoundView } from "./parts/found_view";
 import { PlacedTextView } from "./parts/placed_text_view";
 
-const VIEWS = [["short", "So many events close together", "shapes"], ["graph", "Graph", "waypoints"], ["text", "Text", "list"]] as const;
+const VIEWS = [
+  ["short", "So many events close together", "shapes"],
+  ["graph", "Graph", "waypoints"],
+  ["text", "Text", "list"],
+] as const;
 type View = (typeof VIEWS)[number][0];
 type Chosen = { kind: "variable"; name: string } | { kind: "constraint"; id: number } | null;
 const REPORT_TEXTS: Record<string, string> = { all: "every set of events, once", first: "one for each event that completes some" };
-const EXPIRATION_TEXTS: Record<string, string> = { tight: "as little as possible (tight)", loose: "by the longest span (loose)", domains: "candidates of each variable (domains)" };
+const EXPIRATION_TEXTS: Record<string, string> = {
+  tight: "as little as possible (tight)",
+  loose: "by the longest span (loose)",
+  domains: "candidates of each variable (domains)",
+};
 const CLOSURE_AFTER_MS = 250;
 
 export const open: OpenEditor = (document, context) => new ConstraintEditor(document, context);
@@ -36,7 +58,10 @@ class ConstraintEditor implements FamilyEditor {
   private form: ConstraintForm | null = null;
   private detection: Detection | null = null;
   /** Whether the question was set off by a change of the text, which must then stay as it is. */
-  private readonly question = new Latest<[isTyped: boolean]>((signal, isTyped) => this.closed(signal, isTyped), (error) => this.unknown(error));
+  private readonly question = new Latest<[isTyped: boolean]>(
+    (signal, isTyped) => this.closed(signal, isTyped),
+    (error) => this.unknown(error),
+  );
   private readonly tabs = h("div", { class: "segmented", role: "group", "aria-label": "How to write it" });
   private readonly body = h("div", { class: "constraint-body" });
   private readonly side = h("div", { class: "constraint-side" });
@@ -44,7 +69,12 @@ class ConstraintEditor implements FamilyEditor {
   private readonly detail = h("div", { class: "constraint-detail" });
   private readonly note = h("div", { role: "status", "aria-live": "polite" });
   private readonly graph: GraphView;
-  private readonly text = new PlacedTextView({ id: "trigger-text", label: "The query as text", pointer: "/trigger", onChange: () => this.textChanged() });
+  private readonly text = new PlacedTextView({
+    id: "trigger-text",
+    label: "The query as text",
+    pointer: "/trigger",
+    onChange: () => this.textChanged(),
+  });
   private readonly found: FoundView;
   private readonly options = h("div", { class: "stack" });
 
@@ -54,7 +84,13 @@ class ConstraintEditor implements FamilyEditor {
   ) {
     const trigger = document["trigger"];
     this.entries = fromDocument(document);
-    if (this.entries.variables.length === 0) this.entries = withMutual(this.entries, { k: 3, within: context.feed.time === "ms" ? "PT5M" : 100, distance: context.feed.crs === "geographic" ? "5000" : "10", where: [] });
+    if (this.entries.variables.length === 0)
+      this.entries = withMutual(this.entries, {
+        k: 3,
+        within: context.feed.time === "ms" ? "PT5M" : 100,
+        distance: context.feed.crs === "geographic" ? "5000" : "10",
+        where: [],
+      });
     this.view = typeof trigger === "string" ? "text" : mutualOf(this.entries) === null ? "graph" : "short";
     if (typeof trigger === "string") this.text.show(trigger);
     delete this.entries.others["trigger"];
@@ -64,7 +100,12 @@ class ConstraintEditor implements FamilyEditor {
       this.showMap(row !== null);
     });
     replace(this.side, this.list, this.detail);
-    replace(this.stage, h("div", { class: "row spread row-wrap" }, h("h2", {}, "Which events belong together?"), this.tabs), this.note, this.body);
+    replace(
+      this.stage,
+      h("div", { class: "row spread row-wrap" }, h("h2", {}, "Which events belong together?"), this.tabs),
+      this.note,
+      this.body,
+    );
     replace(this.element, this.options, this.found.element);
     this.render();
     this.showMap(true);
@@ -72,7 +113,9 @@ class ConstraintEditor implements FamilyEditor {
   }
 
   specification(): Record<string, unknown> {
-    return this.view === "text" ? { ...this.entries.others, family: "constraint", version: 1, trigger: this.text.text } : toDocument(this.entries);
+    return this.view === "text"
+      ? { ...this.entries.others, family: "constraint", version: 1, trigger: this.text.text }
+      : toDocument(this.entries);
   }
 
   kinds(): string[] {
@@ -107,7 +150,12 @@ class ConstraintEditor implements FamilyEditor {
   }
 
   private async closed(signal: AbortSignal, isTyped: boolean): Promise<void> {
-    const answer = await post("queries/closure", { feed: this.context.feed.name, specification: this.specification() }, closureAnswer, signal);
+    const answer = await post(
+      "queries/closure",
+      { feed: this.context.feed.name, specification: this.specification() },
+      closureAnswer,
+      signal,
+    );
     this.closure = answer;
     if (this.view === "text") {
       this.text.tell(answer.faults);
@@ -123,14 +171,31 @@ class ConstraintEditor implements FamilyEditor {
   }
 
   private tell({ conflict }: Closure): void {
-    replace(this.note, conflict === null ? null : h("p", { class: "notice notice-critical" }, icon("triangle-alert"), h("span", {}, "No events can satisfy this: ", conflict.reason, ".")));
+    replace(
+      this.note,
+      conflict === null
+        ? null
+        : h(
+            "p",
+            { class: "notice notice-critical" },
+            icon("triangle-alert"),
+            h("span", {}, "No events can satisfy this: ", conflict.reason, "."),
+          ),
+    );
   }
 
   // ---- The three views
 
   private render(): void {
     const isMutual = mutualOf(this.entries) !== null;
-    const tabs = VIEWS.map(([view, text, name]) => h("button", { type: "button", "aria-pressed": String(view === this.view), "data-view": view, onClick: () => this.turn(view) }, icon(name), text));
+    const tabs = VIEWS.map(([view, text, name]) =>
+      h(
+        "button",
+        { type: "button", "aria-pressed": String(view === this.view), "data-view": view, onClick: () => this.turn(view) },
+        icon(name),
+        text,
+      ),
+    );
     const hadFocus = this.tabs.contains(document.activeElement);
     replace(this.tabs, ...tabs);
     if (hadFocus) this.tabs.querySelector<HTMLElement>('[aria-pressed="true"]')?.focus();
@@ -157,7 +222,12 @@ class ConstraintEditor implements FamilyEditor {
       this.text.show(this.closure.text);
     }
     if (view === "short" && mutualOf(this.entries) === null) {
-      this.entries = withMutual(this.entries, { k: Math.max(2, this.entries.variables.length), within: this.context.feed.time === "ms" ? "PT5M" : 100, distance: "", where: this.entries.variables[0]?.where ?? [] });
+      this.entries = withMutual(this.entries, {
+        k: Math.max(2, this.entries.variables.length),
+        within: this.context.feed.time === "ms" ? "PT5M" : 100,
+        distance: "",
+        where: this.entries.variables[0]?.where ?? [],
+      });
       toast("The short form says one thing about all events: what the graph said besides is gone.");
     }
     this.view = view;
@@ -177,7 +247,10 @@ class ConstraintEditor implements FamilyEditor {
     const nodes = entries.variables.map(({ name }) => ({ name, lines: nodeLines(entries, name, context.feed) }));
     const edges = graphEdges(entries, this.closure, context.feed);
     const id = this.chosen?.kind === "constraint" ? this.chosen.id : null;
-    const chosen = this.chosen?.kind === "variable" ? this.chosen.name : (edges.find((edge) => id !== null && edge.constraints.includes(id))?.key ?? null);
+    const chosen =
+      this.chosen?.kind === "variable"
+        ? this.chosen.name
+        : (edges.find((edge) => id !== null && edge.constraints.includes(id))?.key ?? null);
     this.graph.show(nodes, edges, chosen);
     this.showList();
   }
@@ -186,19 +259,52 @@ class ConstraintEditor implements FamilyEditor {
 
   private showList(): void {
     const { entries } = this;
-    const item = (text: string, isChosen: boolean, chosen: Chosen, isWrong = false): HTMLElement => h("button", { type: "button", class: `button button-sm${isWrong ? " button-danger" : ""}`, "aria-pressed": String(isChosen), onClick: () => this.choose(isChosen ? null : chosen) }, text);
+    const item = (text: string, isChosen: boolean, chosen: Chosen, isWrong = false): HTMLElement =>
+      h(
+        "button",
+        {
+          type: "button",
+          class: `button button-sm${isWrong ? " button-danger" : ""}`,
+          "aria-pressed": String(isChosen),
+          onClick: () => this.choose(isChosen ? null : chosen),
+        },
+        text,
+      );
     const wrong = new Set(this.closure?.conflict?.constraints);
     const isName = (name: string): boolean => this.chosen?.kind === "variable" && this.chosen.name === name;
     replace(
       this.list,
       h("h3", {}, "Events"),
-      h("div", { class: "row row-wrap" }, ...entries.variables.map(({ name }) => item(name, isName(name), { kind: "variable", name })), button("Add", { icon: "plus", kind: "button-sm button-quiet", id: "add-variable", disabled: entries.variables.length >= MOST_VARIABLES, onClick: () => this.addVariable() })),
+      h(
+        "div",
+        { class: "row row-wrap" },
+        ...entries.variables.map(({ name }) => item(name, isName(name), { kind: "variable", name })),
+        button("Add", {
+          icon: "plus",
+          kind: "button-sm button-quiet",
+          id: "add-variable",
+          disabled: entries.variables.length >= MOST_VARIABLES,
+          onClick: () => this.addVariable(),
+        }),
+      ),
       h("h3", {}, "Constraints"),
       h(
         "div",
         { class: "row row-wrap", "data-pointer": "/constraints" },
-        ...entries.constraints.map(({ id, between }, i) => item(`${i + 1}: ${between.join(", ")}`, this.chosen?.kind === "constraint" && this.chosen.id === id, { kind: "constraint", id }, wrong.has(i))),
-        button("Add", { icon: "plus", kind: "button-sm button-quiet", id: "add-constraint", onClick: () => this.addConstraint(entries.variables.slice(0, 2).map(({ name }) => name)) }),
+        ...entries.constraints.map(({ id, between }, i) =>
+          item(
+            `${i + 1}: ${between.join(", ")}`,
+            this.chosen?.kind === "constraint" && this.chosen.id === id,
+            { kind: "constraint", id },
+            wrong.has(i),
+          ),
+        ),
+        button("Add", {
+          icon: "plus",
+          kind: "button-sm button-quiet",
+          id: "add-constraint",
+          onClick: () => this.addConstraint(entries.variables.slice(0, 2).map(({ name }) => name)),
+        }),
         button("Arrange", { icon: "rotate-ccw", kind: "button-sm button-quiet", onClick: () => this.graph.arrange() }),
       ),
     );
@@ -226,7 +332,11 @@ class ConstraintEditor implements FamilyEditor {
       replace(
         this.detail,
         variableForm(entries, variable, this.context, {
-          onWhere: (where) => this.changed({ ...this.entries, variables: this.entries.variables.map((one) => (one.name === variable.name ? { ...one, where } : one)) }),
+          onWhere: (where) =>
+            this.changed({
+              ...this.entries,
+              variables: this.entries.variables.map((one) => (one.name === variable.name ? { ...one, where } : one)),
+            }),
           onRename: (to) => this.rename(variable.name, to),
           onConnect: (to) => this.connect(variable.name, to),
           onRemove: () => this.removed(without(this.entries, variable.name)),
@@ -236,7 +346,10 @@ class ConstraintEditor implements FamilyEditor {
       this.form = this.constraintForm(constraint);
       replace(this.detail, this.form.element);
     } else {
-      replace(this.detail, h("p", { class: "small muted" }, "Choose an event or a constraint, here or in the graph. Dotted lines follow from the others."));
+      replace(
+        this.detail,
+        h("p", { class: "small muted" }, "Choose an event or a constraint, here or in the graph. Dotted lines follow from the others."),
+      );
     }
   }
 
@@ -262,7 +375,10 @@ class ConstraintEditor implements FamilyEditor {
   }
 
   private addConstraint(between: string[]): void {
-    const constraint: ConstraintEntry = { ...newConstraint(between), dt: between.length > 1 ? [0, this.context.feed.time === "ms" ? "PT5M" : 100] : null };
+    const constraint: ConstraintEntry = {
+      ...newConstraint(between),
+      dt: between.length > 1 ? [0, this.context.feed.time === "ms" ? "PT5M" : 100] : null,
+    };
     this.entries = { ...this.entries, constraints: [...this.entries.constraints, constraint] };
     this.choose({ kind: "constraint", id: constraint.id });
     this.changed(this.entries);
@@ -293,26 +409,56 @@ class ConstraintEditor implements FamilyEditor {
   private showOptions(): void {
     const { entries } = this;
     if (this.view === "text") {
-      replace(this.options, section("Options", h("p", { class: "small muted" }, "The text says them: REPORT ALL or FIRST, EXPIRATION TIGHT, LOOSE or DOMAINS, SYMMETRIC (A, B), and conditions on E for all events.")));
+      replace(
+        this.options,
+        section(
+          "Options",
+          h(
+            "p",
+            { class: "small muted" },
+            "The text says them: REPORT ALL or FIRST, EXPIRATION TIGHT, LOOSE or DOMAINS, SYMMETRIC (A, B), and conditions on E for all events.",
+          ),
+        ),
+      );
       return;
     }
-    const where: ConditionsField = new ConditionsField({ feed: this.context.feed, value: entries.where, pointer: "/where", id: "where", onChange: () => this.changed({ ...this.entries, where: where.value() }) });
+    const where: ConditionsField = new ConditionsField({
+      feed: this.context.feed,
+      value: entries.where,
+      pointer: "/where",
+      id: "where",
+      onChange: () => this.changed({ ...this.entries, where: where.value() }),
+    });
     const select = (id: "report" | "expiration", label: string, names: readonly string[], texts: Record<string, string>): HTMLElement => {
-      const element = h("select", { class: "select", id: `constraint-${id}` }, ...names.map((name) => h("option", { value: name, selected: name === (entries[id] ?? names[0]) }, texts[name] ?? name)));
+      const element = h(
+        "select",
+        { class: "select", id: `constraint-${id}` },
+        ...names.map((name) => h("option", { value: name, selected: name === (entries[id] ?? names[0]) }, texts[name] ?? name)),
+      );
       element.addEventListener("change", () => this.changed({ ...this.entries, [id]: element.value }));
       return h("div", { class: "field", "data-pointer": `/${id}` }, h("label", { for: `constraint-${id}` }, label), element);
     };
     replace(
       this.options,
       section("Which events at all?", where.element),
-      section("Answers", select("report", "Tell", REPORTS, REPORT_TEXTS), this.symmetric(), more("Memory", entries.expiration !== null, select("expiration", "Keep events", EXPIRATIONS, EXPIRATION_TEXTS))),
+      section(
+        "Answers",
+        select("report", "Tell", REPORTS, REPORT_TEXTS),
+        this.symmetric(),
+        more("Memory", entries.expiration !== null, select("expiration", "Keep events", EXPIRATIONS, EXPIRATION_TEXTS)),
+      ),
     );
   }
 
   /** Variables that may be exchanged: one set of events is then one answer. */
   private symmetric(): HTMLElement {
     const [group = [], ...others] = this.entries.symmetric;
-    if (others.length > 0) return h("p", { class: "small", "data-pointer": "/symmetric" }, `May be exchanged: ${this.entries.symmetric.map((one) => one.join(", ")).join("; ")}`);
+    if (others.length > 0)
+      return h(
+        "p",
+        { class: "small", "data-pointer": "/symmetric" },
+        `May be exchanged: ${this.entries.symmetric.map((one) => one.join(", ")).join("; ")}`,
+      );
     const boxes = this.entries.variables.map(({ name }) => {
       const box = h("input", { type: "checkbox", checked: group.includes(name) });
       box.addEventListener("change", () => {
@@ -322,7 +468,13 @@ class ConstraintEditor implements FamilyEditor {
       });
       return h("label", { class: "check" }, box, name);
     });
-    return h("div", { class: "field", "data-pointer": "/symmetric" }, h("span", { class: "label" }, "May be exchanged"), h("div", { class: "row row-wrap" }, ...boxes), h("span", { class: "hint" }, "Events that only exchange these variables are one answer, not several."));
+    return h(
+      "div",
+      { class: "field", "data-pointer": "/symmetric" },
+      h("span", { class: "label" }, "May be exchanged"),
+      h("div", { class: "row row-wrap" }, ...boxes),
+      h("span", { class: "hint" }, "Events that only exchange these variables are one answer, not several."),
+    );
   }
 
   // ---- The map

@@ -1,7 +1,19 @@
 /** The editor of `border` and `transition`: a region or ranges of values, what counts, which events, and options. */
 
 import { h, replace } from "../../lib/dom";
-import { FIRST_POLICIES, fromSpecification, hasOptions, kindsOf, numericColumns, toldInForm, toSpecification, TRANSITIONS, type CrossingEntries, type FirstPolicy, type TransitionKind } from "../../data/query_form_data";
+import {
+  FIRST_POLICIES,
+  fromSpecification,
+  hasOptions,
+  kindsOf,
+  numericColumns,
+  toldInForm,
+  toSpecification,
+  TRANSITIONS,
+  type CrossingEntries,
+  type FirstPolicy,
+  type TransitionKind,
+} from "../../data/query_form_data";
 import type { Fault } from "../../lib/api";
 import { columnSelect, ConditionsField } from "../query_form/conditions_field";
 import { DurationField } from "../query_form/duration_field";
@@ -32,7 +44,13 @@ class CrossingEditor implements FamilyEditor {
     const { feed } = context;
     this.entries = fromSpecification(document, feed.time);
     const watched = new WatchedField(this.entries, context, () => this.placeChanged());
-    replace(this.element, section("Where?", watched.element), this.entries.family === "transition" ? this.transitions() : null, this.conditions(), this.options());
+    replace(
+      this.element,
+      section("Where?", watched.element),
+      this.entries.family === "transition" ? this.transitions() : null,
+      this.conditions(),
+      this.options(),
+    );
     this.showOptions();
   }
 
@@ -68,15 +86,39 @@ class CrossingEditor implements FamilyEditor {
   private transitions(): HTMLElement {
     const choice = (kind: TransitionKind): HTMLElement => {
       const box = h("input", { type: "checkbox", id: `type-${kind}`, checked: this.entries.types.includes(kind) });
-      box.addEventListener("change", () => this.set({ types: TRANSITIONS.filter((one) => (one === kind ? box.checked : this.entries.types.includes(one))) }));
-      return h("label", { class: "choice" }, box, h("span", { class: "choice-text" }, h("strong", {}, SENTENCES[kind][0]), h("span", { class: "hint" }, SENTENCES[kind][1])));
+      box.addEventListener("change", () =>
+        this.set({ types: TRANSITIONS.filter((one) => (one === kind ? box.checked : this.entries.types.includes(one))) }),
+      );
+      return h(
+        "label",
+        { class: "choice" },
+        box,
+        h("span", { class: "choice-text" }, h("strong", {}, SENTENCES[kind][0]), h("span", { class: "hint" }, SENTENCES[kind][1])),
+      );
     };
-    const within = new DurationField({ id: "within", label: "The time it has", time: this.context.feed.time, value: this.entries.within, pointer: "/within", onChange: () => this.set({ within: within.value() }) });
-    return section("What counts?", h("div", { class: "choices", "data-pointer": "/types", role: "group", "aria-label": "Kinds of answers" }, ...TRANSITIONS.map(choice)), within.element);
+    const within = new DurationField({
+      id: "within",
+      label: "The time it has",
+      time: this.context.feed.time,
+      value: this.entries.within,
+      pointer: "/within",
+      onChange: () => this.set({ within: within.value() }),
+    });
+    return section(
+      "What counts?",
+      h("div", { class: "choices", "data-pointer": "/types", role: "group", "aria-label": "Kinds of answers" }, ...TRANSITIONS.map(choice)),
+      within.element,
+    );
   }
 
   private conditions(): HTMLElement {
-    const where = new ConditionsField({ feed: this.context.feed, value: this.entries.where, pointer: "/where", id: "where", onChange: () => this.set({ where: where.value() }) });
+    const where = new ConditionsField({
+      feed: this.context.feed,
+      value: this.entries.where,
+      pointer: "/where",
+      id: "where",
+      onChange: () => this.set({ where: where.value() }),
+    });
     return section("Which events?", where.element);
   }
 
@@ -85,26 +127,59 @@ class CrossingEditor implements FamilyEditor {
   private options(): HTMLElement {
     const { entries } = this;
     replace(this.regionOptions, entries.family === "border" ? this.segments() : null, this.hysteresis(), this.accuracy());
-    return h("section", { class: "form-section" }, more("More: jitter, accuracy, first report", hasOptions(entries), this.regionOptions, this.first(), this.dwell(), this.during()));
+    return h(
+      "section",
+      { class: "form-section" },
+      more("More: jitter, accuracy, first report", hasOptions(entries), this.regionOptions, this.first(), this.dwell(), this.during()),
+    );
   }
 
   private segments(): HTMLElement {
-    const box = h("input", { type: "checkbox", id: "segments", checked: this.entries.segments, onChange: () => this.set({ segments: box.checked }) });
-    return h("label", { class: "check", "data-pointer": "/segments" }, box, h("span", {}, "Also count a straight move that only touches or crosses the region between two positions"));
+    const box = h("input", {
+      type: "checkbox",
+      id: "segments",
+      checked: this.entries.segments,
+      onChange: () => this.set({ segments: box.checked }),
+    });
+    return h(
+      "label",
+      { class: "check", "data-pointer": "/segments" },
+      box,
+      h("span", {}, "Also count a straight move that only touches or crosses the region between two positions"),
+    );
   }
 
   private hysteresis(): HTMLElement {
     const unit = this.context.feed.crs === "geographic" ? "metres" : "units of the plan";
-    const input = h("input", { class: "input num", id: "hysteresis", inputmode: "decimal", placeholder: "off", value: this.entries.hysteresis, autocomplete: "off" });
+    const input = h("input", {
+      class: "input num",
+      id: "hysteresis",
+      inputmode: "decimal",
+      placeholder: "off",
+      value: this.entries.hysteresis,
+      autocomplete: "off",
+    });
     input.addEventListener("input", () => this.set({ hysteresis: input.value }));
-    return field("/hysteresis", "hysteresis", "Buffer against jitter", h("div", { class: "within" }, input, h("span", { class: "unit" }, unit)), "It enters at the region itself, and has left only when it is farther away than this.");
+    return field(
+      "/hysteresis",
+      "hysteresis",
+      "Buffer against jitter",
+      h("div", { class: "within" }, input, h("span", { class: "unit" }, unit)),
+      "It enters at the region itself, and has left only when it is farther away than this.",
+    );
   }
 
   private accuracy(): HTMLElement {
     const numeric = numericColumns(this.context.feed).filter((name) => name !== "x" && name !== "y");
     const select = columnSelect("accuracy", ["", ...numeric], this.entries.accuracy, (accuracy) => this.set({ accuracy }));
     select.options[0]!.textContent = "not used";
-    return field("/accuracy", "accuracy", "Accuracy of a position", select, "A column: it never enters a region smaller than that, never leaves while the circle of doubt overlaps the region.");
+    return field(
+      "/accuracy",
+      "accuracy",
+      "Accuracy of a position",
+      select,
+      "A column: it never enters a region smaller than that, never leaves while the circle of doubt overlaps the region.",
+    );
   }
 
   private first(): HTMLElement {
@@ -116,20 +191,42 @@ class CrossingEditor implements FamilyEditor {
       });
       return element;
     });
-    return h("div", { class: "field", "data-pointer": "/first" }, h("span", { class: "label" }, "First report already inside"), h("div", { class: "segmented", role: "group", "aria-label": "First report already inside" }, ...buttons), h("span", { class: "hint" }, "Whatever stood inside before the feed knew of it."));
+    return h(
+      "div",
+      { class: "field", "data-pointer": "/first" },
+      h("span", { class: "label" }, "First report already inside"),
+      h("div", { class: "segmented", role: "group", "aria-label": "First report already inside" }, ...buttons),
+      h("span", { class: "hint" }, "Whatever stood inside before the feed knew of it."),
+    );
   }
 
   private dwell(): HTMLElement {
     const dwell = new DurationField({
-      id: "dwell", label: "Least stay", time: this.context.feed.time, value: this.entries.dwell, pointer: "/dwell", placeholder: "off",
-      hint: "A visit counts only when it lasts longer than this, and is reported when the time is up.", onChange: () => this.set({ dwell: dwell.value() }),
+      id: "dwell",
+      label: "Least stay",
+      time: this.context.feed.time,
+      value: this.entries.dwell,
+      pointer: "/dwell",
+      placeholder: "off",
+      hint: "A visit counts only when it lasts longer than this, and is reported when the time is up.",
+      onChange: () => this.set({ dwell: dwell.value() }),
     });
     return dwell.element;
   }
 
   private during(): HTMLElement {
-    const texts = { none: "Inside is inside, whatever else the report says.", some: "Inside means: in there, and its report meets all of these." };
-    const conditions = new ConditionsField({ feed: this.context.feed, value: this.entries.while, pointer: "/while", id: "while", texts, onChange: () => this.set({ while: conditions.value() }) });
+    const texts = {
+      none: "Inside is inside, whatever else the report says.",
+      some: "Inside means: in there, and its report meets all of these.",
+    };
+    const conditions = new ConditionsField({
+      feed: this.context.feed,
+      value: this.entries.while,
+      pointer: "/while",
+      id: "while",
+      texts,
+      onChange: () => this.set({ while: conditions.value() }),
+    });
     return h("div", { class: "field" }, h("span", { class: "label" }, "Inside only while"), conditions.element);
   }
 }

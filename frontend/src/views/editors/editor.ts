@@ -30,7 +30,12 @@ export interface EditorMap {
    * Drawing begins at once; with `begin` false the map's tools only stand ready for it. With `onPicked` a click on a stored region
    * gives its name instead.
    */
-  ask(kind: "region" | "point", onDrawn: (geometry: Geometry | [number, number]) => void, begin?: boolean, onPicked?: (name: string) => void): void;
+  ask(
+    kind: "region" | "point",
+    onDrawn: (geometry: Geometry | [number, number]) => void,
+    begin?: boolean,
+    onPicked?: (name: string) => void,
+  ): void;
   /** Ends what `ask` began. */
   stop(): void;
 }
@@ -41,7 +46,10 @@ export interface EditorContext {
   /** Display time zone of the reader (IANA name). */
   readonly timeZone: string;
   readonly map: EditorMap;
-  /** What the page writes into the document beside the editor's part: answers of other queries as events. An editor that tries the query sends it along. */
+  /**
+   * What the page writes into the document beside the editor's part: answers of other queries as events. An editor that
+   * tries the query sends it along.
+   */
   readonly beside: () => Record<string, unknown>;
   /** To be called after each change of what is written; the page then checks it and shows the sentence. */
   readonly onChange: () => void;
@@ -57,9 +65,15 @@ export interface FamilyEditor {
   specification(): Record<string, unknown>;
   /** Kinds of answers the document can give, as far as the page can tell before the server has checked it. */
   kinds(): string[];
-  /** Faults of the last check; those whose pointer has no `data-pointer` element of its own may be shown inside (line and column of a text). */
+  /**
+   * Faults of the last check; those whose pointer has no `data-pointer` element of its own may be shown inside (line and
+   * column of a text).
+   */
   faults?(faults: readonly Fault[]): void;
-  /** A fault as it is told to the reader, at the field that mends it, where the server's words are about the document and not about what is on the page. */
+  /**
+   * A fault as it is told to the reader, at the field that mends it, where the server's words are about the document and
+   * not about what is on the page.
+   */
   told?(fault: Fault): Fault;
   /** Answers of the preview, which looked back so many minutes. */
   answers?(rows: readonly Detection[], minutes: number): void;

@@ -30,12 +30,31 @@ class EncounterEditor implements FamilyEditor {
     this.entries = fromDocument(document, context.feed);
     const { feed } = context;
     this.region = this.choice();
-    const where: ConditionsField = new ConditionsField({ feed, value: this.entries.where, pointer: "/where", id: "where", texts: { none: "Every report tells a place.", some: "Only reports that meet all of these tell a place; the others are as if they were not there." }, onChange: () => this.set({ where: where.value() }) });
+    const where: ConditionsField = new ConditionsField({
+      feed,
+      value: this.entries.where,
+      pointer: "/where",
+      id: "where",
+      texts: {
+        none: "Every report tells a place.",
+        some: "Only reports that meet all of these tell a place; the others are as if they were not there.",
+      },
+      onChange: () => this.set({ where: where.value() }),
+    });
     this.element.append(
       section("Who meets whom?", this.kindsOfTwo(), this.roles),
       section("How near, and how long?", this.distance(), this.duration("lasting", "For this long, or longer", "any time")),
-      section("Where is each?", this.position(), h("div", { class: "pair" }, this.duration("every", "Look every"), this.duration("gap", "A report tells the place for"))),
-      h("section", { class: "form-section" }, more("Only inside a region", this.entries.inside !== null, this.region.element), more("Which reports count", this.entries.where.length > 0, where.element)),
+      section(
+        "Where is each?",
+        this.position(),
+        h("div", { class: "pair" }, this.duration("every", "Look every"), this.duration("gap", "A report tells the place for")),
+      ),
+      h(
+        "section",
+        { class: "form-section" },
+        more("Only inside a region", this.entries.inside !== null, this.region.element),
+        more("Which reports count", this.entries.where.length > 0, where.element),
+      ),
     );
     this.showRoles();
     this.showMap(true);
@@ -61,7 +80,12 @@ class EncounterEditor implements FamilyEditor {
   // ---- Who
 
   private kindsOfTwo(): HTMLElement {
-    const buttons = ([[true, "Any two of a kind"], [false, "One of each of two kinds"]] as const).map(([isAlike, text]) => {
+    const buttons = (
+      [
+        [true, "Any two of a kind"],
+        [false, "One of each of two kinds"],
+      ] as const
+    ).map(([isAlike, text]) => {
       const element = h("button", { type: "button", "aria-pressed": String(isAlike === this.entries.isAlike) }, text);
       element.addEventListener("click", () => {
         for (const other of buttons) other.setAttribute("aria-pressed", String(other === element));
@@ -76,40 +100,94 @@ class EncounterEditor implements FamilyEditor {
 
   private showRoles(): void {
     const { isAlike } = this.entries;
-    replace(this.roles, ...(isAlike ? [this.role("a", "Both", "Any two may meet.")] : [this.role("a", "One", "Anything may be this one."), this.role("b", "The other", "Anything may be the other.")]));
+    replace(
+      this.roles,
+      ...(isAlike
+        ? [this.role("a", "Both", "Any two may meet.")]
+        : [this.role("a", "One", "Anything may be this one."), this.role("b", "The other", "Anything may be the other.")]),
+    );
   }
 
   private role(role: "a" | "b", title: string, none: string): HTMLElement {
-    const field: ConditionsField = new ConditionsField({ feed: this.context.feed, value: this.entries[role], pointer: `/${role}/where`, id: `role-${role}`, texts: { none, some: "Its last report meets all of these." }, onChange: () => this.set({ [role]: field.value() }) });
-    return h("div", { class: "field", "data-pointer": `/${role}`, role: "group", "aria-label": title }, h("span", { class: "label" }, title), field.element);
+    const field: ConditionsField = new ConditionsField({
+      feed: this.context.feed,
+      value: this.entries[role],
+      pointer: `/${role}/where`,
+      id: `role-${role}`,
+      texts: { none, some: "Its last report meets all of these." },
+      onChange: () => this.set({ [role]: field.value() }),
+    });
+    return h(
+      "div",
+      { class: "field", "data-pointer": `/${role}`, role: "group", "aria-label": title },
+      h("span", { class: "label" }, title),
+      field.element,
+    );
   }
 
   // ---- How near, when, where
 
   private distance(): HTMLElement {
     const unit = this.context.feed.crs === "geographic" ? "metres" : "units of the plan";
-    const input = h("input", { class: "input num", id: "encounter-distance", inputmode: "decimal", value: this.entries.distance, autocomplete: "off" });
+    const input = h("input", {
+      class: "input num",
+      id: "encounter-distance",
+      inputmode: "decimal",
+      value: this.entries.distance,
+      autocomplete: "off",
+    });
     input.addEventListener("input", () => this.set({ distance: input.value }));
-    return h("div", { class: "field", "data-pointer": "/distance" }, h("label", { for: "encounter-distance" }, "At most so far apart"), h("div", { class: "within" }, input, h("span", { class: "unit" }, unit)));
+    return h(
+      "div",
+      { class: "field", "data-pointer": "/distance" },
+      h("label", { for: "encounter-distance" }, "At most so far apart"),
+      h("div", { class: "within" }, input, h("span", { class: "unit" }, unit)),
+    );
   }
 
   private duration(key: "lasting" | "every" | "gap", label: string, placeholder = ""): HTMLElement {
-    const field: DurationField = new DurationField({ id: `encounter-${key}`, label, time: this.context.feed.time, value: this.entries[key], pointer: `/${key}`, placeholder, onChange: () => this.set({ [key]: field.value() }) });
+    const field: DurationField = new DurationField({
+      id: `encounter-${key}`,
+      label,
+      time: this.context.feed.time,
+      value: this.entries[key],
+      pointer: `/${key}`,
+      placeholder,
+      onChange: () => this.set({ [key]: field.value() }),
+    });
     return field.element;
   }
 
   private position(): HTMLElement {
     const choice = (position: Position): HTMLElement => {
       const [text, hint] = POSITION_TEXTS[position];
-      const input = h("input", { type: "radio", name: "encounter-position", value: position, checked: position === this.entries.position, onChange: () => this.set({ position }) });
-      return h("label", { class: "choice" }, input, h("span", { class: "choice-text" }, h("strong", {}, text), h("span", { class: "hint" }, hint)));
+      const input = h("input", {
+        type: "radio",
+        name: "encounter-position",
+        value: position,
+        checked: position === this.entries.position,
+        onChange: () => this.set({ position }),
+      });
+      return h(
+        "label",
+        { class: "choice" },
+        input,
+        h("span", { class: "choice-text" }, h("strong", {}, text), h("span", { class: "hint" }, hint)),
+      );
     };
-    return h("div", { class: "choices", role: "radiogroup", "aria-label": "Where each is", "data-pointer": "/position" }, ...POSITIONS.map(choice));
+    return h(
+      "div",
+      { class: "choices", role: "radiogroup", "aria-label": "Where each is", "data-pointer": "/position" },
+      ...POSITIONS.map(choice),
+    );
   }
 
   private choice(): RegionChoice {
     const choice: RegionChoice = new RegionChoice({
-      context: this.context, value: this.entries.inside, id: "encounter-inside", pointer: "/inside",
+      context: this.context,
+      value: this.entries.inside,
+      id: "encounter-inside",
+      pointer: "/inside",
       onChange: (isElsewhere) => {
         this.entries.inside = choice.value();
         this.showMap(isElsewhere);
@@ -120,7 +198,10 @@ class EncounterEditor implements FamilyEditor {
   }
 
   private showMap(fit: boolean): void {
-    this.context.map.show([this.region.shape(true)].flatMap((shape) => shape ?? []), fit);
+    this.context.map.show(
+      [this.region.shape(true)].flatMap((shape) => shape ?? []),
+      fit,
+    );
     this.region.draw(false);
   }
 }

@@ -44,9 +44,29 @@ class MotionEditor implements FamilyEditor {
     this.progress = new ProgressView(context, { specification: () => this.specification(), onShow: (steps) => this.showWitnesses(steps) });
     this.scores = section("Who of them?", this.scoring());
     const { time } = context.feed;
-    const every = new DurationField({ id: "motion-every", label: "Look again every", time, value: this.entries.every, pointer: "/every", onChange: () => this.set({ every: every.value() }) });
-    this.horizon = new DurationField({ id: "motion-horizon", label: "All steps in order within", time, value: this.entries.horizon, pointer: "/horizon", onChange: () => this.set({ horizon: this.horizon.value() }) });
-    const where: ConditionsField = new ConditionsField({ feed: context.feed, value: this.entries.where, pointer: "/where", id: "where", onChange: () => this.set({ where: where.value() }) });
+    const every = new DurationField({
+      id: "motion-every",
+      label: "Look again every",
+      time,
+      value: this.entries.every,
+      pointer: "/every",
+      onChange: () => this.set({ every: every.value() }),
+    });
+    this.horizon = new DurationField({
+      id: "motion-horizon",
+      label: "All steps in order within",
+      time,
+      value: this.entries.horizon,
+      pointer: "/horizon",
+      onChange: () => this.set({ horizon: this.horizon.value() }),
+    });
+    const where: ConditionsField = new ConditionsField({
+      feed: context.feed,
+      value: this.entries.where,
+      pointer: "/where",
+      id: "where",
+      onChange: () => this.set({ where: where.value() }),
+    });
     this.element.append(
       section("Which steps make the pattern?", this.track.element),
       this.scores,
@@ -95,7 +115,18 @@ class MotionEditor implements FamilyEditor {
 
   private showShapes(fit: boolean): void {
     const { feed, timeZone } = this.context;
-    const points = (this.witnesses ?? []).flatMap((step, i): MapShape[] => (step === null ? [] : [{ id: `witness-${i}`, geometry: { type: "Point", coordinates: [step.x, step.y] }, label: `${i + 1} · ${formatClock(step.t, feed.time, timeZone)}`, active: true }]));
+    const points = (this.witnesses ?? []).flatMap((step, i): MapShape[] =>
+      step === null
+        ? []
+        : [
+            {
+              id: `witness-${i}`,
+              geometry: { type: "Point", coordinates: [step.x, step.y] },
+              label: `${i + 1} · ${formatClock(step.t, feed.time, timeZone)}`,
+              active: true,
+            },
+          ],
+    );
     this.context.map.show([...this.track.shapes(), ...points], fit);
   }
 
@@ -109,8 +140,18 @@ class MotionEditor implements FamilyEditor {
   private scoring(): HTMLElement {
     const { entries } = this;
     const k = this.amount("motion-k", "How many", entries.k, "/theta/k", (text) => this.set({ k: text }));
-    const value = this.amount("motion-value", this.context.feed.crs === "geographic" ? "Metres" : "Units of the plan", entries.value, "/theta/value", (text) => this.set({ value: text }));
-    const select = h("select", { class: "select", id: "motion-scoring", "aria-label": "Who of them" }, ...SCORINGS.map((one) => h("option", { value: one, selected: one === entries.scoring }, SCORING_TEXTS[one])));
+    const value = this.amount(
+      "motion-value",
+      this.context.feed.crs === "geographic" ? "Metres" : "Units of the plan",
+      entries.value,
+      "/theta/value",
+      (text) => this.set({ value: text }),
+    );
+    const select = h(
+      "select",
+      { class: "select", id: "motion-scoring", "aria-label": "Who of them" },
+      ...SCORINGS.map((one) => h("option", { value: one, selected: one === entries.scoring }, SCORING_TEXTS[one])),
+    );
     const show = (): void => {
       k.hidden = entries.scoring !== "top" && entries.scoring !== "bottom";
       value.hidden = entries.scoring !== "<=" && entries.scoring !== ">=";
@@ -120,12 +161,21 @@ class MotionEditor implements FamilyEditor {
       show();
     });
     show();
-    return h("div", { class: "stack", "data-pointer": "/theta" }, h("p", { class: "small muted" }, "Of those that do all other steps, by the sum of their distances:"), h("div", { class: "motion-scoring" }, select, k, value));
+    return h(
+      "div",
+      { class: "stack", "data-pointer": "/theta" },
+      h("p", { class: "small muted" }, "Of those that do all other steps, by the sum of their distances:"),
+      h("div", { class: "motion-scoring" }, select, k, value),
+    );
   }
 
   private amount(id: string, name: string, value: string, pointer: string, onChange: (text: string) => void): HTMLElement {
     const input = h("input", { class: "input num", id, value, "aria-label": name, inputmode: "decimal", autocomplete: "off" });
     input.addEventListener("input", () => onChange(input.value));
-    return h("div", { class: "field", "data-pointer": pointer }, h("div", { class: "row" }, input, h("span", { class: "unit" }, name.toLowerCase())));
+    return h(
+      "div",
+      { class: "field", "data-pointer": pointer },
+      h("div", { class: "row" }, input, h("span", { class: "unit" }, name.toLowerCase())),
+    );
   }
 }

@@ -1,6 +1,14 @@
 /** The editor of occupancy: where, how many, for how long, and who counts; the count over time as a stepped line over the region. */
 
-import { COUNTINGS, countedAnswer, fromDocument, toDocument, toldInForm, type Counting, type OccupancyEntries } from "../../data/occupancy_data";
+import {
+  COUNTINGS,
+  countedAnswer,
+  fromDocument,
+  toDocument,
+  toldInForm,
+  type Counting,
+  type OccupancyEntries,
+} from "../../data/occupancy_data";
 import type { Detection } from "../../data/shapes";
 import { post, type Fault } from "../../lib/api";
 import { h } from "../../lib/dom";
@@ -31,10 +39,38 @@ class OccupancyEditor implements FamilyEditor {
     this.entries = fromDocument(document, context.feed);
     const { feed } = context;
     this.watched = new WatchedField(this.entries, context, () => this.changed());
-    const lasting: DurationField = new DurationField({ id: "lasting", label: "For this long, or longer", time: feed.time, value: this.entries.lasting, pointer: "/lasting", placeholder: "any time", onChange: () => this.set({ lasting: lasting.value() }) });
-    const stale: DurationField = new DurationField({ id: "stale", label: "A report counts for", time: feed.time, value: this.entries.stale, pointer: "/stale", placeholder: "ever", hint: "Who reports nothing for so long is no longer there. Empty: who was there last is there.", onChange: () => this.set({ stale: stale.value() }) });
-    const where: ConditionsField = new ConditionsField({ feed, value: this.entries.where, pointer: "/where", id: "where", texts: { none: "Everything that is there counts.", some: "Only what meets all of these counts, by its reports that meet them." }, onChange: () => this.set({ where: where.value() }) });
-    this.element.append(section("Where?", this.watched.element), section("How many at once?", this.count(), lasting.element, stale.element), section("Who counts?", where.element));
+    const lasting: DurationField = new DurationField({
+      id: "lasting",
+      label: "For this long, or longer",
+      time: feed.time,
+      value: this.entries.lasting,
+      pointer: "/lasting",
+      placeholder: "any time",
+      onChange: () => this.set({ lasting: lasting.value() }),
+    });
+    const stale: DurationField = new DurationField({
+      id: "stale",
+      label: "A report counts for",
+      time: feed.time,
+      value: this.entries.stale,
+      pointer: "/stale",
+      placeholder: "ever",
+      hint: "Who reports nothing for so long is no longer there. Empty: who was there last is there.",
+      onChange: () => this.set({ stale: stale.value() }),
+    });
+    const where: ConditionsField = new ConditionsField({
+      feed,
+      value: this.entries.where,
+      pointer: "/where",
+      id: "where",
+      texts: { none: "Everything that is there counts.", some: "Only what meets all of these counts, by its reports that meet them." },
+      onChange: () => this.set({ where: where.value() }),
+    });
+    this.element.append(
+      section("Where?", this.watched.element),
+      section("How many at once?", this.count(), lasting.element, stale.element),
+      section("Who counts?", where.element),
+    );
   }
 
   specification(): Record<string, unknown> {
@@ -72,15 +108,31 @@ class OccupancyEditor implements FamilyEditor {
 
   private async counted(signal: AbortSignal, minutes: number): Promise<void> {
     const { feed, timeZone: zone } = this.context;
-    const answer = await post("queries/occupancy", { feed: feed.name, specification: this.specification(), minutes }, countedAnswer, signal);
+    const answer = await post(
+      "queries/occupancy",
+      { feed: feed.name, specification: this.specification(), minutes },
+      countedAnswer,
+      signal,
+    );
     this.watched.showPicture(countLine(answer, { feed, zone, asked: this.entries }));
   }
 
   private count(): HTMLElement {
     const { counting, count } = this.entries;
-    const select = h("select", { class: "select", id: "occupancy-counting", "aria-label": "At least or at most" }, ...COUNTINGS.map((one) => h("option", { value: one, selected: one === counting }, COUNTING_TEXTS[one])));
+    const select = h(
+      "select",
+      { class: "select", id: "occupancy-counting", "aria-label": "At least or at most" },
+      ...COUNTINGS.map((one) => h("option", { value: one, selected: one === counting }, COUNTING_TEXTS[one])),
+    );
     select.addEventListener("change", () => this.set({ counting: select.value as Counting }));
-    const input = h("input", { class: "input num", id: "occupancy-count", inputmode: "numeric", value: count, "aria-label": "How many", autocomplete: "off" });
+    const input = h("input", {
+      class: "input num",
+      id: "occupancy-count",
+      inputmode: "numeric",
+      value: count,
+      "aria-label": "How many",
+      autocomplete: "off",
+    });
     input.addEventListener("input", () => this.set({ count: input.value }));
     return h("div", { class: "field", "data-pointer": "/count" }, h("div", { class: "within", "data-pointer": "/count/1" }, select, input));
   }

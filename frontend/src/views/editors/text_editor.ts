@@ -6,7 +6,13 @@ import { section } from "../query_form/section";
 import type { FamilyEditor, OpenEditor } from "./editor";
 
 export const open: OpenEditor = (document, { onChange }): FamilyEditor => {
-  const area = h("textarea", { class: "textarea mono document", id: "document", spellcheck: "false", "aria-label": "Specification as JSON", value: JSON.stringify(document, null, 2) });
+  const area = h("textarea", {
+    class: "textarea mono document",
+    id: "document",
+    spellcheck: "false",
+    "aria-label": "Specification as JSON",
+    value: JSON.stringify(document, null, 2),
+  });
   const state = h("p", { class: "fault", role: "alert", hidden: true }, "Invalid JSON; keeping the last valid version.");
   let last = document;
   area.addEventListener("input", () => {
@@ -16,7 +22,16 @@ export const open: OpenEditor = (document, { onChange }): FamilyEditor => {
     onChange();
   });
   return {
-    element: section("Specification", h("div", { class: "field", "data-pointer": "/" }, area, state, h("p", { class: "hint" }, "The document of the specification, as JSON; it is checked while you write."))),
+    element: section(
+      "Specification",
+      h(
+        "div",
+        { class: "field", "data-pointer": "/" },
+        area,
+        state,
+        h("p", { class: "hint" }, "The document of the specification, as JSON; it is checked while you write."),
+      ),
+    ),
     stage: null,
     specification: () => last,
     kinds: () => [],

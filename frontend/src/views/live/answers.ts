@@ -37,10 +37,17 @@ export class Answers {
     private readonly handlers: AnswersHandlers,
   ) {
     const { feed, zone } = model;
-    this.list = new IntervalListView(feed.time, zone, { onHover: handlers.onHover, onSelect: handlers.onSelect, queryName: (id) => model.queryName(id) });
+    this.list = new IntervalListView(feed.time, zone, {
+      onHover: handlers.onHover,
+      onSelect: handlers.onSelect,
+      queryName: (id) => model.queryName(id),
+    });
     this.wrap.style.height = "100%";
     this.element = h("div", { class: "timeline-canvas-wrap" }, this.wrap, this.list.element, this.nothing);
-    this.timeline = new TimelineView(this.wrap, feed.time, zone, { ...handlers, describe: (one) => `${model.queryName(one.query)} · ${headline(one)}` });
+    this.timeline = new TimelineView(this.wrap, feed.time, zone, {
+      ...handlers,
+      describe: (one) => `${model.queryName(one.query)} · ${headline(one)}`,
+    });
   }
 
   /** Takes over what changed. */
@@ -49,7 +56,11 @@ export class Answers {
     const hidden = new Set(model.state.hidden);
     const all = model.queries.map((row) => model.intervals.of(row.id));
     const shown = all.filter((columns) => !hidden.has(columns.query));
-    this.timeline.setRows(shown.filter((columns) => columns.intervals.length > 0 || all.length <= MOST_EMPTY_ROWS), (id) => model.queryName(id), model.entities);
+    this.timeline.setRows(
+      shown.filter((columns) => columns.intervals.length > 0 || all.length <= MOST_EMPTY_ROWS),
+      (id) => model.queryName(id),
+      model.entities,
+    );
     this.showList();
   }
 
@@ -74,7 +85,9 @@ export class Answers {
     const away = isBefore ? timeline.t1 - (end ?? start) : start - timeline.t0;
     const minute = model.inUnit(60_000, 1);
     const span = formatSpan(Math.max(minute, Math.floor(away / minute) * minute), model.feed.time);
-    return isBefore ? `No answers here. The last one ${end === start ? "was" : "ended"} ${span} earlier.` : `No answers here. The next one is ${span} later.`;
+    return isBefore
+      ? `No answers here. The last one ${end === start ? "was" : "ended"} ${span} earlier.`
+      : `No answers here. The next one is ${span} later.`;
   }
 
   private nothingText(): string {
@@ -105,6 +118,11 @@ export class Answers {
 
   entitiesWithin([from, to]: [number, number]): Set<string> {
     const within = (one: Interval): boolean => !one.isWithdrawn && one.start <= to && (one.end ?? Infinity) >= from;
-    return new Set(this.timeline.shown().filter(within).flatMap((one) => one.entities));
+    return new Set(
+      this.timeline
+        .shown()
+        .filter(within)
+        .flatMap((one) => one.entities),
+    );
   }
 }

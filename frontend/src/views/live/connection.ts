@@ -13,7 +13,8 @@ const TITLES: Record<Standing, string> = {
   live: "Connected: answers appear as they are found",
   behind: "Events arrive later than they happened: see Feeds",
   down: "Rows are kept, and nothing is found in them until the feed's job runs again: see Feeds",
-  silent: "The server does not say how the feed stands: its database may hang, or its publisher be down. Nothing is lost; the page goes on by itself.",
+  silent:
+    "The server does not say how the feed stands: its database may hang, or its publisher be down. Nothing is lost; the page goes on by itself.",
   connecting: "Opening the live connection",
   loading: "Connected: the answers so far are on their way",
   reconnecting: "The connection was lost; press to try now. Nothing is lost: what was missed is fetched.",
@@ -71,8 +72,16 @@ export class ConnectionView {
     const { connection, isLoaded, job, lag: lagMs } = this;
     const kind = standing({ connection, isLoaded, isClockLive: this.past === null, silentMs, job, lagMs, latenessMs: this.feed.lateness });
     const texts: Record<Standing, string> = {
-      past: this.past ?? "", live: "Live", behind: `Behind ${formatRough(this.lag ?? 0)}`, down: "Job is down", silent: `No news for ${formatRough(silentMs)}`, connecting: "Connecting",
-      loading: "Loading", reconnecting: "Reconnecting", refused: "Logged out", forbidden: "Not shared",
+      past: this.past ?? "",
+      live: "Live",
+      behind: `Behind ${formatRough(this.lag ?? 0)}`,
+      down: "Job is down",
+      silent: `No news for ${formatRough(silentMs)}`,
+      connecting: "Connecting",
+      loading: "Loading",
+      reconnecting: "Reconnecting",
+      refused: "Logged out",
+      forbidden: "Not shared",
     };
     if (this.element.textContent === texts[kind] && this.element.classList.contains(`state-${kind}`)) return;
     this.element.className = `state state-${kind}`;

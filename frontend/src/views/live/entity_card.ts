@@ -72,7 +72,12 @@ export class EntityCard {
     this.shown = shown;
     replace(
       this.element,
-      h("div", { class: "row spread" }, h("h3", {}, entity), iconButton(`Stop following ${entity}`, "x", { onClick: () => this.handlers.onClose() })),
+      h(
+        "div",
+        { class: "row spread" },
+        h("h3", {}, entity),
+        iconButton(`Stop following ${entity}`, "x", { onClick: () => this.handlers.onClose() }),
+      ),
       reports !== null && facts.length === 0 ? h("p", { class: "small muted" }, "No report near this instant.") : this.facts,
       answers.length === 0 ? null : h("ul", {}, ...answers.map((one) => this.answer(one))),
     );

@@ -22,11 +22,29 @@ export interface FrameParts {
   onFitAll: () => void;
 }
 
-export function liveFrame({ map, tip, boxButton, entity, panel, drawer, timeBar, answers, newQueryUrl, onSide, onFitAll }: FrameParts): HTMLElement {
+export function liveFrame({
+  map,
+  tip,
+  boxButton,
+  entity,
+  panel,
+  drawer,
+  timeBar,
+  answers,
+  newQueryUrl,
+  onSide,
+  onFitAll,
+}: FrameParts): HTMLElement {
   const tools = h(
     "div",
     { class: "map-tools" },
-    h("div", { class: "button-group" }, iconButton("Show or hide the queries", "list-filter", { onClick: onSide }), boxButton, iconButton("Everything in view", "maximize", { onClick: onFitAll })),
+    h(
+      "div",
+      { class: "button-group" },
+      iconButton("Show or hide the queries", "list-filter", { onClick: onSide }),
+      boxButton,
+      iconButton("Everything in view", "maximize", { onClick: onFitAll }),
+    ),
     h("a", { class: "button new-query", href: newQueryUrl }, icon("waypoints"), "New query"),
   );
   const mapArea = h("div", { class: "live-map" }, map, tools, h("div", { class: "map-side" }, ...entity), tip);

@@ -1,4 +1,7 @@
-/** Of the one entity that is chosen: the motion patterns that it has begun, with the step that is next. Nothing is shown when there is none. */
+/**
+ * Of the one entity that is chosen: the motion patterns that it has begun, with the step that is next. Nothing is shown
+ * when there is none.
+ */
 
 import { fromDocument } from "../../data/motion_data";
 import { isHalfDone, missingSteps, progressAnswer, stateOf, type EntityProgress } from "../../data/motion_progress";
@@ -53,7 +56,9 @@ export class HalfDone {
 
   private patterns(): QueryRow[] {
     const hidden = new Set(this.model.state.hidden);
-    return this.model.queries.filter((row) => row.family === "motion" && row.enabled && row.stopped === null && !hidden.has(row.id) && this.hasSteps(row)).slice(0, MOST_PATTERNS);
+    return this.model.queries
+      .filter((row) => row.family === "motion" && row.enabled && row.stopped === null && !hidden.has(row.id) && this.hasSteps(row))
+      .slice(0, MOST_PATTERNS);
   }
 
   /** Distances alone are measured, not walked through. */
@@ -68,7 +73,8 @@ export class HalfDone {
       try {
         const answer = await get(address(`queries/${row.id}/progress`, { entity }), progressAnswer, signal);
         const progress = answer.entities.find((one) => one.entity === entity);
-        if (progress === undefined || !isHalfDone(progress, fromDocument(row.specification, this.model.feed).steps)) this.found.delete(row.id);
+        if (progress === undefined || !isHalfDone(progress, fromDocument(row.specification, this.model.feed).steps))
+          this.found.delete(row.id);
         else this.found.set(row.id, progress);
       } catch (error) {
         if (signal.aborted) throw error;
@@ -102,7 +108,12 @@ export class HalfDone {
       "li",
       {},
       h("div", { class: "row" }, h("span", { class: "swatch", vars: { "--swatch": queryColour(row.id) } }), name),
-      h("div", { class: "row small" }, h("span", { class: "progress-dots", "aria-hidden": "true" }, ...dots), h("strong", {}, stateOf(progress))),
+      h(
+        "div",
+        { class: "row small" },
+        h("span", { class: "progress-dots", "aria-hidden": "true" }, ...dots),
+        h("strong", {}, stateOf(progress)),
+      ),
       h("p", { class: "small faint num" }, `Done: ${times.join(", ")}`),
       h("p", { class: "small muted" }, this.next(row, progress)),
     );

@@ -67,5 +67,15 @@ export function showShortcuts(): void {
     ["Esc", "Close details, clear the range, clear the selection"],
     ["Shift + drag", "On the map: select entities; on the timeline: mark a time range"],
   ];
-  openDialog("Keyboard", h("div", { class: "shortcut-list" }, ...rows.flatMap(([keys, text]) => [h("span", {}, ...keys.split("  ").map((key) => h("kbd", {}, key))), h("span", { class: "muted" }, text)]))).foot.remove();
+  openDialog(
+    "Keyboard",
+    h(
+      "div",
+      { class: "shortcut-list" },
+      ...rows.flatMap(([keys, text]) => [
+        h("span", {}, ...keys.split("  ").map((key) => h("kbd", {}, key))),
+        h("span", { class: "muted" }, text),
+      ]),
+    ),
+  ).foot.remove();
 }

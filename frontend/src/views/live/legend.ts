@@ -7,7 +7,10 @@ import { openDialog } from "../dialog_view";
 import { body } from "../entity_layer";
 import { cutBar, playhead, revised, withdrawn } from "../timeline_painter";
 
-type Draw = (context: CanvasRenderingContext2D, ink: { colour: string; text: string; entity: string; accent: string; critical: string; halo: string }) => void;
+type Draw = (
+  context: CanvasRenderingContext2D,
+  ink: { colour: string; text: string; entity: string; accent: string; critical: string; halo: string },
+) => void;
 
 const [WIDE, TALL] = [72, 22];
 
@@ -32,24 +35,72 @@ const TIMELINE: [string, Draw][] = [
   ["An answer of one instant", (c, { colour }) => diamond(c, 36, 11, 6, 7, colour)],
   ["Several that are too close to be drawn apart", (c, { colour }) => closedBar(c, 4, 4, 64, 14, colour, 0.5)],
   ["Stated once, taken back by later events: it is no answer", (c, { colour }) => withdrawn(c, 4, 4, 64, 14, colour)],
-  ["Its end was moved by later events: dashes show where it was", (c, { colour, text }) => { closedBar(c, 4, 4, 40, 14, colour, 0.9); revised(c, text, 66, 44, 4, 14, colour); }],
+  [
+    "Its end was moved by later events: dashes show where it was",
+    (c, { colour, text }) => {
+      closedBar(c, 4, 4, 40, 14, colour, 0.9);
+      revised(c, text, 66, 44, 4, 14, colour);
+    },
+  ],
   ["It was open when its query was edited or switched off, and ends there", (c, { colour }) => cutBar(c, 4, 4, 64, 14, colour)],
-  ["Too many to fetch one by one: how many begin; zoom in for single answers", (c, { colour }) => { c.fillStyle = colour; [4, 9, 14, 7, 11].forEach((tall, n) => c.fillRect(6 + n * 12, 20 - tall, 11, tall)); }],
-  ["The present", (c, { critical }) => { c.fillStyle = critical; c.fillRect(35, 2, 2, 20); }],
-  ["The instant that the page shows while it is not live", (c, { accent }) => { c.fillStyle = accent; c.fillRect(35, 6, 2, 16); playhead(c, 36, 8); }],
+  [
+    "Too many to fetch one by one: how many begin; zoom in for single answers",
+    (c, { colour }) => {
+      c.fillStyle = colour;
+      [4, 9, 14, 7, 11].forEach((tall, n) => c.fillRect(6 + n * 12, 20 - tall, 11, tall));
+    },
+  ],
+  [
+    "The present",
+    (c, { critical }) => {
+      c.fillStyle = critical;
+      c.fillRect(35, 2, 2, 20);
+    },
+  ],
+  [
+    "The instant that the page shows while it is not live",
+    (c, { accent }) => {
+      c.fillStyle = accent;
+      c.fillRect(35, 6, 2, 16);
+      playhead(c, 36, 8);
+    },
+  ],
 ];
 const MAP: [string, Draw][] = [
   ["Somebody under way", (c, { entity }) => filled(c, entity, 0)],
   ["Standing still, or heard of only once", (c, { entity }) => filled(c, entity, NaN)],
   ["Silent: where it was last", (c, { entity }) => ring(c, entity, 3, 1.25)],
-  ["In an answer that holds, in the colour of its query", (c, { colour }) => { ring(c, colour, 8, 2); filled(c, colour, 0); }],
-  ["The same of high or critical severity: with its name", (c, { colour }) => { ring(c, colour, 9, 3); filled(c, colour, 0); }],
+  [
+    "In an answer that holds, in the colour of its query",
+    (c, { colour }) => {
+      ring(c, colour, 8, 2);
+      filled(c, colour, 0);
+    },
+  ],
+  [
+    "The same of high or critical severity: with its name",
+    (c, { colour }) => {
+      ring(c, colour, 9, 3);
+      filled(c, colour, 0);
+    },
+  ],
 ];
 
 export function showLegend(): void {
-  const ink = { colour: token("--accent"), text: token("--text"), entity: token("--entity"), accent: token("--accent"), critical: token("--critical"), halo: token("--map-halo") };
-  const rows = (list: [string, Draw][]): Node[] => list.flatMap(([text, draw]) => [sample((context) => draw(context, ink)), h("span", {}, text)]);
-  openDialog("What the marks mean", h("div", { class: "legend" }, h("h3", {}, "On the timeline"), ...rows(TIMELINE), h("h3", {}, "On the map"), ...rows(MAP))).foot.remove();
+  const ink = {
+    colour: token("--accent"),
+    text: token("--text"),
+    entity: token("--entity"),
+    accent: token("--accent"),
+    critical: token("--critical"),
+    halo: token("--map-halo"),
+  };
+  const rows = (list: [string, Draw][]): Node[] =>
+    list.flatMap(([text, draw]) => [sample((context) => draw(context, ink)), h("span", {}, text)]);
+  openDialog(
+    "What the marks mean",
+    h("div", { class: "legend" }, h("h3", {}, "On the timeline"), ...rows(TIMELINE), h("h3", {}, "On the map"), ...rows(MAP)),
+  ).foot.remove();
 }
 
 function sample(draw: (context: CanvasRenderingContext2D) => void): HTMLCanvasElement {

@@ -1,6 +1,18 @@
 /** What the live page of one feed knows: queries, regions, answers, and the feed's present. No DOM. */
 
-import { detection, queryRow, queryVersion, region as regionParser, SEVERITIES, type Alert, type Detection, type Feed, type QueryRow, type QueryVersion, type RegionRow } from "../../data/shapes";
+import {
+  detection,
+  queryRow,
+  queryVersion,
+  region as regionParser,
+  SEVERITIES,
+  type Alert,
+  type Detection,
+  type Feed,
+  type QueryRow,
+  type QueryVersion,
+  type RegionRow,
+} from "../../data/shapes";
 import type { EntityMark } from "../../data/entities_data";
 import type { Interval } from "../../data/interval";
 import { IntervalsData } from "../../data/intervals_data";
@@ -45,7 +57,10 @@ export class LiveModel {
   regions: RegionRow[] = [];
   regionsOfQuery = new Map<string, string[]>();
   readonly clock: Clock;
-  readonly intervals = new IntervalsData((query) => this.query(query)?.family === "calculus", (query) => this.query(query)?.left_at ?? null);
+  readonly intervals = new IntervalsData(
+    (query) => this.query(query)?.family === "calculus",
+    (query) => this.query(query)?.left_at ?? null,
+  );
   /** Answers from before the snapshot, fetched when the timeline went there. */
   readonly history = new Map<string, Detection>();
   /** What was taken back, also before the page was opened. */
@@ -60,8 +75,14 @@ export class LiveModel {
   readonly coverage = new Coverage();
   /** How many answers there are where single ones are not known. */
   counts: AnswerCounts | null = null;
-  private readonly filling = new Latest<[from: number, to: number]>((signal, from, to) => this.fill(from, to, signal), (error) => this.onFault(error));
-  private readonly holding = new Latest<[t: number]>((signal, t) => this.loadHolding(t, signal), (error) => this.onFault(error));
+  private readonly filling = new Latest<[from: number, to: number]>(
+    (signal, from, to) => this.fill(from, to, signal),
+    (error) => this.onFault(error),
+  );
+  private readonly holding = new Latest<[t: number]>(
+    (signal, t) => this.loadHolding(t, signal),
+    (error) => this.onFault(error),
+  );
   private withdrawnFrom = Infinity;
   /** Queries to ask for: of answers whose query is not known, or that have changed; and those that were not found. */
   private readonly strangers = new Set<string>();
@@ -85,7 +106,10 @@ export class LiveModel {
   }
 
   async load(): Promise<void> {
-    const [queries, regions] = await Promise.all([getAll(address("queries/", { feed: this.feed.name, page_size: 1000 }), queryRow), this.fetchRegions()]);
+    const [queries, regions] = await Promise.all([
+      getAll(address("queries/", { feed: this.feed.name, page_size: 1000 }), queryRow),
+      this.fetchRegions(),
+    ]);
     this.regions = regions;
     this.takeQueries(queries);
   }
@@ -157,10 +181,12 @@ export class LiveModel {
     const known = this.versions.get(key);
     if (known !== undefined) return known;
     this.versions.set(key, "coming");
-    void get(`queries/${id}/versions/${version}`, queryVersion).catch(() => null).then((found) => {
-      this.versions.set(key, found);
-      onCome();
-    });
+    void get(`queries/${id}/versions/${version}`, queryVersion)
+      .catch(() => null)
+      .then((found) => {
+        this.versions.set(key, found);
+        onCome();
+      });
     return "coming";
   }
 
@@ -245,7 +271,9 @@ export class LiveModel {
     const [from, to] = [Math.floor(t0 - half), Math.ceil(Math.min(t1 + half, this.present() + 1))];
     const gaps = this.coverage.gaps(from, to);
     if (gaps.length === 0) return;
-    const counts = answerCounts(await get(address("detections/counts", { feed: this.feed.name, from, to, buckets: COUNT_STRETCHES }), (value) => value, signal));
+    const counts = answerCounts(
+      await get(address("detections/counts", { feed: this.feed.name, from, to, buckets: COUNT_STRETCHES }), (value) => value, signal),
+    );
     this.counts = counts;
     this.isDirty = true;
     if (counts.total > MOST_SINGLE) return;
@@ -294,11 +322,20 @@ export class LiveModel {
 
   private detectionsBetween(from: number, to: number, more: Record<string, string>, signal?: AbortSignal): Promise<Detection[]> {
     const bound = (t: number): number | null => (Number.isFinite(t) ? t : null);
-    const path = address("detections/", { feed: this.feed.name, from: bound(Math.floor(from)), to: bound(Math.ceil(to)), page_size: 1000, ...more });
+    const path = address("detections/", {
+      feed: this.feed.name,
+      from: bound(Math.floor(from)),
+      to: bound(Math.ceil(to)),
+      page_size: 1000,
+      ...more,
+    });
     return getAll(path, detection, 2 * MOST_SINGLE, signal);
   }
 
-  /** Who takes part in answers that hold at the instant `t`: in the colour of the most severe of their queries; and how many hold, by query. */
+  /**
+   * Who takes part in answers that hold at the instant `t`: in the colour of the most severe of their queries; and how
+   * many hold, by query.
+   */
   holdingAt(t: number): Holding {
     const marks = new Map<string, EntityMark>();
     const open = new Map<string, number>();
@@ -314,7 +351,8 @@ export class LiveModel {
         if (hidden.has(row.id)) continue;
         for (const entity of one.entities) {
           const known = marks.get(entity);
-          if (known === undefined) marks.set(entity, { colour: queryColour(row.id), isUrgent: row.severity === "high" || row.severity === "critical", count: 1 });
+          if (known === undefined)
+            marks.set(entity, { colour: queryColour(row.id), isUrgent: row.severity === "high" || row.severity === "critical", count: 1 });
           else known.count += 1;
         }
       }
@@ -344,13 +382,17 @@ export class LiveModel {
       });
       this.regionsOfQuery.set(row.id, ids);
     }
-    for (const row of this.regions) drawn.push({ id: row.id, name: row.name, geometry: row.geometry, colour: colourOf.get(row.id) ?? null });
+    for (const row of this.regions)
+      drawn.push({ id: row.id, name: row.name, geometry: row.geometry, colour: colourOf.get(row.id) ?? null });
     return drawn;
   }
 
   geometriesOf(query: string): Geometry[] {
     const ids = new Set(this.regionsOfQuery.get(query));
-    return [...this.regions.filter((row) => ids.has(row.id)).map((row) => row.geometry), ...spokenRegions(this.query(query)?.specification).geometries];
+    return [
+      ...this.regions.filter((row) => ids.has(row.id)).map((row) => row.geometry),
+      ...spokenRegions(this.query(query)?.specification).geometries,
+    ];
   }
 
   // ---- Time

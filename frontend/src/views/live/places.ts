@@ -22,11 +22,20 @@ export class Places {
   find(text: string): Found[] {
     const wanted = text.toLowerCase();
     const match = (name: string): boolean => name.toLowerCase().includes(wanted);
-    const entities = [...this.model.data.positions.keys()].filter(match).sort((a, b) => a.length - b.length || a.localeCompare(b)).slice(0, 6);
+    const entities = [...this.model.data.positions.keys()]
+      .filter(match)
+      .sort((a, b) => a.length - b.length || a.localeCompare(b))
+      .slice(0, 6);
     return [
       ...entities.map((id): Found => ({ kind: "entity", id, name: id })),
-      ...this.model.queries.filter((row) => match(row.name)).slice(0, 5).map((row): Found => ({ kind: "query", id: row.id, name: row.name })),
-      ...this.model.regions.filter((row) => match(row.name)).slice(0, 5).map((row): Found => ({ kind: "region", id: row.id, name: row.name })),
+      ...this.model.queries
+        .filter((row) => match(row.name))
+        .slice(0, 5)
+        .map((row): Found => ({ kind: "query", id: row.id, name: row.name })),
+      ...this.model.regions
+        .filter((row) => match(row.name))
+        .slice(0, 5)
+        .map((row): Found => ({ kind: "region", id: row.id, name: row.name })),
     ];
   }
 
@@ -53,8 +62,15 @@ export class Places {
   }
 
   fitAll(): void {
-    const places = [...this.model.data.positions.values()].filter(([id]) => this.isThere(id)).map(([, x, y]): [number, number] => [this.feedMap.near(x), y]);
-    const box = around(places) ?? boundsOf(this.model.regions.map((row) => row.geometry), this.isGeographic);
+    const places = [...this.model.data.positions.values()]
+      .filter(([id]) => this.isThere(id))
+      .map(([, x, y]): [number, number] => [this.feedMap.near(x), y]);
+    const box =
+      around(places) ??
+      boundsOf(
+        this.model.regions.map((row) => row.geometry),
+        this.isGeographic,
+      );
     if (box !== null) this.feedMap.fit(box);
     else toast("There is nothing on this feed yet.");
   }

@@ -25,13 +25,18 @@ const MOST_FACTS = 6;
 type Corners = [number, number, number, number];
 
 export class MapPointer {
-  readonly boxButton = iconButton("Select entities in a box (Shift and drag)", "square-dashed-mouse-pointer", { onClick: () => this.setBoxMode(!this.isBoxMode) });
+  readonly boxButton = iconButton("Select entities in a box (Shift and drag)", "square-dashed-mouse-pointer", {
+    onClick: () => this.setBoxMode(!this.isBoxMode),
+  });
   readonly tip = h("div", { class: "timeline-tip map-tip", hidden: true });
   private isBoxMode = false;
   private feedMap: FeedMap | null = null;
   private entities: EntityLayer | null = null;
   /** What the entity under the pointer reported last. Without an answer the tip says what the page knows by itself. */
-  private readonly facts = new Latest<[entity: string]>((signal, entity) => this.askFacts(signal, entity), () => undefined);
+  private readonly facts = new Latest<[entity: string]>(
+    (signal, entity) => this.askFacts(signal, entity),
+    () => undefined,
+  );
   /** Of the pointer, in pixels of the map. */
   private at: [x: number, y: number] = [0, 0];
   private known: { entity: string; lines: string[] } | null = null;
@@ -88,7 +93,8 @@ export class MapPointer {
     for (const row of this.model.queries) {
       const columns = this.model.intervals.of(row.id);
       if (columns.openCount === 0) continue;
-      for (const one of columns.intervals) if (one.end === null && !one.isWithdrawn && one.entities.includes(entity)) lines.push(`${kindName(one.kind)} · ${row.name}`);
+      for (const one of columns.intervals)
+        if (one.end === null && !one.isWithdrawn && one.entities.includes(entity)) lines.push(`${kindName(one.kind)} · ${row.name}`);
       if (lines.length >= 4) break;
     }
     return lines.length > 0 ? lines.slice(0, 4) : ["Click to follow it"];
@@ -149,7 +155,12 @@ export class MapPointer {
     const move = (moved: L.LeafletMouseEvent): void => {
       const { x, y } = moved.containerPoint;
       corners = [Math.min(x, start.x), Math.min(y, start.y), Math.max(x, start.x), Math.max(y, start.y)];
-      Object.assign(frame.style, { left: `${corners[0]}px`, top: `${corners[1]}px`, width: `${corners[2] - corners[0]}px`, height: `${corners[3] - corners[1]}px` });
+      Object.assign(frame.style, {
+        left: `${corners[0]}px`,
+        top: `${corners[1]}px`,
+        width: `${corners[2] - corners[0]}px`,
+        height: `${corners[3] - corners[1]}px`,
+      });
     };
     const end = (): void => {
       map.off("mousemove", move);
@@ -167,6 +178,10 @@ export class MapPointer {
     const found = this.entities?.entitiesWithin(...corners) ?? [];
     // The click that ends the drag comes after this and would clear the selection again.
     setTimeout(() => this.handlers.onEntities(found), 0);
-    toast(found.length === 0 ? "No entity is in that box." : `${found.length > 200 ? "The first 200 of " : ""}${found.length} ${found.length === 1 ? "entity" : "entities"} selected; the timeline shows only theirs.`);
+    toast(
+      found.length === 0
+        ? "No entity is in that box."
+        : `${found.length > 200 ? "The first 200 of " : ""}${found.length} ${found.length === 1 ? "entity" : "entities"} selected; the timeline shows only theirs.`,
+    );
   }
 }

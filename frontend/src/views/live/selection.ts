@@ -65,7 +65,14 @@ export class Selection {
   private showFocus(): void {
     const { entities } = this.linked();
     const interval = this.focus?.interval ?? null;
-    entities.focused = new Set(interval === null ? [] : participants(interval.entities, this.model.detections(interval).flatMap((row) => row.evidence)));
+    entities.focused = new Set(
+      interval === null
+        ? []
+        : participants(
+            interval.entities,
+            this.model.detections(interval).flatMap((row) => row.evidence),
+          ),
+    );
     entities.isAnswerChosen = this.selected !== null;
     entities.changed();
     this.highlight();
@@ -97,7 +104,12 @@ export class Selection {
     if (this.selected === null) return;
     const found = this.model.intervals.find(this.selected.key);
     const { end, detections, isWithdrawn } = this.selected;
-    if (found === null || found === this.selected || (found.end === end && found.isWithdrawn === isWithdrawn && found.detections.length === detections.length)) return;
+    if (
+      found === null ||
+      found === this.selected ||
+      (found.end === end && found.isWithdrawn === isWithdrawn && found.detections.length === detections.length)
+    )
+      return;
     this.selected = found;
     this.linked().timeline.setSelected(found, false, orderedEvidence(this.model.detections(found)));
     this.openDrawer(found);
@@ -108,7 +120,8 @@ export class Selection {
   async open(id: string, refresh: () => void): Promise<void> {
     for (let tries = 0; tries < 100 && this.model.data.seq === null; tries++) await new Promise((resolve) => setTimeout(resolve, 150));
     try {
-      if (this.model.intervals.find(id) === null) this.model.remember(await get(address(`detections/${id}/`, { feed: this.model.feed.name }), detectionDetail));
+      if (this.model.intervals.find(id) === null)
+        this.model.remember(await get(address(`detections/${id}/`, { feed: this.model.feed.name }), detectionDetail));
     } catch (error) {
       fail(error);
       return;

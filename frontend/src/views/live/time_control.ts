@@ -27,12 +27,37 @@ const STEP = 0.02;
 export class TimeControl {
   readonly clock = h("div", { class: "clock" });
   readonly element: HTMLElement;
-  private readonly listButton = button("List", { icon: "table-2", kind: "button-sm toggle", "aria-pressed": "false", onClick: () => this.setMode(this.model.state.mode === "list" ? "timeline" : "list") });
-  private readonly liveButton = button("Live", { icon: "skip-forward", kind: "button-sm", title: "Follow the present (L)", onClick: () => this.goLive() });
+  private readonly listButton = button("List", {
+    icon: "table-2",
+    kind: "button-sm toggle",
+    "aria-pressed": "false",
+    onClick: () => this.setMode(this.model.state.mode === "list" ? "timeline" : "list"),
+  });
+  private readonly liveButton = button("Live", {
+    icon: "skip-forward",
+    kind: "button-sm",
+    title: "Follow the present (L)",
+    onClick: () => this.goLive(),
+  });
   private readonly playButton = iconButton("Pause (space)", "pause", { kind: "button-sm", onClick: () => this.togglePlay() });
-  private readonly backButton = iconButton("Play backwards (B)", "play", { kind: "button-sm play-back", onClick: () => this.playBackwards() });
-  private readonly rateChoice = h("select", { class: "input input-sm rate", "aria-label": "Speed of playback", title: "Speed of playback", onChange: () => this.rateChosen() }, ...RATES.map((rate) => h("option", { value: rate, selected: rate === FIRST_RATE }, `${rate}×`)));
-  private readonly whenField = h("input", { class: "input input-sm when num", type: "text", autocomplete: "off", "aria-label": "Go to a date and time", title: "14:00, yesterday 14:00, 2026-11-22 07:12:05 or -10 min", onKeydown: (event: Event) => this.whenKey(event as KeyboardEvent), onBlur: () => this.showWhen() });
+  private readonly backButton = iconButton("Play backwards (B)", "play", {
+    kind: "button-sm play-back",
+    onClick: () => this.playBackwards(),
+  });
+  private readonly rateChoice = h(
+    "select",
+    { class: "input input-sm rate", "aria-label": "Speed of playback", title: "Speed of playback", onChange: () => this.rateChosen() },
+    ...RATES.map((rate) => h("option", { value: rate, selected: rate === FIRST_RATE }, `${rate}×`)),
+  );
+  private readonly whenField = h("input", {
+    class: "input input-sm when num",
+    type: "text",
+    autocomplete: "off",
+    "aria-label": "Go to a date and time",
+    title: "14:00, yesterday 14:00, 2026-11-22 07:12:05 or -10 min",
+    onKeydown: (event: Event) => this.whenKey(event as KeyboardEvent),
+    onBlur: () => this.showWhen(),
+  });
   private readonly rangeNote = h("span", { class: "chip", hidden: true });
   private readonly coverageNote = h("span", { class: "small coverage-note", role: "status", hidden: true });
   private readonly windowNote = h("span", { class: "small faint num wide" });
@@ -75,7 +100,11 @@ export class TimeControl {
       const [t0, t1] = clock.window();
       timeline.setWindow(t0, t1, now, this.model.present());
     }
-    replace(this.clock, h("strong", {}, now > 0 ? formatClock(Math.floor(now), feed.time, zone) : "–"), feed.time === "ms" ? h("span", { class: "faint unit" }, zoneName(zone)) : null);
+    replace(
+      this.clock,
+      h("strong", {}, now > 0 ? formatClock(Math.floor(now), feed.time, zone) : "–"),
+      feed.time === "ms" ? h("span", { class: "faint unit" }, zoneName(zone)) : null,
+    );
     this.windowNote.textContent = now > 0 ? `${formatSpan(Math.round(timeline.t1 - timeline.t0), feed.time)} shown` : "";
     if (document.activeElement !== this.whenField) this.showWhen();
     this.showCoverage();
@@ -194,7 +223,12 @@ export class TimeControl {
     const { feed, zone } = this.model;
     const found = parseWhen(this.whenField.value, this.model.present(), feed.time, zone);
     if (found === null) {
-      toast(feed.time === "ms" ? 'Write a time as "14:00", "yesterday 14:00", "2026-11-22 07:12:05" or "-10 min".' : 'Write a tick as "1200", or "-100" for so many before the present.', "critical");
+      toast(
+        feed.time === "ms"
+          ? 'Write a time as "14:00", "yesterday 14:00", "2026-11-22 07:12:05" or "-10 min".'
+          : 'Write a tick as "1200", or "-100" for so many before the present.',
+        "critical",
+      );
       return;
     }
     this.seek(found);
@@ -216,7 +250,11 @@ export class TimeControl {
     this.rangeNote.hidden = range === null;
     if (range !== null) {
       const text = `${formatClock(range[0], feed.time, zone)} – ${formatClock(range[1], feed.time, zone)}`;
-      replace(this.rangeNote, h("span", { class: "num" }, text), h("button", { type: "button", "aria-label": "Clear the time range", onClick: () => this.setRange(null) }, icon("x")));
+      replace(
+        this.rangeNote,
+        h("span", { class: "num" }, text),
+        h("button", { type: "button", "aria-label": "Clear the time range", onClick: () => this.setRange(null) }, icon("x")),
+      );
     }
     this.handlers.onState();
     this.handlers.onRange();

@@ -78,9 +78,18 @@ export class LiveTracks {
     const caption = (point: EvidencePoint): string => this.caption(point, isOne);
     // The events are known at once; the ways between them are asked for.
     if (isOther) this.feedMap.tracks.explain([], evidence, caption, notes);
-    const [made] = await Promise.all([this.tracks(entities, interval.start - pad, end + pad, signal), this.counts.show(this.counted(interval, end), signal)]);
+    const [made] = await Promise.all([
+      this.tracks(entities, interval.start - pad, end + pad, signal),
+      this.counts.show(this.counted(interval, end), signal),
+    ]);
     if (signal.aborted) return;
-    const drawn = made.map((track): DrawnTrack => ({ track, colour: queryColour(interval.query), from, to: interval.isMark ? interval.start : end, label: track.entity }));
+    const drawn = made.map((track): DrawnTrack => ({
+      track,
+      colour: queryColour(interval.query),
+      from,
+      to: interval.isMark ? interval.start : end,
+      label: track.entity,
+    }));
     this.feedMap.tracks.explain(drawn, evidence, caption, notes);
     if (!isChosen) return;
     if (this.mustGo || this.shownFor !== interval.key) this.goTo(made, evidence, [interval.start - pad, end + pad]);
@@ -101,7 +110,9 @@ export class LiveTracks {
   private goTo(made: readonly Track[], evidence: readonly EvidencePoint[], [from, to]: [number, number]): void {
     const { map, near } = this.feedMap;
     const events = evidence.flatMap(({ x, y }): [number, number][] => (x === null || y === null ? [] : [[near(x), y]]));
-    const ways = made.flatMap((track) => track.points.filter(([t]) => t >= from && t <= to).map(([, x, y]): [number, number] => [near(x), y]));
+    const ways = made.flatMap((track) =>
+      track.points.filter(([t]) => t >= from && t <= to).map(([, x, y]): [number, number] => [near(x), y]),
+    );
     const points = events.length > 0 ? events : ways;
     const box = around(points);
     if (box === null || (!this.mustGo && points.every(([x, y]) => this.feedMap.isInSight(x, y)))) return;
@@ -109,7 +120,10 @@ export class LiveTracks {
     else this.feedMap.fit(box, map.getZoom());
   }
 
-  /** Goes to what the query is about: its regions, else the answer's own events. A pair that met is a dot in any region: there its events count. */
+  /**
+   * Goes to what the query is about: its regions, else the answer's own events. A pair that met is a dot in any region:
+   * there its events count.
+   */
   fitTo(interval: Interval): void {
     const box = interval.kind === "met" ? null : boundsOf(this.model.geometriesOf(interval.query), this.model.feed.crs === "geographic");
     if (box !== null) {
@@ -127,7 +141,10 @@ export class LiveTracks {
     const now = Math.round(this.model.now());
     const made = await this.tracks(wanted, range?.[0] ?? now - this.model.inUnit(600_000, 10_000), range?.[1] ?? now, signal);
     if (signal.aborted) return;
-    this.feedMap.tracks.set(made.map((track) => ({ track, colour: token("--accent"), from: null, to: null })), []);
+    this.feedMap.tracks.set(
+      made.map((track) => ({ track, colour: token("--accent"), from: null, to: null })),
+      [],
+    );
   }
 
   private tracks(entities: readonly string[], from: number, to: number, signal: AbortSignal): Promise<Track[]> {

@@ -38,7 +38,12 @@ export class AlertsView {
       h("div", { "data-pointer": "/alert_kinds" }, this.kindList),
       h("div", { class: "field" }, h("span", { class: "label" }, "Severity of its alerts"), this.severities()),
       this.channelList,
-      h("label", { class: "check" }, h("span", { class: "switch" }, enabled, h("span", {})), h("span", {}, h("strong", {}, "Switched on"), h("span", { class: "hint" }, " A query that is off is kept but gives no answers."))),
+      h(
+        "label",
+        { class: "check" },
+        h("span", { class: "switch" }, enabled, h("span", {})),
+        h("span", {}, h("strong", {}, "Switched on"), h("span", { class: "hint" }, " A query that is off is kept but gives no answers.")),
+      ),
     );
   }
 
@@ -67,7 +72,12 @@ export class AlertsView {
 
   private severities(): HTMLElement {
     const buttons = SEVERITIES.map((one) => {
-      const element = h("button", { type: "button", "aria-pressed": String(one === this.severity) }, h("span", { class: `dot dot-${one}` }), SEVERITY_NAMES[one]);
+      const element = h(
+        "button",
+        { type: "button", "aria-pressed": String(one === this.severity) },
+        h("span", { class: `dot dot-${one}` }),
+        SEVERITY_NAMES[one],
+      );
       element.addEventListener("click", () => {
         this.severity = one;
         for (const other of buttons) other.setAttribute("aria-pressed", String(other === element));
@@ -83,7 +93,16 @@ export class AlertsView {
     this.channelList.hidden = isQuiet;
     const rows = this.channels.map((channel) => this.channelBox(channel));
     const none = h("p", { class: "small muted" }, "No channel yet: alerts appear here in Vedette alone.");
-    replace(this.channelList, h("div", { class: "row spread" }, h("span", { class: "label" }, "Where its alerts go besides Vedette"), h("a", { class: "small", href: "/account/#channels" }, "Channels")), ...(rows.length > 0 ? rows : [none]));
+    replace(
+      this.channelList,
+      h(
+        "div",
+        { class: "row spread" },
+        h("span", { class: "label" }, "Where its alerts go besides Vedette"),
+        h("a", { class: "small", href: "/account/#channels" }, "Channels"),
+      ),
+      ...(rows.length > 0 ? rows : [none]),
+    );
   }
 
   private channelBox(channel: Channel): HTMLElement {
@@ -96,7 +115,12 @@ export class AlertsView {
       this.showChannels();
       document.getElementById(box.id)?.focus();
     });
-    return h("label", { class: "check" }, box, h("span", {}, channel.name, h("span", { class: "hint block" }, this.channelText(channel, isOn))));
+    return h(
+      "label",
+      { class: "check" },
+      box,
+      h("span", {}, channel.name, h("span", { class: "hint block" }, this.channelText(channel, isOn))),
+    );
   }
 
   /** What becomes of this query's alerts on the channel. */
@@ -105,6 +129,10 @@ export class AlertsView {
     if (!channel.enabled) return "It is switched off.";
     if (isOn && !isGrave) return `Takes ${SEVERITY_NAMES[channel.min_severity].toLowerCase()} alerts and above: not these.`;
     if (channel.all_queries) return "Takes the alerts of every query.";
-    return channel.editable ? (isOn ? "Takes this query's alerts." : "Takes chosen queries only.") : "You may see it, but not change what goes to it.";
+    return channel.editable
+      ? isOn
+        ? "Takes this query's alerts."
+        : "Takes chosen queries only."
+      : "You may see it, but not change what goes to it.";
   }
 }

@@ -14,7 +14,12 @@ import { section } from "./section";
 
 /** Rows of the table that are put into the page. */
 const SHOWN = 300;
-const BADGES: Record<BulkRow["state"], [string, string]> = { refused: ["badge-critical", "refused"], other: ["badge-high", "differs"], same: ["", "there"], new: ["badge-good", "new"] };
+const BADGES: Record<BulkRow["state"], [string, string]> = {
+  refused: ["badge-critical", "refused"],
+  other: ["badge-high", "differs"],
+  same: ["", "there"],
+  new: ["badge-good", "new"],
+};
 
 export interface BulkHandlers {
   template: () => Record<string, unknown>;
@@ -35,10 +40,18 @@ export class BulkView {
   private readonly naming = h("input", { class: "input", id: "bulk-naming", value: "{name}", autocomplete: "off" });
   private readonly nameField = h("input", { class: "input", id: "bulk-name-field", placeholder: "name", autocomplete: "off" });
   private readonly partial = h("input", { type: "checkbox", id: "bulk-partial" });
-  private readonly fileLine = h("p", { class: "row small muted" }, icon("file-up"), h("span", {}, "GeoJSON, KML, KMZ, GPX, Shapefile (zip), GeoPackage or CSV with WKT; at most 5,000 regions and 20 MB."));
+  private readonly fileLine = h(
+    "p",
+    { class: "row small muted" },
+    icon("file-up"),
+    h("span", {}, "GeoJSON, KML, KMZ, GPX, Shapefile (zip), GeoPackage or CSV with WKT; at most 5,000 regions and 20 MB."),
+  );
   private readonly result = h("div", { class: "bulk-result" });
   private file: File | null = null;
-  private readonly question = new Latest<[file: File]>(async (signal, file) => this.show(await this.send(file, true, signal)), (error) => this.failed(error));
+  private readonly question = new Latest<[file: File]>(
+    async (signal, file) => this.show(await this.send(file, true, signal)),
+    (error) => this.failed(error),
+  );
 
   constructor(
     private readonly feed: Feed,
@@ -47,15 +60,41 @@ export class BulkView {
     this.fields = section(
       "The file",
       this.fileLine,
-      h("div", { class: "row", "data-pointer": "/file" }, fileButton("Choose a file", REGION_FILES, (file) => this.take(file), "button-primary")),
-      h("div", { class: "bulk-names" },
-        h("div", { class: "field", "data-pointer": "/naming" }, h("label", { for: "bulk-naming" }, "Names of the queries"), this.naming, h("span", { class: "hint" }, "{name} is the region's, {row} its place.")),
-        h("div", { class: "field", "data-pointer": "/name_field" }, h("label", { for: "bulk-name-field" }, "Property with the name"), this.nameField)),
+      h(
+        "div",
+        { class: "row", "data-pointer": "/file" },
+        fileButton("Choose a file", REGION_FILES, (file) => this.take(file), "button-primary"),
+      ),
+      h(
+        "div",
+        { class: "bulk-names" },
+        h(
+          "div",
+          { class: "field", "data-pointer": "/naming" },
+          h("label", { for: "bulk-naming" }, "Names of the queries"),
+          this.naming,
+          h("span", { class: "hint" }, "{name} is the region's, {row} its place."),
+        ),
+        h(
+          "div",
+          { class: "field", "data-pointer": "/name_field" },
+          h("label", { for: "bulk-name-field" }, "Property with the name"),
+          this.nameField,
+        ),
+      ),
     );
-    this.element = h("section", { class: "panel preview bulk-panel", "aria-label": "Queries of the file" }, h("div", { class: "panel-head" }, h("h2", {}, "What it will make")), this.result);
+    this.element = h(
+      "section",
+      { class: "panel preview bulk-panel", "aria-label": "Queries of the file" },
+      h("div", { class: "panel-head" }, h("h2", {}, "What it will make")),
+      this.result,
+    );
     for (const input of [this.naming, this.nameField]) input.addEventListener("change", () => void this.check());
     this.partial.addEventListener("change", () => void this.check());
-    replace(this.result, empty("file-up", "Choose a file", "Each of its regions becomes a query like the one in the form, all in one step."));
+    replace(
+      this.result,
+      empty("file-up", "Choose a file", "Each of its regions becomes a query like the one in the form, all in one step."),
+    );
   }
 
   private take(file: File): void {
@@ -87,7 +126,17 @@ export class BulkView {
   private send(file: File, isDry: boolean, signal?: AbortSignal): Promise<BulkAnswer> {
     const { severity, alert_kinds, enabled, channels } = this.handlers.settings();
     const form = new FormData();
-    const fields = { feed: this.feed.name, template: JSON.stringify(this.handlers.template()), naming: this.naming.value, name_field: this.nameField.value, severity, alert_kinds: JSON.stringify(alert_kinds), enabled: String(enabled), partial: String(this.partial.checked), dry_run: String(isDry) };
+    const fields = {
+      feed: this.feed.name,
+      template: JSON.stringify(this.handlers.template()),
+      naming: this.naming.value,
+      name_field: this.nameField.value,
+      severity,
+      alert_kinds: JSON.stringify(alert_kinds),
+      enabled: String(enabled),
+      partial: String(this.partial.checked),
+      dry_run: String(isDry),
+    };
     for (const [name, value] of Object.entries(fields)) form.append(name, value);
     for (const channel of channels) form.append("channels", channel);
     form.append("file", file);
@@ -104,15 +153,35 @@ export class BulkView {
     const rows = bulkRows(answer);
     const isFaulty = answer.refused.length > 0;
     const choice = h("label", { class: "check" }, this.partial, h("span", {}, "Register the good ones and leave the refused out"));
-    const table = h("table", { class: "table table-tight" }, h("thead", {}, h("tr", {}, ...["Row", "Query", "", ""].map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, ...rows.slice(0, SHOWN).map(tableRow)));
+    const table = h(
+      "table",
+      { class: "table table-tight" },
+      h("thead", {}, h("tr", {}, ...["Row", "Query", "", ""].map((text) => h("th", { scope: "col" }, text)))),
+      h("tbody", {}, ...rows.slice(0, SHOWN).map(tableRow)),
+    );
     const rest = rows.length > SHOWN ? h("p", { class: "small faint" }, `The first ${SHOWN} of ${formatNumber(rows.length)} rows.`) : null;
-    replace(this.result, h("div", { class: "preview-summary" }, h("p", {}, h("strong", {}, bulkSummary(answer))), isFaulty ? choice : null), h("div", { class: "table-wrap bulk-table" }, table, rest));
-    this.handlers.onRegions(answer.queries.flatMap(({ row, name, geometry }) => (geometry === null ? [] : [{ id: `row-${row}`, geometry, label: name, active: false }])));
+    replace(
+      this.result,
+      h("div", { class: "preview-summary" }, h("p", {}, h("strong", {}, bulkSummary(answer))), isFaulty ? choice : null),
+      h("div", { class: "table-wrap bulk-table" }, table, rest),
+    );
+    this.handlers.onRegions(
+      answer.queries.flatMap(({ row, name, geometry }) =>
+        geometry === null ? [] : [{ id: `row-${row}`, geometry, label: name, active: false }],
+      ),
+    );
     this.handlers.onReady(isFaulty && !this.partial.checked ? 0 : answer.queries.length);
   }
 }
 
 function tableRow({ row, name, state, text }: BulkRow): HTMLElement {
   const [kind, word] = BADGES[state];
-  return h("tr", {}, h("td", { class: "num faint" }, row), h("td", {}, name), h("td", {}, h("span", { class: `badge ${kind}` }, word)), h("td", { class: "small" }, text));
+  return h(
+    "tr",
+    {},
+    h("td", { class: "num faint" }, row),
+    h("td", {}, name),
+    h("td", {}, h("span", { class: `badge ${kind}` }, word)),
+    h("td", { class: "small" }, text),
+  );
 }

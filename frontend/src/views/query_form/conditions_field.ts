@@ -49,16 +49,36 @@ export class ConditionsField {
   private render(): void {
     const { none, some } = this.options.texts ?? TEXTS;
     const first = Object.keys(this.options.feed.columns)[0] ?? "entity";
-    const add = button("Add a condition", { icon: "plus", kind: "button-sm", onClick: () => this.set([...this.entries, { column: first, operator: "=", value: "" }]) });
-    replace(this.element, h("p", { class: "small muted" }, this.entries.length === 0 ? none : some), ...this.entries.map((entry, i) => this.row(entry, i)), h("div", {}, add));
+    const add = button("Add a condition", {
+      icon: "plus",
+      kind: "button-sm",
+      onClick: () => this.set([...this.entries, { column: first, operator: "=", value: "" }]),
+    });
+    replace(
+      this.element,
+      h("p", { class: "small muted" }, this.entries.length === 0 ? none : some),
+      ...this.entries.map((entry, i) => this.row(entry, i)),
+      h("div", {}, add),
+    );
   }
 
   private row(entry: ConditionEntry, i: number): HTMLElement {
     const { id, pointer, feed } = this.options;
     const columns = Object.keys(columnsOf(feed)).concat("event", "entity");
-    const value = h("input", { class: "input num", id: `${id}-value-${i}`, placeholder: placeholder(entry.operator), value: entry.value, "aria-label": "Value", autocomplete: "off" });
+    const value = h("input", {
+      class: "input num",
+      id: `${id}-value-${i}`,
+      placeholder: placeholder(entry.operator),
+      value: entry.value,
+      "aria-label": "Value",
+      autocomplete: "off",
+    });
     value.addEventListener("input", () => this.change(entry, { value: value.value }));
-    const operator = h("select", { class: "select", id: `${id}-operator-${i}`, "aria-label": "Comparison" }, ...OPERATORS.map((one) => h("option", { value: one, selected: one === entry.operator }, SIGNS[one] ?? one)));
+    const operator = h(
+      "select",
+      { class: "select", id: `${id}-operator-${i}`, "aria-label": "Comparison" },
+      ...OPERATORS.map((one) => h("option", { value: one, selected: one === entry.operator }, SIGNS[one] ?? one)),
+    );
     operator.addEventListener("change", () => {
       value.placeholder = placeholder(operator.value);
       this.change(entry, { operator: operator.value });
@@ -69,7 +89,10 @@ export class ConditionsField {
       columnSelect(`${id}-column-${i}`, columns, entry.column, (column) => this.change(entry, { column })),
       operator,
       value,
-      iconButton("Remove this condition", "trash-2", { kind: "button-quiet button-sm", onClick: () => this.set(this.entries.filter((one) => one !== entry)) }),
+      iconButton("Remove this condition", "trash-2", {
+        kind: "button-quiet button-sm",
+        onClick: () => this.set(this.entries.filter((one) => one !== entry)),
+      }),
     );
   }
 }
@@ -81,7 +104,11 @@ function placeholder(operator: string): string {
 /** A choice of columns; one the feed no longer has stays on the list, so that the server can name it. */
 export function columnSelect(id: string, names: readonly string[], value: string, onChange: (name: string) => void): HTMLSelectElement {
   const known = names.includes(value) || value === "" ? names : [...names, value];
-  const select = h("select", { class: "select", id, "aria-label": "Column" }, ...known.map((name) => h("option", { value: name, selected: name === value }, name)));
+  const select = h(
+    "select",
+    { class: "select", id, "aria-label": "Column" },
+    ...known.map((name) => h("option", { value: name, selected: name === value }, name)),
+  );
   select.addEventListener("change", () => onChange(select.value));
   return select;
 }

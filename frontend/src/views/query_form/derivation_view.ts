@@ -7,7 +7,16 @@ import { formatNumber } from "../../lib/time";
 import { familyName, kindName } from "../../lib/words";
 import { section } from "./section";
 
-const upstream = record({ id: nullable(id), name: nullable(string), family: nullable(string), called: string, event: string, kind: string, at: oneOf("start", "end"), runs: boolean });
+const upstream = record({
+  id: nullable(id),
+  name: nullable(string),
+  family: nullable(string),
+  called: string,
+  event: string,
+  kind: string,
+  at: oneOf("start", "end"),
+  runs: boolean,
+});
 const dependent = record({ id, name: string, family: string, direct: boolean, runs: boolean });
 const derivation = record({ derives_from: list(upstream), derived_by: list(dependent), hidden: number });
 
@@ -20,9 +29,24 @@ export class DerivationView {
     const parts: HTMLElement[] = [];
     if (above.length > 0) parts.push(section("Derives from", h("ul", { class: "derivation" }, ...above.map(sourceRow))));
     if (below.length > 0 || hidden > 0) {
-      const rows = below.map((one) => h("li", {}, link(one.id, one.name), h("span", { class: "small muted" }, ` ${familyName(one.family)}${one.direct ? "" : ", through others"}`), state(one.runs)));
-      if (hidden > 0) rows.push(h("li", { class: "small muted" }, hidden === 1 ? "1 query of others" : `${formatNumber(hidden)} queries of others`));
-      parts.push(section("What derives from it", h("p", { class: "small muted" }, "A new version of this query begins these anew. Switched off or removed, it stops them."), h("ul", { class: "derivation" }, ...rows)));
+      const rows = below.map((one) =>
+        h(
+          "li",
+          {},
+          link(one.id, one.name),
+          h("span", { class: "small muted" }, ` ${familyName(one.family)}${one.direct ? "" : ", through others"}`),
+          state(one.runs),
+        ),
+      );
+      if (hidden > 0)
+        rows.push(h("li", { class: "small muted" }, hidden === 1 ? "1 query of others" : `${formatNumber(hidden)} queries of others`));
+      parts.push(
+        section(
+          "What derives from it",
+          h("p", { class: "small muted" }, "A new version of this query begins these anew. Switched off or removed, it stops them."),
+          h("ul", { class: "derivation" }, ...rows),
+        ),
+      );
     }
     replace(this.element, ...parts);
     this.element.hidden = parts.length === 0;
@@ -32,7 +56,15 @@ export class DerivationView {
 function sourceRow(source: ReturnType<typeof upstream>): HTMLElement {
   const name = source.id === null ? h("span", {}, source.name ?? source.called) : link(source.id, source.name ?? source.called);
   const when = source.at === "start" ? "when it begins" : "when it ends";
-  return h("li", {}, h("code", {}, source.event), " is ", name, h("span", { class: "small muted" }, `: ${kindName(source.kind).toLowerCase()}, ${when}`), state(source.runs));
+  return h(
+    "li",
+    {},
+    h("code", {}, source.event),
+    " is ",
+    name,
+    h("span", { class: "small muted" }, `: ${kindName(source.kind).toLowerCase()}, ${when}`),
+    state(source.runs),
+  );
 }
 
 function link(query: string, name: string): HTMLElement {

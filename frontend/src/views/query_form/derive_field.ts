@@ -1,6 +1,16 @@
 /** Answers of other queries as events of this one: which query, which of its answers, called how. */
 
-import { columnsWords, freshEvent, giverOf, givers, MOMENTS, readDerive, writtenDerive, type DerivedEvent, type Moment } from "../../data/derive_data";
+import {
+  columnsWords,
+  freshEvent,
+  giverOf,
+  givers,
+  MOMENTS,
+  readDerive,
+  writtenDerive,
+  type DerivedEvent,
+  type Moment,
+} from "../../data/derive_data";
 import { queryRow, type Feed, type QueryRow } from "../../data/shapes";
 import { getAll, query as address } from "../../lib/api";
 import { button, h, iconButton, replace } from "../../lib/dom";
@@ -28,7 +38,22 @@ export class DeriveField {
 
   constructor(private readonly options: DeriveOptions) {
     this.events = readDerive(options.value);
-    const details = h("details", { class: "more", open: this.events.length > 0 }, h("summary", {}, "Answers of other queries as events"), h("div", { class: "stack more-body" }, h("p", { class: "small muted" }, "Each answer of another query of this feed is an event of this one. Conditions name it: event = its name."), this.list, this.names));
+    const details = h(
+      "details",
+      { class: "more", open: this.events.length > 0 },
+      h("summary", {}, "Answers of other queries as events"),
+      h(
+        "div",
+        { class: "stack more-body" },
+        h(
+          "p",
+          { class: "small muted" },
+          "Each answer of another query of this feed is an event of this one. Conditions name it: event = its name.",
+        ),
+        this.list,
+        this.names,
+      ),
+    );
     details.addEventListener("toggle", () => {
       if (details.open) void this.load();
     });
@@ -78,34 +103,75 @@ export class DeriveField {
 
   private render(): void {
     const rows = this.rows ?? [];
-    const add = button("Add answers as events", { icon: "plus", kind: "button-sm", id: "add-derived", disabled: rows.length === 0, onClick: () => this.add(rows) });
-    const none = this.rows !== null && rows.length === 0 ? h("p", { class: "small muted" }, "This feed has no other query whose answers can be events.") : null;
+    const add = button("Add answers as events", {
+      icon: "plus",
+      kind: "button-sm",
+      id: "add-derived",
+      disabled: rows.length === 0,
+      onClick: () => this.add(rows),
+    });
+    const none =
+      this.rows !== null && rows.length === 0
+        ? h("p", { class: "small muted" }, "This feed has no other query whose answers can be events.")
+        : null;
     replace(this.list, ...this.events.map((entry, i) => this.row(entry, i, rows)), none, h("div", {}, add));
   }
 
   private row(entry: DerivedEvent, i: number, rows: readonly QueryRow[]): HTMLElement {
     const giver = giverOf(rows, entry.query);
     const pointer = `/derive/${entry.event.replaceAll("~", "~0").replaceAll("/", "~1")}`;
-    const query = h("input", { class: "input", id: `derive-query-${i}`, list: "derive-queries", value: entry.query, placeholder: "Name of a query", autocomplete: "off" });
+    const query = h("input", {
+      class: "input",
+      id: `derive-query-${i}`,
+      list: "derive-queries",
+      value: entry.query,
+      placeholder: "Name of a query",
+      autocomplete: "off",
+    });
     query.addEventListener("change", () => {
       const found = giverOf(rows, query.value.trim());
       const kind = found === undefined || found.kinds.includes(entry.kind) ? entry.kind : (found.kinds[0] ?? "");
       this.changed(entry, { query: query.value.trim(), kind }, true);
     });
     const kinds = giver?.kinds.includes(entry.kind) === false || giver === undefined ? [entry.kind, ...(giver?.kinds ?? [])] : giver.kinds;
-    const kind = h("select", { class: "select", id: `derive-kind-${i}`, "aria-label": "Which answers" }, ...kinds.map((one) => h("option", { value: one, selected: one === entry.kind }, one === "" ? "…" : kindName(one))));
+    const kind = h(
+      "select",
+      { class: "select", id: `derive-kind-${i}`, "aria-label": "Which answers" },
+      ...kinds.map((one) => h("option", { value: one, selected: one === entry.kind }, one === "" ? "…" : kindName(one))),
+    );
     kind.addEventListener("change", () => this.changed(entry, { kind: kind.value }));
-    const at = h("select", { class: "select", id: `derive-at-${i}`, "aria-label": "When" }, ...MOMENTS.map((one) => h("option", { value: one, selected: one === entry.at }, MOMENT_TEXTS[one])));
+    const at = h(
+      "select",
+      { class: "select", id: `derive-at-${i}`, "aria-label": "When" },
+      ...MOMENTS.map((one) => h("option", { value: one, selected: one === entry.at }, MOMENT_TEXTS[one])),
+    );
     at.addEventListener("change", () => this.changed(entry, { at: at.value as Moment }));
-    const event = h("input", { class: "input mono", id: `derive-event-${i}`, value: entry.event, autocomplete: "off", spellcheck: "false" });
+    const event = h("input", {
+      class: "input mono",
+      id: `derive-event-${i}`,
+      value: entry.event,
+      autocomplete: "off",
+      spellcheck: "false",
+    });
     event.addEventListener("change", () => this.changed(entry, { event: event.value.trim() }, true));
-    const field = (part: string, label: string, control: HTMLElement): HTMLElement => h("div", { class: "field", "data-pointer": part === "" ? pointer : `${pointer}/${part}` }, h("label", { for: control.id }, label), control);
+    const field = (part: string, label: string, control: HTMLElement): HTMLElement =>
+      h(
+        "div",
+        { class: "field", "data-pointer": part === "" ? pointer : `${pointer}/${part}` },
+        h("label", { for: control.id }, label),
+        control,
+      );
     return h(
       "div",
       { class: "derived", role: "group", "aria-label": `Event ${entry.event}` },
       field("query", "Answers of", query),
       h("div", { class: "pair" }, field("kind", "Which", kind), field("at", "The event is", at)),
-      h("div", { class: "row derived-name" }, field("", "Called", event), iconButton(`Remove the event ${entry.event}`, "trash-2", { kind: "button-quiet button-sm", onClick: () => this.remove(entry) })),
+      h(
+        "div",
+        { class: "row derived-name" },
+        field("", "Called", event),
+        iconButton(`Remove the event ${entry.event}`, "trash-2", { kind: "button-quiet button-sm", onClick: () => this.remove(entry) }),
+      ),
       h("p", { class: "hint" }, `${entry.event}: ${columnsWords(giver)}.`),
     );
   }

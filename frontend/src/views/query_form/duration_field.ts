@@ -36,7 +36,13 @@ export class DurationField {
       this.amount = amount.value;
       onChange();
     });
-    this.element = h("div", { class: "field", ...(pointer === undefined ? {} : { "data-pointer": pointer }) }, h("label", { for: id }, label), h("div", { class: "within" }, amount, unit), hint === undefined ? null : h("span", { class: "hint" }, hint));
+    this.element = h(
+      "div",
+      { class: "field", ...(pointer === undefined ? {} : { "data-pointer": pointer }) },
+      h("label", { for: id }, label),
+      h("div", { class: "within" }, amount, unit),
+      hint === undefined ? null : h("span", { class: "hint" }, hint),
+    );
   }
 
   /** Null while nothing is typed; what is no number goes as it was typed, for the server to refuse. */

@@ -24,8 +24,30 @@ const CARDS: Record<string, Card> = {
 export function familyGallery(families: readonly string[], chosen: string, onChoose: (family: string) => void): HTMLElement {
   const card = (family: string): HTMLElement => {
     const { icon: name, text } = CARDS[family] ?? { icon: "waypoints", text: "Written as a specification." };
-    const input = h("input", { type: "radio", name: "family", value: family, checked: family === chosen, class: "visually-hidden", onChange: () => onChoose(family) });
-    return h("label", { class: "family-card" }, input, icon(name), h("span", { class: "choice-text" }, h("strong", {}, familyName(family)), h("span", { class: "hint" }, text)));
+    const input = h("input", {
+      type: "radio",
+      name: "family",
+      value: family,
+      checked: family === chosen,
+      class: "visually-hidden",
+      onChange: () => onChoose(family),
+    });
+    return h(
+      "label",
+      { class: "family-card" },
+      input,
+      icon(name),
+      h("span", { class: "choice-text" }, h("strong", {}, familyName(family)), h("span", { class: "hint" }, text)),
+    );
   };
-  return h("section", { class: "families" }, h("h2", {}, "What do you want to know?"), h("div", { class: "family-cards", role: "radiogroup", "aria-label": "Kind of query", "data-pointer": "/family" }, ...families.map(card)));
+  return h(
+    "section",
+    { class: "families" },
+    h("h2", {}, "What do you want to know?"),
+    h(
+      "div",
+      { class: "family-cards", role: "radiogroup", "aria-label": "Kind of query", "data-pointer": "/family" },
+      ...families.map(card),
+    ),
+  );
 }

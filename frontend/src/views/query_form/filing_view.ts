@@ -21,12 +21,33 @@ export class FilingView {
     private readonly feed: string,
     from: Pick<QueryRow, "folder" | "tags"> | null,
   ) {
-    this.folder = h("input", { class: "input", id: "query-folder", list: "query-folders", maxlength: 200, value: from?.folder ?? "", placeholder: "Harbour/Night", autocomplete: "off" });
-    this.tags = h("input", { class: "input", id: "query-tags", list: "query-tag-names", maxlength: 1000, value: from?.tags.join(", ") ?? "", placeholder: "weekly, customs", autocomplete: "off" });
+    this.folder = h("input", {
+      class: "input",
+      id: "query-folder",
+      list: "query-folders",
+      maxlength: 200,
+      value: from?.folder ?? "",
+      placeholder: "Harbour/Night",
+      autocomplete: "off",
+    });
+    this.tags = h("input", {
+      class: "input",
+      id: "query-tags",
+      list: "query-tag-names",
+      maxlength: 1000,
+      value: from?.tags.join(", ") ?? "",
+      placeholder: "weekly, customs",
+      autocomplete: "off",
+    });
     for (const input of [this.folder, this.tags]) input.addEventListener("focus", () => void this.load());
     this.element = section(
       "Where is it filed?",
-      h("div", { class: "pair" }, h("div", { class: "field", "data-pointer": "/folder" }, h("label", { for: "query-folder" }, "Folder"), this.folder), h("div", { class: "field", "data-pointer": "/tags" }, h("label", { for: "query-tags" }, "Tags, with commas between"), this.tags)),
+      h(
+        "div",
+        { class: "pair" },
+        h("div", { class: "field", "data-pointer": "/folder" }, h("label", { for: "query-folder" }, "Folder"), this.folder),
+        h("div", { class: "field", "data-pointer": "/tags" }, h("label", { for: "query-tags" }, "Tags, with commas between"), this.tags),
+      ),
       this.folders,
       this.tagNames,
     );

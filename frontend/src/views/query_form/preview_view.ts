@@ -14,7 +14,15 @@ import { TimelineView } from "../timeline_view";
 const QUERY = "preview";
 /** Answers of a query that is not registered name none. */
 const answer: Parser<Detection> = (value, path = "") => detection({ ...object(value, path), query: QUERY }, path);
-const preview = record({ from: otherwise(number, 0), to: otherwise(number, 0), rows: number, truncated: otherwise(boolean, false), seconds: otherwise(number, 0), total: number, answers: list(answer) });
+const preview = record({
+  from: otherwise(number, 0),
+  to: otherwise(number, 0),
+  rows: number,
+  truncated: otherwise(boolean, false),
+  seconds: otherwise(number, 0),
+  total: number,
+  answers: list(answer),
+});
 
 export interface PreviewHandlers {
   specification: () => Record<string, unknown>;
@@ -28,9 +36,21 @@ export interface PreviewHandlers {
 export class PreviewView {
   readonly element: HTMLElement;
   private readonly result = h("div", { class: "preview-result" });
-  private readonly run = button("Preview", { icon: "scan-search", kind: "button-primary", id: "run-preview", onClick: () => void this.ask() });
-  private readonly minutes = h("select", { class: "select select-sm", "aria-label": "How far back" }, ...[10, 30, 60].map((value) => h("option", { value }, `last ${value} min`)));
-  private readonly question = new Latest((signal) => this.asked(signal), (error) => this.failed(error));
+  private readonly run = button("Preview", {
+    icon: "scan-search",
+    kind: "button-primary",
+    id: "run-preview",
+    onClick: () => void this.ask(),
+  });
+  private readonly minutes = h(
+    "select",
+    { class: "select select-sm", "aria-label": "How far back" },
+    ...[10, 30, 60].map((value) => h("option", { value }, `last ${value} min`)),
+  );
+  private readonly question = new Latest(
+    (signal) => this.asked(signal),
+    (error) => this.failed(error),
+  );
   private isStale = false;
 
   constructor(
@@ -38,8 +58,20 @@ export class PreviewView {
     private readonly zone: Zone,
     private readonly handlers: PreviewHandlers,
   ) {
-    this.element = h("section", { class: "panel preview", "aria-label": "Preview" }, h("div", { class: "panel-head" }, h("h2", {}, "Preview"), this.minutes, this.run), this.result);
-    replace(this.result, empty("scan-search", "See it before you save it", "The preview runs this query over the last minutes of the feed, with the same engine that runs it live."));
+    this.element = h(
+      "section",
+      { class: "panel preview", "aria-label": "Preview" },
+      h("div", { class: "panel-head" }, h("h2", {}, "Preview"), this.minutes, this.run),
+      this.result,
+    );
+    replace(
+      this.result,
+      empty(
+        "scan-search",
+        "See it before you save it",
+        "The preview runs this query over the last minutes of the feed, with the same engine that runs it live.",
+      ),
+    );
   }
 
   /** The entries changed: the answers on show are those of an earlier question. */
@@ -60,12 +92,18 @@ export class PreviewView {
 
   private async asked(signal: AbortSignal): Promise<void> {
     const minutes = Number(this.minutes.value);
-    this.show(await post("queries/preview", { feed: this.feed.name, specification: this.handlers.specification(), minutes }, preview, signal), minutes);
+    this.show(
+      await post("queries/preview", { feed: this.feed.name, specification: this.handlers.specification(), minutes }, preview, signal),
+      minutes,
+    );
   }
 
   private failed(error: unknown): void {
     const isRefused = error instanceof ApiError && error.status === 400;
-    replace(this.result, empty("circle-alert", "No preview", isRefused ? "The query is not complete or not right yet: see the marked fields." : reason(error)));
+    replace(
+      this.result,
+      empty("circle-alert", "No preview", isRefused ? "The query is not complete or not right yet: see the marked fields." : reason(error)),
+    );
     if (isRefused) this.handlers.onFaults(error);
   }
 
@@ -75,7 +113,15 @@ export class PreviewView {
     this.handlers.onAnswers(rows, minutes);
     const summary = this.summary(answer, rows);
     if (rows.length === 0) {
-      replace(this.result, summary, empty("history", "No answer in this stretch", "Nothing matched in these minutes. Look further back, or make the region or the ranges wider."));
+      replace(
+        this.result,
+        summary,
+        empty(
+          "history",
+          "No answer in this stretch",
+          "Nothing matched in these minutes. Look further back, or make the region or the ranges wider.",
+        ),
+      );
       this.handlers.onShow([], "all", answer.to);
       return;
     }
@@ -83,7 +129,12 @@ export class PreviewView {
     for (const row of rows) data.put(row);
     const byId = new Map(rows.map((row) => [row.id, row]));
     let chosen: Interval | null = null;
-    const tell = (interval: Interval | null): void => this.handlers.onShow(interval === null ? rows : interval.detections.flatMap((id) => byId.get(id) ?? []), interval === null ? "all" : interval === chosen ? "chosen" : "pointed at", answer.to);
+    const tell = (interval: Interval | null): void =>
+      this.handlers.onShow(
+        interval === null ? rows : interval.detections.flatMap((id) => byId.get(id) ?? []),
+        interval === null ? "all" : interval === chosen ? "chosen" : "pointed at",
+        answer.to,
+      );
     const wrap = h("div", { class: "preview-timeline" });
     replace(this.result, summary, wrap);
     const timeline = new TimelineView(wrap, this.feed.time, this.zone, {
@@ -94,7 +145,8 @@ export class PreviewView {
       },
       onRange: () => timeline.setRange(null),
       onPan: (dt) => timeline.setWindow(timeline.t0 + dt, timeline.t1 + dt, answer.to),
-      onZoom: (factor, about) => timeline.setWindow(about - (about - timeline.t0) * factor, about + (timeline.t1 - about) * factor, answer.to),
+      onZoom: (factor, about) =>
+        timeline.setWindow(about - (about - timeline.t0) * factor, about + (timeline.t1 - about) * factor, answer.to),
       describe: headline,
     });
     const pad = (answer.to - answer.from) * 0.02;
@@ -107,13 +159,24 @@ export class PreviewView {
     const counts = new Map<string, number>();
     for (const row of rows) counts.set(row.kind, (counts.get(row.kind) ?? 0) + 1);
     const who = new Set(rows.flatMap((row) => row.entities)).size;
-    const badges = [...counts].map(([kind, count]) => h("span", { class: "badge badge-accent" }, `${formatNumber(count)} × ${kindName(kind).toLowerCase()}`));
+    const badges = [...counts].map(([kind, count]) =>
+      h("span", { class: "badge badge-accent" }, `${formatNumber(count)} × ${kindName(kind).toLowerCase()}`),
+    );
     return h(
       "div",
       { class: "preview-summary" },
-      h("p", {}, h("strong", { class: "preview-total num" }, formatNumber(answer.total)), ` answer${answer.total === 1 ? "" : "s"}${who === 0 ? "" : ` for ${formatNumber(who)} entit${who === 1 ? "y" : "ies"}`}${answer.truncated ? "; the newest are shown" : ""}`),
+      h(
+        "p",
+        {},
+        h("strong", { class: "preview-total num" }, formatNumber(answer.total)),
+        ` answer${answer.total === 1 ? "" : "s"}${who === 0 ? "" : ` for ${formatNumber(who)} entit${who === 1 ? "y" : "ies"}`}${answer.truncated ? "; the newest are shown" : ""}`,
+      ),
       h("div", { class: "row row-wrap" }, ...badges),
-      h("p", { class: "small faint num" }, `${formatSpan(answer.to - answer.from, this.feed.time)} of history, ${formatNumber(answer.rows)} events, ${answer.seconds.toFixed(1)} s`),
+      h(
+        "p",
+        { class: "small faint num" },
+        `${formatSpan(answer.to - answer.from, this.feed.time)} of history, ${formatNumber(answer.rows)} events, ${answer.seconds.toFixed(1)} s`,
+      ),
     );
   }
 }

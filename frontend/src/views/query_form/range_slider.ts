@@ -6,7 +6,16 @@ import { formatNumber } from "../../lib/time";
 
 type End = "low" | "high";
 /** Steps of a key. */
-const KEYS: Record<string, number> = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10, Home: -Infinity, End: Infinity };
+const KEYS: Record<string, number> = {
+  ArrowLeft: -1,
+  ArrowDown: -1,
+  ArrowRight: 1,
+  ArrowUp: 1,
+  PageDown: -10,
+  PageUp: 10,
+  Home: -Infinity,
+  End: Infinity,
+};
 
 export class RangeSlider {
   readonly element = h("div", { class: "range-slider", hidden: true });
@@ -40,8 +49,18 @@ export class RangeSlider {
     const { scale } = this;
     const left = (i: number): string => `${shareOf(scale, found.edges[i] ?? 0) * 100}%`;
     const width = (i: number): string => `${(shareOf(scale, found.edges[i + 1] ?? 0) - shareOf(scale, found.edges[i] ?? 0)) * 100}%`;
-    replace(this.bars, ...barHeights(found.counts).map((height, i) => h("span", { class: "range-bar", vars: { "--height": `${height * 100}%`, "--left": left(i), "--width": width(i) } })));
-    replace(this.caption, h("span", {}, formatNumber(found.min ?? 0)), h("span", {}, `the last ${formatNumber(found.rows)} values`), h("span", {}, formatNumber(found.max ?? 0)));
+    replace(
+      this.bars,
+      ...barHeights(found.counts).map((height, i) =>
+        h("span", { class: "range-bar", vars: { "--height": `${height * 100}%`, "--left": left(i), "--width": width(i) } }),
+      ),
+    );
+    replace(
+      this.caption,
+      h("span", {}, formatNumber(found.min ?? 0)),
+      h("span", {}, `the last ${formatNumber(found.rows)} values`),
+      h("span", {}, formatNumber(found.max ?? 0)),
+    );
     this.place();
   }
 
@@ -76,7 +95,8 @@ export class RangeSlider {
       return valueAt(scale, (one.clientX - box.left) / box.width);
     };
     const from = value(event);
-    const isHigh = Math.abs(from - this.at("high")) < Math.abs(from - this.at("low")) || (this.at("low") === this.at("high") && from > this.at("low"));
+    const isHigh =
+      Math.abs(from - this.at("high")) < Math.abs(from - this.at("low")) || (this.at("low") === this.at("high") && from > this.at("low"));
     const end: End = isHigh ? "high" : "low";
     this.thumbs[end].focus();
     this.track.setPointerCapture(event.pointerId);
@@ -96,7 +116,10 @@ export class RangeSlider {
   private move(end: End, wanted: number): void {
     const { scale } = this;
     if (scale === null) return;
-    const inside = end === "low" ? Math.min(wanted, this.at("high") - (this.bounds.high === null ? 0 : scale.step)) : Math.max(wanted, this.at("low") + (this.bounds.low === null ? 0 : scale.step));
+    const inside =
+      end === "low"
+        ? Math.min(wanted, this.at("high") - (this.bounds.high === null ? 0 : scale.step))
+        : Math.max(wanted, this.at("low") + (this.bounds.low === null ? 0 : scale.step));
     const value = valueAt(scale, shareOf(scale, inside));
     const isFree = end === "low" ? value <= scale.min : value >= scale.max;
     this.bounds[end] = isFree ? null : value;

@@ -50,7 +50,16 @@ export class RangesField {
       this.element,
       h("p", { class: "small muted" }, "Inside means: every value is in its range, the lower bound included, the upper one not."),
       ...this.entries.map((entry, i) => this.row(entry, i)),
-      h("div", {}, button("Add a range", { icon: "plus", kind: "button-sm", disabled: this.entries.length >= MOST, onClick: () => this.set([...this.entries, this.fresh()]) })),
+      h(
+        "div",
+        {},
+        button("Add a range", {
+          icon: "plus",
+          kind: "button-sm",
+          disabled: this.entries.length >= MOST,
+          onClick: () => this.set([...this.entries, this.fresh()]),
+        }),
+      ),
     );
   }
 
@@ -71,9 +80,19 @@ export class RangesField {
     high.addEventListener("input", typed);
     slider.set(entry.low, entry.high);
     void this.histogramOf(entry.column).then((found) => slider.show(found));
-    const select = columnSelect(`range-column-${i}`, numericColumns(this.options.feed), entry.column, (column) => this.set(this.entries.map((one) => (one === entry ? { column, low: "", high: "" } : one))));
-    const remove = iconButton("Remove this range", "trash-2", { kind: "button-quiet button-sm", onClick: () => this.set(this.entries.filter((one) => one !== entry)) });
-    return h("div", { class: "range-entry", "data-pointer": `/ranges/${entry.column}` }, h("div", { class: "entry-row range-row" }, select, low, h("span", { class: "faint" }, "to below"), high, remove), slider.element);
+    const select = columnSelect(`range-column-${i}`, numericColumns(this.options.feed), entry.column, (column) =>
+      this.set(this.entries.map((one) => (one === entry ? { column, low: "", high: "" } : one))),
+    );
+    const remove = iconButton("Remove this range", "trash-2", {
+      kind: "button-quiet button-sm",
+      onClick: () => this.set(this.entries.filter((one) => one !== entry)),
+    });
+    return h(
+      "div",
+      { class: "range-entry", "data-pointer": `/ranges/${entry.column}` },
+      h("div", { class: "entry-row range-row" }, select, low, h("span", { class: "faint" }, "to below"), high, remove),
+      slider.element,
+    );
   }
 
   /** Asked for once a column; without one the numbers alone have to do. */
@@ -87,5 +106,13 @@ export class RangesField {
 }
 
 function bound(id: string, name: string, value: string): HTMLInputElement {
-  return h("input", { class: "input num", id, inputmode: "decimal", placeholder: "no limit", value, "aria-label": name, autocomplete: "off" });
+  return h("input", {
+    class: "input num",
+    id,
+    inputmode: "decimal",
+    placeholder: "no limit",
+    value,
+    "aria-label": name,
+    autocomplete: "off",
+  });
 }

@@ -43,9 +43,20 @@ export class RegionChoice {
     const isGeographic = context.feed.crs === "geographic";
     if (isReference(value)) this.reference = value.region;
     else this.geometry = asGeometry(value);
-    this.table = new CoordinateTableView(isGeographic ? ["Longitude", "Latitude"] : ["x", "y"], isGeographic ? "metres" : "units of the plan", (geometry) => this.take(geometry));
+    this.table = new CoordinateTableView(
+      isGeographic ? ["Longitude", "Latitude"] : ["x", "y"],
+      isGeographic ? "metres" : "units of the plan",
+      (geometry) => this.take(geometry),
+    );
     this.details = h("details", { class: "coordinates" }, h("summary", {}, "Corners as numbers"), this.table.element);
-    this.input = h("input", { class: "input", id: `${id}-stored`, list: `${id}-names`, placeholder: context.regions.length === 0 ? "No stored regions yet" : `Stored region (${context.regions.length})`, "aria-label": "Stored region", autocomplete: "off" });
+    this.input = h("input", {
+      class: "input",
+      id: `${id}-stored`,
+      list: `${id}-names`,
+      placeholder: context.regions.length === 0 ? "No stored regions yet" : `Stored region (${context.regions.length})`,
+      "aria-label": "Stored region",
+      autocomplete: "off",
+    });
     this.input.addEventListener("input", (event) => {
       // A name may begin with another: what is still being typed waits; a pick from the list counts at once.
       if (!(event instanceof InputEvent) || event.inputType === "insertReplacementText") this.named(this.input.value);
@@ -56,13 +67,20 @@ export class RegionChoice {
       "div",
       { class: "stack region-choice", "data-pointer": pointer },
       this.state,
-      h("div", { class: "row" }, h("div", { class: "grow" }, this.input, this.names), button("Draw", { icon: "pentagon", onClick: () => this.draw() }), fileButton("Import", REGION_FILES, (file) => void this.import(file))),
+      h(
+        "div",
+        { class: "row" },
+        h("div", { class: "grow" }, this.input, this.names),
+        button("Draw", { icon: "pentagon", onClick: () => this.draw() }),
+        fileButton("Import", REGION_FILES, (file) => void this.import(file)),
+      ),
       this.details,
     );
     this.names.id = `${id}-names`;
     this.show();
     // One query for each region of a file: there is nothing to choose here.
-    if (this.reference === FEATURE) replace(this.element, h("p", { class: "row small" }, icon("shapes"), h("span", {}, "Each region of the file: one query for each.")));
+    if (this.reference === FEATURE)
+      replace(this.element, h("p", { class: "row small" }, icon("shapes"), h("span", {}, "Each region of the file: one query for each.")));
   }
 
   /** As the specification wants it; null while there is none. */
@@ -73,13 +91,17 @@ export class RegionChoice {
   /** For `EditorMap.show`; a drawn region that is active has handles. */
   shape(active: boolean, label = ""): MapShape | null {
     const { id, context } = this.options;
-    const geometry = this.reference === null ? this.geometry : (context.regions.find((row) => row.name === this.reference)?.geometry ?? null);
+    const geometry =
+      this.reference === null ? this.geometry : (context.regions.find((row) => row.name === this.reference)?.geometry ?? null);
     if (geometry === null) return null;
     const onEdited = (changed: Geometry | null): void => this.take(changed);
     return { id, geometry, label, active, ...(active && this.reference === null ? { onEdited } : {}) };
   }
 
-  /** The next shape drawn on the map becomes the region; `begin` false only readies the map's tools. While there is none, so does a click on a stored one. */
+  /**
+   * The next shape drawn on the map becomes the region; `begin` false only readies the map's tools. While there is none,
+   * so does a click on a stored one.
+   */
   draw(begin = true): void {
     if (this.reference === FEATURE) return;
     this.options.context.map.ask(
@@ -125,9 +147,34 @@ export class RegionChoice {
   }
 
   private line(): HTMLElement {
-    if (this.reference !== null) return h("p", { class: "row small" }, icon("link"), h("span", { class: "grow" }, "Uses the stored region ", h("strong", {}, this.reference), ". Changing it there changes it here."), this.remover());
-    if (this.geometry !== null) return h("p", { class: "row small" }, icon("check"), h("span", { class: "grow" }, describe(this.geometry, this.options.context.feed.crs === "geographic")), this.remover());
-    return h("p", { class: "row small muted" }, icon("pencil"), h("span", {}, this.options.context.regions.length === 0 ? "Draw it on the map, or bring a file." : "Click one on the map, draw one, choose one by name, or bring a file."));
+    if (this.reference !== null)
+      return h(
+        "p",
+        { class: "row small" },
+        icon("link"),
+        h("span", { class: "grow" }, "Uses the stored region ", h("strong", {}, this.reference), ". Changing it there changes it here."),
+        this.remover(),
+      );
+    if (this.geometry !== null)
+      return h(
+        "p",
+        { class: "row small" },
+        icon("check"),
+        h("span", { class: "grow" }, describe(this.geometry, this.options.context.feed.crs === "geographic")),
+        this.remover(),
+      );
+    return h(
+      "p",
+      { class: "row small muted" },
+      icon("pencil"),
+      h(
+        "span",
+        {},
+        this.options.context.regions.length === 0
+          ? "Draw it on the map, or bring a file."
+          : "Click one on the map, draw one, choose one by name, or bring a file.",
+      ),
+    );
   }
 
   private remover(): HTMLElement {

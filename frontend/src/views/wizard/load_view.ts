@@ -18,17 +18,48 @@ export function loadView(id: string, again: () => void): HTMLElement {
     place.dataset["state"] = row.state;
     const colour = row.state === "failed" ? "--critical" : row.state === "done" ? "--good" : "--accent";
     const actions: HTMLElement[] = [];
-    if (row.state === "reading" || row.state === "sending") actions.push(button("Pause", { icon: "pause", onClick: steer("pause") }), button("Cancel", { kind: "button-danger", onClick: steer("cancel") }));
-    if (row.state === "paused") actions.push(button("Go on", { icon: "play", kind: "button-primary", onClick: steer("resume") }), button("Cancel", { kind: "button-danger", onClick: steer("cancel") }));
-    if (row.state === "failed") actions.push(button("Look at the file again", { icon: "rotate-ccw", kind: "button-primary", onClick: again }));
+    if (row.state === "reading" || row.state === "sending")
+      actions.push(
+        button("Pause", { icon: "pause", onClick: steer("pause") }),
+        button("Cancel", { kind: "button-danger", onClick: steer("cancel") }),
+      );
+    if (row.state === "paused")
+      actions.push(
+        button("Go on", { icon: "play", kind: "button-primary", onClick: steer("resume") }),
+        button("Cancel", { kind: "button-danger", onClick: steer("cancel") }),
+      );
+    if (row.state === "failed")
+      actions.push(button("Look at the file again", { icon: "rotate-ccw", kind: "button-primary", onClick: again }));
     if (row.feed !== null && row.position > 0) {
       const feed = encodeURIComponent(row.feed);
-      actions.push(linkButton("Make a query", `/queries/new?feed=${feed}`, "plus", row.state === "done" ? "button-primary" : ""), linkButton("Live view", `/?feed=${feed}`, "map"), linkButton("Feeds", "/feeds/", "radio"));
+      actions.push(
+        linkButton("Make a query", `/queries/new?feed=${feed}`, "plus", row.state === "done" ? "button-primary" : ""),
+        linkButton("Live view", `/?feed=${feed}`, "map"),
+        linkButton("Feeds", "/feeds/", "radio"),
+      );
     }
     replace(
       place,
-      h("div", { class: "row spread" }, h("h2", {}, row.feed ?? row.name), h("span", { class: `badge badge-dot ${row.state === "failed" ? "badge-critical" : row.state === "done" ? "badge-good" : "badge-accent"}` }, STATE_WORDS[row.state])),
-      h("div", { class: "progress", role: "progressbar", "aria-label": `Loading of ${row.name}`, "aria-valuenow": Math.round(progress(row) * 100) }, h("i", { vars: { "--w": `${progress(row) * 100}%`, "--bar-colour": `var(${colour})` } })),
+      h(
+        "div",
+        { class: "row spread" },
+        h("h2", {}, row.feed ?? row.name),
+        h(
+          "span",
+          { class: `badge badge-dot ${row.state === "failed" ? "badge-critical" : row.state === "done" ? "badge-good" : "badge-accent"}` },
+          STATE_WORDS[row.state],
+        ),
+      ),
+      h(
+        "div",
+        {
+          class: "progress",
+          role: "progressbar",
+          "aria-label": `Loading of ${row.name}`,
+          "aria-valuenow": Math.round(progress(row) * 100),
+        },
+        h("i", { vars: { "--w": `${progress(row) * 100}%`, "--bar-colour": `var(${colour})` } }),
+      ),
       h("p", { class: "muted num" }, sentence(row)),
       row.error === "" ? null : h("p", { class: "notice notice-critical" }, icon("circle-alert"), h("span", {}, row.error)),
       h("div", { class: "row row-wrap" }, ...actions),

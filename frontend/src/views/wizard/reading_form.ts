@@ -1,29 +1,101 @@
 /** How the file is read: every guess as a field that can be changed. A change is told at once; the server then looks again. */
 
 import { h, type Child } from "../../lib/dom";
-import { COLUMN_TYPES, CRS_CHOICES, TIME_FORMATS, utmCrs, utmOf, type Attribute, type Chosen, type Inspection } from "../../data/upload_data";
+import {
+  COLUMN_TYPES,
+  CRS_CHOICES,
+  TIME_FORMATS,
+  utmCrs,
+  utmOf,
+  type Attribute,
+  type Chosen,
+  type Inspection,
+} from "../../data/upload_data";
 
-const KINDS: readonly (readonly [string, string])[] = [["csv", "Text with columns (CSV)"], ["json", "JSON or GeoJSON"], ["gpx", "GPX"], ["kml", "KML"], ["nmea", "AIS receiver's log (NMEA)"], ["parquet", "Parquet"], ["arrow", "Arrow"], ["excel", "Excel"]];
-const DELIMITERS: readonly (readonly [string, string])[] = [[",", "Comma"], [";", "Semicolon"], ["\t", "Tab"], ["|", "Bar"], [" ", "Blank"]];
-const ENCODINGS = ["utf-8", "utf-8-sig", "utf-16", "windows-1252", "iso-8859-15", "windows-1250", "windows-1251", "windows-1253", "shift_jis", "gb18030"];
+const KINDS: readonly (readonly [string, string])[] = [
+  ["csv", "Text with columns (CSV)"],
+  ["json", "JSON or GeoJSON"],
+  ["gpx", "GPX"],
+  ["kml", "KML"],
+  ["nmea", "AIS receiver's log (NMEA)"],
+  ["parquet", "Parquet"],
+  ["arrow", "Arrow"],
+  ["excel", "Excel"],
+];
+const DELIMITERS: readonly (readonly [string, string])[] = [
+  [",", "Comma"],
+  [";", "Semicolon"],
+  ["\t", "Tab"],
+  ["|", "Bar"],
+  [" ", "Blank"],
+];
+const ENCODINGS = [
+  "utf-8",
+  "utf-8-sig",
+  "utf-16",
+  "windows-1252",
+  "iso-8859-15",
+  "windows-1250",
+  "windows-1251",
+  "windows-1253",
+  "shift_jis",
+  "gb18030",
+];
 const NONE = ["", "–"] as const;
 
 export function readingForm(found: Inspection, changed: (change: Chosen) => void): HTMLElement {
   const { reading } = found;
   const columns = found.columns.map(({ name, examples }) => [name, examples.length === 0 ? name : `${name}  (${examples[0]})`] as const);
-  const pick = (label: string, pointer: string, value: string, options: readonly (readonly [string, string])[], take: (value: string) => void, hint?: string): HTMLElement => field(label, pointer, select(pointer, value, options, take), hint);
+  const pick = (
+    label: string,
+    pointer: string,
+    value: string,
+    options: readonly (readonly [string, string])[],
+    take: (value: string) => void,
+    hint?: string,
+  ): HTMLElement => field(label, pointer, select(pointer, value, options, take), hint);
   const isText = reading.kind === "csv";
   const layout: Child[] = [
     pick("The file is", "/reading/kind", reading.kind, KINDS, (kind) => changed({ kind })),
     ...(isText
       ? [
-          pick("Columns are separated by", "/reading/delimiter", reading.delimiter, withOwn(DELIMITERS, reading.delimiter), (delimiter) => changed({ delimiter })),
-          pick("Encoding", "/reading/encoding", reading.encoding, withOwn(ENCODINGS.map((one) => [one, one] as const), reading.encoding), (encoding) => changed({ encoding })),
+          pick("Columns are separated by", "/reading/delimiter", reading.delimiter, withOwn(DELIMITERS, reading.delimiter), (delimiter) =>
+            changed({ delimiter }),
+          ),
+          pick(
+            "Encoding",
+            "/reading/encoding",
+            reading.encoding,
+            withOwn(
+              ENCODINGS.map((one) => [one, one] as const),
+              reading.encoding,
+            ),
+            (encoding) => changed({ encoding }),
+          ),
           check("The first line names the columns", reading.header, (header) => changed({ header })),
         ]
       : []),
-    isText || reading.kind === "excel" ? pick("Decimals stand after a", "/reading/decimal", reading.decimal, [[".", "Point"], [",", "Comma"]], (decimal) => changed({ decimal })) : null,
-    found.sheets.length > 1 ? pick("Sheet", "/reading/sheet", reading.sheet === "" ? found.sheets[0]! : reading.sheet, found.sheets.map((one) => [one, one] as const), (sheet) => changed({ sheet })) : null,
+    isText || reading.kind === "excel"
+      ? pick(
+          "Decimals stand after a",
+          "/reading/decimal",
+          reading.decimal,
+          [
+            [".", "Point"],
+            [",", "Comma"],
+          ],
+          (decimal) => changed({ decimal }),
+        )
+      : null,
+    found.sheets.length > 1
+      ? pick(
+          "Sheet",
+          "/reading/sheet",
+          reading.sheet === "" ? found.sheets[0]! : reading.sheet,
+          found.sheets.map((one) => [one, one] as const),
+          (sheet) => changed({ sheet }),
+        )
+      : null,
   ];
   const [who, second] = [reading.entity[0] ?? "", reading.entity[1] ?? ""];
   const entity = (first: string, other: string): void => changed({ entity: [first, other].filter((name) => name !== "") });
@@ -36,14 +108,18 @@ export function readingForm(found: Inspection, changed: (change: Chosen) => void
     section("File", ...layout),
     section(
       "Who",
-      pick("Column that names the thing", "/reading/entity", who, [["", `One thing alone: ${reading.thing}`], ...columns], (name) => entity(name, second)),
+      pick("Column that names the thing", "/reading/entity", who, [["", `One thing alone: ${reading.thing}`], ...columns], (name) =>
+        entity(name, second),
+      ),
       who === "" ? null : pick("Together with", "/reading/entity2", second, optional, (name) => entity(who, name)),
     ),
     section(
       "When",
       pick("Column of the time", "/reading/time", when, optional, (name) => time(name, clock)),
       when === "" ? null : pick("Together with", "/reading/time2", clock, optional, (name) => time(when, name)),
-      pick("Written as", "/reading/time_format", reading.time_format, withOwn(TIME_FORMATS, reading.time_format), (time_format) => changed({ time_format })),
+      pick("Written as", "/reading/time_format", reading.time_format, withOwn(TIME_FORMATS, reading.time_format), (time_format) =>
+        changed({ time_format }),
+      ),
       zoneField(reading.zone, reading.time_format, changed),
     ),
     section(
@@ -52,14 +128,32 @@ export function readingForm(found: Inspection, changed: (change: Chosen) => void
       pick("Column of y (latitude, north)", "/reading/y", reading.y, optional, (y) => changed({ y })),
       ...crsFields(reading.crs, changed),
     ),
-    section("What else", pick("Column that names the event", "/reading/event", reading.event, [["", "All rows are positions"], ...columns], (event) => changed({ event })), attributesTable(reading.attributes, found, changed)),
+    section(
+      "What else",
+      pick("Column that names the event", "/reading/event", reading.event, [["", "All rows are positions"], ...columns], (event) =>
+        changed({ event }),
+      ),
+      attributesTable(reading.attributes, found, changed),
+    ),
   );
 }
 
 function zoneField(zone: string, format: string, changed: (change: Chosen) => void): HTMLElement | null {
   if (format === "ticks" || format.startsWith("epoch")) return null;
   const zones = ["UTC", ...Intl.supportedValuesOf("timeZone").filter((one) => one !== "UTC")];
-  return field("Time zone of times without one", "/reading/zone", select("/reading/zone", zone, withOwn(zones.map((one) => [one, one] as const), zone), (value) => changed({ zone: value })));
+  return field(
+    "Time zone of times without one",
+    "/reading/zone",
+    select(
+      "/reading/zone",
+      zone,
+      withOwn(
+        zones.map((one) => [one, one] as const),
+        zone,
+      ),
+      (value) => changed({ zone: value }),
+    ),
+  );
 }
 
 function crsFields(crs: string, changed: (change: Chosen) => void): Child[] {
@@ -70,7 +164,13 @@ function crsFields(crs: string, changed: (change: Chosen) => void): Child[] {
   const fields: Child[] = [field("Coordinates are", "/reading/crs", select("/reading/crs", chosen, CRS_CHOICES, choose))];
   if (chosen === "utm" && utm !== null) {
     const zones = Array.from({ length: 60 }, (_, at) => [String(at + 1), `Zone ${at + 1}`] as const);
-    fields.push(field("UTM zone", "/reading/utm", select("/reading/utm", String(utm.zone), zones, (value) => changed({ crs: utmCrs(Number(value), utm.south) }))));
+    fields.push(
+      field(
+        "UTM zone",
+        "/reading/utm",
+        select("/reading/utm", String(utm.zone), zones, (value) => changed({ crs: utmCrs(Number(value), utm.south) })),
+      ),
+    );
     fields.push(check("South of the equator", utm.south, (south) => changed({ crs: utmCrs(utm.zone, south) })));
   } else if (chosen === "other") {
     const code = h("input", { class: "input num", id: "wizard-epsg", inputmode: "numeric", value: crs.replace("EPSG:", ""), maxlength: 6 });
@@ -96,18 +196,41 @@ function attributesTable(attributes: readonly Attribute[], found: Inspection, ch
     const one = bySource.get(source);
     const keep = h("input", { type: "checkbox", checked: one !== undefined, "aria-label": `Keep ${source}` });
     keep.addEventListener("change", () => change(source, keep.checked ? { source, name: plainName(source), type: "string" } : null));
-    const name = h("input", { class: "input", id: `wizard-name-${at}`, value: one?.name ?? "", disabled: one === undefined, "aria-label": `Name of ${source}` });
+    const name = h("input", {
+      class: "input",
+      id: `wizard-name-${at}`,
+      value: one?.name ?? "",
+      disabled: one === undefined,
+      "aria-label": `Name of ${source}`,
+    });
     name.addEventListener("change", () => change(source, { ...one!, name: name.value.trim() }));
-    const type = select(`wizard-type-${at}`, one?.type ?? "string", COLUMN_TYPES.map((kind) => [kind, kind] as const), (kind) => change(source, { ...one!, type: kind as Attribute["type"] }));
+    const type = select(
+      `wizard-type-${at}`,
+      one?.type ?? "string",
+      COLUMN_TYPES.map((kind) => [kind, kind] as const),
+      (kind) => change(source, { ...one!, type: kind as Attribute["type"] }),
+    );
     type.disabled = one === undefined;
     type.setAttribute("aria-label", `Type of ${source}`);
     return h("tr", {}, h("td", {}, keep), h("td", { class: "nowrap" }, source), h("td", {}, name), h("td", {}, type));
   });
-  return h("div", { class: "table-wrap", "data-pointer": "/reading/attributes" }, h("table", { class: "table wizard-attributes" }, h("thead", {}, h("tr", {}, h("th", {}, "Keep"), h("th", {}, "Column"), h("th", {}, "As"), h("th", {}, "Type"))), h("tbody", {}, ...rows)));
+  return h(
+    "div",
+    { class: "table-wrap", "data-pointer": "/reading/attributes" },
+    h(
+      "table",
+      { class: "table wizard-attributes" },
+      h("thead", {}, h("tr", {}, h("th", {}, "Keep"), h("th", {}, "Column"), h("th", {}, "As"), h("th", {}, "Type"))),
+      h("tbody", {}, ...rows),
+    ),
+  );
 }
 
 function plainName(source: string): string {
-  const plain = source.toLowerCase().replace(/[^a-z0-9_]+/g, "_").replace(/^_+|_+$/g, "");
+  const plain = source
+    .toLowerCase()
+    .replace(/[^a-z0-9_]+/g, "_")
+    .replace(/^_+|_+$/g, "");
   return /^[a-z_]/.test(plain) ? plain : `_${plain}`;
 }
 
@@ -124,14 +247,29 @@ function identifier(pointer: string): string {
   return `wizard${pointer.replaceAll("/", "-")}`;
 }
 
-function select(pointer: string, value: string, options: readonly (readonly [string, string])[], take: (value: string) => void): HTMLSelectElement {
-  const element = h("select", { class: "select", id: identifier(pointer) }, ...options.map(([one, text]) => h("option", { value: one, selected: one === value }, text)));
+function select(
+  pointer: string,
+  value: string,
+  options: readonly (readonly [string, string])[],
+  take: (value: string) => void,
+): HTMLSelectElement {
+  const element = h(
+    "select",
+    { class: "select", id: identifier(pointer) },
+    ...options.map(([one, text]) => h("option", { value: one, selected: one === value }, text)),
+  );
   element.addEventListener("change", () => take(element.value));
   return element;
 }
 
 function field(label: string, pointer: string, control: HTMLElement, hint?: string): HTMLElement {
-  return h("div", { class: "field", "data-pointer": pointer }, h("label", { for: control.id }, label), control, hint === undefined ? null : h("span", { class: "hint" }, hint));
+  return h(
+    "div",
+    { class: "field", "data-pointer": pointer },
+    h("label", { for: control.id }, label),
+    control,
+    hint === undefined ? null : h("span", { class: "hint" }, hint),
+  );
 }
 
 function check(label: string, value: boolean, take: (value: boolean) => void): HTMLElement {

@@ -20,7 +20,15 @@ export class SampleView {
   private dots: L.LayerGroup | null = null;
 
   constructor(private readonly zone: string) {
-    this.element = h("div", { class: "stack-lg wizard-sample", "aria-label": "Sample" }, this.facts, this.faults, this.mapPlace, this.intervals, this.table);
+    this.element = h(
+      "div",
+      { class: "stack-lg wizard-sample", "aria-label": "Sample" },
+      this.facts,
+      this.faults,
+      this.mapPlace,
+      this.intervals,
+      this.table,
+    );
   }
 
   show(found: Inspection): void {
@@ -33,25 +41,54 @@ export class SampleView {
 
   private showFacts(found: Inspection): void {
     const unit = found.reading.time_format === "ticks" ? "ticks" : "ms";
-    const moments = found.from === null || found.to === null ? "no times" : `${formatMoment(found.from, unit, this.zone)} to ${formatMoment(found.to, unit, this.zone)} (${formatSpan(found.to - found.from, unit)})`;
+    const moments =
+      found.from === null || found.to === null
+        ? "no times"
+        : `${formatMoment(found.from, unit, this.zone)} to ${formatMoment(found.to, unit, this.zone)} (${formatSpan(found.to - found.from, unit)})`;
     const facts: [string, string][] = [
       ["Rows looked at", formatNumber(found.count)],
       ["Can be used", formatNumber(found.good)],
       ["Things", formatNumber(found.entities)],
       ["Time", moments],
     ];
-    replace(this.facts, h("dl", { class: "facts" }, ...facts.map(([name, text]) => h("div", {}, h("dt", {}, name), h("dd", { class: "num" }, text)))));
+    replace(
+      this.facts,
+      h("dl", { class: "facts" }, ...facts.map(([name, text]) => h("div", {}, h("dt", {}, name), h("dd", { class: "num" }, text)))),
+    );
   }
 
   private showFaults(found: Inspection): void {
     if (found.fault_count === 0) {
-      replace(this.faults, h("p", { class: "notice notice-good" }, icon("circle-check"), h("span", {}, "Every row of the sample can be used.")));
+      replace(
+        this.faults,
+        h("p", { class: "notice notice-good" }, icon("circle-check"), h("span", {}, "Every row of the sample can be used.")),
+      );
       return;
     }
-    const shown = found.faults.slice(0, 8).map((fault) => h("li", {}, h("strong", { class: "num" }, `Line ${formatNumber(fault.line)}`), " ", fault.problem, h("code", { class: "mono letter-row" }, JSON.stringify(fault.row))));
+    const shown = found.faults
+      .slice(0, 8)
+      .map((fault) =>
+        h(
+          "li",
+          {},
+          h("strong", { class: "num" }, `Line ${formatNumber(fault.line)}`),
+          " ",
+          fault.problem,
+          h("code", { class: "mono letter-row" }, JSON.stringify(fault.row)),
+        ),
+      );
     replace(
       this.faults,
-      h("div", { class: `notice ${found.good === 0 ? "notice-critical" : "notice-high"}` }, icon("triangle-alert"), h("span", {}, `${formatNumber(found.fault_count)} of ${formatNumber(found.count)} rows cannot be used; such rows become dead letters.`)),
+      h(
+        "div",
+        { class: `notice ${found.good === 0 ? "notice-critical" : "notice-high"}` },
+        icon("triangle-alert"),
+        h(
+          "span",
+          {},
+          `${formatNumber(found.fault_count)} of ${formatNumber(found.count)} rows cannot be used; such rows become dead letters.`,
+        ),
+      ),
       h("ul", { class: "wizard-faults" }, ...shown),
     );
   }
@@ -63,7 +100,20 @@ export class SampleView {
     if (this.map === null || this.isPlanar !== isPlanar) {
       this.map?.remove();
       this.isPlanar = isPlanar;
-      const feed: Feed = { name: "sample", title: "the sample", crs: isPlanar ? "planar" : "geographic", time: "ms", tick: 1, lateness: 0, columns: {}, wall_clock: false, plan_image: null, plan_bounds: null, view: null, editable: false };
+      const feed: Feed = {
+        name: "sample",
+        title: "the sample",
+        crs: isPlanar ? "planar" : "geographic",
+        time: "ms",
+        tick: 1,
+        lateness: 0,
+        columns: {},
+        wall_clock: false,
+        plan_image: null,
+        plan_bounds: null,
+        view: null,
+        editable: false,
+      };
       const place = h("div", { class: "wizard-map-inner" });
       this.mapPlace.replaceChildren(place);
       this.map = openMap(place, feed, { isSmall: true });
@@ -84,16 +134,38 @@ export class SampleView {
     }
     const bars = found.intervals.map(({ up_to, count }, at) => {
       const label = intervalLabel(up_to, found.intervals[at - 1]?.up_to ?? null);
-      return h("div", { class: "interval", title: `${label}: ${formatNumber(count)}` }, h("i", { vars: { "--h": `${(count / most) * 100}%` } }), h("span", { class: "small faint" }, label));
+      return h(
+        "div",
+        { class: "interval", title: `${label}: ${formatNumber(count)}` },
+        h("i", { vars: { "--h": `${(count / most) * 100}%` } }),
+        h("span", { class: "small faint" }, label),
+      );
     });
-    replace(this.intervals, h("h3", { class: "section-title" }, "Time between two rows of a thing"), h("div", { class: "intervals", role: "img", "aria-label": "Histogram of the time between two rows of a thing" }, ...bars));
+    replace(
+      this.intervals,
+      h("h3", { class: "section-title" }, "Time between two rows of a thing"),
+      h("div", { class: "intervals", role: "img", "aria-label": "Histogram of the time between two rows of a thing" }, ...bars),
+    );
   }
 
   private showRows(found: Inspection): void {
     const names = found.columns.map(({ name }) => name);
     const head = h("tr", {}, h("th", {}, "Line"), ...names.map((name) => h("th", {}, name)));
-    const rows = found.rows.slice(0, 12).map((row, at) => h("tr", {}, h("td", { class: "num faint" }, formatNumber(found.lines[at] ?? at + 1)), ...names.map((name) => h("td", { class: "nowrap" }, cell(row[name])))));
-    replace(this.table, h("h3", { class: "section-title" }, "The first rows, as they stand in the file"), h("div", { class: "table-wrap" }, h("table", { class: "table" }, h("thead", {}, head), h("tbody", {}, ...rows))));
+    const rows = found.rows
+      .slice(0, 12)
+      .map((row, at) =>
+        h(
+          "tr",
+          {},
+          h("td", { class: "num faint" }, formatNumber(found.lines[at] ?? at + 1)),
+          ...names.map((name) => h("td", { class: "nowrap" }, cell(row[name]))),
+        ),
+      );
+    replace(
+      this.table,
+      h("h3", { class: "section-title" }, "The first rows, as they stand in the file"),
+      h("div", { class: "table-wrap" }, h("table", { class: "table" }, h("thead", {}, head), h("tbody", {}, ...rows))),
+    );
   }
 }
 

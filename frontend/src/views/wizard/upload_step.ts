@@ -21,7 +21,11 @@ export function uploadStep(done: (id: string) => void): HTMLElement {
     { class: "drop", for: "wizard-file" },
     icon("file-up"),
     h("strong", {}, "Drop a recording here, or choose a file"),
-    h("span", { class: "small muted" }, "CSV, JSON lines, GeoJSON, GPX, KML, Parquet, Arrow, Excel, or a log of an AIS receiver; also as .gz."),
+    h(
+      "span",
+      { class: "small muted" },
+      "CSV, JSON lines, GeoJSON, GPX, KML, Parquet, Arrow, Excel, or a log of an AIS receiver; also as .gz.",
+    ),
     chooser,
   );
   const status = h("div", { class: "stack", "aria-live": "polite" });
@@ -43,7 +47,10 @@ async function send(file: File, status: HTMLElement, done: (id: string) => void)
   const bar = h("i", { vars: { "--w": "0%", "--bar-colour": "var(--accent)" } });
   const words = h("span", { class: "small muted num" }, "");
   const pause = button("Pause", { icon: "pause", kind: "button-sm" });
-  status.replaceChildren(h("div", { class: "row spread" }, h("strong", {}, file.name), words, pause), h("div", { class: "progress", role: "progressbar", "aria-label": `Upload of ${file.name}` }, bar));
+  status.replaceChildren(
+    h("div", { class: "row spread" }, h("strong", {}, file.name), words, pause),
+    h("div", { class: "progress", role: "progressbar", "aria-label": `Upload of ${file.name}` }, bar),
+  );
   let isRunning = true;
   const show = (sent: number, whole: number): void => {
     bar.style.setProperty("--w", `${whole === 0 ? 0 : (sent / whole) * 100}%`);

@@ -33,7 +33,19 @@ export class GalleryView {
     private readonly options: GalleryOptions,
     isOpen: boolean,
   ) {
-    this.element = h("details", { class: "panel calculus-gallery", open: isOpen }, h("summary", { class: "calculus-summary" }, icon("layers"), h("strong", {}, "Begin with a template"), h("span", { class: "hint" }, "Choose a situation, say the numbers, and go on from its rules.")), this.list, this.detail);
+    this.element = h(
+      "details",
+      { class: "panel calculus-gallery", open: isOpen },
+      h(
+        "summary",
+        { class: "calculus-summary" },
+        icon("layers"),
+        h("strong", {}, "Begin with a template"),
+        h("span", { class: "hint" }, "Choose a situation, say the numbers, and go on from its rules."),
+      ),
+      this.list,
+      this.detail,
+    );
     if (isOpen) void this.load();
     else this.element.addEventListener("toggle", () => void this.load(), { once: true });
   }
@@ -49,9 +61,22 @@ export class GalleryView {
 
   private group(title: string, templates: readonly Template[]): HTMLElement {
     const card = (one: Template): HTMLElement => {
-      const input = h("input", { type: "radio", name: "calculus-template", value: one.name, class: "visually-hidden", disabled: one.unsuited !== null, onChange: () => this.choose(one) });
+      const input = h("input", {
+        type: "radio",
+        name: "calculus-template",
+        value: one.name,
+        class: "visually-hidden",
+        disabled: one.unsuited !== null,
+        onChange: () => this.choose(one),
+      });
       const note = one.unsuited ?? (one.events.length > 0 ? `Needs the events ${one.events.join(", ")}.` : "");
-      return h("label", { class: "calculus-card", title: note }, input, h("span", {}, one.title), one.events.length > 0 || one.unsuited !== null ? icon("info") : null);
+      return h(
+        "label",
+        { class: "calculus-card", title: note },
+        input,
+        h("span", {}, one.title),
+        one.events.length > 0 || one.unsuited !== null ? icon("info") : null,
+      );
     };
     return h("fieldset", { class: "calculus-group" }, h("legend", { class: "hint" }, title), ...templates.map(card));
   }
@@ -60,8 +85,13 @@ export class GalleryView {
     const values = Object.fromEntries(template.parameters.map((one) => [one.name, one.value]));
     this.template = template;
     const fill = (): void => void this.question.now(template, values);
-    const parts = sentenceParts(template).map((part) => ("text" in part ? h("span", {}, part.text) : this.field(part.parameter, values, fill)));
-    const note = template.events.length === 0 ? null : h("p", { class: "small muted row" }, icon("info"), `The feed's rows must bring the events ${template.events.join(", ")}.`);
+    const parts = sentenceParts(template).map((part) =>
+      "text" in part ? h("span", {}, part.text) : this.field(part.parameter, values, fill),
+    );
+    const note =
+      template.events.length === 0
+        ? null
+        : h("p", { class: "small muted row" }, icon("info"), `The feed's rows must bring the events ${template.events.join(", ")}.`);
     const done = button("Go on with these rules", { icon: "check", kind: "button-sm", onClick: () => (this.element.open = false) });
     replace(this.detail, h("p", { class: "calculus-sentence" }, ...parts), note, h("div", { class: "row" }, this.state, done));
     this.detail.hidden = false;
@@ -71,7 +101,12 @@ export class GalleryView {
   private readonly state = h("span", { class: "small grow", role: "status" });
 
   private async filled(signal: AbortSignal, template: Template, values: Record<string, unknown>): Promise<void> {
-    const { specification } = await post("queries/gallery", { feed: this.options.feed.name, template: template.name, values }, filledAnswer, signal);
+    const { specification } = await post(
+      "queries/gallery",
+      { feed: this.options.feed.name, template: template.name, values },
+      filledAnswer,
+      signal,
+    );
     this.mark([]);
     replace(this.state, "The rules are written below.");
     this.options.onFilled(specification, spoken(template, values, this.options.feed.time));
@@ -86,7 +121,8 @@ export class GalleryView {
   }
 
   private mark(faulty: readonly string[]): void {
-    for (const field of this.detail.querySelectorAll<HTMLElement>("[data-parameter]")) field.setAttribute("aria-invalid", String(faulty.includes(field.dataset["parameter"] ?? "")));
+    for (const field of this.detail.querySelectorAll<HTMLElement>("[data-parameter]"))
+      field.setAttribute("aria-invalid", String(faulty.includes(field.dataset["parameter"] ?? "")));
   }
 
   /** The control that stands in the sentence. */
@@ -105,7 +141,13 @@ export class GalleryView {
       return select(common, names.length === 0 ? [] : names, value, (region) => set({ region }), "choose an area");
     }
     const isNumber = kind === "number" || kind === "length";
-    const input = h("input", { class: "input input-sm calculus-value", inputmode: isNumber ? "decimal" : "text", value: shown(values[name]), autocomplete: "off", ...common });
+    const input = h("input", {
+      class: "input input-sm calculus-value",
+      inputmode: isNumber ? "decimal" : "text",
+      value: shown(values[name]),
+      autocomplete: "off",
+      ...common,
+    });
     input.addEventListener("input", () => set(isNumber ? numeric(input.value) : input.value));
     return h("span", { class: "calculus-field" }, input, unit === "" ? null : unit);
   }
@@ -113,7 +155,13 @@ export class GalleryView {
   private duration({ value, label }: Parameter, common: Record<string, string>, set: (value: unknown) => void): HTMLElement {
     const { time } = this.options.feed;
     const { amount, unit } = fromDuration(value, time);
-    const input = h("input", { class: "input input-sm calculus-value", inputmode: "decimal", value: amount, autocomplete: "off", ...common });
+    const input = h("input", {
+      class: "input input-sm calculus-value",
+      inputmode: "decimal",
+      value: amount,
+      autocomplete: "off",
+      ...common,
+    });
     const choice = unitSelect(input, { time, unit, label, kind: "select select-sm" });
     const changed = (): void => set(toDuration(input.value, choice.value as SpanUnit) ?? input.value);
     input.addEventListener("input", changed);
@@ -122,10 +170,21 @@ export class GalleryView {
   }
 }
 
-function select(common: Record<string, string>, options: readonly string[], value: unknown, set: (value: string) => void, missing = "none"): HTMLSelectElement {
+function select(
+  common: Record<string, string>,
+  options: readonly string[],
+  value: unknown,
+  set: (value: string) => void,
+  missing = "none",
+): HTMLSelectElement {
   const chosen = typeof value === "string" ? value : "";
   const blank = options.includes(chosen) ? [] : [h("option", { value: "", selected: true }, missing)];
-  const element = h("select", { class: "select select-sm", ...common }, ...blank, ...options.map((one) => h("option", { value: one, selected: one === chosen }, one)));
+  const element = h(
+    "select",
+    { class: "select select-sm", ...common },
+    ...blank,
+    ...options.map((one) => h("option", { value: one, selected: one === chosen }, one)),
+  );
   element.addEventListener("change", () => set(element.value));
   return element;
 }

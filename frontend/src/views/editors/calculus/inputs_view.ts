@@ -22,10 +22,21 @@ export class InputsView {
     if (key === this.shown) return;
     this.shown = key;
     if (inputs.length === 0) {
-      replace(this.element, h("p", { class: "small muted" }, "The rules take nothing from the rows yet: an event such as position(V) in a condition is one row of that name."));
+      replace(
+        this.element,
+        h(
+          "p",
+          { class: "small muted" },
+          "The rules take nothing from the rows yet: an event such as position(V) in a condition is one row of that name.",
+        ),
+      );
       return;
     }
-    replace(this.element, h("p", { class: "small muted" }, "A row is the event of its name. Each argument is read from a column."), ...inputs.map((entry) => this.row(entry, inputs, names)));
+    replace(
+      this.element,
+      h("p", { class: "small muted" }, "A row is the event of its name. Each argument is read from a column."),
+      ...inputs.map((entry) => this.row(entry, inputs, names)),
+    );
   }
 
   private row(entry: InputEntry, inputs: readonly InputEntry[], names: Names): HTMLElement {
@@ -38,20 +49,39 @@ export class InputsView {
       this.show({ inputs: next } as CalculusEntries, names);
     };
     const wanted = names.inputs.find((one) => one.name === entry.name)?.args ?? [];
-    const kind = h("select", { class: "select select-sm", id: `input-kind-${entry.name}`, "aria-label": `What ${entry.name} is` }, ...(Object.keys(KIND_NAMES) as InputKind[]).map((one) => h("option", { value: one, selected: one === entry.kind }, KIND_NAMES[one])));
+    const kind = h(
+      "select",
+      { class: "select select-sm", id: `input-kind-${entry.name}`, "aria-label": `What ${entry.name} is` },
+      ...(Object.keys(KIND_NAMES) as InputKind[]).map((one) => h("option", { value: one, selected: one === entry.kind }, KIND_NAMES[one])),
+    );
     kind.addEventListener("change", () => {
       set({ kind: kind.value as InputKind });
       document.getElementById(kind.id)?.focus();
     });
     const columns = entry.columns.map((column, place) => this.column(entry, place, column, wanted[place] ?? `argument ${place + 1}`, set));
-    return h("div", { class: "calculus-input", "data-pointer": `/inputs/${entry.name}` }, h("div", { class: "row spread" }, h("code", { class: "mono" }, entry.name), kind), h("div", { class: "calculus-columns" }, ...columns));
+    return h(
+      "div",
+      { class: "calculus-input", "data-pointer": `/inputs/${entry.name}` },
+      h("div", { class: "row spread" }, h("code", { class: "mono" }, entry.name), kind),
+      h("div", { class: "calculus-columns" }, ...columns),
+    );
   }
 
-  private column(entry: InputEntry, place: number, value: string, argument: string, set: (change: Partial<InputEntry>) => void): HTMLElement {
+  private column(
+    entry: InputEntry,
+    place: number,
+    value: string,
+    argument: string,
+    set: (change: Partial<InputEntry>) => void,
+  ): HTMLElement {
     const names = ["entity", ...Object.keys(this.feed.columns), "x", "y", "t", "t_end"];
     const known = names.includes(value) ? names : [...names, value];
     const id = `input-${entry.name}-${place}`;
-    const select = h("select", { class: "select select-sm", id, "aria-label": `Column of ${argument} in ${entry.name}` }, ...known.map((one) => h("option", { value: one, selected: one === value }, names.includes(one) ? one : `${one} (missing)`)));
+    const select = h(
+      "select",
+      { class: "select select-sm", id, "aria-label": `Column of ${argument} in ${entry.name}` },
+      ...known.map((one) => h("option", { value: one, selected: one === value }, names.includes(one) ? one : `${one} (missing)`)),
+    );
     select.addEventListener("change", () => {
       set({ columns: entry.columns.map((one, i) => (i === place ? select.value : one)) });
       document.getElementById(id)?.focus();

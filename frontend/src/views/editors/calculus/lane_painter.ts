@@ -1,4 +1,7 @@
-/** Draws the sandbox's lanes on a canvas: labels, intervals (open ones hatched), moments, the lane and interval that are looked at. No state of its own. */
+/**
+ * Draws the sandbox's lanes on a canvas: labels, intervals (open ones hatched), moments, the lane and interval that are
+ * looked at. No state of its own.
+ */
 
 import { laneName, type Lane, type SandboxInterval } from "../../../data/calculus_sandbox_data";
 import type { TimeUnit, Zone } from "../../../lib/time";
@@ -65,7 +68,8 @@ function paintLane(context: CanvasRenderingContext2D, scene: LaneScene, ink: Ink
     if (lane.kind === "event") diamond(context, left, y + LANE_PX / 2, 6, 6, colour);
     else if (interval.end === null) openBar(context, left, y + 5, wide, LANE_PX - 10, colour);
     else closedBar(context, left, y + 5, wide, LANE_PX - 10, colour, lane.kind === "input" ? 0.5 : 0.9);
-    if (isCurrent && interval === current.interval) outline(context, ink, lane.kind === "event" ? left - 8 : left, y + 3, lane.kind === "event" ? 16 : wide, LANE_PX - 6);
+    if (isCurrent && interval === current.interval)
+      outline(context, ink, lane.kind === "event" ? left - 8 : left, y + 3, lane.kind === "event" ? 16 : wide, LANE_PX - 6);
   }
   context.restore();
   context.fillStyle = ink.line;

@@ -63,7 +63,10 @@ const colours = HighlightStyle.define([
 const indentation = indentService.of((context, position) => {
   const line = context.lineAt(position, -1);
   if (line.from === 0) return 0;
-  const before = context.lineAt(line.from - 1, -1).text.replace(/%.*$/, "").trimEnd();
+  const before = context
+    .lineAt(line.from - 1, -1)
+    .text.replace(/%.*$/, "")
+    .trimEnd();
   if (/(:-|,|;)$/.test(before)) return 4;
   return before.endsWith(".") || before === "" ? 0 : null;
 });
@@ -73,8 +76,18 @@ export function rtec(): Extension {
 }
 
 const SNIPPETS: readonly Completion[] = [
-  snippetCompletion("initiatedAt(${fluent}(${V})=true, T) :-\n    happensAt(${event}(${V}), T).", { label: "initiatedAt", type: "keyword", detail: "what begins it", boost: 2 }),
-  snippetCompletion("terminatedAt(${fluent}(${V})=true, T) :-\n    happensAt(${event}(${V}), T).", { label: "terminatedAt", type: "keyword", detail: "what ends it", boost: 2 }),
+  snippetCompletion("initiatedAt(${fluent}(${V})=true, T) :-\n    happensAt(${event}(${V}), T).", {
+    label: "initiatedAt",
+    type: "keyword",
+    detail: "what begins it",
+    boost: 2,
+  }),
+  snippetCompletion("terminatedAt(${fluent}(${V})=true, T) :-\n    happensAt(${event}(${V}), T).", {
+    label: "terminatedAt",
+    type: "keyword",
+    detail: "what ends it",
+    boost: 2,
+  }),
   snippetCompletion("happensAt(${event}(${V}), T)", { label: "happensAt", type: "keyword", detail: "an event at T", boost: 1 }),
   snippetCompletion("holdsAt(${fluent}(${V})=true, T)", { label: "holdsAt", type: "keyword", detail: "it holds at T", boost: 1 }),
   snippetCompletion("holdsFor(${fluent}(${V})=true, ${I})", { label: "holdsFor", type: "keyword", detail: "its intervals", boost: 1 }),
@@ -82,11 +95,23 @@ const SNIPPETS: readonly Completion[] = [
   snippetCompletion("happensAt(end(${fluent}(${V})=true), T)", { label: "end", type: "keyword", detail: "it ends" }),
   snippetCompletion("union_all([${I1}, ${I2}], ${I})", { label: "union_all", type: "function", detail: "either" }),
   snippetCompletion("intersect_all([${I1}, ${I2}], ${I})", { label: "intersect_all", type: "function", detail: "all at once" }),
-  snippetCompletion("relative_complement_all(${I1}, [${I2}], ${I})", { label: "relative_complement_all", type: "function", detail: "the first without the others" }),
+  snippetCompletion("relative_complement_all(${I1}, [${I2}], ${I})", {
+    label: "relative_complement_all",
+    type: "function",
+    detail: "the first without the others",
+  }),
   snippetCompletion("complement_all([${I1}], ${I})", { label: "complement_all", type: "function", detail: "when it does not hold" }),
   snippetCompletion("intDurGreater(${I1}, ${60000}, ${I})", { label: "intDurGreater", type: "function", detail: "longer than" }),
-  snippetCompletion("spatial(${near}(A, B)=true, proximity(position, ${500}, ${10000})).", { label: "spatial proximity", type: "type", detail: "two close together" }),
-  snippetCompletion("spatial(${within}(V)=true, inside(position, ${area}, ${60000})).", { label: "spatial inside", type: "type", detail: "in a region" }),
+  snippetCompletion("spatial(${near}(A, B)=true, proximity(position, ${500}, ${10000})).", {
+    label: "spatial proximity",
+    type: "type",
+    detail: "two close together",
+  }),
+  snippetCompletion("spatial(${within}(V)=true, inside(position, ${area}, ${60000})).", {
+    label: "spatial inside",
+    type: "type",
+    detail: "in a region",
+  }),
   snippetCompletion("fi(${fluent}(${V})=true, ${fluent}(${V})=false, ${60000}).", { label: "fi", type: "type", detail: "a deadline" }),
   snippetCompletion("p(${fluent}(${V})=true).", { label: "p", type: "type", detail: "each initiation puts the deadline off" }),
 ];
@@ -112,14 +137,22 @@ export function completions(known: () => KnownNames): (context: CompletionContex
 }
 
 function options(text: string, before: string, { regions, inputs }: KnownNames): Completion[] {
-  if (/inside\([^(),]*,\s*'?[A-Za-z0-9_ ]*$/.test(before)) return regions.map((name) => ({ label: quoted(name), displayLabel: name, type: "constant", detail: "region" }));
+  if (/inside\([^(),]*,\s*'?[A-Za-z0-9_ ]*$/.test(before))
+    return regions.map((name) => ({ label: quoted(name), displayLabel: name, type: "constant", detail: "region" }));
   const names = namesOf(text);
   const called = [...names.defined, ...names.inputs].map((one): Completion => {
     const args = one.args.map((arg) => `\${${/^[A-Z]/.test(arg) ? arg : "V"}}`).join(", ");
     const value = one.kind === "fluent" ? "=true" : "";
-    return snippetCompletion(`${one.name}${args === "" ? "" : `(${args})`}${value}`, { label: one.name, type: one.kind === "fluent" ? "property" : "event", detail: one.kind, boost: 3 });
+    return snippetCompletion(`${one.name}${args === "" ? "" : `(${args})`}${value}`, {
+      label: one.name,
+      type: one.kind === "fluent" ? "property" : "event",
+      detail: one.kind,
+      boost: 3,
+    });
   });
-  const mapped = inputs.filter((one) => !text.includes(one.name)).map((one): Completion => ({ label: one.name, type: "event", detail: one.columns.join(", "), boost: 2 }));
+  const mapped = inputs
+    .filter((one) => !text.includes(one.name))
+    .map((one): Completion => ({ label: one.name, type: "event", detail: one.columns.join(", "), boost: 2 }));
   const variables = names.variables.map((name): Completion => ({ label: name, type: "variable", boost: -1 }));
   return [...called, ...mapped, ...SNIPPETS, ...variables];
 }

@@ -1,7 +1,8 @@
 /**
  * The text of a program in CodeMirror, with faults in their places and lines that others point at.
  *
- * It lives in a shadow root: there CodeMirror adopts its style sheets, where in the page it would add style elements, which the content security
+ * It lives in a shadow root: there CodeMirror adopts its style sheets, where in the page it would add style elements,
+ * which the content security
  * policy refuses.
  */
 
@@ -10,7 +11,16 @@ import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { bracketMatching } from "@codemirror/language";
 import { lintGutter, lintKeymap, setDiagnostics, type Diagnostic } from "@codemirror/lint";
 import { EditorState, StateEffect, StateField, Transaction } from "@codemirror/state";
-import { Decoration, drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers, placeholder, type DecorationSet } from "@codemirror/view";
+import {
+  Decoration,
+  drawSelection,
+  EditorView,
+  highlightActiveLine,
+  keymap,
+  lineNumbers,
+  placeholder,
+  type DecorationSet,
+} from "@codemirror/view";
 import { marked, type Placed } from "../../../data/calculus_program_data";
 import { h } from "../../../lib/dom";
 import { completions, rtec, type KnownNames } from "./language";
@@ -34,7 +44,9 @@ const pointed = StateField.define<DecorationSet>({
     for (const effect of transaction.effects) {
       if (!effect.is(setPointed)) continue;
       const last = transaction.state.doc.lines;
-      const numbers = new Set(effect.value.flatMap(([from, to]) => Array.from({ length: Math.max(0, Math.min(to, last) - from + 1) }, (_, i) => from + i)));
+      const numbers = new Set(
+        effect.value.flatMap(([from, to]) => Array.from({ length: Math.max(0, Math.min(to, last) - from + 1) }, (_, i) => from + i)),
+      );
       next = Decoration.set([...numbers].sort((a, b) => a - b).map((line) => pointedLine.range(transaction.state.doc.line(line).from)));
     }
     return next;
@@ -43,7 +55,14 @@ const pointed = StateField.define<DecorationSet>({
 });
 
 const theme = EditorView.theme({
-  "&": { color: "var(--text)", backgroundColor: "var(--field)", fontSize: "var(--t-base)", border: "1px solid var(--line-strong)", borderRadius: "var(--r-md)", height: "100%" },
+  "&": {
+    color: "var(--text)",
+    backgroundColor: "var(--field)",
+    fontSize: "var(--t-base)",
+    border: "1px solid var(--line-strong)",
+    borderRadius: "var(--r-md)",
+    height: "100%",
+  },
   "&.cm-focused": { outline: "2px solid var(--focus)", outlineOffset: "0" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.55", overflow: "auto", borderRadius: "var(--r-md)" },
   ".cm-content": { caretColor: "var(--text)", padding: "8px 0" },
@@ -54,7 +73,15 @@ const theme = EditorView.theme({
   ".cm-cursor": { borderLeftColor: "var(--text)" },
   ".cm-matchingBracket": { backgroundColor: "var(--accent-soft) !important", outline: "1px solid var(--accent-line)" },
   ".cm-placeholder": { color: "var(--text-3)" },
-  ".cm-tooltip": { backgroundColor: "var(--surface)", color: "var(--text)", border: "1px solid var(--line)", borderRadius: "var(--r-md)", boxShadow: "var(--e-3)", fontFamily: "var(--font)", fontSize: "var(--t-sm)" },
+  ".cm-tooltip": {
+    backgroundColor: "var(--surface)",
+    color: "var(--text)",
+    border: "1px solid var(--line)",
+    borderRadius: "var(--r-md)",
+    boxShadow: "var(--e-3)",
+    fontFamily: "var(--font)",
+    fontSize: "var(--t-sm)",
+  },
   ".cm-tooltip-autocomplete > ul": { fontFamily: "var(--mono)", maxHeight: "220px" },
   ".cm-tooltip-autocomplete > ul > li": { padding: "3px 8px" },
   ".cm-tooltip-autocomplete > ul > li[aria-selected]": { backgroundColor: "var(--accent)", color: "var(--on-accent)" },
@@ -63,7 +90,14 @@ const theme = EditorView.theme({
   ".cm-completionIcon": { display: "none" },
   ".cm-diagnostic-error": { borderLeft: "3px solid var(--critical)", padding: "6px 10px", maxWidth: "480px" },
   ".cm-lintRange-error": { backgroundImage: "none", textDecoration: "underline wavy var(--critical) 1px", textUnderlineOffset: "3px" },
-  ".cm-lint-marker-error": { content: "none", width: "9px", height: "9px", margin: "5px 2px", borderRadius: "50%", backgroundColor: "var(--critical)" },
+  ".cm-lint-marker-error": {
+    content: "none",
+    width: "9px",
+    height: "9px",
+    margin: "5px 2px",
+    borderRadius: "50%",
+    backgroundColor: "var(--critical)",
+  },
 });
 
 export class RuleEditor {
@@ -72,7 +106,8 @@ export class RuleEditor {
 
   constructor({ text, known, onChange }: RuleEditorOptions) {
     const root = this.element.attachShadow({ mode: "open" });
-    const isReadersOwn = (transactions: readonly Transaction[]): boolean => transactions.some((one) => one.annotation(Transaction.userEvent) !== undefined);
+    const isReadersOwn = (transactions: readonly Transaction[]): boolean =>
+      transactions.some((one) => one.annotation(Transaction.userEvent) !== undefined);
     this.view = new EditorView({
       root,
       parent: root,

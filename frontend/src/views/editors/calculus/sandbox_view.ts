@@ -1,6 +1,18 @@
 /** The rules tried on a stretch of history: every fluent as a lane, who made each edge, and the same as a list for the keyboard. */
 
-import { answered, groundings, intervalAt, laneName, ruleLines, sandboxAnswer, shownLanes, type Edge, type Lane, type SandboxAnswer, type SandboxInterval } from "../../../data/calculus_sandbox_data";
+import {
+  answered,
+  groundings,
+  intervalAt,
+  laneName,
+  ruleLines,
+  sandboxAnswer,
+  shownLanes,
+  type Edge,
+  type Lane,
+  type SandboxAnswer,
+  type SandboxInterval,
+} from "../../../data/calculus_sandbox_data";
 import type { Feed } from "../../../data/shapes";
 import type { Answer, Wish } from "../../../data/stretch";
 import { ApiError, post, reason } from "../../../lib/api";
@@ -35,18 +47,48 @@ interface Current {
 export class SandboxView {
   readonly element: HTMLElement;
   private readonly stretch: StretchField;
-  private readonly run = button("Try it", { icon: "circle-play", kind: "button-primary", id: "run-sandbox", onClick: () => void this.ask() });
-  private readonly who = h("select", { class: "select select-sm", id: "sandbox-who", "aria-label": "Whose lanes", onChange: () => this.refresh() });
-  private readonly words = h("input", { class: "input input-sm", id: "sandbox-filter", placeholder: "Filter: fluent, entity", "aria-label": "Filter lanes", autocomplete: "off", onInput: () => this.refresh() });
-  private readonly twin = h("button", { type: "button", class: "button button-sm toggle", "aria-pressed": "false", onClick: () => this.toggle() }, icon("list"), "List");
+  private readonly run = button("Try it", {
+    icon: "circle-play",
+    kind: "button-primary",
+    id: "run-sandbox",
+    onClick: () => void this.ask(),
+  });
+  private readonly who = h("select", {
+    class: "select select-sm",
+    id: "sandbox-who",
+    "aria-label": "Whose lanes",
+    onChange: () => this.refresh(),
+  });
+  private readonly words = h("input", {
+    class: "input input-sm",
+    id: "sandbox-filter",
+    placeholder: "Filter: fluent, entity",
+    "aria-label": "Filter lanes",
+    autocomplete: "off",
+    onInput: () => this.refresh(),
+  });
+  private readonly twin = h(
+    "button",
+    { type: "button", class: "button button-sm toggle", "aria-pressed": "false", onClick: () => this.toggle() },
+    icon("list"),
+    "List",
+  );
   private readonly tools = h("div", { class: "sandbox-tools", hidden: true }, this.who, this.words, this.twin);
   private readonly body = h("div", { class: "sandbox-body" });
   private readonly canvas = h("canvas", {});
   private readonly spacer = h("div", { class: "sandbox-spacer" });
-  private readonly scroller = h("div", { class: "sandbox-lanes", tabindex: 0, role: "application", "aria-label": "Lanes of fluents: arrow keys go from interval to interval" }, h("div", { class: "sandbox-canvas" }, this.canvas), this.spacer);
+  private readonly scroller = h(
+    "div",
+    { class: "sandbox-lanes", tabindex: 0, role: "application", "aria-label": "Lanes of fluents: arrow keys go from interval to interval" },
+    h("div", { class: "sandbox-canvas" }, this.canvas),
+    this.spacer,
+  );
   private readonly detail = h("div", { class: "sandbox-detail", role: "status", "aria-live": "polite" });
   private readonly stop = new AbortController();
-  private readonly question = new Latest((signal) => this.asked(signal), (error) => this.failed(error));
+  private readonly question = new Latest(
+    (signal) => this.asked(signal),
+    (error) => this.failed(error),
+  );
   private answer: SandboxAnswer | null = null;
   private lanes: Lane[] = [];
   private current: Current | null = null;
@@ -66,7 +108,14 @@ export class SandboxView {
       this.tools,
       this.body,
     );
-    replace(this.body, empty("layers", "See what each rule does", "The rules run over a stretch of the feed’s history. Every fluent becomes a lane, inner ones too, with the rule that began and ended each interval."));
+    replace(
+      this.body,
+      empty(
+        "layers",
+        "See what each rule does",
+        "The rules run over a stretch of the feed’s history. Every fluent becomes a lane, inner ones too, with the rule that began and ended each interval.",
+      ),
+    );
     const signal = this.stop.signal;
     this.scroller.addEventListener("scroll", () => this.draw(), { signal });
     this.scroller.addEventListener("pointermove", (event) => this.point(event), { signal });
@@ -117,7 +166,14 @@ export class SandboxView {
       this.nowhere();
       return;
     }
-    this.show(await post("queries/sandbox", { feed: feed.name, specification: specification(), ...stretch, entities: this.wished?.args ?? [] }, sandboxAnswer, signal));
+    this.show(
+      await post(
+        "queries/sandbox",
+        { feed: feed.name, specification: specification(), ...stretch, entities: this.wished?.args ?? [] },
+        sandboxAnswer,
+        signal,
+      ),
+    );
   }
 
   private nowhere(): void {
@@ -143,8 +199,13 @@ export class SandboxView {
     const isOutput = new Set(answer.lanes.filter((lane) => lane.is_output).map((lane) => JSON.stringify(lane.args)));
     const { wished } = this;
     const asked = wished === null ? undefined : answered(answer.lanes, wished)?.lane.args;
-    const first = found.find((args) => JSON.stringify(args) === JSON.stringify(asked)) ?? found.find((args) => isOutput.has(JSON.stringify(args)));
-    replace(this.who, h("option", { value: EVERYBODY }, "Everybody"), ...found.map((args) => h("option", { value: JSON.stringify(args), selected: args === first }, args.join(", "))));
+    const first =
+      found.find((args) => JSON.stringify(args) === JSON.stringify(asked)) ?? found.find((args) => isOutput.has(JSON.stringify(args)));
+    replace(
+      this.who,
+      h("option", { value: EVERYBODY }, "Everybody"),
+      ...found.map((args) => h("option", { value: JSON.stringify(args), selected: args === first }, args.join(", "))),
+    );
     this.refresh();
     this.explain();
   }
@@ -172,7 +233,12 @@ export class SandboxView {
     this.lanes = shownLanes(answer.lanes, { grounding, words: this.words.value });
     this.look(null);
     const isList = this.twin.getAttribute("aria-pressed") === "true";
-    replace(this.body, this.summary(answer), this.lanes.length === 0 ? this.nothing(answer) : isList ? this.list(answer) : this.scroller, this.lanes.length > 0 ? this.detail : null);
+    replace(
+      this.body,
+      this.summary(answer),
+      this.lanes.length === 0 ? this.nothing(answer) : isList ? this.list(answer) : this.scroller,
+      this.lanes.length > 0 ? this.detail : null,
+    );
     this.spacer.style.setProperty("--tall", `${HEAD_PX + this.lanes.length * LANE_PX}px`);
     this.scroller.style.setProperty("--shown", `${Math.min(TALLEST_PX, HEAD_PX + this.lanes.length * LANE_PX)}px`);
     this.draw();
@@ -180,10 +246,37 @@ export class SandboxView {
 
   private summary(answer: SandboxAnswer): HTMLElement {
     const { time } = this.options.feed;
-    const restricted = answer.entities === null ? null : this.wished !== null ? this.only(this.wished.args) : h("p", { class: "small muted row" }, icon("info"), `There is too much to show all of it: lanes of ${formatNumber(answer.entities.length)} entities, those with the most answers first.`);
+    const restricted =
+      answer.entities === null
+        ? null
+        : this.wished !== null
+          ? this.only(this.wished.args)
+          : h(
+              "p",
+              { class: "small muted row" },
+              icon("info"),
+              `There is too much to show all of it: lanes of ${formatNumber(answer.entities.length)} entities, those with the most answers first.`,
+            );
     const outputs = this.lanes.filter((lane) => lane.is_output).reduce((sum, lane) => sum + lane.intervals.length, 0);
-    const text = answer.lanes.length === 0 ? "" : `${formatNumber(this.lanes.length)} of ${formatNumber(answer.lanes.length)} lanes, ${formatNumber(outputs)} answer${outputs === 1 ? "" : "s"} among them. `;
-    return h("div", { class: "sandbox-summary" }, h("p", { class: "small" }, text, h("span", { class: "faint num" }, `${formatSpan(answer.to - answer.from, time)} of history, ${formatNumber(answer.rows)} events, ${answer.seconds.toFixed(1)} s`)), restricted);
+    const text =
+      answer.lanes.length === 0
+        ? ""
+        : `${formatNumber(this.lanes.length)} of ${formatNumber(answer.lanes.length)} lanes, ${formatNumber(outputs)} answer${outputs === 1 ? "" : "s"} among them. `;
+    return h(
+      "div",
+      { class: "sandbox-summary" },
+      h(
+        "p",
+        { class: "small" },
+        text,
+        h(
+          "span",
+          { class: "faint num" },
+          `${formatSpan(answer.to - answer.from, time)} of history, ${formatNumber(answer.rows)} events, ${answer.seconds.toFixed(1)} s`,
+        ),
+      ),
+      restricted,
+    );
   }
 
   private only(who: readonly string[]): HTMLElement {
@@ -191,13 +284,24 @@ export class SandboxView {
       this.wished = null;
       void this.ask();
     };
-    return h("p", { class: "small muted row row-wrap" }, icon("info"), h("span", {}, `Only what speaks of ${who.join(" or ")}.`), button("Everybody", { kind: "button-sm button-quiet", onClick: everybody }));
+    return h(
+      "p",
+      { class: "small muted row row-wrap" },
+      icon("info"),
+      h("span", {}, `Only what speaks of ${who.join(" or ")}.`),
+      button("Everybody", { kind: "button-sm button-quiet", onClick: everybody }),
+    );
   }
 
   private nothing(answer: SandboxAnswer): HTMLElement {
     if (answer.lanes.length > 0) return empty("filter", "No lane of that name", "Look for another word, or choose Everybody.");
-    if (answer.rows === 0) return empty("history", "No events in this stretch", "The feed’s history does not reach it, or holds it no longer.");
-    return empty("history", "Nothing held in this stretch", "No rule began anything in this time. Look further back, or make the thresholds wider.");
+    if (answer.rows === 0)
+      return empty("history", "No events in this stretch", "The feed’s history does not reach it, or holds it no longer.");
+    return empty(
+      "history",
+      "Nothing held in this stretch",
+      "No rule began anything in this time. Look further back, or make the thresholds wider.",
+    );
   }
 
   // ---- Lanes
@@ -227,7 +331,19 @@ export class SandboxView {
     if (answer === null) return null;
     const { clientWidth: width, clientHeight: height, scrollTop: scroll } = this.scroller;
     const colour = (lane: Lane): string => queryColour(lane.fluent);
-    return { lanes: this.lanes, colour, t0: answer.from, t1: answer.to, width, height, gutter: width < 520 ? 130 : 260, scroll, current: this.current, unit: this.options.feed.time, zone: this.options.zone };
+    return {
+      lanes: this.lanes,
+      colour,
+      t0: answer.from,
+      t1: answer.to,
+      width,
+      height,
+      gutter: width < 520 ? 130 : 260,
+      scroll,
+      current: this.current,
+      unit: this.options.feed.time,
+      zone: this.options.zone,
+    };
   }
 
   private point(event: PointerEvent): void {
@@ -264,11 +380,22 @@ export class SandboxView {
     this.draw();
     const lane = current === null ? undefined : this.lanes[current.lane];
     if (current === null || lane === undefined) {
-      replace(this.detail, h("p", { class: "small faint" }, "Point at an interval, or go there with the arrow keys, to see the rules that began and ended it."));
+      replace(
+        this.detail,
+        h(
+          "p",
+          { class: "small faint" },
+          "Point at an interval, or go there with the arrow keys, to see the rules that began and ended it.",
+        ),
+      );
       this.options.onPoint([]);
       return;
     }
-    replace(this.detail, h("p", {}, h("strong", {}, laneName(lane)), " ", h("span", { class: "num muted" }, this.span(lane, current.interval))), ...this.edges(lane, current.interval));
+    replace(
+      this.detail,
+      h("p", {}, h("strong", {}, laneName(lane)), " ", h("span", { class: "num muted" }, this.span(lane, current.interval))),
+      ...this.edges(lane, current.interval),
+    );
     if (!this.isStale) this.options.onPoint([current.interval.began, current.interval.ended].flatMap((edge) => this.linesOf(edge)));
   }
 
@@ -276,15 +403,24 @@ export class SandboxView {
     const { time } = this.options.feed;
     const from = formatClock(start, time, this.options.zone);
     if (lane.kind === "event") return `at ${from}`;
-    return end === null ? `from ${from}, and it still holds` : `from ${from} to ${formatClock(end, time, this.options.zone)} (${formatSpan(end - start, time)})`;
+    return end === null
+      ? `from ${from}, and it still holds`
+      : `from ${from} to ${formatClock(end, time, this.options.zone)} (${formatSpan(end - start, time)})`;
   }
 
   private edges(lane: Lane, { began, ended, end }: SandboxInterval): HTMLElement[] {
     const source = lane.kind === "input" ? "the feed's rows" : "what was so when the stretch began";
     const edge = (title: string, cause: Edge): HTMLElement => {
       const rule = cause === null ? undefined : this.answer?.rules[cause.rule];
-      if (cause === null || rule === undefined) return h("div", { class: "sandbox-edge" }, h("span", { class: "badge" }, title), h("span", { class: "small muted" }, source));
-      return h("div", { class: "sandbox-edge" }, h("span", { class: "badge badge-accent" }, `${title}: line ${rule.line}`), h("pre", { class: "mono" }, rule.text), ...cause.because.map((text) => h("code", { class: "mono small muted" }, this.readable(text))));
+      if (cause === null || rule === undefined)
+        return h("div", { class: "sandbox-edge" }, h("span", { class: "badge" }, title), h("span", { class: "small muted" }, source));
+      return h(
+        "div",
+        { class: "sandbox-edge" },
+        h("span", { class: "badge badge-accent" }, `${title}: line ${rule.line}`),
+        h("pre", { class: "mono" }, rule.text),
+        ...cause.because.map((text) => h("code", { class: "mono small muted" }, this.readable(text))),
+      );
     };
     const isEvent = lane.kind === "event";
     return [edge(isEvent ? "Happened" : "Began", began), ...(isEvent || end === null ? [] : [edge("Ended", ended)])];
@@ -293,7 +429,9 @@ export class SandboxView {
   /** What a rule found, its moment as a clock reads it. */
   private readable(text: string): string {
     const { time } = this.options.feed;
-    return time === "ticks" ? text : text.replace(/, (\d{9,16})\)$/, (_, t: string) => `, ${formatClock(Number(t), time, this.options.zone)})`);
+    return time === "ticks"
+      ? text
+      : text.replace(/, (\d{9,16})\)$/, (_, t: string) => `, ${formatClock(Number(t), time, this.options.zone)})`);
   }
 
   private linesOf(cause: Edge): Lines[] {
@@ -309,15 +447,41 @@ export class SandboxView {
   }
 
   private list(answer: SandboxAnswer): HTMLElement {
-    const rows = this.lanes.flatMap((lane, place) => lane.intervals.map((interval) => ({ lane, place, interval }))).sort((a, b) => a.interval.start - b.interval.start);
+    const rows = this.lanes
+      .flatMap((lane, place) => lane.intervals.map((interval) => ({ lane, place, interval })))
+      .sort((a, b) => a.interval.start - b.interval.start);
     const line = (cause: Edge): string => (cause === null ? "–" : `line ${answer.rules[cause.rule]?.line ?? "?"}`);
     const clock = (t: number | null): string => (t === null ? "still holds" : formatClock(t, this.options.feed.time, this.options.zone));
     const row = ({ lane, place, interval }: (typeof rows)[number]): HTMLElement => {
       const look = (): void => this.look({ lane: place, interval });
-      const cells = [clock(interval.start), lane.kind === "event" ? "" : clock(interval.end), line(interval.began), lane.kind === "event" || interval.end === null ? "" : line(interval.ended)];
-      return h("tr", { onMouseenter: look }, h("td", {}, h("button", { type: "button", class: "query-name mono", onFocus: look, onClick: look }, laneName(lane))), ...cells.map((text) => h("td", { class: "num" }, text)));
+      const cells = [
+        clock(interval.start),
+        lane.kind === "event" ? "" : clock(interval.end),
+        line(interval.began),
+        lane.kind === "event" || interval.end === null ? "" : line(interval.ended),
+      ];
+      return h(
+        "tr",
+        { onMouseenter: look },
+        h("td", {}, h("button", { type: "button", class: "query-name mono", onFocus: look, onClick: look }, laneName(lane))),
+        ...cells.map((text) => h("td", { class: "num" }, text)),
+      );
     };
-    const note = rows.length > MOST_ROWS ? h("p", { class: "hint" }, `The first ${MOST_ROWS} of ${formatNumber(rows.length)} are listed; filter to see the others.`) : null;
-    return h("div", { class: "sandbox-list" }, h("table", { class: "table table-tight" }, h("caption", { class: "visually-hidden" }, "Intervals of all lanes shown, oldest first"), h("thead", {}, h("tr", {}, ...["What", "From", "Until", "Began by", "Ended by"].map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, ...rows.slice(0, MOST_ROWS).map(row))), note);
+    const note =
+      rows.length > MOST_ROWS
+        ? h("p", { class: "hint" }, `The first ${MOST_ROWS} of ${formatNumber(rows.length)} are listed; filter to see the others.`)
+        : null;
+    return h(
+      "div",
+      { class: "sandbox-list" },
+      h(
+        "table",
+        { class: "table table-tight" },
+        h("caption", { class: "visually-hidden" }, "Intervals of all lanes shown, oldest first"),
+        h("thead", {}, h("tr", {}, ...["What", "From", "Until", "Began by", "Ended by"].map((text) => h("th", { scope: "col" }, text)))),
+        h("tbody", {}, ...rows.slice(0, MOST_ROWS).map(row)),
+      ),
+      note,
+    );
   }
 }

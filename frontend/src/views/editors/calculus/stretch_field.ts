@@ -20,11 +20,24 @@ export class StretchField {
     private readonly zone: Zone,
   ) {
     const last = MINUTES.map((value) => h("option", { value, selected: value === 10 }, `last ${minuteWords(value, feed.time)}`));
-    this.select = h("select", { class: "select select-sm", id: "sandbox-stretch", "aria-label": "Which stretch", onChange: () => this.show() }, ...last, h("option", { value: OTHER }, "from … to …"));
+    this.select = h(
+      "select",
+      { class: "select select-sm", id: "sandbox-stretch", "aria-label": "Which stretch", onChange: () => this.show() },
+      ...last,
+      h("option", { value: OTHER }, "from … to …"),
+    );
     this.from = this.moment("sandbox-from");
     this.to = this.moment("sandbox-to");
     const zoned = feed.time === "ms" ? h("span", { class: "small faint" }, zoneName(zone)) : null;
-    this.ends = h("div", { class: "sandbox-ends", hidden: true }, h("label", { for: this.from.id }, "From"), this.from, h("label", { for: this.to.id }, "to"), this.to, zoned);
+    this.ends = h(
+      "div",
+      { class: "sandbox-ends", hidden: true },
+      h("label", { for: this.from.id }, "From"),
+      this.from,
+      h("label", { for: this.to.id }, "to"),
+      this.to,
+      zoned,
+    );
   }
 
   set({ from, to }: Stretch): void {
@@ -48,7 +61,9 @@ export class StretchField {
   }
 
   private moment(id: string): HTMLInputElement {
-    return this.feed.time === "ms" ? h("input", { class: "input input-sm num", id, type: "datetime-local", step: 1 }) : h("input", { class: "input input-sm num", id, inputmode: "numeric", autocomplete: "off", placeholder: "tick" });
+    return this.feed.time === "ms"
+      ? h("input", { class: "input input-sm num", id, type: "datetime-local", step: 1 })
+      : h("input", { class: "input input-sm num", id, inputmode: "numeric", autocomplete: "off", placeholder: "tick" });
   }
 
   private read({ value }: HTMLInputElement): number | null {

@@ -72,7 +72,14 @@ export class NodeForm {
 
   private nameInput(): HTMLInputElement {
     const { name } = this.row.node;
-    const input = h("input", { class: "input mono", id: "primitive-name", value: name, list: "primitive-names", autocomplete: "off", spellcheck: "false" });
+    const input = h("input", {
+      class: "input mono",
+      id: "primitive-name",
+      value: name,
+      list: "primitive-names",
+      autocomplete: "off",
+      spellcheck: "false",
+    });
     const take = (): void => {
       const to = input.value.trim();
       if (to === name) return;
@@ -95,22 +102,55 @@ export class NodeForm {
     const { name } = this.row.node;
     const count = root === null ? 0 : outline(root).filter(({ node }) => node.name === name).length;
     const others = root === null ? [] : namesIn(root).filter((one) => one !== name);
-    const hint = count > 1 ? `It stands here ${count} times: a new name changes all of them.` : others.length > 0 ? "A new name, or that of another of the pattern." : null;
-    return h("div", { class: "field" }, h("label", { for: "primitive-name" }, "Name"), input, h("datalist", { id: "primitive-names" }, ...others.map((value) => h("option", { value }))), hint === null ? null : h("span", { class: "hint" }, hint));
+    const hint =
+      count > 1
+        ? `It stands here ${count} times: a new name changes all of them.`
+        : others.length > 0
+          ? "A new name, or that of another of the pattern."
+          : null;
+    return h(
+      "div",
+      { class: "field" },
+      h("label", { for: "primitive-name" }, "Name"),
+      input,
+      h("datalist", { id: "primitive-names" }, ...others.map((value) => h("option", { value }))),
+      hint === null ? null : h("span", { class: "hint" }, hint),
+    );
   }
 
   private meaning(): HTMLElement[] {
     const { context, handlers } = this;
     const { name } = this.row.node;
     const entry = this.entries.primitives.get(name);
-    if (entry === undefined) return [h("div", {}, button(`Define ${name}`, { icon: "plus", kind: "button-sm button-primary", onClick: () => handlers.onPrimitive(name, emptyPrimitive()) }))];
+    if (entry === undefined)
+      return [
+        h(
+          "div",
+          {},
+          button(`Define ${name}`, {
+            icon: "plus",
+            kind: "button-sm button-primary",
+            onClick: () => handlers.onPrimitive(name, emptyPrimitive()),
+          }),
+        ),
+      ];
     let now = entry;
     const set = (change: Partial<PrimitiveEntry>): void => handlers.onPrimitive(name, (now = { ...now, ...change }));
     const pointer = `/primitives/${name}`;
-    const where: ConditionsField = new ConditionsField({ feed: context.feed, value: now.where, pointer: `${pointer}/where`, id: "primitive-where", texts: { none: "Any event of the feed, unless something is said here.", some: "Events that meet all of these." }, onChange: () => set({ where: where.value() }) });
+    const where: ConditionsField = new ConditionsField({
+      feed: context.feed,
+      value: now.where,
+      pointer: `${pointer}/where`,
+      id: "primitive-where",
+      texts: { none: "Any event of the feed, unless something is said here.", some: "Events that meet all of these." },
+      onChange: () => set({ where: where.value() }),
+    });
     const regions = (["inside", "outside"] as const).map((key) => {
       const choice: RegionChoice = new RegionChoice({
-        context, value: now[key], id: `primitive-${key}`, pointer: `${pointer}/${key}`,
+        context,
+        value: now[key],
+        id: `primitive-${key}`,
+        pointer: `${pointer}/${key}`,
         onChange: (isElsewhere) => {
           set({ [key]: choice.value() });
           handlers.onRegion(isElsewhere);
@@ -124,7 +164,10 @@ export class NodeForm {
 
   /** Groups of tags by the beginning of their code. */
   private prefixes(pointer: string, from: PrimitiveEntry["prefix"], onChange: (prefix: PrimitiveEntry["prefix"]) => void): HTMLElement {
-    const columns = ["entity", ...Object.entries(columnsOf(this.context.feed)).flatMap(([name, type]) => (type === "string" ? [name] : []))];
+    const columns = [
+      "entity",
+      ...Object.entries(columnsOf(this.context.feed)).flatMap(([name, type]) => (type === "string" ? [name] : [])),
+    ];
     let rows = from;
     const list = h("div", { class: "stack" });
     const set = (next: PrimitiveEntry["prefix"], isOther: boolean): void => {
@@ -132,14 +175,30 @@ export class NodeForm {
       if (isOther) show();
     };
     const item = ([column, beginning]: PrimitiveEntry["prefix"][number], i: number): HTMLElement => {
-      const text = h("input", { class: "input mono", value: beginning, placeholder: "urn:epc:id:sgtin:0614141.", "aria-label": "Beginning", autocomplete: "off" });
+      const text = h("input", {
+        class: "input mono",
+        value: beginning,
+        placeholder: "urn:epc:id:sgtin:0614141.",
+        "aria-label": "Beginning",
+        autocomplete: "off",
+      });
       text.addEventListener("input", () => set(rows.with(i, [rows[i]![0], text.value]), false));
       const choice = columnSelect(`prefix-column-${i}`, columns, column, (name) => set(rows.with(i, [name, rows[i]![1]]), false));
-      return h("div", { class: "entry-row prefix-row", "data-pointer": `${pointer}/prefix/${column}` }, choice, h("span", { class: "faint" }, "begins with"), text, iconButton("Remove this beginning", "trash-2", { kind: "button-quiet button-sm", onClick: () => set(rows.toSpliced(i, 1), true) }));
+      return h(
+        "div",
+        { class: "entry-row prefix-row", "data-pointer": `${pointer}/prefix/${column}` },
+        choice,
+        h("span", { class: "faint" }, "begins with"),
+        text,
+        iconButton("Remove this beginning", "trash-2", { kind: "button-quiet button-sm", onClick: () => set(rows.toSpliced(i, 1), true) }),
+      );
     };
     const show = (): void => {
       const free = columns.find((name) => !rows.some(([column]) => column === name));
-      const add = free === undefined ? null : button("Add a group of tags", { icon: "plus", kind: "button-sm", onClick: () => set([...rows, [free, ""]], true) });
+      const add =
+        free === undefined
+          ? null
+          : button("Add a group of tags", { icon: "plus", kind: "button-sm", onClick: () => set([...rows, [free, ""]], true) });
       replace(list, ...rows.map(item), h("div", {}, add));
     };
     show();
@@ -149,7 +208,11 @@ export class NodeForm {
   // ---- Operators and links
 
   private operator(op: Operator): HTMLElement {
-    const select = h("select", { class: "select", id: "pattern-operator" }, ...Object.entries(OPERATOR_TEXTS).map(([name, text]) => h("option", { value: name, selected: name === op }, text)));
+    const select = h(
+      "select",
+      { class: "select", id: "pattern-operator" },
+      ...Object.entries(OPERATOR_TEXTS).map(([name, text]) => h("option", { value: name, selected: name === op }, text)),
+    );
     select.addEventListener("change", () => this.handlers.onOperator(select.value as Operator));
     return h("div", { class: "field" }, h("label", { for: "pattern-operator" }, "Operator"), select);
   }
@@ -157,9 +220,23 @@ export class NodeForm {
   private span(): HTMLElement | null {
     const { op, span } = this.row.node;
     if (op !== "interval" && never(op) === null) return null;
-    const hint = op === "interval" ? "From the first event to the last one." : op === "before" ? "It is reported at once: what came before is known." : "It is reported when this time has passed.";
-    const label = { interval: "Within", absence: "Not for", before: "Not in the time before", around: "Not before and after, for" }[op as string] ?? "Not for";
-    const field: DurationField = new DurationField({ id: "pattern-span", label, time: this.context.feed.time, value: span, hint, onChange: () => this.handlers.onSpan(field.value()) });
+    const hint =
+      op === "interval"
+        ? "From the first event to the last one."
+        : op === "before"
+          ? "It is reported at once: what came before is known."
+          : "It is reported when this time has passed.";
+    const label =
+      { interval: "Within", absence: "Not for", before: "Not in the time before", around: "Not before and after, for" }[op as string] ??
+      "Not for";
+    const field: DurationField = new DurationField({
+      id: "pattern-span",
+      label,
+      time: this.context.feed.time,
+      value: span,
+      hint,
+      onChange: () => this.handlers.onSpan(field.value()),
+    });
     return field.element;
   }
 
@@ -171,9 +248,16 @@ export class NodeForm {
       const [from, to] = [least.value(), most.value()];
       this.handlers.onBounds(from === null && to === null ? null : [from ?? 0, to]);
     };
-    const field = (id: string, label: string, value: Span): DurationField => new DurationField({ id, label, time: this.context.feed.time, value: value === 0 ? null : value, placeholder: "any", onChange: tell });
+    const field = (id: string, label: string, value: Span): DurationField =>
+      new DurationField({ id, label, time: this.context.feed.time, value: value === 0 ? null : value, placeholder: "any", onChange: tell });
     const [least, most] = [field("pattern-least", "At least", low), field("pattern-most", "At most", high)];
-    const title = before !== undefined && before.op === "primitive" ? `How long after ${before.name}?` : "How long after what is before it?";
-    return h("fieldset", { class: "pattern-bounds" }, h("legend", {}, title), h("div", { class: "pattern-pair" }, least.element, most.element));
+    const title =
+      before !== undefined && before.op === "primitive" ? `How long after ${before.name}?` : "How long after what is before it?";
+    return h(
+      "fieldset",
+      { class: "pattern-bounds" },
+      h("legend", {}, title),
+      h("div", { class: "pattern-pair" }, least.element, most.element),
+    );
   }
 }

@@ -5,7 +5,16 @@ import { canGroup, canMove, outline, type PatternNode, type Row } from "../../..
 import type { Feed } from "../../../data/shapes";
 import { button, h, icon, iconButton, replace } from "../../../lib/dom";
 
-const OPERATOR_NAMES: Record<PatternNode["op"], string> = { sequence: "SEQUENCE", and: "AND", or: "OR", interval: "INTERVAL", absence: "NOT AFTER", before: "NOT BEFORE", around: "NOT AROUND", primitive: "" };
+const OPERATOR_NAMES: Record<PatternNode["op"], string> = {
+  sequence: "SEQUENCE",
+  and: "AND",
+  or: "OR",
+  interval: "INTERVAL",
+  absence: "NOT AFTER",
+  before: "NOT BEFORE",
+  around: "NOT AROUND",
+  primitive: "",
+};
 
 const COMMANDS = [
   { name: "sequence", key: "t", text: "Then", title: "Another event after it" },
@@ -51,9 +60,25 @@ export class PatternTreeView {
     private readonly feed: Feed,
     private readonly handlers: TreeHandlers,
   ) {
-    const run = (command: Command): (() => void) => () => handlers.onCommand(command);
-    for (const { name, key, text, title } of COMMANDS) this.buttons.set(name, button(text, { kind: "button-sm", title: `${title} (${key})`, "aria-keyshortcuts": key, "data-command": name, onClick: run(name) }));
-    for (const one of MOVES) this.buttons.set(one.name, iconButton(`${one.text} (${one.key})`, one.icon, { kind: "button-sm button-quiet", "aria-keyshortcuts": one.key, "data-command": one.name, onClick: run(one.name) }));
+    const run =
+      (command: Command): (() => void) =>
+      () =>
+        handlers.onCommand(command);
+    for (const { name, key, text, title } of COMMANDS)
+      this.buttons.set(
+        name,
+        button(text, { kind: "button-sm", title: `${title} (${key})`, "aria-keyshortcuts": key, "data-command": name, onClick: run(name) }),
+      );
+    for (const one of MOVES)
+      this.buttons.set(
+        one.name,
+        iconButton(`${one.text} (${one.key})`, one.icon, {
+          kind: "button-sm button-quiet",
+          "aria-keyshortcuts": one.key,
+          "data-command": one.name,
+          onClick: run(one.name),
+        }),
+      );
     const tools = h("div", { class: "pattern-tools", role: "toolbar", "aria-label": "Change the pattern" }, ...this.buttons.values());
     this.element = h("div", { class: "panel pattern-panel" }, tools, this.tree);
     this.tree.addEventListener("keydown", (event) => this.pressed(event));
@@ -91,11 +116,23 @@ export class PatternTreeView {
     return h(
       "div",
       {
-        class: `pattern-item role-${role}`, role: "treeitem", tabindex: isChosen ? 0 : -1, "aria-level": level, "aria-selected": String(isChosen), "aria-setsize": siblings.length, "aria-posinset": siblings.indexOf(row) + 1,
-        "data-node": node.id, vars: { "--level": String(level - 1) },
+        class: `pattern-item role-${role}`,
+        role: "treeitem",
+        tabindex: isChosen ? 0 : -1,
+        "aria-level": level,
+        "aria-selected": String(isChosen),
+        "aria-setsize": siblings.length,
+        "aria-posinset": siblings.indexOf(row) + 1,
+        "data-node": node.id,
+        vars: { "--level": String(level - 1) },
       },
       this.lead(row),
-      ...(node.op === "primitive" ? this.primitive(node, state) : [h("strong", { class: "pattern-operator" }, OPERATOR_NAMES[node.op]), h("span", { class: "pattern-meaning" }, operatorWords(node, this.feed))]),
+      ...(node.op === "primitive"
+        ? this.primitive(node, state)
+        : [
+            h("strong", { class: "pattern-operator" }, OPERATOR_NAMES[node.op]),
+            h("span", { class: "pattern-meaning" }, operatorWords(node, this.feed)),
+          ]),
     );
   }
 
@@ -112,11 +149,24 @@ export class PatternTreeView {
     const entry = entries.primitives.get(name);
     const leaf = leaves.get(id);
     const badges: HTMLElement[] = [];
-    if (leaf?.kind === "trigger") badges.push(h("span", { class: "badge pattern-trigger", title: "An event of it may complete the pattern: only then is it looked at" }, icon("zap"), "trigger"));
-    if (leaf?.needed === true) badges.push(h("span", { class: "badge", title: "Minimum condition: nothing is searched before it has come" }, "needed"));
+    if (leaf?.kind === "trigger")
+      badges.push(
+        h(
+          "span",
+          { class: "badge pattern-trigger", title: "An event of it may complete the pattern: only then is it looked at" },
+          icon("zap"),
+          "trigger",
+        ),
+      );
+    if (leaf?.needed === true)
+      badges.push(h("span", { class: "badge", title: "Minimum condition: nothing is searched before it has come" }, "needed"));
     if (faulty.has(name)) badges.push(h("span", { class: "badge badge-critical" }, icon("circle-alert"), "to mend"));
     const meaning = entry === undefined ? "not defined yet" : primitiveWords(entry, this.feed);
-    return [h("strong", { class: "pattern-name mono" }, name), h("span", { class: `pattern-meaning${entry === undefined ? " pattern-undefined" : ""}` }, meaning), h("span", { class: "pattern-badges" }, ...badges)];
+    return [
+      h("strong", { class: "pattern-name mono" }, name),
+      h("span", { class: `pattern-meaning${entry === undefined ? " pattern-undefined" : ""}` }, meaning),
+      h("span", { class: "pattern-badges" }, ...badges),
+    ];
   }
 
   // ---- What can be done

@@ -1,4 +1,7 @@
-/** The graph on its surface: nodes are dragged or moved by arrow keys; edges that follow from others are dotted, a cycle nothing can satisfy is red. */
+/**
+ * The graph on its surface: nodes are dragged or moved by arrow keys; edges that follow from others are dotted, a cycle
+ * nothing can satisfy is red.
+ */
 
 import { circlePlaces, type GraphEdge } from "../../../data/constraint_graph";
 import { h, svg } from "../../../lib/dom";
@@ -26,7 +29,12 @@ export interface GraphHandlers {
 
 export class GraphView {
   readonly element: HTMLElement;
-  private readonly svg = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": "Graph of the query", class: "graph" });
+  private readonly svg = svg("svg", {
+    viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+    role: "group",
+    "aria-label": "Graph of the query",
+    class: "graph",
+  });
   private readonly places = new Map<string, [number, number]>();
   private nodes: readonly GraphNode[] = [];
   private edges: readonly GraphEdge[] = [];
@@ -58,9 +66,17 @@ export class GraphView {
   }
 
   private draw(): void {
-    const focused = document.activeElement instanceof SVGElement && this.svg.contains(document.activeElement) ? document.activeElement.dataset["key"] : undefined;
+    const focused =
+      document.activeElement instanceof SVGElement && this.svg.contains(document.activeElement)
+        ? document.activeElement.dataset["key"]
+        : undefined;
     const lines = this.edges.map((edge) => this.edge(edge));
-    this.svg.replaceChildren(arrowHeads(), ...lines.map(([line]) => line), ...this.nodes.map((node) => this.node(node)), ...lines.map(([, label]) => label));
+    this.svg.replaceChildren(
+      arrowHeads(),
+      ...lines.map(([line]) => line),
+      ...this.nodes.map((node) => this.node(node)),
+      ...lines.map(([, label]) => label),
+    );
     if (focused !== undefined) this.svg.querySelector<SVGElement>(`[data-key="${CSS.escape(focused)}"]`)?.focus();
   }
 
@@ -69,7 +85,18 @@ export class GraphView {
     const [x2, y2] = this.places.get(edge.to) ?? [0, 0];
     const state = `${edge.constraints.length === 0 ? " inferred" : ""}${edge.isInConflict ? " conflict" : ""}${edge.key === this.chosen ? " chosen" : ""}`;
     const open = (): void => this.handlers.onEdge(edge);
-    const line = svg("g", { class: `graph-edge${state}` }, svg("line", { x1, y1, x2, y2, class: "graph-hit" }), svg("line", { x1, y1, ...towards(x1, y1, x2, y2, this.heightOf(edge.to) / 2, edge.isOrdered ? ARROW_GAP : 0), ...(edge.isOrdered ? { "marker-end": `url(#graph-arrow${edge.isInConflict ? "-conflict" : ""})` } : {}), class: "graph-line" }));
+    const line = svg(
+      "g",
+      { class: `graph-edge${state}` },
+      svg("line", { x1, y1, x2, y2, class: "graph-hit" }),
+      svg("line", {
+        x1,
+        y1,
+        ...towards(x1, y1, x2, y2, this.heightOf(edge.to) / 2, edge.isOrdered ? ARROW_GAP : 0),
+        ...(edge.isOrdered ? { "marker-end": `url(#graph-arrow${edge.isInConflict ? "-conflict" : ""})` } : {}),
+        class: "graph-line",
+      }),
+    );
     line.addEventListener("click", open);
     // Off the middle, so that the labels of crossing lines do not meet.
     const [x, y] = [x1 + (x2 - x1) * 0.42, y1 + (y2 - y1) * 0.42];
@@ -78,7 +105,13 @@ export class GraphView {
     const name = `${edge.from} and ${edge.to}: ${edge.lines.join(", ")}${edge.constraints.length === 0 ? " (follows from the others)" : ""}${edge.isInConflict ? " (cannot be satisfied)" : ""}`;
     const label = svg(
       "g",
-      { class: `graph-label${state}`, tabindex: edge.constraints.length === 0 ? -1 : 0, role: "button", "aria-label": name, "data-key": edge.key },
+      {
+        class: `graph-label${state}`,
+        tabindex: edge.constraints.length === 0 ? -1 : 0,
+        role: "button",
+        "aria-label": name,
+        "data-key": edge.key,
+      },
       svg("rect", { x: x - width / 2, y: y - height / 2, width, height, rx: 6 }),
       ...edge.lines.map((text, i) => svg("text", { x, y: y - height / 2 + 3 + LINE * (i + 0.75) }, text)),
     );
@@ -94,7 +127,14 @@ export class GraphView {
     const open = (): void => this.handlers.onNode(name);
     const node = svg(
       "g",
-      { class: `graph-node${name === this.chosen ? " chosen" : ""}`, transform: `translate(${place[0]} ${place[1]})`, tabindex: 0, role: "button", "aria-label": `${name}: ${lines.join(", ") || "any event"}. Arrow keys move it.`, "data-key": name },
+      {
+        class: `graph-node${name === this.chosen ? " chosen" : ""}`,
+        transform: `translate(${place[0]} ${place[1]})`,
+        tabindex: 0,
+        role: "button",
+        "aria-label": `${name}: ${lines.join(", ") || "any event"}. Arrow keys move it.`,
+        "data-key": name,
+      },
       svg("rect", { x: -NODE_WIDTH / 2, y: -height / 2, width: NODE_WIDTH, height, rx: 10 }),
       svg("text", { class: "graph-name", y: -height / 2 + 19 }, name),
       ...shown.map((text, i) => svg("text", { y: -height / 2 + 20 + LINE * (i + 1) }, text.length > 22 ? `${text.slice(0, 21)}…` : text)),
@@ -154,7 +194,10 @@ export class GraphView {
   /** Of the pointer, in the frame of the drawing. */
   private place(event: PointerEvent): [number, number] {
     const matrix = this.svg.getScreenCTM();
-    const point = matrix === null ? new DOMPoint(event.clientX, event.clientY) : new DOMPoint(event.clientX, event.clientY).matrixTransform(matrix.inverse());
+    const point =
+      matrix === null
+        ? new DOMPoint(event.clientX, event.clientY)
+        : new DOMPoint(event.clientX, event.clientY).matrixTransform(matrix.inverse());
     return [point.x, point.y];
   }
 }
@@ -175,7 +218,12 @@ function towards(x1: number, y1: number, x2: number, y2: number, half: number, g
 }
 
 function arrowHeads(): SVGElement {
-  const head = (id: string): SVGElement => svg("marker", { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse" }, svg("path", { d: "M0 0L8 4L0 8z" }));
+  const head = (id: string): SVGElement =>
+    svg(
+      "marker",
+      { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse" },
+      svg("path", { d: "M0 0L8 4L0 8z" }),
+    );
   return svg("defs", {}, head("graph-arrow"), head("graph-arrow-conflict"));
 }
 

@@ -18,18 +18,49 @@ export function mutualForm(mutual: Mutual, context: EditorContext, onChange: (mu
     const k = Math.round(Number(count.value));
     if (k >= 2 && k <= MOST_VARIABLES) set({ k });
   });
-  const distance = h("input", { class: "input num", id: "mutual-distance", inputmode: "decimal", value: now.distance, autocomplete: "off" });
+  const distance = h("input", {
+    class: "input num",
+    id: "mutual-distance",
+    inputmode: "decimal",
+    value: now.distance,
+    autocomplete: "off",
+  });
   distance.addEventListener("input", () => set({ distance: distance.value }));
-  const where: ConditionsField = new ConditionsField({ feed: context.feed, value: now.where, pointer: "/variables", id: "mutual-where", texts: { none: "Every event of the feed may be one of them.", some: "Each of them must meet all of these." }, onChange: () => set({ where: where.value() }) });
+  const where: ConditionsField = new ConditionsField({
+    feed: context.feed,
+    value: now.where,
+    pointer: "/variables",
+    id: "mutual-where",
+    texts: { none: "Every event of the feed may be one of them.", some: "Each of them must meet all of these." },
+    onChange: () => set({ where: where.value() }),
+  });
   return h(
     "div",
     { class: "mutual" },
     h(
       "div",
       { class: "mutual-fields" },
-      h("div", { class: "field" }, h("label", { for: "mutual-count" }, "At least"), h("div", { class: "row" }, count, h("span", { class: "unit" }, "events"))),
-      h("div", { class: "field", "data-pointer": "/constraints/0/distance" }, h("label", { for: "mutual-distance" }, "each within"), h("div", { class: "row" }, distance, h("span", { class: "unit" }, unit))),
-      spanField({ id: "mutual-within", label: "and within", time: context.feed.time, value: now.within, pointer: "/constraints/0/dt", placeholder: "5", onChange: (within) => set({ within }) }),
+      h(
+        "div",
+        { class: "field" },
+        h("label", { for: "mutual-count" }, "At least"),
+        h("div", { class: "row" }, count, h("span", { class: "unit" }, "events")),
+      ),
+      h(
+        "div",
+        { class: "field", "data-pointer": "/constraints/0/distance" },
+        h("label", { for: "mutual-distance" }, "each within"),
+        h("div", { class: "row" }, distance, h("span", { class: "unit" }, unit)),
+      ),
+      spanField({
+        id: "mutual-within",
+        label: "and within",
+        time: context.feed.time,
+        value: now.within,
+        pointer: "/constraints/0/dt",
+        placeholder: "5",
+        onChange: (within) => set({ within }),
+      }),
     ),
     h("p", { class: "small muted" }, "of one another, in any order. Every set of such events is one answer."),
     where.element,

@@ -1,6 +1,17 @@
-/** The forms beside the graph: one for a variable, one for a constraint. Each tells the changed part; its owner draws it again when others must see it. */
+/**
+ * The forms beside the graph: one for a variable, one for a constraint. Each tells the changed part; its owner draws it
+ * again when others must see it.
+ */
 
-import { comparedWith, shownRight, type ComparisonEntry, type ConstraintEntries, type ConstraintEntry, type DistanceEntry, type VariableEntry } from "../../../data/constraint_data";
+import {
+  comparedWith,
+  shownRight,
+  type ComparisonEntry,
+  type ConstraintEntries,
+  type ConstraintEntry,
+  type DistanceEntry,
+  type VariableEntry,
+} from "../../../data/constraint_data";
 import { columnsOf, OPERATORS } from "../../../data/query_form_data";
 import { button, h, iconButton } from "../../../lib/dom";
 import { ConditionsField } from "../../query_form/conditions_field";
@@ -17,7 +28,12 @@ export interface VariableHandlers {
   onRemove: () => void;
 }
 
-export function variableForm(entries: ConstraintEntries, variable: VariableEntry, context: EditorContext, handlers: VariableHandlers): HTMLElement {
+export function variableForm(
+  entries: ConstraintEntries,
+  variable: VariableEntry,
+  context: EditorContext,
+  handlers: VariableHandlers,
+): HTMLElement {
   const { name } = variable;
   const taken = new Set(entries.variables.map((one) => one.name));
   const input = h("input", { class: "input", id: "variable-name", value: name, autocomplete: "off" });
@@ -26,14 +42,25 @@ export function variableForm(entries: ConstraintEntries, variable: VariableEntry
     if (NAME.test(to) && !taken.has(to)) handlers.onRename(to);
     else input.value = name;
   });
-  const where: ConditionsField = new ConditionsField({ feed: context.feed, value: variable.where, pointer: `/variables/${name}/where`, id: "variable-where", texts: { none: "Any event of the feed.", some: "Events that meet all of these." }, onChange: () => handlers.onWhere(where.value()) });
-  const others = entries.variables.filter((one) => one !== variable).map((one) => button(one.name, { icon: "link", kind: "button-sm", onClick: () => handlers.onConnect(one.name) }));
+  const where: ConditionsField = new ConditionsField({
+    feed: context.feed,
+    value: variable.where,
+    pointer: `/variables/${name}/where`,
+    id: "variable-where",
+    texts: { none: "Any event of the feed.", some: "Events that meet all of these." },
+    onChange: () => handlers.onWhere(where.value()),
+  });
+  const others = entries.variables
+    .filter((one) => one !== variable)
+    .map((one) => button(one.name, { icon: "link", kind: "button-sm", onClick: () => handlers.onConnect(one.name) }));
   return h(
     "div",
     { class: "stack", "data-pointer": `/variables/${name}` },
     h("div", { class: "field" }, h("label", { for: "variable-name" }, "Name"), input),
     where.element,
-    others.length === 0 ? null : h("div", { class: "field" }, h("span", { class: "label" }, "Say how it lies to"), h("div", { class: "row row-wrap" }, ...others)),
+    others.length === 0
+      ? null
+      : h("div", { class: "field" }, h("span", { class: "label" }, "Say how it lies to"), h("div", { class: "row row-wrap" }, ...others)),
     h("div", {}, button("Remove this event", { icon: "trash-2", kind: "button-sm button-danger", onClick: handlers.onRemove })),
   );
 }
@@ -62,15 +89,45 @@ export class ConstraintForm {
       "div",
       { class: "stack", "data-pointer": this.pointer },
       this.between(),
-      this.part("Time", constraint.dt !== null, () => this.times(), (isOn) => ({ dt: isOn ? [0, context.feed.time === "ms" ? "PT5M" : 100] : null }), constraint.between.length > 1),
-      this.part("Distance", constraint.distance !== null, () => this.distance(constraint.distance!), (isOn) => ({ distance: isOn ? { max: "", min: "", isOpen: false } : null }), constraint.between.length > 1),
-      this.part("Inside a region", constraint.inside !== null, () => this.region!.element, (isOn) => ({ inside: isOn ? { region: null } : null }), true),
-      this.part("Compared values", constraint.compare.length > 0, () => this.comparisons(), (isOn) => ({ compare: isOn ? [this.fresh()] : [] }), true),
+      this.part(
+        "Time",
+        constraint.dt !== null,
+        () => this.times(),
+        (isOn) => ({ dt: isOn ? [0, context.feed.time === "ms" ? "PT5M" : 100] : null }),
+        constraint.between.length > 1,
+      ),
+      this.part(
+        "Distance",
+        constraint.distance !== null,
+        () => this.distance(constraint.distance!),
+        (isOn) => ({ distance: isOn ? { max: "", min: "", isOpen: false } : null }),
+        constraint.between.length > 1,
+      ),
+      this.part(
+        "Inside a region",
+        constraint.inside !== null,
+        () => this.region!.element,
+        (isOn) => ({ inside: isOn ? { region: null } : null }),
+        true,
+      ),
+      this.part(
+        "Compared values",
+        constraint.compare.length > 0,
+        () => this.comparisons(),
+        (isOn) => ({ compare: isOn ? [this.fresh()] : [] }),
+        true,
+      ),
       h("div", {}, button("Remove this constraint", { icon: "trash-2", kind: "button-sm button-danger", onClick: handlers.onRemove })),
     );
   }
 
-  private part(name: string, isOn: boolean, fields: () => HTMLElement, change: (isOn: boolean) => Partial<ConstraintEntry>, isFitting: boolean): HTMLElement | null {
+  private part(
+    name: string,
+    isOn: boolean,
+    fields: () => HTMLElement,
+    change: (isOn: boolean) => Partial<ConstraintEntry>,
+    isFitting: boolean,
+  ): HTMLElement | null {
     if (!isFitting && !isOn) return null;
     const box = h("input", { type: "checkbox", checked: isOn });
     box.addEventListener("change", () => this.handlers.onChange(change(box.checked), true));
@@ -80,28 +137,72 @@ export class ConstraintForm {
   private between(): HTMLElement {
     const boxes = this.entries.variables.map(({ name }) => {
       const box = h("input", { type: "checkbox", checked: this.constraint.between.includes(name) });
-      box.addEventListener("change", () => this.handlers.onChange({ between: box.checked ? [...this.constraint.between, name] : this.constraint.between.filter((one) => one !== name) }, true));
+      box.addEventListener("change", () =>
+        this.handlers.onChange(
+          { between: box.checked ? [...this.constraint.between, name] : this.constraint.between.filter((one) => one !== name) },
+          true,
+        ),
+      );
       return h("label", { class: "check" }, box, name);
     });
     const [first, second, ...more] = this.constraint.between;
-    const swap = second !== undefined && more.length === 0 ? iconButton(`Exchange ${first ?? ""} and ${second}`, "refresh-cw", { kind: "button-quiet button-sm", onClick: () => this.handlers.onChange({ between: [second, first ?? ""] }, true) }) : null;
-    return h("div", { class: "field", "data-pointer": `${this.pointer}/between` }, h("span", { class: "label row" }, `Between ${this.constraint.between.join(", ") || "…"}`, swap), h("div", { class: "row row-wrap" }, ...boxes));
+    const swap =
+      second !== undefined && more.length === 0
+        ? iconButton(`Exchange ${first ?? ""} and ${second}`, "refresh-cw", {
+            kind: "button-quiet button-sm",
+            onClick: () => this.handlers.onChange({ between: [second, first ?? ""] }, true),
+          })
+        : null;
+    return h(
+      "div",
+      { class: "field", "data-pointer": `${this.pointer}/between` },
+      h("span", { class: "label row" }, `Between ${this.constraint.between.join(", ") || "…"}`, swap),
+      h("div", { class: "row row-wrap" }, ...boxes),
+    );
   }
 
   private times(): HTMLElement {
     const [low, high] = this.constraint.dt!;
     const [first = "…", second = "…"] = this.constraint.between;
     const { time } = this.context.feed;
-    const set = (i: 0 | 1) => (value: string | number | null): void => {
-      const [from, to] = this.constraint.dt ?? [null, null];
-      this.handlers.onChange({ dt: i === 0 ? [value, to] : [from, value] }, false);
-    };
+    const set =
+      (i: 0 | 1) =>
+      (value: string | number | null): void => {
+        const [from, to] = this.constraint.dt ?? [null, null];
+        this.handlers.onChange({ dt: i === 0 ? [value, to] : [from, value] }, false);
+      };
     const pointer = `${this.pointer}/dt`;
     return h(
       "div",
       { class: "stack", "data-pointer": pointer },
-      h("p", { class: "small muted" }, this.constraint.between.length > 2 ? "Each later one comes after each one before it by" : `${second} comes after ${first} by`, " (negative: before it)"),
-      h("div", { class: "constraint-pair" }, spanField({ id: "dt-low", label: "at least", time, value: low, pointer: `${pointer}/0`, placeholder: "no limit", onChange: set(0) }), spanField({ id: "dt-high", label: "at most", time, value: high, pointer: `${pointer}/1`, placeholder: "no limit", onChange: set(1) })),
+      h(
+        "p",
+        { class: "small muted" },
+        this.constraint.between.length > 2 ? "Each later one comes after each one before it by" : `${second} comes after ${first} by`,
+        " (negative: before it)",
+      ),
+      h(
+        "div",
+        { class: "constraint-pair" },
+        spanField({
+          id: "dt-low",
+          label: "at least",
+          time,
+          value: low,
+          pointer: `${pointer}/0`,
+          placeholder: "no limit",
+          onChange: set(0),
+        }),
+        spanField({
+          id: "dt-high",
+          label: "at most",
+          time,
+          value: high,
+          pointer: `${pointer}/1`,
+          placeholder: "no limit",
+          onChange: set(1),
+        }),
+      ),
     );
   }
 
@@ -112,18 +213,38 @@ export class ConstraintForm {
       this.handlers.onChange({ distance }, false);
     };
     const field = (key: "max" | "min", label: string): HTMLElement => {
-      const input = h("input", { class: "input num", id: `distance-${key}`, value: distance[key], placeholder: "no limit", inputmode: "decimal", autocomplete: "off" });
+      const input = h("input", {
+        class: "input num",
+        id: `distance-${key}`,
+        value: distance[key],
+        placeholder: "no limit",
+        inputmode: "decimal",
+        autocomplete: "off",
+      });
       input.addEventListener("input", () => set({ [key]: input.value }));
-      return h("div", { class: "field", "data-pointer": `${this.pointer}/distance/${key}` }, h("label", { for: `distance-${key}` }, `${label}, ${unit}`), input);
+      return h(
+        "div",
+        { class: "field", "data-pointer": `${this.pointer}/distance/${key}` },
+        h("label", { for: `distance-${key}` }, `${label}, ${unit}`),
+        input,
+      );
     };
     const strict = h("input", { type: "checkbox", checked: distance.isOpen });
     strict.addEventListener("change", () => set({ isOpen: strict.checked }));
-    return h("div", { class: "stack", "data-pointer": `${this.pointer}/distance` }, h("div", { class: "constraint-pair" }, field("min", "at least"), field("max", "at most")), h("label", { class: "check" }, strict, "The limits themselves do not count"));
+    return h(
+      "div",
+      { class: "stack", "data-pointer": `${this.pointer}/distance` },
+      h("div", { class: "constraint-pair" }, field("min", "at least"), field("max", "at most")),
+      h("label", { class: "check" }, strict, "The limits themselves do not count"),
+    );
   }
 
   private choice(value: unknown): RegionChoice {
     const region = new RegionChoice({
-      context: this.context, value, id: "constraint-region", pointer: `${this.pointer}/inside`,
+      context: this.context,
+      value,
+      id: "constraint-region",
+      pointer: `${this.pointer}/inside`,
       onChange: (isElsewhere) => {
         this.handlers.onChange({ inside: { region: region.value() } }, false);
         this.handlers.onRegion(isElsewhere);
@@ -153,12 +274,30 @@ export class ConstraintForm {
         Object.assign(row, part);
         set(rows, false);
       };
-      const side = (name: "left" | "right", label: string, placeholder: string): HTMLInputElement => h("input", { class: "input num", id: `compare-${name}-${i}`, value: shownRight(row[name]), list: "compare-columns", placeholder, "aria-label": label, autocomplete: "off", spellcheck: "false" });
-      const operator = h("select", { class: "select", id: `compare-operator-${i}`, "aria-label": "Comparison" }, ...OPERATORS.map((one) => h("option", { value: one, selected: one === row.op }, one)));
+      const side = (name: "left" | "right", label: string, placeholder: string): HTMLInputElement =>
+        h("input", {
+          class: "input num",
+          id: `compare-${name}-${i}`,
+          value: shownRight(row[name]),
+          list: "compare-columns",
+          placeholder,
+          "aria-label": label,
+          autocomplete: "off",
+          spellcheck: "false",
+        });
+      const operator = h(
+        "select",
+        { class: "select", id: `compare-operator-${i}`, "aria-label": "Comparison" },
+        ...OPERATORS.map((one) => h("option", { value: one, selected: one === row.op }, one)),
+      );
       const [left, right] = [side("left", "Column or sum", "column or sum"), side("right", "Column, sum or value", "column, sum or value")];
       const read = (): void => {
         const { entries, context } = this;
-        change({ op: operator.value, left: comparedWith(left.value, right.value, "=", entries, context.feed), right: comparedWith(right.value, left.value, operator.value, entries, context.feed) });
+        change({
+          op: operator.value,
+          left: comparedWith(left.value, right.value, "=", entries, context.feed),
+          right: comparedWith(right.value, left.value, operator.value, entries, context.feed),
+        });
       };
       for (const input of [left, right]) input.addEventListener("input", read);
       operator.addEventListener("change", read);
@@ -168,10 +307,30 @@ export class ConstraintForm {
         left,
         operator,
         right,
-        iconButton("Remove this comparison", "trash-2", { kind: "button-quiet button-sm", onClick: () => set(rows.filter((one) => one !== row), true) }),
+        iconButton("Remove this comparison", "trash-2", {
+          kind: "button-quiet button-sm",
+          onClick: () =>
+            set(
+              rows.filter((one) => one !== row),
+              true,
+            ),
+        }),
       );
     });
     const known = h("datalist", { id: "compare-columns" }, ...this.columns().map((value) => h("option", { value })));
-    return h("div", { class: "stack", "data-pointer": `${this.pointer}/compare` }, ...items, known, h("p", { class: "hint" }, "A side may be a sum of columns and numbers: 2 * ", h("code", { class: "mono" }, `${this.constraint.between[0] ?? "V1"}.${Object.keys(this.context.feed.columns)[0] ?? "x"}`), " + 3"), h("div", {}, button("Add a comparison", { icon: "plus", kind: "button-sm", onClick: () => set([...rows, this.fresh()], true) })));
+    return h(
+      "div",
+      { class: "stack", "data-pointer": `${this.pointer}/compare` },
+      ...items,
+      known,
+      h(
+        "p",
+        { class: "hint" },
+        "A side may be a sum of columns and numbers: 2 * ",
+        h("code", { class: "mono" }, `${this.constraint.between[0] ?? "V1"}.${Object.keys(this.context.feed.columns)[0] ?? "x"}`),
+        " + 3",
+      ),
+      h("div", {}, button("Add a comparison", { icon: "plus", kind: "button-sm", onClick: () => set([...rows, this.fresh()], true) })),
+    );
   }
 }

@@ -1,7 +1,15 @@
 /** Who matches now and who is half way, and the matches of the preview: each with the witness of every step. */
 
 import { fromDocument } from "../../../data/motion_data";
-import { distanceWords, ofDetection, progressAnswer, progressWords, stateOf, type EntityProgress, type Witness } from "../../../data/motion_progress";
+import {
+  distanceWords,
+  ofDetection,
+  progressAnswer,
+  progressWords,
+  stateOf,
+  type EntityProgress,
+  type Witness,
+} from "../../../data/motion_progress";
 import type { Detection } from "../../../data/shapes";
 import { post, reason } from "../../../lib/api";
 import { button, h, icon, replace } from "../../../lib/dom";
@@ -22,15 +30,27 @@ export class ProgressView {
   private readonly now = h("div", { class: "stack", "aria-live": "polite" });
   private readonly before = h("div", { class: "stack" });
   private readonly look = button("Look now", { icon: "scan-search", kind: "button-sm", id: "look-now", onClick: () => void this.ask() });
-  private readonly question = new Latest((signal) => this.asked(signal), (error) => replace(this.now, h("p", { class: "small muted" }, reason(error))));
+  private readonly question = new Latest(
+    (signal) => this.asked(signal),
+    (error) => replace(this.now, h("p", { class: "small muted" }, reason(error))),
+  );
   private chosen: HTMLElement | null = null;
 
   constructor(
     private readonly context: EditorContext,
     private readonly handlers: ProgressHandlers,
   ) {
-    replace(this.now, h("p", { class: "small muted" }, "Which steps each has done by the feed's newest moment, half-finished patterns too."));
-    this.element = h("section", { class: "form-section" }, h("div", { class: "row spread" }, h("h2", {}, "Who matches now"), this.look), this.now, this.before);
+    replace(
+      this.now,
+      h("p", { class: "small muted" }, "Which steps each has done by the feed's newest moment, half-finished patterns too."),
+    );
+    this.element = h(
+      "section",
+      { class: "form-section" },
+      h("div", { class: "row spread" }, h("h2", {}, "Who matches now"), this.look),
+      this.now,
+      this.before,
+    );
   }
 
   /** The pattern changed: what is on show belongs to an earlier one. */
@@ -42,8 +62,21 @@ export class ProgressView {
   answers(rows: readonly Detection[], of: number): void {
     this.before.classList.remove("stale");
     const told = rows.slice(-SHOWN).reverse();
-    const list = told.map((row) => this.row(ofDetection(row, of), `${formatClock(row.start, this.context.feed.time, this.context.timeZone)}${row.end === null ? ", still" : ` to ${formatClock(row.end, this.context.feed.time, this.context.timeZone)}`}`));
-    replace(this.before, h("h3", {}, rows.length === 0 ? "The preview found no match" : `Matches of the preview${rows.length > SHOWN ? `, the newest ${SHOWN}` : ""}`), h("ul", { class: "progress-list" }, ...list));
+    const list = told.map((row) =>
+      this.row(
+        ofDetection(row, of),
+        `${formatClock(row.start, this.context.feed.time, this.context.timeZone)}${row.end === null ? ", still" : ` to ${formatClock(row.end, this.context.feed.time, this.context.timeZone)}`}`,
+      ),
+    );
+    replace(
+      this.before,
+      h(
+        "h3",
+        {},
+        rows.length === 0 ? "The preview found no match" : `Matches of the preview${rows.length > SHOWN ? `, the newest ${SHOWN}` : ""}`,
+      ),
+      h("ul", { class: "progress-list" }, ...list),
+    );
   }
 
   private async ask(): Promise<void> {
@@ -59,18 +92,32 @@ export class ProgressView {
     const isMeasured = fromDocument(specification, feed).steps.every((step) => step.sense === "distance");
     this.now.classList.remove("stale");
     const matching = answer.entities.filter((row) => row.matches).length;
-    const when = answer.at === null ? "The feed has no events yet." : `${formatMoment(answer.at, feed.time, timeZone)}: ${progressWords(answer.total, matching, isMeasured)}`;
-    replace(this.now, h("p", { class: "small" }, when), h("ul", { class: "progress-list" }, ...answer.entities.slice(0, SHOWN).map((row) => this.row(row, stateOf(row)))));
+    const when =
+      answer.at === null
+        ? "The feed has no events yet."
+        : `${formatMoment(answer.at, feed.time, timeZone)}: ${progressWords(answer.total, matching, isMeasured)}`;
+    replace(
+      this.now,
+      h("p", { class: "small" }, when),
+      h("ul", { class: "progress-list" }, ...answer.entities.slice(0, SHOWN).map((row) => this.row(row, stateOf(row)))),
+    );
     if (answer.total > SHOWN) this.now.append(h("p", { class: "small faint" }, `and ${formatNumber(answer.total - SHOWN)} more`));
   }
 
   private row(row: EntityProgress, text: string): HTMLElement {
-    const dots = row.steps.map((step, i) => h("i", { class: step === null ? "" : "done", title: `Step ${i + 1}${step === null ? " is not done" : ""}` }));
+    const dots = row.steps.map((step, i) =>
+      h("i", { class: step === null ? "" : "done", title: `Step ${i + 1}${step === null ? " is not done" : ""}` }),
+    );
     const score = row.score === null ? null : h("span", { class: "num" }, distanceWords(row.score, this.context.feed.crs === "geographic"));
     const open = h(
       "button",
       { type: "button", class: "progress-row", "aria-pressed": "false" },
-      h("span", { class: "row" }, row.matches ? icon("circle-check", "good") : icon("timer"), h("strong", { class: "truncate" }, row.entity)),
+      h(
+        "span",
+        { class: "row" },
+        row.matches ? icon("circle-check", "good") : icon("timer"),
+        h("strong", { class: "truncate" }, row.entity),
+      ),
       h("span", { class: "progress-dots", "aria-hidden": "true" }, ...dots),
       h("span", { class: "small muted" }, text),
       score,

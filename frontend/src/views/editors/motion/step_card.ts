@@ -57,11 +57,16 @@ export class StepCard {
     const box = geometry === undefined ? null : bounds(geometry, this.context.feed.crs === "geographic");
     if (geometry === undefined || box === null) return [];
     const middle: [number, number] = isCircle(geometry) ? geometry.center : [(box[0] + box[2]) / 2, (box[1] + box[3]) / 2];
-    return [{ id: this.id, geometry, label: "", active: this.isActive }, { id: `${this.id}-number`, geometry: { type: "Point", coordinates: middle }, label, active: false }];
+    return [
+      { id: this.id, geometry, label: "", active: this.isActive },
+      { id: `${this.id}-number`, geometry: { type: "Point", coordinates: middle }, label, active: false },
+    ];
   }
 
   focus(what: "title" | "up" | "down" | "grip"): void {
-    const found = this.element.querySelector<HTMLElement>(`[data-part="${what}"]:not(:disabled)`) ?? this.element.querySelector<HTMLElement>('[data-part="title"]');
+    const found =
+      this.element.querySelector<HTMLElement>(`[data-part="${what}"]:not(:disabled)`) ??
+      this.element.querySelector<HTMLElement>('[data-part="title"]');
     found?.focus();
   }
 
@@ -73,9 +78,27 @@ export class StepCard {
 
   private head(): HTMLElement {
     const n = this.place + 1;
-    const open = h("button", { type: "button", class: "step-open", "data-part": "title", "aria-expanded": String(this.isActive), "aria-controls": `${this.id}-body`, onClick: () => this.handlers.onActivate() }, this.title, this.time);
+    const open = h(
+      "button",
+      {
+        type: "button",
+        class: "step-open",
+        "data-part": "title",
+        "aria-expanded": String(this.isActive),
+        "aria-controls": `${this.id}-body`,
+        onClick: () => this.handlers.onActivate(),
+      },
+      this.title,
+      this.time,
+    );
     const grip = h("span", { class: "step-grip", draggable: "true", title: "Drag to another place" }, icon("move"));
-    const move = (text: string, name: string, by: number, part: string, isOff: boolean): HTMLElement => iconButton(text, name, { kind: "button-quiet button-sm", "data-part": part, disabled: isOff, onClick: () => this.handlers.onMove(by) });
+    const move = (text: string, name: string, by: number, part: string, isOff: boolean): HTMLElement =>
+      iconButton(text, name, {
+        kind: "button-quiet button-sm",
+        "data-part": part,
+        disabled: isOff,
+        onClick: () => this.handlers.onMove(by),
+      });
     return h(
       "div",
       { class: "step-head" },
@@ -86,7 +109,11 @@ export class StepCard {
         { class: "step-actions" },
         move(`Move step ${n} up`, "chevron-up", -1, "up", this.place === 0),
         move(`Move step ${n} down`, "chevron-down", 1, "down", this.place === this.steps.length - 1),
-        iconButton(`Remove step ${n}`, "trash-2", { kind: "button-quiet button-sm", disabled: this.steps.length === 1, onClick: () => this.handlers.onRemove() }),
+        iconButton(`Remove step ${n}`, "trash-2", {
+          kind: "button-quiet button-sm",
+          disabled: this.steps.length === 1,
+          onClick: () => this.handlers.onRemove(),
+        }),
       ),
     );
   }
@@ -100,13 +127,21 @@ export class StepCard {
   // ---- Fields
 
   private fields(): HTMLElement[] {
-    const senses = choice("What is asked", SENSES.map((one) => [one, SENSE_TEXTS[one]]), this.step.sense, (sense) => this.sensed(sense as Sense));
+    const senses = choice(
+      "What is asked",
+      SENSES.map((one) => [one, SENSE_TEXTS[one]]),
+      this.step.sense,
+      (sense) => this.sensed(sense as Sense),
+    );
     return [senses, this.where(), ...this.when()];
   }
 
   private sensed(sense: Sense): void {
     const place = sense !== "distance" && Array.isArray(this.step.place) ? null : this.step.place;
-    this.changed({ sense, place, isToPoint: sense === "distance" && place === null, isTimed: sense === "distance" || this.step.isTimed }, true);
+    this.changed(
+      { sense, place, isToPoint: sense === "distance" && place === null, isTimed: sense === "distance" || this.step.isTimed },
+      true,
+    );
   }
 
   private where(): HTMLElement {
@@ -114,7 +149,10 @@ export class StepCard {
     const { place, sense, isToPoint } = this.step;
     if (isToPoint) return this.point(pointer, Array.isArray(place) ? place : null);
     const region = new RegionChoice({
-      context: this.context, value: place, id: this.id, pointer,
+      context: this.context,
+      value: place,
+      id: this.id,
+      pointer,
       onChange: (isElsewhere) => {
         this.step.place = region.value();
         this.tell();
@@ -124,39 +162,91 @@ export class StepCard {
     });
     this.region = region;
     region.draw(false);
-    return h("div", { class: "stack" }, region.element, sense === "distance" ? h("div", {}, button("Take a point instead", { icon: "map-pin", kind: "button-sm", onClick: () => this.changed({ place: null, isToPoint: true }, true) })) : null);
+    return h(
+      "div",
+      { class: "stack" },
+      region.element,
+      sense === "distance"
+        ? h(
+            "div",
+            {},
+            button("Take a point instead", {
+              icon: "map-pin",
+              kind: "button-sm",
+              onClick: () => this.changed({ place: null, isToPoint: true }, true),
+            }),
+          )
+        : null,
+    );
   }
 
   private point(pointer: string, place: Point | null): HTMLElement {
     const { context } = this;
     const names = context.feed.crs === "geographic" ? ["Longitude", "Latitude"] : ["x", "y"];
-    const inputs = names.map((name, axis) => h("input", { class: "input num", id: `${this.id}-${axis}`, inputmode: "decimal", placeholder: name, "aria-label": name, autocomplete: "off", value: place === null ? "" : String(place[axis]) }));
+    const inputs = names.map((name, axis) =>
+      h("input", {
+        class: "input num",
+        id: `${this.id}-${axis}`,
+        inputmode: "decimal",
+        placeholder: name,
+        "aria-label": name,
+        autocomplete: "off",
+        value: place === null ? "" : String(place[axis]),
+      }),
+    );
     const read = (): void => {
       const pair = inputs.map((one) => (one.value.trim() === "" ? NaN : Number(one.value)));
       this.changed({ place: pair.every(Number.isFinite) ? [pair[0]!, pair[1]!] : null });
       this.handlers.onPlace(false);
     };
     for (const one of inputs) one.addEventListener("input", read);
-    const pick = (): void => context.map.ask("point", (drawn) => {
-      if (!Array.isArray(drawn)) return;
-      inputs.forEach((one, axis) => (one.value = String(drawn[axis])));
-      read();
-    });
+    const pick = (): void =>
+      context.map.ask("point", (drawn) => {
+        if (!Array.isArray(drawn)) return;
+        inputs.forEach((one, axis) => (one.value = String(drawn[axis])));
+        read();
+      });
     return h(
       "div",
       { class: "stack", "data-pointer": pointer },
       h("div", { class: "point-row" }, ...inputs, button("Pick", { icon: "map-pin", onClick: pick })),
-      h("div", {}, button("Take a region instead", { icon: "pentagon", kind: "button-sm", onClick: () => this.changed({ place: null, isToPoint: false }, true) })),
+      h(
+        "div",
+        {},
+        button("Take a region instead", {
+          icon: "pentagon",
+          kind: "button-sm",
+          onClick: () => this.changed({ place: null, isToPoint: false }, true),
+        }),
+      ),
     );
   }
 
   private when(): HTMLElement[] {
     const { sense, isTimed, isForAll, total } = this.step;
-    const kinds = [["order", this.place === 0 ? "First of the order" : "After the step before"], ["time", "At a separate time"]] as const;
-    const order = choice("When", kinds, isTimed ? "time" : "order", (kind) => this.changed({ isTimed: kind === "time", isForAll: false, total: null }, true));
+    const kinds = [
+      ["order", this.place === 0 ? "First of the order" : "After the step before"],
+      ["time", "At a separate time"],
+    ] as const;
+    const order = choice("When", kinds, isTimed ? "time" : "order", (kind) =>
+      this.changed({ isTimed: kind === "time", isForAll: false, total: null }, true),
+    );
     if (sense !== "distance" && !isTimed) return [order];
-    const quantifiers = sense === "distance" ? ([["exists", "The closest moment"], ["forall", "The farthest moment"]] as const) : ([["exists", "At some moment"], ["forall", "All the time"], ["at_least", "At least so long in all"], ["at_most", "At most so long"]] as const);
-    const quantifier = choice("How long", quantifiers, total !== null ? total.bound : isForAll ? "forall" : "exists", (kind) => this.quantified(kind));
+    const quantifiers =
+      sense === "distance"
+        ? ([
+            ["exists", "The closest moment"],
+            ["forall", "The farthest moment"],
+          ] as const)
+        : ([
+            ["exists", "At some moment"],
+            ["forall", "All the time"],
+            ["at_least", "At least so long in all"],
+            ["at_most", "At most so long"],
+          ] as const);
+    const quantifier = choice("How long", quantifiers, total !== null ? total.bound : isForAll ? "forall" : "exists", (kind) =>
+      this.quantified(kind),
+    );
     return [...(sense === "distance" ? [] : [order]), quantifier, ...(total === null ? [] : [this.total(total)]), this.window()];
   }
 
@@ -164,16 +254,35 @@ export class StepCard {
     const { total } = this.step;
     const isTotal = kind === "at_least" || kind === "at_most";
     const time = total?.time ?? (this.context.feed.time === "ms" ? "PT5M" : 1000);
-    this.changed({ isForAll: kind === "forall", total: isTotal ? { bound: kind, time, gap: total?.gap ?? null } : null }, isTotal !== (total !== null));
+    this.changed(
+      { isForAll: kind === "forall", total: isTotal ? { bound: kind, time, gap: total?.gap ?? null } : null },
+      isTotal !== (total !== null),
+    );
   }
 
   private total(total: Total): HTMLElement {
     const pointer = `/predicates/${this.place}`;
     const { time } = this.context.feed;
     const fields = { time: null as DurationField | null, gap: null as DurationField | null };
-    const change = (key: "time" | "gap") => (): void => this.changed({ total: { ...(this.step.total ?? total), [key]: fields[key]?.value() ?? null } });
-    fields.time = new DurationField({ id: `${this.id}-total`, label: "In all", time, value: total.time, pointer: `${pointer}/${total.bound}`, onChange: change("time") });
-    fields.gap = new DurationField({ id: `${this.id}-gap`, label: "A position holds for", time, value: total.gap, pointer: `${pointer}/gap`, hint: "Empty: until the next one", onChange: change("gap") });
+    const change = (key: "time" | "gap") => (): void =>
+      this.changed({ total: { ...(this.step.total ?? total), [key]: fields[key]?.value() ?? null } });
+    fields.time = new DurationField({
+      id: `${this.id}-total`,
+      label: "In all",
+      time,
+      value: total.time,
+      pointer: `${pointer}/${total.bound}`,
+      onChange: change("time"),
+    });
+    fields.gap = new DurationField({
+      id: `${this.id}-gap`,
+      label: "A position holds for",
+      time,
+      value: total.gap,
+      pointer: `${pointer}/gap`,
+      hint: "Empty: until the next one",
+      onChange: change("gap"),
+    });
     return h("div", { class: "step-window" }, fields.time.element, fields.gap.element);
   }
 
@@ -183,14 +292,34 @@ export class StepCard {
     const { time } = this.context.feed;
     const fields = { from: null as DurationField | null, to: null as DurationField | null };
     const change = (end: "from" | "to") => (): void => this.changed({ [end]: fields[end]?.value() ?? null });
-    fields.from = new DurationField({ id: `${this.id}-from`, label: "Between … ago", time, value: from, pointer: `${pointer}/0`, onChange: change("from") });
-    fields.to = new DurationField({ id: `${this.id}-to`, label: "and … ago", time, value: to, pointer: `${pointer}/1`, hint: "0 is now", onChange: change("to") });
+    fields.from = new DurationField({
+      id: `${this.id}-from`,
+      label: "Between … ago",
+      time,
+      value: from,
+      pointer: `${pointer}/0`,
+      onChange: change("from"),
+    });
+    fields.to = new DurationField({
+      id: `${this.id}-to`,
+      label: "and … ago",
+      time,
+      value: to,
+      pointer: `${pointer}/1`,
+      hint: "0 is now",
+      onChange: change("to"),
+    });
     return h("div", { class: "step-window", "data-pointer": pointer }, fields.from.element, fields.to.element);
   }
 }
 
 /** A row of buttons of which one is pressed. */
-function choice(name: string, options: readonly (readonly [string, string])[], value: string, onChoose: (value: string) => void): HTMLElement {
+function choice(
+  name: string,
+  options: readonly (readonly [string, string])[],
+  value: string,
+  onChoose: (value: string) => void,
+): HTMLElement {
   const buttons = options.map(([one, text]) => {
     const element = h("button", { type: "button", "aria-pressed": String(one === value) }, text);
     element.addEventListener("click", () => {

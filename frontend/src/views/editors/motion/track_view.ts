@@ -29,7 +29,16 @@ export class TrackView {
   ) {
     this.active = entries.steps[0]?.id ?? null;
     const add = button("Add a step", { icon: "plus", id: "add-step", onClick: () => this.add() });
-    const hint = h("span", { class: "small faint" }, "Move a step by dragging it, or with ", h("kbd", {}, "Alt"), " ", h("kbd", {}, "↑"), " ", h("kbd", {}, "↓"));
+    const hint = h(
+      "span",
+      { class: "small faint" },
+      "Move a step by dragging it, or with ",
+      h("kbd", {}, "Alt"),
+      " ",
+      h("kbd", {}, "↑"),
+      " ",
+      h("kbd", {}, "↓"),
+    );
     replace(this.element, this.list, h("div", { class: "row row-wrap" }, add, hint), this.told);
     this.list.addEventListener("keydown", (event) => this.pressed(event));
     this.list.addEventListener("dragover", (event) => this.over(event));
@@ -53,7 +62,12 @@ export class TrackView {
     const { steps } = this.entries;
     const step = steps[i]!;
     const link = i === 0 ? "" : followsBefore(steps, i) ? "then" : "and";
-    const item = h("li", { class: `step${followsBefore(steps, i) ? " follows" : ""}` }, h("div", { class: "step-rail" }, h("span", { class: "step-link" }, link), h("span", { class: "step-number num" }, i + 1)), card.element);
+    const item = h(
+      "li",
+      { class: `step${followsBefore(steps, i) ? " follows" : ""}` },
+      h("div", { class: "step-rail" }, h("span", { class: "step-link" }, link), h("span", { class: "step-number num" }, i + 1)),
+      card.element,
+    );
     item.addEventListener("dragstart", (event) => {
       this.dragged = step.id;
       item.classList.add("dragged");

@@ -21,8 +21,19 @@ export class FoundView {
     this.element.hidden = false;
     replace(
       this.element,
-      h("h2", {}, rows.length === 0 ? "The preview found no such events" : `Events that met${rows.length > SHOWN ? `, the newest ${SHOWN}` : ""}`),
-      h("ul", { class: "progress-list" }, ...rows.slice(-SHOWN).reverse().map((row) => this.row(row))),
+      h(
+        "h2",
+        {},
+        rows.length === 0 ? "The preview found no such events" : `Events that met${rows.length > SHOWN ? `, the newest ${SHOWN}` : ""}`,
+      ),
+      h(
+        "ul",
+        { class: "progress-list" },
+        ...rows
+          .slice(-SHOWN)
+          .reverse()
+          .map((row) => this.row(row)),
+      ),
     );
   }
 
@@ -32,7 +43,11 @@ export class FoundView {
       "button",
       { type: "button", class: "progress-row found-row", "aria-pressed": "false" },
       longName("strong", row.entities.join(", ")),
-      h("span", { class: "small muted" }, `${formatMoment(row.end ?? row.start, feed.time, timeZone)}${row.end !== null && row.end > row.start ? `, over ${formatSpan(row.end - row.start, feed.time)}` : ""}`),
+      h(
+        "span",
+        { class: "small muted" },
+        `${formatMoment(row.end ?? row.start, feed.time, timeZone)}${row.end !== null && row.end > row.start ? `, over ${formatSpan(row.end - row.start, feed.time)}` : ""}`,
+      ),
     );
     open.addEventListener("click", () => {
       this.chosen?.setAttribute("aria-pressed", "false");
@@ -46,9 +61,18 @@ export class FoundView {
 
 /** The events of a detection as labelled points, and lines: between each two of them, or from each to the next. */
 export function eventShapes({ evidence }: Detection, { feed, timeZone }: EditorContext, lines: "between all" | "in order"): MapShape[] {
-  const placed = evidence.flatMap(({ variable, t, x, y }) => (x === null || y === null ? [] : [{ variable, t, at: [x, y] as [number, number] }]));
+  const placed = evidence.flatMap(({ variable, t, x, y }) =>
+    x === null || y === null ? [] : [{ variable, t, at: [x, y] as [number, number] }],
+  );
   const ends = (i: number): typeof placed => (lines === "in order" ? placed.slice(i + 1, i + 2) : placed.slice(i + 1));
   const drawn = placed.flatMap((one, i) => ends(i).map((other) => [[one.at, other.at, one.at]]));
-  const points = placed.map(({ variable, t, at }, i): MapShape => ({ id: `event-${i}`, geometry: { type: "Point", coordinates: at }, label: `${variable} · ${formatMoment(t, feed.time, timeZone)}`, active: true }));
-  return drawn.length === 0 ? points : [{ id: "lines", geometry: { type: "MultiPolygon", coordinates: drawn }, label: "", active: false }, ...points];
+  const points = placed.map(({ variable, t, at }, i): MapShape => ({
+    id: `event-${i}`,
+    geometry: { type: "Point", coordinates: at },
+    label: `${variable} · ${formatMoment(t, feed.time, timeZone)}`,
+    active: true,
+  }));
+  return drawn.length === 0
+    ? points
+    : [{ id: "lines", geometry: { type: "MultiPolygon", coordinates: drawn }, label: "", active: false }, ...points];
 }

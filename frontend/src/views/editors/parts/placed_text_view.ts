@@ -24,7 +24,12 @@ export class PlacedTextView {
       onChange(this.area.value);
     });
     this.area.addEventListener("scroll", () => (this.lines.scrollTop = this.area.scrollTop));
-    this.element = h("div", { class: "stack", "data-pointer": pointer }, h("div", { class: "trigger" }, this.lines, this.area), this.faults);
+    this.element = h(
+      "div",
+      { class: "stack", "data-pointer": pointer },
+      h("div", { class: "trigger" }, this.lines, this.area),
+      this.faults,
+    );
   }
 
   get text(): string {
@@ -43,7 +48,12 @@ export class PlacedTextView {
       ...faults.map((fault) => {
         const text = fault.message.replace(/^line \d+, column \d+: /, "");
         if (fault.line === null) return h("li", {}, text);
-        const go = h("button", { type: "button", class: "trigger-fault" }, h("span", { class: "num" }, `line ${fault.line}, column ${fault.column ?? 1}`), text);
+        const go = h(
+          "button",
+          { type: "button", class: "trigger-fault" },
+          h("span", { class: "num" }, `line ${fault.line}, column ${fault.column ?? 1}`),
+          text,
+        );
         go.addEventListener("click", () => this.go(fault.line ?? 1, fault.column ?? 1));
         return h("li", {}, go);
       }),
@@ -57,7 +67,13 @@ export class PlacedTextView {
   }
 
   private go(line: number, column: number): void {
-    const at = this.area.value.split("\n").slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0) + column - 1;
+    const at =
+      this.area.value
+        .split("\n")
+        .slice(0, line - 1)
+        .reduce((sum, one) => sum + one.length + 1, 0) +
+      column -
+      1;
     this.area.focus();
     this.area.setSelectionRange(at, at + 1);
   }

@@ -22,7 +22,13 @@ export class WatchedField {
     private readonly onChange: () => void,
     offered: readonly Watched["place"][] = ["region", "ranges"],
   ) {
-    this.region = new RegionChoice({ context, value: watched.region, id: "region", pointer: "/region", onChange: (isElsewhere) => this.regionChanged(isElsewhere) });
+    this.region = new RegionChoice({
+      context,
+      value: watched.region,
+      id: "region",
+      pointer: "/region",
+      onChange: (isElsewhere) => this.regionChanged(isElsewhere),
+    });
     this.ranges = new RangesField({
       feed: context.feed,
       entries: watched.ranges,
@@ -59,7 +65,12 @@ export class WatchedField {
   }
 
   private places(): HTMLElement {
-    const places = ([["region", "In a region"], ["ranges", "Range of values"]] as const).map(([place, text]) => h("button", { type: "button", "data-place": place, onClick: () => this.turn(place) }, text));
+    const places = (
+      [
+        ["region", "In a region"],
+        ["ranges", "Range of values"],
+      ] as const
+    ).map(([place, text]) => h("button", { type: "button", "data-place": place, onClick: () => this.turn(place) }, text));
     return h("div", { class: "segmented", role: "group", "aria-label": "What is watched" }, ...places);
   }
 
@@ -73,7 +84,8 @@ export class WatchedField {
 
   private showFields(): void {
     const { place } = this.watched;
-    for (const element of this.element.querySelectorAll("[data-place]")) element.setAttribute("aria-pressed", String(element.getAttribute("data-place") === place));
+    for (const element of this.element.querySelectorAll("[data-place]"))
+      element.setAttribute("aria-pressed", String(element.getAttribute("data-place") === place));
     replace(this.fields, place === "region" ? this.region.element : this.ranges.element);
   }
 }

@@ -64,10 +64,10 @@ def test_the_database_holds_no_secret_that_can_be_read(channel: Any, authenticat
 
 
 def test_a_channel_still_signs_and_shows_its_address(channel: Any, client_of: Any) -> None:
-    from webapp.alerts.deliveries import _secrets
+    from webapp.alerts.transports.webhook import secrets_at
 
     now = channel.old_secret_until.replace(year=2000)
-    assert _secrets(channel, now) == [channel.secret, channel.old_secret] and channel.secret != channel.old_secret
+    assert secrets_at(channel, now) == [channel.secret, channel.old_secret] and channel.secret != channel.old_secret
     assert client_of(channel.owner).get(f"/api/v1/channels/{channel.pk}/").json()["url"] == channel.url
 
 

@@ -23,11 +23,11 @@ def refuse(given: Mapping[str, Any]) -> dict[str, str]:
 
 def send(delivery: Delivery, now: datetime) -> Answer:
     """Posts the body as it is stored."""
-    secrets = _secrets(delivery.channel, now)
+    secrets = secrets_at(delivery.channel, now)
     return post(url=delivery.channel.url, secrets_in_use=secrets, webhook_id=str(delivery.webhook_id), body=delivery.body, now=now)
 
 
-def _secrets(channel: Channel, now: datetime) -> list[str]:
+def secrets_at(channel: Channel, now: datetime) -> list[str]:
     """The signing secrets in use: during a rotation the old one too."""
     rotating = channel.old_secret and channel.old_secret_until is not None and now < channel.old_secret_until
     return [channel.secret, channel.old_secret] if rotating else [channel.secret]

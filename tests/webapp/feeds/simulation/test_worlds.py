@@ -117,7 +117,7 @@ def test_spells_and_fronts_show_in_the_buoys_readings() -> None:
     warm_and_calm = (readings["sst"].to_numpy() > 28) & (readings["wind"].to_numpy() < 2)
     low, warm_air = readings["pressure"].to_numpy() < 1006, readings["air"].to_numpy() > readings["sst"].to_numpy()
     truth = ocean.truth(NOW, NOW + 4 * 3_600_000)
-    assert {one.kind for one in truth} == {"spell", "front"}
+    assert {one.kind for one in truth} == {"spell", "front", "upwelling"}
     told = np.zeros(len(t), bool)
     for spell in (one for one in truth if one.kind == "spell"):
         told |= np.isin(entity, spell.entities) & (t >= spell.start) & (t < spell.end)

@@ -147,9 +147,13 @@ class World:
         return self.start(sys.executable, "manage.py", "run_job", job, name=log, VEDETTE_FAILPOINTS=failpoints, **marks, **environment)
 
     def logs(self) -> str:
-        """What the processes said last."""
+        """What the processes said last, and where those that still run stand."""
+        for child in self.children:
+            if child.poll() is None and (psutil.Process(child.pid).cmdline()[1:2] == ["manage.py"]):
+                child.send_signal(signal.SIGUSR1)
+        time.sleep(1.0)
         files = [*self.folder.glob("*.log"), *self.folder.glob("log/*.log")]
-        return "\n".join(f"--- {path.name}\n" + path.read_text(errors="replace")[-3000:] for path in files)
+        return "\n".join(f"--- {path.name}\n" + path.read_text(errors="replace")[-8000:] for path in files)
 
     def wait(self, done: Callable[[], bool], seconds: float = GIVEN_UP_S, what: str = "") -> float:
         """Until `done`; how long it took. Fails with the processes' logs."""

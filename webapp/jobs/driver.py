@@ -281,6 +281,9 @@ class JobDriver:
         """Says that the job lives; ends the process when it was fenced, or cannot ask for too long."""
         heard = time.monotonic()
         while True:
+            # First a pause: the claim has just said that the job lives, and Spark's JVM is forked meanwhile. A fork while another thread
+            # connects may leave locks behind that nobody opens in the child.
+            time.sleep(HEARTBEAT_S)
             try:
                 close_old_connections()
                 wanted = services.job_heartbeat(job_id=job.pk, epoch=job.epoch)
@@ -294,7 +297,6 @@ class JobDriver:
                     _leave(FENCED, "a newer start of this job has taken over")
                 if wanted == DesiredState.STOPPED:
                     self.stopping.set()
-            time.sleep(HEARTBEAT_S)
 
     def _write_down(self, last: Callable[[], None]) -> None:
         """The last that this process has to say of the job; the database may be away."""

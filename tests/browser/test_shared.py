@@ -30,6 +30,8 @@ def test_a_link_shows_the_live_view_until_it_is_revoked(site: Site) -> None:
 
     partitions_ensure([span_of(0)])
     site.context.clear_cookies()
+    # The page before this one asks for more while it stands.
+    page.goto("about:blank")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(link)

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from django.conf import settings
 
-from engine.operator import RegisteredQuery
-from engine.runtime.evaluator import Evaluator
+from engine.runtime.derived import GraphEvaluator
 from engine.sources.eventlog import EventLog
-from engine.specification import check
 from tests.webapp.answers import a_head
 from webapp.detections.sink import Commit, commit
-from webapp.feeds.models import Feed, Region
+from webapp.feeds.models import Feed
 from webapp.jobs.models import Job, ObservedState
+from webapp.queries.derivation import registered
 from webapp.queries.models import QueryVersion
 
 if TYPE_CHECKING:
@@ -30,11 +29,9 @@ class Answering:
         self.head = a_head(self.feed)
         # As its process would say: it works.
         Job.objects.filter(heads=self.head).update(observed_state=ObservedState.RUNNING)
-        own, regions = self.feed.engine_feed(), dict(Region.objects.filter(feed=self.feed).values_list("name", "geometry"))
+        own = self.feed.engine_feed()
         rows = QueryVersion.objects.filter(to_feed_version=None, query__feed=self.feed).order_by("query_id")
-        self.evaluator = Evaluator.start(
-            own, [RegisteredQuery(str(row.query_id), row.version, check(row.specification, own, regions)) for row in rows]
-        )
+        self.evaluator = GraphEvaluator.local(own, registered(rows, own))
         self.batch = 0
 
     def catch_up(self) -> int:

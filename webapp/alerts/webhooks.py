@@ -22,20 +22,12 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
+from webapp.config.outside import RefusedAddress, is_named
+
 CONNECT_SECONDS = 5.0
 TOTAL_SECONDS = 10.0
 READ_BYTES = 65_536
 SECRET_PREFIX = "whsec_"  # noqa: S105  what secrets are recognised by
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-ALLOCATED = ipaddress.ip_network("2000::/3")
-"""The IPv6 addresses that lead anywhere public: outside of them lie site-local ones and those that stand for IPv4 addresses."""
-SPECIAL = [ipaddress.ip_network(text) for text in ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")]
-"""Special-purpose networks (IANA) inside the public ones: protocols, documentation, and tunnels to IPv4 addresses that nobody has checked."""
-
-
-class RefusedAddress(ValueError):
-    """The webhook's address is not one that messages may be sent to."""
 
 
 @dataclass(frozen=True)
@@ -124,15 +116,7 @@ def resolve(parts: SplitResult) -> tuple[str, int]:
 
 def check_address(text: str, port: int) -> None:
     """Raises RefusedAddress unless messages may be sent there."""
-    address: Address = ipaddress.ip_address(text.split("%")[0])
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
-    if any(address in ipaddress.ip_network(network) for network in settings.WEBHOOK_NETWORKS):
-        return
-    outside = address.version == 6 and address not in ALLOCATED
-    if outside or not address.is_global or address.is_multicast or address.is_reserved or any(address in network for network in SPECIAL):
-        raise RefusedAddress("The host's address is not a public one.")
-    if port not in settings.WEBHOOK_PORTS:
+    if not is_named(text) and port not in settings.WEBHOOK_PORTS:
         raise RefusedAddress(f"Port {port} is not one that messages are sent to.")
 
 

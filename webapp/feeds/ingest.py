@@ -29,6 +29,7 @@ from engine.sources.eventlog import End, Entry, EventLog
 from engine.sources.segments import LogDamaged
 from webapp.feeds.admission import Admission
 from webapp.feeds.bodies import Refusal
+from webapp.feeds.connectors.progress import connector_reached
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter, IngestReceipt
 
 SHOWN = 10
@@ -52,6 +53,8 @@ class Delivery:
     key: str | None = None
     digest: str = ""
     """Of the body: tells a repetition from another body under the same key."""
+    reached: Mapping[str, Any] | None = None
+    """Of a connector: which one, and how far it is with this delivery (`connectors/progress.py`)."""
 
     @property
     def received(self) -> int:
@@ -172,6 +175,7 @@ def _keep(feed: Feed, counter: IngestCounter, entries: Sequence[Entry]) -> None:
                     dead_letters=note.get("letters", [])[:SHOWN],
                 )
             )
+        connector_reached(feed, note, entry.rows)
     DeadLetter.objects.bulk_create(letters, batch_size=1_000)
     IngestReceipt.objects.bulk_create(receipts, ignore_conflicts=True)
 
@@ -189,6 +193,7 @@ def _without_rows(feed: Feed, delivery: Delivery) -> Receipt:
         counter.dead += len(delivery.dead)
         counter.save(update_fields=["received", "dead"])
         DeadLetter.objects.bulk_create(_letters(feed, note), batch_size=1_000)
+        connector_reached(feed, note, 0)
         told = note["letters"][:SHOWN]
         if delivery.key is not None:
             IngestReceipt.objects.create(feed=feed, key=delivery.key, digest=delivery.digest, dead=len(delivery.dead), dead_letters=told)
@@ -221,13 +226,14 @@ def _note(delivery: Delivery) -> dict[str, Any]:
     letters = [_as_told(refusal) for refusal in delivery.dead[:KEPT]]
     more = Counter(refusal.reason for refusal in delivery.dead[KEPT:])
     letters += [{"reason": reason, "detail": f"and {count} more rows of this delivery", "line": None, "row": None} for reason, count in more.items()]
-    return {
+    note = {
         "received": delivery.received,
         "dead": len(delivery.dead),
         "digest": delivery.digest,
         "source": delivery.source[:200],
         "letters": letters,
     }
+    return note if delivery.reached is None else {**note, "reached": delivery.reached}
 
 
 def shown(dead: Sequence[Refusal]) -> list[dict[str, Any]]:

@@ -12,8 +12,9 @@ from django.utils import timezone
 from engine.model.feed import Crs, TimeUnit
 from engine.model.feed import Feed as EngineFeed
 from webapp.accounts.models import Role
-from webapp.accounts.permissions import Owned, OwnedQuerySet
+from webapp.accounts.permissions import AnyUser, Owned, OwnedQuerySet
 from webapp.config.documents import DocumentField
+from webapp.config.secrets_at_rest import SealedCharField
 
 NAME = RegexValidator(r"^[a-z][a-z0-9_-]{0,62}\Z", "Lower-case letters, digits, - and _; begins with a letter; at most 63 characters.")
 ENGINE_FIELDS = ("name", "crs", "time", "tick", "lateness", "dedupe", "columns")
@@ -136,6 +137,67 @@ class Upload(Owned):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.state})"
+
+
+class ConnectorState(models.TextChoices):
+    """What a connector does."""
+
+    STOPPED = "stopped"
+    STARTING = "starting"
+    RUNNING = "running"
+    BACKOFF = "backoff"
+
+
+class ConnectorQuerySet(models.QuerySet["Connector"]):
+    """Whoever sees a feed sees its connectors; whoever changes the feed changes them."""
+
+    def visible_to(self, user: AnyUser) -> ConnectorQuerySet:
+        return self.filter(feed__in=Feed.objects.visible_to(user))
+
+    def with_editable(self, user: AnyUser) -> ConnectorQuerySet:
+        return self.annotate(editable=models.Exists(Feed.objects.editable_by(user).filter(pk=models.OuterRef("feed"))))
+
+
+class Connector(models.Model):
+    """A stream from outside that runs into a feed (decision 29).
+
+    `offset` and the counters are those of what is in the log: they are written with it. `revision` counts changes of the settings: what was under
+    way before one says nothing about where the new stream is.
+    """
+
+    feed = models.ForeignKey(Feed, models.CASCADE, related_name="connectors")
+    name = models.CharField(max_length=100, validators=[NO_CONTROLS])
+    kind = models.CharField(max_length=40)
+    settings = models.JSONField(default=dict)
+    secrets = SealedCharField(max_length=20_000, blank=True, help_text="The secret settings as JSON.")
+    reading = models.JSONField(default=dict, help_text="What the columns of its records mean; empty: as the kind says, else as the feed's own names.")
+    enabled = models.BooleanField(default=True)
+    revision = models.PositiveIntegerField(default=0, editable=False)
+    offset = models.JSONField(null=True, editable=False)
+    messages = models.BigIntegerField(default=0, editable=False)
+    merged = models.BigIntegerField(default=0, editable=False)
+    rows = models.BigIntegerField(default=0, editable=False)
+    dead = models.BigIntegerField(default=0, editable=False)
+    state = models.CharField(max_length=10, choices=ConnectorState.choices, default=ConnectorState.STOPPED, editable=False)
+    rate = models.FloatField(default=0.0, editable=False, help_text="Messages a second, lately.")
+    failures = models.PositiveIntegerField(default=0, editable=False, help_text="Since it last ran well.")
+    last_error = models.TextField(blank=True, editable=False)
+    last_error_at = models.DateTimeField(null=True, editable=False)
+    last_message_at = models.DateTimeField(null=True, editable=False)
+    next_try_at = models.DateTimeField(null=True, editable=False)
+    seen_at = models.DateTimeField(null=True, editable=False, help_text="When the process that runs it last said how it goes.")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = ConnectorQuerySet.as_manager()
+
+    class Meta:
+        # Not one of the tables feeds_...: the reader's role reads those, and nothing with secrets.
+        db_table = "connectors"
+        ordering = ("feed", "name")
+        constraints = [models.UniqueConstraint(fields=["feed", "name"], name="connector_name_in_feed")]
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.feed.name}"
 
 
 class IngestCounter(models.Model):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from webapp.accounts.models import ApiToken
+from webapp.accounts.models import ApiToken, User
 from webapp.accounts.quotas import quota_of
 from webapp.feeds.models import Feed
 
@@ -70,11 +70,14 @@ BUCKETS = Buckets()
 def limits_of(token: ApiToken, feed: Feed) -> list[Limit]:
     """What counts for rows that come with this token to this feed."""
     count, _, period = settings.INGEST_RATE.partition("/")
-    user = quota_of(token.user, "rows")
-    found = [
-        Limit(("requests", token.user_id), f"Your quota of {settings.INGEST_RATE} requests with rows", int(count) / PERIODS[period], of_rows=False),
-        Limit(("user", token.user_id), f"Your quota of {user:,} rows a second", user, of_rows=True),
-    ]
+    requests = f"Your quota of {settings.INGEST_RATE} requests with rows"
+    return [Limit(("requests", token.user_id), requests, int(count) / PERIODS[period], of_rows=False), *row_limits_of(token.user, feed)]
+
+
+def row_limits_of(person: User, feed: Feed) -> list[Limit]:
+    """What counts for rows that `person` brings to this feed, in whatever way."""
+    user = quota_of(person, "rows")
+    found = [Limit(("user", person.pk), f"Your quota of {user:,} rows a second", user, of_rows=True)]
     if feed.team is not None:
         team = quota_of(feed.team, "rows")
         found.append(Limit(("team", feed.team.pk), f"The quota of {team:,} rows a second of the feed's team", team, of_rows=True))

@@ -1,7 +1,7 @@
 """Everything on this machine with one command: `python -m webapp.platform.demo [--no-feeds] [--verbose]` (`make demo`, `make up`).
 
 Starts PostgreSQL and Redis (unless DATABASE_URL and REDIS_URL name others), migrates, seeds, then runs the web server, the worker, the
-publisher, the ingest and, with feeds, the players. Spark jobs are started by the worker's reconciler, not from here.
+publisher, the ingest, the connectors and, with feeds, the players. Spark jobs are started by the worker's reconciler, not from here.
 """
 
 import argparse
@@ -91,6 +91,7 @@ def processes(var: Path, port: int, *, feeds: bool) -> Iterator[Process]:
     yield Process("deliveries", (*celery, "worker", "--loglevel=INFO", *DELIVERIES))
     yield Process("beat", (*celery, "beat", "--loglevel=INFO", f"--schedule={var / 'beat-schedule'}", "--pidfile="))
     yield Process("ingest", manage("ingest"))
+    yield Process("connectors", manage("connect"))
     yield Process("web", (sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "webapp.config.asgi:application"))
     if feeds:
         yield Process("players", manage("simulate", *PLAYERS), restart="on-failure")

@@ -24,6 +24,8 @@ PARTS_KEPT = 500
 """Messages whose other parts have not come yet."""
 VESSELS_KEPT = 200_000
 """Vessels whose name and type are remembered."""
+MESSAGES_KEPT = 100_000
+"""Messages that are known again when another receiver reports them."""
 _SENTENCE = re.compile(rb"![A-Z-]{2}VD[MO],([1-9]),([1-9]),([0-9]?),([A-B0-9]?),([0-9A-Wa-w`:;<=>?@]*),([0-5])\*([0-9A-Fa-f]{2})")
 _TAG_TIME = re.compile(rb"(?:^|[\\,])c:(\d{9,14})")
 _TAG_GROUP = re.compile(rb"(?:^|[\\,])g:\d+-\d+-(\d+)")
@@ -34,11 +36,43 @@ COLUMNS = ("mmsi", "time", "lon", "lat", "msg_type", "speed", "course", "heading
 
 
 @dataclass
-class Messages:
-    """Lines in, a row for each message that tells a place; names and types from static messages are on all later rows of a vessel."""
+class Known:
+    """What the receivers of one stream have heard together. A message that came in again within `merge_ms` was heard by another of them."""
 
-    _parts: OrderedDict[tuple[bytes, ...], dict[int, bytes]] = field(default_factory=OrderedDict)
+    merge_ms: int = 0
+    merged: int = 0
     _vessels: OrderedDict[int, dict[str, Any]] = field(default_factory=OrderedDict)
+    _heard: OrderedDict[bytes, int] = field(default_factory=OrderedDict)
+
+    def vessel(self, mmsi: int) -> dict[str, Any]:
+        """What static messages said of a vessel; may be added to."""
+        known = self._vessels.setdefault(mmsi, {})
+        self._vessels.move_to_end(mmsi)
+        if len(self._vessels) > VESSELS_KEPT:
+            self._vessels.popitem(last=False)
+        return known
+
+    def is_new(self, content: bytes, at: int) -> bool:
+        """Whether nobody reported the message lately. A vessel says the same again in time, so it is no repetition for ever."""
+        if not self.merge_ms:
+            return True
+        before = self._heard.get(content)
+        if before is not None and abs(at - before) <= self.merge_ms:
+            self.merged += 1
+            return False
+        self._heard[content] = at
+        self._heard.move_to_end(content)
+        if len(self._heard) > MESSAGES_KEPT:
+            self._heard.popitem(last=False)
+        return True
+
+
+@dataclass
+class Messages:
+    """Lines of one receiver in, a row for each message that tells a place; names and types from static messages are on all later rows of a vessel."""
+
+    known: Known = field(default_factory=Known)
+    _parts: OrderedDict[tuple[bytes, ...], dict[int, bytes]] = field(default_factory=OrderedDict)
     _announced: int | None = None
 
     def read(self, line: bytes, now: int | None = None) -> dict[str, Any] | Broken | None:
@@ -60,11 +94,14 @@ class Messages:
         if parts is None:
             return None
         self._announced = None
+        at = now if at is None else at
+        if not self.known.is_new(_content(parts), at or 0):
+            return None
         try:
             message = decode(*parts).asdict()
         except (AISBaseException, ValueError, IndexError, KeyError, TypeError, OverflowError) as error:
             return _broken(f"the message cannot be decoded: {error}", line)
-        return self._row(message, now if at is None else at)
+        return self._row(message, at)
 
     def _together(self, found: re.Match[bytes], before: bytes) -> list[bytes] | None:
         """All parts of the message, or null while some are missing."""
@@ -87,10 +124,7 @@ class Messages:
 
     def _row(self, message: dict[str, Any], at: int | None) -> dict[str, Any] | None:
         mmsi = int(message["mmsi"])
-        known = self._vessels.setdefault(mmsi, {})
-        self._vessels.move_to_end(mmsi)
-        if len(self._vessels) > VESSELS_KEPT:
-            self._vessels.popitem(last=False)
+        known = self.known.vessel(mmsi)
         for ours, theirs in (("name", "shipname"), ("name", "name"), ("ship_type", "ship_type"), ("callsign", "callsign")):
             value = _plain(message.get(theirs))
             if value not in (None, "", 0):
@@ -126,6 +160,11 @@ def _of_lines(stream: BinaryIO) -> Iterator[tuple[int, dict[str, Any] | Broken]]
 
 def _broken(problem: str, line: bytes) -> Broken:
     return Broken(0, problem, line[:SHOWN].decode("ascii", "replace"))
+
+
+def _content(parts: list[bytes]) -> bytes:
+    """What was sent over the air: the same from every receiver."""
+    return b"".join(part.split(b",")[5] for part in parts)
 
 
 def _plain(value: Any) -> Any:

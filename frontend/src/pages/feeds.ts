@@ -17,6 +17,7 @@ import { formatAgo, formatClock, formatMoment, formatNumber, formatSpan } from "
 import { JOB_STATES, kindName } from "../lib/words";
 import { confirmDanger, openDialog } from "../views/dialog_view";
 import { showFaults } from "../views/faults_view";
+import { openConnectors } from "../views/connectors_view";
 import { openFeedSettings } from "../views/feed_form_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
 
@@ -306,6 +307,12 @@ function feedCard(first: FeedStatus): FeedCard {
         onClick: () => openFeedSettings(shown, () => void refresh()),
       })
     : null;
+  const connectors = button("Connectors", {
+    icon: "radio",
+    kind: "button-sm",
+    "aria-label": `Connectors of the feed ${first.name}`,
+    onClick: () => openConnectors(shown),
+  });
   const letters = button("Dead letters", { icon: "ban", kind: "button-sm", onClick: () => void showDeadLetters(first.name) });
   const element = h(
     "article",
@@ -317,6 +324,7 @@ function feedCard(first: FeedStatus): FeedCard {
       state,
       chooser,
       letters,
+      connectors,
       settings,
       linkButton("Live", `/?feed=${encodeURIComponent(first.name)}`, "map", "button-sm"),
     ),

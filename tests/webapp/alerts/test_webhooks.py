@@ -19,7 +19,8 @@ from rest_framework.test import APIClient
 from tests.webapp.alerts.test_lifecycle import crossing, record
 from webapp.alerts import deliveries, webhooks
 from webapp.alerts.models import Alert, Channel, Delivery, Notification
-from webapp.alerts.webhooks import RefusedAddress, check_address, check_url, new_secret, post, resolve, signature
+from webapp.alerts.webhooks import check_address, check_url, new_secret, post, resolve, signature
+from webapp.config.outside import RefusedAddress
 from webapp.queries.models import Query
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]

@@ -59,6 +59,9 @@ TWO_IDS = ("api-team-invitation", "api-team-member", "api-team-transfer")
 LISTS = {
     "api-feeds": ["GET", "POST"],
     "api-uploads": ["GET", "POST"],
+    "api-connectors": ["GET", "POST"],
+    "api-connectors-kinds": ["GET"],
+    "api-connectors-trial": ["POST"],
     "api-regions": ["GET", "POST"],
     "api-regions-import": ["POST"],
     "api-regions-export": ["GET"],
@@ -106,6 +109,7 @@ OWNED = {
     "api-feed-measures": ["GET"],
     "api-feed-histogram": ["GET"],
     "api-dead-letters": ["GET"],
+    "api-connector": ["GET", "PATCH", "DELETE"],
     "api-upload": ["GET", "PATCH", "DELETE"],
     "api-upload-inspection": ["POST"],
     "api-upload-load": ["POST", "PATCH"],
@@ -138,6 +142,9 @@ OWNED = {
 ELSEWHERE = {"api-feed-events", "api-shares", "api-share"}
 """Tested beside their own code (tests/webapp/feeds/test_ingest*.py, tests/webapp/live/test_shares.py): a token's scope decides there, too."""
 
+READING = {"entity": ["mmsi"], "time": ["received"], "time_format": "epoch_ms", "x": "lon", "y": "lat", "crs": "plane"}
+"""A connector into the feed of these tests, which lies in a plane."""
+
 
 def named_addresses() -> Iterator[str]:
     def walk(patterns: list[Any]) -> Iterator[str]:
@@ -156,6 +163,7 @@ def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[
     """One object of each kind, all of the harbour team."""
     from webapp.alerts.deliveries import channel_create
     from webapp.alerts.models import Alert, Mute, SavedView
+    from webapp.feeds.connectors.services import connector_create
     from webapp.feeds.models import Upload
 
     channel = channel_create(owner=people.owner, name="desk", url="https://hooks.example.org/x", team=people.harbour)
@@ -163,7 +171,18 @@ def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[
     view = SavedView.objects.create(owner=people.owner, name="grave", team=people.harbour)
     mute = Mute.objects.create(owner=people.owner, team=people.harbour, feed=feed, query=query, reason="Works", window_from=timezone.now())
     upload = Upload.objects.create(owner=people.owner, name="ships.csv", size=10, team=people.harbour)
-    return {"upload": upload, "feed": feed, "region": region, "query": query, "channel": channel, "alert": alert, "view": view, "mute": mute}
+    connector = connector_create(feed=feed, name="mast", kind="ais-udp", settings={"port": 10110}, reading=READING)
+    return {
+        "connector": connector,
+        "upload": upload,
+        "feed": feed,
+        "region": region,
+        "query": query,
+        "channel": channel,
+        "alert": alert,
+        "view": view,
+        "mute": mute,
+    }
 
 
 def address_of(name: str, things: dict[str, Any]) -> str:
@@ -180,7 +199,7 @@ def address_of(name: str, things: dict[str, Any]) -> str:
     kind = next(
         (
             kind
-            for kind in ("upload", "region", "query", "channel", "alert", "view", "mute")
+            for kind in ("connector", "upload", "region", "query", "channel", "alert", "view", "mute")
             if name in (kind, f"api-{kind}") or name.startswith(f"api-{kind}-")
         ),
         None,

@@ -18,12 +18,13 @@ from django.urls import reverse
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from tests.webapp.config.test_matrix import LISTS, OWNED, OWNED_PAGES, PAGES, PERSONAL, address_of, ask
+from tests.webapp.config.test_matrix import LISTS, OWNED, OWNED_PAGES, PAGES, PERSONAL, READING, address_of, ask
 from webapp.accounts.models import Role
 from webapp.alerts.deliveries import channel_create
 from webapp.alerts.models import Alert, Channel, Mute, SavedView
 from webapp.detections.models import Detection
 from webapp.detections.partitions import partitions_ensure
+from webapp.feeds.connectors.services import connector_create
 from webapp.feeds.models import Feed, Region, Upload
 from webapp.live.selectors import permission
 from webapp.queries.models import Query
@@ -36,6 +37,7 @@ SHARINGS = ["private", "team", "foreign", "public"]
 """Of nobody but its owner; of the harbour team, whose members MEMBERS are; of the stranger's team; of nobody's team, but public."""
 NEEDED = {
     "feed": Role.OPERATOR,
+    "connector": Role.OPERATOR,
     "upload": Role.OPERATOR,
     "channel": Role.OPERATOR,
     "region": Role.ANALYST,
@@ -68,7 +70,9 @@ def edits(actor: str, sharing: str, kind: str) -> bool:
 
 
 def kind_of(name: str) -> str:
-    return next((kind for kind in ("upload", "region", "query", "channel", "alert", "view", "mute") if f"{kind}" in name.split("-")), "feed")
+    return next(
+        (kind for kind in ("connector", "upload", "region", "query", "channel", "alert", "view", "mute") if f"{kind}" in name.split("-")), "feed"
+    )
 
 
 @dataclass
@@ -97,9 +101,20 @@ def world(people: SimpleNamespace, feed: Any, region: Any, query: Any, client_of
     Detection.objects.create(feed=feed, key=b"k" * 16, query=query, version=1, kind="in", entities=["a"], start=1, end=1, seq=1, detected_at=1)
     view = SavedView.objects.create(owner=people.owner, name="grave", team=people.harbour)
     mute = Mute.objects.create(owner=people.owner, team=people.harbour, feed=feed, query=query, reason="Works", window_from=timezone.now())
+    connector = connector_create(feed=feed, name="mast", kind="ais-udp", settings={"port": 10110}, reading=READING)
     return World(
         people,
-        {"upload": upload, "feed": feed, "region": region, "query": query, "channel": channel, "alert": alert, "view": view, "mute": mute},
+        {
+            "connector": connector,
+            "upload": upload,
+            "feed": feed,
+            "region": region,
+            "query": query,
+            "channel": channel,
+            "alert": alert,
+            "view": view,
+            "mute": mute,
+        },
         client_of,
     )
 

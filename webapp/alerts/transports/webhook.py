@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from webapp.alerts.models import Channel, Delivery
-from webapp.alerts.webhooks import Answer, RefusedAddress, check_url, post
+from webapp.alerts.webhooks import Answer, check_url, post
+from webapp.config.outside import RefusedAddress
 
 LONGEST = timedelta(seconds=30)
 

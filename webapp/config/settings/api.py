@@ -24,6 +24,7 @@ REST_FRAMEWORK = {
         "export": "30/min",
         "import": "20/min",
         "webhook-test": "6/min",
+        "trial": "20/min",
         "invite": "60/hour",
     },
     "EXCEPTION_HANDLER": "webapp.config.errors.as_faults",

@@ -70,6 +70,11 @@ PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=
 # A link to a live view for people without an account lasts so many days at most.
 SHARE_DAYS = number("VEDETTE_SHARE_DAYS", 30)
 
-# Webhooks go to public addresses on these ports only; into the networks named here (CIDR, separated by commas) on any port.
+# Webhooks go to public addresses on these ports only; into the networks named here (CIDR, separated by commas) on any port. Connectors of feeds go to
+# public addresses and into these networks too.
 WEBHOOK_PORTS = (80, 443, 8080, 8443)
 WEBHOOK_NETWORKS = names("VEDETTE_WEBHOOK_NETWORKS", [])
+
+# Where connectors listen that others send to (AIS receivers): on this address, on these ports.
+CONNECTOR_BIND = text("VEDETTE_CONNECTOR_BIND", "127.0.0.1")
+CONNECTOR_PORTS = names("VEDETTE_CONNECTOR_PORTS", ["10110-10119"])

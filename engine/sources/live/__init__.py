@@ -1,0 +1,116 @@
+"""Streams from outside: one contract for all protocols (decision 29).
+
+A source yields batches of raw records and says where it goes on behind each. What records mean is said by a `Reading`
+(engine/sources/reading.py); feeds, the log and databases are none of its business. `docs/connectors.md` shows how to write one.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from engine.sources.formats import Broken
+
+BATCH_ROWS = 4_000
+"""A batch has at most about so many records."""
+LINGER_S = 0.2
+"""A source gives other work its turn after so long, with what has come by then: a batch may be empty."""
+RECEIVED = "received"
+"""Every record has the time of its reception under this name, in ms since 1970."""
+
+Record = Mapping[str, Any]
+Settings = Mapping[str, Any]
+
+
+class Away(Exception):
+    """The other side cannot be reached, refuses us, or broke off: it is tried again later. The text is for whoever set the connector up."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Records in the order of their arrival. `offset`: where to begin after them, as JSON; null where the protocol cannot repeat anything.
+
+    `messages` counts what came over the wire, `merged` those of them that said again what another had said.
+    """
+
+    records: Sequence[Record | Broken] = ()
+    offset: Any = None
+    messages: int = 0
+    merged: int = 0
+
+
+class Source(Protocol):
+    """A stream that was opened. One thread uses it."""
+
+    def batches(self, offset: Any) -> Iterator[Batch]:
+        """From `offset` on (null: from now, or from what the other side kept), one at least every LINGER_S or so. Raises Away and OSError."""
+
+    def acknowledge(self, offset: Any) -> None:
+        """All up to the batch with this offset is safe: the other side may forget it."""
+
+    def close(self) -> None:
+        """Lets go of the other side. May be called twice."""
+
+
+class Network(Protocol):
+    """The way out, and in: it decides which addresses may be reached."""
+
+    def address(self, host: str, port: int) -> str:
+        """The numeric address to connect to for `host`. Raises Away when it may not be reached, OSError when there is none."""
+
+    def connect(self, host: str, port: int) -> socket.socket:
+        """A connection to the checked address. Raises Away, OSError."""
+
+    def listen(self, port: int, *, datagrams: bool = False) -> socket.socket:
+        """A socket that others send to. Raises Away, OSError."""
+
+
+class FieldType(StrEnum):
+    """How a field of a form is asked for."""
+
+    TEXT = "text"
+    SECRET = "secret"  # noqa: S105  the kind of a field
+    INTEGER = "integer"
+    BOOLEAN = "boolean"
+    CHOICE = "choice"
+
+
+@dataclass(frozen=True)
+class Field:
+    """A setting of a connector. `least` and `most` bound an integer; a secret is stored encrypted and never shown again."""
+
+    name: str
+    label: str
+    type: FieldType = FieldType.TEXT
+    default: str | int | bool = ""
+    required: bool = False
+    hint: str = ""
+    choices: tuple[tuple[str, str], ...] = ()
+    least: int = 0
+    most: int = 2**31
+
+
+PORT = Field("port", "Port", FieldType.INTEGER, 0, required=True, least=1, most=65_535)
+HOST = Field("host", "Host", required=True, hint="A name or an address.")
+
+
+@dataclass(frozen=True)
+class SourceKind:
+    """A protocol. `guarantee` says in a sentence or two what is lost or doubled when something dies.
+
+    `open(settings, network, identity)`: the identity is the same whenever a connector is opened, and empty in a test, which must not disturb it.
+    `reading` is how its records are to be read, for protocols that say it themselves: the columns of RECORDS that a feed has become attributes.
+    `check` names what is wrong with settings whose types are right, by field.
+    """
+
+    name: str
+    title: str
+    fields: tuple[Field, ...]
+    guarantee: str
+    open: Callable[[Settings, Network, str], Source]
+    reading: Mapping[str, Any] | None = None
+    columns: tuple[str, ...] = ()
+    check: Callable[[Settings], Mapping[str, str]] = field(default=lambda settings: {})

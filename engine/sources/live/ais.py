@@ -1,0 +1,110 @@
+"""AIS: NMEA 0183 sentences of receivers, over a TCP connection that we make, over ones that they make, or in datagrams."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.sources.formats import Broken
+from engine.sources.formats.nmea import COLUMNS, LINE_BYTES, Known, Messages
+from engine.sources.live import HOST, PORT, RECEIVED, Batch, Field, FieldType, Network, Record, Settings, SourceKind
+from engine.sources.live.arrivals import Arrivals, Lines, Part
+
+PEERS_KEPT = 256
+"""Senders of datagrams whose incomplete messages are remembered: addresses can be made up."""
+MERGE_S = 10
+MERGE = Field(
+    "merge_seconds",
+    "Merge duplicates within, in seconds",
+    FieldType.INTEGER,
+    MERGE_S,
+    most=600,
+    hint="The same message from several receivers. 0: none.",
+)
+READING = {"entity": ["mmsi"], "time": ["time"], "time_format": "epoch_ms", "x": "lon", "y": "lat"}
+LOST = "AIS cannot be asked to repeat anything: what is sent while the connection or Vedette is away is missing. Nothing is doubled."
+
+
+@dataclass
+class _Peer:
+    messages: Messages
+    lines: Lines = field(default_factory=lambda: Lines(LINE_BYTES))
+
+
+class AisSource:
+    """The messages of all receivers on the sockets of `arrivals`."""
+
+    def __init__(self, arrivals: Arrivals, merge_seconds: int) -> None:
+        self._arrivals = arrivals
+        self._known = Known(merge_seconds * 1000)
+        self._peers: OrderedDict[Hashable, _Peer] = OrderedDict()
+
+    def batches(self, offset: Any) -> Iterator[Batch]:
+        for parts in self._arrivals.taken():
+            yield self._batch(parts)
+
+    def acknowledge(self, offset: Any) -> None:
+        """AIS has nothing to acknowledge."""
+
+    def close(self) -> None:
+        self._arrivals.close()
+
+    def _batch(self, parts: list[Part]) -> Batch:
+        merged, count = self._known.merged, 0
+        records: list[Record | Broken] = []
+        for part in parts:
+            peer = self._peer(part)
+            for line in peer.lines.of(part):
+                count += 1
+                found = peer.messages.read(line, part.at)
+                if isinstance(found, Broken):
+                    records.append(found)
+                elif found is not None:
+                    records.append({**found, RECEIVED: part.at})
+        return Batch(records, messages=count, merged=self._known.merged - merged)
+
+    def _peer(self, part: Part) -> _Peer:
+        peer = self._peers.pop(part.peer, None) or _Peer(Messages(self._known))
+        if not part.ended:
+            self._peers[part.peer] = peer
+            if len(self._peers) > PEERS_KEPT:
+                self._peers.popitem(last=False)
+        return peer
+
+
+def open_client(settings: Settings, network: Network, identity: str) -> AisSource:
+    """A receiver, or a server that collects those of many, that we connect to."""
+    arrivals = Arrivals()
+    arrivals.follow(network.connect(settings["host"], settings["port"]))
+    return AisSource(arrivals, settings["merge_seconds"])
+
+
+def open_server(settings: Settings, network: Network, identity: str) -> AisSource:
+    """Receivers that connect to us."""
+    arrivals = Arrivals()
+    arrivals.accept(network.listen(settings["port"]))
+    return AisSource(arrivals, settings["merge_seconds"])
+
+
+def open_datagrams(settings: Settings, network: Network, identity: str) -> AisSource:
+    """Receivers that send datagrams to us."""
+    arrivals = Arrivals()
+    arrivals.datagrams(network.listen(settings["port"], datagrams=True))
+    return AisSource(arrivals, settings["merge_seconds"])
+
+
+KINDS = (
+    SourceKind("ais-tcp", "AIS from a receiver (TCP)", (HOST, PORT, MERGE), LOST, open_client, READING, COLUMNS),
+    SourceKind("ais-tcp-server", "AIS: receivers connect to Vedette (TCP)", (PORT, MERGE), LOST, open_server, READING, COLUMNS),
+    SourceKind(
+        "ais-udp",
+        "AIS: receivers send to Vedette (UDP)",
+        (PORT, MERGE),
+        f"{LOST} Datagrams that come faster than they are read are lost too.",
+        open_datagrams,
+        READING,
+        COLUMNS,
+    ),
+)

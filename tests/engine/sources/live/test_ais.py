@@ -1,0 +1,157 @@
+"""AIS over real sockets on loopback: what the recordings hold comes out, whoever sends it, in whatever pieces."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from engine.sources.formats import Broken
+from engine.sources.live import Away, SourceKind
+from engine.sources.live.ais import KINDS
+from tests.engine.sources.live.loopback import Loopback
+
+CLIENT, SERVER, DATAGRAMS = KINDS
+POSITION = b"!AIVDM,1,1,,A,13HOI:0P0000VOHLCnHQKwvL05Ip,0*23"
+FILES = ("dma_2010.nmea", "kystverket_2019.nm4", "aisdb_2021.nm4")
+END_S = 60.0
+
+
+def opened(kind: SourceKind, network: Loopback, **settings: Any) -> Any:
+    return closing(kind.open({"host": "127.0.0.1", "port": 0, "merge_seconds": 0, **settings}, network, ""))
+
+
+def records_until(source: Any, done: Callable[[list[Any]], bool]) -> list[Any]:
+    """All records up to the moment at which `done` says so."""
+    found: list[Any] = []
+    end = time.monotonic() + END_S
+    for batch in source.batches(None):
+        found += batch.records
+        if done(found):
+            return found
+        assert time.monotonic() < end, f"only {len(found)} records came"
+    return found
+
+
+@pytest.fixture
+def served() -> Iterator[Callable[[list[bytes]], int]]:
+    """Serves pieces of bytes to one client and ends the connection; the port."""
+    servers: list[tuple[socket.socket, threading.Thread]] = []
+
+    def serve(pieces: list[bytes]) -> int:
+        server = socket.create_server(("127.0.0.1", 0))
+        thread = threading.Thread(target=_send, args=(server, pieces), daemon=True)
+        thread.start()
+        servers.append((server, thread))
+        return int(server.getsockname()[1])
+
+    yield serve
+    for server, thread in servers:
+        server.close()
+        thread.join(5)
+
+
+def _send(server: socket.socket, pieces: list[bytes]) -> None:
+    peer, _ = server.accept()
+    with peer:
+        for piece in pieces:
+            peer.sendall(piece)
+
+
+def cut(data: bytes, seed: int) -> list[bytes]:
+    """The bytes in pieces that end anywhere."""
+    chance, pieces, at = random.Random(seed), [], 0
+    while at < len(data):
+        size = chance.randint(1, 3_000)
+        pieces.append(data[at : at + size])
+        at += size
+    return pieces
+
+
+def all_until_end(source: Any) -> list[Any]:
+    found: list[Any] = []
+    with pytest.raises(Away, match="ended"):
+        for batch in source.batches(None):
+            found += batch.records
+    return found
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", FILES)
+def test_all_positions_of_a_recording_come_out_of_a_connection(name: str, data_folder: Path, served: Callable[[list[bytes]], int]) -> None:
+    folder = data_folder / "ais_raw_nmea"
+    data = gzip.decompress((folder / f"{name}.gz").read_bytes())
+    with opened(CLIENT, Loopback(), port=served(cut(data, 7))) as source:
+        found = [one for one in all_until_end(source) if not isinstance(one, Broken)]
+    reference = pq.read_table(folder / "decoded_reference.parquet").to_pylist()
+    wanted = [
+        (str(row["mmsi"]), row["ts"], row["lon"], row["lat"])
+        for row in reference
+        if row["file"].startswith(name) and row["lon"] is not None and row["lat"] is not None and row["lon"] != 181 and row["lat"] != 91
+    ]
+    assert len(wanted) > 300
+    assert [(one["mmsi"], one["time"], one["lon"], one["lat"]) for one in found] == wanted
+
+
+def test_receivers_connect_to_us_and_send_datagrams() -> None:
+    network = Loopback()
+    with opened(SERVER, network) as source:
+        peers = [socket.create_connection(("127.0.0.1", network.port)) for _ in range(3)]
+        for peer in peers:
+            # Half of a line waits for the other half of the same receiver.
+            peer.sendall(POSITION[:20])
+        for peer in peers:
+            peer.sendall(POSITION[20:] + b"\r\n")
+            peer.close()
+        found = records_until(source, lambda records: len(records) == 3)
+    assert {(one["mmsi"], one["lon"], one["lat"]) for one in found} == {(found[0]["mmsi"], found[0]["lon"], found[0]["lat"])}
+    with opened(DATAGRAMS, network) as source, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        # A datagram needs no end of line.
+        for _ in range(3):
+            sender.sendto(POSITION, ("127.0.0.1", network.port))
+        assert len(records_until(source, lambda records: len(records) == 3)) == 3
+
+
+def test_what_several_receivers_heard_is_one_message() -> None:
+    network = Loopback()
+    with opened(DATAGRAMS, network, merge_seconds=10) as source, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        for at in (1_600_000_000, 1_600_000_003, 1_600_000_010, 1_600_000_021):
+            sender.sendto(b"\\s:r%d,c:%d*00\\" % (at % 7, at) + POSITION, ("127.0.0.1", network.port))
+        found: list[Any] = []
+        merged = messages = 0
+        for batch in source.batches(None):
+            found, merged, messages = [*found, *batch.records], merged + batch.merged, messages + batch.messages
+            if messages == 4:
+                break
+    assert [one["time"] for one in found] == [1_600_000_000_000, 1_600_000_021_000] and merged == 2
+
+
+def test_hostile_lines_are_told_and_stop_nothing(served: Callable[[list[bytes]], int]) -> None:
+    chance = random.Random(11)
+    bad = [b"!" + b"A" * 200_000 + b"\n", b"!AIVDM,2,1,9,A,1,0*00\n", bytes(range(256)) * 20 + b"\n", b"\x00" * 1_000 + b"\n"]
+    for _ in range(300):
+        line = bytearray(POSITION)
+        for _ in range(chance.randint(1, 4)):
+            line[chance.randrange(len(line))] = chance.randrange(256)
+        bad.append(bytes(line) + b"\n")
+    data = b"".join(bad) + POSITION + b"\n"
+    with opened(CLIENT, Loopback(), port=served(cut(data, 3))) as source:
+        found = all_until_end(source)
+    assert isinstance(found[0], Broken) and len(found[0].text) <= 200
+    assert not isinstance(found[-1], Broken) and found[-1]["lat"]
+
+
+def test_a_receiver_that_is_not_there_is_said() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(OSError):
+        CLIENT.open({"host": "127.0.0.1", "port": port, "merge_seconds": 0}, Loopback(), "")

@@ -1,0 +1,259 @@
+"""Connectors from the API to the log: set up, tested, run against real servers on loopback, killed, and refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.db import connection
+from rest_framework.test import APIClient
+
+from webapp.feeds.connectors.running import Connectors
+from webapp.feeds.connectors.services import connector_create, connector_update
+from webapp.feeds.ingest import event_log
+from webapp.feeds.models import Connector, DeadLetter, Feed
+from webapp.feeds.services import feed_create
+from webapp.platform.folders import ROOT
+from webapp.platform.postgres import with_database
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
+
+POSITION = b"!AIVDM,1,1,,A,13HOI:0P0000VOHLCnHQKwvL05Ip,0*23\r\n"
+BROKEN = b"!AIVDM,1,1,,A,13HOI:0P0000VOHLCnHQKwvL05Ip,0*24\r\n"
+WAIT_S = 60.0
+
+
+@pytest.fixture(autouse=True)
+def allowed(settings: Any, tmp_path: Path) -> None:
+    settings.WEBHOOK_NETWORKS = ["127.0.0.0/8"]
+    settings.VAR = tmp_path
+
+
+@pytest.fixture
+def sea(people: SimpleNamespace) -> Feed:
+    columns = {"speed": "float", "msg_type": "int", "name": "string"}
+    return feed_create(owner=people.owner, name="sea", title="Sea", crs="geographic", team=people.harbour, columns=columns, ahead=None)
+
+
+@contextmanager
+def running() -> Iterator[None]:
+    """All connectors, as the process runs them."""
+    end = threading.Event()
+    thread = threading.Thread(target=_serve, args=(end,))
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()
+
+
+def _serve(end: threading.Event) -> None:
+    try:
+        Connectors().serve(end)
+    finally:
+        connection.close()
+
+
+def wait_for(fact: Callable[[], Any], what: str) -> Any:
+    end = time.monotonic() + WAIT_S
+    while not (found := fact()):
+        assert time.monotonic() < end, what
+        time.sleep(0.05)
+    return found
+
+
+def rows_of(feed: str) -> list[dict[str, Any]]:
+    return [row for table in event_log(feed).read() for row in table.to_pylist()]
+
+
+@contextmanager
+def receiver(data: bytes) -> Iterator[int]:
+    """Sends `data` to whoever connects, and keeps the connection."""
+    server = socket.create_server(("127.0.0.1", 0))
+    peers: list[socket.socket] = []
+
+    def serve() -> None:
+        while True:
+            try:
+                peer, _ = server.accept()
+                peers.append(peer)
+                peer.sendall(data)
+            except OSError:
+                return
+
+    threading.Thread(target=serve, daemon=True).start()
+    try:
+        yield int(server.getsockname()[1])
+    finally:
+        server.shutdown(socket.SHUT_RDWR)
+        server.close()
+        for peer in peers:
+            peer.close()
+
+
+def test_a_receiver_is_tested_set_up_and_followed(people: SimpleNamespace, sea: Feed, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.operator)
+    kinds = {kind["name"]: kind for kind in client.get("/api/v1/connectors/kinds").json()}
+    assert [field["name"] for field in kinds["ais-tcp"]["fields"]] == ["host", "port", "merge_seconds"] and "missing" in kinds["ais-tcp"]["guarantee"]
+    with receiver(POSITION + BROKEN + POSITION.replace(b",A,", b",B,").replace(b"*23", b"*20")) as port:
+        body = {"feed": "sea", "kind": "ais-tcp", "settings": {"host": "127.0.0.1", "port": port}}
+        tried = client.post("/api/v1/connectors/trial", body).json()
+        assert tried["records"][0]["mmsi"] == tried["rows"][0]["entity"] and "checksum" in tried["dead"][0]["detail"] and rows_of("sea") == []
+        made = client.post("/api/v1/connectors/", {**body, "name": "mast"}).json()
+        assert made["settings"] == {"host": "127.0.0.1", "port": port, "merge_seconds": 10} and made["editable"]
+        with running():
+            wait_for(lambda: rows_of("sea"), "a row comes")
+            told = wait_for(
+                lambda: (found := client.get(f"/api/v1/connectors/{made['id']}/").json())["state"] == "running" and found["rate"] > 0 and found,
+                "it says how it goes",
+            )
+    assert (told["messages"], told["merged"], told["rows"], told["dead"]) == (3, 1, 1, 1)
+    row = rows_of("sea")[0]
+    assert abs(row["t"] - time.time() * 1000) < 600_000 and row["msg_type"] == 1
+    letter = DeadLetter.objects.get()
+    assert (letter.reason, letter.source, letter.row["text"]) == ("malformed", "connector:mast", BROKEN.decode().strip())
+    seen = client_of(people.viewer).get("/api/v1/connectors/?feed=sea").json()["results"][0]
+    assert seen["rows"] == 1 and seen["settings"] == {} and not seen["editable"], "where it goes is for those who set it up"
+    assert Connector.objects.get().state == "stopped"
+
+
+def test_what_is_wrong_with_a_connector_is_said(
+    people: SimpleNamespace, sea: Feed, feed: Feed, client_of: Callable[..., APIClient], settings: Any
+) -> None:
+    client = client_of(people.operator)
+
+    def faults(**given: Any) -> dict[str, str]:
+        answer = client.post("/api/v1/connectors/", {"feed": "sea", "name": "mast", "kind": "ais-udp", "settings": {"port": 10110}, **given})
+        assert answer.status_code == 400, answer.json()
+        return {fault["pointer"]: fault["message"] for fault in answer.json()["faults"]}
+
+    assert "ais-tcp" in faults(kind="ais")["/kind"]
+    assert set(faults(settings={"port": 0, "hots": "x"})) == {"/settings/port", "/settings/hots"}
+    assert "planar" in faults(feed="yard")["/reading/crs"]
+    assert (
+        "speed" in faults(reading={"time": ["received"], "attributes": [{"source": "a", "name": "b", "type": "int"}]})["/reading/attributes/0/name"]
+    )
+    settings.WEBHOOK_NETWORKS, settings.CONNECTOR_PORTS = [], []
+    trial = {"feed": "sea", "kind": "ais-tcp", "settings": {"host": "127.0.0.1", "port": 22}}
+    assert "VEDETTE_WEBHOOK_NETWORKS" in client.post("/api/v1/connectors/trial", trial).json()["faults"][0]["message"]
+    trial = {"feed": "sea", "kind": "ais-udp", "settings": {"port": 10110}}
+    assert "VEDETTE_CONNECTOR_PORTS" in client.post("/api/v1/connectors/trial", trial).json()["faults"][0]["message"]
+    assert client_of(people.viewer).post("/api/v1/connectors/trial", trial).status_code == 403
+    assert client_of(people.stranger).post("/api/v1/connectors/", trial).status_code == 400, "the feed is not there for strangers"
+
+
+def test_a_connector_whose_peer_is_away_waits_and_comes_back(sea: Feed) -> None:
+    with receiver(POSITION) as port:
+        pass
+    mast = connector_create(feed=sea, name="mast", kind="ais-tcp", settings={"host": "127.0.0.1", "port": port})
+    with running():
+        waiting = wait_for(lambda: Connector.objects.filter(state="backoff", failures__gt=1).first(), "it tries more than once")
+        assert "cannot be reached" in waiting.last_error and waiting.next_try_at > waiting.last_error_at
+        with receiver(POSITION) as other:
+            connector_update(connector=mast, settings={"host": "127.0.0.1", "port": other})
+            wait_for(lambda: rows_of("sea"), "the new address is followed at once")
+        connector_update(connector=mast, enabled=False)
+        wait_for(lambda: Connector.objects.get().state == "stopped", "it is switched off")
+
+
+@pytest.fixture
+def numbered(tmp_path: Path) -> Path:
+    """The connector of docs/connectors.md as an installed package; its folder."""
+    text = (ROOT / "docs" / "connectors.md").read_text()
+    code = re.search(r"```python\n(.*?)```", text, re.S)
+    assert code is not None and code[1].count("\n") <= 45
+    (tmp_path / "numbered_source.py").write_text(code[1])
+    info = tmp_path / "numbered_source-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: numbered-source\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[vedette.sources]\nnumbered = numbered_source:KIND\n")
+    return tmp_path
+
+
+class NumberedServer:
+    """Lines by their number; each client gets them from where it says, a few at a time."""
+
+    def __init__(self, lines: list[bytes]) -> None:
+        self.lines, self.asked = lines, list[int]()
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.port = self.server.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self) -> None:
+        while True:
+            try:
+                peer, _ = self.server.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.send, args=(peer,), daemon=True).start()
+
+    def send(self, peer: socket.socket) -> None:
+        try:
+            begin = int(peer.makefile().readline().removeprefix("FROM "))
+            self.asked.append(begin)
+            for at in range(begin, len(self.lines), 7):
+                peer.sendall(b"\n".join(self.lines[at : at + 7]) + b"\n")
+                time.sleep(0.002)
+            time.sleep(WAIT_S)
+        except OSError:
+            return
+
+
+KILLED_AT = ("ingest.after_append=kill@4", "connector.after_delivery=kill@5")
+"""Between the rows in the log and their offset in PostgreSQL, and behind both."""
+
+
+def test_a_source_of_a_third_party_is_stored_exactly_once_through_kills(feed: Feed, numbered: Path, settings: Any) -> None:
+    lines = [json.dumps({"entity": "e", "t": 1_000 + n, "x": 1, "y": 2, "speed": n}).encode() for n in range(2_000)]
+    lines[500], lines[501] = b"[1, 2]", b'{"entity": "e", "t": "never"}'
+    server = NumberedServer(lines)
+    Connector.objects.create(feed=feed, name="lines", kind="numbered", settings={"host": "127.0.0.1", "port": server.port})
+    (numbered / "once").mkdir()
+    environment = {
+        **os.environ,
+        "DATABASE_URL": with_database(os.environ["DATABASE_URL"], connection.settings_dict["NAME"]),
+        "REDIS_URL": "",
+        "VEDETTE_VAR": str(numbered),
+        "VEDETTE_WEBHOOK_NETWORKS": "127.0.0.0/8",
+        "VEDETTE_FAILPOINTS": ",".join(KILLED_AT),
+        "VEDETTE_FAILPOINTS_ONCE": str(numbered / "once"),
+        "PYTHONPATH": str(numbered),
+    }
+    settings.EVENT_LOG_ROOT = numbered / "log-of-events"
+    lives = 0
+    while True:
+        lives += 1
+        assert lives < 10
+        with (numbered / "connect.log").open("ab") as log:
+            child = subprocess.Popen([sys.executable, "manage.py", "connect"], cwd=ROOT, env=environment, stdout=log, stderr=log)
+        try:
+            wait_for(lambda: child.poll() is not None or Connector.objects.get().offset == 2_000, (numbered / "connect.log").read_text())  # noqa: B023
+            if child.poll() is None:
+                break
+        finally:
+            if child.poll() is None:
+                child.send_signal(signal.SIGTERM)
+            code = child.wait(20)
+        assert code == -signal.SIGKILL
+    server.server.close()
+    assert lives == len(KILLED_AT) + 1 and code == 0
+    assert Counter(row["speed"] for row in rows_of("yard")) == Counter(n for n in range(2_000) if n not in (500, 501))
+    connector = Connector.objects.get()
+    assert (connector.messages, connector.rows, connector.dead) == (2_000, 1_998, 2)
+    assert sorted(DeadLetter.objects.values_list("reason", flat=True)) == ["malformed", "wrong_type"]
+    assert server.asked[0] == 0 and len(server.asked) == lives and sorted(server.asked) == server.asked

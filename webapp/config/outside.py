@@ -1,0 +1,30 @@
+"""Which addresses this installation talks to when somebody typed them in: public ones, and those in networks that its operator named."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from django.conf import settings
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+ALLOCATED = ipaddress.ip_network("2000::/3")
+"""The IPv6 addresses that lead anywhere public: outside of them lie site-local ones and those that stand for IPv4 addresses."""
+SPECIAL = [ipaddress.ip_network(text) for text in ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")]
+"""Special-purpose networks (IANA) inside the public ones: protocols, documentation, and tunnels to IPv4 addresses that nobody has checked."""
+
+
+class RefusedAddress(ValueError):
+    """The address is not one that this installation connects to."""
+
+
+def is_named(text: str) -> bool:
+    """Whether the numeric address lies in a network that the operator named; false for a public one. Raises RefusedAddress for all others."""
+    address: Address = ipaddress.ip_address(text.split("%")[0])
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    if any(address in ipaddress.ip_network(network) for network in settings.WEBHOOK_NETWORKS):
+        return True
+    outside = address.version == 6 and address not in ALLOCATED
+    if outside or not address.is_global or address.is_multicast or address.is_reserved or any(address in network for network in SPECIAL):
+        raise RefusedAddress("The host's address is not a public one.")
+    return False

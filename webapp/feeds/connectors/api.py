@@ -1,0 +1,186 @@
+"""`connectors/`: streams from outside that run into feeds. Whoever sees a feed sees how its connectors do; who changes it sets them up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import PermissionDenied
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.viewsets import GenericViewSet
+
+from engine.sources.live import FieldType
+from engine.sources.live.kinds import source_kinds
+from webapp.accounts.authentication import person
+from webapp.accounts.permissions import check_may_make
+from webapp.audit.services import record
+from webapp.feeds.connectors import services
+from webapp.feeds.models import Connector, ConnectorState, Feed
+from webapp.feeds.of_feed import FeedNameField
+
+SILENT_S = 20.0
+"""A connector that is switched on, and of which its process said nothing for so long, has no process."""
+NO_PROCESS = "The process that runs connectors (manage.py connect) does not run."
+
+
+class ConnectorSerializer(serializers.ModelSerializer[Connector]):
+    """A connector: `settings` (without the secret ones) and `reading` for whoever may change it, and how it does for all who see the feed."""
+
+    feed = FeedNameField()
+    settings = serializers.DictField(required=False)
+    reading = serializers.DictField(required=False)
+    editable = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Connector
+        fields = (
+            "id", "feed", "name", "kind", "settings", "reading", "enabled", "state", "rate", "messages", "merged", "rows", "dead", "failures",
+            "last_error", "last_error_at", "last_message_at", "next_try_at", "created_at", "editable",
+        )  # fmt: skip
+        read_only_fields = (
+            "state", "rate", "messages", "merged", "rows", "dead", "failures", "last_error", "last_error_at", "last_message_at", "next_try_at",
+            "created_at",
+        )  # fmt: skip
+        validators: list[Any] = []  # noqa: RUF012  the service names what is doubled
+
+    def get_editable(self, connector: Connector) -> bool:
+        return bool(getattr(connector, "editable", False))
+
+    def to_representation(self, connector: Connector) -> dict[str, Any]:
+        told = super().to_representation(connector)
+        if not told["editable"]:
+            told |= {"settings": {}, "reading": {}}
+        if connector.enabled and _is_silent(connector):
+            told |= {"state": ConnectorState.STOPPED, "rate": 0.0, "last_error": NO_PROCESS}
+        return told
+
+
+def _is_silent(connector: Connector) -> bool:
+    last = connector.seen_at or connector.created_at
+    return (timezone.now() - last).total_seconds() > SILENT_S
+
+
+class TrialSerializer(serializers.Serializer[Any]):
+    """What is to be tested, before or after it is saved."""
+
+    feed = FeedNameField()
+    kind = serializers.CharField(max_length=40)
+    settings = serializers.DictField(required=False, default=dict)
+    reading = serializers.DictField(required=False, default=dict)
+    connector = serializers.IntegerField(required=False, allow_null=True, help_text="Whose secret settings are used where none are given.")
+
+
+class ConnectorView(GenericViewSet[Connector]):
+    """The connectors of feeds."""
+
+    queryset = Connector.objects.all()
+    serializer_class = ConnectorSerializer
+    filter_backends = ()
+    throttle_action: str | None = None
+
+    def get_queryset(self) -> QuerySet[Connector]:
+        user = person(self.request)
+        found = Connector.objects.visible_to(user).with_editable(user).select_related("feed")
+        name = self.request.query_params.get("feed")
+        return found.filter(feed__name=name) if name else found
+
+    def editable(self) -> Connector:
+        """The connector of the address. Raises PermissionDenied when it is visible but not the user's to change."""
+        connector = self.get_object()
+        if not getattr(connector, "editable", False):
+            raise PermissionDenied("You may see this connector but not change it.")
+        return connector
+
+    def _feed(self, feed: Feed) -> Feed:
+        if not Feed.objects.editable_by(person(self.request)).filter(pk=feed.pk).exists():
+            raise PermissionDenied("Only who may change the feed sets up its connectors.")
+        return feed
+
+    def _represent(self, connector: Connector) -> dict[str, Any]:
+        return dict(self.get_serializer(self.get_queryset().get(pk=connector.pk)).data)
+
+    @extend_schema(parameters=[OpenApiParameter("feed", str, OpenApiParameter.QUERY, description="Those of one feed.")])
+    def list(self, request: Request) -> Response:
+        page = self.paginate_queryset(self.get_queryset())
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+
+    def retrieve(self, request: Request, pk: int) -> Response:
+        return Response(self.get_serializer(self.get_object()).data)
+
+    def create(self, request: Request) -> Response:
+        check_may_make(person(request), Feed.edit_role)
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        values = {"settings": {}, **serializer.validated_data}
+        self._feed(values["feed"])
+        connector = services.connector_create(**values)
+        record("connector.create", connector, feed=connector.feed.name, kind=connector.kind)
+        return Response(self._represent(connector), status=201)
+
+    def partial_update(self, request: Request, pk: int) -> Response:
+        connector = self.editable()
+        serializer = self.get_serializer(connector, data=request.data, partial=True)
+        serializer.is_valid(raise_exception=True)
+        changes = {name: value for name, value in serializer.validated_data.items() if name in ("name", "settings", "reading", "enabled")}
+        services.connector_update(connector=connector, **changes)
+        record("connector.change", connector, feed=connector.feed.name, changed=sorted(changes))
+        return Response(self._represent(connector))
+
+    def destroy(self, request: Request, pk: int) -> Response:
+        connector = self.editable()
+        record("connector.delete", connector, feed=connector.feed.name)
+        services.connector_delete(connector=connector)
+        return Response(status=204)
+
+    @extend_schema(summary="The protocols that are installed, with the fields of their forms", request=None, responses=OpenApiTypes.OBJECT)
+    def kinds(self, request: Request) -> Response:
+        return Response([_described(kind) for kind in source_kinds().values()])
+
+    @extend_schema(
+        summary="Test a connector",
+        description="Connects, takes the first records (ten seconds at most) and tells what they would become. Nothing is stored.",
+        request=TrialSerializer,
+        responses=OpenApiTypes.OBJECT,
+    )
+    def trial(self, request: Request) -> Response:
+        asked = TrialSerializer(data=request.data, context=self.get_serializer_context())
+        asked.is_valid(raise_exception=True)
+        given = dict(asked.validated_data)
+        feed = self._feed(given["feed"])
+        settings = {**self._secrets(feed, given.pop("connector", None), given["kind"]), **given["settings"]}
+        return Response(services.connector_try(feed=feed, kind=given["kind"], settings=settings, reading=given["reading"]))
+
+    def _secrets(self, feed: Feed, pk: int | None, kind: str) -> dict[str, Any]:
+        """The stored secrets of a connector that is tested again: nobody has them to type in."""
+        connector = None if pk is None else Connector.objects.filter(pk=pk, feed=feed, kind=kind).first()
+        if connector is None:
+            return {}
+        secret = {one.name for one in services.kind_of(kind).fields if one.type is FieldType.SECRET}
+        return {name: value for name, value in services.settings_of(connector).items() if name in secret}
+
+
+def _described(kind: Any) -> dict[str, Any]:
+    return {
+        "name": kind.name,
+        "title": kind.title,
+        "guarantee": kind.guarantee,
+        "needs_reading": kind.reading is None,
+        "columns": kind.columns,
+        "fields": [
+            {
+                "name": one.name,
+                "label": one.label,
+                "type": one.type,
+                "default": one.default,
+                "required": one.required,
+                "hint": one.hint,
+                "choices": [{"value": value, "label": label} for value, label in one.choices],
+            }
+            for one in kind.fields
+        ],
+    }

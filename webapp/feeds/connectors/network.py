@@ -1,0 +1,64 @@
+"""The way out and in for connectors: the address that was checked is the one that is connected to."""
+
+from __future__ import annotations
+
+import socket
+
+from django.conf import settings
+
+from engine.sources.live import Away
+from webapp.config.outside import RefusedAddress, is_named
+
+CONNECT_S = 5.0
+WAITING = 16
+
+
+class GuardedNetwork:
+    """Reaches public addresses and the networks that the operator named; listens on the operator's ports."""
+
+    def address(self, host: str, port: int) -> str:
+        if any(ord(sign) <= 32 or ord(sign) > 126 for sign in host):
+            raise Away("The host has characters that no host has.")
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+        except (socket.gaierror, UnicodeError) as error:
+            raise Away(f"The host {host} is not known: {getattr(error, 'strerror', None) or error}") from error
+        addresses = [str(sockaddr[0]) for *_, sockaddr in found]
+        try:
+            for one in addresses:
+                is_named(one)
+        except RefusedAddress as error:
+            raise Away(f"{error} An operator of this installation can allow inner networks: VEDETTE_WEBHOOK_NETWORKS.") from error
+        return addresses[0]
+
+    def connect(self, host: str, port: int) -> socket.socket:
+        address = self.address(host, port)
+        try:
+            return socket.create_connection((address, port), CONNECT_S)
+        except OSError as error:
+            raise Away(f"{host}:{port} cannot be reached: {error.strerror or error}") from error
+
+    def listen(self, port: int, *, datagrams: bool = False) -> socket.socket:
+        if port not in listening_ports():
+            raise Away(f"This installation listens on {', '.join(settings.CONNECTOR_PORTS) or 'no port'} alone: VEDETTE_CONNECTOR_PORTS says it.")
+        family = socket.AF_INET6 if ":" in settings.CONNECTOR_BIND else socket.AF_INET
+        server = socket.socket(family, socket.SOCK_DGRAM if datagrams else socket.SOCK_STREAM)
+        try:
+            if not datagrams:
+                server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            server.bind((settings.CONNECTOR_BIND, port))
+            if not datagrams:
+                server.listen(WAITING)
+        except OSError as error:
+            server.close()
+            raise Away(f"Port {port} cannot be listened on: {error.strerror or error}") from error
+        return server
+
+
+def listening_ports() -> set[int]:
+    """The ports on which connectors may listen."""
+    found: set[int] = set()
+    for text in settings.CONNECTOR_PORTS:
+        first, _, last = text.partition("-")
+        found.update(range(int(first), int(last or first) + 1))
+    return found

@@ -1,0 +1,114 @@
+"""Records of a stream as a feed's rows: read as a `Reading` says, checked like rows of files and requests, the others dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from engine.model.events import row_schema
+from engine.model.faults import Fault, Refused
+from engine.model.feed import Crs, TimeUnit
+from engine.model.feed import Feed as EngineFeed
+from engine.sources.files import Unreadable
+from engine.sources.formats import SHOWN, Broken, Kind, column_from, flattened
+from engine.sources.live import Record, SourceKind
+from engine.sources.reading import PLANE, TICKS, WGS84, Reading, read_rows, reading_of
+from webapp.feeds.bodies import MALFORMED, Refusal
+
+CELL_CHARACTERS = 10_000
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What became of records."""
+
+    good: pa.Table
+    dead: list[Refusal]
+
+
+def reading_for(document: dict[str, Any], kind: SourceKind, feed: EngineFeed) -> Reading:
+    """How the records of a kind become rows of the feed: as `document` says, as the kind says, or by the feed's own names. Raises Refused."""
+    if document:
+        return _checked(reading_of({**document, "kind": "json"}), feed)
+    if kind.reading is not None:
+        attributes = [{"source": name, "name": name, "type": str(type_)} for name, type_ in feed.columns.items() if name in kind.columns]
+        return _checked(reading_of({**kind.reading, "kind": "json", "attributes": attributes}), feed)
+    return standard_reading(feed)
+
+
+def standard_reading(feed: EngineFeed) -> Reading:
+    """For records that are written as rows of requests are."""
+    attributes = [{"source": name, "name": name, "type": str(type_)} for name, type_ in feed.columns.items()]
+    return reading_of(
+        {
+            "kind": str(Kind.JSON),
+            "entity": ["entity"],
+            "time": ["t"],
+            "time_format": TICKS if feed.time is TimeUnit.TICKS else "epoch_ms",
+            "x": "x",
+            "y": "y",
+            "event": "event",
+            "crs": PLANE if feed.crs is Crs.PLANAR else WGS84,
+            "attributes": attributes,
+        }
+    )
+
+
+def _checked(reading: Reading, feed: EngineFeed) -> Reading:
+    """The reading, if it makes rows of this feed. Raises Refused."""
+    faults = []
+    if not reading.time:
+        faults.append(Fault("/time", "Choose the column that tells the time; received is the time at which a record came."))
+    made = reading.feed("made")
+    if made.crs is not feed.crs:
+        faults.append(
+            Fault("/crs", f"The feed's places are {feed.crs}: choose {PLANE if feed.crs is Crs.PLANAR else 'a coordinate reference system'}.")
+        )
+    if made.time is not feed.time:
+        faults.append(Fault("/time_format", "The feed counts ticks." if feed.time is TimeUnit.TICKS else "The feed's times are moments, not ticks."))
+    for at, one in enumerate(reading.attributes):
+        if one.name not in feed.columns:
+            faults.append(Fault(f"/attributes/{at}/name", f"The feed has no column {one.name!r}. It has: {', '.join(feed.columns) or 'none'}."))
+    if faults:
+        raise Refused(faults)
+    return reading
+
+
+def rows_of(records: Sequence[Record | Broken], reading: Reading, feed: EngineFeed) -> Rows:
+    """The rows and dead letters of a batch. What one record breaks costs none of the others."""
+    try:
+        return _together(records, reading, feed)
+    except (ValueError, TypeError, OverflowError, RecursionError, pa.ArrowException, Unreadable) as error:
+        if len(records) == 1:
+            text = "" if isinstance(records[0], Broken) else _shown(records[0])
+            return Rows(row_schema(feed).empty_table(), [Refusal(MALFORMED, f"the record cannot be read: {error}"[:500], {"text": text})])
+        half = len(records) // 2
+        first, second = rows_of(records[:half], reading, feed), rows_of(records[half:], reading, feed)
+        return Rows(pa.concat_tables([first.good, second.good]), [*first.dead, *second.dead])
+
+
+def _together(records: Sequence[Record | Broken], reading: Reading, feed: EngineFeed) -> Rows:
+    dead = [Refusal(MALFORMED, one.problem, {"text": one.text}) for one in records if isinstance(one, Broken)]
+    whole = [flattened(dict(one)) for one in records if not isinstance(one, Broken)]
+    if not whole:
+        return Rows(row_schema(feed).empty_table(), dead)
+    # Only what is used: others may send columns without end.
+    table = pa.table({name: column_from([_cell(record.get(name)) for record in whole]) for name in reading.sources})
+    checked = read_rows(table, reading, feed).checked
+    dead += [Refusal(str(one.reason), one.detail, one.row) for one in checked.dead()]
+    schema = row_schema(feed)
+    return Rows(checked.good().select(schema.names).cast(schema), dead)
+
+
+def _cell(value: Any) -> Any:
+    return value[:CELL_CHARACTERS] if isinstance(value, str) else value
+
+
+def _shown(record: Record) -> str:
+    try:
+        return str(record)[:SHOWN]
+    except (RecursionError, ValueError):
+        return "a record with too many levels"

@@ -1,0 +1,225 @@
+"""The connectors of all feeds, each in a thread: begun, watched, begun again with growing pauses, ended when they are changed or switched off."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+import uuid
+from collections import deque
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from django.db import DatabaseError, InterfaceError, close_old_connections, connection
+from django.utils import timezone
+
+from engine.failpoints import failpoint
+from engine.model.faults import Refused
+from engine.sources.live import Away, Batch, Source
+from webapp.feeds.connectors.network import GuardedNetwork
+from webapp.feeds.connectors.progress import reached
+from webapp.feeds.connectors.rows import Rows, reading_for, rows_of
+from webapp.feeds.connectors.services import kind_of, settings_of
+from webapp.feeds.damage import kept_apart
+from webapp.feeds.ingest import Delivery, ingest, settle
+from webapp.feeds.models import Connector, ConnectorState
+from webapp.feeds.rates import BUCKETS, row_limits_of
+
+log = logging.getLogger(__name__)
+
+LOOK_S, TELL_S, AWAY_S = 1.0, 2.0, 1.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
+WELL_AFTER_S = 30.0
+"""A connector that ran for so long, or stored something, begins its pauses anew."""
+RATE_S = 10.0
+
+Signature = tuple[Any, ...]
+"""What a run was begun with: another one needs another run."""
+
+
+class Connectors:
+    """All connectors that are switched on."""
+
+    def __init__(self) -> None:
+        self._runs: dict[int, Run] = {}
+
+    def serve(self, end: threading.Event) -> None:
+        """Works until `end`. A database that is away is waited for: what runs goes on meanwhile."""
+        try:
+            while not end.is_set():
+                try:
+                    self.round()
+                except (DatabaseError, InterfaceError) as error:
+                    log.warning("connectors: trying again: %s", error)
+                close_old_connections()
+                end.wait(LOOK_S)
+        finally:
+            self.stop()
+
+    def round(self) -> None:
+        """Ends what is not wanted any more, begins what is."""
+        wanted = {connector.pk: connector for connector in Connector.objects.filter(enabled=True, feed__damage=None).select_related("feed")}
+        for pk, run in list(self._runs.items()):
+            if pk not in wanted or run.signature != signature_of(wanted[pk]):
+                run.over.set()
+            if not run.is_alive():
+                del self._runs[pk]
+        for pk, connector in wanted.items():
+            if pk not in self._runs:
+                self._runs[pk] = Run(connector)
+                self._runs[pk].start()
+
+    def stop(self) -> None:
+        """Ends all; each finishes the batch it is at."""
+        for run in self._runs.values():
+            run.over.set()
+        for run in self._runs.values():
+            run.join(10.0)
+        self._runs.clear()
+
+
+def signature_of(connector: Connector) -> Signature:
+    """Of the connector, and of the feed whose rows it makes."""
+    feed = connector.feed
+    return (connector.revision, feed.name, feed.team_id, feed.owner_id, feed.ahead, feed.lateness, tuple(sorted(feed.columns.items())))
+
+
+class Run(threading.Thread):
+    """One connector until `over`."""
+
+    def __init__(self, connector: Connector) -> None:
+        super().__init__(daemon=True, name=f"connector-{connector.pk}")
+        self.connector, self.signature = connector, signature_of(connector)
+        self.over = threading.Event()
+        self._failures = 0
+        self._told = 0.0
+        self._came: deque[tuple[float, int]] = deque()
+        self._last_message: Any = None
+        self._deliveries = 0
+        self._identity = uuid.uuid4().hex
+
+    def run(self) -> None:
+        try:
+            while not self.over.is_set():
+                begun = time.monotonic()
+                error = self._attempt()
+                if error is None:
+                    break
+                self._failures = 1 if time.monotonic() - begun > WELL_AFTER_S else self._failures + 1
+                self._pause(error)
+        finally:
+            self._tell(ConnectorState.STOPPED)
+            connection.close()
+
+    def _attempt(self) -> str | None:
+        """Runs until `over` (null), or until something is wrong."""
+        try:
+            self._tell(ConnectorState.STARTING)
+            ended_well = False
+            with kept_apart(self.connector.feed):
+                self._follow()
+                ended_well = True
+            return None if ended_well else "The feed's log is damaged."
+        except Refused as refused:
+            return " ".join(fault.message for fault in refused.faults)
+        except (Away, OSError) as error:
+            return str(error) or type(error).__name__
+        except (DatabaseError, InterfaceError) as error:
+            close_old_connections()
+            return f"The database is away: {error}"
+        except Exception as error:
+            # A source of somebody else may raise anything; only this connector stands still.
+            log.exception("connector %s", self.connector.pk)
+            return f"{type(error).__name__}: {error}"
+
+    def _follow(self) -> None:
+        connector, feed = self.connector, self.connector.feed
+        settle(feed)
+        offset = Connector.objects.filter(pk=connector.pk, revision=connector.revision).values_list("offset", flat=True).first()
+        kind, engine_feed = kind_of(connector.kind), feed.engine_feed()
+        reading = reading_for(connector.reading, kind, engine_feed)
+        with closing(kind.open(settings_of(connector), GuardedNetwork(), f"{connector.feed.name}-{connector.pk}")) as source:
+            held = Batch()
+            for batch in source.batches(offset):
+                held = replace(batch, messages=held.messages + batch.messages, merged=held.merged + batch.merged)
+                self._count(batch.messages)
+                if batch.records:
+                    self._deliver(source, held, rows_of(batch.records, reading, engine_feed))
+                    held = Batch()
+                elif batch.messages:
+                    source.acknowledge(batch.offset)
+                if self.over.is_set():
+                    return
+                self._tell_now_and_then()
+        raise Away("The stream ended.")
+
+    def _deliver(self, source: Source, batch: Batch, rows: Rows) -> None:
+        """Stores the rows, however long that takes: the other side waits meanwhile. What is stored is acknowledged."""
+        self._deliveries += 1
+        key = f"connector-{self.connector.pk}-{self._identity}-{self._deliveries}"
+        delivery = Delivery(rows.good, rows.dead, f"connector:{self.connector.name}", key, self._identity, reached(self.connector, batch))
+        self._wait_for_quota(delivery.received)
+        while True:
+            try:
+                failpoint("connector.before_delivery")
+                ingest(self.connector.feed, delivery)
+                break
+            except (DatabaseError, InterfaceError, OSError) as error:
+                log.warning("connector %s: trying again: %s", self.connector.pk, error)
+                close_old_connections()
+                if self.over.wait(AWAY_S):
+                    return
+        failpoint("connector.after_delivery")
+        source.acknowledge(batch.offset)
+        self._failures = 0
+
+    def _wait_for_quota(self, rows: int) -> None:
+        for limit in row_limits_of(self.connector.feed.owner, self.connector.feed):
+            while (wait := BUCKETS.wait(limit)) and not self.over.wait(min(wait, LOOK_S)):
+                self._tell_now_and_then()
+            BUCKETS.take(limit, rows)
+
+    def _count(self, messages: int) -> None:
+        now = time.monotonic()
+        self._came.append((now, messages))
+        while now - self._came[0][0] > RATE_S:
+            self._came.popleft()
+        if messages:
+            self._last_message = timezone.now()
+
+    def _tell_now_and_then(self) -> None:
+        if time.monotonic() - self._told > TELL_S:
+            self._tell(ConnectorState.RUNNING)
+
+    def _tell(self, state: ConnectorState, **more: Any) -> None:
+        """Says in the database how it goes; that it cannot be said now stops nothing."""
+        self._told = time.monotonic()
+        rate = sum(count for _, count in self._came) / RATE_S if state is ConnectorState.RUNNING else 0.0
+        values = {"state": state, "rate": round(rate, 1), "failures": self._failures, **more}
+        if self._last_message is not None:
+            values["last_message_at"] = self._last_message
+        self._write(seen_at=timezone.now(), **values)
+
+    def _write(self, **values: Any) -> None:
+        try:
+            Connector.objects.filter(pk=self.connector.pk, revision=self.connector.revision).update(**values)
+        except (DatabaseError, InterfaceError) as error:
+            log.warning("connector %s: %s", self.connector.pk, error)
+            close_old_connections()
+
+    def _pause(self, error: str) -> None:
+        """Waits twice as long after each failure, a little more or less, so that not all come back at once."""
+        seconds = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(self._failures - 1, 10)) * random.uniform(0.8, 1.2)  # noqa: S311  no secret
+        now = timezone.now()
+        self._tell(
+            ConnectorState.BACKOFF,
+            last_error=error.replace("\x00", " ")[:1_000],
+            last_error_at=now,
+            next_try_at=now + timedelta(seconds=seconds),
+        )
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0 and not self.over.wait(min(left, TELL_S)):
+            self._write(seen_at=timezone.now())

@@ -1,0 +1,204 @@
+"""What changes connectors, and their test before they are saved."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+from django.db import transaction
+
+from engine.model.faults import Fault, Faults, Refused, refuse, unknown_name
+from engine.sources.formats import Broken, Layout, flattened, table_of
+from engine.sources.formats import Kind as FileKind
+from engine.sources.guessing import guess
+from engine.sources.live import RECEIVED, Away, Field, FieldType, Record, SourceKind
+from engine.sources.live.kinds import source_kinds
+from webapp.feeds.connectors.network import GuardedNetwork
+from webapp.feeds.connectors.rows import reading_for, rows_of
+from webapp.feeds.models import Connector, ConnectorState, Feed
+
+MOST_OF_A_FEED = 20
+TEXT_CHARACTERS = 4_000
+TRIAL_S, TRIAL_RECORDS = 10.0, 20
+QUIET_AFTER_S = 1.0
+_trials = threading.BoundedSemaphore(4)
+
+
+def kind_of(name: str) -> SourceKind:
+    """Raises Refused for a kind that is not installed."""
+    kinds = source_kinds()
+    if name not in kinds:
+        raise refuse("/kind", unknown_name(name, kinds, what="kind"))
+    return kinds[name]
+
+
+def settings_of(connector: Connector) -> dict[str, Any]:
+    """All settings with the secret ones."""
+    return {**connector.settings, **(json.loads(connector.secrets) if connector.secrets else {})}
+
+
+@transaction.atomic
+def connector_create(
+    *, feed: Feed, name: str, kind: str, settings: Mapping[str, Any], reading: Mapping[str, Any] | None = None, enabled: bool = True
+) -> Connector:
+    """A connector that the process `connect` takes up. Raises Refused."""
+    if feed.connectors.count() >= MOST_OF_A_FEED:
+        raise refuse("", f"A feed has at most {MOST_OF_A_FEED} connectors.")
+    connector = Connector(feed=feed, name=name, kind=kind, reading=dict(reading or {}), enabled=enabled)
+    _set(connector, checked_settings(kind_of(kind), settings))
+    _check(connector)
+    connector.save()
+    return connector
+
+
+@transaction.atomic
+def connector_update(*, connector: Connector, settings: Mapping[str, Any] | None = None, **changes: Any) -> Connector:
+    """Changes what is given; secret settings that are left out stay. Another address or topic begins anew, without an offset. Raises Refused."""
+    connector = Connector.objects.select_for_update().get(pk=connector.pk)
+    before = settings_of(connector)
+    for name, value in changes.items():
+        setattr(connector, name, value)
+    if settings is not None:
+        kind = kind_of(connector.kind)
+        kept = {one.name: before[one.name] for one in kind.fields if one.type is FieldType.SECRET and one.name in before and one.name not in settings}
+        _set(connector, checked_settings(kind, {**settings, **kept}))
+    _check(connector)
+    if settings_of(connector) != before:
+        connector.offset = None
+    connector.revision += 1
+    connector.failures, connector.last_error, connector.last_error_at, connector.next_try_at = 0, "", None, None
+    if not connector.enabled:
+        connector.state, connector.rate = ConnectorState.STOPPED, 0.0
+    connector.save()
+    return connector
+
+
+def connector_delete(*, connector: Connector) -> None:
+    """Ends the connector; its rows stay."""
+    connector.delete()
+
+
+def checked_settings(kind: SourceKind, given: Mapping[str, Any]) -> dict[str, Any]:
+    """All settings of a kind, with the defaults of those that are not given. Raises Refused with pointers below /settings."""
+    faults, found = Faults(), {}
+    known = {one.name: one for one in kind.fields}
+    for name in given:
+        if name not in known:
+            faults.note(f"/settings/{name}", unknown_name(str(name), known, what="setting"))
+    for one in kind.fields:
+        value = given.get(one.name, one.default)
+        problem = _problem(one, value)
+        if problem:
+            faults.note(f"/settings/{one.name}", problem)
+        found[one.name] = value
+    if not faults:
+        for name, text in kind.check(found).items():
+            faults.note(f"/settings/{name}", text)
+    if faults:
+        raise Refused(faults)
+    return found
+
+
+def _problem(one: Field, value: Any) -> str:
+    if one.type is FieldType.BOOLEAN:
+        return "" if isinstance(value, bool) else "must be true or false"
+    if one.type is FieldType.INTEGER:
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        return "" if is_whole and one.least <= value <= one.most else f"must be a whole number from {one.least} to {one.most}"
+    if not isinstance(value, str) or len(value) > TEXT_CHARACTERS or "\x00" in value:
+        return f"must be a text of at most {TEXT_CHARACTERS} characters"
+    if one.required and not value.strip():
+        return "is needed"
+    if one.type is FieldType.CHOICE and value not in dict(one.choices):
+        return f"must be one of: {', '.join(name for name, _ in one.choices)}"
+    return ""
+
+
+def _set(connector: Connector, settings: Mapping[str, Any]) -> None:
+    secret = {one.name for one in kind_of(connector.kind).fields if one.type is FieldType.SECRET}
+    connector.settings = {name: value for name, value in settings.items() if name not in secret}
+    hidden = {name: value for name, value in settings.items() if name in secret and value != ""}
+    connector.secrets = json.dumps(hidden) if hidden else ""
+
+
+def _check(connector: Connector) -> None:
+    if Connector.objects.filter(feed=connector.feed, name=connector.name).exclude(pk=connector.pk).exists():
+        raise refuse("/name", "The feed has a connector of this name.")
+    try:
+        reading_for(connector.reading, kind_of(connector.kind), connector.feed.engine_feed())
+    except Refused as refused:
+        raise Refused([Fault(f"/reading{fault.pointer}", fault.message) for fault in refused.faults]) from None
+
+
+def connector_try(*, feed: Feed, kind: str, settings: Mapping[str, Any], reading: Mapping[str, Any]) -> dict[str, Any]:
+    """Connects, takes the first records, and tells what they would become; nothing is stored. Takes TRIAL_S at most. Raises Refused."""
+    chosen = kind_of(kind)
+    checked = checked_settings(chosen, settings)
+    if not _trials.acquire(blocking=False):
+        raise refuse("", "Several connectors are being tested just now: try again in a few seconds.")
+    try:
+        records = _first_records(chosen, checked)
+    except (Away, OSError) as error:
+        raise refuse("", str(error) or type(error).__name__) from error
+    finally:
+        _trials.release()
+    return {**_meaning(records, reading, chosen, feed), "records": [_told(one) for one in records[:TRIAL_RECORDS]]}
+
+
+def _first_records(kind: SourceKind, settings: Mapping[str, Any]) -> list[Record | Broken]:
+    records: list[Record | Broken] = []
+    end = time.monotonic() + TRIAL_S
+    last = None
+    with closing(kind.open(settings, GuardedNetwork(), "")) as source:
+        for batch in source.batches(None):
+            records += batch.records
+            now = time.monotonic()
+            last = now if batch.records else last
+            if now > end or len(records) >= TRIAL_RECORDS or (last is not None and now > last + QUIET_AFTER_S):
+                return records
+    return records
+
+
+def _meaning(records: list[Record | Broken], reading: Mapping[str, Any], kind: SourceKind, feed: Feed) -> dict[str, Any]:
+    """What the records become by `reading`, or by what is likely where nothing is said of it."""
+    whole = [flattened(dict(one)) for one in records if not isinstance(one, Broken)]
+    columns = list(dict.fromkeys(name for one in whole for name in one))[:200]
+    engine_feed = feed.engine_feed()
+    document = dict(reading) or (_likely(whole, columns, engine_feed) if kind.reading is None else {})
+    try:
+        chosen = reading_for(document, kind, engine_feed)
+    except Refused as refused:
+        return {"columns": columns, "reading": document, "rows": [], "dead": [], "faults": [[f.pointer, f.message] for f in refused.faults]}
+    rows = rows_of(records, chosen, engine_feed)
+    return {
+        "columns": columns,
+        "reading": document,
+        "rows": rows.good.slice(0, TRIAL_RECORDS).to_pylist(),
+        "dead": [{"reason": one.reason, "detail": one.detail} for one in rows.dead[:TRIAL_RECORDS]],
+        "faults": [],
+    }
+
+
+def _likely(whole: list[dict[str, Any]], columns: list[str], feed: Any) -> dict[str, Any]:
+    """A guess as for files; empty where the records are written as the feed's rows are."""
+    if not whole or {"entity", "t"} <= set(columns):
+        return {}
+    table = table_of([{name: one.get(name) for name in columns if name != RECEIVED} for one in whole])
+    found = guess(table, Layout(FileKind.JSON), "stream", {}).to_json()
+    kept = {name: found[name] for name in ("entity", "time", "time_format", "x", "y", "event", "zone", "crs", "decimal")}
+    if not kept["time"]:
+        kept |= {"time": [RECEIVED], "time_format": "epoch_ms"}
+    attributes = [{"source": name, "name": name, "type": str(type_)} for name, type_ in feed.columns.items() if name in columns]
+    return {**kept, "attributes": attributes}
+
+
+def _told(one: Record | Broken) -> dict[str, Any]:
+    if isinstance(one, Broken):
+        return {"problem": one.problem, "text": one.text}
+    return {
+        name: value if value is None or isinstance(value, bool | int | float) else str(value)[:200] for name, value in flattened(dict(one)).items()
+    }

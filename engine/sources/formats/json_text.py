@@ -66,6 +66,18 @@ def _of_document(data: bytes) -> Records:
         document = json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"This is no JSON, neither as a whole nor with an object on each line: {error}") from error
+    yield from _entries(document)
+
+
+def records_of(document: Any) -> Iterator[dict[str, Any] | Broken]:
+    """The records of a JSON document that was read: those of the list in it, else the object itself."""
+    if not isinstance(document, dict | list):
+        yield Broken(1, "this is neither an object nor a list of objects", str(document)[:SHOWN])
+    for _, record in _entries(document):
+        yield record
+
+
+def _entries(document: Any) -> Records:
     if isinstance(document, dict):
         lists = [document.get("features"), *document.values()]
         document = next((one for one in lists if isinstance(one, list) and one and isinstance(one[0], dict)), [document])

@@ -1,0 +1,285 @@
+"""MQTT 3.1.1 and 5: messages of a broker, JSON or CSV, with topics whose levels tell entity, event or any other column.
+
+With quality 1 a message is acknowledged when its rows are stored. One that was stored but not acknowledged before this process died comes again,
+marked as a repetition and under the same packet number: the offset holds the numbers and contents of the last messages, so it is known again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+import ssl
+import threading
+import time
+import zlib
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from queue import Empty, Queue
+from typing import Any
+
+import paho.mqtt.client as paho
+from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+from paho.mqtt.subscribeoptions import SubscribeOptions
+
+from engine.sources.formats import Broken
+from engine.sources.live import BATCH_ROWS, HOST, LINGER_S, Away, Batch, Field, FieldType, Network, Record, Settings, SourceKind
+from engine.sources.live.payloads import CSV_COLUMNS, FORMAT, records_in
+
+CONNECT_S, KEEP_ALIVE_S = 10.0, 30
+SESSION_S = 7 * 86_400
+"""For so long a broker keeps what comes while we are away (MQTT 5; in 3.1.1 it decides itself)."""
+IN_FLIGHT = 2_000
+"""Messages that a broker of MQTT 5 sends before the first of them is acknowledged."""
+WAITING = 50_000
+"""Messages that wait to be stored; then nothing is read, and the broker waits."""
+LEVEL = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.]{0,99})\}")
+_Message = paho.MQTTMessage
+
+
+class _Client(paho.Client):
+    """Connects to the address that was checked, under the name that was asked for."""
+
+    network: Network
+
+    def _create_socket_connection(self) -> socket.socket:
+        return self.network.connect(self._host, self._port)
+
+
+class MqttSource:
+    """The messages of one session."""
+
+    def __init__(self, settings: Settings, network: Network, identity: str) -> None:
+        self._settings = settings
+        self._topic = TopicTemplate(settings["topic"])
+        self._queue: Queue[_Message] = Queue(WAITING)
+        self._problem: str | None = None
+        self._over = threading.Event()
+        self._ready = threading.Event()
+        self._stored: OrderedDict[str, int] = OrderedDict()
+        self._unacknowledged: list[_Message] = []
+        self._is_trial = not identity
+        self._client = self._made(identity)
+        self._client.network = network
+        self._connect()
+
+    # -- connecting ---------------------------------------------------------------------------------------------------------------
+
+    def _made(self, identity: str) -> _Client:
+        settings = self._settings
+        self._is_5 = settings["version"] == "5"
+        keeps = not self._is_trial and settings["quality"] == "1"
+        options: dict[str, Any] = {} if self._is_5 else {"clean_session": not keeps}
+        client = _Client(
+            CallbackAPIVersion.VERSION2,
+            client_id=settings["client_id"] if keeps and settings["client_id"] else f"vedette-{identity}" if keeps else "",
+            protocol=MQTTProtocolVersion.MQTTv5 if self._is_5 else MQTTProtocolVersion.MQTTv311,
+            reconnect_on_failure=False,
+            manual_ack=True,
+            **options,
+        )
+        if settings["user"]:
+            client.username_pw_set(settings["user"], settings["password"] or None)
+        if settings["tls"]:
+            context = ssl.create_default_context()
+            if settings["ca"]:
+                try:
+                    context.load_verify_locations(cadata=settings["ca"])
+                except ssl.SSLError as error:
+                    raise Away(f"The certificate of the authority cannot be read: {error}") from error
+            client.tls_set_context(context)
+        client.on_connect, client.on_disconnect, client.on_message = self._connected, self._disconnected, self._came
+        client.on_subscribe = self._subscribed
+        return client
+
+    def _connect(self) -> None:
+        settings = self._settings
+        more: dict[str, Any] = {}
+        if self._is_5:
+            properties: Any = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+            properties.ReceiveMaximum = IN_FLIGHT
+            keeps = not self._is_trial and settings["quality"] == "1"
+            properties.SessionExpiryInterval = SESSION_S if keeps else 0
+            more = {"clean_start": not keeps, "properties": properties}
+        try:
+            self._client.connect(settings["host"], settings["port"], KEEP_ALIVE_S, **more)
+        except (OSError, ValueError) as error:
+            raise Away(f"The broker cannot be reached: {error}") from error
+        self._client.loop_start()
+        if not self._ready.wait(CONNECT_S) and self._problem is None:
+            self._problem = "The broker did not answer."
+        if self._problem is not None:
+            problem = self._problem
+            self.close()
+            raise Away(problem)
+
+    def _connected(self, client: Any, data: Any, flags: Any, reason: Any, properties: Any) -> None:
+        if reason.is_failure:
+            self._problem = f"The broker refuses the connection: {reason}"
+            self._ready.set()
+            return
+        quality = int(self._settings["quality"])
+        group = self._settings["share"].strip()
+        filters = [f"$share/{group}/{one}" if group else one for one in self._topic.filters]
+        if self._is_5:
+            client.subscribe([(one, SubscribeOptions(qos=quality)) for one in filters])
+        else:
+            client.subscribe([(one, quality) for one in filters])
+
+    def _subscribed(self, client: Any, data: Any, mid: int, reasons: Any, properties: Any) -> None:
+        failed = [str(one) for one in reasons if one.is_failure]
+        if failed:
+            self._problem = f"The broker refuses the subscription: {failed[0]}"
+        self._ready.set()
+
+    def _disconnected(self, client: Any, data: Any, flags: Any, reason: Any, properties: Any) -> None:
+        if self._problem is None and not self._over.is_set():
+            self._problem = f"The broker ended the connection: {reason}"
+        self._ready.set()
+
+    def _came(self, client: Any, data: Any, message: _Message) -> None:
+        """In the client's own thread: while the queue is full nothing more is read from the broker."""
+        while not self._over.is_set():
+            with contextlib.suppress(Exception):
+                self._queue.put(message, timeout=LINGER_S)
+                return
+
+    # -- the contract -------------------------------------------------------------------------------------------------------------
+
+    def batches(self, offset: Any) -> Iterator[Batch]:
+        self._stored = OrderedDict(offset.items() if isinstance(offset, Mapping) else ())
+        while True:
+            messages = self._some()
+            if not messages and self._problem is not None:
+                raise Away(self._problem)
+            yield self._batch(messages)
+
+    def acknowledge(self, offset: Any) -> None:
+        for message in self._unacknowledged:
+            self._client.ack(message.mid, message.qos)
+        self._unacknowledged = []
+
+    def close(self) -> None:
+        self._over.set()
+        self._client.disconnect()
+        self._client.loop_stop()
+
+    def _some(self) -> list[_Message]:
+        found: list[_Message] = []
+        end = time.monotonic() + LINGER_S
+        while len(found) < BATCH_ROWS and (left := end - time.monotonic()) > 0:
+            try:
+                found.append(self._queue.get(timeout=left))
+            except Empty:
+                break
+            if found[-1].qos and self._queue.empty():
+                # The broker sends no more than it may before something is acknowledged: waiting would only cost time.
+                end = min(end, time.monotonic() + 0.01)
+        return found
+
+    def _batch(self, messages: list[_Message]) -> Batch:
+        records: list[Record | Broken] = []
+        settings = self._settings
+        for message in messages:
+            if message.qos:
+                self._unacknowledged.append(message)
+                if self._was_stored(message):
+                    continue
+            columns = {"topic": message.topic, **self._topic.columns(message.topic)}
+            records += records_in(bytes(message.payload), columns, form=settings["format"], columns=settings["csv_columns"])
+        offset = dict(self._stored) if int(settings["quality"]) else None
+        return Batch(records, offset, messages=len(messages))
+
+    def _was_stored(self, message: _Message) -> bool:
+        """Whether the message is a repetition of one that is stored. Notes it otherwise."""
+        number, content = str(message.mid), zlib.crc32(message.payload, zlib.crc32(message.topic.encode()))
+        if message.dup and self._stored.get(number) == content:
+            return True
+        self._stored[number] = content
+        self._stored.move_to_end(number)
+        while len(self._stored) > 2 * IN_FLIGHT:
+            self._stored.popitem(last=False)
+        return False
+
+
+class TopicTemplate:
+    """Topics such as `fleet/{entity}/{event}`, one a line: what to subscribe to, and which level is which column. `+` and `#` are MQTT's own.
+
+    >>> template = TopicTemplate("fleet/{entity}/+/{event}\\nyard/#")
+    >>> template.filters
+    ['fleet/+/+/+', 'yard/#']
+    >>> template.columns("fleet/van7/x/left")
+    {'entity': 'van7', 'event': 'left'}
+    """
+
+    def __init__(self, text: str) -> None:
+        topics = [line.strip() for line in re.split(r"[\n,]", text) if line.strip()]
+        self._levels = [topic.split("/") for topic in topics]
+        self.filters = ["/".join("+" if LEVEL.fullmatch(level) else level for level in levels) for levels in self._levels]
+
+    def columns(self, topic: str) -> dict[str, str]:
+        """What the levels of a topic tell, by the first template that fits."""
+        given = topic.split("/")
+        for levels in self._levels:
+            if _fits(levels, given):
+                return {found[1]: value for level, value in zip(levels, given, strict=False) if (found := LEVEL.fullmatch(level))}
+        return {}
+
+
+def _fits(levels: list[str], given: list[str]) -> bool:
+    open_ended = levels[-1] == "#"
+    wanted = levels[:-1] if open_ended else levels
+    if len(given) < len(wanted) or (len(given) > len(wanted) and not open_ended):
+        return False
+    return all(level == "+" or LEVEL.fullmatch(level) or level == value for level, value in zip(wanted, given, strict=False))
+
+
+def check(settings: Settings) -> dict[str, str]:
+    """What is wrong with the topics, and the like."""
+    template = TopicTemplate(settings["topic"])
+    if not template.filters:
+        return {"topic": "Name a topic, such as fleet/{entity}/position."}
+    for one in template.filters:
+        levels = one.split("/")
+        if any(("#" in level and (level != "#" or at + 1 < len(levels))) or ("+" in level and level != "+") for at, level in enumerate(levels)):
+            return {"topic": f"{one}: + and # stand for whole levels, and # for the last one."}
+        if "{" in one or "}" in one or len(one.encode()) > 60_000:
+            return {"topic": f"{one}: a name in brackets stands for a whole level: letters, digits and _."}
+    if settings["share"] and (settings["version"] != "5" or any(sign in settings["share"] for sign in "/+#")):
+        return {"share": "Shared subscriptions are of MQTT 5; the group is one word without /, + and #."}
+    return {}
+
+
+FIELDS = (
+    HOST,
+    Field("port", "Port", FieldType.INTEGER, 1883, required=True, least=1, most=65_535, hint="Usually 1883, with TLS 8883."),
+    Field(
+        "topic",
+        "Topics",
+        required=True,
+        hint="fleet/{entity}/{event}: levels in brackets become columns; + and # are MQTT's. Commas between several.",
+    ),
+    FORMAT,
+    CSV_COLUMNS,
+    Field("quality", "Quality of service", FieldType.CHOICE, "1", choices=(("1", "1: repeated until stored"), ("0", "0: sent once"))),
+    Field("version", "MQTT", FieldType.CHOICE, "5", choices=(("5", "5"), ("3", "3.1.1"))),
+    Field("user", "User"),
+    Field("password", "Password", FieldType.SECRET),
+    Field("tls", "Encrypted (TLS)", FieldType.BOOLEAN, False),
+    Field("ca", "Certificate of the authority (PEM)", hint="Only where the broker's certificate is of an authority of your own."),
+    Field("share", "Group of a shared subscription", hint="MQTT 5. Each message goes to one of the group."),
+    Field("client_id", "Client id", hint="Empty: one of ours, which stays the same."),
+)
+KINDS = (
+    SourceKind(
+        "mqtt",
+        "MQTT",
+        FIELDS,
+        "Quality 1: each message is stored exactly once as long as the broker keeps the session (MQTT 5: a week). Quality 0: what is sent while the "
+        "connection or Vedette is away is missing; nothing is doubled.",
+        MqttSource,
+        check=check,
+    ),
+)

@@ -1,0 +1,65 @@
+"""What one message of a broker, a socket or an address holds: JSON (an object, a list of them, GeoJSON) or CSV, as records."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from engine.sources.formats import SHOWN, Broken
+from engine.sources.formats.json_text import records_of
+from engine.sources.live import RECEIVED, Field, FieldType, Record
+
+PAYLOAD_BYTES = 1_000_000
+PAYLOAD_RECORDS = 10_000
+FORMAT = Field("format", "Messages are", FieldType.CHOICE, "json", choices=(("json", "JSON"), ("csv", "CSV")))
+CSV_COLUMNS = Field("csv_columns", "Columns of CSV, separated by commas", hint="Empty: the first line of each message names them.")
+
+
+def now_ms() -> int:
+    """The wall clock, in ms since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def records_in(payload: bytes, also: Mapping[str, Any], *, form: str = "json", columns: str = "") -> Iterator[Record | Broken]:
+    """The records of a payload, each with `also` (which its own columns do not cover) and the time of its reception. Never raises."""
+    if len(payload) > PAYLOAD_BYTES:
+        yield broken(f"a message has at most {PAYLOAD_BYTES:,} bytes; this one has {len(payload):,}", payload)
+        return
+    more = {**also, RECEIVED: now_ms()}
+    try:
+        found = _csv(payload, columns) if form == "csv" else _json(payload)
+        for count, one in enumerate(found):
+            if count == PAYLOAD_RECORDS:
+                yield broken(f"a message has at most {PAYLOAD_RECORDS:,} records; the others are left out", payload)
+                return
+            yield one if isinstance(one, Broken) else {**one, **more}
+    except (ValueError, RecursionError, csv.Error) as error:
+        yield broken(f"it cannot be read as {form.upper()}: {error}", payload)
+
+
+def broken(problem: str, payload: bytes) -> Broken:
+    """A dead letter for a message."""
+    return Broken(0, problem, payload[:SHOWN].decode("utf-8", "replace"))
+
+
+def _json(payload: bytes) -> Iterator[dict[str, Any] | Broken]:
+    return records_of(json.loads(payload))
+
+
+def _csv(payload: bytes, columns: str) -> Iterator[dict[str, Any] | Broken]:
+    lines = io.StringIO(payload.decode("utf-8-sig"), newline="")
+    names = [name.strip() for name in columns.split(",")] if columns.strip() else None
+    rows = csv.reader(lines, strict=True)
+    if names is None:
+        names = next(rows, [])
+    for cells in rows:
+        if not cells:
+            continue
+        if len(cells) != len(names):
+            yield Broken(rows.line_num, f"the line has {len(cells)} values, and there are {len(names)} columns", ",".join(cells)[:SHOWN])
+        else:
+            yield dict(zip(names, cells, strict=True))

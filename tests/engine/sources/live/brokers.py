@@ -1,0 +1,116 @@
+"""Real brokers on loopback: Mosquitto where the machine has it (`.ci/run` installs it), else HiveMQ's community edition from Maven Central."""
+
+from __future__ import annotations
+
+import getpass
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+
+from webapp.platform.java import java_home
+
+START_S = 120.0
+IVY = Path(pyspark.__file__).parent / "jars"
+HIVEMQ = ("com.hivemq", "hivemq-community-edition-embedded", "2025.5")
+MOSQUITTO = """
+listener {port} 127.0.0.1
+{tls}
+user {user}
+allow_anonymous true
+persistence true
+persistence_location {folder}/
+max_inflight_messages 2000
+max_queued_messages 1000000
+"""
+HIVEMQ_START = """
+import com.hivemq.embedded.EmbeddedHiveMQ;
+public class Start {
+  public static void main(String[] a) throws Exception {
+    EmbeddedHiveMQ.builder().withConfigurationFolder(java.nio.file.Path.of(a[0])).withDataFolder(java.nio.file.Path.of(a[0])).build().start().join();
+    Thread.sleep(Long.MAX_VALUE);
+  }
+}
+"""
+
+
+class Broker:
+    """A broker that can be killed and started again on its port."""
+
+    def __init__(self, folder: Path, *, certificate: Path | None = None) -> None:
+        self.folder, self.port = folder, _free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+        program = shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
+        if program is None:
+            self._command = _hivemq(folder, self.port, certificate)
+            return
+        tls = "" if certificate is None else f"certfile {certificate}\nkeyfile {certificate}"
+        (folder / "mosquitto.conf").write_text(MOSQUITTO.format(port=self.port, user=getpass.getuser(), folder=folder, tls=tls))
+        self._command = [program, "-c", str(folder / "mosquitto.conf")]
+
+    def start(self) -> None:
+        with (self.folder / "broker.log").open("ab") as log:
+            self._process = subprocess.Popen(self._command, cwd=self.folder, stdout=log, stderr=log)
+        end = time.monotonic() + START_S
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                return
+            except OSError:
+                assert time.monotonic() < end and self._process.poll() is None, (self.folder / "broker.log").read_text()[-2_000:]
+                time.sleep(0.05)
+
+    def stop(self, *, kill: bool = False) -> None:
+        if self._process is not None:
+            self._process.kill() if kill else self._process.terminate()
+            self._process.wait(30)
+            self._process = None
+
+
+@contextmanager
+def broker(folder: Path, *, certificate: Path | None = None) -> Iterator[Broker]:
+    """A broker that runs."""
+    one = Broker(folder, certificate=certificate)
+    one.start()
+    try:
+        yield one
+    finally:
+        one.stop()
+
+
+def _hivemq(folder: Path, port: int, certificate: Path | None) -> list[str]:
+    assert certificate is None, "TLS is tested with Mosquitto"
+    (folder / "config.xml").write_text(
+        f"<hivemq><listeners><tcp-listener><port>{port}</port><bind-address>127.0.0.1</bind-address></tcp-listener></listeners>"
+        "<anonymous-usage-statistics><enabled>false</enabled></anonymous-usage-statistics></hivemq>"
+    )
+    (folder / "Start.java").write_text(HIVEMQ_START)
+    return [_java(), "-cp", f"{maven(*HIVEMQ)}/*", str(folder / "Start.java"), str(folder)]
+
+
+def maven(group: str, artifact: str, version: str) -> Path:
+    """A folder with the jar and those that it needs, from Maven Central by the Ivy that Spark brings along."""
+    folder = Path.home() / ".cache" / "vedette-tests" / f"{artifact}-{version}"
+    if not folder.is_dir():
+        part = folder.with_suffix(".part")
+        where = f"{part}/[artifact]-[revision](-[classifier]).[ext]"
+        command = [_java(), "-cp", str(next(IVY.glob("ivy-*.jar"))), "org.apache.ivy.Main", "-cache", str(folder.parent / "ivy"), "-confs", "default"]
+        command += ["-dependency", group, artifact, version, "-retrieve", where, "-types", "jar", "bundle"]
+        subprocess.run(command, check=True, capture_output=True, timeout=600)
+        part.rename(folder)
+    return folder
+
+
+def _java() -> str:
+    return str(java_home() / "bin" / "java")
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])

@@ -1,0 +1,250 @@
+"""MQTT against a real broker on loopback."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import random
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import paho.mqtt.client as paho
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
+
+from engine.sources.formats import Broken
+from engine.sources.live import Away
+from engine.sources.live.mqtt import FIELDS, KINDS, TopicTemplate
+from tests.engine.sources.live.brokers import Broker, broker
+from tests.engine.sources.live.loopback import Loopback
+
+(MQTT,) = KINDS
+END_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with broker(tmp_path_factory.mktemp("broker")) as one:
+        yield one
+
+
+def settings_for(one: Broker, **given: Any) -> dict[str, Any]:
+    found = {field.name: field.default for field in FIELDS} | {"host": "127.0.0.1", "port": one.port} | given
+    assert MQTT.check(found) == {}
+    return found
+
+
+def source_at(one: Broker, identity: str = "test", **given: Any) -> Any:
+    return closing(MQTT.open(settings_for(one, **given), Loopback(), identity))
+
+
+class Publisher:
+    """Publishes with quality 1 and waits until the broker has it all."""
+
+    def __init__(self, one: Broker, *, certificate: Path | None = None) -> None:
+        self.client = paho.Client(CallbackAPIVersion.VERSION2, protocol=MQTTProtocolVersion.MQTTv5)
+        if certificate is not None:
+            self.client.tls_set(str(certificate))
+        self.client.max_inflight_messages_set(500)
+        self.client.connect("localhost" if certificate else "127.0.0.1", one.port)
+        self.client.loop_start()
+
+    def send(self, *messages: tuple[str, bytes]) -> None:
+        for info in [self.client.publish(topic, payload, qos=1) for topic, payload in messages]:
+            info.wait_for_publish(END_S)
+            assert info.is_published()
+
+    def close(self) -> None:
+        self.client.disconnect()
+        self.client.loop_stop()
+
+
+@pytest.fixture
+def publisher(server: Broker) -> Iterator[Publisher]:
+    one = Publisher(server)
+    yield one
+    one.close()
+
+
+def taken(source: Any, count: int, offset: Any = None, *, acknowledged: bool = True) -> tuple[list[Any], Any]:
+    """At least `count` records, and the offset behind them."""
+    found: list[Any] = []
+    end = time.monotonic() + END_S
+    for batch in source.batches(offset):
+        found += batch.records
+        offset = batch.offset
+        if acknowledged:
+            source.acknowledge(offset)
+        if len(found) >= count:
+            return found, offset
+        assert time.monotonic() < end, f"only {len(found)} of {count} records came"
+    raise AssertionError
+
+
+@pytest.mark.parametrize("version", ["3", "5"])
+@pytest.mark.parametrize("quality", ["0", "1"])
+def test_topics_and_payloads_become_records(server: Broker, publisher: Publisher, version: str, quality: str) -> None:
+    topic = f"fleet{version}{quality}/{{entity}}/{{event}}"
+    with source_at(server, f"plain{version}{quality}", topic=topic, version=version, quality=quality) as source:
+        base = f"fleet{version}{quality}"
+        publisher.send(
+            (f"{base}/van7/moved", b'{"t": 1, "at": {"lat": 52.5}}'),
+            (f"{base}/van8/moved", b'[{"t": 2}, {"t": 3}, 4]'),
+            (f"{base}/x", b"another topic"),
+            (f"{base}/van9/left", b"\xff\x00 no JSON"),
+        )
+        found, _ = taken(source, 5)
+    records = [one for one in found if not isinstance(one, Broken)]
+    assert [(one["entity"], one["event"], one["t"], one["topic"]) for one in records] == [
+        ("van7", "moved", 1, f"{base}/van7/moved"),
+        ("van8", "moved", 2, f"{base}/van8/moved"),
+        ("van8", "moved", 3, f"{base}/van8/moved"),
+    ]
+    assert ["no object" in one.problem or "cannot be read as JSON" in one.problem for one in found if isinstance(one, Broken)] == [True, True]
+    assert all(abs(one["received"] - time.time() * 1000) < 60_000 for one in records)
+
+
+def test_lines_of_csv(server: Broker, publisher: Publisher) -> None:
+    with source_at(server, "csv", topic="csv/#", format="csv", csv_columns="entity,t,x,y") as source:
+        publisher.send(("csv/a", b"a,1,2.5,3\nb,2,2.5\n"), ("csv/b", b'c,3,"4",5'))
+        found, _ = taken(source, 3)
+    assert [found[0]["entity"], found[2]["x"]] == ["a", "4"] and "3 values" in found[1].problem
+
+
+@pytest.mark.parametrize("version", ["3", "5"])
+def test_what_was_not_acknowledged_comes_again_and_is_known_again(server: Broker, publisher: Publisher, version: str) -> None:
+    """The process dies after it stored and before it acknowledged: a new one is told the offset of what is stored."""
+    given = {"topic": f"again{version}/{{entity}}", "version": version, "identity": f"again{version}"}
+    with source_at(server, **given) as source:
+        publisher.send(*[(f"again{version}/e", json.dumps({"n": n}).encode()) for n in range(10)])
+        first, offset = taken(source, 10, acknowledged=False)
+        stored = json.loads(json.dumps(offset))
+    publisher.send(*[(f"again{version}/e", json.dumps({"n": n}).encode()) for n in range(10, 15)])
+    with source_at(server, **given) as source:
+        then, offset = taken(source, 5, stored)
+    with source_at(server, **given) as source:
+        publisher.send((f"again{version}/e", b'{"n": 15}'))
+        last, _ = taken(source, 1, offset)
+    assert [one["n"] for one in [*first, *then, *last]] == list(range(16))
+
+
+def test_a_group_shares_the_messages(server: Broker, publisher: Publisher) -> None:
+    given = {"topic": "shared/{entity}", "share": "harbour"}
+    with source_at(server, "one", **given) as one, source_at(server, "two", **given) as two:
+        publisher.send(*[("shared/e", json.dumps({"n": n}).encode()) for n in range(40)])
+        streams, found = [one.batches(None), two.batches(None)], [[], []]
+        end = time.monotonic() + END_S
+        while sum(map(len, found)) < 40:
+            for at, (source, stream) in enumerate(zip((one, two), streams, strict=True)):
+                batch = next(stream)
+                source.acknowledge(batch.offset)
+                found[at] += [record["n"] for record in batch.records]
+            assert time.monotonic() < end
+    assert sorted(found[0] + found[1]) == list(range(40)) and found[0] and found[1]
+
+
+def test_a_broker_that_dies_is_away_and_has_kept_what_came(tmp_path: Path) -> None:
+    with broker(tmp_path) as one:
+        source = MQTT.open(settings_for(one, topic="kept/{entity}"), Loopback(), "kept")
+        first = Publisher(one)
+        first.send(("kept/e", b'{"n": 1}'))
+        _, offset = taken(source, 1)
+        one.stop(kill=True)
+        with pytest.raises(Away):
+            for _ in source.batches(offset):
+                pass
+        source.close()
+        first.close()
+        with pytest.raises((Away, OSError)):
+            MQTT.open(settings_for(one, topic="kept/{entity}"), Loopback(), "kept")
+        one.start()
+        with source_at(one, "kept", topic="kept/{entity}") as source:
+            again = Publisher(one)
+            again.send(("kept/e", b'{"n": 2}'))
+            assert [record["n"] for record in taken(source, 1, offset)[0]] == [2]
+            again.close()
+
+
+def certified(path: Path) -> Path:
+    """A key and a certificate for localhost, signed by itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    path.write_bytes(pem + certificate.public_bytes(serialization.Encoding.PEM))
+    path.chmod(0o644)
+    return path
+
+
+def test_a_broker_behind_tls_must_be_who_it_says(tmp_path: Path) -> None:
+    certificate = certified(tmp_path / "broker.pem")
+    with broker(tmp_path / "broker", certificate=certificate) as one:
+        authority = certificate.read_text()
+        authority = authority[authority.index("-----BEGIN CERTIFICATE") :]
+        given = {"topic": "safe/{entity}", "tls": True, "host": "localhost"}
+        with pytest.raises((Away, OSError), match="certificate verify failed"):
+            MQTT.open(settings_for(one, **given), Loopback(), "safe")
+        with pytest.raises((Away, OSError), match="certificate"):
+            MQTT.open(settings_for(one, **{**given, "host": "127.0.0.1", "ca": authority}), Loopback(), "safe")
+        with source_at(one, "safe", ca=authority, **given) as source:
+            sender = Publisher(one, certificate=certificate)
+            sender.send(("safe/e", b'{"n": 1}'))
+            assert taken(source, 1)[0][0]["n"] == 1
+            sender.close()
+
+
+def test_hostile_payloads_are_told_and_stop_nothing(server: Broker, publisher: Publisher) -> None:
+    chance = random.Random(5)
+    good = json.dumps({"entity": "e", "t": 1, "x": [1, {"a": "\ud800"}], "y": {"z": 1e308}}).encode()
+    bad = [b"[" * 100_000, b'{"a":' * 5_000 + b"1" + b"}" * 5_000, b"1" * 10_000, b'"\\ud800"', b"null", b"", b"x" * 1_200_000]
+    for _ in range(200):
+        payload = bytearray(good)
+        for _ in range(chance.randint(1, 5)):
+            payload[chance.randrange(len(payload))] = chance.randrange(256)
+        bad.append(bytes(payload))
+    with source_at(server, "hostile", topic="hostile/{entity}") as source:
+        publisher.send(*[("hostile/e", payload) for payload in bad], ("hostile/e", b'{"last": true}'))
+        found, offset = [], None
+        while not any(not isinstance(one, Broken) and one.get("last") is True for one in found):
+            more, offset = taken(source, 1, offset)
+            found += more
+    assert sum(isinstance(one, Broken) for one in found) > 50
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"topic": " , "}, "topic"),
+        ({"topic": "a/#/b"}, "topic"),
+        ({"topic": "a/b+"}, "topic"),
+        ({"topic": "a/{b c}"}, "topic"),
+        ({"topic": "a", "share": "x", "version": "3"}, "share"),
+        ({"topic": "a", "share": "x/y"}, "share"),
+    ],
+)
+def test_what_is_no_topic_is_said(given: dict[str, Any], field: str) -> None:
+    found = MQTT.check({one.name: one.default for one in FIELDS} | given)
+    assert list(found) == [field]
+
+
+def test_a_template_names_levels() -> None:
+    template = TopicTemplate("a/{x}/+/{y}, b/{z}/#")
+    assert template.filters == ["a/+/+/+", "b/+/#"]
+    assert template.columns("a/1/2/3") == {"x": "1", "y": "3"} and template.columns("b/1/2/3") == {"z": "1"} and template.columns("c") == {}

@@ -13,4 +13,4 @@ from webapp.feeds.selectors import feeds_for_page
 def page_data(request: HttpRequest, **more: Any) -> dict[str, Any]:
     """The template's context: `page_data`, to be written as JSON (`docs/api.md`, Pages)."""
     user: Any = request.user
-    return {"page_data": {"me": me(user), "feeds": feeds_for_page(user=user), **more}}
+    return {"page_data": {"me": me(user), "feeds": feeds_for_page(user=user), "is_watching": user.watches.exists(), **more}}

@@ -9,6 +9,7 @@ from webapp.accounts.views import to_the_log_in
 from webapp.alerts.views import acknowledge, alerts, numbers
 from webapp.audit.views import audit
 from webapp.config.health import healthz
+from webapp.entities.views import entity, region
 from webapp.feeds.plan import plan
 from webapp.feeds.views import feed_new, feeds, regions
 from webapp.live.views import live, shared, shared_plan
@@ -22,6 +23,7 @@ api = [
     path("", include("webapp.alerts.urls")),
     path("", include("webapp.jobs.urls")),
     path("", include("webapp.live.urls")),
+    path("", include("webapp.entities.urls")),
     path("", include("webapp.audit.urls")),
 ]
 
@@ -37,9 +39,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("alerts/numbers/", numbers, name="alert-numbers"),
     path("alerts/<int:pk>", alerts, name="alert"),
     path("regions/", regions, name="regions"),
+    path("regions/<int:pk>", region, name="region"),
     path("feeds/", feeds, name="feeds"),
     path("feeds/new", feed_new, name="feed-new"),
     path("feeds/<slug:name>/plan", plan, name="feed-plan"),
+    path("feeds/<slug:name>/entity", entity, name="feed-entity"),
     path("audit/", audit, name="audit"),
     path("", include("webapp.accounts.page_urls")),
     path("healthz", healthz, name="healthz"),

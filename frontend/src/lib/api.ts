@@ -39,6 +39,9 @@ export function answerFrom(given: ReadonlyMap<string, unknown>): void {
   documents = given;
 }
 
+/** Whether this is the page behind a link: its reader may have no account. */
+export const isShared = (): boolean => documents !== null;
+
 async function faultsOf(response: Response): Promise<Fault[]> {
   try {
     const body: unknown = await response.json();

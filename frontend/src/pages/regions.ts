@@ -220,6 +220,7 @@ class RegionsPage {
               kind: "button-primary",
               onClick: () => void this.save(nameField.value, tagField.value, this.draft ?? geometry),
             }),
+        row === null ? null : linkButton("Who is inside", `/regions/${row.id}`, "activity"),
         row === null ? null : linkButton("Query on it", address("/queries/new", { feed: this.feed.name, region: row.name }), "plus"),
         row === null || !row.editable
           ? null

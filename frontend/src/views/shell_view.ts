@@ -1,12 +1,13 @@
 /** What every page has: theme switch, count of new alerts on the rail, short messages, the page's own data. */
 
 import "../styles/main.css";
-import { get, NotShared, reason } from "../lib/api";
+import { get, NotShared, query, reason } from "../lib/api";
 import { h, icon, iconButton, replace } from "../lib/dom";
 import { setTheme } from "../lib/preferences";
 import { isDark } from "../lib/colours";
 import { dictionary, isObject, list, number, otherwise, record, string, type Parser } from "../lib/parse";
 import { setUnits } from "../lib/units";
+import { watch } from "../data/entity_page_data";
 import { feed, me, type Feed, type Me } from "../data/shapes";
 
 export function readJson(id: string): unknown {
@@ -31,6 +32,10 @@ export function openShell(): Shell {
   setUpTheme();
   void askAlertCount();
   setInterval(refreshAlertCount, 30_000);
+  if (source["is_watching"] === true) {
+    void askWatches();
+    setInterval(() => void askWatches(), 15_000);
+  }
   const reader = me(source["me"]);
   setUnits(reader.units);
   return { me: reader, feeds: otherwise(list(feed), [])(source["feeds"], "/feeds"), data: source, root };
@@ -62,6 +67,23 @@ async function askAlertCount(): Promise<void> {
     showAlertCount([answer.new, answer.seen, answer.reopened].flatMap((one) => Object.values(one)).reduce((sum, count) => sum + count, 0));
   } catch {
     // The count is an extra: the pages themselves say when the server is away.
+  }
+}
+
+/** Entities that the reader waits for and that reported: said until their page is opened. */
+async function askWatches(): Promise<void> {
+  if (document.hidden) return;
+  try {
+    const reported = (await get("watches/", list(watch))).filter((one) => one.reported_t !== null);
+    document.querySelector("#toasts [data-sort=watch]")?.remove();
+    const [first] = reported;
+    if (first === undefined) return;
+    const more = reported.length === 1 ? "" : ` and ${reported.length - 1} more`;
+    const href = query(`/feeds/${first.feed}/entity`, { id: first.entity });
+    const node = show(`${first.entity}${more} reported again.`, "critical", { text: "Look at it", href });
+    if (node !== null) node.dataset["sort"] = "watch";
+  } catch {
+    // An extra, like the count of alerts.
   }
 }
 

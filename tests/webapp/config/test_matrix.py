@@ -32,7 +32,7 @@ OWN_ACCOUNT = {
 ADMIN = {"admin-login", "admin-password"}
 """Beside Django's admin; tested in tests/webapp/accounts/test_one_log_in.py."""
 PAGES = {"live", "queries", "query-new", "alerts", "alert-numbers", "regions", "feeds", "feed-new", "account", "audit", "teams"}
-OWNED_PAGES = {"query", "alert", "feed-plan"}
+OWNED_PAGES = {"query", "alert", "feed-plan", "feed-entity", "region"}
 PERSONAL = {
     "api-me": ["GET", "PATCH"],
     "api-me-quotas": ["GET"],
@@ -95,6 +95,7 @@ LISTS = {
     "api-job": ["GET", "DELETE"],
     "api-job-start": ["POST"],
     "api-job-stop": ["POST"],
+    "api-watches": ["GET"],
     "api-audit": ["GET"],
     "api-audit-export": ["GET"],
 }
@@ -106,6 +107,10 @@ OWNED = {
     "api-feed-movements": ["GET"],
     "api-feed-entities": ["GET"],
     "api-feed-entity": ["GET"],
+    "api-feed-profile": ["GET", "PUT"],
+    "api-feed-registry": ["GET", "POST"],
+    "api-feed-registry-csv": ["GET"],
+    "api-region-activity": ["GET"],
     "api-feed-measures": ["GET"],
     "api-feed-histogram": ["GET"],
     "api-dead-letters": ["GET"],
@@ -139,8 +144,9 @@ OWNED = {
     "api-channel-test": ["POST"],
     "api-channel-deliveries": ["GET"],
 }
-ELSEWHERE = {"api-feed-events", "api-shares", "api-share"}
-"""Tested beside their own code (tests/webapp/feeds/test_ingest*.py, tests/webapp/live/test_shares.py): a token's scope decides there, too."""
+ELSEWHERE = {"api-feed-events", "api-shares", "api-share", "api-feed-notes", "api-feed-note", "api-feed-watch"}
+"""Tested beside their own code (tests/webapp/feeds/test_ingest*.py, tests/webapp/live/test_shares.py, tests/webapp/entities): a token's scope
+decides there too, or who sees a feed may write beside it."""
 
 READING = {"entity": ["mmsi"], "time": ["received"], "time_format": "epoch_ms", "x": "lon", "y": "lat", "crs": "plane"}
 """A connector into the feed of these tests, which lies in a plane."""
@@ -188,6 +194,8 @@ def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[
 def address_of(name: str, things: dict[str, Any]) -> str:
     if name in ("api-detection", "api-detection-answers"):
         return reverse(name, args=[(b"k" * 16).hex()])
+    if name == "feed-entity":
+        return reverse(name, args=[things["feed"].name]) + "?id=a"
     if name == "api-query-version":
         return reverse(name, args=[things["query"].pk, 1])
     if name in ("api-job", "api-job-start", "api-job-stop"):

@@ -40,6 +40,7 @@ INSTALLED_APPS = [
     "webapp.jobs",
     "webapp.detections",
     "webapp.alerts",
+    "webapp.entities",
     "webapp.live",
 ]
 

@@ -2,7 +2,7 @@
 
 import { entityFacts, entityReports, type EntityReports } from "../../data/entity_facts";
 import type { Interval } from "../../data/interval";
-import { get, query as address } from "../../lib/api";
+import { get, isShared, query as address } from "../../lib/api";
 import { queryColour } from "../../lib/colours";
 import { h, iconButton, replace } from "../../lib/dom";
 import { Latest } from "../../lib/latest";
@@ -75,7 +75,7 @@ export class EntityCard {
       h(
         "div",
         { class: "row spread" },
-        h("h3", {}, entity),
+        h("h3", {}, isShared() ? entity : h("a", { href: address(`/feeds/${model.feed.name}/entity`, { id: entity }) }, entity)),
         iconButton(`Stop following ${entity}`, "x", { onClick: () => this.handlers.onClose() }),
       ),
       reports !== null && facts.length === 0 ? h("p", { class: "small muted" }, "No report near this instant.") : this.facts,

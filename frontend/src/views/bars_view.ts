@@ -1,0 +1,47 @@
+/** Counts by equal steps as bars, with the first and last edge written below. */
+
+import { h, svg } from "../lib/dom";
+import { formatNumber } from "../lib/time";
+
+const [WIDTH, HEIGHT, GAP] = [480, 110, 2];
+
+export interface Bars {
+  /** What is counted, for those who do not see the picture. */
+  title: string;
+  counts: readonly number[];
+  /** What stands below the first and the last bar. */
+  ends: [string, string];
+}
+
+export function bars({ title, counts, ends }: Bars): HTMLElement {
+  const most = Math.max(1, ...counts);
+  const step = WIDTH / Math.max(1, counts.length);
+  const picture = svg(
+    "svg",
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", class: "bars", "aria-label": `${title}: at most ${formatNumber(most)} in one bar` },
+    ...counts.map((count, i) =>
+      svg(
+        "rect",
+        {
+          x: (i * step).toFixed(1),
+          width: Math.max(1, step - GAP).toFixed(1),
+          y: (HEIGHT - (count / most) * HEIGHT).toFixed(1),
+          height: ((count / most) * HEIGHT).toFixed(1),
+        },
+        svg("title", {}, formatNumber(count)),
+      ),
+    ),
+  );
+  return h(
+    "figure",
+    { class: "bars-figure" },
+    h(
+      "figcaption",
+      { class: "row spread small" },
+      h("strong", {}, title),
+      h("span", { class: "faint num" }, `at most ${formatNumber(most)}`),
+    ),
+    picture,
+    h("div", { class: "row spread small faint num" }, h("span", {}, ends[0]), h("span", {}, ends[1])),
+  );
+}

@@ -1,0 +1,119 @@
+"""A registry in somebody's file: CSV with a column `entity`, or GeoJSON whose features have a property `entity`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.model.faults import Faults, Refused, refuse
+from webapp.entities.models import ENTITY_LENGTH, NAME_LENGTH
+
+FILE_BYTES = 10_000_000
+RECORDS = 50_000
+ATTRIBUTES = 50
+TEXT_LENGTH = 500
+FAULTS = 20
+"""So many faulty rows are named; the file is refused all the same."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """One entity of a file."""
+
+    entity: str
+    name: str
+    attributes: Mapping[str, str]
+
+
+def read_registry(data: bytes) -> list[Given]:
+    """The entities of a file. Raises Refused, naming rows, when any is wrong; of an entity that stands twice, too."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise refused("The file is not UTF-8 text: save it as CSV (UTF-8) or GeoJSON.") from error
+    rows = _features(text) if text.lstrip()[:1] in ("{", "[") else _csv(text)
+    faults, found = Faults(), dict[str, Given]()
+    for row, properties in rows:
+        try:
+            given = _given(properties)
+            if given.entity in found:
+                raise ValueError(f'the entity "{given.entity}" stands in the file twice')
+            found[given.entity] = given
+        except ValueError as error:
+            faults.note(f"/{row}", f"Row {row}: {error}.")
+        if len(faults) >= FAULTS or len(found) > RECORDS:
+            break
+    if len(found) > RECORDS:
+        raise refused(f"A file has at most {RECORDS:,} entities.")
+    if faults:
+        raise Refused(faults)
+    if not found:
+        raise refused("The file has no row.")
+    return list(found.values())
+
+
+def refused(message: str) -> Refused:
+    """A file that cannot be read at all."""
+    return refuse("/file", message)
+
+
+def _csv(text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    delimiter = max(",;\t", key=text.partition("\n")[0].count)
+    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, restkey="", strict=True)
+    try:
+        if "entity" not in (rows.fieldnames or []):
+            raise refused(f'A column "entity" is needed; the header has: {", ".join(rows.fieldnames or []) or "nothing"}.')
+        for row in rows:
+            if "" in row:
+                raise refused(f"Line {rows.line_num} has more fields than the header.")
+            yield rows.line_num, row
+    except csv.Error as error:
+        raise refused(f"Line {rows.line_num + 1} is no CSV: {error}.") from error
+
+
+def _features(text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    try:
+        document = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise refused(f"The file is no GeoJSON: {error}.") from error
+    features = document.get("features") if isinstance(document, dict) else None
+    if not isinstance(features, list):
+        raise refused('A GeoJSON FeatureCollection is needed: {"type": "FeatureCollection", "features": [...]}.')
+    for row, feature in enumerate(features, 1):
+        properties = feature.get("properties") if isinstance(feature, dict) else None
+        yield row, properties if isinstance(properties, dict) else {}
+
+
+def _given(properties: Mapping[str, Any]) -> Given:
+    """Raises ValueError with what is wrong."""
+    texts = {str(key).strip(): _text(value) for key, value in properties.items()}
+    entity, name = texts.pop("entity", ""), texts.pop("name", "")
+    if not entity:
+        raise ValueError('there is no "entity"')
+    return checked(entity, name, {key: value for key, value in texts.items() if value != ""})
+
+
+def checked(entity: str, name: str, attributes: Mapping[str, str]) -> Given:
+    """Raises ValueError for what the registry does not take."""
+    if len(entity) > ENTITY_LENGTH or len(name) > NAME_LENGTH:
+        raise ValueError(f"an entity has at most {ENTITY_LENGTH} characters, a name at most {NAME_LENGTH}")
+    if len(attributes) > ATTRIBUTES:
+        raise ValueError(f"an entity has at most {ATTRIBUTES} attributes")
+    for key, value in attributes.items():
+        if not key or len(key) > NAME_LENGTH or len(value) > TEXT_LENGTH:
+            raise ValueError(f'the attribute "{key[:NAME_LENGTH]}" is longer than {NAME_LENGTH} (name) or {TEXT_LENGTH} (value) characters')
+    if any(ord(one) < 32 or ord(one) == 127 for text in (entity, name, *attributes, *attributes.values()) for one in text):
+        raise ValueError("control characters are not allowed")
+    return Given(entity, name, dict(attributes))
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool | dict | list):
+        return json.dumps(value)
+    return str(value).strip()

@@ -1,0 +1,100 @@
+"""Writes of the registry, of notes and of watches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+
+from engine.model.faults import refuse
+from webapp.accounts.models import Role, User
+from webapp.accounts.permissions import check_may_make
+from webapp.audit.services import record
+from webapp.entities.models import Note, Record, Watch
+from webapp.entities.registry_files import Given, checked
+from webapp.feeds.models import Feed
+from webapp.feeds.recent import accepted, log_of
+
+WATCHES = 50
+"""Of one person."""
+
+
+def record_put(*, feed: Feed, entity: str, name: str, attributes: Mapping[str, str]) -> Record | None:
+    """Writes an entity's record; one that says nothing is removed. Raises Refused."""
+    try:
+        given = checked(entity, name, attributes)
+    except ValueError as error:
+        raise refuse("", f"{error}.") from error
+    with transaction.atomic():
+        record("entity.change", feed, entity=entity)
+        if not given.name and not given.attributes:
+            Record.objects.filter(feed=feed, entity=entity).delete()
+            return None
+        return Record.objects.update_or_create(feed=feed, entity=entity, defaults={"name": given.name, "attributes": given.attributes})[0]
+
+
+def registry_import(*, feed: Feed, given: Sequence[Given]) -> int:
+    """Stores the entities of a file; what the registry says of them already is replaced, of others it stays."""
+    records = [Record(feed=feed, entity=one.entity, name=one.name, attributes=one.attributes) for one in given]
+    with transaction.atomic():
+        Record.objects.bulk_create(
+            records, update_conflicts=True, unique_fields=["feed", "entity"], update_fields=["name", "attributes"], batch_size=1_000
+        )
+        record("entity.import", feed, count=len(records))
+    return len(records)
+
+
+def note_add(*, feed: Feed, entity: str, author: User, text: str) -> Note:
+    """Adds a note. Raises PermissionDenied for who is only a viewer."""
+    check_may_make(author, Role.ANALYST)
+    with transaction.atomic():
+        note = Note.objects.create(feed=feed, entity=entity, author=author, text=text)
+        record("entity.note", feed, entity=entity)
+    return note
+
+
+def note_remove(*, note: Note, user: User) -> None:
+    """Removes one's own note; an administrator anybody's."""
+    if note.author_id != user.pk and not user.is_superuser:
+        raise PermissionDenied("Only its author removes a note.")
+    with transaction.atomic():
+        record("entity.note-remove", note.feed, entity=note.entity)
+        note.delete()
+
+
+def watch_begin(*, user: User, feed: Feed, entity: str) -> Watch:
+    """Waits for the entity's next report, from now on; a watch that has ended begins again."""
+    if Watch.objects.filter(user=user).exclude(feed=feed, entity=entity).count() >= WATCHES:
+        raise refuse("", f"You wait for {WATCHES} entities already, as many as one person may: end a watch first.")
+    return Watch.objects.update_or_create(user=user, feed=feed, entity=entity, defaults={"position": log_of(feed).end[0], "reported_t": None})[0]
+
+
+def watch_end(*, user: User, feed: Feed, entity: str) -> None:
+    """Waits no longer."""
+    Watch.objects.filter(user=user, feed=feed, entity=entity).delete()
+
+
+def watches_look() -> None:
+    """Looks for reports of all entities that somebody waits for: in each feed's log, the rows that came since the last look."""
+    waiting = Watch.objects.filter(reported_t=None)
+    for feed in Feed.objects.filter(pk__in=waiting.values("feed")):
+        _look(feed, list(waiting.filter(feed=feed)))
+
+
+def _look(feed: Feed, watches: list[Watch]) -> None:
+    log = log_of(feed)
+    next_seq, _ = log.end
+    first = max(min(watch.position for watch in watches), log.start)
+    reported: dict[str, list[tuple[int, int]]] = {watch.entity: [] for watch in watches}
+    for table in log.read(first, next_seq, columns=["event", "entity", "t", "clock", "seq"]):
+        rows = accepted(feed, table)
+        rows = rows.filter(pc.is_in(rows.column("entity"), value_set=pa.array(list(reported), pa.string())))
+        for entity, seq, t in zip(*(rows.column(name).to_pylist() for name in ("entity", "seq", "t")), strict=True):
+            reported[entity].append((seq, t))
+    for watch in watches:
+        watch.reported_t = next((t for seq, t in reported[watch.entity] if seq >= watch.position), None)
+        # Begun again meanwhile, it is another watch.
+        Watch.objects.filter(pk=watch.pk, position=watch.position).update(position=next_seq, reported_t=watch.reported_t)

@@ -1,0 +1,32 @@
+"""The pages of one entity and of one region."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+
+from webapp.config.pages import page_data
+from webapp.feeds.selectors import feed_list, region_list
+
+
+def entity(request: HttpRequest, name: str) -> HttpResponse:
+    """`/feeds/<name>/entity?id=`: what it reported, where it was, what it took part in."""
+    user = request.user
+    assert user.is_authenticated
+    feed = get_object_or_404(feed_list(user=user), name=name)
+    asked = request.GET.get("id", "")
+    if asked == "":
+        return redirect(f"/?feed={feed.name}")
+    return render(request, "pages/entity.html", page_data(request, feed=feed.name, entity=asked))
+
+
+def region(request: HttpRequest, pk: int) -> HttpResponse:
+    """`/regions/<id>`: who is inside, who came and went."""
+    user = request.user
+    assert user.is_authenticated
+    found: Any = get_object_or_404(region_list(user=user), pk=pk)
+    using = [{"id": query.pk, "name": query.name} for query in found.using]
+    shown = {"id": found.pk, "name": found.name, "feed": found.feed.name, "geometry": found.geometry, "tags": found.tags, "used_by": using}
+    return render(request, "pages/region.html", page_data(request, region=shown))

@@ -37,6 +37,7 @@ DATED = (
 _FORMAT = re.compile(r"[%A-Za-z0-9 :/.,\-+]{2,60}")
 _CRS = re.compile(r"EPSG:\d{4,6}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?$"
 MOST_ATTRIBUTES = 100
 
 
@@ -284,7 +285,11 @@ def numbers_of(column: pa.Array, decimal: str = ".") -> tuple[npt.NDArray[np.flo
     given = _bools(pc.not_equal(pc.fill_null(texts, ""), "")) & ~_bools(
         pc.is_in(pc.utf8_lower(texts), pa.array(["nan", "null", "na", "n/a", "none", "-"]))
     )
-    values = np.array(pd.to_numeric(texts.to_pandas(), errors="coerce"), np.float64)
+    values = np.full(len(texts), np.nan)
+    is_number = _bools(pc.match_substring_regex(texts, _NUMBER))
+    # Not by pandas: its parser breaks the whole process at `11e999700000000000`.
+    values[is_number] = texts.filter(pa.array(is_number)).cast(pa.float64()).to_numpy(zero_copy_only=False)
+    values[np.isinf(values)] = np.nan
     return values, given & np.isnan(values)
 
 

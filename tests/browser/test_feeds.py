@@ -6,8 +6,11 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+import paho.mqtt.client as paho
 import pytest
+from paho.mqtt.enums import CallbackAPIVersion
 
+from tests.engine.sources.live.brokers import broker
 from webapp.feeds.models import Feed
 
 if TYPE_CHECKING:
@@ -102,3 +105,44 @@ def test_files_of_three_kinds_become_feeds_by_mouse_alone(site: Site, tmp_path: 
     assert sorted(Feed.objects.exclude(name="yard").values_list("name", flat=True)) == ["schiffe", "ships", "walk"]
     assert Feed.objects.get(name="schiffe").columns == {"knoten": "float"}
     assert site.faults == []
+
+
+@pytest.fixture
+def inner_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processes of the site may reach this machine."""
+    monkeypatch.setenv("VEDETTE_WEBHOOK_NETWORKS", "127.0.0.0/8")
+
+
+def test_a_broker_is_tested_and_becomes_a_stream(inner_network: None, site: Site, tmp_path: Path) -> None:
+    with broker(tmp_path / "broker") as server:
+        sender = paho.Client(CallbackAPIVersion.VERSION2)
+        sender.connect("127.0.0.1", server.port)
+        sender.loop_start()
+        sender.publish("fleet/van7", b'{"time": "2026-01-02T03:04:05Z", "x": 3.5, "y": 4}', qos=1, retain=True).wait_for_publish(30)
+        site.log_in()
+        page = site.page
+        page.goto(site.address + "/feeds/")
+        page.get_by_role("button", name="Connectors of the feed yard").click()
+        page.get_by_role("button", name="Add connector").click()
+        form = page.get_by_role("dialog", name="Add connector")
+        form.get_by_label("Protocol").select_option("mqtt")
+        form.get_by_label("Name", exact=True).fill("Fleet")
+        form.get_by_label("Host").fill("127.0.0.1")
+        form.get_by_role("button", name="Test").click()
+        form.get_by_role("alert").first.wait_for()
+        form.get_by_label("Port").fill(str(server.port))
+        form.get_by_label("Topics").fill("fleet/{entity}")
+        form.get_by_role("button", name="Test").click()
+        form.get_by_text("Rows of the feed").wait_for()
+        assert (form.get_by_label("Entity", exact=True).input_value(), form.get_by_label("Time", exact=True).input_value()) == ("entity", "time")
+        form.get_by_role("button", name="Save").click()
+        form.wait_for(state="detached")
+        site.world.start(sys.executable, "manage.py", "connect", name="connect")
+        row = page.get_by_role("dialog").get_by_role("listitem", name="Fleet")
+        row.locator("[data-state=running]").wait_for()
+        row.get_by_text("1 rows").wait_for()
+        sender.loop_stop()
+    row.locator("[data-state=backoff]").wait_for()
+    row.get_by_text(re.compile("The broker|cannot be reached")).wait_for()
+    # The faults are those of the first test, which names neither a port nor a topic.
+    assert [fault for fault in site.faults if "400" not in fault] == []

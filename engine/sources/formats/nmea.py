@@ -185,7 +185,7 @@ def _pghp(line: bytes) -> int | None:
     try:
         year, month, day, hour, minute, second, ms = (int(cell) for cell in line.split(b",")[2:9])
         return int(datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()) * 1000 + ms
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 
@@ -205,7 +205,7 @@ def _beside(before: bytes, after: bytes) -> int | None:
         try:
             if iso is not None:
                 return round(datetime.fromisoformat(iso[1].decode()).replace(tzinfo=UTC).timestamp() * 1000)
-        except ValueError:
+        except (ValueError, OverflowError):
             continue
         if epoch is not None:
             number = float(epoch[1])

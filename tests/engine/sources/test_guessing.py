@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,7 +16,7 @@ from engine.model.faults import Refused
 from engine.sources.files import Unreadable
 from engine.sources.formats import read_chunks
 from engine.sources.guessing import inspect
-from engine.sources.reading import read_rows, reading_of
+from engine.sources.reading import numbers_of, read_rows, reading_of
 
 T0 = 1_767_348_000_000
 """2026-01-02T10:00:00Z"""
@@ -247,3 +248,19 @@ def test_a_place_is_no_time(tmp_path: Path) -> None:
     found, rows = looked(path)
     assert found["reading"]["time"] == [] and rows == []
     assert "no column tells the time: choose one" in found["faults"][0]["problem"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("12", 12.0), (" -3.5 ", -3.5), ("+.5", 0.5), ("1e3", 1000.0), ("5.", 5.0), ("0.1", 0.1), ("", None), ("n/a", None), ("1e-999", 0.0)],
+)
+def test_texts_that_are_numbers(text: str, value: float | None) -> None:
+    values, wrong = numbers_of(pa.array([text]))
+    assert (None if np.isnan(values[0]) else values[0]) == value and not wrong[0]
+
+
+@pytest.mark.parametrize("text", ["11e999700000000000", "1e999", "inf", "1_000", "1 2", "--1", "0x10", "٣", "1e", ".", "1" * 400, "1\x002"])
+def test_texts_that_are_none(text: str) -> None:
+    """The first of them breaks the whole process in pandas."""
+    values, wrong = numbers_of(pa.array([text]))
+    assert np.isnan(values[0]) and wrong[0]

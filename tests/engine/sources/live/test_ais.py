@@ -137,7 +137,13 @@ def test_what_several_receivers_heard_is_one_message() -> None:
 
 def test_hostile_lines_are_told_and_stop_nothing(served: Callable[[list[bytes]], int]) -> None:
     chance = random.Random(11)
-    bad = [b"!" + b"A" * 200_000 + b"\n", b"!AIVDM,2,1,9,A,1,0*00\n", bytes(range(256)) * 20 + b"\n", b"\x00" * 1_000 + b"\n"]
+    bad = [
+        b"!" + b"A" * 200_000 + b"\n",
+        b"!AIVDM,2,1,9,A,1,0*00\n",
+        bytes(range(256)) * 20 + b"\n",
+        b"$PGHP,1,99999999999999999999,1,1,1,1,1,1\n",
+        b"\x00" * 1_000 + b"\n",
+    ]
     for _ in range(300):
         line = bytearray(POSITION)
         for _ in range(chance.randint(1, 4)):

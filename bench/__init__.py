@@ -34,6 +34,7 @@ MODULES: dict[str, str] = {
     "motion": "bench.motion",
     "pairs": "bench.pairs",
     "scale": "bench.scale",
+    "spread": "bench.spread",
 }
 """Family -> module, imported when it is asked for."""
 

@@ -22,6 +22,7 @@ from engine.event_calculus.keys import is_sorted, mark, mark_alive, number_rows,
 from engine.event_calculus.memory import Bounds
 from engine.event_calculus.plan import Naming, Plan
 from engine.event_calculus.program import EVENT, POINTS
+from engine.event_calculus.sharing import Key
 from engine.event_calculus.syntax import Indicator
 from engine.event_calculus.tables import (
     NUMBER,
@@ -181,23 +182,28 @@ class Given:
         return max(slots, default=0)
 
     def _spatial(self, evaluation: Evaluation, seen: Mapping[Indicator, InputRows], state: WindowState) -> None:
-        groups: dict[tuple[str, str, int], list[int]] = {}
+        share = evaluation.share
+        groups: dict[tuple[str, str, int, Key | None], list[int]] = {}
         for place, declared in enumerate(self.plan.program.spatial):
-            if evaluation.share is not None and not evaluation.share.computes(Relation(True, *declared.fluent.indicator)):
-                continue
-            groups.setdefault((declared.relation, declared.position, declared.slot), []).append(place)
+            fluent = Relation(True, *declared.fluent.indicator)
+            if share is None or share.computes(fluent):
+                # What is measured together is shared out alike.
+                key = None if share is None else share.sharing.keys.get(fluent)
+                groups.setdefault((declared.relation, declared.position, declared.slot, key), []).append(place)
         tables: dict[Indicator, list[FluentTable]] = {}
-        for (relation, position, slot), places in groups.items():
+        for (relation, position, slot, _), places in groups.items():
             samples = self._samples(seen, position, evaluation.bounds.low - self.reach_back(position, slot if relation != "distance" else 0))
             if samples is None:
                 continue
             found: spatial.Contacts | spatial.Meetings | None = None
             if relation != "inside":
                 reach = max(self.plan.program.spatial[place].amount for place in places)
+                fluent = Relation(True, *self.plan.program.spatial[places[0]].fluent.indicator)
+                sides = None if share is None else share.sides(fluent, samples.entity, state.symbols)
                 if relation == "distance":
-                    found = spatial.contacts(samples, samples.t, reach, self.settings.geographic)
+                    found = spatial.contacts(samples, samples.t, reach, self.settings.geographic, sides)
                 else:
-                    found = spatial.meetings(samples, slot, reach, self.settings.geographic)
+                    found = spatial.meetings(samples, slot, reach, self.settings.geographic, sides)
                 state.pairs_examined += found.examined
             for place in places:
                 declared = self.plan.program.spatial[place]

@@ -389,7 +389,8 @@ class CalculusOperator(Operator[CalculusIndex]):
         parts, sharing = _parts(query.specification)
         keyed = set() if parts is None or not _cut_off(query.specification) else {relation_of(node) for node in parts.keyed.nodes}
         computed = {relation_of(node) for node in plan.nodes} | {Relation(True, *one.fluent.indicator) for one in plan.program.spatial}
-        whole = sharing.together if sharing.keys else dict.fromkeys(computed - keyed, "") | dict(sharing.together)
+        left = computed - keyed if not sharing.keys else set[Relation]()
+        whole = dict.fromkeys(left, _reason_whole(query.specification)) | dict(sharing.together)
         return {
             "by_entity": sorted({relation.name for relation in keyed}),
             "by_pair": sorted({relation.name for relation in sharing.keys if relation in computed}),
@@ -445,6 +446,15 @@ def _parts(one: CalculusSpecification) -> tuple[Cut | None, Sharing]:
     """What of a program is of one entity, and how the rest is spread."""
     parts = cut(one.plan, one.inputs, one.outputs, one.settings.dialect)
     return parts, shared(one.plan, parts, computed=_cut_off(one))
+
+
+def _reason_whole(one: CalculusSpecification) -> str:
+    """Why a program without pairs to share out has something in one partition (decisions 11 and 24)."""
+    if one.synopsis is not None:
+        return "critical points count when they are certain, at the end of the input at once, and only the last stage knows when that is"
+    if one.arrival is not None:
+        return "rows say themselves when they arrived, so no partition knows how far the others are"
+    return "positions, constants, what holds initially and complements of all that is declared are not cut off"
 
 
 def _spread(compiled: Compiled, partitions: int) -> Compiled:

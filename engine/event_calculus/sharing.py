@@ -20,6 +20,7 @@ import numpy as np
 from engine.event_calculus.cut import Cut, Relation, Rule, conditions_of, facts_of, head_of, reads_of, relation_of
 from engine.event_calculus.intervals import Bools, Ints
 from engine.event_calculus.plan import Plan
+from engine.event_calculus.spatial import Sides
 from engine.event_calculus.syntax import Construct, IntervalRule
 from engine.event_calculus.tables import FluentTable, Symbols, Table
 from engine.event_calculus.terms import Variable
@@ -57,12 +58,26 @@ class Share:
 
     def of(self, key: Sequence[Ints], symbols: Symbols) -> Bools:
         """Which keys are of this share, by the names in them; what has no name counts nothing."""
-        hashes = np.append(symbols.hashes, 0)
         total = np.zeros(len(key[0]), np.int64)
         for column in key:
-            total += hashes[np.maximum(column, -1)]
+            total += self._rest(column, symbols)
         found: Bools = total % self.count == self.number
         return found
+
+    def _rest(self, entities: Ints, symbols: Symbols) -> Ints:
+        found: Ints = np.append(symbols.hashes, 0)[np.maximum(entities, -1)] % self.count
+        return found
+
+    def sides(self, relation: Relation, entities: Ints, symbols: Symbols) -> Sides | None:
+        """Of a relation of two entities: which of them make pairs that are of this share, in one order or the other; null: all of them."""
+        key = self.sharing.keys.get(relation)
+        if key is None:
+            return None
+        rest = self._rest(entities, symbols)
+        if len(key) == 1:
+            return Sides((rest == self.number).astype(np.int64), np.array([[False, True], [True, True]]))
+        groups = np.arange(self.count)
+        return Sides(rest, (groups[:, None] + groups) % self.count == self.number)
 
     def of_fluent(self, relation: Relation, table: FluentTable, symbols: Symbols) -> FluentTable:
         own = self.own(relation, table.keys, symbols)

@@ -41,6 +41,21 @@ class Positions(NamedTuple):
         return Positions(self.entity[picked], self.t[picked], self.x[picked], self.y[picked])
 
 
+class Sides(NamedTuple):
+    """Which pairs of samples are looked at: `of` each sample its group, `meet[g, h]` whether samples of groups g and h make pairs (symmetric)."""
+
+    of: Ints
+    meet: Bools
+
+    def take(self, picked: Ints) -> Sides:
+        return Sides(self.of[picked], self.meet)
+
+
+def all_of(samples: Positions) -> Sides:
+    """Every pair."""
+    return Sides(np.zeros(len(samples.t), np.int64), np.ones((1, 1), np.bool_))
+
+
 @dataclass(frozen=True)
 class Contacts:
     """Pairs that were near in some slot: `pairs` (2, pairs) are entity codes, the lesser first; pair i met in the slots (their first times)
@@ -59,7 +74,7 @@ FEW = 16
 
 
 @jit
-def _sparse(entity: Ints, slot: Ints, x: Floats, y: Floats, reach_x: float, reach_y: float) -> Any:
+def _sparse(entity: Ints, slot: Ints, x: Floats, y: Floats, group: Ints, meet: Bools, reach_x: float, reach_y: float) -> Any:
     """`_contacts` where no slot has more than FEW samples, else nothing (-1 tested). Counting first, then writing: arrays that grow in the loop
     make it five times slower (measured)."""
     n = len(slot)
@@ -67,19 +82,20 @@ def _sparse(entity: Ints, slot: Ints, x: Floats, y: Floats, reach_x: float, reac
     for i in range(n):
         if slot[i] != slot[begin]:
             begin = i
-        tests += i - begin
         most = max(most, i - begin + 1)
         if most > FEW:
             return np.empty(0, np.int64), np.empty(0, np.int64), -1
         for p in range(begin, i):
-            near += (abs(x[p] - x[i]) <= reach_x) & (abs(y[p] - y[i]) <= reach_y) & (entity[p] != entity[i])
+            if meet[group[p], group[i]]:
+                tests += 1
+                near += (abs(x[p] - x[i]) <= reach_x) & (abs(y[p] - y[i]) <= reach_y) & (entity[p] != entity[i])
     left, right = np.empty(near, np.int64), np.empty(near, np.int64)
     k = begin = 0
     for i in range(n):
         if slot[i] != slot[begin]:
             begin = i
         for p in range(begin, i):
-            if abs(x[p] - x[i]) <= reach_x and abs(y[p] - y[i]) <= reach_y and entity[p] != entity[i]:
+            if meet[group[p], group[i]] and abs(x[p] - x[i]) <= reach_x and abs(y[p] - y[i]) <= reach_y and entity[p] != entity[i]:
                 left[k], right[k] = p, i
                 k += 1
     return left, right, tests
@@ -87,9 +103,20 @@ def _sparse(entity: Ints, slot: Ints, x: Floats, y: Floats, reach_x: float, reac
 
 @jit
 def _contacts(
-    entity: Ints, slot: Ints, x: Floats, y: Floats, cell_x: float, cell_y: float, reach_x: float, reach_y: float, left: Ints, right: Ints
+    entity: Ints,
+    slot: Ints,
+    x: Floats,
+    y: Floats,
+    group: Ints,
+    meet: Bools,
+    cell_x: float,
+    cell_y: float,
+    reach_x: float,
+    reach_y: float,
+    left: Ints,
+    right: Ints,
 ) -> tuple[int, int]:
-    """Pairs of samples of one slot, of different entities, with |dx| <= reach_x and |dy| <= reach_y. Samples sorted by slot.
+    """Pairs of samples of one slot, of different entities and of groups that meet, with |dx| <= reach_x and |dy| <= reach_y. Samples sorted by slot.
 
     Written to `left` and `right` as far as they reach; gives how many there are, and how many were tested.
     """
@@ -105,53 +132,68 @@ def _contacts(
         column -= column.min()
         row -= row.min()
         height = row.max() + 3
-        key = column * height + row
+        # One grid for each group, far enough from the next that no neighbourhood reaches into it.
+        cells = (column.max() + 2) * height
+        key = group[i:j] * cells + column * height + row
         order = np.argsort(key)
         ordered = key[order]
         for p in range(m):
-            # The rest of the own cell, then the half of the neighbourhood that lies ahead: each pair of cells once.
-            for part in range(2):
-                q = p + 1 if part == 0 else np.searchsorted(ordered, ordered[p] + height - 1)
-                last = ordered[p] + (1 if part == 0 else height + 1)
-                while q < m and ordered[q] <= last:
-                    examined += 1
-                    a, b = i + order[p], i + order[q]
-                    if entity[a] != entity[b] and abs(x[a] - x[b]) <= reach_x and abs(y[a] - y[b]) <= reach_y:
-                        if k < len(left):
-                            left[k], right[k] = a, b
-                        k += 1
-                    q += 1
+            own = group[i + order[p]]
+            for other in range(len(meet)):
+                if not meet[own, other]:
+                    continue
+                at = ordered[p] + (other - own) * cells
+                # The rest of the own cell, then the half of the neighbourhood that lies ahead: each pair of cells once.
+                for part in range(2):
+                    if part == 1:
+                        q = np.searchsorted(ordered, at + height - 1)
+                    elif other == own:
+                        q = p + 1
+                    else:
+                        # Two groups in the own cell: the lesser one looks at the greater.
+                        q = np.searchsorted(ordered, at + (1 if other < own else 0))
+                    last = at + (1 if part == 0 else height + 1)
+                    while q < m and ordered[q] <= last:
+                        examined += 1
+                        a, b = i + order[p], i + order[q]
+                        if entity[a] != entity[b] and abs(x[a] - x[b]) <= reach_x and abs(y[a] - y[b]) <= reach_y:
+                            if k < len(left):
+                                left[k], right[k] = a, b
+                            k += 1
+                        q += 1
         i = j
     return k, examined
 
 
-def _crowded(entity: Ints, slot: Ints, x: Floats, y: Floats, reach_x: float, reach_y: float) -> tuple[Ints, Ints, int]:
+def _crowded(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reach_y: float) -> tuple[Ints, Ints, int]:
     n = max(64, 2 * len(slot))
+    cells = (reach_x * 1.000001, reach_y * 1.000001)
     while True:
         left, right = np.empty(n, np.int64), np.empty(n, np.int64)
-        found, examined = _contacts(entity, slot, x, y, reach_x * 1.000001, reach_y * 1.000001, reach_x, reach_y, left, right)
+        found, examined = _contacts(samples.entity, slot, samples.x, samples.y, *sides, *cells, reach_x, reach_y, left, right)
         if found <= n:
             return left[:found], right[:found], examined
         n = found
 
 
-def contacts(samples: Positions, slot: Ints, reach: float, geographic: bool) -> Contacts:
-    """Pairs at most `reach` apart within a slot (metres on a geographic feed, else the feed's unit), border included."""
-    order = None if is_sorted(slot) else np.argsort(slot, kind="stable")
-    entity, x, y = samples.entity, samples.x, samples.y
-    if order is not None:
-        entity, slot, x, y = entity[order], slot[order], x[order], y[order]
-    left, right, distance, examined = _near(entity, slot, x, y, reach, geographic)
-    pairs, ptr, moments, metres = _by_pair(entity, slot, left, right, distance, reach)
+def contacts(samples: Positions, slot: Ints, reach: float, geographic: bool, sides: Sides | None = None) -> Contacts:
+    """Pairs at most `reach` apart within a slot (metres on a geographic feed, else the feed's unit), border included; of the `sides` that meet."""
+    sides = all_of(samples) if sides is None else sides
+    if not is_sorted(slot):
+        order = np.argsort(slot, kind="stable")
+        samples, slot, sides = samples.take(order), slot[order], sides.take(order)
+    left, right, distance, examined = _near(samples, slot, sides, reach, geographic)
+    pairs, ptr, moments, metres = _by_pair(samples.entity, slot, left, right, distance, reach)
     return Contacts(pairs, ptr, moments, metres, int(examined))
 
 
-def _near(entity: Ints, slot: Ints, x: Floats, y: Floats, reach: float, geographic: bool) -> tuple[Ints, Ints, Floats, int]:
+def _near(samples: Positions, slot: Ints, sides: Sides, reach: float, geographic: bool) -> tuple[Ints, Ints, Floats, int]:
     """Samples of one slot, of different entities, that may be within reach, with their distances; sorted by slot."""
+    x, y = samples.x, samples.y
     reach_x, reach_y = _reach(y, reach) if geographic else (reach, reach)
-    left, right, examined = _sparse(entity, slot, x, y, reach_x, reach_y)
+    left, right, examined = _sparse(samples.entity, slot, x, y, *sides, reach_x, reach_y)
     if examined < 0:
-        left, right, examined = _crowded(entity, slot, x, y, reach_x, reach_y)
+        left, right, examined = _crowded(samples, slot, sides, reach_x, reach_y)
     # hypot is exact where coordinates are whole numbers and the distance is one (3-4-5), so a border is hit.
     distance = _geodesic_near(x[left], y[left], x[right], y[right], reach) if geographic else _plane(x, y, left, right)
     return left, right, distance, examined
@@ -170,15 +212,17 @@ class Meetings:
     examined: int
 
 
-def meetings(samples: Positions, slot: int, reach: float, geographic: bool) -> Meetings:
-    """All pairs of samples less than `slot` apart in time and at most `reach` in space."""
+def meetings(samples: Positions, slot: int, reach: float, geographic: bool, sides: Sides | None = None) -> Meetings:
+    """All pairs of samples less than `slot` apart in time and at most `reach` in space; of the `sides` that meet."""
     # Samples less than a slot apart lie in one slot or in two neighbouring ones: each stands in its own and, as an earlier one, in the next.
     n = len(samples.t)
     own = samples.t // slot
     order = np.argsort(np.concatenate((own, own + 1)), kind="stable")
     which, earlier = order % max(n, 1), order >= n
-    entity, t, x, y = samples.take(which)
-    left, right, distance, examined = _near(entity, np.concatenate((own, own + 1))[order], x, y, reach, geographic)
+    sides = (all_of(samples) if sides is None else sides).take(which)
+    samples = samples.take(which)
+    entity, t = samples.entity, samples.t
+    left, right, distance, examined = _near(samples, np.concatenate((own, own + 1))[order], sides, reach, geographic)
     kept = (distance <= reach) & ~(earlier[left] & earlier[right]) & (np.abs(t[left] - t[right]) < slot)
     left, right = left[kept], right[kept]
     pairs = np.sort(np.stack((entity[left], entity[right])), axis=0)
@@ -301,4 +345,4 @@ def stays(samples: Positions, areas: Sequence[tuple[int | None, Area]], longest:
     return grouped(rows_of(keys, len(s)), Intervals(np.arange(len(s) + 1), s, e))
 
 
-__all__ = ["Area", "Contacts", "Positions", "contacts", "meetings", "near_pairs", "proximity", "stays"]
+__all__ = ["Area", "Contacts", "Positions", "Sides", "contacts", "meetings", "near_pairs", "proximity", "stays"]

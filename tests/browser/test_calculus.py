@@ -35,6 +35,7 @@ def _choose(site: Site) -> None:
     page.get_by_label("Rules of the program").get_by_text("intDurGreater(In, 1000, I)").wait_for()
     page.get_by_label("Rules of the program").get_by_text("proximity(position, 2, 1000)").wait_for()
     page.locator(".sentence-text", has_text="meeting").wait_for()
+    page.locator(".placement", has_text="meeting and near by pair").wait_for()
     page.get_by_role("button", name="Go on with these rules").click()
     assert page.get_by_label("Column of argument 1 in position").input_value() == "entity"
 

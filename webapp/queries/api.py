@@ -32,7 +32,7 @@ from webapp.queries.filters import QueryFilter
 from webapp.queries.models import Query, QueryStop, QueryVersion
 from webapp.queries.preview import PreviewFailed, preview
 from webapp.queries.references import frozen, stands_alone
-from webapp.queries.selectors import is_unchanged, query_list, shapes_of, specification_faults, version_list, with_nothing_beside
+from webapp.queries.selectors import is_unchanged, placement_of, query_list, shapes_of, specification_faults, version_list, with_nothing_beside
 from webapp.queries.sentences import sentence_of
 
 STOP_DEPENDENTS = "The query may be switched off or removed though others derive from its answers, which then stop."
@@ -239,17 +239,24 @@ class CheckView(APIView):
                 "sentence": serializers.CharField(allow_null=True),
                 "kinds": serializers.ListField(child=serializers.CharField()),
                 "notices": serializers.ListField(child=serializers.CharField()),
+                "placement": serializers.CharField(allow_null=True),
             },
         ),
         examples=[OpenApiExample("A border", {"feed": "city", "specification": BORDER}, request_only=True)],
     )
     def post(self, request: Request) -> Response:
         feed, specification, _ = read(SpecificationSerializer(data=request.data, context={"request": request}))
-        faults = specification_faults(feed=feed, specification=specification, user=person(request))
+        user = person(request)
+        faults = specification_faults(feed=feed, specification=specification, user=user)
         if faults:
-            return Response({**faults_body(faults), "sentence": None, "kinds": [], "notices": []})
-        sentence = sentence_of(specification, feed=feed.engine_feed())
-        return Response({"faults": [], "sentence": sentence, "kinds": kinds_of(specification), "notices": notices_of(specification)})
+            return Response({**faults_body(faults), "sentence": None, "kinds": [], "notices": [], "placement": None})
+        found = {
+            "sentence": sentence_of(specification, feed=feed.engine_feed()),
+            "kinds": kinds_of(specification),
+            "notices": notices_of(specification),
+            "placement": placement_of(feed=feed, specification=specification, user=user),
+        }
+        return Response({"faults": [], **found})
 
 
 def ready_to_try(feed: Feed, specification: Any, user: User) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from webapp.queries.models import Query, QueryStop, QueryVersion
 from webapp.queries.pace import PACES
 from webapp.queries.references import frozen, shapes
 from webapp.queries.sentences import sentence_of
+from webapp.queries.sentences.placement import placement
 from webapp.queries.verdicts import faults_of, is_long
 
 
@@ -109,6 +110,14 @@ def specification_faults(*, feed: Feed, specification: Any, user: AnyUser) -> li
     except Refused as refused:
         return list(refused.faults)
     return _between(feed, specification, user) or pace_faults(feed=feed, checked=checked)
+
+
+def placement_of(*, feed: Feed, specification: Any, user: AnyUser) -> str | None:
+    """Which parts of a specification without faults several partitions share, in a line; null for a family that has no such parts."""
+    if specification.get("family") != "calculus":
+        return None
+    checked = check(specification, feed.engine_feed(), regions_of_feed(feed, user=user))
+    return placement(family_of(checked).operator().parts(RegisteredQuery("new", 1, checked)))
 
 
 def _between(feed: Feed, specification: Any, user: AnyUser) -> list[Fault]:

@@ -50,6 +50,7 @@ const checked = record({
   sentence: nullable(string),
   kinds: otherwise(list(string), []),
   notices: otherwise(list(string), []),
+  placement: otherwise(nullable(string), null),
 });
 const CHECK_AFTER_MS = 350;
 /** Passing over many answers fetches nothing. */
@@ -377,11 +378,11 @@ class QueryPage {
   private async check(signal: AbortSignal): Promise<void> {
     const answer = await post("queries/check", { feed: this.feed.name, specification: this.checkable() }, checked, signal);
     const kinds = answer.kinds.length > 0 ? answer.kinds : (this.editor?.kinds() ?? []);
-    this.tell(answer.faults, answer.sentence, answer.notices);
+    this.tell(answer.faults, answer.sentence, answer.notices, answer.placement);
     if (kinds.length > 0 || answer.faults.length === 0) this.alerts.setKinds(kinds);
   }
 
-  private tell(given: Fault[], sentence: string | null, notices: readonly string[] = []): void {
+  private tell(given: Fault[], sentence: string | null, notices: readonly string[] = [], placement: string | null = null): void {
     this.faults = given;
     this.editor?.faults?.(given);
     const faults = given.map((fault) => this.editor?.told?.(fault) ?? fault);
@@ -402,7 +403,8 @@ class QueryPage {
               h("ul", { class: "small" }, ...notices.map((notice) => h("li", {}, notice))),
             )
           : null;
-      replace(this.sentence, h("p", { class: "sentence-text" }, sentence), told);
+      const spread = placement === null ? null : h("p", { class: "small muted placement" }, placement);
+      replace(this.sentence, h("p", { class: "sentence-text" }, sentence), told, spread);
     } else {
       const shown = this.isTried ? unclaimed : faults;
       const title =

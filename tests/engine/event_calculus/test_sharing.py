@@ -48,6 +48,8 @@ PIECES = [
     "initially(met(a, b)=true). fi(met(X, Y)=true, met(X, Y)=false, 5). initiatedAt(met(X, Y)=true, T) :- happensAt(start(near(Y, X)=true), T).",
     "holdsFor(sym(X, Y)=true, I) :- holdsFor(both(X, Y)=true, A), holdsFor(both(Y, X)=true, B), union_all([A, B], I).",
     "happensAt(greet(X, Y), T) :- happensAt(start(both(X, Y)=true), T), \\+ happensAt(go(X), T), X \\= Y.",
+    # Of what all partitions know.
+    "happensAt(nod(X, Y), T) :- happensAt(tie(X, Y), T), \\+ holdsAt(slow(Y)=true, T).",
     "initiatedAt(hot(X, Y)=true, T) :- happensAt(start(near(X, Y)=true), T), \\+ holdsAt(both(Y, X)=true, T), kind(X, K), K > 1.",
     "terminatedAt(hot(X, Y)=true, T) :- happensAt(end(near(X, Y)=true), T). initiatedAt(hot(X, Y)=true, T) :- happensAt(tie(Y, X), T).",
     "grounding(far(X, Y)=true) :- kind(X, _), kind(Y, _). holdsFor(far(X, Y)=true, I) :- holdsFor(near(X, Y)=true, A), complement_all([A], I).",
@@ -221,6 +223,10 @@ def test_what_is_not_spread_says_why() -> None:
     assert keys == {"both": PAIR}
     assert together == {"lone": "lone: it asks for all members of id, and any pair's answer may make one"}
     assert spread(query_of("caviar", "rtec_2025").specification)[0] == {}
+    # Long after its last row b is a member because lone(a, b) holds, so lone(aa, b) begins, which is another partition's pair.
+    stream: list[Row] = [("ev", ("a",), 1, 2), ("ev", ("b",), 1, 2), ("ev", ("aa",), 20, 21)]
+    total = sum(answer(query(BASE + DOMAIN, outputs=["lone"]), table(stream), 9, 4), Counter())
+    assert ("lone", ("aa", "b"), "true", 21, None) in total
 
 
 def test_each_partition_has_a_share() -> None:
@@ -231,6 +237,53 @@ def test_each_partition_has_a_share() -> None:
         evaluator.process(table([("ev", (name,), 1, 2) for name in "abcdef"]))
         shares = [part.states["calculus"][0].share for part in evaluator._relational]
         assert sorted(shares) == list(range(partitions))
+
+
+CROWD = pa.table(
+    {
+        "event": ["place", "ping"] * 60,
+        "entity": [f"n{i // 2 % 12}" for i in range(120)],
+        "t": [i // 24 for i in range(120)],
+        "x": [float(i // 2 % 12 % 4) for i in range(120)],
+        "y": [float(i // 2 % 12 // 4) for i in range(120)],
+        "speed": [0.0] * 120,
+    }
+)
+
+
+@pytest.mark.parametrize("made", [{}, POINTS])
+@pytest.mark.parametrize(("near", "more"), [(NEAR[0], ""), (NEAR[1], ""), (NEAR[0], BY_ENTITY[0])])
+def test_each_partition_measures_its_own_pairs_alone(near: str, more: str, made: dict[str, Any]) -> None:
+    """The distances that all partitions measure are those of one; of pairs known by one entity, those between two partitions twice."""
+    inputs = {name: {"args": ["entity"]} for name in ("place", "ev", "go")}
+    document = {"family": "calculus", "version": 1, "program": near + (more or BASE), "inputs": inputs, "window": 9, "step": 3, **made}
+    asked = RegisteredQuery("q", 1, check(document, YARD))
+    good, dead = check_rows(CROWD, YARD)
+    assert not dead
+    measured, told = {}, {}
+    for partitions in (1, 2, 4):
+        evaluator = Evaluator.start(YARD, [asked], partitions)
+        told[partitions] = changed(evaluator.process(Stamper().stamp(good))) + changed(evaluator.finish())
+        measured[partitions] = [part.states["calculus"][0].pairs_examined for part in evaluator._relational]
+        assert min(measured[partitions]) > 0
+    assert told[1] and told[1] == told[2] == told[4]
+    if more:
+        assert measured[1][0] < sum(measured[2]) < 2 * measured[1][0]
+    else:
+        assert measured[1][0] == sum(measured[2]) == sum(measured[4])
+        assert max(measured[2]) < 0.8 * measured[1][0]
+
+
+def test_what_stays_together_is_computed_once() -> None:
+    """Other partitions neither measure nor evaluate what the first alone states."""
+    text = NEAR[0] + TOGETHER[1] + "\nholdsFor(x(X, Y)=true, I) :- holdsFor(iv(X)=true, A), holdsFor(iv(Y)=true, B), intersect_all([A, B], I)."
+    inputs = {name: ENTITIES[name] for name in ("iv", "go")} | {"place": {"args": ["entity"]}}
+    asked = RegisteredQuery("q", 1, check({"family": "calculus", "version": 1, "program": text, "inputs": inputs, "window": 9, "step": 3}, YARD))
+    assert spread(asked.specification)[0] == {"x": PAIR}
+    evaluator = Evaluator.start(YARD, [asked], 3)
+    evaluator.process(Stamper().stamp(check_rows(CROWD, YARD)[0]))
+    states = [part.states["calculus"][0] for part in evaluator._relational]
+    assert [state.share for state in states if state.pairs_examined] == [0]
 
 
 def test_what_runs_where_is_told() -> None:

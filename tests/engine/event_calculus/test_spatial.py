@@ -72,6 +72,21 @@ def test_cells_find_what_all_pairs_find(rows: list[Sample], distance: float) -> 
     assert ticks_of(spatial.near_pairs(found, distance, 1, 1, 9), 1) == all_pairs(rows, distance)
 
 
+@settings(max_examples=60, deadline=None)
+@given(crowds, st.sampled_from([1.0, 3.0, 5.0]), st.integers(1, 4), st.data())
+def test_sides_that_meet_are_measured_and_no_others(rows: list[Sample], distance: float, groups: int, data: st.DataObject) -> None:
+    """Each pair of samples whose groups meet is tested, once; another one never."""
+    drawn = np.array(data.draw(st.lists(st.booleans(), min_size=groups**2, max_size=groups**2))).reshape(groups, groups)
+    meet, many = drawn | drawn.T, positions(rows)
+    of = many.entity * 7 % groups
+    all_tested = spatial.contacts(many, many.t, distance, False).examined
+    found = spatial.contacts(many, many.t, distance, False, spatial.Sides(of, meet))
+    expected = {pair: ticks for pair, ticks in all_pairs(rows, distance).items() if meet[pair[0] * 7 % groups, pair[1] * 7 % groups]}
+    assert ticks_of(spatial.near_pairs(found, distance, 1, 1, 9), 1) == expected
+    others = spatial.contacts(many, many.t, distance, False, spatial.Sides(of, ~meet))
+    assert found.examined + others.examined == all_tested
+
+
 def test_cells_leave_most_pairs_alone() -> None:
     place = np.random.default_rng(7)
     n = 4_000

@@ -1,10 +1,14 @@
-"""Receivers that never answer: messages wait for them, the supervision of jobs does not."""
+"""Receivers that never answer, and senders that are killed: messages wait, nothing is lost, and the supervision of jobs goes on."""
 
 from __future__ import annotations
 
+import re
 import socket
+import subprocess
 import sys
+import threading
 import time
+from collections import Counter
 from datetime import datetime
 
 import pytest
@@ -12,9 +16,11 @@ from django.utils import timezone
 
 from tests.crash.test_supervision import start_worker, world
 from tests.crash.world import World
+from tests.webapp.accounts.outside import mail_server
+from tests.webapp.alerts.test_lifecycle import crossing, record
 from webapp.accounts.models import User
 from webapp.alerts.deliveries import channel_create
-from webapp.alerts.models import Delivery
+from webapp.alerts.models import Alert, Delivery, Notification
 from webapp.jobs.models import Job
 from webapp.jobs.services import job_default, job_stop
 from webapp.platform.demo import DELIVERIES
@@ -44,6 +50,51 @@ def test_supervision_goes_on_while_all_receivers_hang(world: World, monkeypatch:
             assert _hanging() > 0, "the receivers still hang"
     sys.stdout.write(f"rounds of supervision {', '.join(f'{wait:.1f}' for wait in waits)} s apart while {_hanging()} receivers hang\n")
     assert max(waits) < 9, "a round every three seconds; one that waits for a receiver comes ten later"
+
+
+SENDER = """
+import os, time, django
+django.setup()
+from webapp.alerts.tasks import deliver
+from webapp.config.celery import app
+app.conf.task_always_eager = True
+while True:
+    deliver()
+    time.sleep(0.02)
+"""
+"""What worker and beat do with messages, in one process that can be killed at any moment."""
+
+
+def test_every_alert_is_mailed_whenever_the_sender_is_killed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """KILL in the middle of a mail, before the server has said that it took it, and elsewhere: all arrive, a repeated one under the id it had."""
+    held = threading.Event()
+    with mail_server(held) as (port, mails):
+        monkeypatch.setenv("EMAIL_URL", f"smtp://127.0.0.1:{port}")
+        monkeypatch.setenv("VEDETTE_PUBLIC_URL", "https://watch.example.org")
+        channel_create(owner=world.crossings.owner, name="duty", kind="mail", recipient="duty@example.org", per_minute=600)
+        for round_ in range(4):
+            record(world.crossings, *(crossing(world.crossings, "in", f"e{round_}-{i}", i) for i in range(8)))
+            if round_ % 2 == 0:
+                held.set()
+            sender, until = _sender(world), len(mails) + (1 if held.is_set() else 4)
+            world.wait(lambda until=until: len(mails) >= until, 60, "mails on their way")
+            sender.kill()
+            sender.wait()
+            held.clear()
+            # As after the time that one attempt may take.
+            Delivery.objects.filter(sent_at=None).update(claimed_until=None)
+        _sender(world)
+        world.wait(lambda: Notification.objects.filter(delivery__sent_at__isnull=False).count() == 32, 60, "all are sent")
+    told = {(mail["Message-ID"], alert) for mail in mails for alert in re.findall(r"/alerts/(\d+)", str(mail.get_body(("plain",))))}
+    assert sorted(int(alert) for _, alert in told) == sorted(Alert.objects.values_list("pk", flat=True)), "each in one message"
+    repeated = [count for count in Counter(mail["Message-ID"] for mail in mails).values() if count > 1]
+    sys.stdout.write(f"{len(mails)} mails for 32 alerts; {len(repeated)} came more than once, under one id\n")
+    assert len(repeated) >= 2, "two senders were killed while the server had the mail and they did not know"
+    assert Delivery.objects.count() == 32
+
+
+def _sender(world: World) -> subprocess.Popen[bytes]:
+    return world.start(sys.executable, "-c", SENDER, name="sender")
 
 
 def _message(name: str, port: int) -> None:

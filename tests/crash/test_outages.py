@@ -80,6 +80,7 @@ def test_a_database_that_hangs_is_told_within_seconds(own_server: EmbeddedPostgr
             status, retry, body, taken = asked(address, data, token if data else "")
             sys.stdout.write(f"{address}: {status} after {taken:.1f} s: {body}\n")
             assert (status, bool(retry)) == (503, True)
+            assert body == '{"database": false}' if data is None else "The database does not answer" in body
             assert taken < 4, "about two seconds, and as much again on a machine that is busy"
     world.wait(answers, 30, "it answers again")
     assert asked(events, ROW, token)[0] == 202

@@ -28,6 +28,8 @@ LISTED_IN_ONE_MESSAGE = 100
 RETRY_AFTER = [timedelta(seconds=s) for s in (5, 30, 300, 1_800, 7_200, 28_800, 86_400)]
 """Waits after the first, second, ... failed attempt; after the last one the message is given up."""
 OLD_SECRET_LIVES = timedelta(hours=24)
+AWAY_AFTER = 3
+"""Failures in a row that say that the receiver was away. Fewer may be one message that it does not like."""
 BROKEN_AFTER = 5
 """Failures in a row after which a channel is sent one message at a time, until one arrives."""
 
@@ -112,7 +114,8 @@ def channels_due(now: datetime | None = None) -> list[int]:
 
 def _due(now: datetime) -> QuerySet[Delivery]:
     free = Q(claimed_until=None) | Q(claimed_until__lte=now)
-    return Delivery.objects.filter(free, sent_at=None, failed_at=None, next_at__lte=now, channel__enabled=True)
+    awake = Q(channel__not_before=None) | Q(channel__not_before__lte=now)
+    return Delivery.objects.filter(free, awake, sent_at=None, failed_at=None, next_at__lte=now, channel__enabled=True)
 
 
 def channel_send(*, channel_id: int, seconds: float = 20.0) -> int:
@@ -145,13 +148,18 @@ def _send(delivery: Delivery, now: datetime) -> Answer:
 
 
 def delivery_settle(*, delivery: Delivery, answer: Answer) -> None:
-    """Writes down what became of an attempt: sent, to be tried again, or given up."""
+    """Writes down what became of an attempt: sent, to be tried again, or given up.
+
+    When a receiver that was away takes a message, what failed before is due at once: nobody waits for hours because it was away for minutes.
+    """
     now = timezone.now()
     channel = Channel.objects.filter(pk=delivery.channel_id)
     delivery.status_code, delivery.error, delivery.claimed_until = answer.status, answer.error, None
     if answer.ok:
         delivery.sent_at = now
-        channel.update(failures=0)
+        if delivery.channel.failures >= AWAY_AFTER:
+            _waiting(delivery.channel_id).exclude(pk=delivery.pk).update(next_at=now)
+        channel.update(failures=0, not_before=None)
     else:
         if answer.gone:
             channel.update(enabled=False, disabled_reason="The receiver answered 410 Gone.")
@@ -161,9 +169,13 @@ def delivery_settle(*, delivery: Delivery, answer: Answer) -> None:
         else:
             # Jitter, so that messages that failed together do not come back together.
             delivery.next_at = now + RETRY_AFTER[delivery.attempts - 1] * random.uniform(0.8, 1.2)  # noqa: S311  not a secret
-        channel.update(failures=F("failures") + 1)
+        channel.update(failures=F("failures") + 1, not_before=None if answer.retry_after is None else now + answer.retry_after)
     delivery.save(update_fields=["status_code", "error", "claimed_until", "sent_at", "failed_at", "next_at"])
-    delivery.channel.refresh_from_db(fields=["failures", "enabled"])
+    delivery.channel.refresh_from_db(fields=["failures", "enabled", "not_before"])
+
+
+def _waiting(channel_id: int) -> QuerySet[Delivery]:
+    return Delivery.objects.filter(channel=channel_id, sent_at=None, failed_at=None)
 
 
 def channel_rotate(*, channel: Channel) -> str:
@@ -209,7 +221,7 @@ def channel_update(*, channel: Channel, user: User, queries: Sequence[Query] | N
     for name, value in fields.items():
         setattr(channel, name, value)
     if fields.get("enabled"):
-        channel.disabled_reason, channel.failures = "", 0
+        channel.disabled_reason, channel.failures, channel.not_before = "", 0, None
     channel.save()
     if queries is not None:
         # Anew: what was read before may be limited to what somebody sees.

@@ -17,7 +17,8 @@ import ssl
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
@@ -27,15 +28,18 @@ from webapp.config.outside import RefusedAddress, is_named
 CONNECT_SECONDS = 5.0
 TOTAL_SECONDS = 10.0
 READ_BYTES = 65_536
+LONGEST_WAIT = timedelta(days=1)
+"""A receiver that asks for more is tried again then."""
 SECRET_PREFIX = "whsec_"  # noqa: S105  what secrets are recognised by
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the receiver said: the HTTP status, or none and the reason."""
+    """What the receiver said: the HTTP status, or none and the reason. `retry_after`: it wants to be left alone so long."""
 
     status: int | None
     error: str = ""
+    retry_after: timedelta | None = None
 
     @property
     def ok(self) -> bool:
@@ -148,11 +152,28 @@ def _exchange(parts: SplitResult, target: tuple[str, int], data: bytes, headers:
         connection.request("POST", path, body=data, headers=headers)
         response = connection.getresponse()
         response.read(READ_BYTES)
-        status = response.status
+        status, retry = response.status, response.headers.get("Retry-After")
     finally:
         timer.cancel()
         connection.close()
-    return Answer(status, "" if 200 <= status < 300 else f"HTTP {status}")
+    return Answer(status) if 200 <= status < 300 else Answer(status, f"HTTP {status}", wait_of(retry, datetime.now(UTC)))
+
+
+def wait_of(retry_after: str | None, now: datetime) -> timedelta | None:
+    """What the header `Retry-After` asks for, in seconds or as a date (RFC 9110, 10.2.3); None without it, or when it cannot be read.
+
+    >>> wait_of("120", datetime(2026, 11, 21, 12, tzinfo=UTC))
+    datetime.timedelta(seconds=120)
+    >>> wait_of("Sat, 21 Nov 2026 12:00:30 GMT", datetime(2026, 11, 21, 12, tzinfo=UTC))
+    datetime.timedelta(seconds=30)
+    >>> wait_of("soon", datetime(2026, 11, 21, 12, tzinfo=UTC))
+    """
+    try:
+        text = (retry_after or "").strip()
+        wait = timedelta(seconds=int(text)) if text.isdecimal() else parsedate_to_datetime(text).astimezone(UTC) - now
+    except (ValueError, OverflowError):
+        return None
+    return min(max(wait, timedelta()), LONGEST_WAIT)
 
 
 def _abort(connection: http.client.HTTPConnection) -> None:

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from engine.sources.compaction import LOCK
 from engine.sources.eventlog import EventLog
@@ -27,6 +27,9 @@ FORMAT = 1
 DATABASE, MANIFEST = "database.dump", "manifest.json"
 TRIES = 20
 """A state snapshot that was replaced between the look at the database and the look at the folder is looked for anew."""
+HEAD_LINES = 40
+NEW_SETTINGS = {b"SET transaction_timeout = 0;\n"}
+"""What pg_restore of PostgreSQL 17 and newer begins with, to the same effect as without it."""
 
 
 class BackupError(RuntimeError):
@@ -119,7 +122,8 @@ def unpack(source: Path, staging: Path) -> dict[str, Any]:
     """The manifest, after everything was put into `staging` and compared with its check sums. Raises BackupError."""
     try:
         with tarfile.open(source) as archive:
-            archive.extractall(staging, filter="data")
+            for member in archive:
+                _extract(archive, member, staging)
         manifest: dict[str, Any] = json.loads((staging / MANIFEST).read_text())
     except (tarfile.TarError, OSError, ValueError) as error:
         raise BackupError(f"{source} is no whole backup: {error}") from error
@@ -131,27 +135,57 @@ def unpack(source: Path, staging: Path) -> dict[str, Any]:
     return manifest
 
 
+def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, staging: Path) -> None:
+    """A file of the archive, to below `staging`. Raises BackupError for anything else."""
+    # `extractall(filter=)` is of Python 3.11.4; Debian 12 has 3.11.2.
+    target = staging / member.name
+    content = archive.extractfile(member) if member.isreg() else None
+    if content is None or not target.resolve().is_relative_to(staging.resolve()):
+        raise BackupError(f"{member.name} is nothing that a backup holds")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with content, target.open("wb") as file:
+        shutil.copyfileobj(content, file)
+
+
 def load(server: Mapping[str, Any], source: Path) -> None:
-    """The dump into an empty database. Raises BackupError; then nothing of it is there."""
-    command = [
-        program("pg_restore"),
-        "--no-owner",
-        "--no-privileges",
-        "--single-transaction",
-        "--exit-on-error",
-        f"--dbname={server['NAME']}",
-        str(source),
-    ]
-    done = subprocess.run(command, env=environment(server), capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise BackupError(f"pg_restore failed: {done.stderr[-2000:]}")
+    """The dump into an empty database, of a server that may be older than our pg_restore. Raises BackupError; then nothing of it is there."""
+    reads = [program("pg_restore"), "--no-owner", "--no-privileges", "--file=-", str(source)]
+    writes = [program("psql"), "--no-psqlrc", "--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1"]
+    with tempfile.TemporaryFile() as said, subprocess.Popen(reads, stdout=subprocess.PIPE, stderr=said) as reading:
+        with subprocess.Popen(writes, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said, env=environment(server)) as writing:
+            assert reading.stdout is not None and writing.stdin is not None
+            try:
+                _hand_on(reading.stdout, writing.stdin)
+                if reading.wait() != 0:
+                    # At the end of its input psql would commit what it has got.
+                    writing.kill()
+                writing.stdin.close()
+            except BrokenPipeError:
+                reading.kill()
+        if reading.returncode != 0 or writing.returncode != 0:
+            said.seek(0)
+            raise BackupError(f"the database was not restored: {said.read().decode(errors='replace')[-2000:]}")
 
 
-def place(staging: Path, places: Places) -> None:
-    """The files to where the instance looks for them. Raises BackupError when something is there already."""
+def _hand_on(script: IO[bytes], target: IO[bytes]) -> None:
+    """The script as it is, without the settings at its head that servers before PostgreSQL 17 do not know."""
+    for _ in range(HEAD_LINES):
+        line = script.readline()
+        if line not in NEW_SETTINGS:
+            target.write(line)
+    shutil.copyfileobj(script, target)
+    target.flush()
+
+
+def check_empty(places: Places) -> None:
+    """Raises BackupError when something is already where a backup would be put."""
     for folder in (places.log, places.checkpoints, places.media):
         if folder.is_dir() and any(folder.iterdir()):
             raise BackupError(f"{folder} is not empty: restore into a new VEDETTE_VAR")
+
+
+def place(staging: Path, places: Places) -> None:
+    """The files to where the instance looks for them."""
     for name, target in (("log", places.log), ("media", places.media)):
         if (staging / name).is_dir():
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hmac
 import html
@@ -11,6 +12,7 @@ import re
 import shutil
 import struct
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -29,22 +31,25 @@ from webapp.platform.node import npm_command
 
 
 class _Inbox:
-    """Takes every mail."""
+    """Takes every mail; says so when `held` is not set."""
 
-    def __init__(self) -> None:
+    def __init__(self, held: threading.Event) -> None:
         self.mails: list[EmailMessage] = []
+        self.held = held
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
         self.mails.append(message_from_bytes(envelope.content, policy=policy.default))  # type: ignore[arg-type]
+        while self.held.is_set():
+            await asyncio.sleep(0.01)
         return "250 OK"
 
 
 @contextmanager
-def mail_server() -> Iterator[tuple[int, list[EmailMessage]]]:
-    """The port of an SMTP server, and the mails it gets."""
+def mail_server(held: threading.Event | None = None) -> Iterator[tuple[int, list[EmailMessage]]]:
+    """The port of an SMTP server, and the mails it gets. While `held` is set it has a mail and does not say so."""
     reservation = PortReservation()
     reservation.release()
-    inbox = _Inbox()
+    inbox = _Inbox(held or threading.Event())
     controller = Controller(inbox, hostname="127.0.0.1", port=reservation.port)
     controller.start()
     try:

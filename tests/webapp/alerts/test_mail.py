@@ -1,6 +1,7 @@
 """E-mail about alerts, over a real mail server: sent again until it arrives, with a link that acknowledges."""
 
 import re
+import socket
 from collections.abc import Callable, Iterator
 from email.message import EmailMessage
 from types import SimpleNamespace
@@ -66,6 +67,16 @@ def test_a_mail_server_that_is_away_gets_it_later_and_once(mails: list[EmailMess
     settings.EMAIL_PORT = port
     Delivery.objects.update(next_at=timezone.now())
     assert (deliver(channel), deliver(channel), len(mails)) == (1, 0, 1)
+
+
+def test_a_mail_server_that_hangs_is_given_up_for_now(channel: Channel, query: Query, settings: Any) -> None:
+    record(query, crossing(query, "in", "a", 10))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        settings.EMAIL_BACKEND, settings.EMAIL_TIMEOUT = "django.core.mail.backends.smtp.EmailBackend", 0.3
+        settings.EMAIL_HOST, settings.EMAIL_PORT = silent.getsockname()
+        assert deliver(channel) == 1
+    waiting = Delivery.objects.get()
+    assert waiting.sent_at is None and waiting.claimed_until is None and "timed out" in waiting.error
 
 
 def test_the_link_acknowledges_after_a_question_in_the_owners_name(mails: list[EmailMessage], channel: Channel, query: Query) -> None:

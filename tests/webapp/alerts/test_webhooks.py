@@ -41,6 +41,8 @@ class Receiver:
                 outer.got.append(({name.lower(): value for name, value in self.headers.items()}, body))
                 status = outer.statuses.pop(0) if outer.statuses else 204
                 self.send_response(status)
+                if status == 429:
+                    self.send_header("Retry-After", "3600")
                 if status == 302:
                     self.send_header("Location", outer.url)
                 self.send_header("Content-Length", "0")
@@ -298,6 +300,36 @@ def test_after_the_last_attempt_it_is_given_up(query: Query, channel: Channel, r
     delivery = Delivery.objects.get()
     assert delivery.attempts == len(deliveries.RETRY_AFTER) + 1 == len(receiver.got)
     assert delivery.failed_at is not None and delivery.sent_at is None
+
+
+def test_a_receiver_that_asks_for_time_is_left_alone_with_all_its_messages(query: Query, channel: Channel, receiver: Receiver) -> None:
+    receiver.statuses = [429]
+    record(query, crossing(query, "in", "a", 10), crossing(query, "in", "b", 10))
+    assert deliver() == 1, "the second one would get the same answer"
+    channel.refresh_from_db()
+    assert channel.not_before is not None and 3500 < (channel.not_before - timezone.now()).total_seconds() <= 3600
+    Delivery.objects.update(next_at=timezone.now())
+    record(query, crossing(query, "in", "c", 11))
+    assert (deliver(), len(receiver.got)) == (0, 1), "nor does a new one go before"
+    Channel.objects.update(not_before=timezone.now())
+    assert (deliver(), Channel.objects.get().not_before) == (3, None)
+    assert len({headers["webhook-id"] for headers, _ in receiver.got}) == 3
+
+
+def test_what_failed_while_the_receiver_was_away_goes_as_soon_as_it_is_back(query: Query, channel: Channel, receiver: Receiver) -> None:
+    receiver.statuses = [500] * 3
+    record(query, *(crossing(query, "in", entity, 10) for entity in "abc"))
+    assert deliver() == 3
+    Delivery.objects.update(next_at=timezone.now() + timedelta(hours=8))
+    record(query, crossing(query, "in", "d", 11))
+    assert (deliver(), Delivery.objects.filter(sent_at=None).count()) == (4, 0)
+
+
+def test_a_message_that_the_receiver_does_not_like_keeps_its_pace(query: Query, channel: Channel, receiver: Receiver) -> None:
+    """Others that arrive do not use up its attempts."""
+    receiver.statuses = [400]
+    record(query, *(crossing(query, "in", entity, 10) for entity in "abc"))
+    assert (deliver(), Delivery.objects.get(sent_at=None).attempts) == (3, 1)
 
 
 def test_gone_switches_the_channel_off(query: Query, channel: Channel, receiver: Receiver) -> None:

@@ -26,6 +26,8 @@ from webapp.feeds.upkeep import feed_upkeep
 from webapp.jobs.audit import feed_audit
 from webapp.jobs.models import FeedHead
 from webapp.jobs.store import FeedStore
+from webapp.platform import backup
+from webapp.platform.backup import BackupError, unpack
 from webapp.platform.postgres import fresh_database, with_database
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
@@ -60,17 +62,25 @@ class Stream(threading.Thread):
             connection.close()
 
 
-def test_a_running_instance_is_restored_elsewhere_exactly(feed: Feed, query: Any, settings: Any, tmp_path: Path) -> None:
+def test_a_running_instance_is_restored_elsewhere_exactly(
+    feed: Feed, query: Any, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings.VAR = tmp_path
     stream = Stream(feed, Path(settings.CHECKPOINT_ROOT))
     stream.start()
     while stream.rounds < 8 and stream.is_alive():
         stream.join(0.05)
     file = tmp_path / "vedette.tar"
-    began = stream.rounds
+    began, dump = stream.rounds, backup.dump
+
+    def late(*arguments: Any) -> None:
+        """The database is read when rows have come in, were processed and compacted since the log was looked at."""
+        while stream.rounds < began + 6 and stream.is_alive():
+            stream.join(0.05)
+        dump(*arguments)
+
+    monkeypatch.setattr(backup, "dump", late)
     call_command("backup", str(file), stdout=StringIO())
-    while stream.rounds < began + 3 and stream.is_alive():
-        stream.join(0.05)
     stream.stopping.set()
     stream.join()
     assert stream.error is None
@@ -95,6 +105,19 @@ def test_a_running_instance_is_restored_elsewhere_exactly(feed: Feed, query: Any
         assert IngestCounter.objects.get().received == log_of(restored).end[0] == FeedHead.objects.get().last_seq + 1
         with pytest.raises(CommandError, match="not empty"):
             call_command("restore", str(file), stdout=StringIO())
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.REGTYPE])
+def test_an_archive_that_leads_elsewhere_is_refused(kind: bytes, tmp_path: Path) -> None:
+    """Without Python's filter for archives, which 3.11.2 has not."""
+    member = tarfile.TarInfo("../outside" if kind == tarfile.REGTYPE else "inside")
+    member.type, member.linkname = kind, "/etc/passwd"
+    with tarfile.open(tmp_path / "made-up.tar", "w") as archive:
+        archive.addfile(member)
+    (tmp_path / "staging").mkdir()
+    with pytest.raises(BackupError, match="nothing that a backup holds"):
+        unpack(tmp_path / "made-up.tar", tmp_path / "staging")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["made-up.tar", "staging"]
 
 
 def test_a_damaged_backup_is_refused_by_the_file_that_is_damaged(feed: Feed, settings: Any, tmp_path: Path) -> None:

@@ -30,9 +30,11 @@ class Command(BaseCommand):
         try:
             with backup.staged(here.var) as staging:
                 manifest = backup.unpack(options["file"], staging)
-                backup.place(staging, here)
+                backup.check_empty(here)
+                # First what takes effect as a whole or not at all: who tries again finds everything empty.
                 with as_owner(connection):
                     backup.load(connection.settings_dict, staging / backup.DATABASE)
+                backup.place(staging, here)
         except (backup.BackupError, PostgresError, OSError) as error:
             raise CommandError(str(error)) from error
         call_command("migrate", verbosity=0, interactive=False)

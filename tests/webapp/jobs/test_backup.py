@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tarfile
 import threading
+import time
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from django.db import connection
 from engine.model.events import row_schema
 from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
+from engine.sources.segments import list_segments
 from tests.crash.outage import pointed_at
 from webapp.detections.models import Detection
 from webapp.feeds.ingest import Delivery, ingest
@@ -79,7 +81,15 @@ def test_a_running_instance_is_restored_elsewhere_exactly(
             stream.join(0.05)
         dump(*arguments)
 
+    def slowly(folder: Path) -> Any:
+        """Between two folders of the log a segment could move from one to the other."""
+        found, until = list_segments(folder), time.monotonic() + 1.5
+        while stream.rounds < began + 6 and stream.is_alive() and time.monotonic() < until:
+            stream.join(0.05)
+        return found
+
     monkeypatch.setattr(backup, "dump", late)
+    monkeypatch.setattr(backup, "list_segments", slowly)
     call_command("backup", str(file), stdout=StringIO())
     stream.stopping.set()
     stream.join()
@@ -96,6 +106,7 @@ def test_a_running_instance_is_restored_elsewhere_exactly(
         restored = Feed.objects.get(name="yard")
         head = FeedHead.objects.get()
         assert 80 <= head.last_seq + 1 <= newest
+        assert (elsewhere / "checkpoints" / "yard" / "state" / head.snapshot).is_file() and head.snapshot
         audit = feed_audit(feed=restored)
         assert (audit.faults, audit.rows) == ([], head.last_seq + 1)
         assert audit.facts == Detection.objects.count() > 4

@@ -17,9 +17,9 @@ ENTRY_POINTS = "vedette.sources"
 @cache
 def source_kinds() -> Mapping[str, SourceKind]:
     """All kinds by name. A package that cannot be loaded is left out, and the log says so: the others go on."""
-    from engine.sources.live import ais, mqtt
+    from engine.sources.live import ais, kafka, mqtt, sbs, web
 
-    found = {kind.name: kind for kind in (*ais.KINDS, *mqtt.KINDS)}
+    found = {kind.name: kind for kind in (*ais.KINDS, *mqtt.KINDS, *kafka.KINDS, *web.KINDS, *sbs.KINDS)}
     for point in entry_points(group=ENTRY_POINTS):
         try:
             kind = point.load()

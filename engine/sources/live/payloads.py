@@ -7,6 +7,7 @@ import io
 import json
 import time
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from engine.sources.formats import SHOWN, Broken
@@ -24,8 +25,10 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def records_in(payload: bytes, also: Mapping[str, Any], *, form: str = "json", columns: str = "") -> Iterator[Record | Broken]:
-    """The records of a payload, each with `also` (which its own columns do not cover) and the time of its reception. Never raises."""
+def records_in(
+    payload: bytes, also: Mapping[str, Any], known: Mapping[str, Any] = MappingProxyType({}), *, form: str = "json", columns: str = ""
+) -> Iterator[Record | Broken]:
+    """The records of a payload, each with `also`, the time of its reception, and what it does not say itself of `known`. Never raises."""
     if len(payload) > PAYLOAD_BYTES:
         yield broken(f"a message has at most {PAYLOAD_BYTES:,} bytes; this one has {len(payload):,}", payload)
         return
@@ -36,7 +39,7 @@ def records_in(payload: bytes, also: Mapping[str, Any], *, form: str = "json", c
             if count == PAYLOAD_RECORDS:
                 yield broken(f"a message has at most {PAYLOAD_RECORDS:,} records; the others are left out", payload)
                 return
-            yield one if isinstance(one, Broken) else {**one, **more}
+            yield one if isinstance(one, Broken) else {**known, **one, **more}
     except (ValueError, RecursionError, csv.Error) as error:
         yield broken(f"it cannot be read as {form.upper()}: {error}", payload)
 

@@ -28,14 +28,19 @@ persistence_location {folder}/
 max_inflight_messages 2000
 max_queued_messages 1000000
 """
-HIVEMQ_START = """
-import com.hivemq.embedded.EmbeddedHiveMQ;
-public class Start {
-  public static void main(String[] a) throws Exception {
-    EmbeddedHiveMQ.builder().withConfigurationFolder(java.nio.file.Path.of(a[0])).withDataFolder(java.nio.file.Path.of(a[0])).build().start().join();
-    Thread.sleep(Long.MAX_VALUE);
-  }
-}
+KAFKA = ("org.apache.kafka", "kafka_2.13", "4.1.0")
+KAFKA_PROPERTIES = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+log.dirs={folder}/log
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+auto.create.topics.enable=false
 """
 
 
@@ -43,7 +48,7 @@ class Broker:
     """A broker that can be killed and started again on its port."""
 
     def __init__(self, folder: Path, *, certificate: Path | None = None) -> None:
-        self.folder, self.port = folder, _free_port()
+        self.folder, self.port = folder, free_port()
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
         program = shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
@@ -86,12 +91,27 @@ def broker(folder: Path, *, certificate: Path | None = None) -> Iterator[Broker]
 
 def _hivemq(folder: Path, port: int, certificate: Path | None) -> list[str]:
     assert certificate is None, "TLS is tested with Mosquitto"
-    (folder / "config.xml").write_text(
+    (folder / "conf").mkdir(exist_ok=True)
+    (folder / "conf" / "config.xml").write_text(
         f"<hivemq><listeners><tcp-listener><port>{port}</port><bind-address>127.0.0.1</bind-address></tcp-listener></listeners>"
         "<anonymous-usage-statistics><enabled>false</enabled></anonymous-usage-statistics></hivemq>"
     )
-    (folder / "Start.java").write_text(HIVEMQ_START)
-    return [_java(), "-cp", f"{maven(*HIVEMQ)}/*", str(folder / "Start.java"), str(folder)]
+    return [_java(), f"-Dhivemq.home={folder}", "-cp", f"{maven(*HIVEMQ)}/*", "com.hivemq.HiveMQServer"]
+
+
+class KafkaBroker(Broker):
+    """One node of Kafka, broker and controller (KRaft), from its own jars."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.port = folder, free_port()
+        self._process = None
+        folder.mkdir(parents=True, exist_ok=True)
+        properties = folder / "kafka.properties"
+        properties.write_text(KAFKA_PROPERTIES.format(port=self.port, controller=free_port(), folder=folder))
+        java = [_java(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{maven(*KAFKA)}/*"]
+        tool = [*java, "kafka.tools.StorageTool", "format", "--cluster-id", "AAAAAAAAAAAAAAAAAAAAAA", "--config", str(properties)]
+        subprocess.run(tool, check=True, capture_output=True, timeout=START_S)
+        self._command = [*java, "kafka.Kafka", str(properties)]
 
 
 def maven(group: str, artifact: str, version: str) -> Path:
@@ -111,6 +131,6 @@ def _java() -> str:
     return str(java_home() / "bin" / "java")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])

@@ -1,0 +1,204 @@
+"""Kafka: the messages of a topic, JSON or CSV, the key as entity where the message names none.
+
+Offsets of all partitions lie in the log beside the rows, so each message is stored exactly once. No consumer group decides what we read: we assign
+the partitions, those that are added later too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+
+from engine.sources.formats import Broken
+from engine.sources.live import BATCH_ROWS, LINGER_S, Away, Batch, Field, FieldType, Network, Record, Settings, SourceKind
+from engine.sources.live.payloads import CSV_COLUMNS, FORMAT, records_in
+
+ANSWER_S, LOOK_S = 10.0, 30.0
+"""How long a broker may take to answer; how often partitions and brokers are looked at again."""
+DEFAULT_PORT = 9092
+
+
+class KafkaSource:
+    """The partitions of one topic."""
+
+    def __init__(self, settings: Settings, network: Network, identity: str) -> None:
+        self._settings, self._network = settings, network
+        self._problem: str | None = None
+        for host, port in addresses(settings["servers"]):
+            network.address(host, port)
+        try:
+            self._consumer = Consumer(self._configuration(identity))
+        except KafkaException as error:
+            raise Away(f"Kafka does not take these settings: {_told(error)}") from error
+        self._next: dict[int, int] = {}
+        self._looked = 0.0
+
+    def _configuration(self, identity: str) -> dict[str, Any]:
+        settings = self._settings
+        found: dict[str, Any] = {
+            "bootstrap.servers": settings["servers"],
+            "group.id": f"vedette-{identity or 'test'}",
+            "client.id": "vedette",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            "isolation.level": "read_committed",
+            "security.protocol": settings["security"],
+            "error_cb": self._failed,
+            "socket.connection.setup.timeout.ms": 5_000,
+            "queued.max.messages.kbytes": 32_768,
+            "log_level": 0,
+        }
+        if settings["security"].startswith("sasl"):
+            found |= {"sasl.mechanism": settings["mechanism"], "sasl.username": settings["user"], "sasl.password": settings["password"]}
+        if settings["ca"]:
+            found["ssl.ca.pem"] = settings["ca"]
+        return found
+
+    def _failed(self, error: KafkaError) -> None:
+        """Called by the client. What it mends by itself, one broker of several that is away, is no failure."""
+        if error.fatal() or error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION):
+            self._problem = error.str()
+
+    def batches(self, offset: Any) -> Iterator[Batch]:
+        stored = {int(partition): at for partition, at in offset.items()} if isinstance(offset, Mapping) else None
+        self._assign(stored)
+        while True:
+            try:
+                messages = self._consumer.consume(BATCH_ROWS, LINGER_S)
+            except KafkaException as error:
+                raise Away(_told(error)) from error
+            if not messages and self._problem is not None:
+                raise Away(f"Kafka: {self._problem}")
+            self._problem = None
+            yield self._batch(messages)
+            if time.monotonic() - self._looked > LOOK_S:
+                self._assign(self._next)
+
+    def acknowledge(self, offset: Any) -> None:
+        """Nothing is committed: the log knows where we are."""
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _assign(self, stored: dict[int, int] | None) -> None:
+        """Takes all partitions, from where they are known to be; unknown ones from their beginning or, at the very first time, from now."""
+        self._looked = time.monotonic()
+        partitions = self._partitions()
+        fresh = stored is None and self._settings["start"] == "latest"
+        found = {one: (stored or {}).get(one) for one in partitions}
+        for one, at in found.items():
+            if at is None:
+                low, high = self._watermarks(one)
+                found[one] = high if fresh else low
+        if stored is not None and found.keys() == self._next.keys():
+            return
+        self._next = {one: at if at is not None else OFFSET_BEGINNING for one, at in found.items()}
+        self._consumer.assign([TopicPartition(self._settings["topic"], one, at) for one, at in self._next.items()])
+
+    def _partitions(self) -> list[int]:
+        topic = self._settings["topic"]
+        try:
+            told = self._consumer.list_topics(topic, ANSWER_S)
+        except KafkaException as error:
+            raise Away(f"The brokers do not answer: {_told(error)}") from error
+        # Where messages are fetched from is said by the brokers: those addresses are checked like any that somebody typed in.
+        for broker in told.brokers.values():
+            self._network.address(broker.host, broker.port)
+        found = told.topics[topic]
+        if found.error is not None or not found.partitions:
+            raise Away(f"The topic {topic} cannot be read: {found.error.str() if found.error else 'it has no partitions'}")
+        return sorted(found.partitions)
+
+    def _watermarks(self, partition: int) -> tuple[int, int]:
+        try:
+            low, high = self._consumer.get_watermark_offsets(TopicPartition(self._settings["topic"], partition), ANSWER_S)
+        except KafkaException as error:
+            raise Away(f"The brokers do not answer: {_told(error)}") from error
+        return low, high
+
+    def _batch(self, messages: list[Any]) -> Batch:
+        records: list[Record | Broken] = []
+        settings, count = self._settings, 0
+        for message in messages:
+            if (error := message.error()) is not None:
+                if error.code() == KafkaError._AUTO_OFFSET_RESET:
+                    raise Away("The topic does not keep the messages any more that come next: change the connector to begin anew.")
+                if error.code() != KafkaError._PARTITION_EOF:
+                    raise Away(f"Kafka: {error.str()}")
+                continue
+            count += 1
+            self._next[message.partition()] = message.offset() + 1
+            if (value := message.value()) is None:
+                continue
+            key = (message.key() or b"").decode("utf-8", "replace")
+            known = {"entity": key} if key else {}
+            columns = {"key": key, "partition": message.partition(), "offset": message.offset()}
+            records += records_in(value, columns, known, form=settings["format"], columns=settings["csv_columns"])
+        return Batch(records, {str(one): at for one, at in self._next.items()}, messages=count)
+
+
+def addresses(servers: str) -> list[tuple[str, int]]:
+    """Hosts and ports of `host:port, host:port`. Raises ValueError."""
+    found = []
+    for one in servers.split(","):
+        host, colon, port = one.strip().rpartition(":")
+        found.append((host.strip("[]"), int(port)) if colon else (port, DEFAULT_PORT))
+    return found
+
+
+def _told(error: KafkaException) -> str:
+    inner = error.args[0] if error.args else error
+    return inner.str() if isinstance(inner, KafkaError) else str(inner)
+
+
+def check(settings: Settings) -> dict[str, str]:
+    """What is wrong with the addresses."""
+    try:
+        found = addresses(settings["servers"])
+    except ValueError:
+        found = []
+    if not found or not all(host and 0 < port < 65_536 for host, port in found):
+        return {"servers": "Write them as host:9092, separated by commas."}
+    return {}
+
+
+FIELDS = (
+    Field("servers", "Brokers", required=True, hint="host:9092, separated by commas."),
+    Field("topic", "Topic", required=True),
+    FORMAT,
+    CSV_COLUMNS,
+    Field(
+        "start", "Begin with", FieldType.CHOICE, "earliest", choices=(("earliest", "all that the topic keeps"), ("latest", "what comes from now on"))
+    ),
+    Field(
+        "security",
+        "Connection",
+        FieldType.CHOICE,
+        "plaintext",
+        choices=(("plaintext", "plain"), ("ssl", "TLS"), ("sasl_plaintext", "with user"), ("sasl_ssl", "TLS, with user")),
+    ),
+    Field(
+        "mechanism",
+        "Log-in",
+        FieldType.CHOICE,
+        "PLAIN",
+        choices=(("PLAIN", "PLAIN"), ("SCRAM-SHA-256", "SCRAM-SHA-256"), ("SCRAM-SHA-512", "SCRAM-SHA-512")),
+    ),
+    Field("user", "User"),
+    Field("password", "Password", FieldType.SECRET),
+    Field("ca", "Certificate of the authority (PEM)", hint="Only where the brokers' certificates are of an authority of your own."),
+)
+KINDS = (
+    SourceKind(
+        "kafka",
+        "Kafka",
+        FIELDS,
+        "Exactly once: the offsets of all partitions are stored in one step with the rows, whoever dies.",
+        KafkaSource,
+        check=check,
+    ),
+)

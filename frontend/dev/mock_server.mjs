@@ -92,7 +92,7 @@ let renders = 0;
 function renderPage(path, theme) {
   const found = PAGES.find(([pattern]) => pattern.test(path));
   const id = found && found[0].exec(path)[1];
-  const values = { map_settings: { tile_url: "", tile_attribution: "" }, page_data: { me, feeds, families, query: path.startsWith("/queries/") && id ? queries.find((q) => String(q.id) === id) : null, alert: path.startsWith("/alerts/") && id ? Number(id) : null, jobs, tokens, teams: me.teams }, next: "/", status: 404, message: "There is nothing here, or it is not shared with you." };
+  const values = { map_settings: { base_maps: [] }, page_data: { me, feeds, families, query: path.startsWith("/queries/") && id ? queries.find((q) => String(q.id) === id) : null, alert: path.startsWith("/alerts/") && id ? Number(id) : null, jobs, tokens, teams: me.teams }, next: "/", status: 404, message: "There is nothing here, or it is not shared with you." };
   if (path === "/login/" || !found) delete values.page_data;
   const file = join(folder, `${renders++}.json`);
   writeFileSync(file, JSON.stringify(values));

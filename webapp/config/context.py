@@ -13,7 +13,7 @@ def product(request: HttpRequest) -> dict[str, Any]:
     """The map's settings for the front end (`{{ map_settings|json_script:"map-settings" }}`), whether this server sends e-mail, and whether the
     reader sees the audit log (asked only where the page has the navigation)."""
     return {
-        "map_settings": {"tile_url": settings.TILE_URL, "tile_attribution": settings.TILE_ATTRIBUTION},
+        "map_settings": {"base_maps": settings.BASE_MAPS},
         "mail_is_sent": settings.EMAIL_GIVEN,
         "reads_audit": SimpleLazyObject(lambda: reads_entries(user=request.user)),
     }

@@ -24,6 +24,7 @@ api = [
     path("", include("webapp.jobs.urls")),
     path("", include("webapp.live.urls")),
     path("", include("webapp.entities.urls")),
+    path("", include("webapp.overlays.urls")),
     path("", include("webapp.audit.urls")),
 ]
 

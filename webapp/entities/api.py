@@ -24,7 +24,7 @@ from webapp.entities import selectors, services
 from webapp.entities.models import ENTITY_LENGTH, NAME_LENGTH, NOTE_LENGTH, Note, Record, Watch
 from webapp.entities.registry_files import FILE_BYTES, read_registry
 from webapp.feeds.api import parameter
-from webapp.feeds.models import Feed
+from webapp.feeds.models import Feed, Region
 from webapp.feeds.selectors import feed_list, region_list
 
 ID = parameter("id", required=True, description="The entity.")
@@ -70,6 +70,7 @@ class RegistryFileSerializer(serializers.Serializer[Any]):
 class EntityView(GenericViewSet[Any]):
     """An entity of a feed: whoever sees the feed sees it."""
 
+    queryset = Record.objects.none()
     serializer_class = RecordSerializer
     throttle_action: str | None = None
 
@@ -180,6 +181,7 @@ class RegistryView(EntityView):
 class WatchesView(GenericAPIView[Watch]):
     """The user's own watches."""
 
+    queryset = Watch.objects.none()
     serializer_class = WatchSerializer
 
     @extend_schema(summary="Whom the user waits for, newest first", responses=WatchSerializer(many=True))
@@ -189,6 +191,9 @@ class WatchesView(GenericAPIView[Watch]):
 
 class ActivityView(GenericAPIView[Any]):
     """What happened in a region."""
+
+    queryset = Region.objects.none()
+    serializer_class = serializers.Serializer
 
     throttle_action = "export"
 

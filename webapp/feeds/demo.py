@@ -14,9 +14,11 @@ from webapp.feeds.credentials import token_keep, token_kept
 from webapp.feeds.models import Feed, Region
 from webapp.feeds.services import feed_create, feed_set_plan, region_create
 from webapp.feeds.simulation import plaza, warehouse
-from webapp.feeds.simulation.scenarios import read_scenario
+from webapp.feeds.simulation.city import City
+from webapp.feeds.simulation.scenarios import Scenario, read_scenario
 from webapp.feeds.simulation.world import Place
 from webapp.feeds.simulation.worlds import WORLDS
+from webapp.overlays.services import overlay_keep
 from webapp.queries.selectors import query_names
 from webapp.queries.services import query_register
 
@@ -64,11 +66,18 @@ def seed_feed(name: str, analyst: User) -> Feed:
     scenario = read_scenario(name)
     team = Team.objects.get(name=TEAM)
     with transaction.atomic():
-        feed = Feed.objects.filter(name=name).first() or feed_create(owner=analyst, team=team, **scenario.feed)
+        feed = Feed.objects.filter(name=name).first() or _new_feed(scenario, analyst, team)
         if name in PLANS and not feed.plan_image:
             feed_set_plan(feed=feed, data=PLANS[name]())
         _seed_regions(feed, analyst, team, scenario.places)
         _seed_queries(feed, analyst, team, scenario.queries)
+    return feed
+
+
+def _new_feed(scenario: Scenario, analyst: User, team: Team) -> Feed:
+    feed = feed_create(owner=analyst, team=team, **scenario.feed)
+    if isinstance(scenario.world, City):
+        overlay_keep(feed=feed, name="Streets", document=scenario.world.streets())
     return feed
 
 

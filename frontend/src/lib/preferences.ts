@@ -62,3 +62,21 @@ export function wantsNotifications(): boolean {
 export function setWantsNotifications(value: boolean): void {
   write("vedette.notify", value ? "yes" : "no");
 }
+
+/** The name of the base map; null: the first that there is. */
+export function baseMapName(): string | null {
+  return read("vedette.base-map");
+}
+
+export function setBaseMapName(name: string): void {
+  write("vedette.base-map", name);
+}
+
+/** Overlays that this reader has hidden, as `feed/name`. */
+export function hiddenOverlays(): Set<string> {
+  return new Set((read("vedette.hidden-overlays") ?? "").split("\n").filter((one) => one !== ""));
+}
+
+export function setHiddenOverlays(hidden: ReadonlySet<string>): void {
+  write("vedette.hidden-overlays", [...hidden].join("\n"));
+}

@@ -16,6 +16,7 @@ import { ConnectionView } from "./live/connection";
 import { isSideOpen, liveFrame, releaseMessages, skipLinks, toggleSide } from "./live/frame";
 import { covered } from "./live/in_sight";
 import { EntityCard } from "./live/entity_card";
+import { Overlays } from "./live/overlays";
 import { HalfDone } from "./live/half_done";
 import { liveActions, pressed } from "./live/keyboard";
 import { LiveModel } from "./live/model";
@@ -143,6 +144,8 @@ export class LiveView {
     this.skip = skipLinks(this.element);
     document.getElementById("page")?.prepend(this.skip);
     this.feedMap = openMap(mapElement, feed, { at: state.map, covered: () => covered(mapElement.getBoundingClientRect(), this.panels()) });
+    const overlays = new Overlays(feed, this.feedMap);
+    this.pointer.boxButton.after(overlays.button);
     this.entities = new EntitiesData(this.feedMap.project, slowestOf(feed));
     this.playback = new Playback({
       feed: feed.name,

@@ -5,17 +5,18 @@ import { worldCopy } from "../lib/globe";
 import { asGeometry, bounds, type Box, type Geometry } from "../lib/regions";
 import { onThemeChange } from "../lib/colours";
 import type { Feed } from "../data/shapes";
-import { basemap } from "./basemap_view";
+import { BaseMaps } from "./base_maps";
 import { projection, type Project } from "./canvas_layer";
 import { RegionLayer } from "./region_layer";
 import { TrackLayer } from "./track_layer";
-import { mapSettings } from "./shell_view";
 
 export interface FeedMap {
   map: L.Map;
   project: Project;
   /** An x of the feed on the world copy that is shown. */
   near: (x: number) => number;
+  /** Null on a plan. */
+  base: BaseMaps | null;
   regions: RegionLayer;
   tracks: TrackLayer;
   /**
@@ -84,11 +85,13 @@ export function openMap(element: HTMLElement, feed: Feed, { isSmall = false, at 
     L.control.zoom({ position: "bottomright" }).addTo(map);
     if (!isPlanar) L.control.scale({ position: "bottomleft", imperial: false }).addTo(map);
   }
+  pane(map, "overlays", 340);
   pane(map, "regions", 350);
   pane(map, "tracks", 380);
   pane(map, "entities", 420);
   pane(map, "evidence", 440);
-  const base = isPlanar ? planBackground(map, feed) : geographicBackground(map);
+  const base = isPlanar ? null : new BaseMaps(map);
+  if (isPlanar) planBackground(map, feed);
   const near = worldCopy(feed);
   const project = projection(feed.crs, near);
   const regions = new RegionLayer(project, !isPlanar).addTo(map);
@@ -97,7 +100,7 @@ export function openMap(element: HTMLElement, feed: Feed, { isSmall = false, at 
   const fit: FeedMap["fit"] = (box, maxZoom = isPlanar ? 4 : 16) => fitter.fit(box, maxZoom);
   openingView(map, feed, at, fit);
   const stop = onThemeChangeWhile(element, () => {
-    base?.();
+    base?.themeChanged();
     regions.themeChanged();
     tracks.themeChanged();
   });
@@ -107,6 +110,7 @@ export function openMap(element: HTMLElement, feed: Feed, { isSmall = false, at 
     map,
     project,
     near,
+    base,
     regions,
     tracks,
     fit,
@@ -179,18 +183,7 @@ function pane(map: L.Map, name: string, zIndex: number): void {
   made.style.pointerEvents = "none";
 }
 
-function geographicBackground(map: L.Map): () => void {
-  const { tile_url: url, tile_attribution: attribution } = mapSettings();
-  if (url !== "") {
-    L.tileLayer(url, { attribution, maxZoom: 19 }).addTo(map);
-    return () => undefined;
-  }
-  const layer = basemap();
-  layer.addTo(map);
-  return () => layer.themeChanged();
-}
-
-function planBackground(map: L.Map, feed: Feed): null {
+function planBackground(map: L.Map, feed: Feed): void {
   if (feed.plan_image !== null && feed.plan_bounds !== null) {
     const [x0, y0, x1, y1] = feed.plan_bounds;
     const plan = L.imageOverlay(feed.plan_image, L.latLngBounds(latLng(x0, y0), latLng(x1, y1)), {
@@ -201,7 +194,6 @@ function planBackground(map: L.Map, feed: Feed): null {
     plan.on("load", () => plan.getElement()?.classList.toggle("plan-drawing", isBright(plan.getElement()!)));
     plan.addTo(map);
   }
-  return null;
 }
 
 /** A drawing on white rather than a photograph: in the dark its lines are what should be light. */

@@ -147,5 +147,15 @@ export function pageFrame(root: HTMLElement, title: string, actions: Node[] = []
   return body;
 }
 
-export const mapSettings = (): { tile_url: string; tile_attribution: string } =>
-  record({ tile_url: otherwise(string, ""), tile_attribution: otherwise(string, "") })(readJson("map-settings"), "/map-settings");
+const baseMap = record({
+  name: string,
+  tiles: otherwise(string, ""),
+  wms: otherwise(string, ""),
+  layers: otherwise(string, ""),
+  attribution: otherwise(string, ""),
+});
+export type BaseMap = ReturnType<typeof baseMap>;
+
+/** Maps to choose from beside the bundled one. */
+export const baseMaps = (): BaseMap[] =>
+  record({ base_maps: otherwise(list(baseMap), []) })(readJson("map-settings"), "/map-settings").base_maps;

@@ -110,6 +110,8 @@ OWNED = {
     "api-feed-profile": ["GET", "PUT"],
     "api-feed-registry": ["GET", "POST"],
     "api-feed-registry-csv": ["GET"],
+    "api-feed-overlays": ["GET", "POST"],
+    "api-feed-overlay": ["GET", "DELETE"],
     "api-region-activity": ["GET"],
     "api-feed-measures": ["GET"],
     "api-feed-histogram": ["GET"],
@@ -171,7 +173,9 @@ def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[
     from webapp.alerts.models import Alert, Mute, SavedView
     from webapp.feeds.connectors.services import connector_create
     from webapp.feeds.models import Upload
+    from webapp.overlays.models import Overlay
 
+    overlay = Overlay.objects.create(feed=feed, name="fences", document={"type": "FeatureCollection", "features": []})
     channel = channel_create(owner=people.owner, name="desk", url="https://hooks.example.org/x", team=people.harbour)
     alert = Alert.objects.create(query=query, feed=feed, detection_key=b"k" * 16, kind="in", entities=["a"], start=1, severity="low")
     view = SavedView.objects.create(owner=people.owner, name="grave", team=people.harbour)
@@ -180,6 +184,7 @@ def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[
     connector = connector_create(feed=feed, name="mast", kind="ais-udp", settings={"port": 10110}, reading=READING)
     return {
         "connector": connector,
+        "overlay": overlay,
         "upload": upload,
         "feed": feed,
         "region": region,
@@ -194,6 +199,8 @@ def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[
 def address_of(name: str, things: dict[str, Any]) -> str:
     if name in ("api-detection", "api-detection-answers"):
         return reverse(name, args=[(b"k" * 16).hex()])
+    if name == "api-feed-overlay":
+        return reverse(name, args=[things["feed"].name, things["overlay"].pk])
     if name == "feed-entity":
         return reverse(name, args=[things["feed"].name]) + "?id=a"
     if name == "api-query-version":

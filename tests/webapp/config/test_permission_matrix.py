@@ -27,6 +27,7 @@ from webapp.detections.partitions import partitions_ensure
 from webapp.feeds.connectors.services import connector_create
 from webapp.feeds.models import Feed, Region, Upload
 from webapp.live.selectors import permission
+from webapp.overlays.models import Overlay
 from webapp.queries.models import Query
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
@@ -102,10 +103,12 @@ def world(people: SimpleNamespace, feed: Any, region: Any, query: Any, client_of
     view = SavedView.objects.create(owner=people.owner, name="grave", team=people.harbour)
     mute = Mute.objects.create(owner=people.owner, team=people.harbour, feed=feed, query=query, reason="Works", window_from=timezone.now())
     connector = connector_create(feed=feed, name="mast", kind="ais-udp", settings={"port": 10110}, reading=READING)
+    overlay = Overlay.objects.create(feed=feed, name="fences", document={"type": "FeatureCollection", "features": []})
     return World(
         people,
         {
             "connector": connector,
+            "overlay": overlay,
             "upload": upload,
             "feed": feed,
             "region": region,

@@ -2,7 +2,7 @@
 
 import django_stubs_ext
 
-from webapp.config.settings.environment import ROOT, flag, text
+from webapp.config.settings.environment import ROOT, base_maps, flag, text
 
 # Lets generic classes of Django be written with their parameters, as the type checker reads them.
 django_stubs_ext.monkeypatch()
@@ -41,6 +41,7 @@ INSTALLED_APPS = [
     "webapp.detections",
     "webapp.alerts",
     "webapp.entities",
+    "webapp.overlays",
     "webapp.live",
 ]
 
@@ -93,6 +94,11 @@ VITE_SERVER = text("VEDETTE_VITE_URL") if DEBUG else ""
 # An XYZ tile layer for the map, e.g. https://tiles.example.org/{z}/{x}/{y}.png; empty: the bundled coastlines and borders alone.
 TILE_URL = text("VEDETTE_TILE_URL")
 TILE_ATTRIBUTION = text("VEDETTE_TILE_ATTRIBUTION")
+# More maps to choose from: a JSON list of {"name", "tiles" or "wms" with "layers", "attribution"}.
+BASE_MAPS = [
+    *([{"name": "Tiles", "tiles": TILE_URL, "attribution": TILE_ATTRIBUTION}] if TILE_URL else []),
+    *base_maps("VEDETTE_BASE_MAPS"),
+]
 
 LOGGING = {
     "version": 1,

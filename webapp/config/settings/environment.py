@@ -1,8 +1,10 @@
 """The environment that all settings are read from."""
 
+import json
 from pathlib import Path
 
 import environ
+from django.core.exceptions import ImproperlyConfigured
 
 ROOT = Path(__file__).resolve().parents[3]
 env = environ.Env()
@@ -26,3 +28,26 @@ def names(name: str, default: list[str]) -> list[str]:
 def number(name: str, default: int) -> int:
     """The variable `name` as a whole number."""
     return int(env.int(name, default=default))
+
+
+def base_maps(name: str) -> list[dict[str, str]]:
+    """The variable `name` as maps to choose from. Raises ImproperlyConfigured, saying what is wrong."""
+    try:
+        found = json.loads(text(name, "[]"))
+    except json.JSONDecodeError as error:
+        raise ImproperlyConfigured(f"{name} is no JSON: {error}") from error
+    for one in found if isinstance(found, list) else [None]:
+        if not _is_map(one):
+            raise ImproperlyConfigured(f'{name} is a list of {{"name", "tiles"}} or {{"name", "wms", "layers"}}, each perhaps with "attribution"')
+    return list(found)
+
+
+def origin_of(address: str) -> str:
+    """Scheme and host of an address with placeholders, for the content security policy."""
+    return "/".join(address.replace("{s}", "*").split("/")[:3])
+
+
+def _is_map(one: object) -> bool:
+    if not isinstance(one, dict) or not all(isinstance(value, str) for value in one.values()) or not one.get("name"):
+        return False
+    return set(one) - {"name", "attribution"} in ({"tiles"}, {"wms", "layers"})

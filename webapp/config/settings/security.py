@@ -2,8 +2,8 @@
 
 import secrets
 
-from webapp.config.settings.base import TILE_URL, VITE_SERVER
-from webapp.config.settings.environment import flag, names, number, text
+from webapp.config.settings.base import BASE_MAPS, VITE_SERVER
+from webapp.config.settings.environment import flag, names, number, origin_of, text
 
 LOOPBACK = ["localhost", "127.0.0.1", "[::1]"]
 ALLOWED_HOSTS = names("ALLOWED_HOSTS", LOOPBACK)
@@ -49,14 +49,14 @@ CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_NAME = "__Host-csrf" if HTTPS else "csrf"
 CSRF_FAILURE_VIEW = "webapp.config.errors.csrf_failure"
 
-TILE_ORIGIN = "/".join(TILE_URL.replace("{s}", "*").split("/")[:3]) if TILE_URL else ""
+MAP_ORIGINS = sorted({origin_of(one.get("tiles") or one["wms"]) for one in BASE_MAPS})
 _VITE_SOCKET = VITE_SERVER.replace("http", "ws", 1)
 CONTENT_SECURITY_POLICY = {
     "default-src": ["'self'"],
     "script-src": ["'self'", VITE_SERVER],
     # Vite's own server puts styles into the page; the built front end brings them as files.
     "style-src": ["'self'", "'unsafe-inline'" if VITE_SERVER else ""],
-    "img-src": ["'self'", "data:", "blob:", TILE_ORIGIN],
+    "img-src": ["'self'", "data:", "blob:", *MAP_ORIGINS],
     "connect-src": ["'self'", VITE_SERVER, _VITE_SOCKET],
     "font-src": ["'self'"],
     "worker-src": ["'self'", "blob:"],

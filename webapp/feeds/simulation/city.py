@@ -106,6 +106,24 @@ class City:
         seen = [[PLANE.ring(self._square(node, CAMERA_M))] for node in CAMERAS]
         return [*garages, *advertisements, *banks, Place("Camera areas", {"type": "MultiPolygon", "coordinates": seen}, ("cameras",))]
 
+    def streets(self) -> dict[str, Any]:
+        """All streets as GeoJSON lines, as a map of roads would show them."""
+        lines = [[(i, j) for j in range(LINES)] for i in range(LINES)] + [[(i, j) for i in range(LINES)] for j in range(LINES)]
+        return {
+            "type": "FeatureCollection",
+            "features": [
+                {
+                    "type": "Feature",
+                    "properties": {"name": f"Street {number}"},
+                    "geometry": {
+                        "type": "LineString",
+                        "coordinates": [[float(part) for part in PLANE.to_degrees(*self.roads.point(node))] for node in line],
+                    },
+                }
+                for number, line in enumerate(lines, 1)
+            ],
+        }
+
     def _square(self, node: Node, side: float) -> list[Point]:
         """A square of `side` metres about a crossing."""
         (x, y), half = self.roads.point(node), side / 2

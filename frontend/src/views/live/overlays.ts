@@ -1,0 +1,165 @@
+/** Drawings below everything on the map: those kept with the feed, and files that the reader drops on it; and the menu of all layers. */
+
+import * as L from "leaflet";
+import { collectionFrom, nameOfFile, overlay, OVERLAY_BYTES } from "../../data/overlay_data";
+import type { Feed } from "../../data/shapes";
+import { call, get, isShared, post } from "../../lib/api";
+import { onThemeChange, token } from "../../lib/colours";
+import { h, icon, iconButton } from "../../lib/dom";
+import { anything, list } from "../../lib/parse";
+import { hiddenOverlays, setHiddenOverlays } from "../../lib/preferences";
+import { confirmDanger } from "../dialog_view";
+import type { FeedMap } from "../map_view";
+import { attachMenu, type MenuItem } from "../menu_view";
+import { fail, toast } from "../shell_view";
+
+interface Shown {
+  name: string;
+  /** Null: it is only on this page. */
+  id: string | null;
+  collection: GeoJSON.FeatureCollection | null;
+  layer: L.GeoJSON | null;
+}
+
+export class Overlays {
+  readonly button = iconButton("Map layers", "layers");
+  private readonly all: Shown[] = [];
+  private readonly renderer = L.canvas({ pane: "overlays" });
+  private readonly picker = h("input", { type: "file", accept: ".geojson,.json", hidden: true, "aria-label": "Overlay file" });
+
+  constructor(
+    private readonly feed: Feed,
+    private readonly feedMap: FeedMap,
+  ) {
+    attachMenu(this.button, () => this.items());
+    feedMap.map.getContainer().append(this.picker);
+    this.picker.addEventListener("change", () => void this.take(this.picker.files?.[0] ?? null));
+    this.acceptDrops(feedMap.map.getContainer());
+    onThemeChange(() => this.all.forEach((one) => one.layer?.setStyle(style())));
+    if (!isShared()) void this.load().catch(fail);
+  }
+
+  private get address(): string {
+    return `feeds/${this.feed.name}/overlays/`;
+  }
+
+  private async load(): Promise<void> {
+    const hidden = hiddenOverlays();
+    for (const { id, name } of await get(this.address, list(overlay))) {
+      const shown: Shown = { name, id, collection: null, layer: null };
+      this.all.push(shown);
+      if (!hidden.has(`${this.feed.name}/${name}`)) await this.show(shown);
+    }
+  }
+
+  private async show(one: Shown): Promise<void> {
+    one.collection ??= (await get(`${this.address}${one.id!}/`, anything)) as GeoJSON.FeatureCollection;
+    const { near } = this.feedMap;
+    one.layer = L.geoJSON(one.collection, {
+      pane: "overlays",
+      interactive: false,
+      style,
+      pointToLayer: (_, at) => L.circleMarker(at, { ...style(), renderer: this.renderer, radius: 3 }),
+      coordsToLatLng: ([x, y]) => L.latLng(y, near(x)),
+      ...({ renderer: this.renderer } as L.GeoJSONOptions),
+    }).addTo(this.feedMap.map);
+  }
+
+  private toggle(one: Shown): void {
+    const hidden = hiddenOverlays();
+    const key = `${this.feed.name}/${one.name}`;
+    if (one.layer === null) {
+      hidden.delete(key);
+      void this.show(one).catch(fail);
+    } else {
+      hidden.add(key);
+      one.layer.remove();
+      one.layer = null;
+    }
+    if (one.id !== null) setHiddenOverlays(hidden);
+  }
+
+  private items(): MenuItem[] {
+    const { base } = this.feedMap;
+    const item = (name: string, text: string, onPick: () => void, isCurrent = false): MenuItem => ({
+      content: [icon(name), h("span", { class: "truncate" }, text)],
+      isCurrent,
+      onPick,
+    });
+    const bases =
+      base === null || base.names.length < 2
+        ? []
+        : base.names.map((name) => item("map", name, () => base.prefer(name), name === base.current));
+    const overlays = this.all.map((one) =>
+      item(one.layer === null ? "eye-off" : "eye", `${one.layer === null ? "Show" : "Hide"} ${one.name}`, () => this.toggle(one)),
+    );
+    const changes = !this.feed.editable
+      ? []
+      : this.all.map((one) =>
+          one.id === null
+            ? item("save", `Keep ${one.name} for everybody`, () => void this.keep(one))
+            : item("trash-2", `Remove ${one.name}`, () => void this.remove(one)),
+        );
+    return [...bases, ...overlays, item("upload", "Add a GeoJSON file…", () => this.picker.click()), ...changes];
+  }
+
+  private acceptDrops(container: HTMLElement): void {
+    container.addEventListener("dragover", (event) => event.preventDefault());
+    container.addEventListener("drop", (event) => {
+      event.preventDefault();
+      void this.take(event.dataTransfer?.files[0] ?? null);
+    });
+  }
+
+  private async take(file: File | null): Promise<void> {
+    this.picker.value = "";
+    if (file === null) return;
+    if (file.size > OVERLAY_BYTES) {
+      toast(`“${file.name}” has more than ${OVERLAY_BYTES / 1_000_000} MB: simplify it.`, "critical");
+      return;
+    }
+    const found = collectionFrom(await file.text());
+    if ("fault" in found) {
+      toast(`“${file.name}” cannot be shown: ${found.fault}.`, "critical");
+      return;
+    }
+    const one: Shown = { name: nameOfFile(file.name), id: null, collection: found.collection, layer: null };
+    try {
+      await this.show(one);
+      this.all.push(one);
+      const box = one.layer?.getBounds();
+      if (box?.isValid() === true) this.feedMap.map.fitBounds(box, { animate: false });
+      toast(`“${one.name}” is shown until you leave this page.`, "good");
+    } catch {
+      toast(`“${file.name}” cannot be shown: a geometry is not valid.`, "critical");
+    }
+  }
+
+  private async keep(one: Shown): Promise<void> {
+    try {
+      const kept = await post(this.address, { name: one.name, document: one.collection }, overlay);
+      const before = this.all.findIndex((other) => other.id === kept.id && other !== one);
+      if (before >= 0) this.all.splice(before, 1)[0]!.layer?.remove();
+      one.id = kept.id;
+      toast(`“${one.name}” is kept with the feed.`, "good");
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  private async remove(one: Shown): Promise<void> {
+    if (!(await confirmDanger("Remove this overlay?", `“${one.name}” is removed for everybody.`, "Remove overlay"))) return;
+    try {
+      await call(`${this.address}${one.id!}/`, { method: "DELETE" });
+      one.layer?.remove();
+      this.all.splice(this.all.indexOf(one), 1);
+    } catch (error) {
+      fail(error);
+    }
+  }
+}
+
+function style(): L.PathOptions {
+  const colour = token("--map-overlay");
+  return { color: colour, weight: 1.5, opacity: 0.9, fillColor: colour, fillOpacity: 0.12 };
+}

@@ -1,0 +1,63 @@
+"""A GeoJSON file on the map: shown, kept with the feed, hidden, removed."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser.forms import walked
+
+if TYPE_CHECKING:
+    from tests.browser.conftest import Site
+
+pytestmark = [pytest.mark.browser, pytest.mark.services]
+FENCE = {"type": "Feature", "properties": {}, "geometry": {"type": "LineString", "coordinates": [[0, 0], [9, 4], [9, 9]]}}
+
+DRAWN = """() => {
+  const canvas = document.querySelector(".leaflet-overlays-pane canvas");
+  if (canvas === null || canvas.width === 0) return 0;
+  return canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.filter((value, i) => i % 4 === 3 && value > 0).length;
+}"""
+"""How many pixels of the overlays are drawn."""
+
+
+def wait_until_drawn(site: Site, is_drawn: bool) -> None:
+    site.world.wait(lambda: (site.page.evaluate(DRAWN) > 50) == is_drawn, 60, f"the overlay is {'drawn' if is_drawn else 'gone'}")
+
+
+def test_a_file_is_shown_kept_hidden_and_removed(site: Site) -> None:
+    walked(site)
+    page = site.page
+    page.goto(f"{site.address}/?feed=yard")
+    layers = page.get_by_role("button", name="Map layers")
+    layers.wait_for()
+    page.get_by_label("Overlay file").set_input_files([{"name": "fence.geojson", "mimeType": "application/json", "buffer": b"{"}])
+    page.get_by_text("cannot be shown: it is no JSON").wait_for()
+    fence = {"name": "fence.geojson", "mimeType": "application/json", "buffer": json.dumps(FENCE).encode()}
+    page.get_by_label("Overlay file").set_input_files([fence])  # type: ignore[list-item]
+    wait_until_drawn(site, True)
+    if folder := os.environ.get("VEDETTE_SCREENSHOTS"):
+        layers.click()
+        page.screenshot(path=f"{folder}/overlay.png")
+        page.keyboard.press("Escape")
+    layers.click()
+    page.get_by_role("menuitem", name="Keep fence for everybody").click()
+    page.get_by_text("is kept with the feed").wait_for()
+
+    page.reload()
+    wait_until_drawn(site, True)
+    layers.click()
+    page.get_by_role("menuitem", name="Hide fence").click()
+    wait_until_drawn(site, False)
+    page.reload()
+    layers.click()
+    page.get_by_role("menuitem", name="Show fence").click()
+    wait_until_drawn(site, True)
+    layers.click()
+    page.get_by_role("menuitem", name="Remove fence").click()
+    page.get_by_role("button", name="Remove overlay").click()
+    wait_until_drawn(site, False)
+    assert site.faults == []

@@ -1,0 +1,1 @@
+"""Drawings that lie under everything on a feed's map: streets, sea marks, fences."""

@@ -1,0 +1,63 @@
+"""`feeds/{name}/overlays/`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import PermissionDenied
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.viewsets import GenericViewSet
+
+from webapp.accounts.authentication import person
+from webapp.feeds.models import NO_CONTROLS, Feed
+from webapp.feeds.selectors import feed_list
+from webapp.overlays import services
+from webapp.overlays.models import Overlay
+
+
+class OverlaySerializer(serializers.Serializer[Overlay]):
+    """An overlay; lists leave its document away."""
+
+    id = serializers.IntegerField(read_only=True)
+    name = serializers.CharField(max_length=100, validators=[NO_CONTROLS])
+    document = serializers.JSONField(write_only=True, help_text="A GeoJSON FeatureCollection in the feed's own coordinates.")
+
+
+class OverlayView(GenericViewSet[Any]):
+    """The overlays of a feed."""
+
+    queryset = Overlay.objects.none()
+    serializer_class = OverlaySerializer
+
+    def feed(self, *, to_change: bool = False) -> Feed:
+        """The feed of the address. Raises Http404, and PermissionDenied when it is to be changed by somebody who may not."""
+        feed: Any = get_object_or_404(feed_list(user=person(self.request)), name=self.kwargs["name"])
+        if to_change and not feed.editable:
+            raise PermissionDenied("You may see this feed but not change its overlays.")
+        return feed  # type: ignore[no-any-return]
+
+    @extend_schema(summary="The overlays of a feed by name", responses=OverlaySerializer(many=True))
+    def list(self, request: Request, name: str) -> Response:
+        found: Any = Overlay.objects.filter(feed=self.feed()).only("id", "name")
+        return Response(OverlaySerializer(found, many=True).data)
+
+    @extend_schema(summary="Keep an overlay, in the place of one of the same name", responses={201: OverlaySerializer})
+    def create(self, request: Request, name: str) -> Response:
+        feed = self.feed(to_change=True)
+        serializer = OverlaySerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        return Response(OverlaySerializer(services.overlay_keep(feed=feed, **serializer.validated_data)).data, status=201)
+
+    @extend_schema(summary="The drawing of an overlay, as GeoJSON", responses=OpenApiTypes.OBJECT)
+    def retrieve(self, request: Request, name: str, pk: int) -> Response:
+        return Response(get_object_or_404(Overlay, feed=self.feed(), pk=pk).document)
+
+    @extend_schema(summary="Remove an overlay", responses={204: None})
+    def destroy(self, request: Request, name: str, pk: int) -> Response:
+        services.overlay_remove(overlay=get_object_or_404(Overlay, feed=self.feed(to_change=True), pk=pk))
+        return Response(status=204)

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class OverlaysConfig(AppConfig):
+    name = "webapp.overlays"
+    label = "overlays"

@@ -117,7 +117,8 @@ class CheckedRows:
     def dead(self) -> list[DeadLetter]:
         """The other rows, in their order."""
         positions = np.flatnonzero(self.fault)
-        rows = _values(self.raw.take(pa.array(positions))) if len(positions) else []
+        # Without columns Arrow does not count the rows that it takes.
+        rows = _values(self.raw.take(pa.array(positions))) if len(positions) and self.raw.num_columns else [{}] * len(positions)
         return [self.letter(position, row) for position, row in zip(positions.tolist(), rows, strict=True)]
 
     def letter(self, position: int, row: Mapping[str, Any]) -> DeadLetter:

@@ -86,7 +86,10 @@ def _sample(chunks: Iterable[Chunk]) -> tuple[pa.Table, npt.NDArray[np.int64], S
     first = next(iter(chunks), None)
     if first is None or not (first.table.num_rows or first.broken):
         raise Unreadable("There are no rows in the file.")
-    return first.table.slice(0, SAMPLE_ROWS), first.lines[:SAMPLE_ROWS], list(islice(first.broken, SAMPLE_ROWS))
+    if first.table.num_rows and not first.table.num_columns:
+        raise Unreadable("The rows of the file hold no single values, and lists are not read: write a column for each value.")
+    # Without columns Arrow does not count the rows of a slice.
+    return first.table.slice(0, min(SAMPLE_ROWS, first.table.num_rows)), first.lines[:SAMPLE_ROWS], list(islice(first.broken, SAMPLE_ROWS))
 
 
 # -- columns ----------------------------------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def main() -> int:
     options.add_argument("--kinds", default="", help="some of them, separated by commas; all when empty")
     options.add_argument("--seed", type=int, default=17)
     options.add_argument("--minutes", type=float, default=600.0, help="stop after so long")
-    options.add_argument("--threads", type=int, default=4, help="connections at once; files of regions come by one")
+    options.add_argument("--threads", type=int, default=4, help="connections at once; files that one process reads come by one")
     options.add_argument("--keep", type=Path, default=Path("var/fuzz"), help="where the progress goes, and requests that were answered badly")
     given = options.parse_args()
     # Its own server ends with it.

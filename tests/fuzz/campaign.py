@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import http.client
 import json
@@ -9,7 +10,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,21 +21,23 @@ from typing import Any
 import psutil
 
 from tests.fuzz import corpus
-from tests.fuzz.mutation import mutated, mutated_document
+from tests.fuzz.mutation import mutated, mutated_archive, mutated_document
 
 WARM = 100
 """Requests before the server's memory is first measured: it has loaded its code by then."""
+TUS = {"Tus-Resumable": "1.0.0"}
 BOUNDARY = "fuzz5f1c"
 SLOW_S = 5.0
 
 
 @dataclass(frozen=True)
 class Sent:
-    """One request."""
+    """One request; where it has a `file` name, its body is first announced and sent by the tus protocol, then looked into."""
 
     path: str
     body: bytes
     headers: dict[str, str]
+    file: str = ""
 
 
 @dataclass
@@ -98,7 +101,15 @@ def kinds() -> dict[str, Maker]:
         made[name] = partial(_import, files)
     for name, (kind, encoding, files) in corpus.bodies().items():
         made[name] = partial(_body, kind, encoding, files)
+    for name, (file, files) in corpus.recordings().items():
+        made[name] = partial(_recording, file, files)
     return made
+
+
+@cache
+def alone() -> frozenset[str]:
+    """Kinds that one process in the cage reads: their requests come by one connection."""
+    return frozenset({*corpus.region_files(), *corpus.recordings()})
 
 
 def request(kind: str, number: int, seed: int) -> Sent:
@@ -125,6 +136,13 @@ def _body(kind: str, encoding: str, files: list[bytes], chance: random.Random, n
     return Sent(f"/api/v1/feeds/{feed(number)}/events", mutated(chance.choice(files), files, chance), headers)
 
 
+def _recording(name: str, files: list[bytes], chance: random.Random, number: int) -> Sent:
+    chosen = chance.choice(files)
+    inside = chosen.startswith(b"PK") and chance.random() < 0.8
+    data = mutated_archive(chosen, chance) if inside else mutated(chosen, files, chance)
+    return Sent("/api/v1/uploads/", data or b"\n", {}, file=name)
+
+
 def _specifications() -> Maker:
     known = corpus.specifications()
     calculus = next(one for one in known if one["family"] == "calculus")
@@ -147,18 +165,29 @@ class Connection:
     open: http.client.HTTPConnection | None = None
 
     def send(self, sent: Sent) -> int:
-        """The status of one request; 0 when there was no answer."""
+        """The status of one request; 0 when there was no answer. Of a file: that of its inspection, or of what went wrong before."""
+        if not sent.file:
+            return self._asked("POST", sent.path, sent.body, sent.headers)[0]
+        named = {"Upload-Metadata": f"filename {base64.b64encode(sent.file.encode()).decode()}", "Upload-Length": str(len(sent.body))}
+        status, address = self._asked("POST", sent.path, b"", {**TUS, **named})
+        if status == 201:
+            there = {"Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
+            status, _ = self._asked("PATCH", address, sent.body, {**TUS, **there})
+        return self._asked("POST", f"{address}inspection", b"{}", {"Content-Type": "application/json"})[0] if status == 204 else status
+
+    def _asked(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, str]:
+        """The status of an answer, and the address that it names."""
         self.open = self.open or http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
-            self.open.request("POST", sent.path, sent.body, {**sent.headers, "Authorization": f"Bearer {self.token}"})
+            self.open.request(method, path, body, {**headers, "Authorization": f"Bearer {self.token}"})
             answer = self.open.getresponse()
             answer.read()
-            status, closing = answer.status, answer.will_close
+            status, address, closing = answer.status, answer.getheader("Location", ""), answer.will_close
         except (OSError, http.client.HTTPException):
-            status, closing = 0, True
+            status, address, closing = 0, "", True
         if closing:
             self.close()
-        return status
+        return status, address
 
     def close(self) -> None:
         if self.open is not None:
@@ -176,9 +205,9 @@ class Campaign:
     threads: int = 3
 
     def run(self, kind: str, numbers: range, seed: int = 17) -> Report:
-        """The requests of a kind with these numbers, from `threads` connections; files of regions from one: one process waits for them."""
+        """The requests of a kind with these numbers, from `threads` connections; those of `alone` from one."""
         report = Report(kind)
-        threads = 1 if kind in corpus.region_files() else self.threads
+        threads = 1 if kind in alone() else self.threads
         with ThreadPoolExecutor(threads) as pool:
             for _ in pool.map(lambda n: self._send(kind, numbers[n::threads], seed, report), range(threads)):
                 pass

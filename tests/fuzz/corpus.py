@@ -14,7 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import shapefile
 import shapely
 
@@ -104,6 +106,68 @@ def bodies() -> dict[str, tuple[str, str, list[bytes]]]:
         "arrow": (ARROW, "", [_stream(table), _stream(coded)]),
         "arrow with zstd": (ARROW, "", [_stream(table, "zstd"), _stream(coded, "lz4")]),
     }
+
+
+def recordings() -> dict[str, tuple[str, list[bytes]]]:
+    """Files that become feeds by format: a name, and files."""
+    times = [f"2026-01-02T10:00:{n:02}Z" for n in range(20)]
+    places = [[13.4 + n / 100, 52.5 + n / 100] for n in range(20)]
+    rows = [{"name": f"e{n % 3}", "time": times[n], "lon": x, "lat": y, "speed": n / 2, "kind": "tug"} for n, (x, y) in enumerate(places)]
+    table = pa.Table.from_pylist(rows)
+    typed = table.set_column(1, "time", pa.array([1_767_348_000_000_000 + n for n in range(20)], pa.timestamp("us", "UTC")))
+    german = "Schiff;Länge;Breite;Datum;Uhrzeit\n" + "".join(f"Möwe {n % 2};{10 + n / 9:.3f};54,5;02.01.2026;11:{n:02}:00\n" for n in range(20))
+    track = {"type": "Feature", "properties": {"name": "Ada", "times": times}, "geometry": {"type": "LineString", "coordinates": places}}
+    points = [
+        {"type": "Feature", "properties": row, "geometry": {"type": "Point", "coordinates": place}} for row, place in zip(rows, places, strict=True)
+    ]
+    gpx = "".join(f'<trkpt lat="{y}" lon="{x}"><ele>3</ele><time>{time}</time></trkpt>' for time, (x, y) in zip(times, places, strict=True))
+    whens = "".join(f"<when>{time}</when>" for time in times) + "".join(f"<gx:coord>{x} {y} 0</gx:coord>" for x, y in places)
+    return {
+        "upload of csv": ("walk.csv", [_csv(rows), _csv(rows).replace(b",", b"\t"), german.encode("windows-1252"), gzip.compress(_csv(rows))]),
+        "upload of json lines": ("walk.jsonl", [b"".join(json.dumps(row).encode() + b"\n" for row in rows), json.dumps({"points": rows}).encode()]),
+        "upload of geojson": ("walk.geojson", [json.dumps({"type": "FeatureCollection", "features": some}).encode() for some in ([track], points)]),
+        "upload of gpx": ("walk.gpx", [f'<gpx xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>{gpx}</trkseg></trk></gpx>'.encode()]),
+        "upload of kml": ("walk.kml", [f'<kml xmlns:gx="x"><Placemark><name>Ada</name><gx:Track>{whens}</gx:Track></Placemark></kml>'.encode()]),
+        "upload of parquet": ("walk.parquet", [_parquet(table), _parquet(typed, compression="zstd")]),
+        "upload of arrow": ("walk.arrow", [_stream(typed), _feather(table), _feather(typed, "zstd")]),
+        "upload of excel": ("walk.xlsx", [_excel(rows)]),
+        "upload of nmea": ("log.nmea", [NMEA, NMEA.replace(b"\\c:1565218798*53\\", b"1565218798 ")]),
+    }
+
+
+NMEA = (
+    b"\\c:1565218798*53\\!BSVDM,1,1,,A,13mb9U0P00PRk8fT5nw>4?wj2006,0*5D\n1565218799 !AIVDM,1,1,,B,402=481uaUcf;OQ55JS9ITi025Jp,0*2B\n"
+    b"!AIVDM,2,1,1,A,55?MbV02;H;s<HtKR20EHE:0@T4@Dn2222222216L961O5Gf0NSQEp6ClRp8,0*1C\n!AIVDM,2,2,1,A,88888888880,2*25\n"
+    b"$PGHP,1,2008,5,9,0,0,0,10,338,2,,1,09*17\n!AIVDM,1,1,,A,15MgK45P3@G?fl0E`JbR0OwT0@MS,0*4E\n"
+) * 4
+"""Lines as receivers write them, with the time in tag blocks, before the sentence, and in a sentence before; and a message in two parts."""
+
+
+def _csv(rows: list[dict[str, Any]]) -> bytes:
+    return "".join(",".join(map(str, line)) + "\n" for line in ([*rows[0]], *(row.values() for row in rows))).encode()
+
+
+def _parquet(table: pa.Table, **options: Any) -> bytes:
+    written = io.BytesIO()
+    pq.write_table(table, written, row_group_size=7, **options)
+    return written.getvalue()
+
+
+def _feather(table: pa.Table, compression: str | None = None) -> bytes:
+    written = io.BytesIO()
+    with pa.ipc.new_file(written, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+        writer.write_table(table)
+    return written.getvalue()
+
+
+def _excel(rows: list[dict[str, Any]]) -> bytes:
+    book, written = openpyxl.Workbook(), io.BytesIO()
+    sheet = book.active
+    assert sheet is not None
+    for line in ([*rows[0]], *([*row.values()] for row in rows)):
+        sheet.append(line)
+    book.save(written)
+    return written.getvalue()
 
 
 def _stream(table: pa.Table, compression: str | None = None) -> bytes:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
 import random
+import zipfile
 from typing import Any
 
 TOKENS = (
@@ -68,6 +70,17 @@ def mutated(data: bytes, others: list[bytes], chance: random.Random) -> bytes:
                 if chance.random() < 0.2:
                     del made[at:]
     return bytes(made)
+
+
+def mutated_archive(data: bytes, chance: random.Random) -> bytes:
+    """A zip with one of its files changed, and check sums that fit: what changes the archive itself is seldom unpacked at all."""
+    written = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as archive, zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as made:
+        files = {name: archive.read(name) for name in archive.namelist()}
+        changed = chance.choice(sorted(files))
+        for name, content in files.items():
+            made.writestr(name, mutated(content, [*files.values()], chance) if name == changed else content)
+    return written.getvalue()
 
 
 def mutated_document(document: Any, others: list[Any], chance: random.Random) -> Any:

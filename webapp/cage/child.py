@@ -1,7 +1,7 @@
 """The program of a caged process: `python -m webapp.cage.child KIND`. It loads its kind's code, gives up what it does not need, and answers requests.
 
 It reads a request on standard input (a line of JSON, then as many bytes as that says) and writes one line of JSON. The first request that does
-not say `again` is the last. A kind that parses files answers each request in a fork of itself, which knows nothing of requests before.
+not say `again` is the last. A kind that forks answers each request in a fork of itself, which knows nothing of requests before.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from webapp.cage.spares import READY
 class Kind:
     """What a process loads before it is asked, which modules' `run(request, data)` it may be asked for, and whether it forks for each request.
 
+    A fork opens no file at all, unless its kind `reads` files that requests name.
     A module named by `warm` has a function `warm_up()`: first calls read files and compiled code that are not to be read later.
     A child that `writes` keeps kernels that it compiled.
     """
@@ -37,9 +38,14 @@ class Kind:
     loads: Sequence[str]
     warm: str
     forks: bool = False
+    reads: bool = False
     writes: bool = False
 
 
+_FORMATS = (
+    "engine.sources.formats.delimited_text", "engine.sources.formats.json_text", "engine.sources.formats.nmea",
+    "engine.sources.formats.typed", "engine.sources.formats.xml_tracks", "openpyxl", "pyproj",
+)  # fmt: skip
 KINDS = {
     "engine": Kind(
         programs=(
@@ -55,15 +61,10 @@ KINDS = {
         writes=True,
     ),
     "parsers": Kind(programs=("webapp.feeds.region_files",), loads=(), warm="webapp.feeds.region_files", forks=True),
-    # Uploaded files are as large as they like: they are read from where they lie, piece by piece.
-    "recordings": Kind(
-        programs=("webapp.feeds.uploads.reader",),
-        loads=(
-            "engine.sources.formats.delimited_text", "engine.sources.formats.json_text", "engine.sources.formats.nmea",
-            "engine.sources.formats.typed", "engine.sources.formats.xml_tracks", "openpyxl", "pyproj",
-        ),
-        warm="webapp.feeds.uploads.reader",
-    ),
+    # Uploaded files are as large as they like: they are read from where they lie, piece by piece. To look into one takes a fraction of what loading
+    # the code takes, and is asked for at each change of a form.
+    "inspections": Kind(programs=("webapp.feeds.uploads.reader",), loads=_FORMATS, warm="webapp.feeds.uploads.reader", forks=True, reads=True),
+    "recordings": Kind(programs=("webapp.feeds.uploads.reader",), loads=_FORMATS, warm="webapp.feeds.uploads.reader"),
 }  # fmt: skip
 OWN_FILES = 64
 """Files of its own code that a child which parses may have open."""
@@ -125,8 +126,8 @@ def _hand_over(requests: SimpleQueue[Request]) -> None:
 
 
 def _serve_by_forks(kind: Kind) -> None:
-    """The process itself never looks at what it is sent; it ends like the fork that did."""
-    confine(read=(), processes=True)
+    """The process itself never looks at what it is sent, and opens no file of others; it ends like the fork that did."""
+    confine(read=[Path("/")] if kind.reads else (), processes=True)
     while True:
         _write(READY)
         request = _read()
@@ -142,11 +143,15 @@ def _serve_by_forks(kind: Kind) -> None:
 
 def _parse(kind: Kind, request: Request) -> None:
     kernel.die_with_parent()
-    kernel.refuse_calls(processes=False)
-    # Where the kernel does not say which files may be opened, none can be, and no socket: what was open is standard input and output.
-    files = OWN_FILES if kernel.restricts_files() else 0
-    for closed, most in ((resource.RLIMIT_NOFILE, files), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NPROC, 0)):
-        resource.setrlimit(closed, (most, most))
+    if kind.reads:
+        confine(read=map(Path, request.told["read"]))
+    else:
+        kernel.refuse_calls(processes=False)
+        # Where the kernel does not say which files may be opened, none can be, and no socket: what was open is standard input and output.
+        files = OWN_FILES if kernel.restricts_files() else 0
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     _answer(kind, request)
 
 

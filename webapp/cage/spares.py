@@ -21,6 +21,7 @@ from functools import cache
 from typing import Any
 
 from webapp.cage.confinement import ROOT, child_environment, gaps
+from webapp.cage.places import Places
 
 log = logging.getLogger(__name__)
 
@@ -29,20 +30,12 @@ LOADING_S = 60.0
 """How long a process may load its code, beside the time that a request may take."""
 READY = b"ready\n"
 """A process that waits writes this."""
-AT_ONCE = 4
-"""So many requests of a kind are worked on at once by each process that asks."""
-WAIT_S = 10.0
-"""Others wait so long for one of these to be done."""
 ANSWER_BYTES = 60_000_000
 """A longer answer is none."""
 
 
 class TookTooLong(RuntimeError):
     """The request was not answered in time; its process has been ended."""
-
-
-class Busy(RuntimeError):
-    """Too many are at work: to be asked again later."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +70,14 @@ class _Child:
 
 @dataclass
 class Spares:
-    """At most one process of a kind (see `child.py`) that waits. Safe to be used by several threads."""
+    """At most one process of a kind (see `child.py`) that waits. Safe to be used by several threads.
+
+    `forks`: requests run in forks of it, and it gives up no files itself.
+    """
 
     kind: str
-    _places: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(AT_ONCE))
+    forks: bool = False
+    places: Places = field(default_factory=Places)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _waiting: _Child | None = None
     _retirement: threading.Timer | None = None
@@ -107,14 +104,10 @@ class Spares:
         """The exit status and the answer of the program.
 
         Raises TookTooLong after its time; the time that a process started only now takes to load is not counted.
-        Raises Busy when too many are at work.
+        Raises Busy when too many are at work, or too many for the user who asks.
         """
-        if not self._places.acquire(timeout=WAIT_S):
-            raise Busy
-        try:
+        with self.places.place():
             return self._asked(work)
-        finally:
-            self._places.release()
 
     def _asked(self, work: Work) -> tuple[int, bytes]:
         child = self._take(work.read) or _Child(start(self.kind))
@@ -127,7 +120,7 @@ class Spares:
                 answer = _exchange(process, work.message())
                 goes_on = work.again and answer.endswith(b"\n")
                 status = 0 if goes_on else process.wait()
-            child.read = list(work.read)
+            child.read = None if self.forks else list(work.read)
             waits = goes_on and self._return(child)
         finally:
             if not waits:
@@ -219,7 +212,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 ENGINE = Spares("engine")
 """For what tries and checks queries."""
-PARSERS = Spares("parsers")
+PARSERS = Spares("parsers", forks=True)
 """For what reads files of strangers."""
-RECORDINGS = Spares("recordings")
+INSPECTIONS = Spares("inspections", forks=True)
 """For what looks into uploaded recordings."""

@@ -17,7 +17,7 @@ from rest_framework.views import exception_handler
 
 from engine.model.faults import Fault, Refused
 from engine.sources.segments import LogDamaged
-from webapp.cage.spares import Busy
+from webapp.cage.places import Busy
 from webapp.config.faults import InUse, OverQuota, Overtaken
 from webapp.platform.disk import is_full
 

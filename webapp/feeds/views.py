@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from webapp.cage.spares import PARSERS, RECORDINGS
+from webapp.cage.spares import INSPECTIONS, PARSERS
 from webapp.config.pages import page_data
 from webapp.jobs.api import jobs_for_page
 
@@ -18,7 +18,7 @@ def feeds(request: HttpRequest) -> HttpResponse:
 
 def feed_new(request: HttpRequest) -> HttpResponse:
     """A new feed, from a file or without one."""
-    RECORDINGS.prepare()
+    INSPECTIONS.prepare()
     return render(request, "pages/feed_new.html", page_data(request))
 
 

@@ -7,7 +7,8 @@ not any more, it does not derive from: else it would go on telling what is no lo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
@@ -19,12 +20,10 @@ from engine.model.feed import escaped
 from engine.operator import RegisteredQuery
 from engine.runtime.derived import in_order
 from engine.specification import check
-from webapp.accounts.models import Membership, User
+from webapp.accounts.models import Membership
 from webapp.accounts.permissions import AnyUser, seen_by
 from webapp.feeds.models import Feed
 from webapp.queries.models import Query, QueryStop, QueryVersion
-from webapp.queries.references import frozen
-from webapp.queries.versions import add_versions, end_version
 
 SUGGESTED = 500
 """Names that are looked through for the one that was meant."""
@@ -47,8 +46,17 @@ def upstream_of(*, feed: Feed, document: Any, user: AnyUser | None, kept: Query 
         live = live.filter(Q(pk__in=Query.objects.visible_to(user).filter(feed=feed).values("pk")) | Q(pk__in=before))
     if kept is not None:
         live = live.filter(pk__in=seen_by_owner(kept).values("pk"))
-    ids = [int(one) for one in called if one.isascii() and one.isdigit() and len(one) < 19]
-    found = list(live.filter(Q(name__in=called) | Q(pk__in=ids)))
+    return chosen(live.filter(called_so(called)), called, before)
+
+
+def called_so(called: Collection[str]) -> Q:
+    """The queries that documents call by one of these names or ids."""
+    return Q(name__in=called) | Q(pk__in=[int(one) for one in called if one.isascii() and one.isdigit() and len(one) < 19])
+
+
+def chosen(queries: Iterable[Query], called: Set[str], before: Set[int]) -> dict[str, Query]:
+    """Of these queries those that are meant, by what they are called; `before`: what was derived from before."""
+    found = list(queries)
     again = [query for query in found if query.pk in before]
     by_name = _by_name(found, called - {str(pk) for pk in before}) | _by_name(again, called)
     return {str(query.pk): query for query in found if str(query.pk) in called} | by_name
@@ -60,14 +68,58 @@ def seen_by_owner(query: Query) -> QuerySet[Query]:
     return of_feed if query.owner.is_superuser else of_feed.filter(seen_by(query.owner))
 
 
-def _by_name(queries: Iterable[Query], called: set[str]) -> dict[str, Query]:
+def _by_name(queries: Iterable[Query], called: Set[str]) -> dict[str, Query]:
     return {query.name: query for query in queries if query.name in called}
 
 
+@dataclass
+class Graph:
+    """Queries by id, and the ids of those that each derives from. `stops`: those stopped just now."""
+
+    queries: dict[int, Query] = field(default_factory=dict)
+    sources: dict[int, list[int]] = field(default_factory=dict)
+    stops: dict[int, QueryStop] = field(default_factory=dict)
+
+    @classmethod
+    def above(cls, queries: Iterable[Query]) -> Graph:
+        """These and all that they derive from, directly or not: one statement for each level, however many there are."""
+        graph, waiting = cls(), {query.pk: query for query in queries}
+        while waiting:
+            graph.queries |= waiting
+            graph.sources |= {pk: [] for pk in waiting}
+            links = list(Query.derives_from.through.objects.filter(from_query__in=waiting).values_list("from_query", "to_query"))
+            for below, source in links:
+                graph.sources[below].append(source)
+            waiting = Query.objects.prefetch_related("stops").in_bulk({source for _, source in links} - graph.queries.keys())
+        return graph
+
+    def closure(self, queries: Iterable[Query]) -> list[int]:
+        """The ids of these and of all that they derive from."""
+        found: dict[int, None] = {}
+        waiting = [query.pk for query in queries]
+        while waiting:
+            pk = waiting.pop()
+            if pk not in found:
+                found[pk] = None
+                waiting += self.sources[pk]
+        return list(found)
+
+    def stopped(self, query: Query) -> QueryStop | None:
+        """Why it does not run, though it is switched on."""
+        return self.stops.get(query.pk) or query.stopped
+
+
 def derive_faults(
-    *, feed: Feed, document: Mapping[str, Any], upstream: Mapping[str, Query], user: AnyUser | None, query: Query | None = None
+    *,
+    feed: Feed,
+    document: Mapping[str, Any],
+    upstream: Mapping[str, Query],
+    user: AnyUser | None,
+    query: Query | None = None,
+    graph: Graph | None = None,
 ) -> list[Fault]:
-    """What is wrong between a checked document (of `query`, if it is stored) and the queries it derives from."""
+    """What is wrong between a checked document (of `query`, if it is stored) and the queries it derives from. `graph`: these, where it is known."""
+    graph = Graph.above(upstream.values()) if graph is None else graph
     faults = []
     for source in sources_of(document):
         pointer = f"/derive/{escaped(source.event)}/query"
@@ -76,9 +128,9 @@ def derive_faults(
             faults.append(Fault(pointer, _why_not(source.query, feed, user)))
         elif not found.enabled:
             faults.append(Fault(pointer, f"{found.name!r} is switched off: switch it on first"))
-        elif found.stopped is not None:
-            faults.append(Fault(pointer, f"{found.name!r} was stopped: {found.stopped.reason}"))
-    return faults or _graph_faults(document, upstream, user, query)
+        elif (stop := graph.stopped(found)) is not None:
+            faults.append(Fault(pointer, f"{found.name!r} was stopped: {stop.reason}"))
+    return faults or _graph_faults(document, upstream, user, query, graph)
 
 
 def _why_not(called: str, feed: Feed, user: AnyUser | None) -> str:
@@ -93,17 +145,12 @@ def _names_seen(feed: Feed, user: AnyUser) -> list[str]:
     return list(Query.objects.visible_to(user).filter(feed=feed, deleted_at=None).values_list("name", flat=True)[:SUGGESTED])
 
 
-def _graph_faults(document: Mapping[str, Any], upstream: Mapping[str, Query], user: AnyUser | None, query: Query | None) -> list[Fault]:
+def _graph_faults(document: Mapping[str, Any], upstream: Mapping[str, Query], user: AnyUser | None, query: Query | None, graph: Graph) -> list[Fault]:
     own = CANDIDATE if query is None else str(query.pk)
-    closure = {str(one.pk): one for one in upstream.values()}
-    waiting = list(closure.values())
+    closure = {str(pk): graph.queries[pk] for pk in graph.closure(upstream.values())}
     documents: dict[str, Mapping[str, Any]] = {}
-    while waiting:
-        one = waiting.pop()
-        of_one = {str(other.pk): other for other in one.derives_from.all()}
-        waiting += [other for key, other in of_one.items() if key not in closure]
-        closure |= of_one
-        documents[str(one.pk)] = resolved(one.specification, _ids(of_one.values()))
+    for key, one in closure.items():
+        documents[key] = resolved(one.specification, _ids(graph.queries[pk] for pk in graph.sources[one.pk]))
     documents[own] = resolved(document, {called: str(one.pk) for called, one in upstream.items()})
     seen = closure.keys() if user is None else {str(pk) for pk in Query.objects.visible_to(user).filter(pk__in=closure).values_list("pk", flat=True)}
     names = {key: one.name if key in seen else "a query of others" for key, one in closure.items()}
@@ -139,14 +186,6 @@ def dependents(queries: Iterable[int]) -> list[Query]:
     return [found[pk] for pk in in_order(edges) if pk in found and pk not in roots]
 
 
-def dependents_follow(*, changed: Sequence[int], feed_version: int, user: User | None) -> None:
-    """New versions of all that derives from `changed`, whose names, specifications or states have just changed.
-
-    To be called within the transaction, under the feed's lock.
-    """
-    _follow(dependents(changed), feed_version, user)
-
-
 def out_of_sight(among: Sequence[int] | None = None) -> dict[Feed, list[int]]:
     """Running queries that derive from one that their owner may not see, by feed; `among` those that derive from these, null: all."""
     links = Query.derives_from.through.objects.exclude(to_query__owner=F("from_query__owner")).exclude(
@@ -160,37 +199,6 @@ def out_of_sight(among: Sequence[int] | None = None) -> dict[Feed, list[int]]:
     for query in Query.objects.filter(~Exists(stopped), pk__in=links.values("from_query"), deleted_at=None).select_related("feed"):
         found.setdefault(query.feed, []).append(query.pk)
     return found
-
-
-def follow_sharing(*, query: Query, feed_version: int, user: User) -> None:
-    """The query is shared with others than before: what derives from it stops, or goes on. To be called like `dependents_follow`."""
-    blind = [pk for found in out_of_sight([query.pk]).values() for pk in found]
-    waiting = [one.pk for one in query.derived_by.filter(deleted_at=None, enabled=True).prefetch_related("stops") if one.stopped is not None]
-    begin_anew([*blind, *waiting], feed_version, user)
-
-
-def begin_anew(queries: Sequence[int], feed_version: int, user: User | None) -> None:
-    """New versions of queries that derive from others, and of all that derives from them. To be called like `dependents_follow`."""
-    above = Query.derives_from.through.objects.filter(from_query__in=queries).values_list("to_query", flat=True)
-    meant = {*queries, *(one.pk for one in dependents(queries))}
-    below = dependents(list(above)) if queries else []
-    _follow([one for one in below if one.pk in meant], feed_version, user)
-
-
-def _follow(queries: Iterable[Query], feed_version: int, user: User | None) -> None:
-    """New versions of these, each after those it derives from."""
-    for query in queries:
-        upstream = upstream_of(feed=query.feed, document=query.specification, user=None, kept=query)
-        end_version(query, feed_version)
-        query.version += 1
-        query.save(update_fields=["version", "updated_at"])
-        # One that is removed or hidden is remembered: one of its name may come, or it may be shared again.
-        gone = [one for one in query.derives_from.all() if one.name not in upstream and str(one.pk) not in upstream]
-        query.derives_from.set([*upstream.values(), *gone])
-        regions = dict(query.regions.values_list("name", "geometry"))
-        add_versions([(query, with_upstream(frozen(query.specification, regions), upstream))], feed_version, user)
-        if query.enabled and (faults := derive_faults(feed=query.feed, document=query.specification, upstream=upstream, user=None, query=query)):
-            QueryStop.objects.create(query=query, version=query.version, reason=f"It derives from other queries: {faults[0].message}"[:2000])
 
 
 def refuse_to_strand(*, queries: Sequence[int], user: AnyUser | None, what: str) -> None:

@@ -24,19 +24,9 @@ from webapp.audit.services import record, record_all
 from webapp.config.faults import OverQuota
 from webapp.feeds.models import Feed, Region
 from webapp.feeds.selectors import regions_of_feed
-from webapp.queries.derivation import (
-    begin_anew,
-    dependents,
-    dependents_follow,
-    derive_faults,
-    follow_sharing,
-    out_of_sight,
-    refuse_to_strand,
-    seen_by_owner,
-    upstream_of,
-    with_upstream,
-)
+from webapp.queries.derivation import dependents, derive_faults, out_of_sight, refuse_to_strand, seen_by_owner, upstream_of, with_upstream
 from webapp.queries.families import kinds_of
+from webapp.queries.following import begin_anew, dependents_follow, follow_sharing
 from webapp.queries.models import Query, QueryStop, Severity
 from webapp.queries.references import frozen, named_regions, stands_alone
 from webapp.queries.selectors import names_used, pace_faults, queries_held

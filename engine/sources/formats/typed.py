@@ -40,13 +40,15 @@ def read_arrow(path: Path, layout: Layout) -> Iterator[Chunk]:
                 raw.seek(0)
                 batches = pa.ipc.open_stream(raw)
             yield from _numbered(batches)
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         raise Unreadable(f"The Arrow file cannot be read: {str(error).splitlines()[0]}") from error
 
 
 def _numbered(batches: Any) -> Iterator[Chunk]:
     row = 1
     for batch in batches:
+        # Offsets that point outside of the file would be followed.
+        batch.validate(full=True)
         for begin in range(0, batch.num_rows, CHUNK_ROWS):
             table = _flat(pa.Table.from_batches([batch.slice(begin, CHUNK_ROWS)]))
             yield Chunk(table, np.arange(row, row + table.num_rows))
@@ -69,17 +71,19 @@ def read_excel(path: Path, layout: Layout) -> Iterator[Chunk]:
 
     _check_archive(path)
     try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
-        sheet = book[layout.sheet] if layout.sheet in book.sheetnames else book.worksheets[0]
-        rows = sheet.iter_rows(values_only=True)
-        names = column_names(["" if cell is None else str(cell) for cell in next(rows, ())])
-        found = ((number, dict(zip(names, map(_value, row), strict=False))) for number, row in enumerate(rows, 2) if any(c is not None for c in row))
-        yield from chunks_of(found)
+        # By its name the library would judge what it is, and an uploaded file has none.
+        with path.open("rb") as raw:
+            book = openpyxl.load_workbook(raw, read_only=True, data_only=True, keep_links=False)
+            sheet = book[layout.sheet] if layout.sheet in book.sheetnames else book.worksheets[0]
+            rows = enumerate(sheet.iter_rows(values_only=True), 1)
+            names = column_names(["" if cell is None else str(cell) for cell in next(rows, (1, ()))[1]])
+            filled = ((number, row) for number, row in rows if any(cell is not None for cell in row))
+            yield from chunks_of((number, dict(zip(names, map(_value, row), strict=False))) for number, row in filled)
     except Unreadable:
         raise
     except Exception as error:
         # The library raises whatever its parts raise.
-        raise Unreadable(f"The workbook cannot be read: {str(error).splitlines()[:1]}") from error
+        raise Unreadable(f"The workbook cannot be read: {str(error).partition(chr(10))[0]}") from error
 
 
 def sheets_of(path: Path) -> list[str]:
@@ -88,7 +92,8 @@ def sheets_of(path: Path) -> list[str]:
 
     _check_archive(path)
     try:
-        return list(openpyxl.load_workbook(path, read_only=True).sheetnames)
+        with path.open("rb") as raw:
+            return list(openpyxl.load_workbook(raw, read_only=True).sheetnames)
     except Exception:
         return []
 

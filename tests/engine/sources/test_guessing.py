@@ -192,13 +192,47 @@ def _arrow(path: Path) -> None:
     ],
 )
 def test_one_walk_in_every_kind_of_file(tmp_path: Path, name: str, write: Callable[[Path], Any], count: int) -> None:
-    path = tmp_path / name
-    write(path)
+    write(tmp_path / name)
+    # Uploaded files lie under one name, whatever they are.
+    path = (tmp_path / name).rename(tmp_path / "file")
     found, rows = looked(path)
     ada = [row for row in rows if row["entity"] == "Ada"]
     assert [(row["t"], row["x"], row["y"]) for row in ada] == [(T0, 13.4, 52.5), (T0 + 10_000, 13.5, pytest.approx(52.6))]
     assert len(rows) == count and found["reading"]["crs"] == "EPSG:4326"
     assert found["from"] == T0 and sum(one["count"] for one in found["intervals"]) == 1
+
+
+@pytest.mark.parametrize("read", [pa.ipc.new_stream, pa.ipc.new_file])
+def test_arrow_files_whose_texts_lie_outside_of_them_are_refused(tmp_path: Path, read: Callable[..., Any]) -> None:
+    written = pa.BufferOutputStream()
+    table = pa.Table.from_pylist(RECORDS)
+    with read(written, table.schema) as writer:
+        writer.write_table(table)
+    offsets = b"".join(n.to_bytes(4, "little") for n in (0, 3, 6))
+    data = written.getvalue().to_pybytes()
+    assert offsets in data
+    (tmp_path / "file").write_bytes(data.replace(offsets, offsets[:4] + b"\xff\xff\xff\x7f" + offsets[8:]))
+    with pytest.raises(Unreadable, match="Arrow file cannot be read"):
+        inspect(tmp_path / "file", "walk.arrow", {})
+
+
+def test_a_file_of_lists_alone_says_so(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"places": [[1.0, 2.0], [3.0]]}), tmp_path / "file")
+    with pytest.raises(Unreadable, match="hold no single values"):
+        inspect(tmp_path / "file", "walk.parquet", {})
+
+
+def test_a_file_of_which_all_is_broken_shows_its_faults(tmp_path: Path) -> None:
+    path = written(tmp_path / "file", "<kml><Placemark><name>Ada</name></Placemark></kml>")
+    found = inspect(path, "walk.kml", {})
+    assert (found["good"], found["fault_count"], len(found["faults"])) == (0, 1, 1)
+
+
+def test_rows_without_the_columns_that_are_read_are_faults(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.jsonl", '{"when": "2026-01-02T10:00:00Z", "lon": 1, "lat": 2}\n')
+    reading = reading_of(inspect(path, "a.jsonl", {})["reading"])
+    (chunk,) = read_chunks(written(path, '{"other": 1}\n{"other": 2}\n'), reading.layout)
+    assert [letter.row for letter in read_rows(chunk.table, reading, reading.feed("x")).checked.dead()] == [{}, {}]
 
 
 def test_one_walk_by_radio(tmp_path: Path) -> None:

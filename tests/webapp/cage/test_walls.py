@@ -51,7 +51,12 @@ def run(request, data):
 seen = []
 tries = types.ModuleType("tries")
 tries.run, tries.warm_up = run, lambda: None
-sys.modules["tries"], child.KINDS = tries, {name: child.Kind(("tries",), (), "tries", forks=name == "parsers") for name in ("engine", "parsers")}
+sys.modules["tries"] = tries
+child.KINDS = {
+    "engine": child.Kind(("tries",), (), "tries"),
+    "parsers": child.Kind(("tries",), (), "tries", forks=True),
+    "inspections": child.Kind(("tries",), (), "tries", forks=True, reads=True),
+}
 child.main(sys.argv[1])
 """
 WALLED = not confinement.gaps()
@@ -88,15 +93,15 @@ def request_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any
 
 
 @pytest.mark.skipif(not WALLED, reason="this system has no Landlock or no seccomp")
-@pytest.mark.parametrize("kind", ["engine", "parsers"])
+@pytest.mark.parametrize("kind", ["engine", "parsers", "inspections"])
 def test_a_child_reaches_nothing_but_what_it_was_given(kind: str, request_of: dict[str, Any]) -> None:
     (answer,), status = ask(kind, request_of)
     assert status == 0
     assert "SECRET" not in answer.pop("environment") and answer.pop("remembered") == 0
     reads = answer.pop("its own folder")
-    assert reads == "0" if kind == "engine" else reads.startswith("refused"), "only the engine's children read files at all"
+    assert reads.startswith("refused") if kind == "parsers" else reads == "0", "what it reads is sent to it"
     thread = answer.pop("a thread")
-    assert thread == "None" if kind == "engine" else thread
+    assert thread if kind == "parsers" else thread == "None"
     assert all(said.startswith("refused") for said in answer.values()), answer
     assert len(answer) == 10
 
@@ -111,12 +116,17 @@ def test_without_help_of_the_kernel_a_parser_still_opens_no_file_and_no_socket(r
     )
 
 
-def test_each_file_is_parsed_by_a_process_that_has_seen_no_other(request_of: dict[str, Any]) -> None:
-    answers, _ = ask("parsers", request_of, request_of, request_of)
+@pytest.mark.parametrize("kind", ["parsers", "inspections"])
+def test_each_file_is_parsed_by_a_process_that_has_seen_no_other(kind: str, request_of: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    answers, _ = ask(kind, request_of, {**request_of, "folder": str(tmp_path / "other")}, request_of)
     assert [answer["remembered"] for answer in answers] == [0, 0, 0]
+    if kind == "inspections":
+        assert [answer["its own folder"] for answer in answers] == ["0", "1", "0"], "each has the folder that it was asked about"
 
 
-@pytest.mark.parametrize("kind", ["engine", "parsers"])
+@pytest.mark.parametrize("kind", ["engine", "parsers", "inspections"])
 def test_memory_and_time_end_the_child_and_nothing_else(kind: str, request_of: dict[str, Any]) -> None:
     answers, status = ask(kind, {**request_of, "allocate": 2 << 30})
     assert not answers and status != 0
@@ -126,7 +136,7 @@ def test_memory_and_time_end_the_child_and_nothing_else(kind: str, request_of: d
 
 def test_the_real_children_begin_with_an_empty_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgres://secret")
-    for kind in ("engine", "parsers"):
+    for kind in ("engine", "parsers", "inspections", "recordings"):
         process = start(kind)
         try:
             names = {entry.split(b"=")[0] for entry in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0") if entry}

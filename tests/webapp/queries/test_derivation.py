@@ -7,6 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from engine.model.faults import Refused
@@ -22,6 +24,10 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
 CAME = {"came": {"query": "In and out", "kind": "in", "at": "end"}}
 SEEN = {"came": {"query": "twice", "kind": "detection", "at": "end"}}
+
+
+def square(size: float) -> dict[str, Any]:
+    return {"type": "Polygon", "coordinates": [[[0, 0], [size, 0], [size, size], [0, size], [0, 0]]]}
 
 
 def twice(derive: Any) -> dict[str, Any]:
@@ -83,6 +89,25 @@ def test_an_edited_query_restarts_what_derives_from_it(people: SimpleNamespace, 
     assert running(feed) == {"In and out": 1, "twice": 1, "four times": 1}
     query_edit(query=graph.first, user=people.owner, specification={**BORDER, "where": [["speed", ">", 1]]})
     assert running(feed) == {"In and out": 2, "twice": 2, "four times": 2}
+
+
+def test_however_many_follow_the_feed_is_locked_for_as_many_statements(people: SimpleNamespace, feed: Feed, query: Query) -> None:
+    def statements(size: float) -> list[str]:
+        with CaptureQueriesContext(connection) as captured:
+            query_edit(query=query, user=people.owner, specification={**BORDER, "region": square(size)})
+        return [one["sql"][:60] for one in captured.captured_queries]
+
+    def add(numbers: range) -> None:
+        for number in numbers:
+            query_register(owner=people.owner, feed=feed, name=f"q{number}", specification=twice(CAME))
+
+    statements(15)  # It names a stored region until now.
+    add(range(2))
+    few = statements(20)
+    add(range(2, 12))
+    many = statements(30)
+    assert len(many) == len(few), [one for one in {*many, *few} if many.count(one) != few.count(one)]
+    assert [running(feed)[f"q{number}"] for number in range(12)] == [3, 3, *[2] * 10] and set(reasons().values()) == {None}
 
 
 def test_a_region_that_changes_restarts_it_too(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace, region: Any) -> None:

@@ -9,7 +9,9 @@ import pytest
 from rest_framework.test import APIClient
 
 from tests.webapp.conftest import BORDER
-from webapp.cage import spares
+from webapp.accounts.services import token_create
+from webapp.cage import places
+from webapp.cage.spares import ENGINE
 from webapp.queries import preview as previews
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
@@ -76,14 +78,30 @@ def test_a_preview_that_takes_too_long_is_ended_and_says_so(
 def test_more_at_once_than_the_machine_bears_are_asked_to_come_again(
     people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spares, "WAIT_S", 0.05)
-    with ExitStack() as places:
-        for _ in range(spares.AT_ONCE):
-            places.enter_context(spares.ENGINE._places)
+    monkeypatch.setattr(places, "WAIT_S", 0.05)
+    with ExitStack() as held:
+        for _ in range(places.AT_ONCE):
+            held.enter_context(ENGINE.places.place())
         answer = ask(client_of(people.viewer))
         assert answer.status_code == 503 and answer["Retry-After"] == "10" and "Try again" in answer.json()["faults"][0]["message"]
-    assert spares.ENGINE._places.acquire(blocking=False), "what is refused keeps no place"
-    spares.ENGINE._places.release()
+    with ENGINE.places.place():
+        pass  # What is refused keeps no place.
+
+
+def test_one_user_leaves_places_to_others(
+    people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "WAIT_S", 0.05)
+    with ExitStack() as held:
+        with places.asked_by(lambda: people.owner.pk):
+            for _ in range(places.OF_ONE_USER):
+                held.enter_context(ENGINE.places.place())
+        assert ask(client_of(people.owner)).status_code == 503
+        with places.asked_by(lambda: people.viewer.pk), ENGINE.places.place():
+            pass  # Another user is answered meanwhile.
+        token = token_create(user=people.owner, name="t", scopes=["read", "write"]).text
+        by_token = APIClient(HTTP_AUTHORIZATION=f"Bearer {token}")
+        assert ask(by_token).status_code == 503, "a token is its user's"
 
 
 def detections_of(event: str, query: str, kind: str) -> dict[str, Any]:

@@ -56,6 +56,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "webapp.audit.middleware.Audit",
+    "webapp.cage.middleware.AskedByUser",
     "allauth.account.middleware.AccountMiddleware",
     "webapp.config.middleware.LoginRequired",
     "webapp.config.parameters.KnownParameters",

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from engine.model.faults import Fault, Refused, refuse
 from engine.sources.reading import Reading
-from webapp.cage.spares import RECORDINGS, Spares, TookTooLong, Work
+from webapp.cage.spares import INSPECTIONS, Spares, TookTooLong, Work
 from webapp.feeds.arrow_streams import Limits, StreamRefused, StreamTooLarge, read_stream
 from webapp.feeds.bodies import Refusal
 
@@ -26,7 +26,7 @@ PIECE = Limits(rows=4_000_000, values=40_000_000, unpacked=200_000_000)
 
 def inspect(path: Path, name: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
     """What the file at `path` holds, read as `chosen` says and else as is likely. Raises Refused."""
-    answer = _ask(RECORDINGS, {"do": "inspect", "path": str(path), "name": name, "chosen": chosen}, path, INSPECT_S, again=False)
+    answer = _ask(INSPECTIONS, {"do": "inspect", "path": str(path), "name": name, "chosen": chosen}, path, INSPECT_S)
     found: dict[str, Any] = answer["found"]
     return found
 
@@ -47,7 +47,7 @@ def pieces(path: Path, reading: Reading) -> Iterator[Piece]:
         number = 0
         while True:
             asked = {"do": "read", "path": str(path), "reading": reading.to_json(), "piece": number}
-            answer = _ask(process, asked, path, PIECE_S, again=True)
+            answer = _ask(process, asked, path, PIECE_S)
             if answer["rows"] is None:
                 return
             yield _read(answer, reading)
@@ -56,8 +56,8 @@ def pieces(path: Path, reading: Reading) -> Iterator[Piece]:
         process.retire()
 
 
-def _ask(process: Spares, request: Mapping[str, Any], path: Path, seconds: float, *, again: bool) -> dict[str, Any]:
-    work = Work("webapp.feeds.uploads.reader", request, seconds, MEMORY_BYTES, read=[str(path.parent)], again=again)
+def _ask(process: Spares, request: Mapping[str, Any], path: Path, seconds: float) -> dict[str, Any]:
+    work = Work("webapp.feeds.uploads.reader", request, seconds, MEMORY_BYTES, read=[str(path.parent)], again=True)
     try:
         status, written = process.ask(work)
     except TookTooLong as error:

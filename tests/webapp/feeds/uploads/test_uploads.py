@@ -14,7 +14,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from engine import failpoints
-from webapp.cage.spares import RECORDINGS
+from webapp.cage.spares import INSPECTIONS
 from webapp.feeds.ingest import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter, Upload
 from webapp.feeds.uploads import loading, store
@@ -37,7 +37,7 @@ def folder(settings: Any, tmp_path: Path) -> None:
 @pytest.fixture(autouse=True, scope="module")
 def no_process_stays() -> Iterator[None]:
     yield
-    RECORDINGS.retire()
+    INSPECTIONS.retire()
 
 
 @pytest.fixture

@@ -1,0 +1,64 @@
+"""How many children are at work at once, and for whom: one user holds at most half of the places, so that others are answered meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+AT_ONCE = 4
+"""So many requests of a kind are worked on at once by each process that asks."""
+OF_ONE_USER = 2
+"""So many of them for one user."""
+WAIT_S = 10.0
+"""Others wait so long for one of these to be done."""
+Asker = Callable[[], Hashable | None]
+
+
+class Busy(RuntimeError):
+    """Too many are at work: to be asked again later."""
+
+
+def _nobody() -> None:
+    """Commands and tasks ask for no user."""
+
+
+_asker: ContextVar[Asker] = ContextVar("asker", default=_nobody)
+
+
+@contextmanager
+def asked_by(asker: Asker) -> Iterator[None]:
+    """What is asked inside takes the places of the user that `asker` tells; it is called only then, when a token's user is known too."""
+    before = _asker.set(asker)
+    try:
+        yield
+    finally:
+        _asker.reset(before)
+
+
+class Places:
+    """AT_ONCE places. Safe to be used by several threads."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._taken: Counter[Hashable | None] = Counter()
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """One of them, for who asks. Raises Busy when there is none for WAIT_S."""
+        asker = _asker.get()()
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._is_free(asker), WAIT_S):
+                raise Busy
+            self._taken[asker] += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._taken -= Counter([asker])
+                self._changed.notify_all()
+
+    def _is_free(self, asker: Hashable | None) -> bool:
+        return self._taken.total() < AT_ONCE and (asker is None or self._taken[asker] < OF_ONE_USER)

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { followsBefore, fromDocument, isOrdered, isScored, moved, newStep, toDocument } from "../src/data/motion_data";
-import { faultWords } from "../src/data/motion_words";
+import { fromDocument, isOrdered, isScored, moved, newStep, placeBefore, toDocument } from "../src/data/motion_data";
+import { faultWords, timeWords } from "../src/data/motion_words";
 import { distanceWords, isHalfDone, missingSteps, ofDetection, progressWords, stateOf } from "../src/data/motion_progress";
 import { detection, feed } from "../src/data/shapes";
 
@@ -114,8 +114,15 @@ describe("a motion pattern's steps", () => {
       },
       CITY,
     );
-    expect(entries.steps.map((_, i) => followsBefore(entries.steps, i))).toEqual([false, false, true, false]);
+    expect(entries.steps.map((_, i) => placeBefore(entries.steps, i))).toEqual([null, null, 0, null]);
     expect([isOrdered(entries), isScored(entries)]).toEqual([true, true]);
+  });
+
+  it("take time added up for no part of the order", () => {
+    const total = { window: [9, 0], quantifier: "total", at_least: 5 };
+    const { steps } = fromDocument({ predicates: [{ inside: REGION }, { inside: REGION, ...total }, { inside: REGION }] }, CITY);
+    expect(steps.map((_, i) => placeBefore(steps, i))).toEqual([null, null, 0]);
+    expect(timeWords(steps, 2, "ms")).toBe("after step 1");
   });
 });
 

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { columnsWords, freshEvent, giverOf, givers, readDerive, withAnswers, writtenDerive } from "../src/data/derive_data";
 import * as encounter from "../src/data/encounter_data";
-import { fromDocument, isAsked, levelsOf, steppedPath, toDocument, toldInForm } from "../src/data/occupancy_data";
+import { extremeWords, fromDocument, isAsked, levelsOf, steppedPath, toDocument, toldInForm } from "../src/data/occupancy_data";
 import { feed, queryRow } from "../src/data/shapes";
 
 const PLAZA = feed({ name: "plaza", crs: "planar", time: "ms", columns: { speed: "float" } });
@@ -57,6 +57,19 @@ describe("how many are there", () => {
       true,
       false,
     ]);
+  });
+
+  it("says the number that the query is about: most at once, or fewest", () => {
+    const levels = levelsOf(
+      [
+        [0, 2],
+        [10, 5],
+        [20, 1],
+      ],
+      0,
+      30,
+    );
+    expect([extremeWords(levels, { counting: ">=" }), extremeWords(levels, { counting: "<=" })]).toEqual(["at most 5", "at least 1"]);
   });
 });
 

@@ -173,6 +173,7 @@ describe("words", () => {
 
   it("name an answer by who takes part and what it is, or by what it is alone", () => {
     expect(answerTitle(["bus-1", "bus-2"], "leaving_object")).toBe("bus-1 and bus-2: leaving object");
+    expect(answerTitle(["buoy-7", "buoy-7"], "match")).toBe("buoy-7: match");
     expect(answerTitle([], "detection")).toBe("Detected");
   });
 });

@@ -42,6 +42,16 @@ def tab_to(page: Page, selector: str) -> None:
     raise AssertionError(f"{selector} cannot be reached by Tab")
 
 
+def press(page: Page, name: str) -> None:
+    """Goes to the button that reads `name` by Tab and presses it."""
+    for _ in range(MOST_TABS):
+        if page.evaluate("name => document.activeElement?.matches('button') && document.activeElement.innerText === name", name):
+            page.keyboard.press("Enter")
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"the button {name} cannot be reached by Tab")
+
+
 def choose(page: Page, selector: str, option: str) -> None:
     """Goes to a list by Tab and presses the first letter of `option` until one that begins with `option` is chosen.
 

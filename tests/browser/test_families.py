@@ -1,4 +1,4 @@
-"""Newer forms as an analyst fills them, each by mouse and by keyboard: how many are there, and who meets whom.
+"""Newer forms as an analyst fills them, each by mouse and by keyboard: how many are there, who meets whom, and time added up.
 
 Each query is tried, saved, opened again and saved unchanged: the stored document stays as it was.
 """
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.forms import choose, new_query, preview, saved, tab_to, type_in, walked
+from tests.browser.forms import choose, new_query, press, preview, saved, tab_to, type_in, walked
 
 if TYPE_CHECKING:
     from tests.browser.conftest import Site
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.services, pytest.mark.slow]
 
 
-def test_who_is_there_and_who_meets_whom(site: Site) -> None:
+def test_who_is_there_who_meets_whom_and_for_how_long_in_all(site: Site) -> None:
     yard = walked(site)
     _occupancy_by_mouse(yard)
     _occupancy_by_keyboard(yard)
     _encounter_by_mouse(yard)
     _encounter_by_keyboard(yard)
+    _total_by_mouse(yard)
+    _total_by_keyboard(yard)
     yard.page.close()
     assert yard.faults == []
 
@@ -96,3 +98,50 @@ def _encounter_by_keyboard(site: Site) -> None:
     assert preview(page, by_keyboard=True) >= 0
     stored = saved(site, "contact", by_keyboard=True)
     assert stored == {"family": "encounter", "version": 1, "distance": 1, "every": "PT1S", "gap": "PT1M", "lasting": "PT2S"}
+
+
+# -- for how long in all --------------------------------------------------------------------------------------------------------------
+
+
+def _total_by_mouse(site: Site) -> None:
+    """At least two of the last ten seconds in the square, on and off."""
+    page = new_query(site, "motion")
+    page.get_by_role("button", name="Remove step 2").click()
+    page.get_by_label("Stored region").fill("square")
+    page.get_by_label("Stored region").blur()
+    page.get_by_role("button", name="At a separate time").click()
+    page.get_by_role("button", name="At least so long in all").click()
+    for field, seconds in [("total", "2"), ("gap", "1"), ("from", "10")]:
+        page.locator(f".step-window [id$=-{field}]").fill(seconds)
+        page.locator(f".step-window [id$=-{field}-unit]").select_option("s")
+    page.locator("#motion-every").fill("1")
+    page.locator("#motion-every-unit").select_option("s")
+    page.locator(".step-title + .hint", has_text="at least 2 s in all in the last 10 s").wait_for()
+    page.locator(
+        ".sentence-text", has_text="was in square for at least 2 seconds in all in the last 10 seconds (a report counts for 1 second)"
+    ).wait_for()
+    assert preview(page) > 0
+    stored = saved(site, "lingering")
+    total = {"quantifier": "total", "at_least": "PT2S", "gap": "PT1S"}
+    assert stored["predicates"] == [{"inside": {"region": "square"}, "window": ["PT10S", 0], **total}]
+
+
+def _total_by_keyboard(site: Site) -> None:
+    """At most a second; the next step is the first of the order, for time added up takes no part in it."""
+    page = new_query(site, "motion")
+    type_in(page, "[id$=-stored]", "square")
+    press(page, "At a separate time")
+    press(page, "At most so long")
+    type_in(page, ".step-window [id$=-total]", "1")
+    choose(page, ".step-window [id$=-total-unit]", "second")
+    page.locator(".step-title + .hint", has_text="at most 1 s in all").wait_for()
+    tab_to(page, ".step:nth-child(2) .step-open")
+    page.keyboard.press("Enter")
+    type_in(page, "[id$=-stored]", "square")
+    page.keyboard.press("Tab")
+    page.locator(".step:nth-child(2) .step-title + .hint", has_text="first of the order").wait_for()
+    page.locator(".sentence-text", has_text="and was in square for at most 1 second in all in the last 10 minutes").wait_for()
+    assert preview(page, by_keyboard=True) >= 0
+    stored = saved(site, "passing", by_keyboard=True)
+    total = {"window": ["PT10M", 0], "quantifier": "total", "at_most": "PT1S"}
+    assert stored["predicates"] == [{"inside": {"region": "square"}, **total}, {"inside": {"region": "square"}}]

@@ -177,8 +177,14 @@ export function moved(steps: readonly MotionStep[], id: number, to: number): Mot
   return rest;
 }
 
-/** Whether the step's time is bound to the step before it: both are in no fixed time, or one of them is. */
-export function followsBefore(steps: readonly MotionStep[], i: number): boolean {
-  const [before, step] = [steps.slice(0, i).findLast((one) => one.sense !== "distance"), steps[i]];
-  return before !== undefined && step !== undefined && step.sense !== "distance" && (!step.isTimed || !before.isTimed);
+/**
+ * The place of the step that this one comes after: of those that take part in the order (no distance, no time added up) the
+ * one before it, when one of both is in no fixed time. Null when it comes after none.
+ */
+export function placeBefore(steps: readonly MotionStep[], i: number): number | null {
+  const isPart = (step: MotionStep | undefined): step is MotionStep =>
+    step !== undefined && step.sense !== "distance" && step.total === null;
+  const at = steps.slice(0, i).findLastIndex(isPart);
+  const [before, step] = [steps[at], steps[i]];
+  return before !== undefined && isPart(step) && (!step.isTimed || !before.isTimed) ? at : null;
 }

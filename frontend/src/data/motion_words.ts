@@ -2,7 +2,7 @@
 
 import { describe, isCircle, isReference } from "../lib/regions";
 import { formatSpan, parseDuration, type TimeUnit } from "../lib/time";
-import { followsBefore, type MotionStep, type Place, type Span } from "./motion_data";
+import { placeBefore, type MotionStep, type Place, type Span } from "./motion_data";
 import type { Feed } from "./shapes";
 
 export function placeWords(place: Place, feed: Feed): string {
@@ -21,7 +21,7 @@ export function spanWords(span: Span, unit: TimeUnit): string {
 /** "between 30 min and 20 min ago", "in the last 10 min", "after the step before". */
 export function timeWords(steps: readonly MotionStep[], i: number, unit: TimeUnit): string {
   const step = steps[i]!;
-  if (!step.isTimed && step.sense !== "distance") return followsBefore(steps, i) ? "after the step before" : "first of the order";
+  if (!step.isTimed && step.sense !== "distance") return orderWords(placeBefore(steps, i), i);
   const isRecent = step.to === 0 || (step.to !== null && parseDuration(step.to) === 0);
   const when = isRecent
     ? `in the last ${spanWords(step.from, unit)}`
@@ -30,6 +30,11 @@ export function timeWords(steps: readonly MotionStep[], i: number, unit: TimeUni
   if (step.total !== null)
     return `${step.total.bound === "at_least" ? "at least" : "at most"} ${step.total.time === 0 ? "no time" : spanWords(step.total.time, unit)} in all ${when}`;
   return `${step.isForAll ? "all the time" : "at some moment"} ${when}`;
+}
+
+function orderWords(before: number | null, i: number): string {
+  if (before === null) return "first of the order";
+  return before === i - 1 ? "after the step before" : `after step ${before + 1}`;
 }
 
 /** What is wrong with a step names the step; one without a place has nothing else to be told about it. */

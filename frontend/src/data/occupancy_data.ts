@@ -2,6 +2,7 @@
 
 import type { Fault } from "../lib/api";
 import { integer, list, nullable, number, record } from "../lib/parse";
+import { formatNumber } from "../lib/time";
 import { asList, asSpan, bound, missingKey, othersOf, type Span } from "./document_data";
 import type { Feed } from "./shapes";
 import { readWatched, writtenWatched, type Watched } from "./watched_data";
@@ -92,6 +93,12 @@ export function steppedPath(levels: readonly Level[], most: number, width: numbe
   const x = (t: number): string => (((t - first.from) / Math.max(1, last.to - first.from)) * width).toFixed(1);
   const y = (count: number): string => (height - (count / Math.max(1, most)) * height).toFixed(1);
   return levels.map((level, i) => `${i === 0 ? "M" : "L"}${x(level.from)} ${y(level.count)}L${x(level.to)} ${y(level.count)}`).join("");
+}
+
+/** How many there were in the stretch, in words: the most of a query that waits for many, the fewest of one that waits for few. */
+export function extremeWords(levels: readonly Level[], { counting }: Pick<OccupancyEntries, "counting">): string {
+  const counts = levels.map(({ count }) => count);
+  return counting === ">=" ? `at most ${formatNumber(Math.max(...counts))}` : `at least ${formatNumber(Math.min(...counts))}`;
 }
 
 /** Whether a count is as asked. */

@@ -20,13 +20,16 @@ const KINDS: Record<string, string> = {
 export function kindName(kind: string): string {
   const known = KINDS[kind];
   if (known !== undefined) return known;
-  const text = kind.replaceAll("_", " ");
+  return capitalised(kind.replaceAll("_", " "));
+}
+
+export function capitalised(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** "person-1 and person-2: greeting"; what nobody in particular takes part in is named by its kind alone. */
+/** "person-1 and person-2: greeting"; what nobody in particular takes part in is named by its kind alone, and who has several parts once. */
 export function answerTitle(entities: readonly string[], kind: string): string {
-  return entities.length === 0 ? kindName(kind) : `${entities.join(" and ")}: ${kindName(kind).toLowerCase()}`;
+  return entities.length === 0 ? kindName(kind) : `${[...new Set(entities)].join(" and ")}: ${kindName(kind).toLowerCase()}`;
 }
 
 /** The version that gave an answer, and whether the query asks something else now. */

@@ -1,6 +1,6 @@
 /** How many were there over time, as a small stepped line that stands over the region. */
 
-import { isAsked, levelsOf, steppedPath, type Counted, type OccupancyEntries } from "../data/occupancy_data";
+import { extremeWords, isAsked, levelsOf, steppedPath, type Counted, type OccupancyEntries } from "../data/occupancy_data";
 import type { Feed } from "../data/shapes";
 import { h, svg } from "../lib/dom";
 import { formatClock, formatNumber, type Zone } from "../lib/time";
@@ -38,7 +38,8 @@ export function countLine({ from, to, steps }: Counted, { feed, zone, asked }: C
   const line = svg("path", { class: "count-steps", d: steppedPath(levels, most, WIDTH, inner), transform: `translate(0 ${EDGE})` });
   const wanted = Number(asked.count) || 0;
   const level = svg("line", { class: "count-level", x1: 0, x2: WIDTH, y1: y(wanted), y2: y(wanted) });
-  const told = `${formatNumber(last.count)} there at ${formatClock(to, feed.time, zone)}, at most ${formatNumber(Math.max(...levels.map(({ count }) => count)))} since ${formatClock(begin, feed.time, zone)}`;
+  const extreme = extremeWords(levels, asked);
+  const told = `${formatNumber(last.count)} there at ${formatClock(to, feed.time, zone)}, ${extreme} since ${formatClock(begin, feed.time, zone)}`;
   const picture = svg(
     "svg",
     { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, role: "img", "aria-label": told },
@@ -53,7 +54,7 @@ export function countLine({ from, to, steps }: Counted, { feed, zone, asked }: C
     h(
       "figcaption",
       { class: "num" },
-      h("strong", {}, formatNumber(last.count)),
+      h("strong", {}, extreme),
       h("span", { class: "faint" }, `${formatClock(begin, feed.time, zone)} – ${formatClock(to, feed.time, zone)}`),
     ),
   );

@@ -124,7 +124,7 @@ export class DrawerView {
 
   private who(interval: Interval): HTMLElement | null {
     if (interval.entities.length === 0) return null;
-    const items = interval.entities.map((entity) =>
+    const items = [...new Set(interval.entities)].map((entity) =>
       button(entity, { icon: "crosshair", kind: "button-sm", onClick: () => this.handlers.onEntity(entity) }),
     );
     return h("section", {}, h("h3", { class: "section-title" }, "Who"), h("div", { class: "row row-wrap" }, ...items));

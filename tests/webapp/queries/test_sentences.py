@@ -127,6 +127,20 @@ def bank(name: str) -> dict[str, Any]:
         ),
         (
             {
+                "predicates": [
+                    bank("yard"),
+                    {**bank("town"), "window": ["PT30M", 0], "quantifier": "total", "at_least": "PT20M", "gap": "PT1M"},
+                    bank("gate"),
+                    {"outside": {"region": "A"}, "window": ["PT5M", 0], "quantifier": "total", "at_most": 0},
+                ],
+                "horizon": "PT1H",
+            },
+            # Time added up takes part in no order.
+            "Every 10 seconds, finds whatever was in yard, then was in gate, all in the last hour, and was in town for at least 20 minutes "
+            "in all in the last 30 minutes (a report counts for 1 minute), and was outside A for no time at all in the last 5 minutes.",
+        ),
+        (
+            {
                 "predicates": [{"distance": {"type": "Point", "coordinates": [11.5, 48.1]}, "window": ["PT5M", 0], "quantifier": "exists"}],
                 "theta": {"op": "top", "k": 3, "order": "min"},
                 "where": [["kind", "=", "taxi"]],

@@ -12,14 +12,17 @@ from webapp.queries.sentences.words import Specification, counting, distance, du
 def motion(specification: Specification, feed: Feed) -> str:
     """`Every 10 seconds, finds whatever was in bank 1, then in bank 2, all within the last hour.`"""
     predicates = specification["predicates"]
-    asked = [one for one in predicates if "distance" not in one]
     measured = [one for one in predicates if "distance" in one]
+    # Time added up takes part in no order.
+    totals = [one for one in predicates if one.get("quantifier") == "total"]
+    asked = [one for one in predicates if one not in measured and one not in totals]
     clauses = [_steps(asked, feed)] if asked else []
     if any(one.get("window") is None for one in asked):
         clauses[0] += f", all in the {last(specification['horizon'], feed)}"
+    clauses += [_total(one, feed) for one in totals]
     if measured:
         clauses.append(_score(measured, specification["theta"], feed))
-    whoever = "whatever" if asked else "everything"
+    whoever = "whatever" if asked or totals else "everything"
     return f"Every {duration(specification['every'], feed)}, finds {whoever} {', and '.join(clauses)}.{counting(specification)}"
 
 
@@ -36,19 +39,19 @@ def _step(predicate: Any, feed: Feed) -> str:
     inside = "inside" in predicate
     name = region_name(predicate["inside" if inside else "outside"])
     window = predicate.get("window")
-    if predicate.get("quantifier") == "total":
-        return _total(predicate, name, feed)
     always = predicate.get("quantifier") == "forall"
     verb = ("stayed in" if inside else "kept out of") if always else ("was in" if inside else "was outside")
     return f"{verb} {name}" + ("" if window is None else f" {_when(window, feed, always)}")
 
 
-def _total(predicate: Any, name: str, feed: Feed) -> str:
+def _total(predicate: Any, feed: Feed) -> str:
+    inside = "inside" in predicate
     bound = "at_least" if predicate.get("at_least") is not None else "at_most"
-    where = "in" if "inside" in predicate else "outside"
+    no_time = bound == "at_most" and span(predicate[bound]) == 0
+    how_long = "no time at all" if no_time else f"{bound.replace('_', ' ')} {duration(predicate[bound], feed)} in all"
     gap = f" (a report counts for {duration(predicate['gap'], feed)})" if predicate.get("gap") is not None else ""
     when = _when(predicate["window"], feed, always=False)
-    return f"was {where} {name} for {bound.replace('_', ' ')} {duration(predicate[bound], feed)} in all {when}{gap}"
+    return f"was {'in' if inside else 'outside'} {region_name(predicate['inside' if inside else 'outside'])} for {how_long} {when}{gap}"
 
 
 def _when(window: Any, feed: Feed, always: bool) -> str:

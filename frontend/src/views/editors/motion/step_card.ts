@@ -1,6 +1,7 @@
 /** One step of the track: what it asks in one line, and its fields while it is the active one. */
 
 import { button, h, icon, iconButton, replace } from "../../../lib/dom";
+import { capitalised } from "../../../lib/words";
 import { bounds, isCircle, isReference } from "../../../lib/regions";
 import { SENSES, type MotionStep, type Point, type Sense, type Total } from "../../../data/motion_data";
 import { timeWords, titleWords } from "../../../data/motion_words";
@@ -224,8 +225,9 @@ export class StepCard {
 
   private when(): HTMLElement[] {
     const { sense, isTimed, isForAll, total } = this.step;
+    const inOrder = this.steps.map((step, i) => (i === this.place ? { ...step, isTimed: false, total: null } : step));
     const kinds = [
-      ["order", this.place === 0 ? "First of the order" : "After the step before"],
+      ["order", capitalised(timeWords(inOrder, this.place, this.context.feed.time))],
       ["time", "At a separate time"],
     ] as const;
     const order = choice("When", kinds, isTimed ? "time" : "order", (kind) =>

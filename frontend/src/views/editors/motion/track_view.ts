@@ -1,7 +1,7 @@
 /** The track: steps in their order, moved by dragging, by buttons, and by Alt with the arrow keys. */
 
 import { button, h, replace } from "../../../lib/dom";
-import { followsBefore, moved, newStep, type MotionStep } from "../../../data/motion_data";
+import { moved, newStep, placeBefore, type MotionStep } from "../../../data/motion_data";
 import type { EditorContext, MapShape } from "../editor";
 import { StepCard } from "./step_card";
 
@@ -61,10 +61,11 @@ export class TrackView {
   private item(card: StepCard, i: number): HTMLElement {
     const { steps } = this.entries;
     const step = steps[i]!;
-    const link = i === 0 ? "" : followsBefore(steps, i) ? "then" : "and";
+    const follows = placeBefore(steps, i) !== null;
+    const link = i === 0 ? "" : follows ? "then" : "and";
     const item = h(
       "li",
-      { class: `step${followsBefore(steps, i) ? " follows" : ""}` },
+      { class: `step${follows ? " follows" : ""}` },
       h("div", { class: "step-rail" }, h("span", { class: "step-link" }, link), h("span", { class: "step-number num" }, i + 1)),
       card.element,
     );

@@ -286,7 +286,8 @@ class DerivedQuery:
         found = dict(self.keyed.counters())
         for name, counted in self.relational.counters().items():
             found[name] = Counter(found.get(name, {})) + Counter(counted)
-        return found
+        own = {"events_derived": self.count, "events_derived_waiting": len(self.waiting)}
+        return found | {self.name: {**found.get(self.name, {}), **own}}
 
     def check(self) -> None:
         self.keyed.check()

@@ -1,4 +1,5 @@
-"""Newer forms as an analyst fills them, each by mouse and by keyboard: how many are there, who meets whom, and time added up.
+"""Newer forms as an analyst fills them, each by mouse and by keyboard: how many are there, who meets whom, who is about to
+arrive, and time added up.
 
 Each query is tried, saved, opened again and saved unchanged: the stored document stays as it was.
 """
@@ -23,6 +24,8 @@ def test_who_is_there_who_meets_whom_and_for_how_long_in_all(site: Site) -> None
     _occupancy_by_keyboard(yard)
     _encounter_by_mouse(yard)
     _encounter_by_keyboard(yard)
+    _arrival_by_mouse(yard)
+    _arrival_by_keyboard(yard)
     _total_by_mouse(yard)
     _total_by_keyboard(yard)
     yard.page.close()
@@ -98,6 +101,38 @@ def _encounter_by_keyboard(site: Site) -> None:
     assert preview(page, by_keyboard=True) >= 0
     stored = saved(site, "contact", by_keyboard=True)
     assert stored == {"family": "encounter", "version": 1, "distance": 1, "every": "PT1S", "gap": "PT1M", "lasting": "PT2S"}
+
+
+# -- who is about to arrive ------------------------------------------------------------------------------------------------------------
+
+
+def _arrival_by_mouse(site: Site) -> None:
+    """Whoever will be in a stored region within two seconds, by course and speed over the last one and a half."""
+    page = new_query(site, "arrival")
+    page.locator("#region-stored").fill("square")
+    page.locator("#region-stored").blur()
+    for field, seconds in [("within", "2"), ("over", "1.5"), ("gap", "1")]:
+        page.locator(f"#arrival-{field}").fill(seconds)
+        page.locator(f"#arrival-{field}-unit").select_option("s")
+    page.locator(".sentence-text", has_text="on its way into square").wait_for()
+    assert preview(page) > 0
+    page.locator(".preview-timeline canvas").first.wait_for()
+    stored = saved(site, "coming")
+    assert stored == {"family": "arrival", "version": 1, "region": {"region": "square"}, "within": "PT2S", "over": "PT1.5S", "gap": "PT1S"}
+
+
+def _arrival_by_keyboard(site: Site) -> None:
+    """A time that is missing is asked for at its field."""
+    page = new_query(site, "arrival")
+    type_in(page, "#region-stored", "square")
+    type_in(page, "#arrival-within", "")
+    page.keyboard.press("Backspace")
+    page.locator("[data-pointer='/within']", has_text="say how far ahead to look").wait_for()
+    page.keyboard.type("30")
+    choose(page, "#arrival-within-unit", "second")
+    page.locator(".sentence-text", has_text="within 30 seconds").wait_for()
+    stored = saved(site, "soon", by_keyboard=True)
+    assert (stored["within"], stored["over"], stored["gap"]) == ("PT30S", "PT3M", "PT2M")
 
 
 # -- for how long in all --------------------------------------------------------------------------------------------------------------

@@ -241,3 +241,14 @@ def test_columns_of_answers_are_known_to_queries_that_derive_only():
     check(document | {"derive": {"a": SOURCES[0]}}, FEED)
     with pytest.raises(Refused):
         check(document, FEED)
+
+
+def test_counters_say_how_many_events_were_derived():
+    documents = {"in and out": UPSTREAM["in and out"], "here": DERIVING | {"derive": {"a": SOURCES[0], "b": SOURCES[1]}}}
+    queries = [RegisteredQuery(name, 1, check(document, FEED), sources_of(document)) for name, document in documents.items()]
+    graph = GraphEvaluator.start(FEED, queries, lambda given: Evaluator.start(FEED, given))
+    graph.process(stamped([{"entity": "e", "t": t, "x": x, "y": 0.0} for t, x in [(0, 9.0), (10, 0.0), (20, 9.0)]], FEED))
+    family = documents["here"]["family"]
+    assert graph.counters()[family]["events_derived"] == 1
+    graph.finish()
+    assert (graph.counters()[family]["events_derived"], graph.counters()[family]["events_derived_waiting"]) == (2, 0)

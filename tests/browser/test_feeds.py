@@ -140,7 +140,7 @@ def test_a_broker_is_tested_and_becomes_a_stream(inner_network: None, site: Site
         site.world.start(sys.executable, "manage.py", "connect", name="connect")
         row = page.get_by_role("dialog").get_by_role("listitem", name="Fleet")
         row.locator("[data-state=running]").wait_for()
-        row.get_by_text("1 rows").wait_for()
+        row.get_by_text("1 row ·").wait_for()
         sender.loop_stop()
     row.locator("[data-state=backoff]").wait_for()
     row.get_by_text(re.compile("The broker|cannot be reached")).wait_for()

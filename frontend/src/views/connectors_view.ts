@@ -75,10 +75,10 @@ function connectorRow(one: Connector, kinds: readonly ConnectorKind[], feed: Fee
   };
   const counts = [
     `${formatNumber(Math.round(one.rate * 10) / 10)} messages/s`,
-    `${formatNumber(one.messages)} messages`,
+    counted(one.messages, "message"),
     ...(one.merged > 0 ? [`${formatNumber(one.merged)} merged`] : []),
-    `${formatNumber(one.rows)} rows`,
-    `${formatNumber(one.dead)} dead letters`,
+    counted(one.rows, "row"),
+    counted(one.dead, "dead letter"),
     one.last_message_at === null ? "nothing came yet" : `last ${formatAgo(one.last_message_at, Date.now())}`,
   ];
   const actions = one.editable
@@ -153,7 +153,7 @@ function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], standing: C
     guarantee,
     found,
   );
-  dialog.element.classList.add("dialog-wide");
+  dialog.element.classList.add("dialog-wide", "connector-form");
   let controls = new Map<string, HTMLInputElement | HTMLSelectElement>();
   const kind = (): ConnectorKind => kinds.find((one) => one.name === choice.value)!;
   const showKind = (): void => {
@@ -226,6 +226,10 @@ function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], standing: C
       },
     }),
   );
+}
+
+function counted(count: number, what: string): string {
+  return `${formatNumber(count)} ${what}${count === 1 ? "" : "s"}`;
 }
 
 function hintOf(one: ConnectorField, standing: Connector | null): string {

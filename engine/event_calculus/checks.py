@@ -11,7 +11,7 @@ from engine.event_calculus.literals import unknown
 from engine.event_calculus.ordering import Unsafe, bound_by, order_body
 from engine.event_calculus.plan import may_match
 from engine.event_calculus.program import EVENT, Output, Program
-from engine.event_calculus.shapes import alike, called, is_shape, whole
+from engine.event_calculus.shapes import alike, called, is_shape, shown, whole
 from engine.event_calculus.syntax import (
     Construct,
     Count,
@@ -179,7 +179,7 @@ class Checker:
             return
         name, place = next(iter(free.items()))
         shown = "_" if name.startswith("_#") else name
-        remedy = "" if rule.kind == "event" else f" or declare grounding({rule.name}(...)=...) :- ..."
+        remedy = "" if rule.kind == "event" else f" or declare grounding({called(rule.name)}(...)=...) :- ..."
         self.fault(place, f"unsafe: no condition binds {shown}; use it in happensAt, holdsAt or a fact{remedy}")
 
     def _asks_for_values(self, rule: PointRule) -> bool:
@@ -208,14 +208,16 @@ class Checker:
         free = next((term for term in start.fluent.terms if isinstance(term, Variable) and term.name not in bound), None)
         if free is not None and "=" + start.fluent.name not in self.program.groundings:
             name = "_" if free.name.startswith("_#") else free.name
-            self.fault(free.place, f"unsafe: no condition binds {name}; use it in a fact or declare grounding({start.fluent}) :- ...")
+            self.fault(free.place, f"unsafe: no condition binds {name}; use it in a fact or declare grounding({_written(start.fluent)}) :- ...")
 
     def _interval_head(self, rule: IntervalRule) -> None:
         try:
             alternatives(rule, grounded="=" + rule.head.name in self.program.groundings)
         except NotCovered as gap:
             shown = "_" if gap.variable.startswith("_#") else gap.variable
-            self.fault(rule.place, f"unsafe: the groundings of {shown} do not follow from the conditions; declare grounding({rule.head}) :- ...")
+            self.fault(
+                rule.place, f"unsafe: the groundings of {shown} do not follow from the conditions; declare grounding({_written(rule.head)}) :- ..."
+            )
         try:
             bound = {v.name for part in rule.intervals if isinstance(part, Retrieve) for term in part.fluent.terms for v in variables(term)}
             bound |= {v.name for term in rule.head.terms for v in variables(term)}
@@ -246,3 +248,8 @@ def _inner(body: Iterable[Literal]) -> Iterator[Literal]:
         yield literal
         if isinstance(literal, Negation | Count):
             yield from _inner(literal.body)
+
+
+def _written(fluent: FluentPattern) -> str:
+    """As a program writes it."""
+    return f"{shown(fluent.name, ['_' if str(term).startswith('_#') else str(term) for term in fluent.arguments])}={fluent.value}"

@@ -70,7 +70,7 @@ class PointByPoint:
                 body = (Compound("happensAt", (arguments[0], time), head.place), *body)
                 arguments = arguments[1:]
             assert isinstance(time, Variable)
-            self.rules[POINT_RULES[name]].append(rule_of(arguments[0], time.name, body))
+            self.rules[POINT_RULES[name]] += [rule_of(arguments[0], time.name, one) for one in alternatives(body)]
         elif name == "holdsFor":
             self.rules["derived"].append(rule_of(arguments[-2], str(arguments[-1]), body))
         elif name in ("initially", "grounding"):
@@ -483,6 +483,14 @@ def conjuncts(body: Term | None) -> tuple[Term, ...]:
     if isinstance(body, Compound) and body.name == ",":
         return tuple(one for part in body.arguments for one in conjuncts(part))
     return (body,)
+
+
+def alternatives(body: tuple[Term, ...]) -> list[tuple[Term, ...]]:
+    """A body without `;` outside of other conditions: one rule for each way, which may leave other variables to a grounding."""
+    for place, one in enumerate(body):
+        if isinstance(one, Compound) and one.name == ";":
+            return [more for side in one.arguments for more in alternatives((*body[:place], *conjuncts(side), *body[place + 1 :]))]
+    return [body]
 
 
 def names_of(term: Term | None) -> set[str]:

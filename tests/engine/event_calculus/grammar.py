@@ -76,6 +76,7 @@ class _Writer:
             f"happensAt({self.event(*names)}, T)",
             f"\\+ (happensAt({self.event('X', '_')}, T), \\+ holdsAt({self.some('X')}, T))",
             f"(holdsAt({self.some('X')}, T) ; low(X))",
+            f"(low(X) ; happensAt({self.event('X', 'Y')}, T))",
             self.count(f"holdsAt({self.some('W', 'X')}, T)", f"N {self.one('>', '=<', '=:=')} 1"),
             self.count("pal(X, W)", "N < 1"),
             "kind(X, Z), Z > 1",

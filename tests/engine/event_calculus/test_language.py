@@ -122,6 +122,7 @@ TERMS = "initiatedAt(pow(vote(X, Y))=true, T) :- happensAt(pair(X, Y), T).\n"
             "line 2, column 46",
             "did you mean 'pow(vote(_, _))'?",
         ),
+        ("holdsFor(pow(close(_C, M))=true, I) :- holdsFor(w(M)=true, I).", "line 1, column 1", "declare grounding(pow(close(_C, M))=true) :-"),
         ("initiatedAt(f(X)=v(X), T) :- happensAt(a(X), T).", "line 1, column 18", "the value of a fluent must be"),
         ("initiatedAt(f(g(X + 1))=true, T) :- happensAt(a(X), T).", "line 1, column 17", "an argument of g must be"),
         ("initiatedAt('f(g(_))'(X)=true, T) :- happensAt(a(X), T).", "line 1, column 13", "choose another name"),

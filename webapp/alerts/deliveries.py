@@ -13,15 +13,16 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from webapp.accounts.models import User
-from webapp.alerts.models import Alert, Channel, Delivery, Notification
+from webapp.alerts.models import Alert, AlertState, Channel, Delivery, Notification
+from webapp.alerts.routing import Route, routes_of
 from webapp.alerts.selectors import alert_row
 from webapp.alerts.transports import TRANSPORTS
 from webapp.alerts.webhooks import Answer, new_secret
-from webapp.queries.models import Query, Severity
+from webapp.queries.models import Query
 
 PLAN_AT_ONCE = 2_000
 LISTED_IN_ONE_MESSAGE = 100
@@ -39,34 +40,29 @@ def notifications_plan() -> int:
     with transaction.atomic():
         alerts = list(Alert.objects.select_for_update(skip_locked=True).filter(planned_at=None).order_by("id")[:PLAN_AT_ONCE])
         if alerts:
-            loud = [alert for alert in alerts if alert.mute_id is None]
-            wanted = [Notification(alert=alert, channel=channel) for channel in _channels() for alert in _wanted(channel, loud)]
-            Notification.objects.bulk_create(wanted, ignore_conflicts=True, batch_size=1000)
+            routes = routes_of([alert for alert in alerts if alert.mute_id is None])
+            Notification.objects.bulk_create(map(_notification, routes), ignore_conflicts=True, batch_size=1000)
             Alert.objects.filter(pk__in=[alert.pk for alert in alerts]).update(planned_at=timezone.now())
     return len(alerts)
 
 
-def _channels() -> list[Channel]:
-    return list(Channel.objects.filter(enabled=True).select_related("owner").prefetch_related("queries"))
-
-
-def _wanted(channel: Channel, alerts: Sequence[Alert]) -> list[Alert]:
-    """The alerts that are for this channel: severe enough, of its queries, and of a query that its owner may see."""
-    severities = Severity.values
-    grave = [alert for alert in alerts if severities.index(alert.severity) >= severities.index(channel.min_severity)]
-    chosen = {query.pk for query in channel.queries.all()}
-    of_interest = [alert for alert in grave if channel.all_queries or alert.query_id in chosen]
-    if not of_interest:
-        return []
-    visible = set(Query.objects.visible_to(channel.owner).filter(pk__in={alert.query_id for alert in of_interest}).values_list("pk", flat=True))
-    return [alert for alert in of_interest if alert.query_id in visible]
+def _notification(route: Route) -> Notification:
+    due_at = route.alert.opened_at + timedelta(minutes=route.after_minutes)
+    return Notification(alert=route.alert, channel=route.channel, rule_id=route.rule_id, after_minutes=route.after_minutes, due_at=due_at)
 
 
 def deliveries_prepare(now: datetime | None = None) -> int:
-    """Makes messages of planned notifications within each channel's rate; how many were made."""
+    """Makes messages of notifications that are due within each channel's rate; how many were made."""
     moment = now or timezone.now()
-    waiting = Notification.objects.filter(delivery=None, channel__enabled=True).order_by().values_list("channel", flat=True).distinct()
-    return sum(_prepare(channel_id, moment) for channel_id in waiting)
+    _attended(moment).delete()
+    waiting = Notification.objects.filter(delivery=None, due_at__lte=moment, channel__enabled=True)
+    return sum(_prepare(channel_id, moment) for channel_id in waiting.order_by().values_list("channel", flat=True).distinct())
+
+
+def _attended(now: datetime) -> QuerySet[Notification]:
+    """Escalations that nobody needs any more: somebody has acknowledged the alert, or it is resolved or muted."""
+    done = Q(alert__acknowledged_at__isnull=False) | Q(alert__state=AlertState.RESOLVED) | Q(alert__mute__isnull=False)
+    return Notification.objects.filter(done, delivery=None, after_minutes__gt=0, due_at__lte=now)
 
 
 @transaction.atomic
@@ -78,24 +74,27 @@ def _prepare(channel_id: int, now: datetime) -> int:
     budget = channel.per_minute - channel.deliveries.filter(created_at__gt=now - timedelta(minutes=1), test=False).count()
     if budget <= 0:
         return 0
-    waiting = Notification.objects.filter(channel=channel, delivery=None).select_related("alert__acknowledged_by", "alert__assignee").order_by("id")
+    due = Notification.objects.filter(channel=channel, delivery=None, due_at__lte=now)
+    waiting = due.select_related("rule", "alert__query", "alert__feed", "alert__acknowledged_by", "alert__assignee").order_by("id")
     if waiting[: budget // 2 + 1].count() <= budget // 2:
         groups = [[notification] for notification in waiting]
         for group in groups:
             _make(channel, Notification.objects.filter(pk=group[0].pk), group, now)
         return len(groups)
     last = waiting.values_list("pk", flat=True).last()
-    _make(channel, Notification.objects.filter(channel=channel, delivery=None, pk__lte=last), list(waiting[:LISTED_IN_ONE_MESSAGE]), now)
+    _make(channel, due.filter(pk__lte=last), list(waiting[:LISTED_IN_ONE_MESSAGE]), now)
     return 1
 
 
 def _make(channel: Channel, rows: QuerySet[Notification], listed: Sequence[Notification], now: datetime) -> None:
-    body = message([_told(notification.alert) for notification in listed], count=rows.count(), now=now)
+    body = message([_told(notification) for notification in listed], count=rows.count(), now=now)
     rows.update(delivery=Delivery.objects.create(channel=channel, body=body, created_at=now, next_at=now))
 
 
-def _told(alert: Alert) -> dict[str, Any]:
-    return {**alert_row(alert, query_name=alert.query.name), "feed": alert.feed.name}
+def _told(notification: Notification) -> dict[str, Any]:
+    alert, rule = notification.alert, notification.rule
+    by = {"rule": None if rule is None else rule.name, "after_minutes": notification.after_minutes}
+    return {**alert_row(alert, query_name=alert.query.name), "feed": alert.feed.name, **by}
 
 
 def message(alerts: Sequence[dict[str, Any]], *, count: int, now: datetime) -> str:
@@ -115,7 +114,10 @@ def channels_due(now: datetime | None = None) -> list[int]:
 def _due(now: datetime) -> QuerySet[Delivery]:
     free = Q(claimed_until=None) | Q(claimed_until__lte=now)
     awake = Q(channel__not_before=None) | Q(channel__not_before__lte=now)
-    return Delivery.objects.filter(free, awake, sent_at=None, failed_at=None, next_at__lte=now, channel__enabled=True)
+    due = Delivery.objects.filter(free, awake, sent_at=None, failed_at=None, next_at__lte=now, channel__enabled=True)
+    # What was said earlier of the same alert arrives earlier.
+    before = Notification.objects.filter(channel=OuterRef("channel"), delivery__lt=OuterRef("pk"), delivery__sent_at=None, delivery__failed_at=None)
+    return due.exclude(Exists(before.filter(alert__notifications__delivery=OuterRef("pk"))))
 
 
 def channel_send(*, channel_id: int, seconds: float = 20.0) -> int:

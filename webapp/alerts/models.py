@@ -263,13 +263,52 @@ class Delivery(models.Model):
         indexes = [models.Index(fields=["next_at"], condition=Q(sent_at=None, failed_at=None), name="deliveries_due")]
 
 
+class RoutingRule(Owned):
+    """Which alerts go to which channels, besides those that a channel carries by itself.
+
+    What is empty asks for nothing. An alert matches that is of `feed`, of one of `queries`, of a query with one of `tags` or that names one of
+    `regions`, is grave enough, and was opened at one of `days` (0: Monday) between `from_time` and `until_time` of `zone`. It goes to
+    `channels`, to those of `teams` and to those that `people` keep for themselves; with `after_minutes` only if nobody has acknowledged it by then.
+    """
+
+    edit_role = Role.OPERATOR
+
+    name = models.CharField(max_length=100, validators=[NO_CONTROLS])
+    enabled = models.BooleanField(default=True)
+    feed = models.ForeignKey(Feed, models.CASCADE, null=True, blank=True, related_name="routing_rules")
+    queries = models.ManyToManyField(Query, blank=True, related_name="routing_rules")
+    tags = ArrayField(models.CharField(max_length=50, validators=[NO_CONTROLS]), default=list, blank=True)
+    regions = models.ManyToManyField(Region, blank=True, related_name="routing_rules")
+    min_severity = models.CharField(max_length=10, choices=Severity.choices, default=Severity.INFO)
+    days = ArrayField(models.PositiveSmallIntegerField(), default=list, blank=True)
+    from_time = models.TimeField(null=True, blank=True)
+    until_time = models.TimeField(null=True, blank=True)
+    zone = models.CharField(max_length=60, default="UTC")
+    after_minutes = models.PositiveIntegerField(default=0)
+    channels = models.ManyToManyField(Channel, blank=True, related_name="routing_rules")
+    teams = models.ManyToManyField("accounts.Team", blank=True, related_name="+")
+    people = models.ManyToManyField(settings.AUTH_USER_MODEL, blank=True, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = OwnedQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("id",)
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class Notification(models.Model):
-    """That an alert is to reach a channel; `delivery` is the message it travels in."""
+    """That an alert is to reach a channel, by which rule (none: the channel carries it by itself) and when; `delivery` is its message."""
 
     alert = models.ForeignKey(Alert, models.CASCADE, related_name="notifications")
     channel = models.ForeignKey(Channel, models.CASCADE, related_name="notifications")
+    rule = models.ForeignKey(RoutingRule, models.SET_NULL, null=True, related_name="notifications")
+    after_minutes = models.PositiveIntegerField(default=0)
+    due_at = models.DateTimeField(default=timezone.now)
     delivery = models.ForeignKey(Delivery, models.CASCADE, null=True, related_name="notifications")
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["alert", "channel"], name="one_notification_for_a_channel")]
+        constraints = [models.UniqueConstraint(fields=["alert", "channel", "after_minutes"], name="one_notification_for_a_channel")]
         indexes = [models.Index(fields=["channel", "id"], condition=Q(delivery=None), name="notifications_to_send")]

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from webapp.alerts.api import AlertView, ChannelView, MuteView, SavedViewView
+from webapp.alerts.routing_api import RoutingRuleView
 
 urlpatterns = [
     path("alerts/", AlertView.as_view({"get": "list"}), name="api-alerts"),
@@ -24,6 +25,9 @@ urlpatterns = [
     path("alert-views/<int:pk>/", SavedViewView.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}), name="api-view"),
     path("mutes/", MuteView.as_view({"get": "list", "post": "create"}), name="api-mutes"),
     path("mutes/<int:pk>/", MuteView.as_view({"get": "retrieve", "delete": "destroy"}), name="api-mute"),
+    path("routing-rules/", RoutingRuleView.as_view({"get": "list", "post": "create"}), name="api-rules"),
+    path("routing-rules/dry-run", RoutingRuleView.as_view({"get": "dry_run", "post": "try_out"}, throttle_action="export"), name="api-rules-dry-run"),
+    path("routing-rules/<int:pk>/", RoutingRuleView.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}), name="api-rule"),
     path("channels/", ChannelView.as_view({"get": "list", "post": "create"}), name="api-channels"),
     path("channels/<int:pk>/", ChannelView.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}), name="api-channel"),
     path("channels/<int:pk>/rotate", ChannelView.as_view({"post": "rotate"}), name="api-channel-rotate"),

@@ -10,6 +10,7 @@ import { SEVERITY_NAMES } from "../lib/words";
 import { confirmDanger, openDialog } from "../views/dialog_view";
 import { showFaults } from "../views/faults_view";
 import { quotaTable } from "../views/quotas_view";
+import { RulesView } from "../views/rules_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
 
 const shell = openShell();
@@ -543,6 +544,28 @@ body.append(
     channelsPlace,
   ),
 );
+
+// ---- Rules
+
+const rules = new RulesView(
+  shell.me,
+  shell.feeds.map((one) => one.name),
+);
+body.append(
+  panel(
+    "Rules",
+    "Which alerts go to which channels, besides those that a channel carries by itself.",
+    h(
+      "div",
+      { class: "row" },
+      button("The last day", { icon: "history", kind: "button-sm", onClick: () => void rules.openDryRun() }),
+      button("New rule", { icon: "plus", kind: "button-sm", onClick: () => void rules.openNew() }),
+    ),
+    "rules",
+    rules.element,
+  ),
+);
+rules.load().catch(fail);
 loadTokens().catch(fail);
 get("me/quotas", quotas).then((rows) => replace(quotasPlace, quotaTable(rows)), fail);
 loadChannels().catch(fail);

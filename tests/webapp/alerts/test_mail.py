@@ -3,6 +3,7 @@
 import re
 import socket
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from email.message import EmailMessage
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from tests.webapp.accounts.outside import mail_server
 from tests.webapp.alerts.test_lifecycle import crossing, record
 from webapp.alerts.deliveries import channel_create, channel_send, channel_test, deliveries_prepare, notifications_plan
 from webapp.alerts.models import Alert, Channel, Delivery
+from webapp.alerts.routing import rule_save
 from webapp.queries.models import Query
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
@@ -56,6 +58,15 @@ def test_an_alert_reaches_a_mailbox_as_text_and_html(mails: list[EmailMessage], 
     assert f"https://watch.example.org/alerts/{alert.pk}" in text_of(mail)
     assert "&lt;b&gt;car" in text_of(mail, "html") and "<b>car" not in text_of(mail, "html")
     assert delivery.sent_at is not None and deliver(channel) == 0
+
+
+def test_a_mail_names_the_rule_that_sent_it(mails: list[EmailMessage], channel: Channel, query: Query) -> None:
+    rule_save(user=channel.owner, name="Night shift", channels=[channel], after_minutes=5)
+    record(query, crossing(query, "in", "a", 10))
+    Alert.objects.update(opened_at=timezone.now() - timedelta(minutes=5))
+    deliver(channel)
+    told = " ".join(" ".join(text_of(mail).split()) for mail in mails)
+    assert "Sent by the rule “Night shift”: nobody acknowledged it within 5 min" in told
 
 
 def test_a_mail_server_that_is_away_gets_it_later_and_once(mails: list[EmailMessage], channel: Channel, query: Query, settings: Any) -> None:

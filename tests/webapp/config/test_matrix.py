@@ -91,6 +91,8 @@ LISTS = {
     "api-views": ["GET", "POST"],
     "api-mutes": ["GET", "POST"],
     "api-channels": ["GET", "POST"],
+    "api-rules": ["GET", "POST"],
+    "api-rules-dry-run": ["GET", "POST"],
     "api-jobs": ["GET", "POST"],
     "api-job": ["GET", "DELETE"],
     "api-job-start": ["POST"],
@@ -139,6 +141,7 @@ OWNED = {
     "api-alert-resolve": ["POST"],
     "api-alert-seen": ["POST"],
     "api-view": ["GET", "PATCH", "DELETE"],
+    "api-rule": ["GET", "PATCH", "DELETE"],
     "api-mute": ["GET", "DELETE"],
     "api-alert-comments": ["POST"],
     "api-channel": ["GET", "PATCH", "DELETE"],
@@ -171,6 +174,7 @@ def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[
     """One object of each kind, all of the harbour team."""
     from webapp.alerts.deliveries import channel_create
     from webapp.alerts.models import Alert, Mute, SavedView
+    from webapp.alerts.routing import rule_save
     from webapp.feeds.connectors.services import connector_create
     from webapp.feeds.models import Upload
     from webapp.overlays.models import Overlay
@@ -181,6 +185,7 @@ def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[
     view = SavedView.objects.create(owner=people.owner, name="grave", team=people.harbour)
     mute = Mute.objects.create(owner=people.owner, team=people.harbour, feed=feed, query=query, reason="Works", window_from=timezone.now())
     upload = Upload.objects.create(owner=people.owner, name="ships.csv", size=10, team=people.harbour)
+    rule = rule_save(user=people.owner, name="grave", team=people.harbour, channels=[channel])
     connector = connector_create(feed=feed, name="mast", kind="ais-udp", settings={"port": 10110}, reading=READING)
     return {
         "connector": connector,
@@ -193,6 +198,7 @@ def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[
         "alert": alert,
         "view": view,
         "mute": mute,
+        "rule": rule,
     }
 
 
@@ -214,7 +220,7 @@ def address_of(name: str, things: dict[str, Any]) -> str:
     kind = next(
         (
             kind
-            for kind in ("connector", "upload", "region", "query", "channel", "alert", "view", "mute")
+            for kind in ("connector", "upload", "region", "query", "channel", "alert", "view", "mute", "rule")
             if name in (kind, f"api-{kind}") or name.startswith(f"api-{kind}-")
         ),
         None,

@@ -21,7 +21,8 @@ from rest_framework.test import APIClient
 from tests.webapp.config.test_matrix import LISTS, OWNED, OWNED_PAGES, PAGES, PERSONAL, READING, address_of, ask
 from webapp.accounts.models import Role
 from webapp.alerts.deliveries import channel_create
-from webapp.alerts.models import Alert, Channel, Mute, SavedView
+from webapp.alerts.models import Alert, Channel, Mute, RoutingRule, SavedView
+from webapp.alerts.routing import rule_save
 from webapp.detections.models import Detection
 from webapp.detections.partitions import partitions_ensure
 from webapp.feeds.connectors.services import connector_create
@@ -46,6 +47,7 @@ NEEDED = {
     "alert": Role.ANALYST,
     "view": Role.VIEWER,
     "mute": Role.ANALYST,
+    "rule": Role.OPERATOR,
 }
 """The least role that changes an object of its team."""
 FOR_EDITORS = {"api-channel-deliveries"}
@@ -72,7 +74,8 @@ def edits(actor: str, sharing: str, kind: str) -> bool:
 
 def kind_of(name: str) -> str:
     return next(
-        (kind for kind in ("connector", "upload", "region", "query", "channel", "alert", "view", "mute") if f"{kind}" in name.split("-")), "feed"
+        (kind for kind in ("connector", "upload", "region", "query", "channel", "alert", "view", "mute", "rule") if f"{kind}" in name.split("-")),
+        "feed",
     )
 
 
@@ -89,7 +92,7 @@ class World:
     def share(self, sharing: str) -> None:
         """Feed and all things in it are shared so."""
         team = {"team": self.people.harbour, "foreign": self.people.elsewhere}.get(sharing)
-        for model in (Feed, Region, Query, Channel, SavedView, Mute, Upload):
+        for model in (Feed, Region, Query, Channel, SavedView, Mute, Upload, RoutingRule):
             model.objects.update(owner=self.people.owner, team=team, public=sharing == "public")
 
 
@@ -102,6 +105,7 @@ def world(people: SimpleNamespace, feed: Any, region: Any, query: Any, client_of
     Detection.objects.create(feed=feed, key=b"k" * 16, query=query, version=1, kind="in", entities=["a"], start=1, end=1, seq=1, detected_at=1)
     view = SavedView.objects.create(owner=people.owner, name="grave", team=people.harbour)
     mute = Mute.objects.create(owner=people.owner, team=people.harbour, feed=feed, query=query, reason="Works", window_from=timezone.now())
+    rule = rule_save(user=people.owner, name="grave", team=people.harbour, channels=[channel])
     connector = connector_create(feed=feed, name="mast", kind="ais-udp", settings={"port": 10110}, reading=READING)
     overlay = Overlay.objects.create(feed=feed, name="fences", document={"type": "FeatureCollection", "features": []})
     return World(
@@ -117,6 +121,7 @@ def world(people: SimpleNamespace, feed: Any, region: Any, query: Any, client_of
             "alert": alert,
             "view": view,
             "mute": mute,
+            "rule": rule,
         },
         client_of,
     )

@@ -82,9 +82,9 @@ def test_a_running_instance_is_restored_elsewhere_exactly(
         dump(*arguments)
 
     def slowly(folder: Path) -> Any:
-        """Between two folders of the log a segment could move from one to the other."""
-        found, until = list_segments(folder), time.monotonic() + 1.5
-        while stream.rounds < began + 6 and stream.is_alive() and time.monotonic() < until:
+        """Between two folders of the log a segment could move from one to the other: it is merged by one compaction and removed by the next."""
+        found, until = list_segments(folder), time.monotonic() + 3.0
+        while folder.name == "history" and stream.rounds < began + 11 and stream.is_alive() and time.monotonic() < until:
             stream.join(0.05)
         return found
 

@@ -71,7 +71,9 @@ def _subject(count: int, alerts: list[dict[str, Any]]) -> str:
 
 def _line(alert: dict[str, Any]) -> str:
     who = ", ".join(alert["entities"]) or "-"
-    return f"{Severity(alert['severity']).label}: {alert['query_name']}, {who} ({alert['kind']}), opened {alert['opened_at']}"
+    said = f"{Severity(alert['severity']).label}: {alert['query_name']}, {who} ({alert['kind']}), opened {alert['opened_at']}"
+    by = f". Sent by the rule “{alert['rule']}”" if alert.get("rule") else ""
+    return said + by + (f": nobody acknowledged it within {alert['after_minutes']} min" if alert.get("after_minutes") else "")
 
 
 def _text(data: dict[str, Any], alerts: list[dict[str, Any]], link: str | None) -> str:

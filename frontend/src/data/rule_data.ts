@@ -1,0 +1,74 @@
+/** Routing rules as the API tells them, and in words. */
+
+import { SEVERITY_NAMES } from "../lib/words";
+import { boolean, id, integer, list, nullable, otherwise, record, string } from "../lib/parse";
+import { severity } from "./shapes";
+
+export const rule = record({
+  id,
+  name: string,
+  enabled: boolean,
+  feed: nullable(string),
+  queries: list(id),
+  tags: list(string),
+  regions: list(id),
+  min_severity: severity,
+  days: list(integer),
+  from_time: nullable(string),
+  until_time: nullable(string),
+  zone: string,
+  after_minutes: integer,
+  channels: list(id),
+  teams: list(id),
+  people: list(string),
+  editable: otherwise(boolean, false),
+});
+export type Rule = ReturnType<typeof rule>;
+
+const route = record({
+  channel: record({ id, name: string, owner: string }),
+  rule: nullable(string),
+  after_minutes: integer,
+  count: integer,
+  alerts: list(record({ id, query_name: string, entities: list(string), severity })),
+});
+export const dryRun = record({ alerts: integer, unreached: integer, results: list(route) });
+export type DryRun = ReturnType<typeof dryRun>;
+export type DryRoute = ReturnType<typeof route>;
+
+export const DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+
+/** What the rule asks for: "High and above · yard · 2 queries · tag harbour · 22:00 to 06:00 Europe/Athens · after 10 min without acknowledgement". */
+export function conditionWords(one: Rule): string {
+  const span = one.from_time === null && one.until_time === null ? "" : `${clock(one.from_time)} to ${clock(one.until_time)} ${one.zone}`;
+  return [
+    one.min_severity === "info" ? "All alerts" : `${SEVERITY_NAMES[one.min_severity]} and above`,
+    one.feed ?? "",
+    counted(one.queries.length, "query", "queries"),
+    one.tags.map((tag) => `tag ${tag}`).join(" or "),
+    counted(one.regions.length, "region", "regions"),
+    one.days.map((day) => DAYS[day] ?? "").join(", "),
+    span,
+    one.after_minutes === 0 ? "" : `after ${one.after_minutes} min without acknowledgement`,
+  ]
+    .filter((text) => text !== "")
+    .join(" · ");
+}
+
+function counted(count: number, one: string, many: string): string {
+  return count === 0 ? "" : `${count} ${count === 1 ? one : many}`;
+}
+
+/** "22:00:00" as "22:00"; none is midnight. */
+function clock(time: string | null): string {
+  return time === null ? "00:00" : time.slice(0, 5);
+}
+
+/** Where a rule sends: names of channels, "all of team harbour", "ben's own". */
+export function targetWords(one: Rule, channels: ReadonlyMap<string, string>, teams: ReadonlyMap<string, string>): string {
+  return [
+    ...one.channels.map((channel) => channels.get(channel) ?? "a channel"),
+    ...one.teams.map((team) => `all of ${teams.get(team) ?? "a team"}`),
+    ...one.people.map((name) => `${name}'s own`),
+  ].join(", ");
+}

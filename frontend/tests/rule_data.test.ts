@@ -1,0 +1,46 @@
+import { expect, test } from "vitest";
+import { conditionWords, rule, targetWords } from "../src/data/rule_data";
+
+const plain = {
+  id: 1,
+  name: "Night",
+  enabled: true,
+  feed: null,
+  queries: [],
+  tags: [],
+  regions: [],
+  min_severity: "info",
+  days: [],
+  from_time: null,
+  until_time: null,
+  zone: "UTC",
+  after_minutes: 0,
+  channels: [2, 9],
+  teams: [],
+  people: [],
+};
+
+test("a rule that asks for nothing takes all alerts", () => {
+  expect(conditionWords(rule(plain))).toBe("All alerts");
+});
+
+test("each thing that a rule asks for is said", () => {
+  const asking = {
+    feed: "city",
+    queries: [1, 2],
+    tags: ["a", "b"],
+    regions: [1],
+    min_severity: "high",
+    days: [6],
+    from_time: "22:00:00",
+    after_minutes: 5,
+  };
+  expect(conditionWords(rule({ ...plain, ...asking, until_time: "06:00:00", zone: "Europe/Athens" }))).toBe(
+    "High and above · city · 2 queries · tag a or tag b · 1 region · Sunday · 22:00 to 06:00 Europe/Athens · after 5 min without acknowledgement",
+  );
+});
+
+test("where it sends is said by names, where the reader knows them", () => {
+  const one = rule({ ...plain, teams: [1], people: ["ben"] });
+  expect(targetWords(one, new Map([["2", "desk"]]), new Map([["1", "watch"]]))).toBe("desk, a channel, all of watch, ben's own");
+});

@@ -1,0 +1,57 @@
+"""A routing rule is made on the account page, tried on the last day's alerts, and sends what it says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.browser.conftest import Site
+
+pytestmark = [pytest.mark.browser, pytest.mark.services]
+
+
+def test_a_rule_is_made_tried_and_switched_off(site: Site) -> None:
+    from tests.browser.test_limits import shot
+    from tests.webapp.alerts.test_lifecycle import crossing, record
+    from webapp.alerts.deliveries import channel_create, notifications_plan
+    from webapp.alerts.models import Notification, RoutingRule
+
+    world = site.world
+    channel_create(owner=world.feed.owner, name="Night desk", url="https://hooks.example.org/x", all_queries=False)
+    record(world.crossings, *(crossing(world.crossings, "in", entity, 10) for entity in ("w1", "w2")))
+    site.log_in()
+    page = site.page
+    page.goto(site.address + "/account/")
+    rules = page.locator("#rules")
+    rules.get_by_role("button", name="The last day").click()
+    page.get_by_text("2 alerts in the last day; 2 reach nobody.").wait_for()
+    page.get_by_role("dialog").get_by_role("button", name="Close").last.click()
+
+    rules.get_by_role("button", name="New rule").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Make rule").click()
+    dialog.locator("[data-pointer='/name'] .fault").wait_for()
+    dialog.get_by_label("Name", exact=True).fill("Crossings")
+    dialog.get_by_label("Alerts of").select_option("low")
+    dialog.get_by_label("Query", exact=True).select_option(str(world.crossings.pk))
+    dialog.get_by_label("Only if nobody acknowledged within minutes").fill("5")
+    dialog.get_by_role("button", name="Try on the last day").click()
+    dialog.get_by_text("2 alerts in the last day; each reaches somebody.").wait_for()
+    dialog.get_by_text("by the rule “Crossings”, if nobody acknowledged within 5 min").wait_for()
+    shot(site, "new-rule")
+    dialog.get_by_role("button", name="Make rule").click()
+    rules.get_by_text("Low and above · 1 query · after 5 min without acknowledgement").wait_for()
+    rules.get_by_text("To Night desk").wait_for()
+    shot(site, "rules")
+    notifications_plan()
+    assert [(one.rule and one.rule.name, one.after_minutes) for one in Notification.objects.all()] == [("Crossings", 5)] * 2
+
+    rules.locator(".rule .switch").click()
+    world.wait(lambda: not RoutingRule.objects.get().enabled, 30, "the rule is switched off")
+    rules.get_by_role("button", name="Remove").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove rule").click()
+    rules.get_by_text("No rule yet").wait_for()
+    # The name that was left out.
+    assert [fault for fault in site.faults if "400 (Bad Request)" not in fault] == []

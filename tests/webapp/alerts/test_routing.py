@@ -1,0 +1,182 @@
+"""Routing rules: which alerts reach whom, and when; what nobody may see reaches nobody by a rule either."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from tests.webapp.alerts.test_lifecycle import crossing, record
+from webapp.alerts.deliveries import channel_create, channels_due, deliveries_prepare, notifications_plan
+from webapp.alerts.handling import Decision, alerts_decide
+from webapp.alerts.models import Alert, Channel, Delivery, Notification, Step
+from webapp.alerts.routing import rule_save, terms
+from webapp.feeds.services import feed_create
+from webapp.queries.models import Query
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+Given = dict[str, Any]
+
+
+def quiet(owner: Any, name: str = "desk", **fields: Any) -> Channel:
+    """A channel that carries nothing by itself."""
+    return channel_create(owner=owner, name=name, url="https://hooks.example.org/x", all_queries=False, **fields)
+
+
+def reached() -> list[tuple[str, str | None]]:
+    notifications_plan()
+    return sorted((one.channel.name, one.rule and one.rule.name) for one in Notification.objects.select_related("channel", "rule"))
+
+
+@pytest.mark.parametrize(
+    ("given", "matches"),
+    [
+        (lambda w: {}, True),
+        (lambda w: {"queries": [w.query]}, True),
+        (lambda w: {"queries": [w.other]}, False),
+        (lambda w: {"tags": ["harbour", "x"]}, True),
+        (lambda w: {"tags": ["x"]}, False),
+        (lambda w: {"regions": [w.region]}, True),
+        (lambda w: {"feed": w.query.feed}, True),
+        (lambda w: {"feed": w.feed}, False),
+        (lambda w: {"min_severity": "low"}, True),
+        (lambda w: {"min_severity": "high"}, False),
+        (lambda w: {"enabled": False}, False),
+    ],
+)
+def test_a_rule_takes_what_it_asks_for(
+    given: Callable[[SimpleNamespace], Given], matches: bool, query: Query, region: Any, people: SimpleNamespace
+) -> None:
+    Query.objects.filter(pk=query.pk).update(tags=["harbour"])
+    other = Query.objects.create(feed=query.feed, name="other", owner=people.owner, family="border", specification={})
+    elsewhere = feed_create(owner=people.owner, name="dock", title="Dock", crs="planar", time="ms")
+    world = SimpleNamespace(query=query, other=other, region=region, feed=elsewhere)
+    rule_save(user=people.owner, name="grave", channels=[quiet(people.owner)], **given(world))
+    record(query, crossing(query, "in", "a", 10))
+    assert reached() == ([("desk", "grave")] if matches else [])
+
+
+@pytest.mark.parametrize(
+    ("span", "moment", "is_on"),
+    [
+        (("08:00", "17:00", []), "2026-11-23T07:30", True),
+        (("08:00", "17:00", []), "2026-11-23T15:00", False),
+        (("08:00", None, []), "2026-11-23T21:00", True),
+        (("22:00", "06:00", []), "2026-11-23T03:59", True),
+        (("22:00", "06:00", []), "2026-11-23T04:00", False),
+        (("22:00", "06:00", []), "2026-11-23T20:00", True),
+        # The night that begins on Sunday in Athens is still on early on Monday; that of Monday is not Sunday's.
+        (("22:00", "06:00", [6]), "2026-11-23T01:00", True),
+        (("22:00", "06:00", [6]), "2026-11-23T21:00", False),
+        ((None, None, [0]), "2026-11-22T22:30", True),
+    ],
+)
+def test_a_rule_is_good_at_its_hours(span: tuple[str | None, str | None, list[int]], moment: str, is_on: bool, people: SimpleNamespace) -> None:
+    times = [None if text is None else datetime.fromisoformat(f"2026-01-01T{text}").time() for text in span[:2]]
+    rule = terms(owner=people.owner, name="x", from_time=times[0], until_time=times[1], days=span[2], zone="Europe/Athens")
+    assert rule.is_on(datetime.fromisoformat(moment).replace(tzinfo=UTC)) is is_on
+
+
+def test_rules_reach_the_channels_of_teams_and_of_people_each_once(query: Query, people: SimpleNamespace) -> None:
+    quiet(people.operator, "team", team=people.harbour)
+    quiet(people.viewer, "personal")
+    both = quiet(people.owner, "named", team=people.harbour)
+    quiet(people.analyst, "of somebody else")
+    rule_save(user=people.owner, name="first", channels=[both], teams=[people.harbour])
+    rule_save(user=people.owner, name="second", teams=[people.harbour], people=[people.viewer])
+    record(query, crossing(query, "in", "a", 10))
+    assert reached() == [("named", "first"), ("personal", "second"), ("team", "first")]
+
+
+def test_a_rule_carries_nothing_that_its_owner_or_the_channels_owner_may_not_see(query: Query, people: SimpleNamespace) -> None:
+    rule_save(user=people.stranger, name="spy", channels=[quiet(people.stranger, "stranger")])
+    rule_save(user=people.owner, name="leak", channels=[quiet(people.stranger, "theirs")])
+    record(query, crossing(query, "in", "a", 10))
+    assert reached() == []
+
+
+def test_a_message_names_the_rule_that_sent_it(query: Query, people: SimpleNamespace) -> None:
+    rule_save(user=people.owner, name="grave", channels=[quiet(people.owner)])
+    record(query, crossing(query, "in", "a", 10))
+    notifications_plan()
+    deliveries_prepare()
+    told = json.loads(Delivery.objects.get().body)["data"]["alerts"][0]
+    assert (told["rule"], told["after_minutes"]) == ("grave", 0)
+
+
+def escalating(query: Query, people: SimpleNamespace) -> datetime:
+    """An alert that goes to one channel at once and after ten minutes again, then to a chief; when it was opened."""
+    desk = quiet(people.owner)
+    rule_save(user=people.owner, name="at once", channels=[desk])
+    rule_save(user=people.owner, name="again", channels=[desk, quiet(people.owner, "chief")], after_minutes=10)
+    record(query, crossing(query, "in", "a", 10))
+    notifications_plan()
+    return Alert.objects.get().opened_at
+
+
+def test_what_nobody_acknowledges_goes_further_after_its_time(query: Query, people: SimpleNamespace) -> None:
+    opened = escalating(query, people)
+    assert deliveries_prepare(opened + timedelta(minutes=9)) == 1
+    assert deliveries_prepare(opened + timedelta(minutes=10)) == 2
+    assert deliveries_prepare(opened + timedelta(days=2)) == 0, "each of them once"
+    assert [json.loads(one.body)["data"]["alerts"][0]["after_minutes"] for one in Delivery.objects.order_by("id")] == [0, 10, 10]
+
+
+@pytest.mark.parametrize("step", [Step.ACKNOWLEDGED, Step.RESOLVED])
+def test_what_somebody_acknowledged_goes_no_further(step: Step, query: Query, people: SimpleNamespace) -> None:
+    opened = escalating(query, people)
+    deliveries_prepare(opened)
+    alerts_decide(alerts=list(Alert.objects.all()), decision=Decision(step, people.owner, ""))
+    assert deliveries_prepare(opened + timedelta(hours=1)) == 0
+    assert Notification.objects.filter(delivery=None).count() == 0
+
+
+def test_a_later_message_about_an_alert_waits_for_the_earlier_one(query: Query, people: SimpleNamespace) -> None:
+    deliveries_prepare(escalating(query, people) + timedelta(hours=1))
+    desk = Channel.objects.get(name="desk")
+    now = timezone.now() + timedelta(hours=2)
+    first, _ = desk.deliveries.order_by("id")
+    Delivery.objects.filter(pk=first.pk).update(next_at=now + timedelta(hours=1))
+    assert channels_due(now) == [Channel.objects.get(name="chief").pk]
+    Delivery.objects.filter(pk=first.pk).update(sent_at=now)
+    assert sorted(channels_due(now)) == sorted(Channel.objects.values_list("pk", flat=True))
+
+
+# -- over the API -----------------------------------------------------------------------------------------------------------------
+
+
+def test_rules_are_kept_over_the_api(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    client, desk = client_of(people.owner), quiet(people.owner)
+    rule = {"name": "night", "feed": "yard", "queries": [query.pk], "min_severity": "high", "from_time": "22:00", "until_time": "06:00"}
+    made = client.post("/api/v1/routing-rules/", {**rule, "zone": "Europe/Athens", "channels": [desk.pk], "after_minutes": 5}, format="json")
+    assert made.status_code == 201 and made.json()["channels"] == [desk.pk] and made.json()["from_time"] == "22:00:00"
+    address = f"/api/v1/routing-rules/{made.json()['id']}/"
+    assert client.patch(address, {"channels": []}, format="json").json()["faults"][0]["pointer"] == "/channels"
+    assert client.patch(address, {"zone": "Mars"}, format="json").json()["faults"][0]["pointer"] == "/zone"
+    assert client.patch(address, {"enabled": False}, format="json").json()["enabled"] is False
+    private = quiet(people.stranger, "theirs")
+    refused = client.post("/api/v1/routing-rules/", {"name": "x", "channels": [private.pk], "people": ["stranger"]}, format="json")
+    assert {fault["pointer"].split("/")[1] for fault in refused.json()["faults"]} == {"channels", "people"}
+    assert client_of(people.viewer).post("/api/v1/routing-rules/", {"name": "x"}, format="json").status_code == 403
+    assert client.delete(address).status_code == 204
+
+
+def test_a_dry_run_says_who_would_have_been_reached(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    desk, client = quiet(people.owner), client_of(people.owner)
+    quiet(people.stranger, "theirs")
+    record(query, *(crossing(query, "in", entity, 10) for entity in "abc"))
+    Alert.objects.filter(entities=["c"]).update(opened_at=timezone.now() - timedelta(hours=30))
+    assert client.get("/api/v1/routing-rules/dry-run").json() == {"alerts": 2, "unreached": 2, "results": []}
+    tried = client.post("/api/v1/routing-rules/dry-run?hours=48", {"name": "new", "channels": [desk.pk]}, format="json").json()
+    assert (tried["alerts"], tried["unreached"], [(one["channel"]["name"], one["rule"], one["count"]) for one in tried["results"]]) == (
+        3,
+        0,
+        [("desk", "new", 3)],
+    )
+    assert Notification.objects.count() == 0 and reached() == []
+    rule_save(user=people.owner, name="grave", channels=[desk], min_severity="critical")
+    assert client.get("/api/v1/routing-rules/dry-run").json()["unreached"] == 2

@@ -1,0 +1,207 @@
+"""Which channels an alert goes to: those that carry it by themselves, and those that a rule names.
+
+A rule sends nothing that its own owner may not see, and a channel carries nothing that its owner may not see. To one channel an alert
+goes once at once, by the first rule that matches, and once for each time of an escalation.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.db import transaction
+from django.db.models import Prefetch, QuerySet
+
+from webapp.accounts.models import User
+from webapp.accounts.permissions import AnyUser
+from webapp.alerts.models import Alert, Channel, RoutingRule
+from webapp.feeds.models import Feed, Region
+from webapp.queries.models import Query, Severity
+
+LOOKED_AT = 10_000
+"""A dry run looks at the newest so many alerts."""
+LISTED = 5
+
+
+@dataclass(frozen=True)
+class Terms:
+    """A routing rule, stored (`pk`) or about to be. What is empty asks for nothing."""
+
+    pk: int | None
+    name: str
+    owner: User
+    feed: int | None = None
+    queries: frozenset[int] = frozenset()
+    tags: frozenset[str] = frozenset()
+    regions: frozenset[int] = frozenset()
+    min_severity: str = Severity.INFO
+    days: frozenset[int] = frozenset()
+    from_time: time | None = None
+    until_time: time | None = None
+    zone: str = "UTC"
+    after_minutes: int = 0
+    channels: frozenset[int] = frozenset()
+    teams: frozenset[int] = frozenset()
+    people: frozenset[int] = frozenset()
+
+    def matches(self, alert: Alert) -> bool:
+        """Whether the alert is one that the rule is about."""
+        query = alert.query
+        return (
+            (self.feed is None or alert.feed_id == self.feed)
+            and (not self.queries or query.pk in self.queries)
+            and (not self.tags or not self.tags.isdisjoint(query.tags))
+            and (not self.regions or any(region.pk in self.regions for region in query.regions.all()))
+            and rank(alert.severity) >= rank(self.min_severity)
+            and self.is_on(alert.opened_at)
+        )
+
+    def is_on(self, moment: datetime) -> bool:
+        """Whether the rule is good at `moment`. A span over midnight is of the day on which it begins."""
+        local = moment.astimezone(ZoneInfo(self.zone))
+        begin, end, at = self.from_time or time.min, self.until_time, local.time()
+        day = local
+        if end is not None and end <= begin:
+            if at < end:
+                day -= timedelta(days=1)
+            elif at < begin:
+                return False
+        elif at < begin or (end is not None and at >= end):
+            return False
+        return not self.days or day.weekday() in self.days
+
+    def sends_to(self, channel: Channel) -> bool:
+        """Whether the channel is one of those that the rule names."""
+        is_personal = channel.team_id is None and channel.owner_id in self.people
+        return channel.pk in self.channels or channel.team_id in self.teams or is_personal
+
+
+@dataclass(frozen=True)
+class Route:
+    """An alert on its way to a channel; `rule_id` None: the channel carries it by itself."""
+
+    alert: Alert
+    channel: Channel
+    rule_id: int | None
+    rule_name: str | None
+    after_minutes: int
+
+
+SETS = ("queries", "regions", "channels", "teams", "people")
+PLAIN = ("name", "tags", "min_severity", "days", "from_time", "until_time", "zone", "after_minutes")
+
+
+def terms_of(rule: RoutingRule) -> Terms:
+    """The stored rule."""
+    fields = {name: getattr(rule, name) for name in PLAIN} | {name: getattr(rule, name).all() for name in SETS}
+    return terms(pk=rule.pk, owner=rule.owner, feed=rule.feed, **fields)
+
+
+def terms(*, owner: User, pk: int | None = None, feed: Feed | None = None, **fields: Any) -> Terms:
+    """A rule of these fields; those that choose things hold the things."""
+    sets: dict[str, Any] = {name: frozenset(one.pk for one in fields.pop(name, ())) for name in SETS}
+    sets |= {name: frozenset(fields.pop(name, ())) for name in ("tags", "days")}
+    return Terms(pk, fields.pop("name"), owner, None if feed is None else feed.pk, **sets, **fields)
+
+
+def routes_of(alerts: Sequence[Alert], rules: Sequence[Terms] | None = None) -> list[Route]:
+    """Where the alerts go, by the rules and channels that are on, or by the given rules alone."""
+    ways = list(Channel.objects.filter(enabled=True).select_related("owner").prefetch_related("queries"))
+    stored = RoutingRule.objects.filter(enabled=True).select_related("owner").prefetch_related(*SETS).order_by("after_minutes", "id")
+    given = [terms_of(rule) for rule in stored] if rules is None else rules
+    wanted = Alert.objects.filter(pk__in=[one.pk for one in alerts])
+    known = list(wanted.select_related("query", "feed").prefetch_related("query__regions").order_by("id"))
+    sight = _Sight({alert.query_id for alert in known})
+    found: dict[tuple[int, int, int], Route] = {}
+    for rule in given:
+        matching = [alert for alert in known if sight.sees(rule.owner, alert) and rule.matches(alert)]
+        for channel in (one for one in ways if rule.sends_to(one)):
+            for alert in matching:
+                if sight.sees(channel.owner, alert):
+                    found.setdefault((alert.pk, channel.pk, rule.after_minutes), Route(alert, channel, rule.pk, rule.name, rule.after_minutes))
+    for channel in ways if rules is None else ():
+        for alert in known:
+            if _carries(channel, alert) and sight.sees(channel.owner, alert):
+                found.setdefault((alert.pk, channel.pk, 0), Route(alert, channel, None, None, 0))
+    return [found[key] for key in sorted(found)]
+
+
+def rank(severity: str) -> int:
+    """How grave it is, from 0."""
+    return Severity.values.index(severity)
+
+
+def _carries(channel: Channel, alert: Alert) -> bool:
+    """Whether the alert is for this channel by itself: severe enough, and of its queries."""
+    is_chosen = channel.all_queries or any(query.pk == alert.query_id for query in channel.queries.all())
+    return is_chosen and rank(alert.severity) >= rank(channel.min_severity)
+
+
+class _Sight:
+    """Who sees which of some queries, each looked up once."""
+
+    def __init__(self, queries: set[int]) -> None:
+        self.queries, self.seen = queries, dict[int, set[int]]()
+
+    def sees(self, user: User, alert: Alert) -> bool:
+        if user.pk not in self.seen:
+            self.seen[user.pk] = set(Query.objects.visible_to(user).filter(pk__in=self.queries).values_list("pk", flat=True))
+        return alert.query_id in self.seen[user.pk]
+
+
+HIDEABLE: dict[str, Any] = {"queries": Query, "regions": Region, "channels": Channel}
+
+
+def rule_list(*, user: AnyUser) -> QuerySet[RoutingRule]:
+    """The rules that `user` may see, of what they choose that which `user` may see."""
+    found = RoutingRule.objects.visible_to(user).with_editable(user).select_related("owner", "team", "feed")
+    shown = [Prefetch(name, model.objects.visible_to(user)) for name, model in HIDEABLE.items()]
+    return found.prefetch_related(*shown, "teams", "people").order_by("id")
+
+
+@transaction.atomic
+def rule_save(*, user: User, rule: RoutingRule | None = None, **fields: Any) -> RoutingRule:
+    """A new rule of `user`'s, or `rule` with what is given changed. What it chooses and `user` may not see stays chosen."""
+    sets = {name: list(fields.pop(name)) for name in SETS if name in fields}
+    saved = RoutingRule(owner=user) if rule is None else RoutingRule.objects.get(pk=rule.pk)
+    for name, value in fields.items():
+        setattr(saved, name, value)
+    saved.save()
+    for name, chosen in sets.items():
+        related = getattr(saved, name)
+        hidden = related.exclude(pk__in=HIDEABLE[name].objects.visible_to(user).values("pk")) if name in HIDEABLE else related.none()
+        related.set([*chosen, *hidden])
+    return saved
+
+
+def dry_run(*, user: User, hours: int, now: datetime, rule: Terms | None = None) -> dict[str, Any]:
+    """Where the alerts of the last `hours` would go, by all rules and channels or by `rule` alone; of both, what `user` may see."""
+    since, queries = now - timedelta(hours=hours), Query.objects.visible_to(user)
+    alerts = list(Alert.objects.filter(query__in=queries.values("pk"), opened_at__gte=since, mute=None).order_by("-id")[:LOOKED_AT])
+    seen = set(Channel.objects.visible_to(user).values_list("pk", flat=True))
+    rules = set(RoutingRule.objects.visible_to(user).values_list("pk", flat=True))
+    routes = [route for route in routes_of(alerts, None if rule is None else [rule]) if route.channel.pk in seen]
+    groups: dict[tuple[int, int, int], list[Route]] = defaultdict(list)
+    for route in routes:
+        groups[route.channel.pk, route.after_minutes, route.rule_id or 0].append(route)
+    told = [_group(groups[key], rule is not None or key[2] in rules) for key in sorted(groups)]
+    reached = {route.alert.pk for route in routes}
+    return {"alerts": len(alerts), "unreached": sum(one.pk not in reached for one in alerts), "results": told}
+
+
+def _group(routes: Sequence[Route], is_seen: bool) -> dict[str, Any]:
+    first = routes[0]
+    return {
+        "channel": {"id": first.channel.pk, "name": first.channel.name, "owner": first.channel.owner.username},
+        "rule": first.rule_name if is_seen else None,
+        "after_minutes": first.after_minutes,
+        "count": len(routes),
+        "alerts": [
+            {"id": one.alert.pk, "query_name": one.alert.query.name, "entities": one.alert.entities, "severity": one.alert.severity}
+            for one in routes[-LISTED:]
+        ],
+    }

@@ -1,0 +1,134 @@
+"""`routing-rules/`: which alerts go to which channels."""
+
+from __future__ import annotations
+
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from webapp.accounts.authentication import person
+from webapp.accounts.models import Membership, Team, User
+from webapp.accounts.owned import OwnedSerializer, OwnedView
+from webapp.alerts import routing
+from webapp.alerts.models import Channel, RoutingRule
+from webapp.config.boxes import whole
+from webapp.feeds.models import Feed, Region
+from webapp.queries.models import Query
+
+HOURS = OpenApiParameter("hours", int, description="1 to 168; 24 unless given")
+LONGEST_WAIT_MINUTES = 7 * 24 * 60
+NIGHT = {"name": "Night shift", "min_severity": "high", "from_time": "22:00", "until_time": "06:00", "zone": "Europe/Athens", "channels": [2]}
+WHERE = ("channels", "teams", "people")
+
+
+class RoutingRuleSerializer(OwnedSerializer):
+    """Which alerts go where; what is empty asks for nothing."""
+
+    feed = serializers.SlugRelatedField(slug_field="name", queryset=Feed.objects.none(), required=False, allow_null=True)
+    queries = serializers.PrimaryKeyRelatedField(many=True, required=False, queryset=Query.objects.none())
+    regions = serializers.PrimaryKeyRelatedField(many=True, required=False, queryset=Region.objects.none())
+    days = serializers.ListField(child=serializers.IntegerField(min_value=0, max_value=6), required=False, max_length=7, help_text="0: Monday")
+    channels = serializers.PrimaryKeyRelatedField(many=True, required=False, queryset=Channel.objects.none())
+    teams = serializers.PrimaryKeyRelatedField(many=True, required=False, queryset=Team.objects.none())
+    people = serializers.SlugRelatedField(many=True, required=False, slug_field="username", queryset=User.objects.none())
+    after_minutes = serializers.IntegerField(required=False, min_value=0, max_value=LONGEST_WAIT_MINUTES)
+
+    class Meta:
+        model = RoutingRule
+        fields = (
+            "id", "name", "enabled", "feed", "queries", "tags", "regions", "min_severity", "days", "from_time", "until_time", "zone",
+            "after_minutes", "channels", "teams", "people", *OwnedSerializer.OWNED, "created_at",
+        )  # fmt: skip
+        read_only_fields = ("created_at",)
+
+    def get_fields(self) -> dict[str, Any]:
+        fields: dict[str, Any] = super().get_fields()
+        if request := self.context.get("request"):
+            user = request.user
+            # Nobody's, where the schema is written: it asks without a user.
+            mine = Membership.objects.filter(user=user.pk)
+            own = Team.objects.all() if user.is_superuser else Team.objects.filter(pk__in=mine.values("team"))
+            fields["feed"].queryset = Feed.objects.visible_to(user)
+            fields["queries"].child_relation.queryset = Query.objects.visible_to(user).filter(deleted_at=None)
+            fields["regions"].child_relation.queryset = Region.objects.visible_to(user)
+            fields["channels"].child_relation.queryset = Channel.objects.editable_by(user)
+            fields["teams"].child_relation.queryset = own
+            fields["people"].child_relation.queryset = User.objects.filter(is_active=True, teams__in=own.values("pk")).distinct()
+        return fields
+
+    def validate_zone(self, zone: str) -> str:
+        try:
+            ZoneInfo(zone)
+        except (ZoneInfoNotFoundError, ValueError) as error:
+            raise serializers.ValidationError("A time zone of the IANA list, as Europe/Athens.") from error
+        return zone
+
+    def validate(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        rule: Any = self.instance
+        if not any(attributes.get(name, [] if rule is None else getattr(rule, name).all()) for name in WHERE):
+            raise serializers.ValidationError({"channels": "Name a channel, a team or a person that the alerts go to."})
+        return attributes
+
+
+class RoutingRuleView(OwnedView):
+    """Rules by which alerts go to channels, besides what a channel carries by itself."""
+
+    queryset = RoutingRule.objects.all()
+    serializer_class = RoutingRuleSerializer
+
+    def get_queryset(self) -> QuerySet[Any]:
+        return routing.rule_list(user=self.request.user)
+
+    def list(self, request: Request) -> Response:
+        page = self.paginate_queryset(self.get_queryset())
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+
+    def retrieve(self, request: Request, pk: int) -> Response:
+        return Response(self.get_serializer(self.get_object()).data)
+
+    @extend_schema(examples=[OpenApiExample("At night", NIGHT, request_only=True)])
+    def create(self, request: Request) -> Response:
+        self.check_may_make()
+        rule = routing.rule_save(user=person(request), **self._given(request))
+        return Response(self.represent(rule), status=201)
+
+    def partial_update(self, request: Request, pk: int) -> Response:
+        rule = self.get_editable()
+        serializer = self.get_serializer(rule, data=request.data, partial=True)
+        serializer.is_valid(raise_exception=True)
+        return Response(self.represent(routing.rule_save(user=person(request), rule=rule, **serializer.validated_data)))
+
+    @extend_schema(responses={204: None})
+    def destroy(self, request: Request, pk: int) -> Response:
+        self.get_editable().delete()
+        return Response(status=204)
+
+    @extend_schema(summary="Where the alerts of the last hours would go", parameters=[HOURS], responses=OpenApiTypes.OBJECT)
+    def dry_run(self, request: Request) -> Response:
+        return Response(routing.dry_run(user=person(request), hours=_hours(request), now=timezone.now()))
+
+    @extend_schema(summary="Where a rule that is not saved would send them", parameters=[HOURS], responses=OpenApiTypes.OBJECT)
+    def try_out(self, request: Request) -> Response:
+        self.check_may_make()
+        fields = {name: value for name, value in self._given(request).items() if name not in ("enabled", "team", "public")}
+        rule = routing.terms(owner=person(request), **fields)
+        return Response(routing.dry_run(user=person(request), hours=_hours(request), now=timezone.now(), rule=rule))
+
+    def _given(self, request: Request) -> dict[str, Any]:
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        return dict(serializer.validated_data)
+
+
+def _hours(request: Request) -> int:
+    hours = whole(request.query_params.get("hours"), "hours") or 24
+    if not 1 <= hours <= 168:
+        raise serializers.ValidationError({"hours": "From 1 to 168."})
+    return hours

@@ -74,8 +74,8 @@ def _of_each_form(queries: list[dict[str, Any]], seen: set[Any]) -> list[dict[st
 
 def _seed(site: Site, name: str, seen: set[Any]) -> list[Query]:
     """The feed with a few rows and the first query of each form that no feed before has, whose answers are stored and open alerts."""
+    from webapp.demo.simulation.scenarios import read_scenario
     from webapp.feeds.services import feed_create, region_create
-    from webapp.feeds.simulation.scenarios import read_scenario
     from webapp.queries.families import kinds_of
     from webapp.queries.services import query_register
 

@@ -51,3 +51,52 @@ def test_the_checks_look_at_something() -> None:
     assert len(FILES) > 30
     assert any(path.name == "operator.py" for path in OPERATORS)
     assert SPARK
+
+
+ROOT = ENGINE.parent
+APPS = ("cage", "config", "accounts", "audit", "feeds", "queries", "alerts", "detections", "jobs", "entities", "overlays", "live", "demo")
+"""The web application's apps, each using those before it."""
+BACK = {
+    "config": {"accounts", "audit", "feeds", "queries", "alerts", "detections", "jobs", "entities", "overlays", "live", "demo"},
+    "accounts": {"audit", "feeds", "queries", "jobs"},
+    "feeds": {"queries", "detections", "jobs"},
+    "queries": {"alerts"},
+    "alerts": {"detections"},
+    "detections": {"jobs"},
+}
+"""Arrows that still go back; `config` has the table of addresses. This list only gets shorter."""
+
+
+def apps_used(app: str) -> set[str]:
+    """The apps whose modules those of `app` import, or whose addresses they include."""
+    found = set()
+    for path in (ROOT / "webapp" / app).rglob("*.py"):
+        if "migrations" in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = (
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+                if isinstance(node, ast.ImportFrom)
+                else []
+            )
+            found |= {name.split(".")[1] for name in names if name.startswith("webapp.")}
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(".urls") and node.value.startswith("webapp."):
+                found.add(node.value.split(".")[1])
+    return found - {app}
+
+
+@pytest.mark.parametrize("app", APPS)
+def test_apps_use_those_before_them(app: str) -> None:
+    later = set(APPS[APPS.index(app) + 1 :])
+    assert apps_used(app) & later == BACK.get(app, set())
+
+
+def test_every_app_has_its_layer() -> None:
+    found = {path.parent.name for path in (ROOT / "webapp").glob("*/apps.py")}
+    assert found - {"cage", "config"} == set(APPS) - {"cage", "config"}
+
+
+def test_nothing_of_the_product_needs_the_demo() -> None:
+    assert [app for app in APPS if app not in ("config", "demo") and "demo" in apps_used(app)] == []

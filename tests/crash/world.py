@@ -21,10 +21,10 @@ from django.db import connection
 
 from engine.model.events import row_schema
 from engine.runtime.derived import GraphEvaluator
+from engine.sinks.facts import facts_of
 from engine.sources.eventlog import EventLog
 from tests.webapp.answers import a_feed, a_user
 from webapp.alerts.models import Alert
-from webapp.detections.facts import facts_of
 from webapp.detections.models import Detection, Outbox
 from webapp.feeds.models import DeadLetter, Feed
 from webapp.jobs import processes

@@ -179,8 +179,8 @@ def _stream(table: pa.Table, compression: str | None = None) -> bytes:
 
 def specifications() -> list[Any]:
     """Those of the demo and of the gallery's templates, and one of each family at least."""
-    from webapp.feeds.simulation.scenarios import read_scenario
-    from webapp.feeds.simulation.worlds import WORLDS
+    from webapp.demo.simulation.scenarios import read_scenario
+    from webapp.demo.simulation.worlds import WORLDS
 
     names = [world if isinstance(world, str) else world.name for world in WORLDS]
     own: list[Any] = [

@@ -27,7 +27,7 @@ OpenKey = tuple[int, str, tuple[str, ...]]
 
 
 class Change(Protocol):
-    """A fact as the sink has just stored it (`detections.facts.Stored`)."""
+    """A fact as the sink has just stored it (`engine.sinks.facts.Stored`)."""
 
     @property
     def key(self) -> bytes: ...

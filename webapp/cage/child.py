@@ -55,7 +55,7 @@ KINDS = {
             "engine.runtime.evaluator", "engine.sources.eventlog", "engine.specification", "engine.border_monitoring.operator",
             "engine.constraint_queries.operator", "engine.motion_patterns.operator", "engine.motion_patterns.progress",
             "engine.occupancy.course", "engine.encounter.operator", "engine.arrival.operator",
-            "engine.event_calculus.operator", "engine.event_calculus.sandbox", "webapp.detections.facts",
+            "engine.event_calculus.operator", "engine.event_calculus.sandbox", "engine.sinks.facts",
         ),
         warm="webapp.queries.engine_warmth",
         writes=True,

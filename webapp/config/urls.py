@@ -23,6 +23,7 @@ api = [
     path("", include("webapp.alerts.urls")),
     path("", include("webapp.jobs.urls")),
     path("", include("webapp.live.urls")),
+    path("", include("webapp.demo.urls")),
     path("", include("webapp.entities.urls")),
     path("", include("webapp.overlays.urls")),
     path("", include("webapp.audit.urls")),

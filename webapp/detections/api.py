@@ -25,7 +25,6 @@ from webapp.detections.counts import answer_counts
 from webapp.detections.evidence import answers_behind, detection_find, tracks_around
 from webapp.detections.models import Detection
 from webapp.detections.selectors import detection_list, detection_row
-from webapp.detections.truth import truth_scores
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import feed_get
 from webapp.queries.selectors import behind, queries_visible
@@ -273,19 +272,3 @@ class ExportView(APIView):
             return csv_download("detections.csv", export.COLUMNS, export.table_rows(rows))
         writer = export.feature_collection if kind == "geojson" else export.json_lines
         return download(f"detections.{kind}", export.FORMATS[kind], writer(rows))
-
-
-class ScoresView(APIView):
-    """On a demo feed: what its queries found of what the simulated world says truly happened."""
-
-    @extend_schema(
-        summary="Precision and recall of demo queries",
-        parameters=[FILTERS[0], OpenApiParameter("minutes", OpenApiTypes.INT, description="Back from the watermark; 30, at most 1440.")],
-        responses=OpenApiTypes.OBJECT,
-    )
-    def get(self, request: Request) -> Response:
-        feed = feed_get(user=person(request), name=request.query_params.get("feed") or "")
-        if feed is None:
-            raise NotFound("There is no such feed, or it is not shared with you.")
-        minutes = min(max(whole(request.query_params.get("minutes"), "minutes") or 30, 1), 1440)
-        return Response({"scores": truth_scores(feed=feed, user=person(request), span_ms=minutes * 60_000)})

@@ -13,7 +13,7 @@ from webapp.queries.models import Query
 class Detection(models.Model):
     """One fact that a query stated. The table is partitioned by `start` (`webapp.detections.partitions`).
 
-    `key` is the natural key (`webapp.detections.keys`); `end` null: it still holds; `weight` 1, or 0 once withdrawn; `backfill`: found
+    `key` is the natural key (`engine.sinks.keys`); `end` null: it still holds; `weight` 1, or 0 once withdrawn; `backfill`: found
     in history when the query joined; `seq` is the outbox number it was last pushed under. No foreign keys in the database: millions
     of rows a day pay for each one, and rows are written by the job alone.
     """

@@ -18,9 +18,9 @@ from django.db import connection, transaction
 from django.db.utils import InterfaceError, OperationalError
 
 from engine.failpoints import failpoint
+from engine.sinks.facts import Fact, Stored, facts_of, payload
+from engine.sinks.keys import may_be_revised
 from webapp.alerts import services as alerts
-from webapp.detections.facts import Fact, Stored, facts_of, payload
-from webapp.detections.keys import may_be_revised
 from webapp.detections.partitions import partitions_ensure, span_of
 from webapp.detections.services import CHUNK, outbox_write
 from webapp.detections.turnover import answers_end, answers_forget

@@ -13,11 +13,11 @@ from django.db import connection, transaction
 from engine.model.changes import ANSWERS
 from engine.model.columns import ENTITY
 from engine.runtime.derived import GraphEvaluator
+from engine.sinks.facts import facts_of
 from engine.sources.eventlog import EventLog
 from engine.sources.repair import LOST
 from engine.sources.segments import LogDamaged
 from webapp.alerts.models import Alert
-from webapp.detections.facts import facts_of
 from webapp.detections.models import Detection, Outbox
 from webapp.feeds.models import Feed
 from webapp.jobs.models import FeedHead

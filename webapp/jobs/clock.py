@@ -20,11 +20,11 @@ from engine.model.changes import ANSWERS
 from engine.model.columns import CLOCK, SEQ, TIME
 from engine.model.events import plain_row
 from engine.runtime.derived import GraphEvaluator
+from engine.sinks.facts import Fact, facts_of
 from engine.sources.amending import amend, later_rows, without_later
 from engine.sources.eventlog import EventLog
 from webapp.audit.services import record
 from webapp.detections import sink
-from webapp.detections.facts import Fact, facts_of
 from webapp.feeds.ingest import event_log, settle
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter
 from webapp.jobs.models import FeedHead, JobEvent

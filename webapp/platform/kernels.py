@@ -15,8 +15,8 @@ from multiprocessing import get_context
 from engine.model.events import Stamper, check_rows
 from engine.runtime.derived import GraphEvaluator
 from engine.runtime.evaluator import Evaluator
-from webapp.feeds.simulation.scenarios import read_scenario
-from webapp.feeds.simulation.worlds import WORLDS
+from webapp.demo.simulation.scenarios import read_scenario
+from webapp.demo.simulation.worlds import WORLDS
 
 AT_MS = 1_763_700_000_000
 SPAN_MS = 30_000

@@ -13,8 +13,8 @@ def warm_up() -> None:
     from engine.model.feed import Crs, Feed, TimeUnit
     from engine.operator import RegisteredQuery
     from engine.runtime.evaluator import Evaluator
+    from engine.sinks.facts import facts_of
     from engine.specification import check
-    from webapp.detections.facts import facts_of
 
     square = {"type": "Polygon", "coordinates": [[[0, 0], [2, 0], [2, 2], [0, 2], [0, 0]]]}
     own: list[dict[str, Any]] = [

@@ -58,9 +58,9 @@ def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
     from engine.model.feed import Feed
     from engine.operator import QueryStopped, RegisteredQuery
     from engine.runtime.derived import GraphEvaluator
+    from engine.sinks.facts import Fact, facts_of, payload
     from engine.sources.eventlog import EventLog
     from engine.specification import check
-    from webapp.detections.facts import Fact, facts_of, payload
 
     feed = Feed.from_json(request["feed"])
     log = EventLog(request["log_root"], feed.name)

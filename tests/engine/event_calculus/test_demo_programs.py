@@ -12,7 +12,7 @@ from engine.model.events import Stamper, check_rows
 from engine.operator import RegisteredQuery
 from engine.specification import check
 from tests.engine.event_calculus.recordings import PROGRAMS, answers, feed_of
-from webapp.feeds.simulation.strait import Strait
+from webapp.demo.simulation.strait import Strait
 
 HOUR = 3_600_000
 FRAME = 200

@@ -23,7 +23,7 @@ from engine.specification import check
 from tests.engine.event_calculus.recordings import query_of
 from tests.engine.event_calculus.test_cut import ENTITIES, FEED, answer, changed, query, table
 from tests.engine.event_calculus.worlds import FACTS, LAST, Row, by_oracle, rows
-from webapp.feeds.simulation.scenarios import read_scenario
+from webapp.demo.simulation.scenarios import read_scenario
 
 LATENESS = 6
 YARD = Feed.from_json(

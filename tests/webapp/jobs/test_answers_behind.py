@@ -15,9 +15,9 @@ from engine.model.changes import ANSWERS
 from engine.model.events import row_schema
 from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
+from engine.sinks.facts import facts_of
 from engine.sources.eventlog import EventLog
 from tests.webapp.conftest import BORDER
-from webapp.detections.facts import facts_of
 from webapp.detections.models import Detection
 from webapp.feeds.models import Feed
 from webapp.jobs.audit import feed_audit

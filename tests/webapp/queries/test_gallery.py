@@ -15,7 +15,7 @@ from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.runtime.evaluator import Evaluator
 from engine.specification import check
-from webapp.feeds.simulation.worlds import WORLDS, world
+from webapp.demo.simulation.worlds import WORLDS, world
 from webapp.platform.folders import ROOT
 from webapp.queries import gallery
 from webapp.queries.references import frozen, named_regions

@@ -43,6 +43,7 @@ INSTALLED_APPS = [
     "webapp.entities",
     "webapp.overlays",
     "webapp.live",
+    "webapp.demo",
 ]
 
 MIDDLEWARE = [

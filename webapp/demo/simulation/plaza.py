@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from webapp.feeds.simulation.journeys import Floats, Ints, Journey, Journeys, Point, Wobble
-from webapp.feeds.simulation.plans import PIXELS_PER_M, Colour, Drawing
-from webapp.feeds.simulation.world import Happening, Place, again
+from webapp.demo.simulation.journeys import Floats, Ints, Journey, Journeys, Point, Wobble
+from webapp.demo.simulation.plans import PIXELS_PER_M, Colour, Drawing
+from webapp.demo.simulation.world import Happening, Place, again
 
 WIDTH, HEIGHT = 960.0, 576.0
 """Pixels; PIXELS_PER_M of them are a metre."""

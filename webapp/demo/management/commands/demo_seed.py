@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from webapp.feeds.demo import seed
+from webapp.demo.seed import seed
 
 
 class Command(BaseCommand):

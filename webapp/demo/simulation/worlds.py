@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from webapp.feeds.simulation.city import City
-from webapp.feeds.simulation.ocean import Ocean
-from webapp.feeds.simulation.plaza import Plaza
-from webapp.feeds.simulation.strait import Strait
-from webapp.feeds.simulation.warehouse import Warehouse
-from webapp.feeds.simulation.world import World
+from webapp.demo.simulation.city import City
+from webapp.demo.simulation.ocean import Ocean
+from webapp.demo.simulation.plaza import Plaza
+from webapp.demo.simulation.strait import Strait
+from webapp.demo.simulation.warehouse import Warehouse
+from webapp.demo.simulation.world import World
 
 WORLDS: dict[str, Callable[[int], World]] = {"city": City, "strait": Strait, "plaza": Plaza, "ocean": Ocean, "warehouse": Warehouse}
 

@@ -19,11 +19,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from webapp.demo.simulation.scenarios import read_scenario
+from webapp.demo.simulation.world import WithHistory, World
+from webapp.demo.simulation.worlds import WORLDS, world
 from webapp.feeds.client import IngestClient, Rejected
 from webapp.feeds.credentials import server_url, token_kept
-from webapp.feeds.simulation.scenarios import read_scenario
-from webapp.feeds.simulation.world import WithHistory, World
-from webapp.feeds.simulation.worlds import WORLDS, world
 
 TICK_MS, SLOWEST_TICK_MS = 200, 1_000
 FALLEN_BEHIND_MS = 1_500

@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from webapp.feeds.simulation.plans import Colour, Drawing
-from webapp.feeds.simulation.world import Happening, Place
+from webapp.demo.simulation.plans import Colour, Drawing
+from webapp.demo.simulation.world import Happening, Place
 
 WIDTH_M, HEIGHT_M = 60.0, 36.0
 READERS: dict[str, tuple[float, float]] = {

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from webapp.feeds.simulation.journeys import METRES_PER_DEGREE, Floats, Ints, Schedule, Wobble
-from webapp.feeds.simulation.world import Happening, Place
+from webapp.demo.simulation.journeys import METRES_PER_DEGREE, Floats, Ints, Schedule, Wobble
+from webapp.demo.simulation.world import Happening, Place
 
 LONGITUDES = (137.0, 147.0, 156.0, 165.0, 180.0, -170.0, -155.0, -140.0, -125.0, -110.0, -95.0)
 LATITUDES = (8.0, 5.0, 2.0, 0.0, -2.0, -5.0, -8.0)

@@ -11,12 +11,12 @@ from rest_framework.test import APIClient
 
 from tests.webapp.answers import a_head
 from tests.webapp.detections.test_api import put
-from webapp.detections.truth import PAUSE_MS, compare, pauses
+from webapp.demo.simulation.world import Happening
+from webapp.demo.simulation.worlds import WORLDS, world
+from webapp.demo.truth import PAUSE_MS, compare, pauses
 from webapp.feeds.models import Feed
 from webapp.feeds.recent import log_of
 from webapp.feeds.services import feed_create
-from webapp.feeds.simulation.world import Happening
-from webapp.feeds.simulation.worlds import WORLDS, world
 from webapp.queries.models import Query
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]

@@ -12,8 +12,8 @@ from engine.derive import sources_of
 from engine.model.feed import Feed as EngineFeed
 from engine.operator import RegisteredQuery
 from engine.specification import check
-from webapp.feeds.simulation.world import Place, World
-from webapp.feeds.simulation.worlds import world
+from webapp.demo.simulation.world import Place, World
+from webapp.demo.simulation.worlds import world
 from webapp.platform.folders import ROOT
 
 SCENARIOS = ROOT / "fixtures" / "scenarios"

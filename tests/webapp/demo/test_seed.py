@@ -49,7 +49,7 @@ def test_without_passwords_no_users_are_made(db: None, monkeypatch: pytest.Monke
 
 
 def test_a_query_of_the_demo_derives_from_others_that_were_made_before_it(seeded: None) -> None:
-    from webapp.feeds.demo import seed_feed
+    from webapp.demo.seed import seed_feed
 
     for _ in range(2):
         feed = seed_feed("plaza", user("analyst"))

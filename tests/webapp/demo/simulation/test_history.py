@@ -5,8 +5,8 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
+from webapp.demo.management.commands import simulate
 from webapp.feeds.client import IngestClient, Rejected
-from webapp.feeds.management.commands import simulate
 
 
 class Past:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from webapp.feeds.simulation.journeys import Floats, Ints, Journey, Journeys, Plane, Point, Schedule, Wobble, course
-from webapp.feeds.simulation.roads import CENTRE, LINES, Node, Roads
-from webapp.feeds.simulation.world import Happening, Place
+from webapp.demo.simulation.journeys import Floats, Ints, Journey, Journeys, Plane, Point, Schedule, Wobble, course
+from webapp.demo.simulation.roads import CENTRE, LINES, Node, Roads
+from webapp.demo.simulation.world import Happening, Place
 
 PLANE = Plane(7.46, 51.96)
 CARS, GARAGES, ADVERTISEMENTS = 2_000, 60, 200

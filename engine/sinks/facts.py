@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from webapp.detections.keys import natural_key
+from engine.sinks.keys import natural_key
 
 # One encoder for all: `json.dumps` with separators makes a new one at each call.
 _compact = json.JSONEncoder(separators=(",", ":")).encode

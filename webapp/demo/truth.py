@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from webapp.accounts.permissions import AnyUser
+from webapp.demo.simulation.scenarios import read_scenario, truth_of
+from webapp.demo.simulation.world import Happening
+from webapp.demo.simulation.worlds import WORLDS
 from webapp.detections.models import Detection
 from webapp.detections.selectors import detection_list
 from webapp.feeds.models import Feed
 from webapp.feeds.recent import accepted, log_of
 from webapp.feeds.selectors import feed_head
-from webapp.feeds.simulation.scenarios import read_scenario, truth_of
-from webapp.feeds.simulation.world import Happening
-from webapp.feeds.simulation.worlds import WORLDS
 from webapp.queries.selectors import query_list
 
 SLACK_MS = 60_000

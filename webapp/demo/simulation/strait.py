@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import shapely
 
-from webapp.feeds.simulation.journeys import Floats, Ints, Journey, Journeys, Plane, Point, Schedule, Wobble, course
-from webapp.feeds.simulation.world import Happening, Place, again
+from webapp.demo.simulation.journeys import Floats, Ints, Journey, Journeys, Plane, Point, Schedule, Wobble, course
+from webapp.demo.simulation.world import Happening, Place, again
 
 PLANE = Plane(1.6, 51.0)
 KNOT = 1852 / 3600

@@ -13,9 +13,9 @@ from engine.model.events import Stamper, check_rows
 from engine.model.feed import Feed
 from engine.runtime.derived import GraphEvaluator
 from engine.specification import check
-from webapp.feeds.simulation.scenarios import read_scenario, told_of
-from webapp.feeds.simulation.world import Happening
-from webapp.feeds.simulation.worlds import WORLDS, world
+from webapp.demo.simulation.scenarios import read_scenario, told_of
+from webapp.demo.simulation.world import Happening
+from webapp.demo.simulation.worlds import WORLDS, world
 
 NOW = 1_763_700_000_000
 SLACK_MS = 60_000

@@ -10,14 +10,14 @@ from django.db import transaction
 
 from webapp.accounts.models import ApiToken, Membership, Role, Scope, Team, User
 from webapp.accounts.services import token_authenticate, token_create
+from webapp.demo.simulation import plaza, warehouse
+from webapp.demo.simulation.city import City
+from webapp.demo.simulation.scenarios import Scenario, read_scenario
+from webapp.demo.simulation.world import Place
+from webapp.demo.simulation.worlds import WORLDS
 from webapp.feeds.credentials import token_keep, token_kept
 from webapp.feeds.models import Feed, Region
 from webapp.feeds.services import feed_create, feed_set_plan, region_create
-from webapp.feeds.simulation import plaza, warehouse
-from webapp.feeds.simulation.city import City
-from webapp.feeds.simulation.scenarios import Scenario, read_scenario
-from webapp.feeds.simulation.world import Place
-from webapp.feeds.simulation.worlds import WORLDS
 from webapp.overlays.services import overlay_keep
 from webapp.queries.selectors import query_names
 from webapp.queries.services import query_register

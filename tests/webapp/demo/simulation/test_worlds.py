@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shapely.geometry import shape
 
-from webapp.feeds.simulation import plaza, strait, warehouse
-from webapp.feeds.simulation.journeys import Journey, Journeys, Schedule
-from webapp.feeds.simulation.strait import Strait
-from webapp.feeds.simulation.world import World
-from webapp.feeds.simulation.worlds import WORLDS, world
+from webapp.demo.simulation import plaza, strait, warehouse
+from webapp.demo.simulation.journeys import Journey, Journeys, Schedule
+from webapp.demo.simulation.strait import Strait
+from webapp.demo.simulation.world import World
+from webapp.demo.simulation.worlds import WORLDS, world
 
 NOW = 1_763_700_000_000
 SIZES = {"city": 2_000, "strait": 400, "ocean": 70}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from webapp.feeds.simulation.journeys import Floats, Point
+from webapp.demo.simulation.journeys import Floats, Point
 
 LINES = 31
 CENTRE = LINES // 2

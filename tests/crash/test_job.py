@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
 from io import StringIO
@@ -59,8 +60,8 @@ def test_killed_at_each_step_of_a_batch_everything_is_stored_once(world: World) 
     world.check()
 
 
-def test_a_killed_jvm_and_a_damaged_snapshot_cost_nothing_but_time(world: World) -> None:
-    """The JVM killed ends the job; then the state's snapshot is damaged. The next start goes on each time."""
+def test_a_killed_jvm_a_damaged_snapshot_and_lost_checkpoints_cost_nothing_but_time(world: World) -> None:
+    """The JVM killed ends the job; then the state's snapshot is damaged, then all checkpoints are removed. The next start goes on each time."""
     world.append()
     pace = world.plain_start()
     job = world.children[-1]
@@ -77,6 +78,11 @@ def test_a_killed_jvm_and_a_damaged_snapshot_cost_nothing_but_time(world: World)
     world.append()
     recovers(world, pace, "the snapshot was damaged")
     assert JobEvent.objects.filter(kind="rebuilt").count() == 1
+    world.children[-1].send_signal(signal.SIGTERM)
+    ended(world)
+    shutil.rmtree(world.folder / "checkpoints")
+    world.append()
+    recovers(world, pace, "all checkpoints were removed")
     world.check()
 
 

@@ -75,7 +75,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def _reader(self) -> Hashable | None:
         """Whose sockets are counted together; null for nobody."""
         user = self.scope.get("user")
-        return user.pk if user is not None and user.is_authenticated else None
+        return user.pk if user is not None and user.is_authenticated and await self._stands() else None
 
     async def _stands(self) -> bool:
         """Whether the reader may still have this socket."""

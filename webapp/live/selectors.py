@@ -13,6 +13,7 @@ from django.db import connection, transaction
 from django.http import HttpRequest
 
 from engine.sources.segments import LogDamaged
+from webapp.accounts import second_factor
 from webapp.accounts.models import Scope, User
 from webapp.accounts.services import token_authenticate
 from webapp.alerts.selectors import alert_rows, alerts_open
@@ -46,7 +47,7 @@ def permission(*, user_id: int, feed: str) -> Permission | None:
 
 
 def logged_in(scope: Mapping[str, Any]) -> bool:
-    """Whether the token or the session that the socket came with is still that of the same, active user."""
+    """Whether the token or the session that the socket came with is still that of the same, active user, with a second factor if needed."""
     if "bearer" in scope:
         token = token_authenticate(scope["bearer"], Scope.READ)
         return token is not None and token.user_id == scope["user"].pk
@@ -54,8 +55,8 @@ def logged_in(scope: Mapping[str, Any]) -> bool:
     fresh = import_module(settings.SESSION_ENGINE).SessionStore(scope["session"].session_key)
     request = HttpRequest()
     request.session = fresh
-    user = get_user(request)
-    return bool(user.is_authenticated and user.is_active and user.pk == scope["user"].pk)
+    request.user = user = get_user(request)
+    return bool(user.is_authenticated and user.is_active and user.pk == scope["user"].pk) and not second_factor.is_missing(request)
 
 
 def snapshot(*, feed_id: int, queries: list[int], from_t: int | None) -> dict[str, Any]:

@@ -2,12 +2,15 @@
 
 import re
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from django.core.cache import cache
 from django.test import Client
 
 from tests.webapp.accounts.outside import code_of_app
+from webapp.accounts.services import token_create
+from webapp.live.selectors import logged_in as logged_in_socket
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
@@ -118,3 +121,28 @@ def test_a_code_is_good_once(owner: Client) -> None:
         other.post("/login/second-factor/", {"code": code})
         opened.append(is_in(other))
     assert opened == [True, False]
+
+
+def test_where_it_is_required_nothing_else_is_reached_without_one(owner: Client, settings: Any, people: SimpleNamespace) -> None:
+    settings.SECOND_FACTOR_REQUIRED = True
+    assert owner.get("/feeds/")["Location"] == "/account/security/"
+    assert "asks everybody for a second factor" in owner.get("/account/security/").content.decode()
+    assert owner.get("/api/v1/feeds/").status_code == 403
+    assert owner.get("/healthz").status_code == 200
+    assert Client().get("/feeds/")["Location"].startswith("/login/")
+    token = token_create(user=people.owner, name="reader", scopes=["read"]).text
+    assert Client().get("/api/v1/feeds/", HTTP_AUTHORIZATION=f"Bearer {token}").status_code == 200, "tokens are no sessions"
+    session = owner.session
+    scope = {"session": session, "user": people.owner}
+    assert not logged_in_socket(scope)
+    set_up_app(owner)
+    assert owner.get("/feeds/").status_code == 200 and owner.get("/api/v1/feeds/").status_code == 200
+    assert logged_in_socket({"session": owner.session, "user": people.owner})
+
+
+def test_a_provider_answers_for_its_own_log_ins(owner: Client, settings: Any) -> None:
+    settings.SECOND_FACTOR_REQUIRED = True
+    session = owner.session
+    session["account_authentication_methods"] = [{"method": "socialaccount", "at": 0, "provider": "corp", "uid": "1"}]
+    session.save()
+    assert owner.get("/feeds/").status_code == 200

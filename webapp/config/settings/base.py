@@ -60,8 +60,9 @@ MIDDLEWARE = [
     "webapp.cage.middleware.AskedByUser",
     "allauth.account.middleware.AccountMiddleware",
     "webapp.config.middleware.LoginRequired",
-    "webapp.config.parameters.KnownParameters",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "webapp.accounts.second_factor.SecondFactorRequired",
+    "webapp.config.parameters.KnownParameters",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "webapp.audit.middleware.ChangeWithEntry",
 ]

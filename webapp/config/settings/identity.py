@@ -53,6 +53,10 @@ ACCOUNT_RATE_LIMITS = {
 MFA_ADAPTER = "webapp.accounts.adapters.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
+# `required`: who logs in by a password alone sets a second factor up before anything else.
+SECOND_FACTOR_REQUIRED = text("VEDETTE_SECOND_FACTOR", "optional") == "required"
+if text("VEDETTE_SECOND_FACTOR", "optional") not in ("required", "optional"):
+    raise ImproperlyConfigured("VEDETTE_SECOND_FACTOR is required or optional.")
 MFA_TOTP_ISSUER = "Vedette"
 # Sign-up is closed, so nobody holds an address that is another person's to keep them out.
 MFA_ALLOW_UNVERIFIED_EMAIL = True

@@ -13,14 +13,6 @@ from packaging.requirements import InvalidRequirement, Requirement
 from webapp.platform.dependencies import LOCKED, UV
 from webapp.platform.folders import ROOT
 
-TARGET = ROOT / "THIRD_PARTY.md"
-NODE_MODULES = ROOT / "frontend" / "node_modules"
-BUNDLED_TOOLS = ("lucide-static",)
-"""Only needed to build, but parts of them are in what is delivered."""
-UNSTATED = "see the package"
-LONGEST = 60
-"""Some packages put the whole text where the licence's name belongs."""
-
 
 class Part(NamedTuple):
     """A package and the licence that it states."""
@@ -29,8 +21,20 @@ class Part(NamedTuple):
     licence: str
 
 
+TARGET = ROOT / "THIRD_PARTY.md"
+NODE_MODULES = ROOT / "frontend" / "node_modules"
+BUNDLED_TOOLS = ("lucide-static",)
+"""Only needed to build, but parts of them are in what is delivered."""
+EARLIER_PYTHONS = (Part("async-timeout", "Apache Software License"),)
+"""Needed before Python 3.11.3 alone, so perhaps not installed here."""
+UNSTATED = "see the package"
+LONGEST = 60
+"""Some packages put the whole text where the licence's name belongs."""
+
+
 def python_parts() -> Iterator[Part]:
-    """What runs in production, as far as it is installed here: others belong to other systems."""
+    """What runs in production, as far as it is installed here; others belong to other systems."""
+    yield from EARLIER_PYTHONS
     listed = subprocess.run([str(UV), *LOCKED, "--no-default-groups", "--no-hashes"], cwd=ROOT, capture_output=True, text=True, check=True)
     for line in listed.stdout.splitlines():
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from typing import TYPE_CHECKING
@@ -146,3 +147,29 @@ def test_a_broker_is_tested_and_becomes_a_stream(inner_network: None, site: Site
     row.get_by_text(re.compile("The broker|cannot be reached")).wait_for()
     # The faults are those of the first test, which names neither a port nor a topic.
     assert [fault for fault in site.faults if "400" not in fault] == []
+
+
+def test_dead_letters_are_mended_by_a_rule_and_by_hand(site: Site) -> None:
+    from webapp.feeds.models import DeadLetter
+    from webapp.feeds.recent import newest_rows
+
+    feed = site.world.feed
+    for row in ({"entity": "north", "t": 1000, "x": "1,5", "y": 2}, {"entity": "south", "t": 1001, "x": "east", "y": 2}):
+        DeadLetter.objects.create(feed=feed, reason="wrong_type", detail="column 'x' must be of type float", row=row)
+    site.log_in()
+    page = site.page
+    page.goto(f"{site.address}/feeds/")
+    page.get_by_role("button", name="Dead letters").click()
+    page.get_by_role("button", name="Mend all and send them again").click()
+    page.get_by_text("1 sent, 1 still wrong").wait_for()
+    page.get_by_text("Mended and sent at").wait_for()
+    page.get_by_role("button", name="Mend", exact=True).click()
+    field = page.get_by_label("The row as JSON")
+    field.fill(field.input_value().replace('"east"', "7"))
+    if folder := os.environ.get("VEDETTE_SCREENSHOTS"):
+        page.screenshot(path=f"{folder}/letters.png")
+    page.get_by_role("button", name="Send it").click()
+    page.get_by_text("1 sent.").wait_for()
+    rows = newest_rows(feed, 100, ["entity", "x"]).to_pylist()
+    assert {row["entity"]: row["x"] for row in rows} == {"north": 1.5, "south": 7.0}
+    assert site.faults == []

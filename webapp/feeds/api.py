@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, cast
 
 from django.db.models import QuerySet
@@ -22,7 +23,7 @@ from webapp.config.boxes import box_from, whole
 from webapp.config.errors import serializer_faults
 from webapp.config.pagination import CURSOR, NewestFirst
 from webapp.config.tables import csv_download
-from webapp.feeds import history, recent, services
+from webapp.feeds import history, mending, recent, services
 from webapp.feeds.documents import read_schema
 from webapp.feeds.filters import DeadLetterFilter
 from webapp.feeds.models import DeadLetter, Feed
@@ -110,7 +111,21 @@ class DeadLetterSerializer(serializers.ModelSerializer[DeadLetter]):
 
     class Meta:
         model = DeadLetter
-        fields = ("id", "reason", "detail", "row", "line", "source", "received_at")
+        fields = ("id", "reason", "detail", "row", "line", "source", "received_at", "sent_at")
+
+
+class MendSerializer(serializers.Serializer[Any]):
+    """One letter with the row to be sent in its place, or a rule for all, perhaps of one reason."""
+
+    id = serializers.IntegerField(required=False)
+    row = serializers.DictField(required=False)
+    rule = serializers.ChoiceField(list(mending.RULES), required=False)
+    reason = serializers.CharField(required=False, allow_blank=True, default="")
+
+    def validate(self, given: dict[str, Any]) -> dict[str, Any]:
+        if ("id" in given) != ("row" in given) or ("id" in given) == ("rule" in given):
+            raise ValidationError("Give id and row, or a rule.")
+        return given
 
 
 class AnyBytes(BaseParser):
@@ -276,6 +291,23 @@ class FeedView(OwnedView):
         fields = DeadLetterSerializer.Meta.fields
         rows = self._dead_letters(request).values_list(*fields)[:DOWNLOAD_ROWS].iterator(chunk_size=2000)
         return csv_download(f"dead-letters-{name}.csv", fields, rows)
+
+    @extend_schema(
+        summary="Mend refused rows and send them again: one, or all by a rule",
+        description="`sent` rows are in the log, `late` of them too late to count; `wrong` stay, the first with `problems`; `left` wait still.",
+        request=MendSerializer,
+        responses=OpenApiTypes.OBJECT,
+    )
+    def mend(self, request: Request, name: str) -> Response:
+        feed = self.get_editable()
+        serializer = MendSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        given = serializer.validated_data
+        if "id" in given:
+            found = mending.mend_one(feed=feed, pk=given["id"], row=given["row"])
+        else:
+            found = mending.mend_all(feed=feed, rule=given["rule"], reason=given["reason"])
+        return Response(asdict(found))
 
     def _dead_letters(self, request: Request) -> QuerySet[DeadLetter]:
         filters = DeadLetterFilter(request.query_params, queryset=dead_letter_list(feed=self.get_object()))

@@ -24,6 +24,7 @@ urlpatterns = [
     path(f"{NAME}/histogram", FeedView.as_view({"get": "histogram"}), name="api-feed-histogram"),
     path(f"{NAME}/events", EventsView.as_view(), name="api-feed-events"),
     path(f"{NAME}/dead-letters", FeedView.as_view({"get": "dead_letters"}), name="api-dead-letters"),
+    path(f"{NAME}/dead-letters/mend", FeedView.as_view({"post": "mend"}), name="api-dead-letters-mend"),
     path(f"{NAME}/dead-letters.csv", FeedView.as_view({"get": "dead_letters_csv"}, throttle_action="export"), name="api-dead-letters-csv"),
     path("uploads/", UploadView.as_view({"get": "list", "post": "create", "options": "offered"}), name="api-uploads"),
     path(

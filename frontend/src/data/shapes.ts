@@ -358,6 +358,7 @@ export const deadLetter = record({
   line: nullable(number),
   source: otherwise(string, ""),
   received_at: moment,
+  sent_at: otherwise(nullable(moment), null),
 });
 export type DeadLetter = ReturnType<typeof deadLetter>;
 

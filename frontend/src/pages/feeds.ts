@@ -1,21 +1,13 @@
 import "uplot/dist/uPlot.min.css";
 import uPlot from "uplot";
-import { ApiError, call, get, getAll, page, post } from "../lib/api";
+import { ApiError, call, get, getAll, post } from "../lib/api";
 import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { onThemeChange, token } from "../lib/colours";
-import {
-  feedMeasures,
-  deadLetter,
-  feedStatus,
-  job as jobParser,
-  type DeadLetter,
-  type FeedStatus,
-  type Happened,
-  type Job,
-} from "../data/shapes";
-import { formatAgo, formatClock, formatMoment, formatNumber, formatSpan } from "../lib/time";
+import { feedMeasures, feedStatus, job as jobParser, type FeedStatus, type Happened, type Job } from "../data/shapes";
+import { formatAgo, formatClock, formatNumber, formatSpan } from "../lib/time";
 import { JOB_STATES, kindName } from "../lib/words";
 import { confirmDanger, openDialog } from "../views/dialog_view";
+import { showDeadLetters } from "../views/dead_letters_view";
 import { showFaults } from "../views/faults_view";
 import { openConnectors } from "../views/connectors_view";
 import { openFeedSettings } from "../views/feed_form_view";
@@ -313,7 +305,11 @@ function feedCard(first: FeedStatus): FeedCard {
     "aria-label": `Connectors of the feed ${first.name}`,
     onClick: () => openConnectors(shown),
   });
-  const letters = button("Dead letters", { icon: "ban", kind: "button-sm", onClick: () => void showDeadLetters(first.name) });
+  const letters = button("Dead letters", {
+    icon: "ban",
+    kind: "button-sm",
+    onClick: () => void showDeadLetters(first, shell.me.time_zone),
+  });
   const element = h(
     "article",
     { class: "panel", "aria-label": `Feed ${first.name}` },
@@ -420,55 +416,6 @@ function counterView(counters: FeedStatus["counters"]): HTMLElement[] {
     ),
     bar,
   ];
-}
-
-async function showDeadLetters(name: string): Promise<void> {
-  try {
-    const answer = await get(`feeds/${name}/dead-letters`, page(deadLetter));
-    const rows = answer.results;
-    const reasons = [...new Set(rows.map((row) => row.reason))];
-    const dialog = openDialog(
-      "Dead letters",
-      h("p", { class: "small muted" }, "Rows that were refused, with the reason; nothing is dropped silently."),
-      rows.length === 0
-        ? empty("circle-check", "None", "Every row that arrived could be used.")
-        : h(
-            "div",
-            { class: "row row-wrap" },
-            ...reasons.map((reason) =>
-              h("span", { class: "badge badge-high" }, `${kindName(reason)} × ${rows.filter((row) => row.reason === reason).length}`),
-            ),
-          ),
-      ...rows.slice(0, 50).map(letter),
-    );
-    dialog.element.classList.add("dialog-wide");
-    dialog.foot.append(
-      h("a", { class: "button", href: `/api/v1/feeds/${encodeURIComponent(name)}/dead-letters.csv` }, icon("download"), "All as CSV"),
-    );
-  } catch (error) {
-    fail(error);
-  }
-}
-
-function letter(row: DeadLetter): HTMLElement {
-  return h(
-    "div",
-    { class: "letter" },
-    h(
-      "div",
-      { class: "row spread" },
-      h("strong", {}, kindName(row.reason)),
-      h("span", { class: "small faint num" }, formatMoment(row.received_at, "ms", shell.me.time_zone)),
-    ),
-    h(
-      "p",
-      { class: "small muted" },
-      row.detail,
-      row.source === "" ? "" : ` · ${row.source}`,
-      row.line === null ? "" : `, line ${row.line}`,
-    ),
-    h("code", { class: "mono letter-row" }, row.row === null ? "the row could not be read" : JSON.stringify(row.row)),
-  );
 }
 
 // ---- The beat

@@ -1,0 +1,139 @@
+/** The refused rows of a feed: why, and mended and sent again, one by hand or all by a rule. */
+
+import { deadLetter, type DeadLetter, type FeedStatus } from "../data/shapes";
+import { ApiError, get, page, post } from "../lib/api";
+import { button, empty, h, icon, replace } from "../lib/dom";
+import { integer, isObject, list, otherwise, record, string } from "../lib/parse";
+import { formatMoment, formatNumber, type Zone } from "../lib/time";
+import { kindName } from "../lib/words";
+import { openDialog } from "./dialog_view";
+import { fail, toast } from "./shell_view";
+
+const SHOWN = 50;
+const RULES: [string, string][] = [
+  ["decimal_comma", "Decimal comma: 12,5 is 12.5"],
+  ["seconds", "Times are seconds"],
+  ["swapped", "x and y are exchanged"],
+  ["as_is", "As they are: the feed was changed"],
+];
+const mended = record({
+  sent: integer,
+  late: integer,
+  refused: integer,
+  wrong: integer,
+  left: integer,
+  problems: otherwise(list(record({ detail: string })), []),
+});
+
+export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<void> {
+  const place = h("div", { class: "stack" });
+  const dialog = openDialog(
+    "Dead letters",
+    h("p", { class: "small muted" }, "Rows that were refused, with the reason; nothing is dropped silently."),
+    place,
+  );
+  dialog.element.classList.add("dialog-wide");
+  dialog.foot.append(
+    h("a", { class: "button", href: `/api/v1/feeds/${encodeURIComponent(feed.name)}/dead-letters.csv` }, icon("download"), "All as CSV"),
+  );
+  const load = async (): Promise<void> => {
+    try {
+      const rows = (await get(`feeds/${feed.name}/dead-letters`, page(deadLetter))).results;
+      replace(place, ...shown(rows));
+    } catch (error) {
+      fail(error);
+    }
+  };
+  const send = async (body: unknown): Promise<boolean> => {
+    try {
+      const { sent, late, wrong, refused, left, problems } = await post(`feeds/${feed.name}/dead-letters/mend`, body, mended);
+      const parts = [
+        `${formatNumber(sent)} sent`,
+        late > 0 ? `${formatNumber(late)} of them too late to count` : "",
+        wrong > 0 ? `${formatNumber(wrong)} still wrong` : "",
+        refused > 0 ? `${formatNumber(refused)} refused by the feed's clock` : "",
+        left > 0 ? `${formatNumber(left)} left: send again` : "",
+      ].filter((part) => part !== "");
+      toast(`${parts.join(", ")}.${problems[0] === undefined ? "" : ` ${problems[0].detail}`}`, sent > 0 ? "good" : "critical");
+      await load();
+      return sent > 0;
+    } catch (error) {
+      if (error instanceof ApiError && error.faults[0] !== undefined) toast(error.faults[0].message, "critical");
+      else fail(error);
+      return false;
+    }
+  };
+  const shown = (rows: readonly DeadLetter[]): (Element | null)[] => {
+    if (rows.length === 0) return [empty("circle-check", "None", "Every row that arrived could be used.")];
+    const reasons = [...new Set(rows.map((row) => row.reason))];
+    const badges = reasons.map((reason) =>
+      h("span", { class: "badge badge-high" }, `${kindName(reason)} × ${rows.filter((row) => row.reason === reason).length}`),
+    );
+    const mayMend = feed.editable && rows.some((row) => isMendable(row) && row.reason !== "late");
+    return [
+      h("div", { class: "row row-wrap" }, ...badges),
+      mayMend ? rules(send) : null,
+      ...rows.slice(0, SHOWN).map((row) => letter(row, zone, feed.editable ? send : null)),
+    ];
+  };
+  await load();
+}
+
+type Send = (body: unknown) => Promise<boolean>;
+
+const isMendable = (row: DeadLetter): boolean => row.sent_at === null && row.row !== null;
+
+function rules(send: Send): HTMLElement {
+  const rule = h("select", { class: "select", "aria-label": "Rule" }, ...RULES.map(([value, text]) => h("option", { value }, text)));
+  return h(
+    "div",
+    { class: "row row-wrap" },
+    h("div", { class: "toolbar-select" }, rule),
+    button("Mend all and send them again", { icon: "send", onClick: () => void send({ rule: rule.value }) }),
+  );
+}
+
+function letter(row: DeadLetter, zone: Zone, send: Send | null): HTMLElement {
+  const text = h("code", { class: "mono letter-row" }, row.row === null ? "the row could not be read" : JSON.stringify(row.row));
+  const element = h(
+    "div",
+    { class: "letter" },
+    h(
+      "div",
+      { class: "row spread" },
+      h("strong", {}, kindName(row.reason)),
+      h("span", { class: "small faint num" }, formatMoment(row.received_at, "ms", zone)),
+    ),
+    h(
+      "p",
+      { class: "small muted" },
+      row.detail,
+      row.source === "" ? "" : ` · ${row.source}`,
+      row.line === null ? "" : `, line ${row.line}`,
+    ),
+    text,
+  );
+  if (row.sent_at !== null)
+    element.append(h("span", { class: "badge badge-good" }, `Mended and sent at ${formatMoment(row.sent_at, "ms", zone)}`));
+  else if (send !== null && isMendable(row))
+    element.append(button("Mend", { icon: "pencil", kind: "button-sm", onClick: () => edit(element, text, row, send) }));
+  return element;
+}
+
+/** The row as JSON to be changed, in the place of its text. */
+function edit(element: HTMLElement, text: HTMLElement, row: DeadLetter, send: Send): void {
+  const field = h("textarea", { class: "textarea mono", rows: 4, "aria-label": "The row as JSON" }, JSON.stringify(row.row));
+  const take = (): void => {
+    let changed: unknown;
+    try {
+      changed = JSON.parse(field.value);
+    } catch {
+      changed = null;
+    }
+    if (isObject(changed)) void send({ id: Number(row.id), row: changed });
+    else toast('Write the row as a JSON object: {"entity": "a", "t": 1000}.', "critical");
+  };
+  text.replaceWith(field);
+  element.lastElementChild?.replaceWith(button("Send it", { icon: "send", kind: "button-sm button-primary", onClick: take }));
+  field.focus();
+}

@@ -1,0 +1,95 @@
+"""Dead letters mended and sent again, each row once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from webapp.feeds import mending
+from webapp.feeds.models import DeadLetter
+from webapp.feeds.recent import newest_rows
+from webapp.feeds.selectors import feed_counters, feed_list
+
+pytestmark = [pytest.mark.services, pytest.mark.django_db]
+
+
+@pytest.fixture
+def letters(feed: Any) -> list[DeadLetter]:
+    rows = [
+        {"entity": "a", "t": 1000, "x": "1,5", "y": "2,25", "speed": "3,5"},
+        {"entity": "b", "t": 2000, "x": "1.234,5", "y": 2},
+        {"entity": "c", "t": 3000, "x": "east", "y": 2},
+    ]
+    made = [DeadLetter.objects.create(feed=feed, reason="wrong_type", detail="column 'x' must be of type float", row=row) for row in rows]
+    made.append(DeadLetter.objects.create(feed=feed, reason="late", row={"entity": "l", "t": 1, "x": 0, "y": 0}))
+    made.append(DeadLetter.objects.create(feed=feed, reason="malformed", row=None))
+    return made
+
+
+def mend(client: APIClient, **asked: Any) -> Any:
+    return client.post("/api/v1/feeds/yard/dead-letters/mend", asked, format="json")
+
+
+def stored(feed: Any) -> list[tuple[Any, ...]]:
+    rows = newest_rows(feed, 100, ["entity", "t", "x", "y", "speed"])
+    return sorted(tuple(row[name] for name in ("entity", "t", "x", "y", "speed")) for row in rows.to_pylist()) if rows.num_rows else []
+
+
+def test_all_are_mended_by_a_rule_and_the_others_say_why_not(
+    feed: Any, letters: list[DeadLetter], people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
+    client = client_of(people.operator)
+    found = mend(client, rule="decimal_comma").json()
+    assert (found["sent"], found["wrong"], found["late"], found["left"]) == (2, 1, 0, 0)
+    assert [one["id"] for one in found["problems"]] == [letters[2].pk]
+    assert stored(feed) == [("a", 1000, 1.5, 2.25, 3.5), ("b", 2000, 1234.5, 2.0, None)]
+    assert mend(client, rule="decimal_comma").json()["sent"] == 0, "what was sent is not sent again"
+    counters = feed_counters(feed_list(user=people.owner).get())
+    assert counters["received"] == 2 and counters["dead"] == 0
+    shown = client.get("/api/v1/feeds/yard/dead-letters").json()["results"]
+    assert [one["sent_at"] is not None for one in reversed(shown)] == [True, True, False, False, False]
+
+
+def test_one_is_mended_by_hand(feed: Any, letters: list[DeadLetter], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.operator)
+    right = {"entity": "c", "t": 3000, "x": 7, "y": 2}
+    assert mend(client, id=letters[2].pk, row={**right, "x": "west"}).json()["wrong"] == 1
+    assert mend(client, id=letters[2].pk, row=right).json()["sent"] == 1
+    assert stored(feed) == [("c", 3000, 7.0, 2.0, None)]
+    assert mend(client, id=letters[2].pk, row=right).status_code == 400, "it was sent already"
+    for wrong in ({}, {"rule": "magic"}, {"id": 1}, {"id": 1, "row": {}, "rule": "as_is"}):
+        assert mend(client, **wrong).status_code == 400, wrong
+
+
+def test_what_was_written_down_before_a_crash_is_sent_once(feed: Any, letters: list[DeadLetter], monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = mending.ingest
+
+    def dies_after(*arguments: Any) -> Any:
+        sent(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(mending, "ingest", dies_after)
+    with pytest.raises(KeyboardInterrupt):
+        mending.mend_all(feed=feed, rule="decimal_comma")
+    monkeypatch.setattr(mending, "ingest", sent)
+    mending.mend_all(feed=feed, rule="decimal_comma")
+    assert [row[0] for row in stored(feed)] == ["a", "b"]
+    assert DeadLetter.objects.exclude(sent_at=None).count() == 2
+
+
+@pytest.mark.parametrize(
+    ("rule", "row", "mended"),
+    [
+        ("seconds", {"t": "17.5", "x": 1}, {"t": 17500, "x": 1}),
+        ("seconds", {"t": "soon"}, {"t": "soon"}),
+        ("swapped", {"x": 48.1, "y": 11.5}, {"x": 11.5, "y": 48.1}),
+        ("decimal_comma", {"x": "1,2,3", "kind": "1,5", "y": "-0,5"}, {"x": "1,2,3", "kind": "1,5", "y": -0.5}),
+        ("as_is", {"x": "1,5"}, {"x": "1,5"}),
+    ],
+)
+def test_rules(rule: str, row: dict[str, Any], mended: dict[str, Any], feed: Any) -> None:
+    assert mending.RULES[rule][1](row, feed.engine_feed()) == mended

@@ -173,3 +173,41 @@ def test_dead_letters_are_mended_by_a_rule_and_by_hand(site: Site) -> None:
     rows = newest_rows(feed, 100, ["entity", "x"]).to_pylist()
     assert {row["entity"]: row["x"] for row in rows} == {"north": 1.5, "south": 7.0}
     assert site.faults == []
+
+
+def test_a_feed_is_shared_gets_a_plan_and_is_deleted_with_what_it_holds_counted(site: Site) -> None:
+    from io import BytesIO
+
+    from PIL import Image
+
+    from webapp.queries.models import Query
+
+    site.world.append(60)
+    feed, image = site.world.feed, BytesIO()
+    Image.new("RGB", (40, 30), "white").save(image, "PNG")
+    site.log_in()
+    page = site.page
+    page.goto(f"{site.address}/feeds/")
+    page.get_by_role("button", name="Settings of the feed yard").click()
+    page.get_by_label("Title").fill("The long yard")
+    page.get_by_label("Everybody who is logged in may read it").check()
+    page.get_by_label("Team").select_option(label="watch")
+    page.get_by_label("Plan below the map").set_input_files([{"name": "plan.png", "mimeType": "image/png", "buffer": image.getvalue()}])
+    if folder := os.environ.get("VEDETTE_SCREENSHOTS"):
+        page.screenshot(path=f"{folder}/feed-settings.png")
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_text("Saved.").wait_for()
+    feed.refresh_from_db()
+    assert (feed.title, feed.public, feed.team.name, bool(feed.plan_image)) == ("The long yard", True, "watch", True)
+
+    page.get_by_role("button", name="Settings of the feed yard").click()
+    page.get_by_role("button", name="Delete feed…").click()
+    page.get_by_text("Remove its queries first").wait_for()
+    Query.objects.update(deleted_at="2026-01-01T00:00:00Z")
+    page.get_by_role("button", name="Settings of the feed yard").click()
+    page.get_by_role("button", name="Delete feed…").click()
+    page.get_by_text(f"With it go {site.world.log.end[0]:,} rows").wait_for()
+    page.get_by_role("button", name="Delete feed", exact=True).click()
+    page.get_by_text("No feed yet").wait_for()
+    assert not Feed.objects.exists()
+    assert site.faults == []

@@ -95,6 +95,11 @@ def _oldest_kept(head: FeedHead) -> int | None:
     return head.max_t - head.feed.retention_hours * 3_600_000
 
 
+def detections_held(*, feed_id: int) -> int:
+    """How many answers of a feed are stored."""
+    return Detection.objects.filter(feed=feed_id).count()
+
+
 def detections_forget(*, feed_id: int) -> None:
     """Deletes all answers of a feed that is being removed: nothing in the database refers from them to it."""
     Detection.objects.filter(feed=feed_id).delete()

@@ -191,6 +191,10 @@ class FeedView(OwnedView):
         services.feed_delete(feed=self.get_editable(), user=person(request))
         return Response(status=204)
 
+    @extend_schema(summary="What would be removed with the feed, counted", responses=OpenApiTypes.OBJECT)
+    def holdings(self, request: Request, name: str) -> Response:
+        return Response(services.feed_holdings(feed=self.get_object(), user=person(request)))
+
     @extend_schema(summary="The plan image under a planar feed", request=OpenApiTypes.BINARY, responses=FeedSerializer)
     def put_plan(self, request: Request, name: str) -> Response:
         feed = self.get_editable()

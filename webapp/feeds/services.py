@@ -21,6 +21,7 @@ from webapp.config.faults import InUse
 from webapp.feeds.admission import default_ahead
 from webapp.feeds.documents import checked_region, feed_faults, vertices_of
 from webapp.feeds.models import Feed, IngestCounter, Region
+from webapp.feeds.recent import log_of
 from webapp.feeds.region_files import Feature
 from webapp.feeds.selectors import feeds_held, vertices_held
 from webapp.jobs.services import feed_head_ensure, feed_head_keeps_to_team, feed_place
@@ -89,6 +90,22 @@ def feed_delete(*, feed: Feed, user: User) -> None:
     # A feed made later under the same name begins with an empty log.
     for folder in folders:
         transaction.on_commit(partial_call(shutil.rmtree, folder, ignore_errors=True))
+
+
+def feed_holdings(*, feed: Feed, user: User) -> dict[str, Any]:
+    """What would go with the feed: rows in its log, regions, answers, connectors; and the queries that stand in the way, by name."""
+    from webapp.detections.services import detections_held  # it reads feeds
+    from webapp.queries.selectors import names_in_the_way
+
+    log = log_of(feed)
+    return {
+        "rows": log.end[0] - log.start,
+        "regions": feed.regions.count(),
+        "queries": feed.queries.filter(deleted_at=None).count(),
+        "in_the_way": names_in_the_way(feed.queries, user=user),
+        "answers": detections_held(feed_id=feed.pk),
+        "connectors": feed.connectors.count(),
+    }
 
 
 def feed_set_plan(*, feed: Feed, data: bytes) -> Feed:

@@ -14,6 +14,7 @@ UPLOAD = "uploads/<uuid:pk>"
 urlpatterns = [
     path("feeds/", FeedView.as_view({"get": "list", "post": "create"}), name="api-feeds"),
     path(f"{NAME}/", FeedView.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}), name="api-feed"),
+    path(f"{NAME}/holdings", FeedView.as_view({"get": "holdings"}), name="api-feed-holdings"),
     path(f"{NAME}/plan", FeedView.as_view({"put": "put_plan"}, parser_classes=(AnyBytes,)), name="api-feed-plan"),
     path(f"{NAME}/positions", FeedView.as_view({"get": "positions"}), name="api-feed-positions"),
     path(f"{NAME}/tracks", FeedView.as_view({"get": "tracks"}), name="api-feed-tracks"),

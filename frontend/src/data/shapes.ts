@@ -318,6 +318,7 @@ export type FeedStatus = Feed & {
   ahead: number | null;
   retention_hours: number;
   team: TeamName | null;
+  public: boolean;
 };
 export const feedStatus: Parser<FeedStatus> = (value, path = "") => ({
   ...feed(value, path),
@@ -331,6 +332,7 @@ export const feedStatus: Parser<FeedStatus> = (value, path = "") => ({
     ahead: nullable(number),
     retention_hours: otherwise(integer, 72),
     team: otherwise(nullable(teamName), null),
+    public: otherwise(boolean, false),
   })(value, path),
 });
 

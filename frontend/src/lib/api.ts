@@ -85,10 +85,11 @@ async function request(path: string, accept: string, { method = "GET", body, sig
   if (documents !== null) throw new NotShared();
   const headers: Record<string, string> = { Accept: accept };
   if (method !== "GET") headers["X-CSRFToken"] = csrfToken();
-  const isForm = body instanceof FormData;
-  if (body !== undefined && !isForm) headers["Content-Type"] = "application/json";
+  // A form or a file goes as it is.
+  const isPlain = body instanceof FormData || body instanceof Blob;
+  if (body !== undefined && !isPlain) headers["Content-Type"] = "application/json";
   const init: RequestInit = { method, headers, credentials: "same-origin" };
-  if (body !== undefined) init.body = isForm ? body : JSON.stringify(body);
+  if (body !== undefined) init.body = isPlain ? body : JSON.stringify(body);
   if (signal) init.signal = signal;
   let response: Response;
   try {

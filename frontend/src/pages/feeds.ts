@@ -296,7 +296,7 @@ function feedCard(first: FeedStatus): FeedCard {
         icon: "pencil",
         kind: "button-sm",
         "aria-label": `Settings of the feed ${first.name}`,
-        onClick: () => openFeedSettings(shown, () => void refresh()),
+        onClick: () => openFeedSettings(shown, teams, () => void refresh()),
       })
     : null;
   const connectors = button("Connectors", {

@@ -1,11 +1,12 @@
 /** The dialog that makes a feed, and the one that changes what may be changed of it while rows come. */
 
-import { ApiError, call } from "../lib/api";
+import { ApiError, call, get } from "../lib/api";
 import { button, h } from "../lib/dom";
-import type { TimeUnit } from "../lib/time";
+import { integer, list, record, string } from "../lib/parse";
+import { formatNumber, type TimeUnit } from "../lib/time";
 import type { FeedStatus } from "../data/shapes";
 import { columnsOf } from "../data/feed_form_data";
-import { openDialog, type Dialog } from "./dialog_view";
+import { confirmDanger, openDialog, type Dialog } from "./dialog_view";
 import { showFaults } from "./faults_view";
 import { DurationField } from "./query_form/duration_field";
 import { fail, toast } from "./shell_view";
@@ -78,25 +79,83 @@ export function openNewFeed(teams: readonly Team[], done: () => void): void {
   );
 }
 
-/** What of a feed may change at any time. */
-export function openFeedSettings(feed: FeedStatus, done: () => void): void {
+/** What of a feed may change at any time. `teams`: those that its owner may share it with. */
+export function openFeedSettings(feed: FeedStatus, teams: readonly Team[], done: () => void): void {
   const title = input("feed-title", { maxlength: 100, value: feed.title });
   const retention = input("feed-retention", { inputmode: "numeric", value: String(feed.retention_hours) });
   const guard = new Guard(feed.time, feed.ahead);
+  const known = feed.team === null || teams.some((one) => one.id === feed.team?.id) ? teams : [feed.team, ...teams];
+  const team = select("feed-team", [...known.map((one) => [one.id, one.name] as const), ["", "Nobody else"]], feed.team?.id ?? "");
+  const isPublic = h("input", { type: "checkbox", id: "feed-public", class: "checkbox", checked: feed.public });
+  const plan = h("input", { type: "file", id: "feed-plan", class: "input", accept: "image/png,image/jpeg,image/webp" });
   const dialog = openDialog(
     `Settings of ${feed.title === "" ? feed.name : feed.title}`,
     field("Title", title, "/title"),
     guard.element,
     field("Hours that rows are kept", retention, "/retention_hours", "Back from the newest row."),
+    field("Team", team, "/team", "Its members see the feed, its operators change it."),
+    h(
+      "div",
+      { class: "field", "data-pointer": "/public" },
+      h("label", { class: "row", for: "feed-public" }, isPublic, "Everybody who is logged in may read it"),
+    ),
+    feed.crs === "planar" ? field("Plan below the map", plan, "/plan_image", "PNG, JPEG or WebP. Empty: it stays as it is.") : null,
   );
   const hours = (): unknown => (/^\d+$/.test(retention.value.trim()) ? Number(retention.value) : retention.value);
-  finish(
-    dialog,
-    "Save",
-    done,
-    () => call(`feeds/${feed.name}/`, { method: "PATCH", body: { title: title.value.trim(), retention_hours: hours(), ...guard.body() } }),
-    "Saved.",
+  const save = async (): Promise<void> => {
+    const sharing = { team: team.value === "" ? null : Number(team.value), public: isPublic.checked };
+    await call(`feeds/${feed.name}/`, {
+      method: "PATCH",
+      body: { title: title.value.trim(), retention_hours: hours(), ...sharing, ...guard.body() },
+    });
+    const image = plan.files?.[0];
+    if (image !== undefined) await call(`feeds/${feed.name}/plan`, { method: "PUT", body: image });
+  };
+  dialog.foot.append(
+    button("Delete feed…", {
+      icon: "trash-2",
+      kind: "button-quiet button-danger",
+      onClick: () => {
+        dialog.close();
+        void removeFeed(feed);
+      },
+    }),
   );
+  finish(dialog, "Save", done, save, "Saved.");
+}
+
+const holdings = record({
+  rows: integer,
+  regions: integer,
+  queries: integer,
+  in_the_way: list(string),
+  answers: integer,
+  connectors: integer,
+});
+
+/** Says what goes with the feed, and removes it when that is wanted. */
+async function removeFeed(feed: FeedStatus): Promise<void> {
+  try {
+    const { rows, regions, queries, in_the_way: names, answers, connectors } = await get(`feeds/${feed.name}/holdings`, holdings);
+    if (names.length > 0) {
+      toast(`Remove its queries first: ${names.join(", ")}.`, "critical");
+      return;
+    }
+    const counts = [
+      [rows, "rows"],
+      [answers, "answers"],
+      [regions, "regions"],
+      [queries, "queries of others"],
+      [connectors, "connectors"],
+    ] as const;
+    const words = counts.filter(([count]) => count > 0).map(([count, what]) => `${formatNumber(count)} ${what}`);
+    const gone = words.length === 0 ? "Nothing is stored of it." : `With it go ${words.join(", ")}. This cannot be undone.`;
+    if (!(await confirmDanger(`Delete the feed ${feed.name}?`, gone, "Delete feed"))) return;
+    await call(`feeds/${feed.name}/`, { method: "DELETE" });
+    location.reload();
+  } catch (error) {
+    fail(error);
+  }
 }
 
 /** How far a row may be ahead of the clock: what suits the clock (of new feeds alone), so much at most, or without a bound. */

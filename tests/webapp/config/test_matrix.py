@@ -104,6 +104,7 @@ LISTS = {
 OWNED = {
     "api-feed": ["GET", "PATCH", "DELETE"],
     "api-feed-plan": ["PUT"],
+    "api-feed-holdings": ["GET"],
     "api-feed-positions": ["GET"],
     "api-feed-tracks": ["GET"],
     "api-feed-movements": ["GET"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pytest
 
@@ -28,6 +29,9 @@ def test_an_entity_and_a_region_have_pages(site: Site) -> None:
 
     walked(site)
     feed, region, page = site.world.feed, Region.objects.get(), site.page
+    page.goto(f"{site.address}/?feed=yard")
+    # Nobody said where its map opens: where its walkers are, zoomed in from the whole plane.
+    page.wait_for_url(lambda address: "&at=" in address and float(unquote(address).rpartition("~")[2]) > 3)
     page.goto(f"{site.address}/regions/{region.pk}")
     page.get_by_text("Inside now").first.wait_for()
     names = page.locator(".table a").all_inner_texts()

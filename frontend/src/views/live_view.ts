@@ -66,6 +66,7 @@ export class LiveView {
   private readonly drawer: DrawerView;
   private readonly skip: HTMLElement;
   private isOpened = false;
+  private readonly opensAnywhere: boolean;
   /** The clock was not live when it was looked at last. */
   private wasPast = false;
   private frameRequest = 0;
@@ -78,6 +79,7 @@ export class LiveView {
     readonly state: ViewState,
     private readonly handlers: LiveHandlers,
   ) {
+    this.opensAnywhere = state.map === null && feed.view === null && feed.plan_bounds === null;
     this.session = this.openSession(feed);
     this.model = new LiveModel(feed, zone, state, this.session.data, fail);
     this.connection = new ConnectionView(feed, () => (this.model.clock.isLive ? this.session.retryNow() : this.time.goLive()));
@@ -304,7 +306,12 @@ export class LiveView {
     this.isOpened = true;
     this.model.openClock();
     this.timeChosen();
-    if (this.model.clock.isLive) void this.showPresent();
+    if (this.model.clock.isLive) void this.showPresent().then(() => this.frameUnknown());
+  }
+
+  /** A feed without a view, plan or place in the address opens on where its entities are. */
+  private frameUnknown(): void {
+    if (this.opensAnywhere && this.model.data.positions.size > 0) this.places.fitAll();
   }
 
   /** Everybody where they are now, with the ways that they came. */

@@ -91,7 +91,7 @@ class Demo:
         found: list[psutil.Process] = []
 
         def there() -> bool:
-            found[:] = [p for p in psutil.Process(self.popen.pid).children(recursive=True) if "a-spark-job" in p.cmdline()]
+            found[:] = [p for p in psutil.Process(self.popen.pid).children(recursive=True) if "a-spark-job" in command_of(p)]
             return bool(found)
 
         assert wait_until(there, 30)
@@ -120,6 +120,14 @@ def start(project: Path) -> Iterator[Callable[[], Demo]]:
     for demo in demos:
         if demo.popen.poll() is None:
             demo.end(signal.SIGTERM)
+
+
+def command_of(process: psutil.Process) -> list[str]:
+    """What it runs; nothing for one that has just ended."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
 
 
 def alive(processes: list[psutil.Process]) -> list[psutil.Process]:

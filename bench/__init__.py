@@ -31,6 +31,7 @@ MODULES: dict[str, str] = {
     "calculus": "bench.calculus",
     "composite": "bench.composite",
     "constraint": "bench.constraint",
+    "forms": "bench.forms",
     "motion": "bench.motion",
     "pairs": "bench.pairs",
     "scale": "bench.scale",

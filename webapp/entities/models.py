@@ -21,6 +21,7 @@ class Record(models.Model):
     entity = models.CharField(max_length=ENTITY_LENGTH, validators=[NO_CONTROLS])
     name = models.CharField(max_length=NAME_LENGTH, blank=True, validators=[NO_CONTROLS])
     attributes = DocumentField(default=dict, blank=True, help_text="Attribute name to text.")
+    learned = DocumentField(default=dict, blank=True, help_text="What a stream last said, with its name: what differs from it was written by people.")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["feed", "entity"], name="one_record_for_an_entity")]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
@@ -17,6 +17,7 @@ from pyais import decode
 from pyais.exceptions import AISBaseException
 
 from engine.sources.formats import SHOWN, Broken, Chunk, chunks_of
+from engine.sources.formats.ais_static import described
 
 LINE_BYTES = 1_000
 """A sentence has 82 characters, and a tag block as many."""
@@ -41,16 +42,29 @@ class Known:
 
     merge_ms: int = 0
     merged: int = 0
-    _vessels: OrderedDict[int, dict[str, Any]] = field(default_factory=OrderedDict)
+    _vessels: OrderedDict[int, dict[str, str]] = field(default_factory=OrderedDict)
+    _changed: dict[int, dict[str, str]] = field(default_factory=dict)
     _heard: OrderedDict[bytes, int] = field(default_factory=OrderedDict)
 
-    def vessel(self, mmsi: int) -> dict[str, Any]:
-        """What static messages said of a vessel; may be added to."""
+    def vessel(self, mmsi: int) -> dict[str, str]:
+        """What static messages said of a vessel."""
         known = self._vessels.setdefault(mmsi, {})
         self._vessels.move_to_end(mmsi)
         if len(self._vessels) > VESSELS_KEPT:
             self._vessels.popitem(last=False)
         return known
+
+    def learn(self, mmsi: int, facts: Mapping[str, str]) -> None:
+        """Adds what a static message says. Vessels repeat it every few minutes: only what is new counts as a change."""
+        known = self.vessel(mmsi)
+        if not facts.items() <= known.items():
+            known.update(facts)
+            self._changed[mmsi] = known
+
+    def changed(self) -> dict[int, dict[str, str]]:
+        """All facts of the vessels of which something changed since the last call."""
+        found, self._changed = self._changed, {}
+        return {mmsi: dict(facts) for mmsi, facts in found.items()}
 
     def is_new(self, content: bytes, at: int) -> bool:
         """Whether nobody reported the message lately. A vessel says the same again in time, so it is no repetition for ever."""
@@ -125,10 +139,7 @@ class Messages:
     def _row(self, message: dict[str, Any], at: int | None) -> dict[str, Any] | None:
         mmsi = int(message["mmsi"])
         known = self.known.vessel(mmsi)
-        for ours, theirs in (("name", "shipname"), ("name", "name"), ("ship_type", "ship_type"), ("callsign", "callsign")):
-            value = _plain(message.get(theirs))
-            if value not in (None, "", 0):
-                known[ours] = value
+        self.known.learn(mmsi, described(message))
         if "lon" not in message:
             return None
         row: dict[str, Any] = {"mmsi": str(mmsi), "time": at}
@@ -137,7 +148,8 @@ class Messages:
             row[name] = None if value == _UNKNOWN.get(name, ...) else value
         if row["lon"] is None or row["lat"] is None:
             return None
-        return {**row, "name": known.get("name"), "ship_type": known.get("ship_type"), "callsign": known.get("callsign")}
+        code = known.get("ship_type")
+        return {**row, "name": known.get("name"), "ship_type": code and int(code), "callsign": known.get("callsign")}
 
 
 def read_nmea(stream: BinaryIO) -> Iterator[Chunk]:
@@ -168,9 +180,7 @@ def _content(parts: list[bytes]) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Enum):
-        value = value.value
-    return value.strip("@ ") if isinstance(value, str) else value
+    return value.value if isinstance(value, Enum) else value
 
 
 def _checksum(sentence: bytes) -> int:

@@ -33,13 +33,15 @@ class Away(Exception):
 class Batch:
     """Records in the order of their arrival. `offset`: where to begin after them, as JSON; null where the protocol cannot repeat anything.
 
-    `messages` counts what came over the wire, `merged` those of them that said again what another had said.
+    `messages` counts what came over the wire, `merged` those of them that said again what another had said. `facts`: of entities of which the
+    stream newly says something that is no event (a name, a size), all that it said so far, as texts.
     """
 
     records: Sequence[Record | Broken] = ()
     offset: Any = None
     messages: int = 0
     merged: int = 0
+    facts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 class Source(Protocol):

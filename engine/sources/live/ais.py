@@ -63,7 +63,8 @@ class AisSource:
                     records.append(found)
                 elif found is not None:
                     records.append({**found, RECEIVED: part.at})
-        return Batch(records, messages=count, merged=self._known.merged - merged)
+        facts = {str(mmsi): facts for mmsi, facts in self._known.changed().items()}
+        return Batch(records, messages=count, merged=self._known.merged - merged, facts=facts)
 
     def _peer(self, part: Part) -> _Peer:
         peer = self._peers.pop(part.peer, None) or _Peer(Messages(self._known))

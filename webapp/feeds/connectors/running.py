@@ -19,6 +19,7 @@ from django.utils import timezone
 from engine.failpoints import failpoint
 from engine.model.faults import Refused
 from engine.sources.live import Away, Batch, Source
+from webapp.feeds.connectors.facts import Facts
 from webapp.feeds.connectors.network import GuardedNetwork
 from webapp.feeds.connectors.progress import reached
 from webapp.feeds.connectors.rows import Rows, reading_for, rows_of
@@ -141,9 +142,11 @@ class Run(threading.Thread):
         offset = Connector.objects.filter(pk=connector.pk, revision=connector.revision).values_list("offset", flat=True).first()
         kind, engine_feed = kind_of(connector.kind), feed.engine_feed()
         reading = reading_for(connector.reading, kind, engine_feed)
-        with closing(kind.open(settings_of(connector), GuardedNetwork(), f"{connector.feed.name}-{connector.pk}")) as source:
+        facts = Facts(feed, kind, reading)
+        with closing(kind.open(settings_of(connector), GuardedNetwork(), f"{connector.feed.name}-{connector.pk}")) as source, closing(facts):
             held = Batch()
             for batch in source.batches(offset):
+                facts.add(batch.facts)
                 held = replace(batch, messages=held.messages + batch.messages, merged=held.merged + batch.merged)
                 self._count(batch.messages)
                 if batch.records:
@@ -153,7 +156,8 @@ class Run(threading.Thread):
                     source.acknowledge(batch.offset)
                 if self.over.is_set():
                     return
-                self._tell_now_and_then()
+                if self._tell_now_and_then():
+                    facts.store()
         raise Away("The stream ended.")
 
     def _deliver(self, source: Source, batch: Batch, rows: Rows) -> None:
@@ -190,9 +194,12 @@ class Run(threading.Thread):
         if messages:
             self._last_message = timezone.now()
 
-    def _tell_now_and_then(self) -> None:
-        if time.monotonic() - self._told > TELL_S:
+    def _tell_now_and_then(self) -> bool:
+        """Says how it goes every TELL_S; whether it did."""
+        is_due = time.monotonic() - self._told > TELL_S
+        if is_due:
             self._tell(ConnectorState.RUNNING)
+        return is_due
 
     def _tell(self, state: ConnectorState, **more: Any) -> None:
         """Says in the database how it goes; that it cannot be said now stops nothing."""

@@ -14,8 +14,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyais import encode_dict
 
 from engine.sources.formats import Broken
+from engine.sources.formats.nmea import Messages
 from engine.sources.live import Away, SourceKind
 from engine.sources.live.ais import KINDS
 from tests.engine.sources.live.loopback import Loopback
@@ -100,6 +102,53 @@ def test_all_positions_of_a_recording_come_out_of_a_connection(name: str, data_f
     ]
     assert len(wanted) > 300
     assert [(one["mmsi"], one["time"], one["lon"], one["lat"]) for one in found] == wanted
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", FILES)
+def test_all_names_and_types_of_a_recording_are_facts_of_its_vessels(name: str, data_folder: Path) -> None:
+    folder = data_folder / "ais_raw_nmea"
+    messages, facts = Messages(), dict[int, dict[str, str]]()
+    for line in gzip.decompress((folder / f"{name}.gz").read_bytes()).splitlines():
+        messages.read(line)
+        facts |= messages.known.changed()
+    wanted: dict[int, dict[str, str]] = {}
+    for row in pq.read_table(folder / "decoded_reference.parquet").to_pylist():
+        told = {"name": row["name"], "ship_type": row["ship_type"], "callsign": row["callsign"]}
+        if row["file"].startswith(name) and any(told.values()):
+            wanted.setdefault(row["mmsi"], {}).update({key: str(value).strip() for key, value in told.items() if value})
+    assert len(wanted) > 20
+    assert {mmsi: {key: facts[mmsi][key] for key in ("name", "ship_type", "callsign") if key in facts[mmsi]} for mmsi in wanted} == wanted
+
+
+VESSEL = {
+    "mmsi": 211000001,
+    "shipname": "AURORA",
+    "callsign": "DABC",
+    "imo": 9074729,
+    "ship_type": 71,
+    "to_stern": 120,
+    "to_port": 9,
+    "to_starboard": 10,
+}
+
+
+def test_what_static_messages_say_is_told_when_it_changes() -> None:
+    messages = Messages()
+
+    def told(**fields: Any) -> dict[int, dict[str, str]]:
+        for sentence in encode_dict(fields):
+            messages.read(sentence.encode())
+        return messages.known.changed()
+
+    whole = {"name": "AURORA", "callsign": "DABC", "imo": "9074729", "ship_type": "71", "type": "cargo, category A", "length": "120", "width": "19"}
+    assert told(type=5, **VESSEL) == {211000001: whole}
+    assert told(type=5, **VESSEL) == {}, "vessels repeat it every six minutes"
+    assert told(type=5, **{**VESSEL, "shipname": "BOREALIS", "imo": 0, "to_stern": 0}) == {211000001: whole | {"name": "BOREALIS"}}
+    assert told(type=24, partno=0, mmsi=211000002, shipname="GULL") == {211000002: {"name": "GULL"}}
+    assert told(type=24, partno=1, mmsi=211000002, ship_type=36, to_bow=8, to_stern=4, callsign="") == {
+        211000002: {"name": "GULL", "ship_type": "36", "type": "sailing", "length": "12"}
+    }
 
 
 def test_receivers_connect_to_us_and_send_datagrams() -> None:

@@ -20,8 +20,10 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from pyais import encode_dict
 from rest_framework.test import APIClient
 
+from webapp.entities.models import Record
 from webapp.feeds.connectors.running import Connectors
 from webapp.feeds.connectors.services import connector_create, connector_update
 from webapp.feeds.ingest import event_log
@@ -130,6 +132,17 @@ def test_a_receiver_is_tested_set_up_and_followed(people: SimpleNamespace, sea: 
     seen = client_of(people.viewer).get("/api/v1/connectors/?feed=sea").json()["results"][0]
     assert seen["rows"] == 1 and seen["settings"] == {} and not seen["editable"], "where it goes is for those who set it up"
     assert Connector.objects.get().state == "stopped"
+
+
+def test_names_and_sizes_of_ships_reach_the_registry(sea: Feed) -> None:
+    static = {"type": 5, "mmsi": "244000001", "shipname": "AURORA", "ship_type": 60, "to_bow": 20, "to_stern": 100}
+    sentences = [line.encode() + b"\r\n" for line in encode_dict(static)]
+    with receiver(b"".join(sentences)) as port:
+        connector_create(feed=sea, name="mast", kind="ais-tcp", settings={"host": "127.0.0.1", "port": port})
+        with running():
+            record = wait_for(Record.objects.filter(feed=sea).first, "the ship is in the registry")
+    assert (record.entity, record.name, record.attributes) == ("244000001", "AURORA", {"length": "120", "ship_type": "60", "type": "passenger"})
+    assert rows_of("sea") == [], "no event was made of it"
 
 
 def test_what_is_wrong_with_a_connector_is_said(

@@ -1,18 +1,25 @@
 """Runs all tests in two pytest processes at the same time: `python -m tests.side_by_side`, which is what `make test` does.
 
-Tests of whole processes (crashes, pages in a browser, the platform) mostly wait, the others compute: side by side they take two cores hardly
-more time than the longer half. Each half has services, ports, Spark and folders of its own (see conftest.py). One half is everything that the
-other does not name, so no folder of tests is in both or in neither.
+Tests of whole processes (crashes, pages in a browser, the platform) mostly wait, the others compute: side by side they take
+two cores hardly more time than the longer half. Each half has services, ports, Spark and folders of its own (see
+conftest.py). One half is everything that the other does not name, so no folder of tests is in both or in neither.
+
+A few failures may come from the load alone: up to `REPEATED` tests of a half run once more, alone, when both halves have
+ended. The run fails when one of them fails again, or when there are more. What failed the first time is printed at the end
+either way, with its traceback, because the cause still has to be mended.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
 
 from webapp.platform.folders import ROOT
 from webapp.platform.processes import tied_to_parent
@@ -21,33 +28,76 @@ PROCESSES = ("tests/browser", "tests/crash", "tests/platform")
 HALVES = {"processes": PROCESSES, "computing": ("tests", *(f"--ignore={folder}" for folder in PROCESSES))}
 GIVEN = ("DATABASE_URL", "REDIS_URL")
 """Services that are given are not the halves' own: then one half runs after the other."""
+REPEATED = 4
+"""More failures than this in one half are not put down to the load."""
+SOME_FAILED = 1
+"""Pytest's exit status when tests failed; others say that it was ended, or could not collect."""
+SECTION = re.compile(r"^=+ (?P<title>[\w ]+) =+$")
+SHOWN_LINES = 300
 
 
-def run(name: str) -> int:
-    """One half to its end; its lines are told as they come, each with the half's name. The exit status."""
+@dataclass(frozen=True)
+class Outcome:
+    """How one pytest process ended; `report` is what it printed of failures and its summary."""
+
+    status: int
+    failures: int
+    report: str
+
+
+def run(name: str, *arguments: str, folder: Path = ROOT) -> Outcome:
+    """One half to its end; its lines are printed as they come, each with the half's name."""
     began = time.monotonic()
-    # A cache of its own, or the half that ends last would overwrite what the other remembers of its failures.
-    command = [sys.executable, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/{name}", "--durations=40", "--durations-min=4", *HALVES[name]]
+    # A cache for each half, or the one that ends last would overwrite what the other remembers of its failures.
+    command = [sys.executable, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/{name}", *arguments, *HALVES[name]]
+    lines = []
     tied = tied_to_parent(command, signal_number=signal.SIGINT)
-    with subprocess.Popen(tied, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as process:
+    with subprocess.Popen(tied, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as process:
         assert process.stdout is not None
         for line in process.stdout:
-            tell(name, line)
-    tell(name, f"ended with status {process.returncode} after {time.monotonic() - began:.0f} s\n")
-    return process.returncode
+            show(name, line)
+            lines.append(line)
+    show(name, f"ended with status {process.returncode} after {time.monotonic() - began:.0f} s\n")
+    return Outcome(process.returncode, sum(line.startswith(("FAILED ", "ERROR ")) for line in lines), failures_of(lines))
 
 
-def tell(name: str, line: str) -> None:
+def failures_of(lines: list[str]) -> str:
+    """The sections of pytest's output that say what failed and why, at most `SHOWN_LINES` lines."""
+    kept: list[str] = []
+    inside = False
+    for line in lines:
+        section = SECTION.match(line.rstrip())
+        if section:
+            inside = section["title"] in ("FAILURES", "ERRORS", "short test summary info")
+        if inside:
+            kept.append(line)
+    return "".join(kept[-SHOWN_LINES:])
+
+
+def show(name: str, line: str) -> None:
     sys.stdout.write(f"{name:9} | {line}")
     sys.stdout.flush()
+
+
+def repeated(name: str, first: Outcome, folder: Path = ROOT) -> Outcome:
+    """What failed in this half once more, alone, if it was little enough."""
+    if first.status != SOME_FAILED or first.failures > REPEATED:
+        return first
+    show(name, f"repeating what failed beside the other half: {first.failures}\n")
+    return run(name, "--last-failed", "--last-failed-no-failures=none", folder=folder)
 
 
 def main() -> int:
     """0 if both halves passed; a half in which no test was found has not."""
     at_a_time = 1 if any(os.environ.get(name) for name in GIVEN) else len(HALVES)
     with ThreadPoolExecutor(at_a_time) as threads:
-        statuses = dict(zip(HALVES, threads.map(run, HALVES), strict=True))
-    failed = [name for name, status in statuses.items() if status]
+        first = dict(zip(HALVES, threads.map(lambda name: run(name, "--durations=40", "--durations-min=4"), HALVES), strict=True))
+    last = {name: repeated(name, outcome) for name, outcome in first.items()}
+    for name, outcome in first.items():
+        if outcome.status:
+            verdict = "FAILED" if last[name].status else "UNSTEADY (passed when repeated alone)"
+            sys.stdout.write(f"\n{verdict}, {name}:\n{outcome.report}")
+    failed = [name for name, outcome in last.items() if outcome.status]
     sys.stdout.write(f"FAILED: {', '.join(failed)}\n" if failed else "All tests passed.\n")
     return 1 if failed else 0
 

@@ -28,6 +28,7 @@ from webapp.alerts.groups import BY, alert_groups
 from webapp.alerts.handling import Decision
 from webapp.alerts.models import OPEN_STATES, Alert, AlertStep, Channel, ChannelKind, Delivery, Feedback, Mute, SavedView, Step
 from webapp.alerts.numbers import alert_numbers
+from webapp.alerts.pace import pace_faults
 from webapp.alerts.selectors import alert_list, alert_summary, alerts_seen, channel_list, deliveries_of, delivery_list, handlers_of
 from webapp.alerts.transports import TRANSPORTS
 from webapp.config.boxes import whole
@@ -450,7 +451,7 @@ class ChannelSerializer(OwnedSerializer):
         model = Channel
         fields = (
             "id", "name", "kind", "url", "recipient", "enabled", "disabled_reason", "min_severity", "per_minute", "all_queries", "queries",
-            "failures", "last_sent_at",
+            *Channel.PACE, "failures", "last_sent_at",
             "waiting", *OwnedSerializer.OWNED, "created_at",
         )  # fmt: skip
         read_only_fields = ("disabled_reason", "failures", "created_at")
@@ -468,6 +469,9 @@ class ChannelSerializer(OwnedSerializer):
         given = {"kind": ChannelKind.WEBHOOK.value, **stored, **attributes}
         if self.instance is not None and given["kind"] != stored["kind"]:
             raise serializers.ValidationError({"kind": "It stays what it is: make another channel."})
+        paced = {} if self.instance is None else {name: getattr(self.instance, name) for name in Channel.PACE}
+        if faults := pace_faults({**paced, **attributes}):
+            raise serializers.ValidationError(faults)
         if self.instance is None or attributes.keys() & {"url", "recipient"}:
             faults = TRANSPORTS[given["kind"]].refuse(given)
             if faults:

@@ -12,19 +12,23 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from webapp.accounts.models import User
 from webapp.alerts.models import Alert, AlertState, Channel, Delivery, Notification
-from webapp.alerts.routing import Route, routes_of
+from webapp.alerts.routing import routes_of
+from webapp.alerts.schedule import Planned, calling, schedule, written_for
 from webapp.alerts.selectors import alert_row
 from webapp.alerts.transports import TRANSPORTS
 from webapp.alerts.webhooks import Answer, new_secret
 from webapp.queries.models import Query
 
 PLAN_AT_ONCE = 2_000
+PLANNER = 7_230_023
+"""The advisory lock of whoever plans."""
+OPENED, DIGEST = "alerts.opened", "alerts.digest"
 LISTED_IN_ONE_MESSAGE = 100
 RETRY_AFTER = [timedelta(seconds=s) for s in (5, 30, 300, 1_800, 7_200, 28_800, 86_400)]
 """Waits after the first, second, ... failed attempt; after the last one the message is given up."""
@@ -35,59 +39,89 @@ BROKEN_AFTER = 5
 """Failures in a row after which a channel is sent one message at a time, until one arrives."""
 
 
-def notifications_plan() -> int:
-    """Decides for new alerts which channels they go to, if nobody muted them; how many alerts were looked at."""
-    with transaction.atomic():
-        alerts = list(Alert.objects.select_for_update(skip_locked=True).filter(planned_at=None).order_by("id")[:PLAN_AT_ONCE])
-        if alerts:
-            routes = routes_of([alert for alert in alerts if alert.mute_id is None])
-            Notification.objects.bulk_create(map(_notification, routes), ignore_conflicts=True, batch_size=1000)
-            Alert.objects.filter(pk__in=[alert.pk for alert in alerts]).update(planned_at=timezone.now())
+@transaction.atomic
+def notifications_plan(now: datetime | None = None) -> int:
+    """Decides for new alerts which channels they go to and when, unless somebody muted them; how many alerts were looked at.
+
+    One caller at a time, so that what belongs together is seen together; another's turn comes with the next tick.
+    """
+    if not _alone():
+        return 0
+    alerts = list(Alert.objects.select_for_update(skip_locked=True).filter(planned_at=None).order_by("id")[:PLAN_AT_ONCE])
+    moment = now or timezone.now()
+    if alerts:
+        heard = set(calling(alerts))
+        routes = routes_of([alert for alert in alerts if alert.pk in heard])
+        planned = schedule(routes, written_for(routes), moment)
+        Notification.objects.bulk_create(map(_notification, planned), ignore_conflicts=True, batch_size=1000)
+        Alert.objects.filter(pk__in=[alert.pk for alert in alerts]).update(planned_at=moment)
     return len(alerts)
 
 
-def _notification(route: Route) -> Notification:
-    due_at = route.alert.opened_at + timedelta(minutes=route.after_minutes)
-    return Notification(alert=route.alert, channel=route.channel, rule_id=route.rule_id, after_minutes=route.after_minutes, due_at=due_at)
+def _alone() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [PLANNER])
+        return bool(cursor.fetchone()[0])
+
+
+def _notification(planned: Planned) -> Notification:
+    route = planned.route
+    return Notification(
+        alert=route.alert,
+        channel=route.channel,
+        rule_id=route.rule_id,
+        after_minutes=route.after_minutes,
+        due_at=planned.due_at,
+        gathered=planned.gathered,
+        group=planned.group,
+    )
 
 
 def deliveries_prepare(now: datetime | None = None) -> int:
     """Makes messages of notifications that are due within each channel's rate; how many were made."""
     moment = now or timezone.now()
-    _attended(moment).delete()
+    _needless(moment).delete()
     waiting = Notification.objects.filter(delivery=None, due_at__lte=moment, channel__enabled=True)
     return sum(_prepare(channel_id, moment) for channel_id in waiting.order_by().values_list("channel", flat=True).distinct())
 
 
-def _attended(now: datetime) -> QuerySet[Notification]:
-    """Escalations that nobody needs any more: somebody has acknowledged the alert, or it is resolved or muted."""
-    done = Q(alert__acknowledged_at__isnull=False) | Q(alert__state=AlertState.RESOLVED) | Q(alert__mute__isnull=False)
-    return Notification.objects.filter(done, delivery=None, after_minutes__gt=0, due_at__lte=now)
+def _needless(now: datetime) -> QuerySet[Notification]:
+    """Escalations that nobody needs any more, as somebody has acknowledged the alert or it is resolved, and what was muted while it waited."""
+    done = Q(alert__acknowledged_at__isnull=False) | Q(alert__state=AlertState.RESOLVED)
+    waited = Q(gathered=True) | Q(after_minutes__gt=0)
+    return Notification.objects.filter(Q(done, after_minutes__gt=0) | Q(waited, alert__mute__isnull=False), delivery=None, due_at__lte=now)
 
 
 @transaction.atomic
 def _prepare(channel_id: int, now: datetime) -> int:
-    """One message for each alert while that stays well within the rate, else one for all that wait."""
+    """One digest of all that waited for it; of the others one message for each alert while that stays well within the rate, else one for all."""
     channel = Channel.objects.select_for_update(skip_locked=True).filter(pk=channel_id).first()
     if channel is None:
         return 0
     budget = channel.per_minute - channel.deliveries.filter(created_at__gt=now - timedelta(minutes=1), test=False).count()
-    if budget <= 0:
-        return 0
     due = Notification.objects.filter(channel=channel, delivery=None, due_at__lte=now)
+    made = 0
+    for waiting, kind in ((due.filter(gathered=True), DIGEST), (due.filter(gathered=False), OPENED)):
+        if made < budget and waiting.exists():
+            made += _prepare_kind(channel, waiting, kind, budget - made, now)
+    return made
+
+
+def _prepare_kind(channel: Channel, due: QuerySet[Notification], kind: str, budget: int, now: datetime) -> int:
     waiting = due.select_related("rule", "alert__query", "alert__feed", "alert__acknowledged_by", "alert__assignee").order_by("id")
-    if waiting[: budget // 2 + 1].count() <= budget // 2:
-        groups = [[notification] for notification in waiting]
-        for group in groups:
-            _make(channel, Notification.objects.filter(pk=group[0].pk), group, now)
-        return len(groups)
+    if kind == OPENED and waiting[: budget // 2 + 1].count() <= budget // 2:
+        alone = list(waiting)
+        for one in alone:
+            _make(channel, Notification.objects.filter(pk=one.pk), message([_told(one)], kind=kind, count=1, now=now), now)
+        return len(alone)
     last = waiting.values_list("pk", flat=True).last()
-    _make(channel, due.filter(pk__lte=last), list(waiting[:LISTED_IN_ONE_MESSAGE]), now)
+    rows = due.filter(pk__lte=last)
+    told = [_told(one) for one in waiting[:LISTED_IN_ONE_MESSAGE]]
+    _make(channel, rows, message(told, kind=kind, count=rows.count(), now=now), now)
     return 1
 
 
-def _make(channel: Channel, rows: QuerySet[Notification], listed: Sequence[Notification], now: datetime) -> None:
-    body = message([_told(notification) for notification in listed], count=rows.count(), now=now)
+def _make(channel: Channel, rows: QuerySet[Notification], body: str, now: datetime) -> None:
     rows.update(delivery=Delivery.objects.create(channel=channel, body=body, created_at=now, next_at=now))
 
 
@@ -97,11 +131,9 @@ def _told(notification: Notification) -> dict[str, Any]:
     return {**alert_row(alert, query_name=alert.query.name), "feed": alert.feed.name, **by}
 
 
-def message(alerts: Sequence[dict[str, Any]], *, count: int, now: datetime) -> str:
+def message(alerts: Sequence[dict[str, Any]], *, kind: str, count: int, now: datetime) -> str:
     """The message's JSON text: what happened, to how many alerts, and the first of them."""
-    return json.dumps(
-        {"type": "alerts.opened", "timestamp": now.isoformat(), "data": {"count": count, "alerts": list(alerts)}}, separators=(",", ":")
-    )
+    return json.dumps({"type": kind, "timestamp": now.isoformat(), "data": {"count": count, "alerts": list(alerts)}}, separators=(",", ":"))
 
 
 def channels_due(now: datetime | None = None) -> list[int]:

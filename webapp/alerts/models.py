@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from webapp.accounts.models import Role
 from webapp.accounts.permissions import Owned, OwnedQuerySet
+from webapp.alerts.pace import Paced
 from webapp.config.secrets_at_rest import SealedCharField, SealedURLField
 from webapp.feeds.models import NO_CONTROLS, Feed, Region
 from webapp.queries.models import Query, Severity
@@ -206,7 +207,7 @@ class ChannelKind(models.TextChoices):
     MAIL = "mail", "E-mail"
 
 
-class Channel(Owned):
+class Channel(Paced, Owned):
     """A way out: a webhook (Standard Webhooks) to `url`, or e-mail to `recipient`.
 
     It gets the alerts of all queries that its owner sees, or of those in `queries` alone. At most `per_minute` messages leave for it in a
@@ -263,7 +264,7 @@ class Delivery(models.Model):
         indexes = [models.Index(fields=["next_at"], condition=Q(sent_at=None, failed_at=None), name="deliveries_due")]
 
 
-class RoutingRule(Owned):
+class RoutingRule(Paced, Owned):
     """Which alerts go to which channels, besides those that a channel carries by itself.
 
     What is empty asks for nothing. An alert matches that is of `feed`, of one of `queries`, of a query with one of `tags` or that names one of
@@ -283,7 +284,6 @@ class RoutingRule(Owned):
     days = ArrayField(models.PositiveSmallIntegerField(), default=list, blank=True)
     from_time = models.TimeField(null=True, blank=True)
     until_time = models.TimeField(null=True, blank=True)
-    zone = models.CharField(max_length=60, default="UTC")
     after_minutes = models.PositiveIntegerField(default=0)
     channels = models.ManyToManyField(Channel, blank=True, related_name="routing_rules")
     teams = models.ManyToManyField("accounts.Team", blank=True, related_name="+")
@@ -300,15 +300,23 @@ class RoutingRule(Owned):
 
 
 class Notification(models.Model):
-    """That an alert is to reach a channel, by which rule (none: the channel carries it by itself) and when; `delivery` is its message."""
+    """That an alert is to reach a channel, by which rule (none: the channel carries it by itself) and when; `delivery` is its message.
+
+    `gathered`: it waits for a digest, and goes with all that are due by then. `group`: what is limited together on the channel.
+    """
 
     alert = models.ForeignKey(Alert, models.CASCADE, related_name="notifications")
     channel = models.ForeignKey(Channel, models.CASCADE, related_name="notifications")
     rule = models.ForeignKey(RoutingRule, models.SET_NULL, null=True, related_name="notifications")
     after_minutes = models.PositiveIntegerField(default=0)
     due_at = models.DateTimeField(default=timezone.now)
+    gathered = models.BooleanField(default=False)
+    group = models.TextField(blank=True, default="")
     delivery = models.ForeignKey(Delivery, models.CASCADE, null=True, related_name="notifications")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["alert", "channel", "after_minutes"], name="one_notification_for_a_channel")]
-        indexes = [models.Index(fields=["channel", "id"], condition=Q(delivery=None), name="notifications_to_send")]
+        indexes = [
+            models.Index(fields=["channel", "id"], condition=Q(delivery=None), name="notifications_to_send"),
+            models.Index(fields=["channel", "group", "due_at"], condition=~Q(group=""), name="notifications_of_group"),
+        ]

@@ -6,7 +6,6 @@ goes once at once, by the first rule that matches, and once for each time of an 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
@@ -19,12 +18,9 @@ from django.db.models import Prefetch, QuerySet
 from webapp.accounts.models import User
 from webapp.accounts.permissions import AnyUser
 from webapp.alerts.models import Alert, Channel, RoutingRule
+from webapp.alerts.pace import AT_ONCE, Pace, pace_of
 from webapp.feeds.models import Feed, Region
 from webapp.queries.models import Query, Severity
-
-LOOKED_AT = 10_000
-"""A dry run looks at the newest so many alerts."""
-LISTED = 5
 
 
 @dataclass(frozen=True)
@@ -42,8 +38,8 @@ class Terms:
     days: frozenset[int] = frozenset()
     from_time: time | None = None
     until_time: time | None = None
-    zone: str = "UTC"
     after_minutes: int = 0
+    pace: Pace = AT_ONCE
     channels: frozenset[int] = frozenset()
     teams: frozenset[int] = frozenset()
     people: frozenset[int] = frozenset()
@@ -62,7 +58,7 @@ class Terms:
 
     def is_on(self, moment: datetime) -> bool:
         """Whether the rule is good at `moment`. A span over midnight is of the day on which it begins."""
-        local = moment.astimezone(ZoneInfo(self.zone))
+        local = moment.astimezone(ZoneInfo(self.pace.zone))
         begin, end, at = self.from_time or time.min, self.until_time, local.time()
         day = local
         if end is not None and end <= begin:
@@ -82,22 +78,23 @@ class Terms:
 
 @dataclass(frozen=True)
 class Route:
-    """An alert on its way to a channel; `rule_id` None: the channel carries it by itself."""
+    """An alert on its way to a channel; `rule_id` None: the channel carries it by itself. `pace`: that of the rule."""
 
     alert: Alert
     channel: Channel
     rule_id: int | None
     rule_name: str | None
     after_minutes: int
+    pace: Pace = AT_ONCE
 
 
 SETS = ("queries", "regions", "channels", "teams", "people")
-PLAIN = ("name", "tags", "min_severity", "days", "from_time", "until_time", "zone", "after_minutes")
+PLAIN = ("name", "tags", "min_severity", "days", "from_time", "until_time", "after_minutes")
 
 
 def terms_of(rule: RoutingRule) -> Terms:
     """The stored rule."""
-    fields = {name: getattr(rule, name) for name in PLAIN} | {name: getattr(rule, name).all() for name in SETS}
+    fields = {name: getattr(rule, name) for name in (*PLAIN, *RoutingRule.PACE)} | {name: getattr(rule, name).all() for name in SETS}
     return terms(pk=rule.pk, owner=rule.owner, feed=rule.feed, **fields)
 
 
@@ -105,7 +102,8 @@ def terms(*, owner: User, pk: int | None = None, feed: Feed | None = None, **fie
     """A rule of these fields; those that choose things hold the things."""
     sets: dict[str, Any] = {name: frozenset(one.pk for one in fields.pop(name, ())) for name in SETS}
     sets |= {name: frozenset(fields.pop(name, ())) for name in ("tags", "days")}
-    return Terms(pk, fields.pop("name"), owner, None if feed is None else feed.pk, **sets, **fields)
+    pace = pace_of(fields)
+    return Terms(pk, fields.pop("name"), owner, None if feed is None else feed.pk, pace=pace, **sets, **fields)
 
 
 def routes_of(alerts: Sequence[Alert], rules: Sequence[Terms] | None = None) -> list[Route]:
@@ -122,7 +120,9 @@ def routes_of(alerts: Sequence[Alert], rules: Sequence[Terms] | None = None) -> 
         for channel in (one for one in ways if rule.sends_to(one)):
             for alert in matching:
                 if sight.sees(channel.owner, alert):
-                    found.setdefault((alert.pk, channel.pk, rule.after_minutes), Route(alert, channel, rule.pk, rule.name, rule.after_minutes))
+                    found.setdefault(
+                        (alert.pk, channel.pk, rule.after_minutes), Route(alert, channel, rule.pk, rule.name, rule.after_minutes, rule.pace)
+                    )
     for channel in ways if rules is None else ():
         for alert in known:
             if _carries(channel, alert) and sight.sees(channel.owner, alert):
@@ -176,32 +176,3 @@ def rule_save(*, user: User, rule: RoutingRule | None = None, **fields: Any) -> 
         hidden = related.exclude(pk__in=HIDEABLE[name].objects.visible_to(user).values("pk")) if name in HIDEABLE else related.none()
         related.set([*chosen, *hidden])
     return saved
-
-
-def dry_run(*, user: User, hours: int, now: datetime, rule: Terms | None = None) -> dict[str, Any]:
-    """Where the alerts of the last `hours` would go, by all rules and channels or by `rule` alone; of both, what `user` may see."""
-    since, queries = now - timedelta(hours=hours), Query.objects.visible_to(user)
-    alerts = list(Alert.objects.filter(query__in=queries.values("pk"), opened_at__gte=since, mute=None).order_by("-id")[:LOOKED_AT])
-    seen = set(Channel.objects.visible_to(user).values_list("pk", flat=True))
-    rules = set(RoutingRule.objects.visible_to(user).values_list("pk", flat=True))
-    routes = [route for route in routes_of(alerts, None if rule is None else [rule]) if route.channel.pk in seen]
-    groups: dict[tuple[int, int, int], list[Route]] = defaultdict(list)
-    for route in routes:
-        groups[route.channel.pk, route.after_minutes, route.rule_id or 0].append(route)
-    told = [_group(groups[key], rule is not None or key[2] in rules) for key in sorted(groups)]
-    reached = {route.alert.pk for route in routes}
-    return {"alerts": len(alerts), "unreached": sum(one.pk not in reached for one in alerts), "results": told}
-
-
-def _group(routes: Sequence[Route], is_seen: bool) -> dict[str, Any]:
-    first = routes[0]
-    return {
-        "channel": {"id": first.channel.pk, "name": first.channel.name, "owner": first.channel.owner.username},
-        "rule": first.rule_name if is_seen else None,
-        "after_minutes": first.after_minutes,
-        "count": len(routes),
-        "alerts": [
-            {"id": one.alert.pk, "query_name": one.alert.query.name, "entities": one.alert.entities, "severity": one.alert.severity}
-            for one in routes[-LISTED:]
-        ],
-    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -17,7 +16,9 @@ from webapp.accounts.authentication import person
 from webapp.accounts.models import Membership, Team, User
 from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.alerts import routing
+from webapp.alerts.dry_run import dry_run
 from webapp.alerts.models import Channel, RoutingRule
+from webapp.alerts.pace import pace_faults
 from webapp.config.boxes import whole
 from webapp.feeds.models import Feed, Region
 from webapp.queries.models import Query
@@ -43,8 +44,8 @@ class RoutingRuleSerializer(OwnedSerializer):
     class Meta:
         model = RoutingRule
         fields = (
-            "id", "name", "enabled", "feed", "queries", "tags", "regions", "min_severity", "days", "from_time", "until_time", "zone",
-            "after_minutes", "channels", "teams", "people", *OwnedSerializer.OWNED, "created_at",
+            "id", "name", "enabled", "feed", "queries", "tags", "regions", "min_severity", "days", "from_time", "until_time",
+            "after_minutes", *RoutingRule.PACE, "channels", "teams", "people", *OwnedSerializer.OWNED, "created_at",
         )  # fmt: skip
         read_only_fields = ("created_at",)
 
@@ -63,15 +64,11 @@ class RoutingRuleSerializer(OwnedSerializer):
             fields["people"].child_relation.queryset = User.objects.filter(is_active=True, teams__in=own.values("pk")).distinct()
         return fields
 
-    def validate_zone(self, zone: str) -> str:
-        try:
-            ZoneInfo(zone)
-        except (ZoneInfoNotFoundError, ValueError) as error:
-            raise serializers.ValidationError("A time zone of the IANA list, as Europe/Athens.") from error
-        return zone
-
     def validate(self, attributes: dict[str, Any]) -> dict[str, Any]:
         rule: Any = self.instance
+        stored = {} if rule is None else {name: getattr(rule, name) for name in RoutingRule.PACE}
+        if faults := pace_faults({**stored, **attributes}):
+            raise serializers.ValidationError(faults)
         if not any(attributes.get(name, [] if rule is None else getattr(rule, name).all()) for name in WHERE):
             raise serializers.ValidationError({"channels": "Name a channel, a team or a person that the alerts go to."})
         return attributes
@@ -112,14 +109,14 @@ class RoutingRuleView(OwnedView):
 
     @extend_schema(summary="Where the alerts of the last hours would go", parameters=[HOURS], responses=OpenApiTypes.OBJECT)
     def dry_run(self, request: Request) -> Response:
-        return Response(routing.dry_run(user=person(request), hours=_hours(request), now=timezone.now()))
+        return Response(dry_run(user=person(request), hours=_hours(request), now=timezone.now()))
 
     @extend_schema(summary="Where a rule that is not saved would send them", parameters=[HOURS], responses=OpenApiTypes.OBJECT)
     def try_out(self, request: Request) -> Response:
         self.check_may_make()
         fields = {name: value for name, value in self._given(request).items() if name not in ("enabled", "team", "public")}
         rule = routing.terms(owner=person(request), **fields)
-        return Response(routing.dry_run(user=person(request), hours=_hours(request), now=timezone.now(), rule=rule))
+        return Response(dry_run(user=person(request), hours=_hours(request), now=timezone.now(), rule=rule))
 
     def _given(self, request: Request) -> dict[str, Any]:
         serializer = self.get_serializer(data=request.data)

@@ -94,7 +94,8 @@ class QuerySerializer(ChannelsOfUser, OwnedSerializer):
     class Meta:
         model = Query
         fields = (
-            "id", "feed", "name", "description", "folder", "tags", "family", "version", "left_at", "enabled", "severity", "alert_kinds", "channels",
+            "id", "feed", "name", "description", "folder", "tags", "family", "version", "left_at", "enabled", "severity", "alert_kinds", "calls",
+            "calls_per_hour", "channels",
             "kinds", "specification", "sentence", "regions", "stopped", "stop_dependents", *OwnedSerializer.OWNED, "created_at", "updated_at",
         )  # fmt: skip
         read_only_fields = ("family", "version", "created_at")

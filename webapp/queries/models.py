@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
@@ -21,10 +22,18 @@ class Severity(models.TextChoices):
     CRITICAL = "critical", "Critical"
 
 
+class Calls(models.TextChoices):
+    """For which of a query's alerts people are notified, each muted one left out; all of them are on the desk."""
+
+    EACH = "each", "Each"
+    ONCE = "once", "One while it lasts"
+
+
 class Query(Owned):
     """A registered query as its owner wrote it; what jobs run are its versions.
 
-    `alert_kinds` are the kinds of answers that open an alert; empty: none does.
+    `alert_kinds` are the kinds of answers that open an alert; empty: none does. `calls_per_hour`: so many messages about its alerts reach a
+    channel within an hour at most; what is beyond that goes together in the next one.
     """
 
     edit_role = Role.ANALYST
@@ -43,6 +52,8 @@ class Query(Owned):
     enabled = models.BooleanField(default=True)
     severity = models.CharField(max_length=10, choices=Severity.choices, default=Severity.LOW)
     alert_kinds = ArrayField(models.CharField(max_length=100), default=list, blank=True)
+    calls = models.CharField(max_length=10, choices=Calls.choices, default=Calls.EACH)
+    calls_per_hour = models.PositiveIntegerField(null=True, blank=True, validators=[MinValueValidator(1), MaxValueValidator(600)])
     regions = models.ManyToManyField(Region, related_name="queries", blank=True, help_text="Stored regions that it names.")
     derives_from = models.ManyToManyField(
         "self", symmetrical=False, related_name="derived_by", blank=True, help_text="Queries whose answers are events of it."

@@ -27,7 +27,7 @@ from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.derivation import dependents, derive_faults, out_of_sight, refuse_to_strand, seen_by_owner, upstream_of, with_upstream
 from webapp.queries.families import kinds_of
 from webapp.queries.following import begin_anew, dependents_follow, follow_sharing
-from webapp.queries.models import Query, QueryStop, Severity
+from webapp.queries.models import Calls, Query, QueryStop, Severity
 from webapp.queries.references import frozen, named_regions, stands_alone
 from webapp.queries.selectors import names_used, pace_faults, queries_held
 from webapp.queries.verdicts import faults_of, is_long
@@ -57,6 +57,8 @@ def query_register(
     team: Team | None = None,
     public: bool = False,
     channels: Sequence[Channel] | None = None,
+    calls: str = Calls.EACH,
+    calls_per_hour: int | None = None,
 ) -> Query:
     """Registers a query; enabled, it runs from the next batch on and answers for the log's history too.
 
@@ -84,6 +86,8 @@ def query_register(
         specification=specification,
         severity=severity,
         alert_kinds=list(alert_kinds),
+        calls=calls,
+        calls_per_hour=calls_per_hour,
         enabled=enabled,
         team=team,
         public=public,

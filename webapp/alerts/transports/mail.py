@@ -46,7 +46,7 @@ def send(delivery: Delivery, now: datetime) -> Answer:
 def _mail_of(delivery: Delivery) -> EmailMultiAlternatives:
     told = json.loads(delivery.body)
     alerts: list[dict[str, Any]] = told["data"].get("alerts", [])
-    subject = _subject(told["data"].get("count", 0), alerts)
+    subject = _subject(told["data"].get("count", 0), alerts, is_digest=told["type"] == "alerts.digest")
     link = acknowledging_link(delivery) if alerts else None
     mail = EmailMultiAlternatives(
         subject=subject,
@@ -59,14 +59,15 @@ def _mail_of(delivery: Delivery) -> EmailMultiAlternatives:
     return mail
 
 
-def _subject(count: int, alerts: list[dict[str, Any]]) -> str:
+def _subject(count: int, alerts: list[dict[str, Any]], *, is_digest: bool) -> str:
     if not alerts:
         return "A test of Vedette's alerts"
     gravest = max(alerts, key=lambda alert: Severity.values.index(alert["severity"]))
     what = f"{gravest['query_name']}: {', '.join(gravest['entities']) or gravest['kind']}"
     others = f" and {count - 1} more" if count > 1 else ""
+    digest = "Digest: " if is_digest else ""
     # Names of entities come from outside: a line break in one must not begin a header.
-    return " ".join(f"[{Severity(gravest['severity']).label}] {what}{others}".split())[:200]
+    return " ".join(f"[{Severity(gravest['severity']).label}] {digest}{what}{others}".split())[:200]
 
 
 def _line(alert: dict[str, Any]) -> str:

@@ -1,0 +1,53 @@
+"""Where the alerts of the last hours would have gone by today's rules and channels, and in how many messages. Nothing is sent."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from webapp.accounts.models import User
+from webapp.alerts.models import Alert, Channel, RoutingRule
+from webapp.alerts.routing import Terms, routes_of
+from webapp.alerts.schedule import Planned, calling, schedule
+from webapp.queries.models import Query
+
+LOOKED_AT = 10_000
+"""A dry run looks at the newest so many alerts."""
+LISTED = 5
+
+
+def dry_run(*, user: User, hours: int, now: datetime, rule: Terms | None = None) -> dict[str, Any]:
+    """By all rules and channels, or by `rule` alone; of both, what `user` may see."""
+    since, queries = now - timedelta(hours=hours), Query.objects.visible_to(user)
+    alerts = list(Alert.objects.filter(query__in=queries.values("pk"), opened_at__gte=since, mute=None).order_by("-id")[:LOOKED_AT])
+    seen = set(Channel.objects.visible_to(user).values_list("pk", flat=True))
+    rules = set(RoutingRule.objects.visible_to(user).values_list("pk", flat=True))
+    heard = set(calling(alerts))
+    routes = routes_of([alert for alert in alerts if alert.pk in heard], None if rule is None else [rule])
+    groups: dict[tuple[int, int, int], list[Planned]] = defaultdict(list)
+    for planned in schedule([route for route in routes if route.channel.pk in seen], {}):
+        route = planned.route
+        groups[route.channel.pk, route.after_minutes, route.rule_id or 0].append(planned)
+    told = [_group(groups[key], rule is not None or key[2] in rules) for key in sorted(groups)]
+    reached = {planned.route.alert.pk for group in groups.values() for planned in group}
+    return {"alerts": len(alerts), "unreached": sum(pk not in reached for pk in heard), "results": told}
+
+
+def _group(group: Sequence[Planned], is_seen: bool) -> dict[str, Any]:
+    first = group[0].route
+    at_once = sum(not one.gathered for one in group)
+    return {
+        "channel": {"id": first.channel.pk, "name": first.channel.name, "owner": first.channel.owner.username},
+        "rule": first.rule_name if is_seen else None,
+        "after_minutes": first.after_minutes,
+        "count": len(group),
+        "messages": at_once + len({one.due_at for one in group if one.gathered}),
+        "alerts": [_told(one) for one in group[-LISTED:]],
+    }
+
+
+def _told(planned: Planned) -> dict[str, Any]:
+    alert = planned.route.alert
+    return {"id": alert.pk, "query_name": alert.query.name, "entities": alert.entities, "severity": alert.severity}

@@ -1,0 +1,143 @@
+"""When messages may come: quiet hours, digests, and one message for what belongs together.
+
+All of it is decided once, when an alert is planned, from times alone: the alert's own, and those that are written for others before it. What
+waits is a row with its time, so that neither a restart nor a second planner changes what goes together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+
+from webapp.queries.models import Severity
+
+HOUR = timedelta(hours=1)
+LONGEST_GROUP_MINUTES = 24 * 60
+
+
+class Digest(models.TextChoices):
+    HOURLY = "hourly", "Every hour"
+    DAILY = "daily", "Every day"
+
+
+class Grouping(models.TextChoices):
+    QUERY = "query", "By query"
+    ENTITY = "entity", "By entity"
+    REGION = "region", "By region"
+
+
+@dataclass(frozen=True)
+class Pace:
+    """When the messages of a rule or a channel may come; times of the day are those of `zone`."""
+
+    zone: str = "UTC"
+    quiet_from: time | None = None
+    quiet_until: time | None = None
+    digest: str = ""
+    digest_at: time = time(8)
+    critical_passes: bool = True
+    group_by: str = ""
+    group_minutes: int = 30
+
+    def release(self, moment: datetime, severity: str) -> datetime:
+        """When an alert of `moment` may go: not before the next digest, and not within quiet hours."""
+        if severity == Severity.CRITICAL and self.critical_passes:
+            return moment
+        return self._after_quiet(self._next_digest(moment))
+
+    def _next_digest(self, moment: datetime) -> datetime:
+        local = moment.astimezone(ZoneInfo(self.zone))
+        if self.digest == Digest.HOURLY:
+            begun = moment - timedelta(minutes=local.minute, seconds=local.second, microseconds=local.microsecond)
+            return moment if begun == moment else begun + HOUR
+        if self.digest == Digest.DAILY:
+            return self._next(self.digest_at, local)
+        return moment
+
+    def _after_quiet(self, moment: datetime) -> datetime:
+        local = moment.astimezone(ZoneInfo(self.zone))
+        begin, end = self.quiet_from, self.quiet_until
+        if begin is None or end is None or not lies_within(local.time(), begin, end):
+            return moment
+        return self._next(end, local)
+
+    def _next(self, at: time, local: datetime) -> datetime:
+        """The next time that a clock of the zone shows `at`."""
+        day = local.date() + timedelta(days=local.time() > at)
+        return datetime.combine(day, at, ZoneInfo(self.zone)).astimezone(UTC)
+
+
+AT_ONCE = Pace()
+
+
+def lies_within(at: time, begin: time, end: time) -> bool:
+    """Whether `at` lies in the span [begin, end) of a day; one whose end is not after its beginning goes over midnight.
+
+    >>> lies_within(time(23), time(22), time(6)), lies_within(time(6), time(22), time(6)), lies_within(time(7), time(6), time(8))
+    (True, False, True)
+    """
+    return begin <= at < end if begin < end else at >= begin or at < end
+
+
+@dataclass(frozen=True)
+class Limit:
+    """At most `most` messages within `window` about what has the same `key`; what is beyond that waits and goes together."""
+
+    key: str
+    most: int
+    window: timedelta
+
+    def next_due(self, moment: datetime, written: Sequence[datetime]) -> datetime:
+        """When an alert of `moment` goes, after messages at the times `written`: at once, with the one that waits, or when one more is permitted."""
+        times = sorted(set(written))
+        if times and times[-1] > moment:
+            return times[-1]
+        if len(times) < self.most or times[-self.most] + self.window <= moment:
+            return moment
+        return times[-self.most] + self.window
+
+
+class Paced(models.Model):
+    """What has a pace: a routing rule, or a channel, which is a person's own unless it is of a team."""
+
+    zone = models.CharField(max_length=60, default="UTC")
+    quiet_from = models.TimeField(null=True, blank=True)
+    quiet_until = models.TimeField(null=True, blank=True)
+    digest = models.CharField(max_length=10, choices=Digest.choices, blank=True, default="")
+    digest_at = models.TimeField(default=time(8), help_text="Of a daily digest.")
+    critical_passes = models.BooleanField(default=True, help_text="Critical alerts wait for neither the end of quiet hours nor a digest.")
+    group_by = models.CharField(max_length=10, choices=Grouping.choices, blank=True, default="")
+    group_minutes = models.PositiveIntegerField(default=30, validators=[MinValueValidator(1), MaxValueValidator(LONGEST_GROUP_MINUTES)])
+
+    PACE = ("zone", "quiet_from", "quiet_until", "digest", "digest_at", "critical_passes", "group_by", "group_minutes")
+
+    class Meta:
+        abstract = True
+
+    @property
+    def pace(self) -> Pace:
+        return Pace(**{name: getattr(self, name) for name in self.PACE})
+
+
+def pace_of(fields: dict[str, Any]) -> Pace:
+    """The pace that stands in the fields of a rule that is not stored; it is taken out of them."""
+    return Pace(**{name: fields.pop(name) for name in Paced.PACE if name in fields})
+
+
+def pace_faults(fields: Mapping[str, Any]) -> dict[str, str]:
+    """What is wrong with the pace in these fields, by field."""
+    faults = {}
+    try:
+        ZoneInfo(fields.get("zone", "UTC"))
+    except (ZoneInfoNotFoundError, ValueError):
+        faults["zone"] = "A time zone of the IANA list, as Europe/Athens."
+    begin, end = fields.get("quiet_from"), fields.get("quiet_until")
+    if (begin is None) != (end is None) or (begin is not None and begin == end):
+        faults["quiet_until"] = "Quiet hours have a beginning and another time as their end; leave both empty for none."
+    return faults

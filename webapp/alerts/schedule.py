@@ -1,0 +1,100 @@
+"""When each alert goes to its channels: at once, or with others in a digest.
+
+What a query asks for comes first (so many messages an hour), else the grouping of the rule that sends it, else that of the channel. Then the
+digests and quiet hours of both. The outcome follows from the alerts' times and from what is written for the channel already.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Exists, OuterRef, Q
+
+from webapp.alerts.models import Alert, Notification
+from webapp.alerts.pace import HOUR, LONGEST_GROUP_MINUTES, Grouping, Limit, Pace
+from webapp.alerts.routing import Route
+from webapp.queries.models import Calls
+
+Written = Mapping[tuple[int, str], Iterable[datetime]]
+"""By channel and group, when messages go about it."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A route and when it is taken. `gathered`: in a digest with all that are due by then."""
+
+    route: Route
+    due_at: datetime
+    gathered: bool
+    group: str
+
+
+def schedule(routes: Sequence[Route], written: Written, now: datetime | None = None) -> list[Planned]:
+    """When each route is taken, in the order of the alerts' times. What was due before `now` may have left: nothing joins it."""
+    times = {key: list(found) for key, found in written.items()}
+    return [_planned(route, times, now) for route in sorted(routes, key=lambda route: (_moment(route), route.alert.pk, route.channel.pk))]
+
+
+def written_for(routes: Sequence[Route]) -> Written:
+    """What is written already about the groups of the routes, as far back as it counts."""
+    limits = [(route, limit) for route in routes if (limit := _limit_of(route)) is not None]
+    if not limits:
+        return {}
+    since = min(_moment(route) for route, _ in limits) - timedelta(minutes=LONGEST_GROUP_MINUTES)
+    channels, groups = {route.channel.pk for route, _ in limits}, {limit.key for _, limit in limits}
+    found = Notification.objects.filter(channel__in=channels, group__in=groups, due_at__gt=since).exclude(group="")
+    times: dict[tuple[int, str], list[datetime]] = {}
+    for channel_id, group, due_at in found.order_by().values_list("channel", "group", "due_at").distinct():
+        times.setdefault((channel_id, group), []).append(due_at)
+    return times
+
+
+def calling(alerts: Iterable[Alert]) -> list[int]:
+    """The ids of those that people are notified of: nobody muted them, and no earlier one of a query that calls once still lasts."""
+    lasting = Q(over_at=None, end=None) | Q(over_at__gt=OuterRef("opened_at"))
+    unresolved = Q(resolved_at=None) | Q(resolved_at__gt=OuterRef("opened_at"))
+    earlier = Alert.objects.filter(
+        lasting, unresolved, query=OuterRef("query"), entities=OuterRef("entities"), kind=OuterRef("kind"), pk__lt=OuterRef("pk"), mute=None
+    )
+    wanted = Alert.objects.filter(pk__in=[alert.pk for alert in alerts], mute=None)
+    return list(wanted.exclude(Q(query__calls=Calls.ONCE) & Exists(earlier)).order_by("pk").values_list("pk", flat=True))
+
+
+def _planned(route: Route, times: dict[tuple[int, str], list[datetime]], now: datetime | None) -> Planned:
+    moment, severity = _moment(route), route.alert.severity
+    earliest = moment if now is None else max(moment, now)
+    limit = _limit_of(route)
+    written = [] if limit is None else times.setdefault((route.channel.pk, limit.key), [])
+    due_at = earliest if limit is None else limit.next_due(earliest, written)
+    due_at = route.channel.pace.release(route.pace.release(due_at, severity), severity)
+    written.append(due_at)
+    waits = due_at > earliest
+    return Planned(route, due_at if waits or limit is not None else moment, waits, "" if limit is None else limit.key)
+
+
+def _moment(route: Route) -> datetime:
+    return route.alert.opened_at + timedelta(minutes=route.after_minutes)
+
+
+def _limit_of(route: Route) -> Limit | None:
+    query = route.alert.query
+    stage = f"after {route.after_minutes} " if route.after_minutes else ""
+    if query.calls_per_hour is not None:
+        return Limit(f"{stage}query {query.pk}", query.calls_per_hour, HOUR)
+    for pace in (route.pace, route.channel.pace):
+        if pace.group_by and (key := _group_of(route.alert, pace)):
+            return Limit(stage + key, 1, timedelta(minutes=pace.group_minutes))
+    return None
+
+
+def _group_of(alert: Alert, pace: Pace) -> str:
+    """What the alert belongs to; empty where it belongs to nothing of that kind. A pair is a group by itself, so are several regions."""
+    if pace.group_by == Grouping.ENTITY:
+        return f"entity {json.dumps(alert.entities)}" if alert.entities else ""
+    if pace.group_by == Grouping.REGION:
+        regions = sorted(region.pk for region in alert.query.regions.all())
+        return f"region {' '.join(map(str, regions))}" if regions else ""
+    return f"query {alert.query_id}"

@@ -31,6 +31,8 @@ TRIED_ROWS = 500
 SHOWN_ROWS, SHOWN_FAULTS, SHOWN_PLACES = 20, 50, 1_500
 EPOCH_BOUNDS = (("epoch_s", 1e8, 1e10), ("epoch_ms", 1e11, 1e13), ("epoch_us", 1e14, 1e16), ("epoch_ns", 1e17, 1e19))
 """Numbers that lie between 1973 and 2286 in each unit."""
+_YEAR = r"(\p{Nd}\P{Nd}*){4}"
+"""No text with fewer than four digits is a time: each format has a whole year. Twenty formats need not be tried on names."""
 TICKS_OF_TIME = (86_400_000, 3_600_000, 60_000, 1_000, 100, 10, 1)
 INTERVALS_S = (0.1, 1, 2, 5, 10, 30, 60, 300, 900, 3600, 21_600, 86_400)
 """Bounds of the histogram of intervals between an entity's rows."""
@@ -209,6 +211,8 @@ def _format(column: pa.Array, reading: Reading) -> tuple[str, float]:
     values, wrong = numbers_of(head, reading.decimal)
     if np.mean(~wrong & np.isfinite(values)) > 0.5:
         return _of_numbers(values[np.isfinite(values)], head, reading)
+    if _is_text(head) and not pc.any(pc.match_substring_regex(head, _YEAR)).as_py():
+        return ISO, 0.0
     shares: list[tuple[float, str]] = []
     for form in (ISO, *DATED):
         times, wrong = times_of(head, replace(reading, time_format=form))

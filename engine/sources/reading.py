@@ -154,7 +154,7 @@ def _check_words(texts: Mapping[str, str], faults: Faults) -> None:
         "".encode(texts["encoding"])
     except (LookupError, ValueError):
         faults.note("/encoding", "there is no such encoding")
-    if texts["crs"] != PLANE and not (_CRS.fullmatch(texts["crs"]) and _transformer(texts["crs"]) is not None):
+    if texts["crs"] not in (PLANE, WGS84) and not (_CRS.fullmatch(texts["crs"]) and _transformer(texts["crs"]) is not None):
         faults.note("/crs", f"must be {PLANE}, or a coordinate reference system such as {WGS84} that has a place on the earth")
 
 
@@ -335,6 +335,8 @@ def _counted(column: pa.Array, form: str, decimal: str) -> tuple[npt.NDArray[np.
 
 def _milliseconds(found: pd.Series[Any], zone: str) -> tuple[npt.NDArray[np.int64], Bools]:
     """Times without an offset are of the zone; those that it skips in spring are moved to the end of the gap."""
+    if found.isna().all():
+        return np.zeros(len(found), np.int64), np.ones(len(found), np.bool_)
     if found.dtype == object:
         found = pd.to_datetime(found, errors="coerce", utc=True)
     if found.dt.tz is None:

@@ -165,15 +165,19 @@ class Connection:
     open: http.client.HTTPConnection | None = None
 
     def send(self, sent: Sent) -> int:
-        """The status of one request; 0 when there was no answer. Of a file: that of its inspection, or of what went wrong before."""
+        """The status of one request; 0 when there was no answer. Of a file: that of its inspection, or of what went wrong before or after."""
         if not sent.file:
             return self._asked("POST", sent.path, sent.body, sent.headers)[0]
         named = {"Upload-Metadata": f"filename {base64.b64encode(sent.file.encode()).decode()}", "Upload-Length": str(len(sent.body))}
         status, address = self._asked("POST", sent.path, b"", {**TUS, **named})
-        if status == 201:
-            there = {"Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
-            status, _ = self._asked("PATCH", address, sent.body, {**TUS, **there})
-        return self._asked("POST", f"{address}inspection", b"{}", {"Content-Type": "application/json"})[0] if status == 204 else status
+        if status != 201:
+            return status
+        there = {"Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
+        status, _ = self._asked("PATCH", address, sent.body, {**TUS, **there})
+        if status == 204:
+            status, _ = self._asked("POST", f"{address}inspection", b"{}", {"Content-Type": "application/json"})
+        forgotten, _ = self._asked("DELETE", address, b"", TUS)
+        return status if forgotten == 204 else forgotten
 
     def _asked(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, str]:
         """The status of an answer, and the address that it names."""

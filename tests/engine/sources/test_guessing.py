@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ import pytest
 
 from engine.model.faults import Refused
 from engine.sources.files import Unreadable
-from engine.sources.formats import read_chunks
+from engine.sources.formats import Kind, Layout, read_chunks
 from engine.sources.guessing import inspect
-from engine.sources.reading import numbers_of, read_rows, reading_of
+from engine.sources.reading import DATED, ISO, Reading, numbers_of, read_rows, reading_of, times_of
 
 T0 = 1_767_348_000_000
 """2026-01-02T10:00:00Z"""
@@ -275,6 +276,14 @@ def test_rows_out_of_order_suggest_a_lateness(tmp_path: Path) -> None:
     assert (found["ordered"], found["lateness"], found["tick"]) == (False, 5_000, 1_000)
     grouped = written(tmp_path / "b.csv", "id,time,lon,lat\n" + "".join(f"{e},{1767348000 + n},1,2\n" for e in "ab" for n in range(30)))
     assert looked(grouped)[0]["lateness"] == 0, "one thing after the other is no lateness"
+
+
+def test_a_text_without_four_digits_is_no_time_in_any_format() -> None:
+    for form in DATED:
+        assert sum(sign.isdigit() for sign in datetime(1, 1, 1).strftime(form.replace("%Y", "0001"))) >= 4, form
+    texts = pa.array(["1.1.1", "12:30", "Jan 1", "T1Z", "1-1-1", "1/1/1 PM"])
+    for form in (ISO, *DATED):
+        assert times_of(texts, Reading(Layout(Kind.CSV), time_format=form))[1].all(), form
 
 
 def test_a_place_is_no_time(tmp_path: Path) -> None:

@@ -40,5 +40,13 @@ def test_all_chapters_are_there_with_what_shows_or_what_misses() -> None:
         assert fulfilled != "partly" or (missing and missing[0]), name
 
 
+def test_every_variable_that_holds_a_secret_is_among_the_keys() -> None:
+    variables = set(re.findall(r"`([A-Z_]{5,})`", (ROOT / "docs" / "settings.md").read_text()))
+    keys = PAGE.split("## Keys")[1].split("## Data")[0]
+    holds = re.compile(r"SECRET|PASSWORD$|TOKEN$|KEYS?$|_URL$|PROVIDERS|FALLBACKS")
+    of_no_secret = {"VEDETTE_PUBLIC_URL", "VEDETTE_TILE_URL", "VEDETTE_VITE_URL", "VEDETTE_JOB_TOKEN"}
+    assert {name for name in variables if holds.search(name)} - of_no_secret == set(re.findall(r"`([A-Z_]{5,})`", keys))
+
+
 def test_the_page_names_many_tests() -> None:
     assert len(NAMED) > 40 and len(re.findall(r"::test_", PAGE)) == len(NAMED)

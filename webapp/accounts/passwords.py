@@ -1,8 +1,13 @@
-"""What else ends when a password is changed, on whichever way: page, reset by mail, admin, command line."""
+"""What a password must not be, and what else ends when it is changed, on whichever way: page, reset by mail, admin, command line."""
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
 from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
 
 from webapp.accounts.models import ApiToken
 
@@ -20,3 +25,57 @@ class TokensEnd:
 
     def get_help_text(self) -> str:
         return "Changing it ends your tokens."
+
+
+class NoWordsOfThePlace:
+    """Refuses passwords that are a word which everybody here knows (the product, the site, what the operator names) and little else."""
+
+    OTHERS = 8
+    """So many signs beside the word make a password."""
+
+    def validate(self, password: str, user: Any = None) -> None:
+        plain = password.casefold()
+        for word in self._words():
+            if word in plain and len(plain) - len(word) * plain.count(word) < self.OTHERS:
+                raise ValidationError(f"The password is hardly more than the word {word}, which everybody here knows.", code="password_of_the_place")
+
+    def get_help_text(self) -> str:
+        return f"It must have at least {self.OTHERS} signs beside words that everybody here knows, such as vedette."
+
+    def _words(self) -> list[str]:
+        names = [part for host in settings.ALLOWED_HOSTS for part in host.strip(".").split(".")]
+        return sorted({word.casefold() for word in ("vedette", *names, *settings.PASSWORD_WORDS) if len(word) > 3}, key=len, reverse=True)
+
+
+class NoBreachedPassword:
+    """Refuses passwords of a file with the SHA-1 digests of breached ones, in order, `DIGEST:COUNT` a line, as Have I Been Pwned gives them out."""
+
+    def validate(self, password: str, user: Any = None) -> None:
+        path = settings.BREACHED_PASSWORDS
+        if path and is_in_order(Path(path), hashlib.sha1(password.encode(), usedforsecurity=False).hexdigest().upper().encode()):
+            raise ValidationError("This password is among those that others have stolen elsewhere: choose another one.", code="password_breached")
+
+    def get_help_text(self) -> str:
+        return "It must not be known from a theft elsewhere." if settings.BREACHED_PASSWORDS else ""
+
+
+LONGEST_LINE = 100
+
+
+def is_in_order(path: Path, digest: bytes) -> bool:
+    """Whether a line begins with `digest`; the file, of any size, has its lines in order."""
+    with path.open("rb") as file:
+        low, high = 0, path.stat().st_size
+        # The line sought, if there is one, begins in [low, high).
+        while high - low > LONGEST_LINE:
+            middle = (low + high) // 2
+            file.seek(middle)
+            file.readline(LONGEST_LINE)
+            begins = file.tell()
+            line = file.readline(LONGEST_LINE)
+            if line and line[: len(digest)].upper() <= digest:
+                low = begins
+            else:
+                high = middle + 1
+        file.seek(low)
+        return any(line[: len(digest)].upper() == digest for line in file.read(3 * LONGEST_LINE).splitlines())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from allauth.account.authentication import get_authentication_records
 from allauth.mfa.signals import authentication_failed
 from django.contrib.auth import get_user_model
 from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
@@ -25,8 +26,10 @@ def connect() -> None:
     authentication_failed.connect(_second_factor_failed, dispatch_uid="audit")
 
 
-def _logged_in(user: Any, **_: Any) -> None:
-    record("session.open", user, actor=user)
+def _logged_in(user: Any, request: HttpRequest | None = None, **_: Any) -> None:
+    """With what the person proved who they are: password, passkey, provider, second factor."""
+    proofs = get_authentication_records(request, user) if request is not None else []
+    record("session.open", user, actor=user, by=[proof["method"] for proof in proofs])
 
 
 def _logged_out(user: Any, **_: Any) -> None:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
-from django.db import DatabaseError, models
+from django.conf import settings
+from django.db import DatabaseError, models, transaction
 
 from webapp.audit.models import Entry, Outcome
 from webapp.audit.origin import count_entry, origin
 
 logger = logging.getLogger(__name__)
+lines = logging.getLogger("vedette.audit")
 
 
 def record(action: str, thing: models.Model | None = None, *, actor: Any = None, outcome: Outcome = Outcome.DONE, **detail: Any) -> None:
@@ -29,7 +33,7 @@ def record_all(action: str, things: Sequence[models.Model]) -> None:
     """The same of many things of one kind: an entry for each, in one statement."""
     who = origin(None)
     entries = [Entry(**_texts({"action": action, "outcome": Outcome.DONE, "detail": {}, **who, **described(thing)})) for thing in things]
-    Entry.objects.bulk_create(entries, batch_size=1_000)
+    _tell(Entry.objects.bulk_create(entries, batch_size=1_000))
     count_entry()
 
 
@@ -48,7 +52,19 @@ def described(thing: models.Model | None) -> dict[str, Any]:
 
 def entry_write(**fields: Any) -> None:
     """Adds one entry."""
-    Entry.objects.create(**_texts(fields))
+    _tell([Entry.objects.create(**_texts(fields))])
+
+
+def _tell(entries: Sequence[Entry]) -> None:
+    """Writes the entries as lines as well, where the operator wants them, when they are stored for good."""
+    if settings.AUDIT_FILE:
+        transaction.on_commit(partial(_write_lines, entries, datetime.now(UTC).isoformat(timespec="milliseconds")))
+
+
+def _write_lines(entries: Sequence[Entry], at: str) -> None:
+    fields = [field.attname for field in Entry._meta.concrete_fields if field.attname != "at"]
+    for entry in entries:
+        lines.info(json.dumps({"at": at, **{name: getattr(entry, name) for name in fields}}, default=str))
 
 
 def _texts(fields: Mapping[str, Any]) -> dict[str, Any]:

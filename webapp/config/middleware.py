@@ -70,8 +70,8 @@ class LoginRequired:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if request.user.is_authenticated or request.path.startswith(OPEN_PATHS + API_PATHS):
             response = self.get_response(request)
-            # What one person may see is kept by no cache between, and asked for again after they have logged out.
-            response.headers.setdefault("Cache-Control", "private, no-cache")
+            # What one person may see is kept by no cache, between or in the browser: after they have logged out, "back" shows nothing.
+            response.headers.setdefault("Cache-Control", "no-store")
             return response
         if request.headers.get("Accept", "").startswith("application/json"):
             return HttpResponse(status=401)

@@ -27,4 +27,6 @@ def is_named(text: str) -> bool:
     outside = address.version == 6 and address not in ALLOCATED
     if outside or not address.is_global or address.is_multicast or address.is_reserved or any(address in network for network in SPECIAL):
         raise RefusedAddress("The host's address is not a public one.")
+    if not settings.PUBLIC_ADDRESSES:
+        raise RefusedAddress("This installation connects only to networks that its operator named.")
     return False

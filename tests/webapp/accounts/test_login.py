@@ -52,6 +52,7 @@ def test_an_unknown_name_and_a_wrong_password_are_told_alike(people: SimpleNames
 def test_logging_out_is_a_post_and_ends_the_session(people: SimpleNamespace) -> None:
     client = Client()
     log_in(client, "owner has a password")
+    assert client.get("/").headers["Cache-Control"] == "no-store", "no cache keeps what was seen, the browser's included"
     assert client.get("/logout/").status_code == 405
     client.post("/logout/")
     assert client.get("/").status_code == 302

@@ -161,6 +161,13 @@ def test_addresses_that_are_not_public_are_refused(address: str) -> None:
         check_address(address, 443)
 
 
+def test_an_operator_may_leave_named_networks_alone(settings: Any) -> None:
+    settings.PUBLIC_ADDRESSES, settings.WEBHOOK_NETWORKS = False, ["192.0.2.0/24"]
+    check_address("192.0.2.7", 443)
+    with pytest.raises(RefusedAddress, match="only to networks that its operator named"):
+        check_address("8.8.8.8", 443)
+
+
 @pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700:4700::1111"])
 def test_public_addresses_are_not(address: str) -> None:
     check_address(address, 443)

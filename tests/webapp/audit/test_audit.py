@@ -118,7 +118,8 @@ def test_logging_in_failing_to_and_logging_out_are_recorded(people: SimpleNamesp
     failed = last(action="session.open", outcome="failed")
     assert (failed.object_name, failed.address, failed.means) == ("owner", "192.0.2.9", "nobody")
     client.post("/login/", {"username": "owner", "password": "owner has a password"}, format="multipart")
-    assert last(action="session.open", outcome="done").actor == people.owner.pk
+    opened = last(action="session.open", outcome="done")
+    assert (opened.actor, opened.detail) == (people.owner.pk, {"by": ["password"]})
     client.post("/logout/")
     assert last(action="session.close").actor == people.owner.pk
 

@@ -16,6 +16,8 @@ from django.contrib.staticfiles.finders import get_finder
 from django.test import Client
 from rest_framework.test import APIClient
 
+from webapp.config.checks import other_machines_are_spoken_to_over_tls
+
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
 PAGES = ("/", "/queries/", "/queries/new", "/alerts/", "/regions/", "/feeds/", "/account/")
@@ -117,10 +119,34 @@ def run_manage(*arguments: str, **environment: str) -> subprocess.CompletedProce
 def test_production_settings_pass_the_deployment_check_without_a_warning() -> None:
     secret = "kq7v" * 16 + "0123456789"
     done = run_manage(
-        "check", "--deploy", "--fail-level", "WARNING", SECRET_KEY=secret, ALLOWED_HOSTS="vedette.example.org", DATABASE_URL="postgres://u:p@h/d"
+        "check",
+        "--deploy",
+        "--fail-level",
+        "WARNING",
+        SECRET_KEY=secret,
+        ALLOWED_HOSTS="vedette.example.org",
+        DATABASE_URL="postgres://u:p@h/d?sslmode=verify-full",
     )
     assert done.returncode == 0, done.stderr
     assert "no issues (0 silenced)" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "named"),
+    [
+        ("REDIS_URL", "redis://cache.example.org/0", ["Redis"]),
+        ("REDIS_URL", "rediss://cache.example.org/0?ssl_cert_reqs=none", ["Redis"]),
+        ("REDIS_URL", "rediss://cache.example.org/0", []),
+        ("REDIS_URL", "redis://127.0.0.1:6379/0", []),
+        ("EMAIL_HOST", "mail.example.org", ["The mail server"]),
+        ("EMAIL_HOST", "localhost", []),
+    ],
+)
+def test_the_deployment_check_names_what_is_spoken_to_in_clear(variable: str, value: str, named: list[str], settings: Any) -> None:
+    settings.EMAIL_GIVEN, settings.EMAIL_USE_TLS, settings.EMAIL_USE_SSL = True, False, False
+    settings.EMAIL_HOST, settings.REDIS_URL = "localhost", ""
+    setattr(settings, variable, value)
+    assert [one.msg.partition(" is on")[0] for one in other_machines_are_spoken_to_over_tls()] == named
 
 
 def test_settings_can_be_read_without_any_environment_but_nothing_is_served() -> None:

@@ -103,13 +103,27 @@ BASE_MAPS = [
     *base_maps("VEDETTE_BASE_MAPS"),
 ]
 
+# The audit log's entries as JSON lines as well: `-` on standard output, else in the file of this name, which may be moved away at any time.
+AUDIT_FILE = text("VEDETTE_AUDIT_LINES")
+AUDIT_LINES = {
+    "": {"class": "logging.NullHandler"},
+    "-": {"class": "logging.StreamHandler", "stream": "ext://sys.stdout", "formatter": "alone"},
+}.get(AUDIT_FILE, {"class": "logging.handlers.WatchedFileHandler", "filename": AUDIT_FILE, "delay": True, "formatter": "alone"})
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "formatters": {
+        "line": {"()": "webapp.config.logs.OneLine", "format": "{asctime} {levelname} {name}: {message}", "style": "{"},
+        "alone": {"format": "{message}", "style": "{"},
+    },
+    "handlers": {
+        "console": {"class": "logging.StreamHandler", "formatter": "line"},
+        "audit": AUDIT_LINES,
+    },
     "root": {"handlers": ["console"], "level": text("VEDETTE_LOG_LEVEL", "INFO")},
     "loggers": {
+        # Entries of the audit log as they are stored, for a collector that takes them to another machine.
+        "vedette.audit": {"level": "INFO", "handlers": ["audit"], "propagate": False},
         "daphne.http_protocol": {"level": "WARNING"},
         "django.channels.server": {"level": "WARNING"},
         # It tells of every call between Python and the JVM, and of its last connection when the interpreter has closed what it would write to.

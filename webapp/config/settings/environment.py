@@ -7,7 +7,8 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 
 ROOT = Path(__file__).resolve().parents[3]
-env = environ.Env()
+# Where NAME_FILE is set, NAME is what that file holds: secrets of containers and of a vault's agent come as files.
+env = environ.FileAwareEnv()
 
 
 def flag(name: str, default: bool) -> bool:

@@ -23,8 +23,14 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+    {"NAME": "webapp.accounts.passwords.NoWordsOfThePlace"},
+    {"NAME": "webapp.accounts.passwords.NoBreachedPassword"},
     {"NAME": "webapp.accounts.passwords.TokensEnd"},
 ]
+# Words that everybody here knows, besides the product's and the site's names: no password is hardly more than one of them.
+PASSWORD_WORDS = names("VEDETTE_PASSWORD_WORDS", [])
+# A file of breached passwords (webapp/accounts/passwords.py); none: those of Django's list of 20,000 common ones alone are refused.
+BREACHED_PASSWORDS = text("VEDETTE_BREACHED_PASSWORDS")
 
 SECURE_SSL_REDIRECT = HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^healthz$"]
@@ -74,6 +80,8 @@ SHARE_DAYS = number("VEDETTE_SHARE_DAYS", 30)
 # public addresses and into these networks too.
 WEBHOOK_PORTS = (80, 443, 8080, 8443)
 WEBHOOK_NETWORKS = names("VEDETTE_WEBHOOK_NETWORKS", [])
+# Off: the networks named above are all that this installation connects to.
+PUBLIC_ADDRESSES = flag("VEDETTE_PUBLIC_ADDRESSES", True)
 
 # Where connectors listen that others send to (AIS receivers): on this address, on these ports.
 CONNECTOR_BIND = text("VEDETTE_CONNECTOR_BIND", "127.0.0.1")

@@ -1,0 +1,27 @@
+"""How lines of the process's log are written: times in UTC, and each message one line, whatever text of strangers it quotes."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+
+class OneLine(logging.Formatter):
+    """Control characters of a message are written as Python writes them (`\\n`): nobody can add a line that looks like the server's own."""
+
+    converter = staticmethod(time.gmtime)
+    default_time_format = "%Y-%m-%dT%H:%M:%S"
+    default_msec_format = "%s.%03dZ"
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = _escaped(record.message)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:
+        """The lines of a trace are moved in: none of them can pass for an entry, though the error quotes what somebody sent."""
+        return "\n".join(f"  {_escaped(line)}" for line in super().formatException(ei).splitlines())
+
+
+def _escaped(text: str) -> str:
+    return "".join(sign if sign.isprintable() or sign == " " else sign.encode("unicode_escape").decode() for sign in text)

@@ -6,6 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from engine.model.faults import Fault, unknown_name
 from engine.model.feed import ColumnType, Feed, escaped
 from engine.model.kinds import KINDS
@@ -37,9 +41,13 @@ class Source:
 
 
 def with_answers(feed: Feed) -> Feed:
-    """The feed as a query that derives sees it: with the columns of answers beside its own."""
+    """The feed as a query that derives sees it: with the columns of answers beside its own. Where both have one, the answers' are left out.
+
+    A feed's own whole numbers called `value` are numbers beside those of answers, which may be no whole ones.
+    """
     more = {VALUE: ColumnType.FLOAT, **dict.fromkeys(ENTITIES, ColumnType.STRING)}
-    return replace(feed, columns={**feed.columns, **{name: kind for name, kind in more.items() if name not in feed.columns}})
+    own = {name: ColumnType.FLOAT if (name, kind) == (VALUE, ColumnType.INT) else kind for name, kind in feed.columns.items()}
+    return replace(feed, columns={**own, **{name: kind for name, kind in more.items() if name not in own}})
 
 
 def sources_of(document: Mapping[str, Any], names: Mapping[str, str] | None = None) -> tuple[Source, ...]:
@@ -60,8 +68,8 @@ def revises(specification: Any) -> bool:
     return type(specification).__name__ in ("MotionSpecification", "OccupancySpecification", "EncounterSpecification", "ArrivalSpecification")
 
 
-def known_at(specification: Any, at: str) -> Callable[[Mapping[str, Any]], int]:
-    """When an answer of an upstream query is known, at the latest: the event time after whose rows and timers it can be stated.
+def known_at(specification: Any, at: str) -> Callable[[pa.Table], pa.Array | pa.ChunkedArray]:
+    """When answers of an upstream query are known, at the latest: the event time after whose rows and timers each can be stated.
 
     It is a function of the answer alone, so that what derives from it does not depend on batches. A calculus query takes the event as one that
     arrives then; for the others it is the event's own time, or the query was refused. When the places of an interpolated encounter were decided is
@@ -69,11 +77,17 @@ def known_at(specification: Any, at: str) -> Callable[[Mapping[str, Any]], int]:
     """
     if revises(specification):
         later = _later(specification, at)
-        return lambda row: int(row[at]) + later
+        return lambda rows: pc.add(rows.column(at), later)
     if getattr(specification, "segments", False):
-        # The contacts of a move are known with the sample that ends it.
-        return lambda row: int(row["evidence"][-1]["t"])
-    return lambda row: int(row["end"])
+        return _last_evidence
+    return lambda rows: rows.column("end")
+
+
+def _last_evidence(rows: pa.Table) -> pa.Array:
+    """The contacts of a move are known with the sample that ends it."""
+    evidence = rows.column("evidence").combine_chunks()
+    ends = np.cumsum(pc.list_value_length(evidence).to_numpy(zero_copy_only=False))
+    return evidence.flatten().field("t").take(pa.array(ends - 1, pa.int64()))
 
 
 def _later(specification: Any, at: str) -> int:

@@ -11,32 +11,31 @@ graph are evaluated in one pass, in its order, within one batch.
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.derive import ENTITIES, VALUE, Source, known_at, revises, with_answers
-from engine.model.batch import CLOCK, ENTITY, EVENT, SEQ, TIME, Batch
+from engine.derive import Source, with_answers
+from engine.model.batch import CLOCK, EVENT, SEQ, TIME, Batch
 from engine.model.changes import ANSWERS, DERIVED_SEQ, answers
 from engine.model.events import HEARTBEAT, row_schema, stamped_schema
-from engine.model.feed import ColumnType, Feed
-from engine.model.kinds import REVISED
+from engine.model.feed import Feed
 from engine.operator import Delivery, RegisteredQuery
+from engine.runtime.answer_events import AnswerEvents
 from engine.runtime.container import pack, table_bytes, table_from, unpack
 from engine.runtime.evaluator import Evaluator, Outcome, conformed, reached
 from engine.runtime.gate import Gate, empty_batch, int64s, merged, single_batch
 from engine.runtime.partitions import KeyedPartition, RelationalPartition, blamed, plan_of
 from engine.sources.eventlog import Span
 
-_NULL_LAST = 2**62
-_MAGIC = b"vedette-graph-1\n"
-Key = list[Any]
+_MAGIC = b"vedette-graph-2\n"
+Ints = npt.NDArray[np.int64]
 
 
 Node = TypeVar("Node", bound=Hashable)
@@ -153,70 +152,30 @@ class DerivedQuery:
     def __init__(self, feed: Feed, query: RegisteredQuery, upstream: Mapping[str, RegisteredQuery]) -> None:
         self.feed, self.query = with_answers(feed), query
         specifications = {source.query: upstream[source.query].specification for source in query.sources}
-        self._known = {source.event: known_at(specifications[source.query], source.at) for source in query.sources}
-        self._revises = {name: revises(specification) for name, specification in specifications.items()}
+        per_entity = bool(getattr(query.specification, "per_entity", False))
+        self.events = AnswerEvents(self.feed, query.sources, specifications, per_entity=per_entity)
         self.plan = plan_of([query], self.feed, 1)
         ((self.name, self.running),) = self.plan.items()
         self.keyed, self.relational = KeyedPartition(self.feed, self.plan), RelationalPartition(self.plan)
         self.schema = row_schema(self.feed).append(pa.field(SEQ, pa.int64()))
-        self.per_entity = bool(getattr(query.specification, "per_entity", False))
-        # Events that their time has not come for, in the end sorted by their keys, of which the first part is when they are known.
-        self.waiting: list[tuple[Key, dict[str, Any]]] = []
-        self.open: set[tuple[Any, ...]] = set()
         self.count = 0
         self.arrived = 0
 
-    # -- events -------------------------------------------------------------------------------------------------------------------
-
     def hear(self, changes: pa.Table) -> None:
         """Takes what other queries state."""
-        for source in self.query.sources:
-            mine = changes.filter(pc.and_(pc.equal(changes.column("query"), source.query), pc.equal(changes.column("kind"), source.kind)))
-            for row in mine.to_pylist():
-                if self._happens(source, row):
-                    self._wait(source, row)
-
-    def _happens(self, source: Source, row: Mapping[str, Any]) -> bool:
-        """Whether an answer that is stated makes an event."""
-        if source.at == "end":
-            return row["weight"] > 0 and row["end"] is not None
-        if not self._revises[source.query]:
-            return bool(row["weight"] > 0)
-        if row["weight"] < 0:
-            return False
-        key = (source.event, *row["entities"], row["start"])
-        fresh = key not in self.open
-        # It begins once; an answer that has ended is not stated again.
-        if row["end"] is None:
-            self.open.add(key)
-        else:
-            self.open.discard(key)
-        return fresh
-
-    def _wait(self, source: Source, row: Mapping[str, Any]) -> None:
-        entities = row["entities"]
-        if self.per_entity and not entities:
-            return
-        event = dict(zip((ENTITY, *ENTITIES), entities, strict=False)) | {EVENT: source.event, TIME: row[source.at]}
-        if self.feed.columns[VALUE] in (ColumnType.FLOAT, ColumnType.INT) and not (source.at == "start" and row["kind"] in REVISED):
-            event[VALUE] = row["score"]
-        end = _NULL_LAST if row["end"] is None else row["end"]
-        order = [source.name, [one or "" for one in entities], row["kind"], row["start"], end, source.event]
-        self.waiting.append(([self._known[source.event](row), row[source.at], *order], event))
+        self.events.hear(changes)
 
     # -- rows ---------------------------------------------------------------------------------------------------------------------
 
     def step(self, rows: pa.RecordBatch, watermark: int, *, last: bool = False) -> pa.Table:
         """Changes after `rows`, those of the feed before `watermark`, and the events that are known by then; `last`: the input has ended."""
         # At the end of the input whatever has been stated is known.
-        known = [key[1 if last else 0] < watermark for key, _ in self.waiting]
-        ready = sorted(itertools.compress(self.waiting, known), key=lambda item: item[0])
-        self.waiting = [item for item, is_known in zip(self.waiting, known, strict=True) if not is_known]
-        added = self._numbered(ready)
+        events, known = self.events.take(watermark, all_known=last)
+        added = self._numbered(events)
         if self.running.operator.delivery is Delivery.ORDERED:
             batch = merged([self._widened(rows), added])
         else:
-            batch = self._in_arrival(self._widened(rows), added, [min(key[0], watermark - 1) for key, _ in ready], watermark)
+            batch = self._in_arrival(self._widened(rows), added, np.minimum(known, watermark - 1), watermark)
         stated = [self._evaluated(batch, watermark)]
         if last:
             stated.append(self._evaluated(batch.slice(0, 0), watermark))
@@ -224,31 +183,32 @@ class DerivedQuery:
 
     def with_all(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """`rows`, all of the feed's, together with all events heard of, sorted and numbered anew."""
-        events = self._numbered(sorted(self.waiting, key=lambda item: item[0][1:]))
-        self.waiting = []
-        batch = merged([self._widened(rows), events])
+        batch = merged([self._widened(rows), self._numbered(self.events.take_all())])
         return batch.set_column(batch.schema.get_field_index(SEQ), SEQ, pa.array(np.arange(len(batch)), pa.int64()))
 
-    def _numbered(self, ready: Sequence[tuple[Key, dict[str, Any]]]) -> pa.RecordBatch:
+    def _numbered(self, events: pa.RecordBatch) -> pa.RecordBatch:
         """Events as rows, after all those of the feed."""
-        events = [event | {SEQ: DERIVED_SEQ + self.count + i} for i, (_, event) in enumerate(ready)]
-        self.count += len(events)
-        return pa.RecordBatch.from_pylist(events, schema=self.schema)
+        first, self.count = self.count, self.count + len(events)
+        return self._widened(events.append_column(SEQ, pa.array(np.arange(DERIVED_SEQ + first, DERIVED_SEQ + self.count), pa.int64())))
 
     def _widened(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """In the columns of `schema`; a whole number of the feed may stand in a column of answers."""
         names = rows.schema.names
-        columns = [rows.column(field.name) if field.name in names else pa.nulls(rows.num_rows, field.type) for field in self.schema]
+        columns = [
+            pc.cast(rows.column(field.name), field.type, safe=False) if field.name in names else pa.nulls(rows.num_rows, field.type)
+            for field in self.schema
+        ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def _in_arrival(self, rows: pa.RecordBatch, events: pa.RecordBatch, known: Sequence[int], watermark: int) -> pa.RecordBatch:
+    def _in_arrival(self, rows: pa.RecordBatch, events: pa.RecordBatch, known: Ints, watermark: int) -> pa.RecordBatch:
         """As if each row had arrived at its time, and each event when it was known: whatever the batches and the disorder, the same.
 
         A last row tells that the clock has come to the watermark: windows before it are decided, though no row may follow for long.
         """
         if self.arrived or len(rows):
             events = pa.concat_batches([events, pa.RecordBatch.from_pylist([{EVENT: HEARTBEAT, TIME: watermark - 1}], schema=self.schema)])
-            known = [*known, watermark - 1]
-        came = np.concatenate([int64s(rows, TIME), np.array(known, np.int64)])
+            known = np.append(known, watermark - 1)
+        came = np.concatenate([int64s(rows, TIME), known])
         order = np.argsort(came, kind="stable")
         batch = pa.concat_batches([rows, events]).take(pa.array(order))
         first, self.arrived = self.arrived, self.arrived + len(order)
@@ -270,14 +230,13 @@ class DerivedQuery:
     # -- states -------------------------------------------------------------------------------------------------------------------
 
     def dump(self) -> bytes:
-        facts = {"waiting": self.waiting, "open": [list(key) for key in self.open], "count": self.count, "arrived": self.arrived}
-        return pack(facts, {"keyed": self.keyed.dump(), "relational": self.relational.dump()})
+        facts = {"count": self.count, "arrived": self.arrived}
+        return pack(facts, {"events": self.events.dump(), "keyed": self.keyed.dump(), "relational": self.relational.dump()})
 
     def restore(self, data: bytes) -> None:
         """Goes on where the one stood that was dumped."""
         facts, parts = unpack(data)
-        self.waiting = [(key, event) for key, event in facts["waiting"]]
-        self.open = {tuple(key) for key in facts["open"]}
+        self.events.restore(parts["events"])
         self.count, self.arrived = facts["count"], facts["arrived"]
         self.keyed = KeyedPartition.load(self.feed, self.plan, parts["keyed"])
         self.relational = RelationalPartition.load(self.plan, parts["relational"])
@@ -286,7 +245,7 @@ class DerivedQuery:
         found = dict(self.keyed.counters())
         for name, counted in self.relational.counters().items():
             found[name] = Counter(found.get(name, {})) + Counter(counted)
-        own = {"events_derived": self.count, "events_derived_waiting": len(self.waiting)}
+        own = {"events_derived": self.count, "events_derived_waiting": len(self.events)}
         return found | {self.name: {**found.get(self.name, {}), **own}}
 
     def check(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -115,3 +116,12 @@ def saved(site: Site, name: str, by_keyboard: bool = False) -> Any:
     again = Query.objects.get(name=name)
     assert (again.specification, again.version) == (stored.specification, 1)
     return stored.specification
+
+
+def shot(page: Page, name: str) -> None:
+    """A picture for the reader of the tests, light and dark, where a folder for them is named."""
+    if folder := os.environ.get("VEDETTE_SCREENSHOTS"):
+        for scheme in ("light", "dark"):
+            page.evaluate("scheme => { document.documentElement.dataset.theme = scheme }", scheme)
+            page.screenshot(path=f"{folder}/{name}-{scheme}.png", full_page=True)
+        page.evaluate("document.documentElement.dataset.theme = 'light'")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.forms import choose, new_query, press, preview, saved, tab_to, type_in, walked
+from tests.browser.forms import choose, new_query, press, preview, saved, shot, tab_to, type_in, walked
 
 if TYPE_CHECKING:
     from tests.browser.conftest import Site
@@ -20,6 +20,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.services, pytest.mark.slow]
 
 def test_who_is_there_who_meets_whom_and_for_how_long_in_all(site: Site) -> None:
     yard = walked(site)
+    _cards_by_mouse(yard)
+    _cards_by_keyboard(yard)
     _occupancy_by_mouse(yard)
     _occupancy_by_keyboard(yard)
     _encounter_by_mouse(yard)
@@ -30,6 +32,36 @@ def test_who_is_there_who_meets_whom_and_for_how_long_in_all(site: Site) -> None
     _total_by_keyboard(yard)
     yard.page.close()
     assert yard.faults == []
+
+
+# -- the gallery ------------------------------------------------------------------------------------------------------------------------
+
+
+def _cards_by_mouse(site: Site) -> None:
+    """A card opens the editor of its family in the form that it names."""
+    page = new_query(site, "border")
+    page.locator(".family-card", has_text="How long in all").click()
+    page.locator(".step-window [id$=-total]").wait_for()
+    assert page.get_by_role("button", name="At least so long in all").get_attribute("aria-pressed") == "true"
+    shot(page, "card-total")
+    page.locator(".family-card", has_text="Differences and sums").click()
+    page.locator(".constraint-detail").locator("#compare-operator-0").wait_for()
+    shot(page, "card-sums")
+
+
+def _cards_by_keyboard(site: Site) -> None:
+    """The arrows go from card to card; the one that adds answers as events has its first at once, and keeps the focus."""
+    page = new_query(site, "composite")
+    page.locator(".pattern-words", has_text="A").wait_for()
+    tab_to(page, "input[name=family]")
+    page.keyboard.press("ArrowRight")
+    page.locator(".pattern-words", has_text="no B").wait_for()
+    shot(page, "card-absence")
+    page.keyboard.press("ArrowRight")
+    page.locator("#derive-query-0").wait_for()
+    assert page.locator("#derive-query-0").input_value() == "crossings"
+    assert page.evaluate("document.activeElement.value") == "derive"
+    shot(page, "card-derive")
 
 
 # -- how many are there ---------------------------------------------------------------------------------------------------------------

@@ -4,9 +4,10 @@ import { Latest } from "../lib/latest";
 import { isObject, list, nullable, number, otherwise, record, string } from "../lib/parse";
 import { FEATURE } from "../data/bulk_data";
 import { copyName, copyStem } from "../data/query_list";
-import { DERIVING, withAnswers } from "../data/derive_data";
+import { DERIVING, readDerive, withAnswers } from "../data/derive_data";
 import { kept } from "../data/document_data";
 import { isCrossing } from "../data/query_form_data";
+import { plainQuestion, questionsOf, type Question } from "../data/question_data";
 import {
   channel as channelParser,
   moment,
@@ -57,7 +58,7 @@ const CHECK_AFTER_MS = 350;
 const POINTED_AT_MS = 120;
 /** `?from=file`: one query for each region of a file. The form then writes their template, of the families that watch one region. */
 const isBulk = stored === null && parameters.get("from") === "file";
-const offered = isBulk ? families.filter(isCrossing) : families;
+const offered = questionsOf(isBulk ? families.filter(isCrossing) : families);
 /** Stands for the file's regions while the template is checked. */
 const SAMPLE = { center: [0, 0], radius: 1 };
 
@@ -74,7 +75,7 @@ function stopNotice({ stopped }: QueryRow): HTMLElement | null {
 }
 
 class QueryPage {
-  private family: string;
+  private question: Question;
   private editor: FamilyEditor | null = null;
   /** Of families that take answers of other queries as events. */
   private derive: DeriveField | null = null;
@@ -118,7 +119,7 @@ class QueryPage {
       explainAnswer(this.map.feedMap, rows, { feed: this.feed, zone: shell.me.time_zone, now, colour: queryColour("preview") }, signal),
     fail,
   );
-  private readonly question = new Latest(
+  private readonly judged = new Latest(
     (signal) => this.check(signal),
     (error) => replace(this.sentence, h("p", { class: "muted" }, reason(error))),
   );
@@ -133,7 +134,9 @@ class QueryPage {
     private readonly original: Original | null,
   ) {
     const wanted = parameters.get("family");
-    this.family = (stored ?? original)?.family ?? (wanted !== null && offered.includes(wanted) ? wanted : (offered[0] ?? "border"));
+    const known = stored ?? original;
+    this.question =
+      known !== null ? plainQuestion(known.family) : (offered.find(({ key }) => key === wanted) ?? offered[0] ?? plainQuestion("border"));
     this.alerts = new AlertsView(stored ?? original, channels);
     this.filing = new FilingView(feed.name, stored ?? original);
     if (original !== null) this.name.value = original.copyName;
@@ -159,7 +162,7 @@ class QueryPage {
     replace(
       this.body,
       stored === null && original === null
-        ? familyGallery(offered, this.family, (family) => void this.choose(family))
+        ? familyGallery(offered, this.question, (question) => void this.choose(question))
         : stored === null
           ? null
           : this.ofEarlier(stored),
@@ -175,39 +178,40 @@ class QueryPage {
   async start(): Promise<void> {
     const document = this.earlier?.specification ?? (stored ?? this.original)?.specification;
     if (document !== undefined) this.opened = { stored: document, written: null };
-    await this.open(document ?? this.fresh(this.family));
+    await this.open(document ?? this.fresh(this.question));
     this.alerts.setKinds((stored ?? this.original)?.kinds ?? this.editor?.kinds() ?? []);
     if (stored === null) return;
     await this.derivation.load(stored.id);
   }
 
   /** A new document; one for a region that was asked for in the address names it. */
-  private fresh(family: string): Record<string, unknown> {
+  private fresh({ family, begin }: Question): Record<string, unknown> {
     if (isBulk) return { family, version: 1, region: { region: FEATURE } };
     const region = parameters.get("region");
     const isKnown = isCrossing(family) && this.regions.some((row) => row.name === region);
-    return { family, version: 1, ...(isKnown ? { region: { region } } : {}) };
+    return { family, version: 1, ...begin(this.feed), ...(isKnown ? { region: { region } } : {}) };
   }
 
-  private async choose(family: string): Promise<void> {
+  private async choose(question: Question): Promise<void> {
     const before = this.specification();
     // Borders and transitions ask about the same place and the same events: they share a draft.
-    const { within, types } = this.drafts.get(draftOf(this.family)) ?? {};
-    this.drafts.set(draftOf(this.family), isCrossing(this.family) ? { within, types, ...before } : before);
-    this.family = family;
-    await this.open({ ...(this.drafts.get(draftOf(family)) ?? this.fresh(family)), family });
+    const { within, types } = this.drafts.get(draftOf(this.question)) ?? {};
+    this.drafts.set(draftOf(this.question), isCrossing(this.question.family) ? { within, types, ...before } : before);
+    this.question = question;
+    const draft = this.drafts.get(draftOf(question)) ?? this.fresh(question);
+    await this.open({ ...question.begin(this.feed), ...draft, family: question.family });
   }
 
   private async open({ derive, ...document }: Record<string, unknown>, field?: DeriveField): Promise<void> {
-    const { family } = this;
-    const open = await editorOf(family);
-    if (family !== this.family) return;
+    const { question } = this;
+    const open = await editorOf(question.family);
+    if (question !== this.question) return;
     this.editor?.close?.();
     this.map.stop();
     this.map.show([]);
     const { regions, map } = this;
-    const feed = derive === undefined ? this.feed : withAnswers(this.feed);
-    this.derive = DERIVING.includes(family) ? (field ?? this.deriving(derive)) : null;
+    const feed = readDerive(derive).length === 0 ? this.feed : withAnswers(this.feed);
+    this.derive = DERIVING.includes(question.family) ? (field ?? this.deriving(derive)) : null;
     const own = this.derive === null && derive !== undefined ? { ...document, derive } : document;
     this.editor = open(own, {
       feed,
@@ -217,14 +221,15 @@ class QueryPage {
       beside: () => this.beside(),
       onChange: () => this.changed(),
     });
-    replace(this.fields, this.editor.element, this.derive?.element ?? null);
+    const parts = [this.editor.element, this.derive?.element ?? null];
+    replace(this.fields, ...(question.key === "derive" ? parts.reverse() : parts));
     if (this.opened !== null) this.opened.written ??= this.written();
     replace(this.stage, this.editor.stage);
     this.stage.hidden = this.editor.stage === null;
     this.alerts.setKinds(this.editor.kinds());
     this.preview.changed();
     void this.bulk?.check();
-    await this.question.now();
+    await this.judged.now();
   }
 
   // ---- Frame
@@ -278,7 +283,7 @@ class QueryPage {
       ),
     );
     feed.addEventListener("change", () =>
-      location.assign(address("/queries/new", { feed: feed.value, family: this.family, from: isBulk ? "file" : null })),
+      location.assign(address("/queries/new", { feed: feed.value, family: this.question.key, from: isBulk ? "file" : null })),
     );
     return h(
       "section",
@@ -310,7 +315,7 @@ class QueryPage {
 
   /** As the form writes it. */
   private written(): Record<string, unknown> {
-    const document = this.editor?.specification() ?? { family: this.family, version: 1 };
+    const document = this.editor?.specification() ?? { family: this.question.family, version: 1 };
     return { ...document, ...this.beside() };
   }
 
@@ -321,12 +326,18 @@ class QueryPage {
   }
 
   private deriving(value: unknown): DeriveField {
-    return new DeriveField({
+    const field: DeriveField = new DeriveField({
       feed: this.feed,
       own: stored?.id ?? null,
       value,
-      onChange: (isOther) => (isOther ? void this.widened() : this.changed()),
+      onChange: (isOther) => {
+        // The reader may have chosen another card while the feed's queries were being asked for.
+        if (this.derive !== field) return;
+        if (isOther) void this.widened();
+        else this.changed();
+      },
     });
+    return field;
   }
 
   /** The feed has other columns for this query now: its editor begins again with what is written, beside the same answers as events. */
@@ -372,7 +383,7 @@ class QueryPage {
 
   private changed(): void {
     this.preview.changed();
-    this.question.after(CHECK_AFTER_MS);
+    this.judged.after(CHECK_AFTER_MS);
   }
 
   private async check(signal: AbortSignal): Promise<void> {
@@ -474,8 +485,8 @@ class QueryPage {
   }
 }
 
-function draftOf(family: string): string {
-  return isCrossing(family) ? "crossing" : family;
+function draftOf({ key, family }: Question): string {
+  return isCrossing(family) ? "crossing" : key;
 }
 
 const versionRow = record({

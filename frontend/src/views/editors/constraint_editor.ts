@@ -94,6 +94,8 @@ class ConstraintEditor implements FamilyEditor {
     this.view = typeof trigger === "string" ? "text" : mutualOf(this.entries) === null ? "graph" : "short";
     if (typeof trigger === "string") this.text.show(trigger);
     delete this.entries.others["trigger"];
+    const { constraints } = this.entries;
+    if (this.view === "graph" && constraints.length === 1) this.chosen = { kind: "constraint", id: constraints[0]!.id };
     this.graph = new GraphView({ onNode: (name) => this.choose({ kind: "variable", name }), onEdge: (edge) => this.chooseEdge(edge) });
     this.found = new FoundView(context, (row) => {
       this.detection = row;

@@ -24,6 +24,7 @@ export interface DeriveOptions {
   feed: Feed;
   /** The stored query that is being edited; null for a new one. */
   own: string | null;
+  /** Of the document; without any event in it (a stored document has one at least), the first is added here. */
   value: unknown;
   /** `isOther`: there were no events before, or there are none now, so that the feed has other columns for this query. */
   onChange: (isOther: boolean) => void;
@@ -38,9 +39,10 @@ export class DeriveField {
 
   constructor(private readonly options: DeriveOptions) {
     this.events = readDerive(options.value);
+    const isAsked = options.value !== undefined;
     const details = h(
       "details",
-      { class: "more", open: this.events.length > 0 },
+      { class: "more", open: isAsked },
       h("summary", {}, "Answers of other queries as events"),
       h(
         "div",
@@ -59,7 +61,7 @@ export class DeriveField {
     });
     this.element = h("section", { class: "form-section", "data-pointer": "/derive" }, details);
     this.render();
-    if (this.events.length > 0) void this.load();
+    if (isAsked) void this.load().then(() => this.begin());
   }
 
   /** As the specification wants it; null without any. */
@@ -85,6 +87,14 @@ export class DeriveField {
     this.events = this.events.filter((one) => one !== entry);
     this.render();
     this.options.onChange(this.events.length === 0);
+  }
+
+  /** The first event is there without a press; the reader stays where he is. */
+  private begin(): void {
+    if (this.events.length > 0 || this.rows === null || this.rows.length === 0) return;
+    this.events = [freshEvent(this.rows[0], [])];
+    this.render();
+    this.options.onChange(true);
   }
 
   private add(rows: readonly QueryRow[]): void {

@@ -1,10 +1,13 @@
-/** The kinds of queries as cards: what each finds, in a phrase. */
+/** What a new query may ask, as cards: what each finds, in a sentence. */
 
 import { h, icon } from "../../lib/dom";
 import { familyName } from "../../lib/words";
+import type { Question } from "../../data/question_data";
 
 interface Card {
   icon: string;
+  /** A family's card has the family's name. */
+  title?: string;
   text: string;
 }
 
@@ -12,32 +15,48 @@ const CARDS: Record<string, Card> = {
   border: { icon: "square-dashed-mouse-pointer", text: "Something enters or leaves an area, or a range of values." },
   transition: { icon: "timer", text: "It leaves again in time, or stays too long." },
   motion: { icon: "route", text: "It was here, then there, and never close to that." },
+  total: {
+    icon: "hourglass",
+    title: "How long in all",
+    text: "It was there for so many of the last minutes, on and off, or for hardly any.",
+  },
   occupancy: { icon: "users", text: "At least so many at once in one place, or at most: a crowd, an empty post." },
   encounter: { icon: "handshake", text: "Two come near each other and stay: a transfer at sea, a convoy, a contact." },
   arrival: { icon: "navigation", text: "It is not inside yet, but will be within minutes if it goes straight on." },
   constraint: { icon: "target", text: "Several readings close together in space and time." },
+  sums: { icon: "sigma", title: "Differences and sums", text: "One reading is higher than another by so much, or twice as high." },
   composite: { icon: "git-branch", text: "One event after another, or the one that never came." },
+  absence: {
+    icon: "circle-slash",
+    title: "What did not happen",
+    text: "An event came, and another one did not: not before it, and not after it.",
+  },
+  derive: {
+    icon: "workflow",
+    title: "Answers of other queries",
+    text: "What another query finds is an event here: it can be counted, ordered or missed.",
+  },
   calculus: { icon: "layers", text: "Rules say what begins and ends a situation, and how long it holds." },
 };
 
-/** `chosen` is the family at the start; `onChoose` is called with each other one the reader takes. */
-export function familyGallery(families: readonly string[], chosen: string, onChoose: (family: string) => void): HTMLElement {
-  const card = (family: string): HTMLElement => {
-    const { icon: name, text } = CARDS[family] ?? { icon: "waypoints", text: "Written as a specification." };
+/** `chosen` is the question at the start; `onChoose` is called with each other one the reader takes. */
+export function familyGallery(questions: readonly Question[], chosen: Question, onChoose: (question: Question) => void): HTMLElement {
+  const card = (question: Question): HTMLElement => {
+    const { icon: name, title, text } = CARDS[question.key] ?? { icon: "waypoints", text: "Written as a specification." };
     const input = h("input", {
       type: "radio",
       name: "family",
-      value: family,
-      checked: family === chosen,
+      value: question.key,
+      checked: question.key === chosen.key,
       class: "visually-hidden",
-      onChange: () => onChoose(family),
+      onChange: () => onChoose(question),
     });
     return h(
       "label",
       { class: "family-card" },
       input,
       icon(name),
-      h("span", { class: "choice-text" }, h("strong", {}, familyName(family)), h("span", { class: "hint" }, text)),
+      h("span", { class: "choice-text" }, h("strong", {}, title ?? familyName(question.family)), h("span", { class: "hint" }, text)),
     );
   };
   return h(
@@ -47,7 +66,7 @@ export function familyGallery(families: readonly string[], chosen: string, onCho
     h(
       "div",
       { class: "family-cards", role: "radiogroup", "aria-label": "Kind of query", "data-pointer": "/family" },
-      ...families.map(card),
+      ...questions.map(card),
     ),
   );
 }

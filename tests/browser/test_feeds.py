@@ -105,6 +105,12 @@ def test_files_of_three_kinds_become_feeds_by_mouse_alone(site: Site, tmp_path: 
         assert page.get_by_role("link", name="Make a query").is_visible()
     assert sorted(Feed.objects.exclude(name="yard").values_list("name", flat=True)) == ["schiffe", "ships", "walk"]
     assert Feed.objects.get(name="schiffe").columns == {"knoten": "float"}
+
+    page.goto(site.address + "/feeds/new")
+    page.get_by_role("button", name="Play: Ships in a strait").click()
+    page.locator(".wizard-load[data-state=sending]").wait_for()
+    page.get_by_role("link", name="Live view", exact=True).wait_for()
+    assert Feed.objects.get(name="strait").queries.count() == 3
     assert site.faults == []
 
 

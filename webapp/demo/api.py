@@ -1,18 +1,26 @@
-"""`detections/scores`: how good the demo's queries are."""
+"""`detections/scores`: how good the demo's queries are; `samples/`: what there is to start with."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from webapp.accounts.authentication import person
+from webapp.accounts.permissions import check_may_make
 from webapp.config.boxes import whole
+from webapp.demo.samples import Sample, sample_list, sample_load
 from webapp.demo.truth import truth_scores
+from webapp.feeds.api import FeedSerializer
+from webapp.feeds.models import Feed
 from webapp.feeds.selectors import feed_get
+from webapp.feeds.uploads.api import UploadSerializer
 
 
 class ScoresView(APIView):
@@ -32,3 +40,48 @@ class ScoresView(APIView):
             raise NotFound("There is no such feed, or it is not shared with you.")
         minutes = min(max(whole(request.query_params.get("minutes"), "minutes") or 30, 1), 1440)
         return Response({"scores": truth_scores(feed=feed, user=person(request), span_ms=minutes * 60_000)})
+
+
+class SampleSerializer(serializers.Serializer[Any]):
+    """Which sample, and for which team."""
+
+    name = serializers.CharField(max_length=63)
+    team = serializers.IntegerField(required=False, allow_null=True, default=None)
+
+
+class SamplesView(APIView):
+    """Recordings to start with, each with queries for it."""
+
+    @extend_schema(summary="The samples that are here", responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request) -> Response:
+        return Response({"results": [_told(sample) for sample in sample_list()]})
+
+    @extend_schema(
+        summary="Make a feed of a sample",
+        description="A real recording is loaded as history, made minutes as if they happened now. The answer is the upload that brings the rows.",
+        request=SampleSerializer,
+        responses={201: UploadSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        user = person(request)
+        check_may_make(user, Feed.edit_role)
+        asked = SampleSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        given = asked.validated_data
+        # The team is checked as that of any new feed.
+        feed = FeedSerializer(data={"name": "sample", "title": "Sample", "crs": "geographic", "team": given["team"]}, context={"request": request})
+        feed.is_valid(raise_exception=True)
+        upload = sample_load(name=given["name"], user=user, team=feed.validated_data.get("team"))
+        return Response(UploadSerializer(upload, context={"request": request}).data, status=201)
+
+
+def _told(sample: Sample) -> dict[str, Any]:
+    return {
+        "name": sample.name,
+        "title": sample.title,
+        "about": sample.about,
+        "licence": sample.licence,
+        "origin": sample.origin,
+        "live": bool(sample.made),
+        "queries": [{"name": query["name"], "description": query.get("description", "")} for query in sample.queries],
+    }

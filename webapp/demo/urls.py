@@ -2,6 +2,9 @@
 
 from django.urls import path
 
-from webapp.demo.api import ScoresView
+from webapp.demo.api import SamplesView, ScoresView
 
-urlpatterns = [path("detections/scores", ScoresView.as_view(), name="api-detections-scores")]
+urlpatterns = [
+    path("detections/scores", ScoresView.as_view(), name="api-detections-scores"),
+    path("samples/", SamplesView.as_view(), name="api-samples"),
+]

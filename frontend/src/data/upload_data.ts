@@ -74,6 +74,21 @@ export const upload = record({
   dead: integer,
 });
 export type Upload = ReturnType<typeof upload>;
+export const samples: Parser<Sample[]> = (value, path = "") => samplePage(value, path).results;
+const samplePage = record({
+  results: list(
+    record({
+      name: string,
+      title: string,
+      about: string,
+      licence: string,
+      origin: string,
+      live: boolean,
+      queries: list(record({ name: string, description: string })),
+    }),
+  ),
+});
+export type Sample = ReturnType<typeof samplePage>["results"][number];
 export const STATE_WORDS: Record<Upload["state"], string> = {
   uploading: "Being uploaded",
   ready: "Waits for its feed",

@@ -20,6 +20,7 @@ import { openNewFeed } from "../views/feed_form_view";
 import { fail, openShell, pageFrame } from "../views/shell_view";
 import { loadView } from "../views/wizard/load_view";
 import { readingForm } from "../views/wizard/reading_form";
+import { samplesView } from "../views/wizard/samples_view";
 import { SampleView } from "../views/wizard/sample_view";
 import { uploadStep } from "../views/wizard/upload_step";
 
@@ -66,6 +67,10 @@ function chooseFile(): void {
       }),
     ),
     others,
+    samplesView(teams[0]?.id ?? null, (row) => {
+      history.replaceState(null, "", `?upload=${row.id}`);
+      load(row);
+    }),
   );
   get("uploads/", page(uploadParser)).then(({ results }) => replace(others, onTheWay(results)), fail);
 }

@@ -12,6 +12,7 @@ import { showFaults } from "../views/faults_view";
 import { openConnectors } from "../views/connectors_view";
 import { openFeedSettings } from "../views/feed_form_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
+import { samplesView } from "../views/wizard/samples_view";
 
 const EVERY_MS = 3000;
 /** Points of a chart: half an hour of what the server kept (one in ten seconds), then one a refresh. */
@@ -30,6 +31,9 @@ let jobs: readonly Job[] = [];
 const jobsPlace = h("section", { class: "stack-lg", "aria-label": "Jobs" });
 const feedsPlace = h("section", { class: "stack-lg", "aria-label": "Feeds" });
 body.append(jobsPlace, feedsPlace);
+/** Shown while there is no feed. */
+const samplesPlace = h("div", { "data-empty": true });
+if (mayMake) samplesPlace.append(samplesView(teams[0]?.id ?? null, ({ id }) => location.assign(`/feeds/new?upload=${id}`)));
 
 // ---- Jobs
 
@@ -451,8 +455,9 @@ async function refresh(): Promise<void> {
           mayMake ? newFeed("button-primary") : null,
         ),
       ),
+      mayMake ? samplesPlace : null,
     );
-  else feedsPlace.querySelector("[data-empty]")?.remove();
+  else feedsPlace.querySelectorAll("[data-empty]").forEach((one) => one.remove());
   for (const row of feeds) {
     let card = cards.get(row.name);
     if (card === undefined) {

@@ -59,6 +59,7 @@ TWO_IDS = ("api-team-invitation", "api-team-member", "api-team-transfer")
 LISTS = {
     "api-feeds": ["GET", "POST"],
     "api-uploads": ["GET", "POST"],
+    "api-samples": ["GET", "POST"],
     "api-connectors": ["GET", "POST"],
     "api-connectors-kinds": ["GET"],
     "api-connectors-trial": ["POST"],

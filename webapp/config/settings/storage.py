@@ -9,6 +9,8 @@ VAR = Path(text("VEDETTE_VAR") or ROOT / "var").resolve()
 EVENT_LOG_ROOT = VAR / "log-of-events"
 CHECKPOINT_ROOT = VAR / "checkpoints"
 MEDIA_ROOT = VAR / "media"
+# Real recordings that are offered as samples; none of them is part of the project.
+SAMPLES_ROOT = Path(text("VEDETTE_DATA") or ROOT.parent / "shared" / "data").resolve()
 # Where `collectstatic` put the files, on a machine that serves without the sources; else they are served from where they lie.
 STATIC_ROOT = text("VEDETTE_STATIC_ROOT") or None
 

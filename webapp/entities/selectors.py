@@ -15,6 +15,7 @@ from engine.model.region import read_region
 from webapp.accounts.models import User
 from webapp.entities.models import Note, Record, Watch
 from webapp.entities.visits import visits
+from webapp.feeds.history import NO_REPORTS
 from webapp.feeds.models import Feed, Region
 from webapp.feeds.recent import DEFAULT_SPAN, FIRST_T, accepted, log_of
 
@@ -84,7 +85,7 @@ def _spans(rows: pa.Table, region: Region) -> list[tuple[int, int | None]]:
 def _placed(feed: Feed, rows: pa.Table) -> pa.Table:
     """Accepted rows that have a place."""
     if not rows.num_columns:
-        return pa.schema([("entity", pa.string()), ("t", pa.int64()), ("x", pa.float64()), ("y", pa.float64())]).empty_table()
+        return NO_REPORTS
     rows = accepted(feed, rows)
     return rows.filter(pc.and_(pc.is_valid(rows.column("x")), pc.is_valid(rows.column("entity"))))
 

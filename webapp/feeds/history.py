@@ -20,6 +20,7 @@ BEFORE_ROWS = 200_000
 SPAN_ROWS = 2_000_000
 """A span that holds more rows is answered as far as these reach."""
 COLUMNS = ["event", "entity", "t", "x", "y", "clock"]
+NO_REPORTS = pa.schema([("entity", pa.string()), ("t", pa.int64()), ("x", pa.float64()), ("y", pa.float64())]).empty_table()
 
 
 @dataclass(frozen=True)
@@ -64,10 +65,29 @@ def movements(feed: Feed, from_t: int, to_t: int, step: int) -> Movements:
     rows = accepted(feed, pa.concat_tables(tables, promote_options="permissive"))
     rows = rows.filter(pc.and_(pc.is_valid(rows.column("x")), pc.less(rows.column("t"), to_t)))
     if stop > first + SPAN_ROWS:
-        # What came later may still hold rows of up to `lateness` before.
-        to_t = max(from_t + 1, pc.max(rows.column("t")).as_py() - feed.lateness)
+        to_t = _reached(rows, from_t, feed.lateness)
         rows = rows.filter(pc.less(rows.column("t"), to_t))
     return _sampled(rows, from_t, to_t, max(1, step), begin)
+
+
+def reports(feed: Feed, from_t: int, to_t: int) -> tuple[pa.Table, int]:
+    """Accepted rows with `entity`, `t`, `x` and `y` in `[from_t, to_t)`, and how far they reach: less than `to_t` where they are too many."""
+    log = log_of(feed)
+    first, stop = _numbers(log.segments(), from_t, to_t, feed.lateness)
+    tables = list(log.read(first, min(stop, first + SPAN_ROWS), columns=COLUMNS))
+    if not tables:
+        return NO_REPORTS, to_t
+    rows = accepted(feed, pa.concat_tables(tables, promote_options="permissive"))
+    if stop > first + SPAN_ROWS and rows.num_rows:
+        to_t = min(to_t, _reached(rows, from_t, feed.lateness))
+    t = rows.column("t")
+    placed = pc.and_(pc.is_valid(rows.column("x")), pc.is_valid(rows.column("entity")))
+    return rows.filter(pc.and_(placed, pc.and_(pc.greater_equal(t, from_t), pc.less(t, to_t)))), to_t
+
+
+def _reached(rows: pa.Table, from_t: int, lateness: int) -> int:
+    """Up to when the rows are whole: what comes after them may still hold rows of up to `lateness` before."""
+    return max(from_t + 1, int(pc.max(rows.column("t")).as_py()) - lateness)
 
 
 def _numbers(segments: list[Segment], from_t: int, to_t: int, lateness: int) -> tuple[int, int]:

@@ -75,7 +75,7 @@ def positions(feed: Feed, box: Box | None = None, limit: int = POSITION_ENTITIES
     if not rows.num_rows:
         return Positions(None, [])
     rows = rows.filter(pc.is_valid(rows.column("x")))
-    last = _last_of_each(rows)
+    last = last_of_each(rows)
     if box is not None:
         x, y = last.column("x"), last.column("y")
         inside = pc.and_(_between(x, box[0], box[2]), _between(y, box[1], box[3]))
@@ -89,7 +89,7 @@ def _between(values: pa.ChunkedArray, low: float, high: float) -> pa.ChunkedArra
     return pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))
 
 
-def _last_of_each(rows: pa.Table) -> pa.Table:
+def last_of_each(rows: pa.Table) -> pa.Table:
     """The last row of each entity by (t, arrival), in order of time."""
     order = np.argsort(rows.column("t").to_numpy(), kind="stable")
     rows = rows.take(pa.array(order))

@@ -88,6 +88,11 @@ export class EntitiesData {
     return Number.isNaN(this.period[i]) ? this.usualPeriod : this.period[i]!;
   }
 
+  /** In base coordinates for each unit of time; NaN before the second report. */
+  speedOf(i: number): number {
+    return this.speed[i]!;
+  }
+
   /** Whether it goes somewhere, so that an arrow says more than a dot. */
   isMoving(i: number): boolean {
     return this.speed[i]! > this.slowest(this.py[i]!);

@@ -42,6 +42,16 @@ const DARK = [
   "#e09bd4",
 ];
 
+/** From low to high, for values in order. */
+const STEPS_LIGHT = ["#4a6fd6", "#1b93a6", "#3f9a4c", "#b98a00", "#d4502a"];
+const STEPS_DARK = ["#7f9cff", "#45c3d4", "#77cf7f", "#e6bd45", "#ff8a63"];
+
+/** The colour at a place of an ordered scale, or of names that have no order. */
+export function classColour(kind: "steps" | "names", place: number): string {
+  const palette = kind === "steps" ? (isDark() ? STEPS_DARK : STEPS_LIGHT) : isDark() ? DARK : LIGHT;
+  return palette[place % palette.length]!;
+}
+
 export function isDark(): boolean {
   const chosen = document.documentElement.dataset["theme"];
   return chosen === "dark" || (chosen !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);

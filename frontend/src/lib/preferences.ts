@@ -80,3 +80,12 @@ export function hiddenOverlays(): Set<string> {
 export function setHiddenOverlays(hidden: ReadonlySet<string>): void {
   write("vedette.hidden-overlays", [...hidden].join("\n"));
 }
+
+/** How the map of a feed is drawn, as its page wrote it; null: as it comes. */
+export function mapLooks(feed: string): string | null {
+  return read(`vedette.looks.${feed}`);
+}
+
+export function setMapLooks(feed: string, looks: string): void {
+  write(`vedette.looks.${feed}`, looks);
+}

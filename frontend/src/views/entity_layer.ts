@@ -1,5 +1,6 @@
 /** All entities of a feed on one canvas: arrows along their heading, short trails, the chosen ones in front. */
 
+import { gathered, type Cluster, type Grouping } from "../data/clusters";
 import { EntitiesData, PointGrid, type EntityMark, type Presence } from "../data/entities_data";
 import { token } from "../lib/colours";
 import { CanvasLayer, type CanvasFrame } from "./canvas_layer";
@@ -26,6 +27,13 @@ export class EntityLayer extends CanvasLayer {
   within: ReadonlySet<string> | null = null;
   /** For orientation only: small dots, no trails. */
   isQuiet = false;
+  /** How entities that are close together are drawn. */
+  grouping: Grouping = "auto";
+  /** The colour of the entity at a position in the data; null: all have the same. */
+  colourOf: ((i: number) => string) | null = null;
+  private clusters: Cluster[] = [];
+  /** Positions of entities that a cluster stands for. */
+  private covered: ReadonlySet<number> = new Set();
   private colours = this.readColours();
   private readonly grid = new PointGrid(HIT_PX);
   private isGridStale = true;
@@ -43,6 +51,7 @@ export class EntityLayer extends CanvasLayer {
       accent: token("--accent"),
       chosen: token("--rail-mark"),
       text: token("--text"),
+      surface: token("--surface"),
     };
   }
 
@@ -65,14 +74,18 @@ export class EntityLayer extends CanvasLayer {
     const isDim = this.selected.size > 0 || this.within !== null || this.isAnswerChosen;
     frame.context.lineJoin = "round";
     const heard = visible.filter((i) => this.data.presence(i) === "here");
-    if (heard.length <= MOST_TRAILS) this.trails(frame, heard, isDim ? 0.16 : 0.42);
+    const { single, clusters } = gathered(heard, this.data, frame.k, this.grouping);
+    this.clusters = clusters;
+    this.covered = new Set(clusters.flatMap((one) => one.members).filter((i) => !this.isInFront(this.data.ids[i]!)));
+    if (single.length <= MOST_TRAILS) this.trails(frame, single, isDim ? 0.16 : 0.42);
     if (heard.length < visible.length)
       this.silent(
         frame,
         visible.filter((i) => this.data.presence(i) === "silent"),
       );
     frame.context.globalAlpha = isDim ? 0.45 : 1;
-    this.bodies(frame, heard, this.colours.body);
+    this.painted(frame, single);
+    for (const one of clusters) this.cluster(frame, one);
     frame.context.globalAlpha = 1;
     const { within } = this;
     if (within !== null)
@@ -83,6 +96,49 @@ export class EntityLayer extends CanvasLayer {
       );
     this.marked(frame, isDim);
     for (const id of new Set([...this.selected, ...this.focused, ...(this.hovered === null ? [] : [this.hovered])])) this.chosen(frame, id);
+  }
+
+  /** Drawn by itself, also within a cluster. */
+  private isInFront(id: string): boolean {
+    return this.marks.has(id) || this.selected.has(id) || this.focused.has(id) || this.hovered === id;
+  }
+
+  private painted(frame: CanvasFrame, visible: Int32Array): void {
+    const { colourOf } = this;
+    if (colourOf === null) {
+      this.bodies(frame, visible, this.colours.body);
+      return;
+    }
+    const byColour = new Map<string, number[]>();
+    for (const i of visible) {
+      const colour = colourOf(i);
+      const list = byColour.get(colour);
+      if (list === undefined) byColour.set(colour, [i]);
+      else list.push(i);
+    }
+    for (const [colour, list] of byColour) this.bodies(frame, Int32Array.from(list), colour, visible.length);
+  }
+
+  /** A disc with the number of its members; a stack on one spot is a square. */
+  private cluster({ context, k, ox, oy }: CanvasFrame, { px, py, members, isStack }: Cluster): void {
+    const [x, y] = [px * k - ox, py * k - oy];
+    const text = members.length > 9999 ? `${Math.round(members.length / 1000)}k` : String(members.length);
+    const radius = clusterRadius(members.length);
+    context.beginPath();
+    if (isStack) context.roundRect(x - radius, y - radius, 2 * radius, 2 * radius, 4);
+    else context.arc(x, y, radius, 0, 2 * Math.PI);
+    context.fillStyle = this.colours.surface;
+    context.fill();
+    context.strokeStyle = this.colours.body;
+    context.lineWidth = 2;
+    context.stroke();
+    context.font = `600 11px ${FONT}`;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.fillStyle = this.colours.text;
+    context.fillText(text, x, y + 0.5);
+    context.textAlign = "start";
+    context.textBaseline = "alphabetic";
   }
 
   private visible({ k, ox, oy, width, height }: CanvasFrame): Int32Array {
@@ -121,17 +177,18 @@ export class EntityLayer extends CanvasLayer {
     context.globalAlpha = 1;
   }
 
-  private bodies({ context, k, ox, oy }: CanvasFrame, visible: Int32Array, colour: string): void {
+  /** `among`: how many are drawn in all, which decides how large they are. */
+  private bodies({ context, k, ox, oy }: CanvasFrame, visible: Int32Array, colour: string, among = visible.length): void {
     const { px, py, heading } = this.data;
-    const size = visible.length > 3000 ? 3.4 : visible.length > 900 ? 4.2 : 5.4;
+    const size = among > 3000 ? 3.4 : among > 900 ? 4.2 : 5.4;
     context.fillStyle = colour;
-    if (visible.length > MOST_ARROWS) {
+    if (among > MOST_ARROWS) {
       for (const i of visible) context.fillRect(px[i]! * k - ox - 1.5, py[i]! * k - oy - 1.5, 3, 3);
       return;
     }
     context.beginPath();
     for (const i of visible) body(context, px[i]! * k - ox, py[i]! * k - oy, this.data.isMoving(i) ? heading[i]! : NaN, size);
-    if (visible.length <= MOST_TRAILS) {
+    if (among <= MOST_TRAILS) {
       // A thin halo keeps neighbours apart; with thousands it would be most of the drawing's time.
       context.strokeStyle = this.colours.halo;
       context.lineWidth = 2;
@@ -221,7 +278,16 @@ export class EntityLayer extends CanvasLayer {
     haloText(context, id, x + 15, y + 4, this.colours);
   }
 
-  /** The entity nearest to a point of the map's window (CSS pixels), at most 12 away. */
+  /** The cluster under a point of the map's window (CSS pixels), as it was drawn last. */
+  clusterAt(x: number, y: number): { ids: string[]; px: number; py: number; isStack: boolean } | null {
+    const { k, ox, oy } = this.frame();
+    const found = this.clusters.find(
+      ({ px, py, members }) => Math.hypot(px * k - ox - x, py * k - oy - y) <= clusterRadius(members.length) + 2,
+    );
+    return found === undefined ? null : { ...found, ids: found.members.map((i) => this.data.ids[i]!) };
+  }
+
+  /** The entity nearest to a point of the map's window (CSS pixels), at most 12 away; of those that no cluster stands for. */
   entityAt(x: number, y: number): string | null {
     const frame = this.frame();
     this.refreshGrid(frame);
@@ -254,7 +320,7 @@ export class EntityLayer extends CanvasLayer {
     this.grid.clear();
     const size = this._map.getSize();
     for (let i = 0; i < this.data.count; i++) {
-      if (this.data.presence(i) === "gone") continue;
+      if (this.data.presence(i) === "gone" || this.covered.has(i)) continue;
       const x = this.data.px[i]! * frame.k - frame.ox;
       const y = this.data.py[i]! * frame.k - frame.oy;
       if (x > -HIT_PX && y > -HIT_PX && x < size.x + HIT_PX && y < size.y + HIT_PX) this.grid.add(i, x, y);
@@ -262,6 +328,11 @@ export class EntityLayer extends CanvasLayer {
     this.isGridStale = false;
     this.gridOf = frame;
   }
+}
+
+/** CSS pixels. */
+function clusterRadius(members: number): number {
+  return 9 + Math.min(11, 3 * Math.log10(members) + (members > 99 ? 2 : 0));
 }
 
 /** A chevron that points along `heading`; a dot for what stands still or has reported only once (NaN). Appended to the path. */

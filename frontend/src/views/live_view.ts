@@ -19,6 +19,7 @@ import { EntityCard } from "./live/entity_card";
 import { Overlays } from "./live/overlays";
 import { HalfDone } from "./live/half_done";
 import { liveActions, pressed } from "./live/keyboard";
+import { MapLooks } from "./live/map_looks";
 import { LiveModel } from "./live/model";
 import { Places } from "./live/places";
 import { Playback } from "../clock/playback";
@@ -54,6 +55,7 @@ export class LiveView {
   private readonly places: Places;
   private readonly time: TimeControl;
   private readonly tracks: LiveTracks;
+  private readonly looks: MapLooks;
   private readonly feedMap: FeedMap;
   private readonly entities: EntitiesData;
   private readonly playback: Playback;
@@ -146,8 +148,6 @@ export class LiveView {
     this.skip = skipLinks(this.element);
     document.getElementById("page")?.prepend(this.skip);
     this.feedMap = openMap(mapElement, feed, { at: state.map, covered: () => covered(mapElement.getBoundingClientRect(), this.panels()) });
-    const overlays = new Overlays(feed, this.feedMap);
-    this.pointer.boxButton.after(overlays.button);
     this.entities = new EntitiesData(this.feedMap.project, slowestOf(feed));
     this.playback = new Playback({
       feed: feed.name,
@@ -157,6 +157,10 @@ export class LiveView {
       onBegin: (t) => (this.model.clock.earliest = t),
     });
     this.entityLayer = new EntityLayer(this.entities).addTo(this.feedMap.map);
+    this.looks = new MapLooks(this.model, this.feedMap, this.entities, this.entityLayer);
+    const overlays = new Overlays(feed, this.feedMap, () => this.looks.items());
+    this.pointer.boxButton.after(overlays.button);
+    mapElement.after(this.looks.legend);
     this.tracks = new LiveTracks(
       this.model,
       this.feedMap,
@@ -344,6 +348,7 @@ export class LiveView {
     this.model.loadHistory(clock.window()).catch(fail);
     this.answers.showList();
     this.card.again();
+    this.looks.moved();
     this.tracks.draw(150);
     this.frame();
   }
@@ -384,6 +389,7 @@ export class LiveView {
     this.state.hidden = hidden;
     this.model.isDirty = true;
     this.feedMap.regions.set(this.model.drawnRegions());
+    this.looks.moved();
     this.handlers.onState();
   }
 
@@ -445,6 +451,7 @@ export class LiveView {
     );
     onThemeChange(() => {
       this.entityLayer.themeChanged();
+      this.looks.themeChanged();
       this.panel.themeChanged();
       this.feedMap.regions.set(this.model.drawnRegions());
     });
@@ -480,6 +487,7 @@ export class LiveView {
     this.card.close();
     this.halfDone.close();
     this.tracks.close();
+    this.looks.close();
     this.session.close();
     this.feedMap.remove();
     this.skip.remove();

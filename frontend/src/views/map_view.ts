@@ -86,6 +86,7 @@ export function openMap(element: HTMLElement, feed: Feed, { isSmall = false, at 
     if (!isPlanar) L.control.scale({ position: "bottomleft", imperial: false }).addTo(map);
   }
   pane(map, "overlays", 340);
+  pane(map, "heat", 345);
   pane(map, "regions", 350);
   pane(map, "tracks", 380);
   pane(map, "entities", 420);

@@ -111,6 +111,8 @@ OWNED = {
     "api-feed-movements": ["GET"],
     "api-feed-entities": ["GET"],
     "api-feed-entity": ["GET"],
+    "api-feed-density": ["GET"],
+    "api-feed-attribute": ["GET"],
     "api-feed-profile": ["GET", "PUT"],
     "api-feed-registry": ["GET", "POST"],
     "api-feed-registry-csv": ["GET"],

@@ -30,6 +30,7 @@ export class Overlays {
   constructor(
     private readonly feed: Feed,
     private readonly feedMap: FeedMap,
+    private readonly more: () => MenuItem[],
   ) {
     attachMenu(this.button, () => this.items());
     feedMap.map.getContainer().append(this.picker);
@@ -100,7 +101,7 @@ export class Overlays {
             ? item("save", `Keep ${one.name} for everybody`, () => void this.keep(one))
             : item("trash-2", `Remove ${one.name}`, () => void this.remove(one)),
         );
-    return [...bases, ...overlays, item("upload", "Add a GeoJSON file…", () => this.picker.click()), ...changes];
+    return [...bases, ...overlays, item("upload", "Add a GeoJSON file…", () => this.picker.click()), ...changes, ...this.more()];
   }
 
   private acceptDrops(container: HTMLElement): void {

@@ -21,6 +21,8 @@ export interface PointerHandlers {
 /** A pointer that passes over many entities asks about none. */
 const HOVERED_MS = 150;
 const MOST_FACTS = 6;
+/** Names of a cluster's members in its tip. */
+const MOST_NAMES = 6;
 
 type Corners = [number, number, number, number];
 
@@ -58,9 +60,10 @@ export class MapPointer {
     const { x, y } = event.containerPoint;
     this.at = [x, y];
     const entity = layer.entityAt(x, y);
+    const cluster = entity === null ? layer.clusterAt(x, y) : null;
     const [px, py] = feedMap.project(event.latlng.lng, event.latlng.lat);
-    const region = entity === null ? feedMap.regions.regionAt(px, py) : null;
-    feedMap.map.getContainer().style.cursor = this.isBoxMode ? "crosshair" : entity !== null ? "pointer" : "";
+    const region = entity === null && cluster === null ? feedMap.regions.regionAt(px, py) : null;
+    feedMap.map.getContainer().style.cursor = this.isBoxMode ? "crosshair" : entity !== null || cluster !== null ? "pointer" : "";
     if (layer.hovered !== entity) {
       layer.hovered = entity;
       layer.changed();
@@ -69,6 +72,7 @@ export class MapPointer {
       else this.facts.after(HOVERED_MS, entity);
     }
     if (entity !== null) this.showEntity(feedMap.map, layer, entity);
+    else if (cluster !== null) this.showTip(feedMap.map, x, y, `${cluster.ids.length} entities`, clusterLines(cluster));
     else if (region !== null) this.showTip(feedMap.map, x, y, region.name, this.queriesOf(region.id));
     else this.hideTip();
     this.handlers.onRegion(region?.id ?? null);
@@ -130,6 +134,11 @@ export class MapPointer {
   private click(layer: EntityLayer, event: L.LeafletMouseEvent): void {
     const entity = layer.entityAt(event.containerPoint.x, event.containerPoint.y);
     const { entities } = this.model.state;
+    const cluster = entity === null ? layer.clusterAt(event.containerPoint.x, event.containerPoint.y) : null;
+    if (cluster !== null) {
+      this.openCluster(cluster, event.latlng);
+      return;
+    }
     if (entity === null) {
       if (entities.length > 0) this.handlers.onEntities([]);
       return;
@@ -137,6 +146,14 @@ export class MapPointer {
     const isAdding = event.originalEvent.ctrlKey || event.originalEvent.metaKey;
     if (isAdding) this.handlers.onEntities(entities.includes(entity) ? entities.filter((one) => one !== entity) : [...entities, entity]);
     else this.handlers.onEntities(entities.length === 1 && entities[0] === entity ? [] : [entity]);
+  }
+
+  /** Nearer, until its members can be told apart; those on one spot are chosen together. */
+  private openCluster({ ids, isStack }: { ids: string[]; isStack: boolean }, at: L.LatLng): void {
+    const map = this.feedMap?.map;
+    if (map === undefined) return;
+    if (isStack || map.getZoom() >= map.getMaxZoom()) this.handlers.onEntities(ids);
+    else map.setView(at, Math.min(map.getMaxZoom(), map.getZoom() + 2));
   }
 
   private setBoxMode(isOn: boolean): void {
@@ -184,4 +201,12 @@ export class MapPointer {
         : `${found.length > 200 ? "The first 200 of " : ""}${found.length} ${found.length === 1 ? "entity" : "entities"} selected; the timeline shows only theirs.`,
     );
   }
+}
+
+function clusterLines({ ids, isStack }: { ids: string[]; isStack: boolean }): string[] {
+  const names = ids.slice(0, MOST_NAMES).join(", ");
+  return [
+    ids.length > MOST_NAMES ? `${names} and ${ids.length - MOST_NAMES} more` : names,
+    isStack ? "Click to choose them" : "Click to zoom in",
+  ];
 }

@@ -6,13 +6,21 @@ const LEAST_M_PER_S = 0.25;
 const EQUATOR_M = 40_075_016;
 const MAP_PX = 256;
 
+type Scales = Pick<Feed, "crs" | "time">;
+
 /**
- * In pixels at zoom 0 for each unit of the feed's time, at the base coordinate y; on a plane, whose unit is unknown,
- * whatever moves moves.
+ * Pixels at zoom 0 for each unit of the feed's time that make one metre a second, at the base coordinate y; null on a
+ * plane, whose unit is unknown.
  */
-export function slowestOf({ crs, time }: Pick<Feed, "crs" | "time">): (py: number) => number {
-  if (crs === "planar") return () => 0;
-  const perUnit = (LEAST_M_PER_S / (time === "ms" ? 1000 : 1)) * (MAP_PX / EQUATOR_M);
+export function metrePerSecond({ crs, time }: Scales): ((py: number) => number) | null {
+  if (crs === "planar") return null;
+  const perUnit = (1 / (time === "ms" ? 1000 : 1)) * (MAP_PX / EQUATOR_M);
   // Mercator stretches lengths by 1 / cos(latitude).
   return (py) => perUnit * Math.cosh(Math.PI * (1 - (2 * py) / MAP_PX));
+}
+
+/** In pixels at zoom 0 for each unit of the feed's time, at the base coordinate y; on a plane whatever moves moves. */
+export function slowestOf(feed: Scales): (py: number) => number {
+  const scale = metrePerSecond(feed);
+  return scale === null ? () => 0 : (py) => LEAST_M_PER_S * scale(py);
 }

@@ -1,0 +1,87 @@
+/** Entities that are too close on the screen to be drawn apart. Pure. */
+
+/** How entities that are close together are drawn: `auto` gathers them into clusters where most would overlap. */
+export const GROUPINGS = ["auto", "each", "clusters"] as const;
+export type Grouping = (typeof GROUPINGS)[number];
+
+/** Entities drawn as one mark. */
+export interface Cluster {
+  /** Base coordinates of its mark. */
+  px: number;
+  py: number;
+  /** Positions in EntitiesData. */
+  members: number[];
+  /** All stand on one spot: no zoom takes them apart. */
+  isStack: boolean;
+}
+
+export interface Gathered {
+  single: Int32Array;
+  clusters: Cluster[];
+}
+
+interface Places {
+  px: Float64Array;
+  py: Float64Array;
+  isMoving(i: number): boolean;
+}
+
+/** CSS pixels: a cluster's cell, and the cell in which two entities hide each other. */
+const [CLUSTER_PX, HIDDEN_PX] = [64, 8];
+/** Fewer in a cell are drawn one by one. */
+const LEAST_MEMBERS = 3;
+/** `auto` gathers from so many entities on, if such a share of them hides another. */
+const [CROWD, CROWDED_SHARE] = [200, 0.6];
+
+/** `k`: CSS pixels for each unit of base coordinates. */
+export function gathered(visible: Int32Array, places: Places, k: number, grouping: Grouping): Gathered {
+  const isCrowded = grouping === "clusters" || (grouping === "auto" && isDense(visible, places, k));
+  return isCrowded ? cells(visible, places, k) : stacks(visible, places);
+}
+
+function isDense(visible: Int32Array, { px, py }: Places, k: number): boolean {
+  if (visible.length < CROWD) return false;
+  const taken = new Set<number>();
+  for (const i of visible) taken.add(cellOf(px[i]! * k, py[i]! * k, HIDDEN_PX));
+  return visible.length - taken.size > CROWDED_SHARE * visible.length;
+}
+
+/** Cells are those of the world, not of the window: clusters stay together while the map is moved. */
+function cells(visible: Int32Array, { px, py }: Places, k: number): Gathered {
+  const found = new Map<number, number[]>();
+  for (const i of visible) add(found, cellOf(px[i]! * k, py[i]! * k, CLUSTER_PX), i);
+  return divided(found, LEAST_MEMBERS, (members) => ({
+    px: members.reduce((sum, i) => sum + px[i]!, 0) / members.length,
+    py: members.reduce((sum, i) => sum + py[i]!, 0) / members.length,
+    members,
+    isStack: members.every((i) => px[i] === px[members[0]!] && py[i] === py[members[0]!]),
+  }));
+}
+
+/** What stands on exactly one spot, such as tags at a reader. */
+function stacks(visible: Int32Array, places: Places): Gathered {
+  const { px, py } = places;
+  const found = new Map<string | number, number[]>();
+  for (const i of visible) add(found, places.isMoving(i) ? -1 - i : `${px[i]!} ${py[i]!}`, i);
+  return divided(found, 2, (members) => ({ px: px[members[0]!]!, py: py[members[0]!]!, members, isStack: true }));
+}
+
+function divided<Key>(found: Map<Key, number[]>, least: number, make: (members: number[]) => Cluster): Gathered {
+  const single: number[] = [];
+  const clusters: Cluster[] = [];
+  for (const members of found.values()) {
+    if (members.length < least) single.push(...members);
+    else clusters.push(make(members));
+  }
+  return { single: Int32Array.from(single), clusters };
+}
+
+function add<Key>(found: Map<Key, number[]>, key: Key, i: number): void {
+  const members = found.get(key);
+  if (members === undefined) found.set(key, [i]);
+  else members.push(i);
+}
+
+function cellOf(x: number, y: number, size: number): number {
+  return Math.floor(x / size) * 0x8000000 + Math.floor(y / size);
+}

@@ -1,0 +1,32 @@
+/** How the reader wants a feed's map drawn. Pure. */
+
+import { isObject } from "../lib/parse";
+import { GROUPINGS, type Grouping } from "./clusters";
+
+export const HEATS = ["none", "reports", "answers"] as const;
+export type Heat = (typeof HEATS)[number];
+
+/** The reader's choice; `colourBy` null: all entities alike; SPEED: by speed. */
+export interface Looks {
+  grouping: Grouping;
+  colourBy: string | null;
+  heat: Heat;
+}
+
+/** No attribute has this name: it begins with a space. */
+export const SPEED = " speed";
+
+export function looksFrom(text: string | null): Looks {
+  let value: unknown = null;
+  try {
+    value = text === null ? null : JSON.parse(text);
+  } catch {
+    // Written by somebody else: as if nothing was chosen.
+  }
+  const known = isObject(value) ? value : {};
+  return {
+    grouping: GROUPINGS.find((one) => one === known["grouping"]) ?? "auto",
+    colourBy: typeof known["colourBy"] === "string" ? known["colourBy"] : null,
+    heat: HEATS.find((one) => one === known["heat"]) ?? "none",
+  };
+}

@@ -1,0 +1,83 @@
+"""`feeds/{name}/density` and `feeds/{name}/attribute`: what the live map draws beside places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.viewsets import GenericViewSet
+
+from webapp.accounts.authentication import person
+from webapp.config.boxes import box_from, whole
+from webapp.detections.api import visible_queries
+from webapp.detections.selectors import detection_list
+from webapp.entities import attributes
+from webapp.entities.density import MOST_CELLS, Grid, TooMany, density
+from webapp.feeds.api import parameter
+from webapp.feeds.models import Feed
+from webapp.feeds.selectors import feed_list
+
+
+class MapView(GenericViewSet[Any]):
+    """Drawings of a feed's map: who sees the feed sees them."""
+
+    queryset = Feed.objects.none()
+    serializer_class = serializers.Serializer
+    throttle_action: str | None = None
+
+    def feed(self) -> Feed:
+        """The feed of the address. Raises Http404."""
+        found: Feed = get_object_or_404(feed_list(user=person(self.request)), name=self.kwargs["name"])
+        return found
+
+    @extend_schema(
+        summary="How many reports came from each cell of a grid over the map",
+        description="Reports in `[from, to)` by cell, row by row from the south; cells are equal on the screen (Mercator). With `of=answers`, "
+        "reports of entities while they were in an answer of the visible queries, or of those that `query` names. `to` of the answer is earlier "
+        "than asked for where the reports are more than two million.",
+        parameters=[
+            parameter("from", OpenApiTypes.INT64, required=True),
+            parameter("to", OpenApiTypes.INT64, required=True),
+            parameter("bbox", required=True, description="`w,s,e,n`"),
+            parameter("columns", OpenApiTypes.INT, required=True),
+            parameter("rows", OpenApiTypes.INT, required=True, description=f"At most {MOST_CELLS:,} cells."),
+            parameter("of", description="`reports` (when absent) or `answers`."),
+            parameter("query", description="Ids, separated by commas."),
+        ],
+        responses=OpenApiTypes.OBJECT,
+    )
+    def density(self, request: Request, name: str) -> Response:
+        feed, asked = self.feed(), request.query_params
+        from_t, to_t = whole(asked.get("from"), "from"), whole(asked.get("to"), "to")
+        if from_t is None or to_t is None or not from_t < to_t:
+            raise ValidationError({"from": "Give from and to, from before to."})
+        columns, rows = whole(asked.get("columns"), "columns") or 0, whole(asked.get("rows"), "rows") or 0
+        if columns < 1 or rows < 1 or columns * rows > MOST_CELLS:
+            raise ValidationError({"columns": f"Give columns and rows of at least 1, with at most {MOST_CELLS:,} cells."})
+        of = asked.get("of") or "reports"
+        if of not in ("reports", "answers"):
+            raise ValidationError({"of": "reports or answers."})
+        answers = detection_list(feed_id=feed.pk, query_ids=visible_queries(request, feed)) if of == "answers" else None
+        grid = Grid(box_from(asked.get("bbox", "")), columns, rows, feed.crs == "geographic")
+        try:
+            found = density(feed, from_t, to_t, grid, answers)
+        except TooMany as error:
+            raise ValidationError({"from": str(error)}) from error
+        return Response({"from": found.from_t, "to": found.to_t, "total": int(found.counts.sum()), "counts": found.counts.tolist()})
+
+    @extend_schema(
+        summary="The values of an attribute by entity",
+        description="`names`: attributes of the feed's rows and of its registry. `values`: of the attribute `name`, the registry's value or the last "
+        "one reported; empty without a name.",
+        parameters=[parameter("name")],
+        responses=OpenApiTypes.OBJECT,
+    )
+    def attribute(self, request: Request, name: str) -> Response:
+        feed, wanted = self.feed(), request.query_params.get("name", "")
+        return Response({"names": attributes.names(feed), "values": attributes.values(feed, wanted) if wanted else {}})

@@ -268,9 +268,27 @@ def _enlarged(size: Size) -> Iterator[Row]:
     yield Row("CAVIAR enlarged, 110 s: 20 entities over 10", Layer.ENGINE, longest[20] / longest[10], "times", limit=4.5)
 
 
-def _frames(entities: int, until: int) -> pa.Table:
+def caviar_crowd(casts: int, until: int) -> tuple[Feed, dict[str, Any], pa.Table]:
+    """RTEC's CAVIAR text over so many casts at once, each of which plays the recording from another moment on; windows of 30 s every 5 s."""
+    table, every = _read_activities(), 1_006_840 // 40 // casts * 40
+    parts = []
+    for cast in range(casts):
+        later = pa.array((np.asarray(table["t"]) + cast * every) % 1_006_840 + 40)
+        names = pc.binary_join_element_wise(f"cast {cast}", table["entity"], " ")
+        part = table.set_column(1, "entity", names).set_column(2, "t", later)
+        parts.append(part.filter(pc.less(part["t"], until)))
+    stream = pa.concat_tables(parts).sort_by("t").combine_chunks()
+    return Feed.from_json(_feed("caviar")), _document("caviar", "rtec_2025", window=30_000, step=5_000), Stamper().stamp(stream)
+
+
+def _read_activities() -> pa.Table:
+    """What the rules read of the recording."""
     table = _activities().select(["event", "entity", "t", "x", "y"])
-    table = table.filter(pc.invert(pc.is_in(table["event"], pa.array(["orientation", "appearance"]))))
+    return table.filter(pc.invert(pc.is_in(table["event"], pa.array(["orientation", "appearance"]))))
+
+
+def _frames(entities: int, until: int) -> pa.Table:
+    table = _read_activities()
     if entities == 20:
         later = pa.array((np.asarray(table["t"]) + 503_480) % 1_006_840 + 40)
         others = pc.binary_join_element_wise("second ", table["entity"], "")

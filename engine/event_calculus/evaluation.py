@@ -76,7 +76,7 @@ class Evaluation:
         self.fluents, self.inputs, self.sources = tables.computed, tables.inputs, tables.of
         self.events: dict[Node, Table] = {}
         self.withdrawn: dict[Indicator, FluentTable] = {}
-        self.groundings = DeclaredGroundings(plan, world, {} if groundings is None else groundings)
+        self.groundings = DeclaredGroundings(plan, world, {} if groundings is None else groundings, share)
         if plan.grounds_heads:
             world.grounded = self.groundings.of_head
         self.initiated: dict[Node, Table] = {}

@@ -116,7 +116,11 @@ class Given:
         state: WindowState,
         brought: Mapping[Indicator, Table],
     ) -> None:
-        """Domains of the window: what its rows name (`keys`), the arguments of answers that were open before it, and members `brought`."""
+        """Domains of the window: what its rows name (`keys`), the arguments of answers that were open before it, and members `brought`.
+
+        Of a share's domains all members stay, once there are so many that each is in an open answer of some share.
+        """
+        lasting: Mapping[Indicator, int] = {} if evaluation.share is None else evaluation.share.sharing.lasting
         for indicator, sources in self.plan.domain_sources.items():
             if indicator[1] == 1:
                 members: tuple[Ints, ...] = (self._named(evaluation, sources, keys, state),)
@@ -125,6 +129,9 @@ class Given:
             if indicator in brought:
                 both = [np.concatenate(pair) for pair in zip(members, brought[indicator].columns, strict=True)]
                 members = tuple(column[distinct_rows(both, len(both[0]))[1]] for column in both)
+            before = state.members.get(indicator)
+            if before is not None and indicator in lasting and len(before) >= lasting[indicator]:
+                members = (np.union1d(members[0], before),)
             table = state.domains.get(indicator)
             if table is None or not all(map(np.array_equal, table.columns, members)):
                 # The same table stands for the same members: what is listed from it is kept.

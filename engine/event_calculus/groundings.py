@@ -9,10 +9,12 @@ import numpy as np
 
 from engine.event_calculus.compiled import jit
 from engine.event_calculus.conditions import World, as_symbols, match, named, satisfy
+from engine.event_calculus.cut import Relation
 from engine.event_calculus.intervals import Intervals, Ints
 from engine.event_calculus.keys import find_indexed, index_rows, number_rows, take_rows
 from engine.event_calculus.memory import Groundings, Listed
 from engine.event_calculus.plan import Plan
+from engine.event_calculus.sharing import Key, Share
 from engine.event_calculus.syntax import Declared, Fact, Grounding
 from engine.event_calculus.tables import SYMBOL, TIME, FluentTable, Rows, Table, no_keys, one_row, rows_of
 from engine.event_calculus.terms import Atom, Number, Place, Term, Variable
@@ -23,11 +25,15 @@ _NOWHERE = Place(0, 0)
 
 
 class DeclaredGroundings:
-    """The groundings of one window; `kept` holds what was listed in earlier ones, good while the domains stay as they are."""
+    """The groundings of one window; `kept` holds what was listed in earlier ones, good while the domains stay as they are.
 
-    def __init__(self, plan: Plan, world: World, kept: Groundings) -> None:
+    Of what is spread only those of a `share`.
+    """
+
+    def __init__(self, plan: Plan, world: World, kept: Groundings, share: Share | None = None) -> None:
         self.plan = plan
         self.world = world
+        self.share = share
         self._kept = kept
         self._listed: dict[str, Listed | None] = {}
         self._bodies: dict[str, Listed | None] = {}
@@ -62,8 +68,18 @@ class DeclaredGroundings:
             if listed is not None:
                 kept = find_indexed(*listed, rows_of([self.column(rows, term) for term in terms], rows.n)) >= 0
                 return rows if kept.all() else rows.take(kept)
-        parts = [self._ground(rows, terms, rule) for rule in rules]
-        return together(parts)
+        return self._own(together([self._ground(rows, terms, rule) for rule in rules]), terms, name)
+
+    def _key(self, name: str, width: int) -> Key | None:
+        """The key of what is spread."""
+        fluent = name.startswith("=")
+        return None if self.share is None else self.share.sharing.keys.get(Relation(fluent, name.removeprefix("="), width - fluent))
+
+    def _own(self, rows: Rows, terms: Sequence[Term], name: str) -> Rows:
+        key = self._key(name, len(terms))
+        if self.share is None or key is None or rows.n == 0 or not all(rows.bound(terms[place]) for place in key):
+            return rows
+        return rows.take(self.share.of([self.column(rows, terms[place]) for place in key], self.world.symbols))
 
     def _ground(self, rows: Rows, terms: Sequence[Term], rule: Grounding) -> Rows:
         inner = Rows(rows.n, {"#row": np.arange(rows.n)}, {"#row": TIME})
@@ -104,11 +120,12 @@ class DeclaredGroundings:
         rules = self.plan.listable(name, width)
         if rules is None:
             return None
+        own = self._key(name, width)
         if len(rules) == 1:
-            return self._rule(*rules[0])
+            return self._rule(*rules[0], own)
         key = f"{name}/{width}"
         if key not in self._listed:
-            known = [part for rule in rules if (part := self._rule(*rule)) is not None]
+            known = [part for rule in rules if (part := self._rule(*rule, own)) is not None]
             self._listed[key] = self._together(key, known, width) if len(known) == len(rules) else None
         return self._listed[key]
 
@@ -120,13 +137,14 @@ class DeclaredGroundings:
         self._kept[key] = (list(parts), listed)
         return listed
 
-    def _rule(self, rule: Grounding, body: str) -> Listed | None:
-        """All rows one grounding declares, `body` being its key; null where they are many."""
-        if body not in self._bodies:
-            self._bodies[body] = self._of_body(rule, body)
-        return self._bodies[body]
+    def _rule(self, rule: Grounding, body: str, own: Key | None) -> Listed | None:
+        """All rows one grounding declares (of a share those whose key is its `own`), `body` being its text; null where they are many."""
+        key = body if own is None else f"{body} {own}"
+        if key not in self._bodies:
+            self._bodies[key] = self._of_body(rule, key, own)
+        return self._bodies[key]
 
-    def _of_body(self, rule: Grounding, body: str) -> Listed | None:
+    def _of_body(self, rule: Grounding, key: str, own: Key | None) -> Listed | None:
         facts = self.world.facts
         size = 1
         domains: list[object] = []
@@ -138,14 +156,19 @@ class DeclaredGroundings:
                     domains.append(table)
         if size > MAX_ENUMERATED:
             return None
-        known = self._kept.get(body)
+        known = self._kept.get(key)
         if known is not None and len(known[0]) == len(domains) and all(map(is_, known[0], domains)):
             return known[1]
-        listed = self._crossed(rule) or _listed(self._satisfied(rule))
-        self._kept[body] = (domains, listed)
+        rows = self._crossed(rule)
+        if rows is None:
+            rows = self._satisfied(rule)
+        if self.share is not None and own is not None:
+            rows = take_rows(rows, np.flatnonzero(self.share.of([rows[place] for place in own], self.world.symbols)))
+        listed = _listed(rows)
+        self._kept[key] = (domains, listed)
         return listed
 
-    def _crossed(self, rule: Grounding) -> Listed | None:
+    def _crossed(self, rule: Grounding) -> Ints | None:
         """The rows of a grounding that is a product of domains with comparisons, in one compiled call."""
         product = self.plan.product(rule)
         if product is None:
@@ -156,7 +179,7 @@ class DeclaredGroundings:
         members = [np.empty(0, np.int64) if table is None else table.columns[0] for table in tables]
         sizes = np.array([len(part) for part in members])
         ranks = self.world.symbols.ranks if len(product.tests) else sizes
-        return Listed(*_product(np.concatenate(members), sizes, product.head, self.world.symbols.terms(product.constants), product.tests, ranks))
+        return _product(np.concatenate(members), sizes, product.head, self.world.symbols.terms(product.constants), product.tests, ranks)
 
     def _satisfied(self, rule: Grounding) -> Ints:
         rows = satisfy(self.world, one_row(), rule.body)
@@ -196,8 +219,8 @@ def _declared(keys: Ints, ptr: Ints, s: Ints, e: Ints, declared: Ints, slots: In
 
 
 @jit
-def _product(members: Ints, sizes: Ints, head: Ints, constants: Ints, tests: Ints, ranks: Ints) -> tuple[Ints, Ints]:
-    """All rows of the product of domains that pass the tests, and their table of slots; `members` lie one domain behind the other."""
+def _product(members: Ints, sizes: Ints, head: Ints, constants: Ints, tests: Ints, ranks: Ints) -> Ints:
+    """All rows of the product of domains that pass the tests; `members` lie one domain behind the other."""
     total = 1
     for size in sizes:
         total *= size
@@ -224,6 +247,4 @@ def _product(members: Ints, sizes: Ints, head: Ints, constants: Ints, tests: Int
                 break
             at[j] = 0
             j -= 1
-    rows = take_rows(keys, np.arange(n))
-    rows = take_rows(rows, number_rows(rows)[1])
-    return rows, index_rows(rows)
+    return take_rows(keys, np.arange(n))

@@ -445,7 +445,7 @@ def _cut_off(one: CalculusSpecification) -> bool:
 def _parts(one: CalculusSpecification) -> tuple[Cut | None, Sharing]:
     """What of a program is of one entity, and how the rest is spread."""
     parts = cut(one.plan, one.inputs, one.outputs, one.settings.dialect)
-    return parts, shared(one.plan, parts, computed=_cut_off(one))
+    return parts, shared(one.plan, parts, one.outputs, computed=_cut_off(one))
 
 
 def _reason_whole(one: CalculusSpecification) -> str:

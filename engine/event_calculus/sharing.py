@@ -5,6 +5,9 @@ keys, only lists and events with the same entities in the key: then all that is 
 partition of the entities has computed, input rows and facts are known to all shares. Relations that read each other are spread together or not
 at all; those that are not are computed by the first share alone, and fluents of one entity, where no stage before has them, by each share.
 
+Open answers about pairs make members of dynamic domains, and they are in several shares: a rule that asks for members is spread only where all
+shares know the members nevertheless (`members.py`).
+
 References: [dRTEC] 3.3 (pairing and relational processing).
 """
 
@@ -19,9 +22,10 @@ import numpy as np
 
 from engine.event_calculus.cut import Cut, Relation, Rule, conditions_of, facts_of, head_of, reads_of, relation_of
 from engine.event_calculus.intervals import Bools, Ints
+from engine.event_calculus.members import lasting_domains, made_by_two
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.spatial import Sides
-from engine.event_calculus.syntax import Construct, IntervalRule
+from engine.event_calculus.syntax import Construct, Indicator, IntervalRule
 from engine.event_calculus.tables import FluentTable, Symbols, Table
 from engine.event_calculus.terms import Variable
 
@@ -30,10 +34,14 @@ Key = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Sharing:
-    """`keys` of what is spread (none: the program is in one partition); `together`: what the first share alone computes, each with the reason."""
+    """`keys` of what is spread (none: the program is in one partition); `together`: what the first share alone computes, each with the reason.
+
+    `lasting`: dynamic domains whose members all shares know, each with how many members there must be for all of them to stay (`members.py`).
+    """
 
     keys: Mapping[Relation, Key] = field(default_factory=dict)
     together: Mapping[Relation, str] = field(default_factory=dict)
+    lasting: Mapping[Indicator, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,10 @@ class Share:
     def states(self, relation: Relation) -> bool:
         """Whether answers about it are stated here: what every share knows the first one states."""
         return self.number == 0 or relation in self.sharing.keys
+
+    def remembers(self, relation: Relation) -> bool:
+        """Whether answers about it are kept here, because they are stated or because they make members."""
+        return self.states(relation) or (relation.fluent and bool(self.sharing.lasting))
 
     def own(self, relation: Relation, columns: Ints | Sequence[Ints], symbols: Symbols) -> Bools | None:
         """Which rows are of this share; null: the relation is not spread. `columns` are its arguments."""
@@ -92,13 +104,23 @@ class Share:
         return Table(tuple(column[own] for column in table.columns), table.kinds, int(own.sum()), table.t[own])
 
 
-def shared(plan: Plan, cut: Cut | None, *, computed: bool) -> Sharing:
+def shared(plan: Plan, cut: Cut | None, outputs: Sequence[str], *, computed: bool) -> Sharing:
     """How a program's relations are spread; `computed`: all but those that the stage before has computed, as the cut says."""
-    return _Sharer(plan, cut, computed).sharing
+    lasting = lasting_domains(plan, outputs)
+    while True:
+        sharing = _Sharer(plan, cut, computed, lasting).sharing
+        apart = [(relation.name, relation.arity) for relation in {**sharing.keys, **sharing.together} if relation.fluent]
+        known = {domain: least for domain, least in lasting.items() if least == 1 or made_by_two(plan, domain, apart)}
+        if known == lasting:
+            return sharing
+        lasting = known
 
 
 class _Sharer:
-    def __init__(self, plan: Plan, cut: Cut | None, computed: bool) -> None:
+    """`lasting`: the domains whose members all shares are taken to know."""
+
+    def __init__(self, plan: Plan, cut: Cut | None, computed: bool, lasting: Mapping[Indicator, int]) -> None:
+        self.lasting = lasting
         self.plan = plan
         self.of_one = frozenset[Relation]() if cut is None else frozenset(map(relation_of, cut.keyed.nodes))
         before = self.of_one if computed else frozenset[Relation]()
@@ -126,7 +148,8 @@ class _Sharer:
         declared = self.plan.program.groundings.get("=" + relation.name if relation.fluent else relation.name, ())
         bodies = [one.body for one in declared if len(one.terms) == relation.arity + relation.fluent]
         bodies += [conditions_of(rule) for rule in self.rules.get(relation, ())]
-        asked = sorted({fact.name for body in bodies for fact in facts_of(body) if fact.indicator in self.plan.domains})
+        bodies += [start.body for start in self.plan.program.initially if relation == Relation(True, *start.indicator)]
+        asked = sorted({fact.name for body in bodies for fact in facts_of(body) if fact.indicator in self.plan.domains - self.lasting.keys()})
         if asked:
             return f"it asks for all members of {asked[0]}, and any pair's answer may make one"
         parts = [part for rule in self.rules.get(relation, ()) if isinstance(rule, IntervalRule) for part in rule.intervals]
@@ -146,7 +169,7 @@ class _Sharer:
                 together.update(dict.fromkeys(component, reason or "its rules join pairs that are in several shares"))
             else:
                 keys.update(found)
-        return Sharing(keys | self._of_given(keys, together), together)
+        return Sharing(keys | self._of_given(keys, together), together, self.lasting)
 
     def _known_to_all(self) -> set[Relation]:
         """Fluents and events of one entity that need nothing of pairs: each share computes all of them."""

@@ -59,6 +59,7 @@ def _described(state: WindowState, writer: _Writer) -> dict[str, Any]:
         "answers": [[name, writer.all((table.keys, *table.lists))] for name, table in state.answers.items()],
         "instants": [[name, writer.all(table.columns), writer.put(_times(table))] for name, table in state.instants.items()],
         "share": state.share,
+        "members": [[*domain, writer.put(members)] for domain, members in state.members.items()],
         "brought": None if state.brought is None else _messages(state.brought, writer),
     }
 
@@ -95,8 +96,9 @@ def _loaded(entry: dict[str, Any], get: Any) -> WindowState:
     def many(places: list[int]) -> tuple[Array, ...]:
         return tuple(get(place) for place in places)
 
-    # States of the release before have no share.
-    state = WindowState(Symbols(entry["symbols"]), share=entry.get("share", -1))
+    # States of the release before do not say who is a member in other shares.
+    state = WindowState(Symbols(entry["symbols"]), share=entry["share"] if "members" in entry else -1)
+    state.members = {(name, arity): get(place) for name, arity, place in entry.get("members", ())}
     if entry["brought"] is not None:
         now, later = entry["brought"]
         state.brought = Brought({partition: get(place).tobytes() for partition, place in now})

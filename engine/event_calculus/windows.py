@@ -64,7 +64,7 @@ class WindowState:
     `rows` have arrived by the last query time, `waiting` after it; `first_time` is the t of the first row that came, `least` the least t of the
     feed's rows, also of those that no rule reads; `last_query` is the last query time decided; `clock` the feed's clock. NEVER stands for none.
     `idle` counts query times without rows in a row. `brought`: the lists of fluents that the stage before has computed, where a program is cut.
-    `share`: which share of what is spread is kept here.
+    `share`: which share of what is spread is kept here. `members` of domains at the last query time, where pairs are shared out (codes).
     `looked_at`: a query time whose rows have been counted although the clock has not passed it; it is decided again.
     """
 
@@ -85,6 +85,7 @@ class WindowState:
     groundings: int = 0
     brought: Brought | None = None
     share: int = 0
+    members: dict[Indicator, Ints] = field(default_factory=dict)
     allowed: Groundings = field(default_factory=dict, repr=False, compare=False)
     domains: dict[Indicator, Table] = field(default_factory=dict, repr=False, compare=False)
     facts: dict[Indicator, Table] | None = field(default=None, repr=False, compare=False)
@@ -352,17 +353,21 @@ class Windows:
         changes: list[Change] = []
         share = self.share_of(state)
         for output in self._outputs:
-            if share is not None and not share.states(Relation(not output.event, output.name, output.arity)):
+            relation = Relation(not output.event, output.name, output.arity)
+            if share is not None and not share.remembers(relation):
                 continue
             if output.event:
-                changes += self._event_changes(state, output, evaluation.world.events[output.name, output.arity], bounds)
+                changed = self._event_changes(state, output, evaluation.world.events[output.name, output.arity], bounds)
             else:
                 before = state.answers.get(output.key) or no_fluent(output.arity + 1)
                 withdrawn = evaluation.withdrawn.get((output.name, output.arity))
                 state.answers[output.key], changed = revised(
                     output.name, before, self._current(evaluation, output), bounds.low, bounds.first, withdrawn
                 )
+            if share is None or share.states(relation):
                 changes += changed
+        if share is not None:
+            state.members = {domain: evaluation.world.facts[domain].columns[0] for domain in share.sharing.lasting}
         changes = [change.spelt(state.symbols) for change in changes]
         decision = Decision(query_time, changes, dict(state.answers), dict(state.instants), evaluation)
         if commit:

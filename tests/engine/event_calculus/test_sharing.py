@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.event_calculus.cut import cut
+from engine.event_calculus.cut import Relation, cut
 from engine.event_calculus.operator import CalculusOperator
 from engine.event_calculus.sharing import Key, shared
 from engine.event_calculus.specification import CalculusSpecification
@@ -70,14 +71,35 @@ DOMAIN = """
 dynamicDomain(id(_)). grounding(ev(X)) :- id(X). grounding(lone(X, Y)=true) :- id(X), id(Y), X @< Y. grounding(lone(X, Y)=false) :- id(X), id(Y).
 initiatedAt(lone(X, _)=true, T) :- happensAt(ev(X), T). initiatedAt(lone(_, Y)=false, T) :- happensAt(go(Y), T).
 """
+TESTS = st.sampled_from(["", ", X @< Y", ", Y @< X", ", X \\= Y"])
+
+
+@st.composite
+def lasting(draw: st.DrawFn) -> str:
+    """Pairs of members, each of which is near or apart, in the manner of RTEC's CAVIAR; not all of them make members that stay."""
+    named = draw(st.lists(st.sampled_from(["ev(X)", "go(X)", "place(X)", "slow(X)=true"]), unique=True))
+    pairs = [("apart(X, Y)=true", draw(TESTS)), ("near(X, Y)=true", draw(TESTS)), ("parted(X, Y)=true", draw(TESTS))]
+    others = draw(st.lists(st.sampled_from(["both(X, Y)=true", "parted(X, Y)=false", "met(X, Y)=false"]), unique=True))
+    pairs += [(pair, draw(TESTS)) for pair in others]
+    return (
+        "\ndynamicDomain(id(_))."
+        + "".join(f" grounding({one}) :- id(X)." for one in named)
+        + "".join(f" grounding({pair}) :- id(X), id(Y){test}." for pair, test in pairs)
+        + """
+holdsFor(apart(X, Y)=true, I) :- holdsFor(near(X, Y)=true, A), complement_all([A], I).
+initiatedAt(parted(X, Y)=true, T) :- happensAt(start(apart(X, Y)=true), T), \\+ happensAt(go(X), T).
+initiatedAt(parted(X, _)=true, T) :- happensAt(ev(X), T).
+initiatedAt(parted(_, Y)=false, T) :- happensAt(go(Y), T).
+"""
+    )
 
 
 @st.composite
 def pair_programs(draw: st.DrawFn, *, domains: bool = True) -> str:
     pieces = draw(st.lists(st.sampled_from(PIECES), max_size=4, unique=True))
     pieces += draw(st.one_of(st.just([]), st.lists(st.sampled_from(BY_ENTITY), max_size=1), st.lists(st.sampled_from(TOGETHER), max_size=1)))
-    if domains and not draw(st.integers(0, 5)):
-        pieces.append(DOMAIN)
+    if domains and not draw(st.integers(0, 2)):
+        pieces.append(draw(lasting()) if draw(st.integers(0, 3)) else DOMAIN)
     return BASE + "\n".join(pieces)
 
 
@@ -171,7 +193,7 @@ def test_any_number_of_partitions_answers_as_one(asked: RegisteredQuery, stream:
 def spread(specification: CalculusSpecification) -> tuple[dict[str, Key], dict[str, str]]:
     one = specification
     parts = cut(one.plan, one.inputs, one.outputs, one.settings.dialect)
-    found = shared(one.plan, parts, computed=one.arrival is None and one.synopsis is None)
+    found = shared(one.plan, parts, one.outputs, computed=one.arrival is None and one.synopsis is None)
     return {relation.name: key for relation, key in found.keys.items()}, {relation.name: reason for relation, reason in found.together.items()}
 
 
@@ -187,6 +209,9 @@ def test_what_two_do_is_spread_by_pair() -> None:
     assert spread(query_of("maritime", "rtec_2025").specification) == (
         dict.fromkeys(["pilotOps", "rendezVous", "tugging", "proximity"], PAIR), {},
     )  # fmt: skip
+    names = ["closeSymmetric_30", "close_24", "close_25", "close_30", "close_34", "fighting", "greeting1", "greeting2", "leaving_object", "meeting"]
+    # `close_34=false` is the complement over all pairs of members: all partitions know who they are.
+    assert spread(query_of("caviar", "rtec_2025").specification) == (dict.fromkeys([*names, "moving"], PAIR), {})
     names = ["close", "fighting", "greeting", "leaving_object", "meeting", "moving"]
     assert spread(demo("plaza", "What people do")) == (dict.fromkeys(names, PAIR), {})
     # Critical points are made first; what is of one vessel (`withinArea(Vessel, Area)` too) all partitions know.
@@ -222,11 +247,61 @@ def test_what_is_not_spread_says_why() -> None:
     keys, together = spread(query(BASE + DOMAIN).specification)
     assert keys == {"both": PAIR}
     assert together == {"lone": "lone: it asks for all members of id, and any pair's answer may make one"}
-    assert spread(query_of("caviar", "rtec_2025").specification)[0] == {}
     # Long after its last row b is a member because lone(a, b) holds, so lone(aa, b) begins, which is another partition's pair.
     stream: list[Row] = [("ev", ("a",), 1, 2), ("ev", ("b",), 1, 2), ("ev", ("aa",), 20, 21)]
     total = sum(answer(query(BASE + DOMAIN, outputs=["lone"]), table(stream), 9, 4), Counter())
     assert ("lone", ("aa", "b"), "true", 21, None) in total
+
+
+APART = """
+dynamicDomain(id(_)). grounding(ev(X)) :- id(X). grounding(near(X, Y)=true) :- id(X), id(Y), X @< Y.
+grounding(apart(X, Y)=true) :- id(X), id(Y), X @< Y.
+holdsFor(apart(X, Y)=true, I) :- holdsFor(near(X, Y)=true, A), complement_all([A], I).
+"""
+
+
+@pytest.mark.parametrize(
+    ("changed", "outputs", "members"),
+    [
+        ({}, ["near", "apart"], {("id", 1): 2}),
+        ({"apart(X, Y)=true) :- id(X), id(Y), X @< Y": "apart(X, Y)=true) :- id(X), id(Y)"}, ["near", "apart"], {("id", 1): 1}),
+        ({"(apart(X, Y)=true) :- id(X), id(Y), X @< Y": "(apart(X, Y)=true) :- id(Y), id(X), Y \\= X"}, ["near", "apart"], {("id", 1): 2}),
+        # While a pair is near it has no answer that is stated, and whoever is in it is forgotten.
+        ({}, ["apart"], {}),
+        ({}, ["near"], {}),
+        # Not all pairs are apart or near.
+        ({"I) :- holdsFor(near": "I) :- X \\= a, holdsFor(near"}, ["near", "apart"], {}),
+        ({"X @< Y.\nholdsFor": "X @< Y, kind(X, _).\nholdsFor"}, ["near", "apart"], {}),
+        # An entity in an answer about itself is known to its partition alone.
+        ({"grounding(near(X, Y)=true) :- id(X), id(Y), X @< Y": "grounding(near(X, Y)=true) :- id(X), id(Y)"}, ["near", "apart"], {}),
+        ({"grounding(near(X, Y)=true) :- id(X), id(Y), X @< Y": "grounding(near(X, Y)=true) :- id(X), kind(Y, _), X @< Y"}, ["near", "apart"], {}),
+    ],
+)  # fmt: skip
+def test_members_that_all_partitions_know(changed: dict[str, str], outputs: list[str], members: dict[Any, int]) -> None:
+    text = APART
+    for old, new in changed.items():
+        assert old in text
+        text = text.replace(old, new)
+    inputs = {name: ENTITIES[name] for name in ("ev", "go")} | {"place": {"args": ["entity"]}}
+    one = query(NEAR[0] + text, inputs=inputs, outputs=outputs).specification
+    found = shared(one.plan, cut(one.plan, one.inputs, one.outputs, one.settings.dialect), one.outputs, computed=True)
+    assert found.lasting == members
+    assert found.keys.keys() == ({Relation(True, "near", 2), Relation(True, "apart", 2)} if members else set())
+
+
+@pytest.mark.parametrize("partitions", [2, 3, 4])
+def test_an_entity_in_another_partitions_answer_is_a_member(partitions: int) -> None:
+    """Rows of a and b are long over when c comes; that both are members nevertheless follows from their answer, which one partition has."""
+    made = [("place", name, t, 0.0) for name, t in [("a", 1), ("b", 1), ("c", 40), ("d", 80)]]
+    columns = dict(zip(("event", "entity", "t", "x"), map(list, zip(*made, strict=True)), strict=True))
+    good, _ = check_rows(pa.table({**columns, "y": [0.0] * 4, "speed": [0.0] * 4}), YARD)
+    inputs = {name: ENTITIES[name] for name in ("ev", "go")} | {"place": {"args": ["entity"]}}
+    text = NEAR[0] + APART.replace("grounding(ev(X))", "grounding(place(X))")
+    asked = query(text, inputs=inputs, outputs=["near", "apart"], window=2, step=2)
+    stream = Stamper().stamp(good)
+    expected = by_batches(asked, stream, 1, 1)
+    assert {entities for kind, entities, *_ in sum(expected, Counter()) if kind == "apart"} == set(itertools.combinations("abcd", 2))
+    assert by_batches(asked, stream, 1, partitions, restart=True) == expected
 
 
 def test_each_partition_has_a_share() -> None:
@@ -292,5 +367,7 @@ def test_what_runs_where_is_told() -> None:
     assert (told["by_pair"], told["in_each_partition"], told["in_one_partition"]) == (["pilotOps", "rendezVous", "tugging"], [], {})
     assert "withinArea" in told["by_entity"]
     told = CalculusOperator().parts(query_of("caviar", "rtec_2025"))
-    assert told["by_entity"] == ["activeOrInactivePerson", "person"] and told["by_pair"] == []
-    assert "it asks for all members of id" in told["in_one_partition"]["moving"]
+    assert told["by_entity"] == ["activeOrInactivePerson", "person"] and told["in_one_partition"] == {}
+    assert {"close_34", "meeting", "moving"} <= set(told["by_pair"])
+    told = CalculusOperator().parts(query(BASE + DOMAIN))
+    assert "it asks for all members of id" in told["in_one_partition"]["lone"]

@@ -1,0 +1,114 @@
+"""Which dynamic domains have members that every share of a program knows, although each share has the answers about its own pairs alone.
+
+Members at a query time are the entities that rows of the window name, and those in open answers. All shares know the rows, and the answers about one
+entity. An answer about a pair is in one share. But where a program states the complement of a fluent of pairs, and that fluent too, each pair of
+members has an open answer at each query time, one or the other:
+
+    close(A, B)=true     |-----|        |----->      one of the two is open,
+    close(A, B)=false          |--------|            so A and B are members at the next query time
+
+So all members stay as soon as there are two of them, and each share follows who they are without answers of other shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from engine.event_calculus.plan import Plan
+from engine.event_calculus.program import Program
+from engine.event_calculus.shapes import called
+from engine.event_calculus.syntax import Comparison, Construct, Fact, FluentPattern, Grounding, Indicator, IntervalRule, Retrieve
+from engine.event_calculus.terms import Term, Variable
+
+_APART = frozenset({"@<", "@>", "\\=", "\\=="})
+"""Comparisons that no entity passes with itself, and that of two entities one order passes."""
+
+
+def lasting_domains(plan: Plan, outputs: Sequence[str]) -> Mapping[Indicator, int]:
+    """The domains whose members stay, each with how many members there must be for it: one, where pairs of an entity with itself count, else two."""
+    found: dict[Indicator, int] = {}
+    for rule in plan.program.interval_rules:
+        for domain, least in _paired(plan, rule):
+            if _always_open(plan, outputs, rule, domain):
+                found[domain] = min(least, found.get(domain, least))
+    return found
+
+
+def made_by_two(plan: Plan, domain: Indicator, relations: Sequence[Indicator]) -> bool:
+    """Whether each answer about these relations that makes members of the domain is about two of its members.
+
+    All groundings count: an answer makes members of all that stand where one of them has a member.
+    """
+    naming = {(source.name, source.arity) for source in plan.domain_sources[domain] if source.fluent}
+    declared = [rule for name, arity in naming.intersection(relations) for rule in _groundings(plan, name, arity)]
+    return all(_two(rule, domain) for rule in declared)
+
+
+def _always_open(plan: Plan, outputs: Sequence[str], rule: IntervalRule, domain: Indicator) -> bool:
+    """Whether a rule states when none of some lists holds, and those are stated, too, and make members of the same two."""
+    *lists, last = rule.intervals
+    if not isinstance(last, Construct) or last.operator != "complement_all" or last.out != rule.out or rule.conditions:
+        return False
+    return _stated(plan.program, outputs, rule.head) and all(
+        isinstance(part, Retrieve)
+        and _names(part.fluent.terms) == _names(rule.head.terms)
+        and _stated(plan.program, outputs, part.fluent)
+        and _makes_members(plan, part.fluent, domain)
+        for part in lists
+    )
+
+
+def _stated(program: Program, outputs: Sequence[str], fluent: FluentPattern) -> bool:
+    """Whether all intervals of a fluent's value are among the answers."""
+    if called(fluent.name) not in outputs or not program.outputs:
+        return called(fluent.name) in outputs
+    declared = [one.terms for one in program.outputs if one.fluent and (one.name, len(one.terms)) == (fluent.name, len(fluent.terms))]
+    return any(
+        all(isinstance(term, Variable) for term in terms[:-1]) and (isinstance(terms[-1], Variable) or terms[-1] == fluent.value)
+        for terms in declared
+    )
+
+
+def _makes_members(plan: Plan, fluent: FluentPattern, domain: Indicator) -> bool:
+    """Whether whatever stands in the arguments of an open answer is a member."""
+    sources = [one for one in plan.domain_sources[domain] if one.fluent and (one.name, one.arity) == fluent.indicator]
+    places = {place for one in sources for place in one.places[0].tolist()}
+    return _names(fluent.terms) == _names([fluent.arguments[place] for place in sorted(places)])
+
+
+def _paired(plan: Plan, rule: IntervalRule) -> Iterator[tuple[Indicator, int]]:
+    """The domains of which a rule's groundings are all pairs, with how many members there must be so that each is in a pair."""
+    for declared in plan.groundings_of(rule.head.terms, "=" + rule.head.name) or ():
+        facts = [literal for literal in declared.body if isinstance(literal, Fact)]
+        others = [literal for literal in declared.body if not isinstance(literal, Fact)]
+        pair = _names(declared.terms)
+        if len(pair) != 2 or len(declared.terms) != 3 or len(_names(rule.head.terms)) != 2 or len(facts) != 2 or len(others) > 1:
+            continue
+        domain = facts[0].indicator
+        if domain in plan.domains and _asked(declared, domain) == pair and all(_apart(one, pair) for one in others):
+            yield domain, 1 + len(others)
+
+
+def _two(rule: Grounding, domain: Indicator) -> bool:
+    return any(_apart(literal, _asked(rule, domain)) for literal in rule.body)
+
+
+def _asked(rule: Grounding, domain: Indicator) -> set[str]:
+    """The variables that are members of the domain."""
+    return {name for literal in rule.body if isinstance(literal, Fact) and literal.indicator == domain for name in _names(literal.arguments)}
+
+
+def _names(terms: Iterable[Term]) -> set[str]:
+    return {term.name for term in terms if isinstance(term, Variable)}
+
+
+def _apart(literal: object, names: set[str]) -> bool:
+    """Whether a literal compares two of the variables, so that they cannot be the same."""
+    if not isinstance(literal, Comparison) or literal.operator not in _APART:
+        return False
+    sides = _names((literal.left, literal.right))
+    return len(sides) == 2 and sides <= names
+
+
+def _groundings(plan: Plan, name: str, arity: int) -> list[Grounding]:
+    return [rule for rule in plan.program.groundings.get("=" + name, ()) if len(rule.terms) == arity + 1]

@@ -82,7 +82,11 @@ class FieldType(StrEnum):
 
 @dataclass(frozen=True)
 class Field:
-    """A setting of a connector. `least` and `most` bound an integer; a secret is stored encrypted and never shown again."""
+    """A setting of a connector. `least` and `most` bound an integer; a secret is stored encrypted and never shown again.
+
+    `directs`: it says where secrets are sent, or how they are protected on the way: whoever changes it types them in again. A kind that marks none
+    is taken to mean all.
+    """
 
     name: str
     label: str
@@ -93,10 +97,11 @@ class Field:
     choices: tuple[tuple[str, str], ...] = ()
     least: int = 0
     most: int = 2**31
+    directs: bool = False
 
 
-PORT = Field("port", "Port", FieldType.INTEGER, 0, required=True, least=1, most=65_535)
-HOST = Field("host", "Host", required=True, hint="A name or an address.")
+PORT = Field("port", "Port", FieldType.INTEGER, 0, required=True, least=1, most=65_535, directs=True)
+HOST = Field("host", "Host", required=True, hint="A name or an address.", directs=True)
 
 
 @dataclass(frozen=True)

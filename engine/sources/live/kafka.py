@@ -16,8 +16,8 @@ from engine.sources.formats import Broken
 from engine.sources.live import BATCH_ROWS, LINGER_S, Away, Batch, Field, FieldType, Network, Record, Settings, SourceKind
 from engine.sources.live.payloads import CSV_COLUMNS, FORMAT, records_in
 
-ANSWER_S, LOOK_S = 10.0, 30.0
-"""How long a broker may take to answer; how often partitions and brokers are looked at again."""
+ANSWER_S, LOOK_S, ALL_S = 10.0, 30.0, 30.0
+"""How long a broker may take to answer; how often partitions and brokers are looked at again; how long all answers about partitions may take."""
 DEFAULT_PORT = 9092
 
 
@@ -90,8 +90,11 @@ class KafkaSource:
         partitions = self._partitions()
         fresh = stored is None and self._settings["start"] == "latest"
         found = {one: (stored or {}).get(one) for one in partitions}
+        end = time.monotonic() + ALL_S
         for one, at in found.items():
             if at is None:
+                if time.monotonic() > end:
+                    raise Away(f"The brokers take longer than {ALL_S:g} seconds to tell where the topic's {len(found):,} partitions begin.")
                 low, high = self._watermarks(one)
                 found[one] = high if fresh else low
         if stored is not None and found.keys() == self._next.keys():
@@ -167,7 +170,7 @@ def check(settings: Settings) -> dict[str, str]:
 
 
 FIELDS = (
-    Field("servers", "Brokers", required=True, hint="host:9092, separated by commas."),
+    Field("servers", "Brokers", required=True, hint="host:9092, separated by commas.", directs=True),
     Field("topic", "Topic", required=True),
     FORMAT,
     CSV_COLUMNS,
@@ -180,6 +183,7 @@ FIELDS = (
         FieldType.CHOICE,
         "plaintext",
         choices=(("plaintext", "plain"), ("ssl", "TLS"), ("sasl_plaintext", "with user"), ("sasl_ssl", "TLS, with user")),
+        directs=True,
     ),
     Field(
         "mechanism",
@@ -187,10 +191,11 @@ FIELDS = (
         FieldType.CHOICE,
         "PLAIN",
         choices=(("PLAIN", "PLAIN"), ("SCRAM-SHA-256", "SCRAM-SHA-256"), ("SCRAM-SHA-512", "SCRAM-SHA-512")),
+        directs=True,
     ),
-    Field("user", "User"),
+    Field("user", "User", directs=True),
     Field("password", "Password", FieldType.SECRET),
-    Field("ca", "Certificate of the authority (PEM)", hint="Only where the brokers' certificates are of an authority of your own."),
+    Field("ca", "Certificate of the authority (PEM)", hint="Only where the brokers' certificates are of an authority of your own.", directs=True),
 )
 KINDS = (
     SourceKind(

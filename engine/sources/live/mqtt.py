@@ -24,7 +24,7 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from engine.sources.formats import Broken
 from engine.sources.live import BATCH_ROWS, HOST, LINGER_S, Away, Batch, Field, FieldType, Network, Record, Settings, SourceKind
-from engine.sources.live.payloads import CSV_COLUMNS, FORMAT, records_in
+from engine.sources.live.payloads import CSV_COLUMNS, FORMAT, PAYLOAD_BYTES, records_in
 
 CONNECT_S, KEEP_ALIVE_S = 10.0, 30
 SESSION_S = 7 * 86_400
@@ -35,6 +35,9 @@ RECEIVE_BYTES, PACKETS_AT_ONCE = 65_536, 500
 MOMENT_S = 0.02
 WAITING = 50_000
 """Messages that wait to be stored; then nothing is read, and the broker waits."""
+WAITING_BYTES = 64 << 20
+PACKET_BYTES = 4 * PAYLOAD_BYTES
+"""A broker that announces a longer packet is not listened to any more: the client would make room for all of it."""
 LEVEL = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.]{0,99})\}")
 _Message = paho.MQTTMessage
 
@@ -44,8 +47,12 @@ class _Buffered:
 
     def __init__(self, inner: Any) -> None:
         self._inner, self._data, self._at = inner, b"", 0
+        self.refused = ""
 
     def recv(self, size: int) -> bytes:
+        if size > PACKET_BYTES:
+            self.refused = f"The broker sends a packet of {size:,} bytes; at most {PACKET_BYTES:,} are taken."
+            raise ConnectionAbortedError(self.refused)
         if self._at == len(self._data):
             self._data, self._at = self._inner.recv(RECEIVE_BYTES), 0
         part = self._data[self._at : self._at + size]
@@ -67,12 +74,17 @@ class _Client(paho.Client):
     """
 
     network: Network
+    refused = ""
 
     def _create_socket_connection(self) -> socket.socket:
         return self.network.connect(self._host, self._port)
 
     def _create_socket(self) -> Any:
         return _Buffered(super()._create_socket())
+
+    def _sock_close(self) -> None:
+        self.refused = getattr(self._sock, "refused", "") or self.refused
+        super()._sock_close()
 
     def loop_read(self, max_packets: int = 1) -> Any:
         # Not without end: between two calls it tells the broker that we live.
@@ -90,6 +102,7 @@ class MqttSource:
         self._settings = settings
         self._topic = TopicTemplate(settings["topic"])
         self._waiting: deque[_Message] = deque()
+        self._waiting_bytes, self._counting = 0, threading.Lock()
         self._problem: str | None = None
         self._over = threading.Event()
         self._ready = threading.Event()
@@ -171,13 +184,16 @@ class MqttSource:
 
     def _disconnected(self, client: Any, data: Any, flags: Any, reason: Any, properties: Any) -> None:
         if self._problem is None and not self._over.is_set():
-            self._problem = "The broker ended the connection." if reason == "Unspecified error" else f"The broker ended the connection: {reason}"
+            ended = "The broker ended the connection"
+            self._problem = client.refused or (f"{ended}." if reason == "Unspecified error" else f"{ended}: {reason}")
         self._ready.set()
 
     def _came(self, client: Any, data: Any, message: _Message) -> None:
         """In the client's own thread: while the queue is full nothing more is read from the broker."""
-        while len(self._waiting) >= WAITING and not self._over.wait(MOMENT_S):
+        while (len(self._waiting) >= WAITING or self._waiting_bytes > WAITING_BYTES) and not self._over.wait(MOMENT_S):
             pass
+        with self._counting:
+            self._waiting_bytes += len(message.payload)
         self._waiting.append(message)
 
     # -- the contract -------------------------------------------------------------------------------------------------------------
@@ -209,7 +225,10 @@ class MqttSource:
                 break
             before = count
             time.sleep(MOMENT_S)
-        return [self._waiting.popleft() for _ in range(min(count, BATCH_ROWS))]
+        taken = [self._waiting.popleft() for _ in range(min(count, BATCH_ROWS))]
+        with self._counting:
+            self._waiting_bytes -= sum(len(message.payload) for message in taken)
+        return taken
 
     def _batch(self, messages: list[_Message]) -> Batch:
         records: list[Record | Broken] = []
@@ -286,7 +305,7 @@ def check(settings: Settings) -> dict[str, str]:
 
 FIELDS = (
     HOST,
-    Field("port", "Port", FieldType.INTEGER, 1883, required=True, least=1, most=65_535, hint="Usually 1883, with TLS 8883."),
+    Field("port", "Port", FieldType.INTEGER, 1883, required=True, least=1, most=65_535, hint="Usually 1883, with TLS 8883.", directs=True),
     Field(
         "topic",
         "Topics",
@@ -297,10 +316,10 @@ FIELDS = (
     CSV_COLUMNS,
     Field("quality", "Quality of service", FieldType.CHOICE, "1", choices=(("1", "1: repeated until stored"), ("0", "0: sent once"))),
     Field("version", "MQTT", FieldType.CHOICE, "5", choices=(("5", "5"), ("3", "3.1.1"))),
-    Field("user", "User"),
+    Field("user", "User", directs=True),
     Field("password", "Password", FieldType.SECRET),
-    Field("tls", "Encrypted (TLS)", FieldType.BOOLEAN, False),
-    Field("ca", "Certificate of the authority (PEM)", hint="Only where the broker's certificate is of an authority of your own."),
+    Field("tls", "Encrypted (TLS)", FieldType.BOOLEAN, False, directs=True),
+    Field("ca", "Certificate of the authority (PEM)", hint="Only where the broker's certificate is of an authority of your own.", directs=True),
     Field("share", "Group of a shared subscription", hint="MQTT 5. Each message goes to one of the group."),
     Field("client_id", "Client id", hint="Empty: one of ours, which stays the same."),
 )

@@ -10,9 +10,10 @@ import http.client
 import json
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -27,6 +28,7 @@ from engine.sources.live import BATCH_ROWS, LINGER_S, RECEIVED, Away, Batch, Fie
 from engine.sources.live.payloads import CSV_COLUMNS, FORMAT, PAYLOAD_BYTES, broken, now_ms, records_in
 
 ANSWER_BYTES = 20_000_000
+ANSWER_VALUES = 1_000_000
 ANSWER_S, TOTAL_S = 10.0, 30.0
 KNOWN = 20_000
 """Records of an answer that are known again in the next; of a larger answer all come each time."""
@@ -40,12 +42,23 @@ class _Pinned(http.client.HTTPConnection):
     def __init__(self, parts: SplitResult, network: Network) -> None:
         super().__init__(parts.hostname or "", port_of(parts), timeout=ANSWER_S)
         self._network, self._secure = network, parts.scheme == "https"
+        self._line: socket.socket | None = None
         self.default_port = 443 if self._secure else 80  # left out of the Host header
 
     def connect(self) -> None:
-        connection = self._network.connect(self.host, self.port)
-        connection.settimeout(ANSWER_S)
-        self.sock = ssl.create_default_context().wrap_socket(connection, server_hostname=self.host) if self._secure else connection
+        self._line = self.sock = self._network.connect(self.host, self.port)
+        self.sock.settimeout(ANSWER_S)
+        if self._secure:
+            # The handshake afterwards: all that the other side says is read from a socket that `hang_up` knows.
+            wrapped = ssl.create_default_context().wrap_socket(self.sock, server_hostname=self.host, do_handshake_on_connect=False)
+            self._line = self.sock = wrapped
+            wrapped.do_handshake()
+
+    def hang_up(self) -> None:
+        """Ends the connection from another thread, whatever is waited for; `sock` is given up while the answer's body is still being read."""
+        if self._line is not None:
+            with suppress(OSError):
+                socket.socket.shutdown(self._line, socket.SHUT_RDWR)
 
 
 class PollingSource:
@@ -84,6 +97,8 @@ class PollingSource:
         """The records that the last answer did not have, and what all of this one are known by."""
         try:
             records = list(self._picked(json.loads(answer)))
+            if _values_in(records) > ANSWER_VALUES:
+                raise ValueError(f"the records have more than {ANSWER_VALUES:,} values")
         except (ValueError, RecursionError, TypeError, JMESPathError) as error:
             return [broken(f"the answer cannot be read as JSON: {error}", answer)], known
         digests = [_digest(one) for one in records]
@@ -100,28 +115,66 @@ class PollingSource:
             headers["Authorization"] = self._settings["authorization"]
         path = (self._parts.path or "/") + (f"?{self._parts.query}" if self._parts.query else "")
         try:
-            connection.request("GET", path, headers=headers)
-            response = connection.getresponse()
-            if response.status >= MOVED or response.status < OK:
-                raise Away(f"The address answers {response.status} {response.reason}.")
-            return _read(response)
+            with _answering_within(TOTAL_S, connection):
+                connection.request("GET", path, headers=headers)
+                response = connection.getresponse()
+                if response.status >= MOVED or response.status < OK:
+                    raise Away(f"The address answers {response.status} {response.reason}.")
+                return _read(response)
         except http.client.HTTPException as error:
             raise Away(f"The address does not speak HTTP: {type(error).__name__}") from error
         finally:
             connection.close()
 
 
+@contextmanager
+def _answering_within(seconds: float, connection: _Pinned) -> Iterator[None]:
+    """Raises Away when it takes longer altogether: a byte of a header now and then, or a body that drips, keeps nobody waiting for ever."""
+    late = threading.Event()
+
+    def give_up() -> None:
+        late.set()
+        connection.hang_up()
+
+    timer = threading.Timer(seconds, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except (OSError, http.client.HTTPException):
+        if not late.is_set():
+            raise
+    finally:
+        timer.cancel()
+    if late.is_set():
+        raise Away(f"The answer takes longer than {seconds:g} seconds.")
+
+
 def _read(response: http.client.HTTPResponse) -> bytes:
-    """The body, at most so long and within so many seconds: a byte now and then keeps nobody waiting for ever."""
-    parts, size, end = [], 0, time.monotonic() + TOTAL_S
+    """The body, if it is not too long and has not too many values: as objects they take many times the room."""
+    parts, size = [], 0
     while data := response.read1(65_536):
         parts.append(data)
         size += len(data)
         if size > ANSWER_BYTES:
             raise Away(f"The answer has more than {ANSWER_BYTES // 1_000_000} MB.")
-        if time.monotonic() > end:
-            raise Away(f"The answer takes longer than {TOTAL_S:g} seconds.")
-    return b"".join(parts)
+    answer = b"".join(parts)
+    if sum(map(answer.count, (b",", b"[", b"{"))) > ANSWER_VALUES:
+        raise Away(f"The answer has more than {ANSWER_VALUES:,} values.")
+    return answer
+
+
+def _values_in(records: list[Record | Broken]) -> int:
+    """How many values the records have; beyond ANSWER_VALUES it is not counted on."""
+    count, waiting = 0, list[Any](records)
+    while waiting and count <= ANSWER_VALUES:
+        one = waiting.pop()
+        count += 1
+        if isinstance(one, Mapping):
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+    return count
 
 
 def _digest(record: Record | Broken) -> str:
@@ -226,16 +279,52 @@ def _checked_url(*schemes: str) -> Callable[[Settings], dict[str, str]]:
             return {"url": f"An address that begins with {schemes[0]}:// or {schemes[1]}://, without user and password."}
         if any(ord(sign) < 32 or ord(sign) > 126 for sign in settings["authorization"]):
             return {"authorization": "Printable ASCII characters alone."}
-        try:
-            jmespath.compile(settings.get("path") or "@")
-        except JMESPathError as error:
-            return {"path": f"This is no JMESPath: {error}"[:300]}
-        return {}
+        problem = path_problem(settings.get("path") or "@")
+        return {"path": problem} if problem else {}
 
     return check
 
 
-URL = Field("url", "Address", required=True)
+PATH_CHARACTERS = 500
+CHOICES = 30
+"""Parts of the one choice of several values that a path may make."""
+FUNCTIONS = frozenset(
+    {
+        "abs", "avg", "ceil", "contains", "ends_with", "floor", "keys", "length", "max", "max_by", "min", "min_by", "not_null", "reverse", "sort",
+        "sort_by", "starts_with", "sum", "to_number", "type", "values",
+    }
+)  # fmt: skip
+"""Those whose value is no larger than what they are given."""
+
+
+def path_problem(path: str) -> str:
+    """Why a JMESPath cannot be taken: it is none, or its value might be many times as large as the answer it is applied to."""
+    if len(path) > PATH_CHARACTERS:
+        return f"A path has at most {PATH_CHARACTERS} characters."
+    try:
+        nodes = list(_nodes(jmespath.compile(path).parsed))
+    except (JMESPathError, RecursionError) as error:
+        return f"This is no JMESPath: {error}"[:300]
+    called = {node["value"] for node in nodes if node["type"] == "function_expression"} - FUNCTIONS
+    if called:
+        return f"The function {min(called)} is not taken here; these are: {', '.join(sorted(FUNCTIONS))}."
+    chosen = [len(node["children"]) for node in nodes if node["type"] in ("multi_select_list", "multi_select_dict")]
+    if len(chosen) > 1 or any(count > CHOICES for count in chosen):
+        return f"A path chooses several values once, {CHOICES} at most: take all of a record, and choose its columns below."
+    if any(node["type"] == "literal" and isinstance(node["value"], list | dict) for node in nodes):
+        return "A path compares with numbers and texts, not with lists and objects."
+    return ""
+
+
+def _nodes(node: Any) -> Iterator[dict[str, Any]]:
+    yield node
+    for child in node["children"]:
+        # The children of a slice are numbers.
+        if isinstance(child, dict):
+            yield from _nodes(child)
+
+
+URL = Field("url", "Address", required=True, directs=True)
 AUTHORIZATION = Field("authorization", "Header Authorization", FieldType.SECRET, hint="Bearer ..., where the address asks for one.")
 SECONDS = Field("seconds", "Ask every ... seconds", FieldType.INTEGER, 10, least=1, most=86_400)
 ONCE = "Exactly once for what the address still shows: what was in the last answer is known again. What it shows only while nobody asks is missing."

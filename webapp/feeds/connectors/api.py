@@ -14,7 +14,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from engine.sources.live import FieldType
 from engine.sources.live.kinds import source_kinds
 from webapp.accounts.authentication import person
 from webapp.accounts.permissions import check_may_make
@@ -152,16 +151,15 @@ class ConnectorView(GenericViewSet[Connector]):
         asked.is_valid(raise_exception=True)
         given = dict(asked.validated_data)
         feed = self._feed(given["feed"])
-        settings = {**self._secrets(feed, given.pop("connector", None), given["kind"]), **given["settings"]}
+        settings = {**self._secrets(feed, given.pop("connector", None), given["kind"], given["settings"]), **given["settings"]}
         return Response(services.connector_try(feed=feed, kind=given["kind"], settings=settings, reading=given["reading"]))
 
-    def _secrets(self, feed: Feed, pk: int | None, kind: str) -> dict[str, Any]:
-        """The stored secrets of a connector that is tested again: nobody has them to type in."""
+    def _secrets(self, feed: Feed, pk: int | None, kind: str, settings: dict[str, Any]) -> dict[str, Any]:
+        """The stored secrets of a connector that is tested again where it is: nobody has them to type in. Raises Refused."""
         connector = None if pk is None else Connector.objects.filter(pk=pk, feed=feed, kind=kind).first()
         if connector is None:
             return {}
-        secret = {one.name for one in services.kind_of(kind).fields if one.type is FieldType.SECRET}
-        return {name: value for name, value in services.settings_of(connector).items() if name in secret}
+        return services.kept_secrets(services.kind_of(kind), services.settings_of(connector), settings)
 
 
 def _described(kind: Any) -> dict[str, Any]:

@@ -64,8 +64,7 @@ def connector_update(*, connector: Connector, settings: Mapping[str, Any] | None
         setattr(connector, name, value)
     if settings is not None:
         kind = kind_of(connector.kind)
-        kept = {one.name: before[one.name] for one in kind.fields if one.type is FieldType.SECRET and one.name in before and one.name not in settings}
-        _set(connector, checked_settings(kind, {**settings, **kept}))
+        _set(connector, checked_settings(kind, {**settings, **kept_secrets(kind, before, settings)}))
     _check(connector)
     if settings_of(connector) != before:
         connector.offset = None
@@ -80,6 +79,15 @@ def connector_update(*, connector: Connector, settings: Mapping[str, Any] | None
 def connector_delete(*, connector: Connector) -> None:
     """Ends the connector; its rows stay."""
     connector.delete()
+
+
+def kept_secrets(kind: SourceKind, before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The stored secrets that are not typed in again. Raises Refused where they would go elsewhere now: whoever set them up alone knows them."""
+    kept = {one: before[one.name] for one in kind.fields if one.type is FieldType.SECRET and before.get(one.name) and one.name not in given}
+    directing = [one for one in kind.fields if one.directs] or [one for one in kind.fields if one.type is not FieldType.SECRET]
+    if kept and any(given.get(one.name, one.default) != before.get(one.name, one.default) for one in directing):
+        raise Refused(Fault(f"/settings/{one.name}", f"{one.label}: type it in again, it would be sent elsewhere now.") for one in kept)
+    return {one.name: value for one, value in kept.items()}
 
 
 def checked_settings(kind: SourceKind, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import datetime
 import json
 import random
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -248,3 +251,33 @@ def test_a_template_names_levels() -> None:
     template = TopicTemplate("a/{x}/+/{y}, b/{z}/#")
     assert template.filters == ["a/+/+/+", "b/+/#"]
     assert template.columns("a/1/2/3") == {"x": "1", "y": "3"} and template.columns("b/1/2/3") == {"z": "1"} and template.columns("c") == {}
+
+
+def test_a_packet_that_is_far_too_long_is_not_made_room_for() -> None:
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        peer, _ = server.accept()
+        with peer:
+            peer.recv(1_000)
+            peer.sendall(b"\x20\x02\x00\x00")  # The connection is taken, and then the subscription.
+            subscription = peer.recv(1_000)
+            peer.sendall(b"\x90\x03" + subscription[2:4] + b"\x00")
+            time.sleep(0.3)
+            peer.sendall(b"\x30\xff\xff\xff\x7f" + b"x" * 100)  # 268 MB are announced.
+            peer.recv(1)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    settings = {one.name: one.default for one in MQTT.fields} | {
+        "host": "127.0.0.1",
+        "port": server.getsockname()[1],
+        "topic": "a",
+        "quality": "0",
+        "version": "3",
+    }
+    with closing(MQTT.open(settings, Loopback(), "")) as source, pytest.raises(Away, match=r"a packet of 268,435,45\d bytes; at most 4,000,000"):
+        for _ in islice(source.batches(None), 100):
+            pass
+    thread.join(10)
+    server.close()

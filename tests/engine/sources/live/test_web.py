@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -15,9 +15,9 @@ import pytest
 from websockets.sync.server import serve
 
 from engine.sources.formats import Broken
-from engine.sources.live import Away
+from engine.sources.live import Away, web
 from engine.sources.live.sbs import KINDS as SBS_KINDS
-from engine.sources.live.web import KINDS, aircraft
+from engine.sources.live.web import KINDS, aircraft, path_problem
 from tests.engine.sources.live.loopback import Loopback
 
 POLL, ADSB, SOCKET = KINDS
@@ -189,8 +189,80 @@ def test_a_websocket_is_not_sent_elsewhere(site: Site) -> None:
         (POLL, {"url": "http://a/ b"}, "url"),
         (POLL, {"url": "http://a/", "path": "a["}, "path"),
         (POLL, {"url": "http://a/", "authorization": "a\r\nb"}, "authorization"),
+        # Values that grow with each step: two of each, a text between all, a list for each.
+        (POLL, {"url": "http://a/", "path": "[@,@][]" + "|[@,@][]" * 30}, "path"),
+        (POLL, {"url": "http://a/", "path": "{a:@,b:@}" + "|{a:@,b:@}" * 30}, "path"),
+        (POLL, {"url": "http://a/", "path": "[" + ",".join("@" * 31) + "][]"}, "path"),
+        (POLL, {"url": "http://a/", "path": "[{a: join(`long`, @)}]"}, "path"),
+        (POLL, {"url": "http://a/", "path": "[*].not_null(x, `[1,1,1,1]`)[]"}, "path"),
+        (POLL, {"url": "http://a/", "path": "(" * 400 + "a" + ")" * 99}, "path"),
+        (POLL, {"url": "http://a/", "path": "a." * 250 + "a"}, "path"),
         (SOCKET, {"url": "https://a/"}, "url"),
     ],
 )
 def test_what_is_no_address_is_said(kind: Any, given: dict[str, Any], field: str) -> None:
     assert list(kind.check({one.name: one.default for one in kind.fields} | given)) == [field]
+
+
+@pytest.mark.parametrize(
+    "path", ["data.vehicles[?active]", "a[*].{entity: id, t: time, x: p.lon}", "values(@)[?speed > `2`] | [0:9]", "[?contains(kind, 'tug')]"]
+)
+def test_paths_that_people_write_are_taken(path: str) -> None:
+    assert path_problem(path) == ""
+
+
+@contextmanager
+def talker(first: bytes, again: bytes, every: float) -> Iterator[str]:
+    """A server that never ends its answer."""
+    over, server = threading.Event(), socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with suppress(OSError):
+            peer, _ = server.accept()
+            with peer:
+                peer.sendall(first)
+                while not over.wait(every):
+                    peer.sendall(again)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/"
+    finally:
+        over.set()
+        server.close()
+        thread.join(10)
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "every"),
+    [
+        (b"HTTP/1.1 200 OK\r\nX-A: ", b"a", 0.05),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n", 0.0),
+        (b"HTTP/1.1 200 OK\r\n\r\n", b" ", 0.05),
+    ],
+    ids=["a header that drips", "going on for ever", "a body that drips"],
+)
+def test_an_answer_without_an_end_is_not_waited_for(first: bytes, again: bytes, every: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "TOTAL_S", 0.5)
+    with (
+        talker(first, again, every) as url,
+        closing(POLL.open(settings_for(POLL, url=url), Loopback(), "")) as source,
+        pytest.raises(Away, match=r"takes longer than 0\.5 seconds"),
+    ):
+        next(source.batches(None))
+
+
+def test_an_answer_of_too_many_values_is_not_read(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "ANSWER_VALUES", 100)
+    url = f"http://127.0.0.1:{site.port}/"
+    site.body = b"[" + b"{}," * 99 + b"{}]"
+    with closing(POLL.open(settings_for(POLL, url=url), Loopback(), "")) as source, pytest.raises(Away, match="more than 100 values"):
+        list(source.batches(None))
+    # One object that stands in the answer once, and in the records many times.
+    site.body = json.dumps({"a": {"k": list(range(20))}, "b": [1] * 9}).encode()
+    with closing(POLL.open(settings_for(POLL, url=url, path="b[*].{x: @}"), Loopback(), "")) as source:
+        assert len(next(source.batches(None)).records) == 9
+    with closing(POLL.open(settings_for(POLL, url=url, path="[a,a,a,a,a,a]"), Loopback(), "")) as source:
+        (found,) = next(source.batches(None)).records
+        assert isinstance(found, Broken) and "more than 100 values" in found.problem

@@ -25,7 +25,7 @@ from rest_framework.test import APIClient
 
 from webapp.entities.models import Record
 from webapp.feeds.connectors.running import Connectors
-from webapp.feeds.connectors.services import connector_create, connector_update
+from webapp.feeds.connectors.services import connector_create, connector_update, settings_of
 from webapp.feeds.ingest import event_log
 from webapp.feeds.models import Connector, DeadLetter, Feed
 from webapp.feeds.services import feed_create
@@ -132,6 +132,29 @@ def test_a_receiver_is_tested_set_up_and_followed(people: SimpleNamespace, sea: 
     seen = client_of(people.viewer).get("/api/v1/connectors/?feed=sea").json()["results"][0]
     assert seen["rows"] == 1 and seen["settings"] == {} and not seen["editable"], "where it goes is for those who set it up"
     assert Connector.objects.get().state == "stopped"
+
+
+def test_a_secret_is_not_sent_elsewhere_by_who_may_change_the_connector(
+    people: SimpleNamespace, sea: Feed, client_of: Callable[..., APIClient], settings: Any
+) -> None:
+    settings.WEBHOOK_NETWORKS = ["127.0.0.0/8"]
+    client = client_of(people.operator)
+    there = {"url": "https://harbour.example.org/ships", "path": "ships"}
+    body = {"feed": "sea", "kind": "poll", "name": "harbour", "enabled": False, "settings": {**there, "authorization": "Bearer 17"}}
+    made = client.post("/api/v1/connectors/", body, format="json").json()
+    address = f"/api/v1/connectors/{made['id']}/"
+    assert client.patch(address, {"settings": {**there, "path": "ships[?on]"}}, format="json").status_code == 200
+    assert settings_of(Connector.objects.get())["authorization"] == "Bearer 17"
+    with socket.create_server(("127.0.0.1", 0)) as mine:
+        elsewhere = {**there, "url": f"http://127.0.0.1:{mine.getsockname()[1]}/"}
+        trial = {"feed": "sea", "kind": "poll", "connector": made["id"], "settings": elsewhere}
+        for answer in (client.patch(address, {"settings": elsewhere}, format="json"), client.post("/api/v1/connectors/trial", trial, format="json")):
+            assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/settings/authorization"
+        mine.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            mine.accept()
+        assert client.patch(address, {"settings": {**elsewhere, "authorization": ""}}, format="json").status_code == 200
+    assert not settings_of(Connector.objects.get()).get("authorization")
 
 
 def test_names_and_sizes_of_ships_reach_the_registry(sea: Feed) -> None:

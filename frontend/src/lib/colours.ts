@@ -57,13 +57,54 @@ export function isDark(): boolean {
   return chosen === "dark" || (chosen !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
 }
 
-/** A query's colour by its place in the order of registration: neighbours differ, and it stays the same from page to page. */
+/** Each hue as it is, darker, and lighter. */
+const SHADES: readonly { with: number; share: number }[] = [
+  { with: 0, share: 0 },
+  { with: 0, share: 0.35 },
+  { with: 255, share: 0.35 },
+];
+/** So many queries of a feed have colours of their own. */
+export const PLACES = LIGHT.length * SHADES.length;
+
+const places = new Map<string, number>();
+
+/**
+ * Gives each query of a feed a colour that none of the others has, as far as there are colours.
+ *
+ * A query takes the place that its number points to, or the next free one: when others come or go it mostly keeps it.
+ */
+export function spreadColours(ids: readonly string[]): void {
+  const taken = new Set<number>();
+  for (const id of [...ids].sort((a, b) => numberOf(a) - numberOf(b))) {
+    let place = numberOf(id) % PLACES;
+    for (let tries = 0; taken.has(place) && tries < PLACES; tries++) place = (place + 1) % PLACES;
+    taken.add(place);
+    places.set(id, place);
+  }
+}
+
+/** A query's colour, the same from page to page; see `spreadColours`. */
 export function queryColour(id: string): string {
+  return colourAt(places.get(id) ?? numberOf(id) % PLACES);
+}
+
+function numberOf(id: string): number {
+  if (/^\d+$/.test(id)) return Number(id);
   let hash = 0;
   for (const letter of id) hash = (hash * 31 + letter.charCodeAt(0)) >>> 0;
-  const number = /^\d+$/.test(id) ? Number(id) : hash;
+  return hash;
+}
+
+/** The colour of a place from 0 to `PLACES` - 1 as `#rrggbb`. */
+export function colourAt(place: number): string {
   const palette = isDark() ? DARK : LIGHT;
-  return palette[number % palette.length]!;
+  const hue = palette[place % palette.length]!;
+  const shade = SHADES[Math.floor(place / palette.length) % SHADES.length]!;
+  const channels = [1, 3, 5].map((at) => {
+    const value = parseInt(hue.slice(at, at + 2), 16);
+    return Math.round(value + (shade.with - value) * shade.share);
+  });
+  return `#${channels.map((value) => value.toString(16).padStart(2, "0")).join("")}`;
 }
 
 /** Calls back when the theme changes, by choice or by the system. */

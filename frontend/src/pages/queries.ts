@@ -1,6 +1,6 @@
 import { call, getAll, post, query as address } from "../lib/api";
 import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
-import { queryColour } from "../lib/colours";
+import { queryColour, spreadColours } from "../lib/colours";
 import { byFolder, matching, tagsOf } from "../data/query_list";
 import { queryRow, type QueryRow } from "../data/shapes";
 import { id, list, record } from "../lib/parse";
@@ -251,6 +251,7 @@ if (registered > 0) {
 getAll(address("queries/", { page_size: 1000 }), queryRow, 20_000).then(
   (found) => {
     rows = found;
+    for (const feed of new Set(rows.map((row) => row.feed))) spreadColours(rows.filter((row) => row.feed === feed).map((row) => row.id));
     panel.removeAttribute("aria-busy");
     showTags();
     show();

@@ -24,7 +24,7 @@ import { Clock } from "../../clock/clock";
 import { Coverage } from "../../data/coverage";
 import { Latest } from "../../lib/latest";
 import { get, getAll, query as address } from "../../lib/api";
-import { queryColour } from "../../lib/colours";
+import { queryColour, spreadColours } from "../../lib/colours";
 import type { Geometry } from "../../lib/regions";
 import type { Zone } from "../../lib/time";
 import type { News } from "../../live/session";
@@ -120,6 +120,7 @@ export class LiveModel {
 
   /** What may call somebody stands first, then by name. */
   private takeQueries(queries: QueryRow[]): void {
+    spreadColours(queries.map((row) => row.id));
     this.queries = queries.sort((a, b) => rank(b) - rank(a) || byName.compare(a.name, b.name));
     this.queryById = new Map(queries.map((row) => [row.id, row]));
     this.fillIntervals();

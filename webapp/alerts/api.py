@@ -33,6 +33,7 @@ from webapp.alerts.selectors import alert_list, alert_summary, alerts_seen, chan
 from webapp.alerts.transports import TRANSPORTS
 from webapp.config.boxes import whole
 from webapp.config.pagination import CURSOR, NewestFirst
+from webapp.config.related import ByKey
 from webapp.config.tables import csv_download
 from webapp.feeds.models import Feed, Region
 from webapp.queries.models import Query
@@ -443,7 +444,7 @@ class SavedViewView(OwnedView):
 class ChannelSerializer(OwnedSerializer):
     """A channel without its secret."""
 
-    queries = serializers.PrimaryKeyRelatedField(many=True, required=False, queryset=Query.objects.none())
+    queries = ByKey(many=True, required=False, queryset=Query.objects.none())
     last_sent_at = serializers.DateTimeField(read_only=True)
     waiting = serializers.IntegerField(read_only=True)
 

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 from django.db import transaction
 from django.db.models import Prefetch, QuerySet
 
+from engine.model.faults import refuse
 from webapp.accounts.models import User
 from webapp.accounts.permissions import AnyUser
 from webapp.alerts.models import Alert, Channel, RoutingRule
@@ -88,6 +89,7 @@ class Route:
     pace: Pace = AT_ONCE
 
 
+MOST_OF_A_PERSON = 200
 SETS = ("queries", "regions", "channels", "teams", "people")
 PLAIN = ("name", "tags", "min_severity", "days", "from_time", "until_time", "after_minutes")
 
@@ -165,7 +167,9 @@ def rule_list(*, user: AnyUser) -> QuerySet[RoutingRule]:
 
 @transaction.atomic
 def rule_save(*, user: User, rule: RoutingRule | None = None, **fields: Any) -> RoutingRule:
-    """A new rule of `user`'s, or `rule` with what is given changed. What it chooses and `user` may not see stays chosen."""
+    """A new rule of `user`'s, or `rule` with what is given changed. What it chooses and `user` may not see stays chosen. Raises Refused."""
+    if rule is None and RoutingRule.objects.filter(owner=user).count() >= MOST_OF_A_PERSON:
+        raise refuse("", f"You have {MOST_OF_A_PERSON} rules already, as many as one person may: each alert is held against all of them.")
     sets = {name: list(fields.pop(name)) for name in SETS if name in fields}
     saved = RoutingRule(owner=user) if rule is None else RoutingRule.objects.get(pk=rule.pk)
     for name, value in fields.items():

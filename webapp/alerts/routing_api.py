@@ -20,10 +20,12 @@ from webapp.alerts.dry_run import dry_run
 from webapp.alerts.models import Channel, RoutingRule
 from webapp.alerts.pace import pace_faults
 from webapp.config.boxes import whole
+from webapp.config.related import ByKey, ByName
 from webapp.feeds.models import Feed, Region
 from webapp.queries.models import Query
 
 HOURS = OpenApiParameter("hours", int, description="1 to 168; 24 unless given")
+MOST_TAGS = 100
 LONGEST_WAIT_MINUTES = 7 * 24 * 60
 NIGHT = {"name": "Night shift", "min_severity": "high", "from_time": "22:00", "until_time": "06:00", "zone": "Europe/Athens", "channels": [2]}
 WHERE = ("channels", "teams", "people")
@@ -33,12 +35,12 @@ class RoutingRuleSerializer(OwnedSerializer):
     """Which alerts go where; what is empty asks for nothing."""
 
     feed = serializers.SlugRelatedField(slug_field="name", queryset=Feed.objects.none(), required=False, allow_null=True)
-    queries = serializers.PrimaryKeyRelatedField(many=True, required=False, queryset=Query.objects.none())
-    regions = serializers.PrimaryKeyRelatedField(many=True, required=False, queryset=Region.objects.none())
+    queries = ByKey(many=True, required=False, queryset=Query.objects.none())
+    regions = ByKey(many=True, required=False, queryset=Region.objects.none())
     days = serializers.ListField(child=serializers.IntegerField(min_value=0, max_value=6), required=False, max_length=7, help_text="0: Monday")
-    channels = serializers.PrimaryKeyRelatedField(many=True, required=False, queryset=Channel.objects.none())
-    teams = serializers.PrimaryKeyRelatedField(many=True, required=False, queryset=Team.objects.none())
-    people = serializers.SlugRelatedField(many=True, required=False, slug_field="username", queryset=User.objects.none())
+    channels = ByKey(many=True, required=False, queryset=Channel.objects.none())
+    teams = ByKey(many=True, required=False, queryset=Team.objects.none())
+    people = ByName(many=True, required=False, slug_field="username", queryset=User.objects.none())
     after_minutes = serializers.IntegerField(required=False, min_value=0, max_value=LONGEST_WAIT_MINUTES)
 
     class Meta:
@@ -48,6 +50,7 @@ class RoutingRuleSerializer(OwnedSerializer):
             "after_minutes", *RoutingRule.PACE, "channels", "teams", "people", *OwnedSerializer.OWNED, "created_at",
         )  # fmt: skip
         read_only_fields = ("created_at",)
+        extra_kwargs = {"tags": {"max_length": MOST_TAGS}}  # noqa: RUF012  as the framework reads it
 
     def get_fields(self) -> dict[str, Any]:
         fields: dict[str, Any] = super().get_fields()

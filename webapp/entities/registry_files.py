@@ -16,6 +16,8 @@ FILE_BYTES = 10_000_000
 RECORDS = 50_000
 ATTRIBUTES = 50
 TEXT_LENGTH = 500
+COLUMNS = 200
+"""Of a table, and different attributes of all entities of a file: the registry goes out as a table again."""
 FAULTS = 20
 """So many faulty rows are named; the file is refused all the same."""
 
@@ -53,6 +55,9 @@ def read_registry(data: bytes) -> list[Given]:
         raise Refused(faults)
     if not found:
         raise refused("The file has no row.")
+    names = {key for given in found.values() for key in given.attributes}
+    if len(names) > COLUMNS:
+        raise refused(f"The entities have {len(names):,} different attributes; at most {COLUMNS} are taken.")
     return list(found.values())
 
 
@@ -66,7 +71,9 @@ def _csv(text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, restkey="", strict=True)
     try:
         if "entity" not in (rows.fieldnames or []):
-            raise refused(f'A column "entity" is needed; the header has: {", ".join(rows.fieldnames or []) or "nothing"}.')
+            raise refused(f'A column "entity" is needed; the header has: {", ".join(rows.fieldnames or [])[:500] or "nothing"}.')
+        if len(rows.fieldnames or []) > COLUMNS:
+            raise refused(f"A table has at most {COLUMNS} columns; this one has {len(rows.fieldnames or []):,}.")
         for row in rows:
             if "" in row:
                 raise refused(f"Line {rows.line_num} has more fields than the header.")
@@ -78,7 +85,7 @@ def _csv(text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
 def _features(text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
         document = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise refused(f"The file is no GeoJSON: {error}.") from error
     features = document.get("features") if isinstance(document, dict) else None
     if not isinstance(features, list):
@@ -106,8 +113,8 @@ def checked(entity: str, name: str, attributes: Mapping[str, str]) -> Given:
     for key, value in attributes.items():
         if not key or len(key) > NAME_LENGTH or len(value) > TEXT_LENGTH:
             raise ValueError(f'the attribute "{key[:NAME_LENGTH]}" is longer than {NAME_LENGTH} (name) or {TEXT_LENGTH} (value) characters')
-    if any(ord(one) < 32 or ord(one) == 127 for text in (entity, name, *attributes, *attributes.values()) for one in text):
-        raise ValueError("control characters are not allowed")
+    if any(map(_is_no_text, "".join([entity, name, *attributes, *attributes.values()]))):
+        raise ValueError("control characters and halves of characters are not allowed")
     return Given(entity, name, dict(attributes))
 
 
@@ -115,5 +122,17 @@ def _text(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bool | dict | list):
-        return json.dumps(value)
+        return _written(value)
     return str(value).strip()
+
+
+def _written(value: Any) -> str:
+    try:
+        return json.dumps(value)
+    except RecursionError as error:
+        raise ValueError("a value has too many levels") from error
+
+
+def _is_no_text(sign: str) -> bool:
+    """Control characters, and halves of characters."""
+    return ord(sign) < 32 or ord(sign) == 127 or 0xD800 <= ord(sign) < 0xE000

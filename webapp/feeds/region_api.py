@@ -12,7 +12,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.negotiation import DefaultContentNegotiation
-from rest_framework.parsers import BaseParser, JSONParser, MultiPartParser
+from rest_framework.parsers import BaseParser, MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -21,6 +21,7 @@ from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer
 from webapp.config.boxes import wholes
 from webapp.config.errors import faults_body
+from webapp.config.parsers import Json
 from webapp.feeds import services
 from webapp.feeds.api import parameter
 from webapp.feeds.exchange import MEDIA, Exported, read_features, write_features
@@ -84,7 +85,7 @@ class RegionView(OfFeedView):
     queryset = Region.objects.all()
     serializer_class = RegionSerializer
     filterset_class = RegionFilter
-    parser_classes: tuple[type[BaseParser], ...] = (JSONParser,)
+    parser_classes: tuple[type[BaseParser], ...] = (Json,)
     content_negotiation_class = FormatIsOurs
 
     def get_queryset(self) -> QuerySet[Any]:

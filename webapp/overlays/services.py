@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from django.db import transaction
@@ -16,6 +15,7 @@ OVERLAYS = 20
 """Of one feed."""
 FEATURES = 20_000
 CORNERS = 200_000
+GREATEST = 1e300
 DEPTHS = {"Point": 0, "MultiPoint": 1, "LineString": 1, "MultiLineString": 2, "Polygon": 2, "MultiPolygon": 3}
 """How many lists lie around the positions of each geometry."""
 
@@ -76,9 +76,14 @@ def _positions(value: Any, depth: int) -> list[Any]:
         raise ValueError("coordinates are missing")
     if depth > 0:
         return [_positions(one, depth - 1) for one in value]
-    if len(value) < 2 or not all(isinstance(one, int | float) and not isinstance(one, bool) and math.isfinite(one) for one in value[:2]):
+    if len(value) < 2 or not all(map(_is_number, value[:2])):
         raise ValueError("a position is two numbers, x (or longitude) and y (or latitude)")
     return value[:2]
+
+
+def _is_number(value: Any) -> bool:
+    """A whole number of four hundred digits is none that anything can draw."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= GREATEST
 
 
 def _count(coordinates: list[Any]) -> int:

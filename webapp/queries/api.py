@@ -22,6 +22,7 @@ from webapp.accounts.models import User
 from webapp.accounts.owned import OwnedSerializer
 from webapp.alerts.models import Channel
 from webapp.config.errors import faults_body
+from webapp.config.related import ByKey
 from webapp.feeds.models import NO_CONTROLS, Feed
 from webapp.feeds.of_feed import FeedNameField, NamedSerializer, OfFeedView
 from webapp.feeds.selectors import regions_of_feed
@@ -64,7 +65,7 @@ class ChannelsOfUser(serializers.Serializer[Any]):
     @staticmethod
     def field() -> Any:
         """The field itself, without a channel until the user is known."""
-        return serializers.PrimaryKeyRelatedField(many=True, required=False, queryset=Channel.objects.none())
+        return ByKey(many=True, required=False, queryset=Channel.objects.none())
 
     def get_fields(self) -> dict[str, Any]:
         fields = super().get_fields()

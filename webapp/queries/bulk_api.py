@@ -10,7 +10,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
-from rest_framework.parsers import JSONParser, MultiPartParser
+from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -20,6 +20,7 @@ from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer
 from webapp.accounts.permissions import check_may_make
 from webapp.config.errors import faults_body
+from webapp.config.parsers import Json
 from webapp.feeds.exchange import read_features
 from webapp.feeds.of_feed import FeedNameField
 from webapp.feeds.region_files import FILE_BYTES, Feature
@@ -80,7 +81,7 @@ class BulkQueriesSerializer(ChannelsOfUser, OwnedSerializer):
 class BulkView(APIView):
     """One query for each region of a file: one transaction, one version of the feed's set of queries."""
 
-    parser_classes = (JSONParser, MultiPartParser)
+    parser_classes = (Json, MultiPartParser)
     throttle_action: str | None = None
 
     @extend_schema(

@@ -77,3 +77,12 @@ def test_base_maps_are_tiles_or_wms(monkeypatch: pytest.MonkeyPatch) -> None:
     given = '[{"name": "Sea", "tiles": "https://a/{z}/{x}/{y}.png"}, {"name": "Depth", "wms": "https://b", "layers": "depth", "attribution": "Them"}]'
     monkeypatch.setenv("VEDETTE_BASE_MAPS", given)
     assert [one["name"] for one in base_maps("VEDETTE_BASE_MAPS")] == ["Sea", "Depth"]
+
+
+@pytest.mark.services
+@pytest.mark.django_db
+def test_what_nobody_can_draw_is_refused(feed: Any, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.operator)
+    for coordinates in ([10**400, 0], [0, -(10**400)], [1e301, 0]):
+        answer = client.post(OVERLAYS, {"name": "far", "document": drawing({"type": "Point", "coordinates": coordinates})}, format="json")
+        assert answer.status_code == 400 and "a position is two numbers" in answer.json()["faults"][0]["message"]

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
 from rest_framework import serializers
-from rest_framework.parsers import BaseParser, JSONParser
+from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -19,6 +19,7 @@ from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.audit.services import record
 from webapp.config.errors import faults_body
+from webapp.config.parsers import Json
 from webapp.feeds.api import FeedSerializer
 from webapp.feeds.models import Upload, UploadState
 from webapp.feeds.selectors import upload_list
@@ -87,7 +88,7 @@ class UploadView(OwnedView):
     queryset = Upload.objects.all()
     serializer_class = UploadSerializer
     filterset_class = None
-    parser_classes = (JSONParser, PartOfFile, AnyType)
+    parser_classes = (Json, PartOfFile, AnyType)
 
     def get_queryset(self) -> QuerySet[Any]:
         return upload_list(user=self.request.user)

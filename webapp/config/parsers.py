@@ -1,0 +1,29 @@
+"""JSON bodies of requests, as they are taken everywhere."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from rest_framework.exceptions import ParseError
+from rest_framework.parsers import JSONParser
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+"""Half a character, as JSON writes it; alone, or before its other half."""
+
+
+class Json(JSONParser):
+    """JSON whose texts are texts: half a character can neither be stored nor sent on, wherever in the document it stands."""
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None) -> Any:
+        data = stream.read()
+        found = super().parse(io.BytesIO(data), media_type, parser_context)
+        if _SURROGATE.search(data):
+            try:
+                json.dumps(found, ensure_ascii=False).encode()
+            except UnicodeEncodeError as error:
+                raise ParseError(f"A text holds half a character: U+{ord(error.object[error.start]):04X}.") from error
+        return found

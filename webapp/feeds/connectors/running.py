@@ -19,6 +19,7 @@ from django.utils import timezone
 from engine.failpoints import failpoint
 from engine.model.faults import Refused
 from engine.sources.live import Away, Batch, Source
+from webapp.config.connections import give_back
 from webapp.feeds.connectors.facts import Facts
 from webapp.feeds.connectors.network import GuardedNetwork
 from webapp.feeds.connectors.progress import reached
@@ -158,6 +159,8 @@ class Run(threading.Thread):
                     return
                 if self._tell_now_and_then():
                     facts.store()
+                # There may be more connectors than PostgreSQL has places.
+                give_back()
         raise Away("The stream ended.")
 
     def _deliver(self, source: Source, batch: Batch, rows: Rows) -> None:
@@ -216,6 +219,7 @@ class Run(threading.Thread):
         except (DatabaseError, InterfaceError) as error:
             log.warning("connector %s: %s", self.connector.pk, error)
             close_old_connections()
+        give_back()
 
     def _pause(self, error: str) -> None:
         """Waits twice as long after each failure, a little more or less, so that not all come back at once."""

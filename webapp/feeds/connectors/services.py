@@ -21,7 +21,7 @@ from webapp.feeds.connectors.network import GuardedNetwork
 from webapp.feeds.connectors.rows import reading_for, rows_of
 from webapp.feeds.models import Connector, ConnectorState, Feed
 
-MOST_OF_A_FEED = 20
+MOST_OF_A_FEED, MOST_OF_AN_OWNER = 20, 100
 TEXT_CHARACTERS = 4_000
 TRIAL_S, TRIAL_RECORDS = 10.0, 20
 QUIET_AFTER_S = 1.0
@@ -48,6 +48,8 @@ def connector_create(
     """A connector that the process `connect` takes up. Raises Refused."""
     if feed.connectors.count() >= MOST_OF_A_FEED:
         raise refuse("", f"A feed has at most {MOST_OF_A_FEED} connectors.")
+    if Connector.objects.filter(feed__owner=feed.owner).count() >= MOST_OF_AN_OWNER:
+        raise refuse("", f"The feeds of one owner have at most {MOST_OF_AN_OWNER} connectors together: each is a thread of one process.")
     connector = Connector(feed=feed, name=name, kind=kind, reading=dict(reading or {}), enabled=enabled)
     _set(connector, checked_settings(kind_of(kind), settings))
     _check(connector)

@@ -23,7 +23,9 @@ from django.db import connection
 from pyais import encode_dict
 from rest_framework.test import APIClient
 
+from engine.model.faults import Refused
 from webapp.entities.models import Record
+from webapp.feeds.connectors import services
 from webapp.feeds.connectors.running import Connectors
 from webapp.feeds.connectors.services import connector_create, connector_update, settings_of
 from webapp.feeds.ingest import event_log
@@ -155,6 +157,25 @@ def test_a_secret_is_not_sent_elsewhere_by_who_may_change_the_connector(
             mine.accept()
         assert client.patch(address, {"settings": {**elsewhere, "authorization": ""}}, format="json").status_code == 200
     assert not settings_of(Connector.objects.get()).get("authorization")
+
+
+def test_many_connectors_take_no_places_of_the_database_and_one_owner_has_not_all(sea: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(services, "MOST_OF_AN_OWNER", 12)
+    with receiver(POSITION) as port:
+        for number in range(12):
+            connector_create(feed=sea, name=f"mast {number}", kind="ais-tcp", settings={"host": "127.0.0.1", "port": port})
+        with pytest.raises(Refused, match="at most 12 connectors together"):
+            connector_create(feed=sea, name="one more", kind="ais-tcp", settings={"host": "127.0.0.1", "port": port})
+        with running():
+            wait_for(lambda: Connector.objects.filter(state="running").count() == 12, "all run")
+            open_now = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+
+            def others() -> int:
+                with connection.cursor() as cursor:
+                    cursor.execute(open_now)
+                    return int(cursor.fetchone()[0])
+
+            wait_for(lambda: others() <= 4, "most of them hold no connection")
 
 
 def test_names_and_sizes_of_ships_reach_the_registry(sea: Feed) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from webapp.config.postgresql.base import keep_connections
 from webapp.feeds.connectors.running import Connectors
 from webapp.platform.waits import limit_waits
 
@@ -24,6 +25,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         limit_waits()
+        keep_connections()
         Path(settings.VAR).mkdir(parents=True, exist_ok=True)
         end = threading.Event()
         with (Path(settings.VAR) / "connect.lock").open("w") as file:

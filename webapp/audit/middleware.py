@@ -31,6 +31,8 @@ CHANGE_NOTHING = frozenset(
         "api-query-progress-of",
         "api-query-sandbox",
         "api-feed-events",
+        "api-track",
+        "api-track-token",
         "api-upload",
         "api-upload-inspection",
         "account_login",

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from typing import Any
+
+TOKEN = re.compile(r"(vdt_[\w-]{4})[\w-]+")
+"""A token of the API. Trackers have theirs in the address, which the log quotes: the part that names it is kept."""
 
 
 class OneLine(logging.Formatter):
@@ -15,7 +19,7 @@ class OneLine(logging.Formatter):
     default_msec_format = "%s.%03dZ"
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        record.message = _escaped(record.message)
+        record.message = TOKEN.sub(r"\1...", _escaped(record.message))
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:

@@ -6,6 +6,7 @@ from webapp.feeds.api import AnyBytes, FeedView
 from webapp.feeds.connectors.api import ConnectorView
 from webapp.feeds.ingest_views import EventsView
 from webapp.feeds.region_api import RegionImportView, RegionView
+from webapp.feeds.tracker_views import TrackerView
 from webapp.feeds.uploads.api import UploadView
 
 NAME = "feeds/<slug:name>"
@@ -24,6 +25,8 @@ urlpatterns = [
     path(f"{NAME}/measures", FeedView.as_view({"get": "measures"}), name="api-feed-measures"),
     path(f"{NAME}/histogram", FeedView.as_view({"get": "histogram"}), name="api-feed-histogram"),
     path(f"{NAME}/events", EventsView.as_view(), name="api-feed-events"),
+    path("track/<slug:name>", TrackerView.as_view(), name="api-track"),
+    path("track/<slug:name>/<str:token>", TrackerView.as_view(), name="api-track-token"),
     path(f"{NAME}/dead-letters", FeedView.as_view({"get": "dead_letters"}), name="api-dead-letters"),
     path(f"{NAME}/dead-letters/mend", FeedView.as_view({"post": "mend"}), name="api-dead-letters-mend"),
     path(f"{NAME}/dead-letters.csv", FeedView.as_view({"get": "dead_letters_csv"}, throttle_action="export"), name="api-dead-letters-csv"),

@@ -106,7 +106,7 @@ def _records(entry: dict[str, Any], number: int) -> Iterator[dict[str, Any] | Br
             yield from _corners(properties, places if kind == "MultiLineString" else [places], kind == "MultiLineString", number)
         else:
             yield Broken(number, f"a {kind} is no place of a moving thing: points, and lines with times, are read", "")
-    except (TypeError, ValueError, IndexError, KeyError) as error:
+    except (TypeError, ValueError, IndexError, KeyError, OverflowError) as error:
         yield Broken(number, f"its coordinates cannot be read: {error}", str(places)[:SHOWN])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.sources.formats import SHOWN, Broken
 from engine.sources.live import HOST, RECEIVED, Batch, Field, FieldType, Network, Record, Settings, SourceKind
-from engine.sources.live.arrivals import Arrivals, Lines, Part
+from engine.sources.live.arrivals import Arrivals, Lines
 
 LINE_BYTES = 1_000
 CELLS = 22
@@ -18,27 +18,14 @@ COLUMNS = ("flight", "altitude", "speed", "track")
 REMEMBERED = {"flight": CALLSIGN, "altitude": ALTITUDE, "speed": SPEED, "track": TRACK}
 
 
-class SbsSource:
-    """Messages that tell a place; what others told of an aircraft is on its later rows."""
+class Aircraft:
+    """What lines of one receiver told of each aircraft."""
 
-    def __init__(self, settings: Settings, network: Network, identity: str) -> None:
-        self._arrivals = Arrivals()
-        self._arrivals.follow(network.connect(settings["host"], settings["port"]))
-        self._lines = Lines(LINE_BYTES)
-        self._aircraft: OrderedDict[str, dict[str, str]] = OrderedDict()
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, dict[str, str]] = OrderedDict()
 
-    def batches(self, offset: Any) -> Iterator[Batch]:
-        for parts in self._arrivals.taken():
-            lines = [(part, line) for part in parts for line in self._lines.of(part)]
-            yield Batch([found for part, line in lines if (found := self._read(line, part)) is not None], messages=len(lines))
-
-    def acknowledge(self, offset: Any) -> None:
-        """SBS has nothing to acknowledge."""
-
-    def close(self) -> None:
-        self._arrivals.close()
-
-    def _read(self, line: bytes, part: Part) -> Record | Broken | None:
+    def read(self, line: bytes, at: int) -> Record | Broken | None:
+        """The row that the line makes, what is wrong with it, or null where it tells no place. `at`: when it came, in ms."""
         text = line.decode("ascii", "replace").strip()
         if not text:
             return None
@@ -46,15 +33,36 @@ class SbsSource:
         if len(cells) != CELLS or not cells[HEX].strip():
             return Broken(0, f"a line has {CELLS} values, and the fifth is the aircraft", text[:SHOWN])
         entity = cells[HEX].strip().lower()
-        known = self._aircraft.setdefault(entity, {})
-        self._aircraft.move_to_end(entity)
-        if len(self._aircraft) > AIRCRAFT_KEPT:
-            self._aircraft.popitem(last=False)
-        known.update({name: cells[at].strip() for name, at in REMEMBERED.items() if cells[at].strip()})
+        known = self._known.setdefault(entity, {})
+        self._known.move_to_end(entity)
+        if len(self._known) > AIRCRAFT_KEPT:
+            self._known.popitem(last=False)
+        known.update({name: cells[cell].strip() for name, cell in REMEMBERED.items() if cells[cell].strip()})
         if not cells[LAT].strip() or not cells[LON].strip():
             return None
         # The receiver's own clock stands in the line without its zone.
-        return {"hex": entity, "lat": cells[LAT], "lon": cells[LON], RECEIVED: part.at, **{name: known.get(name) for name in COLUMNS}}
+        return {"hex": entity, "lat": cells[LAT], "lon": cells[LON], RECEIVED: at, **{name: known.get(name) for name in COLUMNS}}
+
+
+class SbsSource:
+    """Messages that tell a place; what others told of an aircraft is on its later rows."""
+
+    def __init__(self, settings: Settings, network: Network, identity: str) -> None:
+        self._arrivals = Arrivals()
+        self._arrivals.follow(network.connect(settings["host"], settings["port"]))
+        self._lines = Lines(LINE_BYTES)
+        self._aircraft = Aircraft()
+
+    def batches(self, offset: Any) -> Iterator[Batch]:
+        for parts in self._arrivals.taken():
+            lines = [(part, line) for part in parts for line in self._lines.of(part)]
+            yield Batch([found for part, line in lines if (found := self._aircraft.read(line, part.at)) is not None], messages=len(lines))
+
+    def acknowledge(self, offset: Any) -> None:
+        """SBS has nothing to acknowledge."""
+
+    def close(self) -> None:
+        self._arrivals.close()
 
 
 KINDS = (

@@ -1,4 +1,4 @@
-"""JSON of web addresses: polled over HTTP (with a JMESPath, and ADS-B receivers as they write it), or sent over a WebSocket.
+"""Records of web addresses: polled over HTTP (with a JMESPath, ADS-B receivers and GTFS-realtime as they write it), or sent over a WebSocket.
 
 What an address still shows comes once: the offset holds the contents of the last answer, so a record that was there before is known again.
 """
@@ -25,6 +25,8 @@ from websockets.sync.client import connect
 from engine.sources.formats import Broken
 from engine.sources.formats.json_text import records_of
 from engine.sources.live import BATCH_ROWS, LINGER_S, RECEIVED, Away, Batch, Field, FieldType, Network, Record, Settings, SourceKind
+from engine.sources.live.gtfs import COLUMNS as GTFS_COLUMNS
+from engine.sources.live.gtfs import vehicles
 from engine.sources.live.payloads import CSV_COLUMNS, FORMAT, PAYLOAD_BYTES, broken, now_ms, records_in
 
 ANSWER_BYTES = 20_000_000
@@ -33,7 +35,8 @@ ANSWER_S, TOTAL_S = 10.0, 30.0
 KNOWN = 20_000
 """Records of an answer that are known again in the next; of a larger answer all come each time."""
 OK, MOVED = 200, 300
-Picked = Callable[[Any], Iterator[Record | Broken]]
+Read = Callable[[bytes], Iterator[Record | Broken]]
+"""The records of an answer. Raises ValueError, TypeError, RecursionError."""
 
 
 class _Pinned(http.client.HTTPConnection):
@@ -62,10 +65,10 @@ class _Pinned(http.client.HTTPConnection):
 
 
 class PollingSource:
-    """One address, asked again and again. `picked` finds the records in an answer's JSON."""
+    """One address, asked again and again; `read` finds the records in an answer."""
 
-    def __init__(self, settings: Settings, network: Network, picked: Picked) -> None:
-        self._settings, self._network, self._picked = settings, network, picked
+    def __init__(self, settings: Settings, network: Network, read: Read) -> None:
+        self._settings, self._network, self._read = settings, network, read
         self._parts = urlsplit(settings["url"])
         network.address(self._parts.hostname or "", port_of(self._parts))
         self._due = 0.0
@@ -96,11 +99,11 @@ class PollingSource:
     def _new(self, answer: bytes, known: set[str]) -> tuple[list[Record | Broken], set[str]]:
         """The records that the last answer did not have, and what all of this one are known by."""
         try:
-            records = list(self._picked(json.loads(answer)))
+            records = list(self._read(answer))
             if _values_in(records) > ANSWER_VALUES:
                 raise ValueError(f"the records have more than {ANSWER_VALUES:,} values")
-        except (ValueError, RecursionError, TypeError, JMESPathError) as error:
-            return [broken(f"the answer cannot be read as JSON: {error}", answer)], known
+        except (ValueError, RecursionError, TypeError, OverflowError, JMESPathError) as error:
+            return [broken(f"the answer cannot be read: {error}", answer)], known
         digests = [_digest(one) for one in records]
         at = now_ms()
         fresh: list[Record | Broken] = [
@@ -110,7 +113,7 @@ class PollingSource:
 
     def _answer(self) -> bytes:
         connection = _Pinned(self._parts, self._network)
-        headers = {"Accept": "application/json", "User-Agent": "Vedette"}
+        headers = {"Accept": "application/json, application/x-protobuf", "User-Agent": "Vedette"}
         if self._settings.get("authorization"):
             headers["Authorization"] = self._settings["authorization"]
         path = (self._parts.path or "/") + (f"?{self._parts.query}" if self._parts.query else "")
@@ -186,12 +189,22 @@ def _digest(record: Record | Broken) -> str:
 def open_polling(settings: Settings, network: Network, identity: str) -> PollingSource:
     """Any address with JSON or GeoJSON."""
     expression = jmespath.compile(settings["path"]) if settings["path"].strip() else None
-    return PollingSource(settings, network, lambda document: records_of(expression.search(document) if expression else document))
+
+    def read(answer: bytes) -> Iterator[Record | Broken]:
+        document = json.loads(answer)
+        return records_of(expression.search(document) if expression else document)
+
+    return PollingSource(settings, network, read)
 
 
 def open_adsb(settings: Settings, network: Network, identity: str) -> PollingSource:
     """The aircraft of a receiver that runs readsb or dump1090."""
-    return PollingSource(settings, network, aircraft)
+    return PollingSource(settings, network, lambda answer: aircraft(json.loads(answer)))
+
+
+def open_gtfs(settings: Settings, network: Network, identity: str) -> PollingSource:
+    """The vehicles of a public transport operator (GTFS-realtime)."""
+    return PollingSource(settings, network, vehicles)
 
 
 def aircraft(document: Any) -> Iterator[Record | Broken]:
@@ -347,6 +360,16 @@ KINDS = (
         {"entity": ["hex"], "time": ["time"], "time_format": "epoch_ms", "x": "lon", "y": "lat"},
         ADSB_COLUMNS,
         _checked_url("http", "https"),
+    ),
+    SourceKind(
+        "gtfs-realtime",
+        "GTFS-realtime: vehicle positions of public transport",
+        (URL, SECONDS, AUTHORIZATION),
+        ONCE,
+        open_gtfs,
+        {"entity": ["vehicle"], "time": ["time"], "time_format": "epoch_ms", "x": "lon", "y": "lat"},
+        GTFS_COLUMNS,
+        _checked_url("https", "http"),
     ),
     SourceKind(
         "websocket",

@@ -65,3 +65,9 @@ def test_the_settings_read_secrets_from_files_and_write_entries_where_the_operat
             [sys.executable, "-c", program], env={**environment, "VEDETTE_AUDIT_LINES": given}, capture_output=True, text=True, check=True
         )
         assert (done.stdout if given == "-" else (tmp_path / "lines").read_text()) == "from a file\n"
+
+
+def test_a_token_is_named_and_not_given_away() -> None:
+    record = logging.LogRecord("x", logging.WARNING, "f", 1, "Not Found: %s", ("/api/v1/track/vans/vdt_abcd1234-efgh_5678?id=a",), None)
+    record.message = record.getMessage()
+    assert OneLine("{message}", style="{").formatMessage(record) == "Not Found: /api/v1/track/vans/vdt_abcd...?id=a"

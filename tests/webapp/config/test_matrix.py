@@ -154,8 +154,8 @@ OWNED = {
     "api-channel-test": ["POST"],
     "api-channel-deliveries": ["GET"],
 }
-ELSEWHERE = {"api-feed-events", "api-shares", "api-share", "api-feed-notes", "api-feed-note", "api-feed-watch"}
-"""Tested beside their own code (tests/webapp/feeds/test_ingest*.py, tests/webapp/live/test_shares.py, tests/webapp/entities): a token's scope
+ELSEWHERE = {"api-feed-events", "api-track", "api-track-token", "api-shares", "api-share", "api-feed-notes", "api-feed-note", "api-feed-watch"}
+"""Tested beside their own code (tests/webapp/feeds, tests/webapp/live/test_shares.py, tests/webapp/entities): a token's scope
 decides there too, or who sees a feed may write beside it."""
 
 READING = {"entity": ["mmsi"], "time": ["received"], "time_format": "epoch_ms", "x": "lon", "y": "lat", "crs": "plane"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,9 +34,14 @@ def reading_for(document: dict[str, Any], kind: SourceKind, feed: EngineFeed) ->
     if document:
         return _checked(reading_of({**document, "kind": "json"}), feed)
     if kind.reading is not None:
-        attributes = [{"source": name, "name": name, "type": str(type_)} for name, type_ in feed.columns.items() if name in kind.columns]
-        return _checked(reading_of({**kind.reading, "kind": "json", "attributes": attributes}), feed)
+        return own_reading(kind.reading, kind.columns, feed)
     return standard_reading(feed)
+
+
+def own_reading(document: Mapping[str, Any], columns: Sequence[str], feed: EngineFeed) -> Reading:
+    """For a protocol that says itself what its records mean; those of its `columns` that the feed has become attributes. Raises Refused."""
+    attributes = [{"source": name, "name": name, "type": str(type_)} for name, type_ in feed.columns.items() if name in columns]
+    return _checked(reading_of({**document, "kind": "json", "attributes": attributes}), feed)
 
 
 def standard_reading(feed: EngineFeed) -> Reading:

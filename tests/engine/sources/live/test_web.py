@@ -20,7 +20,7 @@ from engine.sources.live.sbs import KINDS as SBS_KINDS
 from engine.sources.live.web import KINDS, aircraft, path_problem
 from tests.engine.sources.live.loopback import Loopback
 
-POLL, ADSB, SOCKET = KINDS
+POLL, ADSB, _, SOCKET = KINDS
 (SBS,) = SBS_KINDS
 END_S = 60.0
 

@@ -37,6 +37,10 @@ CONNECTION_AGE_S = 1
 """Of the publisher's connection: it is replaced several times while a test runs."""
 
 
+TRIES = 3
+"""The server gives the closing handshake a second; a client that is slower than that drops the error that came before the close."""
+
+
 class Served:
     """The web server and the publisher over the test database."""
 
@@ -127,10 +131,7 @@ def closed(socket: ClientConnection, seconds: float = 10.0) -> int:
 
 
 def refusal(socket: ClientConnection) -> tuple[str | None, int]:
-    """The error that the server says before it closes the socket, and the code it closes it with.
-
-    Null when the error was lost: the server gives the closing handshake a second, and a client that cannot answer any more drops what came with it.
-    """
+    """The error that the server says before it closes the socket, null if the client dropped it, and the code it closes it with."""
     said = None
     with contextlib.suppress(ConnectionClosed):
         said = hear(socket, "error")["code"]
@@ -162,8 +163,7 @@ def test_a_socket_too_many_is_refused_with_its_reason(served: Served, people: Si
     session = session_of(people.viewer)
     with ExitStack() as opened:
         open_all(served, [session], opened)
-        one_more = opened.enter_context(served.socket(session))
-        assert refusal(one_more) in (("too-many", 4429), (None, 4429))
+        assert ("too-many", 4429) in (refusal(opened.enter_context(served.socket(session))) for _ in range(TRIES))
 
 
 def test_what_is_too_long_or_too_often_is_closed_with_its_code(served: Served, people: SimpleNamespace, feed: Any) -> None:
@@ -233,8 +233,10 @@ def test_logging_out_closes_the_socket_though_the_publisher_has_a_new_connection
 
 @pytest.mark.parametrize("origin", ["http://127.0.0.1:1", "https://127.0.0.1:{port}", "http://localhost:{port}", "http://127.0.0.1", "null"])
 def test_pages_of_another_port_scheme_or_host_learn_nothing_but_what_is_wanted(served: Served, people: SimpleNamespace, origin: str) -> None:
-    with served.socket(session_of(people.viewer), origin=origin.format(port=served.port)) as socket:
-        assert refusal(socket) in (("wrong-origin", 4403), (None, 4403))
+    session = session_of(people.viewer)
+    with ExitStack() as opened:
+        sockets = (opened.enter_context(served.socket(session, origin=origin.format(port=served.port))) for _ in range(TRIES))
+        assert ("wrong-origin", 4403) in map(refusal, sockets)
 
 
 def posted(served: Served, path: str, size: int, **headers: str) -> tuple[int, int]:

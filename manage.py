@@ -6,6 +6,9 @@ import os
 import signal
 import sys
 
+NOT_MIGRATED = ("42P01", "42703")
+"""What PostgreSQL says of a table or a column that is not there."""
+
 
 def main() -> int:
     """Runs the command named by the arguments and returns its exit status. On SIGUSR1 the process writes where all its threads stand."""
@@ -17,8 +20,15 @@ def main() -> int:
         return backtest(sys.argv[2:])
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.config.settings")
     from django.core.management import execute_from_command_line
+    from django.db import ProgrammingError
 
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except ProgrammingError as error:
+        if getattr(error.__cause__, "pgcode", None) not in NOT_MIGRATED:
+            raise
+        fault = str(error).strip().splitlines()[0]
+        sys.exit(f"{fault}. The database does not have this version's tables: run manage.py migrate")
     return 0
 
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 REFUSED = 2
 """Exit status for a refused document or unreadable input."""
 BATCH_ROWS = 131_072
+SPARK_BATCH_ROWS = 400_000
+"""A batch on Spark costs about as much however few its rows are."""
 
 
 class Stop(Exception):
@@ -58,7 +60,7 @@ def add_options(options: argparse.ArgumentParser) -> None:
     options.add_argument("--until", type=_whole, metavar="T", help="move the clock on to T after the last event")
     options.add_argument("--runtime", choices=("local", "spark"), default="local")
     options.add_argument("--partitions", type=_positive, default=1, metavar="N", help="how many partitions share the entities")
-    options.add_argument("--batch-rows", type=_positive, default=BATCH_ROWS, metavar="N", help="rows evaluated at once")
+    options.add_argument("--batch-rows", type=_positive, metavar="N", help="rows evaluated at once")
     options.add_argument("--shuffle-within", type=_natural, metavar="MS", help="deliver out of order by at most so much (unit of t)")
     options.add_argument("--seed", type=_whole, default=0, metavar="N", help="which order --shuffle-within takes")
     options.add_argument("--stats", type=Path, metavar="STATS.json", help="counts, speed, memory and the queries' work")
@@ -181,7 +183,7 @@ def _outcomes(
 
     stamper = Stamper()
     tables = _delivered(run, _counted(run, read_files(paths, columns), letters), letters)
-    for rows in read_ahead(batches_of(tables, run.options.batch_rows)):
+    for rows in read_ahead(batches_of(tables, _batch_rows(run.options))):
         stamped = stamper.stamp(rows)
         if windows is not None:
             windows.take(stamped)
@@ -231,6 +233,11 @@ def _count(run: _Run, outcome: Outcome) -> None:
     run.stated["changes"] += outcome.changes.num_rows
 
 
+def _batch_rows(options: argparse.Namespace) -> int:
+    default = SPARK_BATCH_ROWS if options.runtime == "spark" else BATCH_ROWS
+    return default if options.batch_rows is None else int(options.batch_rows)
+
+
 class _Runtime:
     """Whoever evaluates, closed at the end if it has to be."""
 
@@ -247,7 +254,7 @@ class _Runtime:
         if self.options.runtime == "spark":
             from engine.runtime.spark_backtest import SparkEvaluator
 
-            return SparkEvaluator.start(self.feed, queries, self.options.partitions)
+            return SparkEvaluator.start(self.feed, queries, self.options.partitions, batch_rows=_batch_rows(self.options))
         from engine.runtime.evaluator import Evaluator
 
         return Evaluator.start(self.feed, queries, self.options.partitions)
@@ -493,7 +500,7 @@ def _statistics(run: _Run, runtime: Runtime, written: Mapping[str, int], seconds
         "last_t": runtime.last_t,
         "runtime": run.options.runtime,
         "partitions": run.options.partitions,
-        "batch_rows": run.options.batch_rows,
+        "batch_rows": _batch_rows(run.options),
         "queries": {
             query.id: _query_statistics(query, families, counters, written.get(query.id, 0), run.documents[query.id]["family"])
             for query in run.queries

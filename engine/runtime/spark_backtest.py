@@ -17,7 +17,6 @@ from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.runtime.evaluator import Evaluator, Outcome, reached
 from engine.runtime.executors import ExecutorsEvaluator
-from engine.runtime.processor import BATCH_ROWS
 from engine.runtime.spark import local_cluster, session
 from engine.sources.buckets import write_rows
 from engine.sources.eventlog import EventLog
@@ -32,28 +31,36 @@ SNAPSHOT_BATCHES = 8
 class SparkEvaluator:
     """An `engine.runtime.local.Runtime` whose rows are evaluated by Spark's workers. `close` ends the session it started."""
 
-    def __init__(self, spark: SparkSession, feed: Feed, queries: Sequence[RegisteredQuery], partitions: int, folder: Path, *, own: bool) -> None:
-        self.spark, self.feed, self.folder, self.own_session = spark, feed, folder, own
-        self.log = EventLog(folder / "log", "rows")
-        self.log.live.mkdir(parents=True)
-        self.spread = ExecutorsEvaluator.start(spark, feed, self.log, folder / "state", queries, partitions)
+    def __init__(self, spark: SparkSession, feed: Feed, folder: Path, spread: ExecutorsEvaluator, *, batch_rows: int, own: bool) -> None:
+        self.spark, self.feed, self.folder, self.spread, self.batch_rows, self.own_session = spark, feed, folder, spread, batch_rows, own
         self._held: list[pa.Table] = []
         self._local: Evaluator | None = None
         self._batches = 0
 
     @classmethod
-    def start(cls, feed: Feed, queries: Sequence[RegisteredQuery], partitions: int = 1, *, spark: SparkSession | None = None) -> SparkEvaluator:
+    def start(
+        cls,
+        feed: Feed,
+        queries: Sequence[RegisteredQuery],
+        partitions: int = 1,
+        *,
+        batch_rows: int,
+        spark: SparkSession | None = None,
+    ) -> SparkEvaluator:
         """Over a cluster of its own on this machine, an executor a partition, unless a session is given."""
-        folder, partitions = Path(tempfile.mkdtemp(prefix="vedette-backtest-")), max(partitions, 1)
-        if spark is not None:
-            return cls(spark, feed, queries, partitions, folder, own=False)
-        master, extra = local_cluster(min(partitions, EXECUTORS), folder / "work")
-        return cls(session("vedette-backtest", cores=1, master=master, extra=extra), feed, queries, partitions, folder, own=True)
+        folder, partitions, own = Path(tempfile.mkdtemp(prefix="vedette-backtest-")), max(partitions, 1), spark is None
+        if spark is None:
+            master, extra = local_cluster(min(partitions, EXECUTORS), folder / "work")
+            spark = session("vedette-backtest", cores=1, master=master, extra=extra)
+        log = EventLog(folder / "log", "rows")
+        log.live.mkdir(parents=True)
+        spread = ExecutorsEvaluator.start(spark, feed, log, folder / "state", queries, partitions)
+        return cls(spark, feed, folder, spread, batch_rows=batch_rows, own=own)
 
     def process(self, stamped: pa.Table) -> Outcome:
         """Takes the rows; what they led to may be told by a later call."""
         self._held.append(stamped)
-        if sum(table.num_rows for table in self._held) < BATCH_ROWS:
+        if sum(table.num_rows for table in self._held) < self.batch_rows:
             return self._nothing()
         return self._evaluate()
 
@@ -87,16 +94,16 @@ class SparkEvaluator:
         held, self._held = [table for table in self._held if table.num_rows], []
         if not held:
             return self._nothing()
-        rows = pa.concat_tables(held, promote_options="permissive")
+        log, rows = self.spread.log, pa.concat_tables(held, promote_options="permissive")
         name = Segment.name(rows.column(SEQ)[0].as_py(), rows.num_rows, reached(rows, None))
-        write_rows(self.log.live / name, rows)
-        span = self.log.ahead(self.spread.position, rows.num_rows)
+        write_rows(log.live / name, rows)
+        span = log.ahead(self.spread.position, rows.num_rows)
         assert span is not None
         outcome = self.spread.take(span)
         self._batches += 1
         if self._batches % SNAPSHOT_BATCHES == 0:
             self.spread.dump()
-            for path in self.log.live.iterdir():
+            for path in log.live.iterdir():
                 path.unlink()
         return outcome
 

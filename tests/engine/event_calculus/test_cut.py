@@ -297,3 +297,43 @@ def test_what_no_answer_carries_is_left_to_the_whole_domain() -> None:
     assert own(text, outputs=["f", "g"]) == {"f", "g"}
     assert own(text, outputs=["g"]) == set()
     assert own(text, outputs=["f", "g"], dialect="rtec1") == set()
+
+
+OPEN_HEADS = {
+    "a declared grounding": """
+    known(a). known(b).
+    grounding(f(X)=off) :- known(X).
+    initiatedAt(f(X)=on, T) :- happensAt(ev(X), T).
+    initiatedAt(f(X)=off, T) :- happensAt(go(_), T), \\+ happensAt(ev(X), T).
+    """,
+    "whether another begins": """
+    known(a). known(b).
+    grounding(g(X)=true) :- known(X).
+    initiatedAt(f(X)=on, T) :- happensAt(ev(X), T).
+    terminatedAt(f(X)=on, T) :- happensAt(go(_), T).
+    initiatedAt(g(X)=true, T) :- happensAt(go(_), T), \\+ initiatedAt(f(X)=on, T).
+    terminatedAt(g(X)=true, T) :- initiatedAt(f(X)=on, T).
+    """,
+}
+
+
+@pytest.mark.parametrize("text", OPEN_HEADS.values(), ids=OPEN_HEADS)
+def test_what_a_head_leaves_open_is_no_grounding_that_begins_later(text: str) -> None:
+    """A window that holds a grounding's beginning, and what happened long before it, says what small windows say; so do batches of any size."""
+    stream = [
+        ("go", ("go",), 5, 6),
+        ("ev", ("a",), 10, 11),
+        ("go", ("go",), 14, 15),
+        ("ev", ("b",), 20, 21),
+        ("ev", ("c",), 26, 27),
+        ("go", ("go",), 28, 29),
+    ]
+    outputs = ["f", "g"] if "g(X)=true, T)" in text else ["f"]
+    found = [
+        sum(answer(query(text, outputs=outputs, window=window, step=step), table(stream), batch_rows, 1), Counter())
+        for window, step in [(3, 3), (40, 3), (30, 30)]
+        for batch_rows in (1, 6)
+    ]
+    facts = {(name, arguments, start, end) for name, arguments, _, start, end in +found[0]}
+    assert {(outputs[-1], ("a",), 6, 11), (outputs[-1], ("b",), 6, 21), (outputs[-1], ("b",), 29, None)} <= facts
+    assert all(+one == +found[0] for one in found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -164,6 +165,11 @@ def answered(documents, table, chance):
         evaluator.check()
         evaluator = restarted(evaluator, chance)
     stated.append(evaluator.finish().changes)
+    return final(stated)
+
+
+def final(stated):
+    """What is left of all changes."""
     total = Counter()
     for row in pa.concat_tables(stated).to_pylist():
         value = None if row["score"] is None and row["value"] == "true" else row["score"]
@@ -252,3 +258,37 @@ def test_counters_say_how_many_events_were_derived():
     assert graph.counters()[family]["events_derived"] == 1
     graph.finish()
     assert (graph.counters()[family]["events_derived"], graph.counters()[family]["events_derived_waiting"]) == (2, 0)
+
+
+def test_a_feeds_own_whole_numbers_called_value_stand_beside_those_of_answers():
+    """A distance that is no whole number has a place in the feed's column `value`."""
+    feed = replace(FEED, columns={"value": ColumnType.INT})
+    meet = {"family": "encounter", "distance": 1, "every": 2, "gap": 3}
+    near = DERIVING | {"primitives": {"A": {"where": [["value", "<", 0.6]]}}, "derive": {"a": {"query": "meet", "kind": "met", "at": "end"}}}
+    documents = {"meet": meet, "near": near | {"per": None}}
+    queries = [RegisteredQuery(name, 1, check(document, feed), sources_of(document)) for name, document in documents.items()]
+    graph = GraphEvaluator.local(feed, queries)
+    rows = [{"entity": e, "t": t, "x": x, "y": 0.0, "value": value} for e, t, x, value in [("p", 0, 0.0, 7), ("q", 0, 0.5, 8), ("q", 4, 9.0, 0)]]
+    stated = pa.concat_tables([graph.process(stamped(rows, feed)).changes, graph.finish().changes]).to_pylist()
+    found = sorted((row["entities"], row["start"]) for row in stated if row["query"] == "near")
+    assert found == [([], 4), ([], 4)], "the row with 0 and the meeting at 0.5"
+
+
+def test_an_answer_about_no_one_is_no_event_of_a_query_for_each_entity():
+    """Also two queries further down: a pair of two counts has two entities, and neither is known."""
+    crowd = UPSTREAM["crowd"]
+    by = {"where": [["event", "=", "a"]]}
+    pair = {
+        "family": "constraint",
+        "variables": {"V1": by, "V2": by},
+        "constraints": [{"between": ["V1", "V2"], "dt": [1, 9]}],
+        "derive": {"a": {"query": "crowd", "kind": "occupied", "at": "start"}},
+    }
+    each = DERIVING | {"per": "entity", "derive": {"a": {"query": "pair", "kind": "match", "at": "end"}}}
+    documents = {"crowd": crowd, "pair": pair, "each": each, "any": each | {"per": None}}
+    graph = GraphEvaluator.start(FEED, registered(documents), begin(1))
+    places = [("p", 0, 1), ("q", 0, 1), ("p", 2, 9), ("p", 4, 1), ("q", 6, 1)]
+    rows = [{"entity": e, "t": t, "x": float(x), "y": float(x)} for e, t, x in places]
+    stated = pa.concat_tables([graph.process(stamped(rows, FEED)).changes, graph.finish().changes]).to_pylist()
+    counted = Counter(row["query"] for row in stated)
+    assert (counted["pair"], counted["any"], counted["each"]) == (1, 1, 0)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from engine.derive import sources_of
 from engine.model.feed import Crs, Feed, TimeUnit
@@ -17,6 +19,7 @@ from engine.runtime.derived import GraphEvaluator
 from engine.runtime.executors import ExecutorsEvaluator
 from engine.runtime.spark_backtest import SparkEvaluator
 from engine.specification import check
+from tests.engine.runtime import test_derived
 from tests.engine.runtime.test_executors import logged, started
 from tests.forms import FORMS
 from tests.strategies import stamped, summed
@@ -65,11 +68,26 @@ def expected() -> Any:
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 4])
-def test_a_backtest_gives_the_answers_of_one_process(spark: SparkSession, expected: Any, partitions: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.runtime.spark_backtest.BATCH_ROWS", 1200)
-    begin: Callable[..., Any] = lambda queries: SparkEvaluator.start(FEED, queries, partitions, spark=spark)  # noqa: E731
+def test_a_backtest_gives_the_answers_of_one_process(spark: SparkSession, expected: Any, partitions: int) -> None:
+    begin: Callable[..., Any] = lambda queries: SparkEvaluator.start(FEED, queries, partitions, batch_rows=1200, spark=spark)  # noqa: E731
     evaluator = GraphEvaluator.start(FEED, QUERIES, begin)
     assert answered(evaluator, [TABLE.slice(at, 700) for at in range(0, TABLE.num_rows, 700)]) == expected
+
+
+@settings(max_examples=3)
+@given(documents=test_derived.graphs(), rows=test_derived.streams(), partitions=st.integers(1, 5), batch_rows=st.integers(6, 20))
+def test_worlds_of_every_form_answer_as_the_definition_says(
+    spark: SparkSession, documents: dict[str, Any], rows: list[dict[str, Any]], partitions: int, batch_rows: int
+) -> None:
+    """As one process does with many more worlds (test_derived); here it is the placement that is looked at."""
+    feed, table = test_derived.FEED, stamped(rows, test_derived.FEED)
+    begin: Callable[..., Any] = lambda queries: SparkEvaluator.start(feed, queries, partitions, batch_rows=batch_rows, spark=spark)  # noqa: E731
+    evaluator = GraphEvaluator.start(feed, test_derived.registered(documents), begin)
+    stated = [evaluator.process(table.slice(at, 3)).changes for at in range(0, table.num_rows, 3)]
+    stated.append(evaluator.finish().changes)
+    evaluator.close()
+    numbered = [row | {"seq": seq} for seq, row in enumerate(rows)]
+    assert test_derived.final(stated) == test_derived.expected(documents, numbered)
 
 
 def test_queries_that_join_over_executors_and_a_restart_change_nothing(spark: SparkSession, expected: Any, tmp_path: Path) -> None:

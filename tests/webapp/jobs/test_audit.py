@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,8 @@ from webapp.jobs.audit import feed_audit
 from webapp.jobs.models import FeedHead
 from webapp.jobs.services import feed_head_ensure
 from webapp.jobs.store import FeedStore
+from webapp.platform.folders import ROOT
+from webapp.platform.postgres import with_database
 from webapp.queries.services import query_register
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
@@ -64,3 +69,11 @@ def test_a_lost_a_false_and_a_moved_fact_are_named(processed: Feed) -> None:
 def test_a_counter_that_does_not_add_up_is_named(processed: Feed) -> None:
     FeedHead.objects.update(duplicates=0)
     assert "the head counts 0 rows as duplicates, the log has 1" in feed_audit(feed=processed).faults
+
+
+def test_a_database_without_tables_is_told_with_the_remedy(owner_url: str) -> None:
+    """As every command: the server's own first database has none."""
+    environment = {**os.environ, "DATABASE_URL": with_database(owner_url, "postgres")}
+    done = subprocess.run([sys.executable, "manage.py", "audit", "yard"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert 'relation "feeds_feed" does not exist' in done.stderr and "manage.py migrate" in done.stderr

@@ -35,6 +35,7 @@ class Progress:
 
     file: Path
     seed: int
+    begin: int = 0
     known: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -43,8 +44,8 @@ class Progress:
             self.known = told["kinds"] if told["seed"] == self.seed else {}
 
     def done(self, kind: str) -> int:
-        """How many requests of a kind were sent."""
-        return int(self.known.get(kind, {}).get("done", 0))
+        """How many requests of a kind were sent, those before `begin` by others."""
+        return max(self.begin, int(self.known.get(kind, {}).get("done", 0)))
 
     def add(self, report: Report, growth: int) -> None:
         """Counts requests that were sent."""
@@ -66,6 +67,9 @@ def main() -> int:
     options.add_argument("--count", type=int, default=20_000, help="requests of each kind, over all runs")
     options.add_argument("--kinds", default="", help="some of them, separated by commas; all when empty")
     options.add_argument("--seed", type=int, default=17)
+    options.add_argument(
+        "--begin", type=int, default=0, help="the first number, where other runs have sent those before and their progress is not here"
+    )
     options.add_argument("--minutes", type=float, default=600.0, help="stop after so long")
     options.add_argument("--threads", type=int, default=4, help="connections at once; files that one process reads come by one")
     options.add_argument("--keep", type=Path, default=Path("var/fuzz"), help="where the progress goes, and requests that were answered badly")
@@ -102,7 +106,7 @@ def _run(campaign: Campaign, given: argparse.Namespace) -> int:
         campaign.run(kind, range(WARM), seed=-1)
     memory, end = Memory(campaign.process), time.monotonic() + 60 * given.minutes
     memory.look()
-    progress, bad = Progress(given.keep / "progress.json", given.seed), 0
+    progress, bad = Progress(given.keep / "progress.json", given.seed, begin=given.begin), 0
     for kind in _turns(chosen, progress, given.count):
         if time.monotonic() > end:
             break

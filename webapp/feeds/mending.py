@@ -27,6 +27,8 @@ from webapp.feeds.models import DeadLetter, Feed
 AT_ONCE = 5_000
 SHOWN = 10
 COMMA_NUMBER = re.compile(r"\s*[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+\s*\Z")
+NUL = re.compile(r"(?<!\\)(\\\\)*\\u0000")
+"""In JSON. PostgreSQL stores no text with it, and the row is stored before it is sent."""
 Row = Mapping[str, Any]
 
 
@@ -101,6 +103,8 @@ def mend_one(*, feed: Feed, pk: int, row: Row) -> Mended:
         raise refuse("/id", "There is no such dead letter.")
     if letter.sending:
         raise refuse("/id", "It was mended and sent already.")
+    if NUL.search(json.dumps(row)):
+        raise refuse("/row", "A text of the row holds the character NUL: take it out.")
     return _send(feed, [(letter, dict(row))], "by hand")
 
 

@@ -57,6 +57,9 @@ def test_all_are_mended_by_a_rule_and_the_others_say_why_not(
 def test_one_is_mended_by_hand(feed: Any, letters: list[DeadLetter], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.operator)
     right = {"entity": "c", "t": 3000, "x": 7, "y": 2}
+    for nul in ({**right, "entity": "\0"}, {**right, "\\\0": 1}):
+        refused = mend(client, id=letters[2].pk, row=nul)
+        assert refused.status_code == 400 and "the character NUL" in refused.json()["faults"][0]["message"]
     assert mend(client, id=letters[2].pk, row={**right, "x": "west"}).json()["wrong"] == 1
     assert mend(client, id=letters[2].pk, row=right).json()["sent"] == 1
     assert stored(feed) == [("c", 3000, 7.0, 2.0, None)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 from django.db import connection
-from django.db.models.fields.json import KeyTextTransform
+from django.db.models import Func, TextField, Value
 
 from webapp.entities.models import Record
 from webapp.feeds.models import Feed
@@ -30,7 +30,9 @@ def names(feed: Feed) -> list[str]:
 def values(feed: Feed, name: str) -> dict[str, Any]:
     """Entity to value: the registry's, else the last one among the feed's newest rows; at most `POSITION_ENTITIES`."""
     reported = _reported(feed, name) if name in feed.columns else {}
-    registered = Record.objects.filter(feed=feed).annotate(value=KeyTextTransform(name, "attributes")).filter(value__isnull=False)
+    # Django's own lookup takes a name of digits for a position in a list.
+    value = Func("attributes", Value(name), function="json_extract_path_text", output_field=TextField())
+    registered = Record.objects.filter(feed=feed).annotate(value=value).filter(value__isnull=False)
     known = {**reported, **dict(registered.values_list("entity", "value")[:POSITION_ENTITIES])}
     return dict(itertools.islice(known.items(), POSITION_ENTITIES))
 

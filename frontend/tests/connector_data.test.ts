@@ -1,0 +1,111 @@
+import { describe, expect, test } from "vitest";
+import { connector, connectorKind, readingOf, settingsOf, STATES, trial, type ConnectorField } from "../src/data/connector_data";
+
+const field = (name: string, type: ConnectorField["type"], more: Partial<ConnectorField> = {}): ConnectorField => ({
+  name,
+  label: name,
+  type,
+  default: "",
+  required: false,
+  hint: "",
+  choices: [],
+  ...more,
+});
+
+describe("settings as they stand in the form", () => {
+  const fields = [
+    field("host", "text"),
+    field("port", "integer"),
+    field("password", "secret"),
+    field("tls", "boolean"),
+    field("kind", "choice"),
+  ];
+
+  test("numbers are numbers, texts are without blanks around them, boxes stay what they are", () => {
+    const typed = new Map<string, string | boolean>([
+      ["host", " mast.example.org "],
+      ["port", " 10110 "],
+      ["tls", true],
+      ["kind", "json"],
+    ]);
+    expect(settingsOf(fields, typed)).toEqual({ host: "mast.example.org", port: 10110, tls: true, kind: "json" });
+  });
+
+  test("a secret that was not typed in is left out, so that the stored one stays; one that was keeps its blanks", () => {
+    expect(settingsOf(fields, new Map([["password", ""]]))).not.toHaveProperty("password");
+    expect(settingsOf(fields, new Map([["password", " p "]]))).toHaveProperty("password", " p ");
+  });
+
+  test("what is no number goes as it was typed, for the server to refuse", () => {
+    for (const text of ["", "ten", "1.5", "1e3"])
+      expect(settingsOf([field("port", "integer")], new Map([["port", text]]))).toEqual({ port: text });
+    expect(settingsOf([field("port", "integer")], new Map([["port", "-1"]]))).toEqual({ port: -1 });
+  });
+});
+
+describe("how records are read", () => {
+  test("nothing chosen: as the feed's own columns are named", () => {
+    expect(readingOf({}, ["speed:float"])).toEqual({});
+    expect(readingOf({ entity: " ", crs: "EPSG:4326", "attribute speed": "v" }, ["speed:float"])).toEqual({});
+  });
+
+  test("columns, and the feed's attributes that a column was chosen for", () => {
+    const typed = { entity: "mmsi, name", time: "received", time_format: "epoch_ms", x: " lon ", y: "lat", "attribute speed": "sog" };
+    expect(readingOf(typed, ["speed:float", "kind:string"])).toEqual({
+      entity: ["mmsi", "name"],
+      time: ["received"],
+      time_format: "epoch_ms",
+      x: "lon",
+      y: "lat",
+      event: "",
+      crs: "EPSG:4326",
+      attributes: [{ source: "sog", name: "speed", type: "float" }],
+    });
+  });
+});
+
+describe("what the API tells", () => {
+  const told = {
+    id: 7,
+    name: "mast",
+    kind: "ais-tcp",
+    settings: {},
+    reading: {},
+    enabled: true,
+    state: "backoff",
+    rate: 0.5,
+    messages: 3,
+    merged: 1,
+    rows: 1,
+    dead: 1,
+    last_error: "away",
+    last_error_at: "2026-01-02T03:04:05Z",
+    last_message_at: null,
+    editable: false,
+  };
+
+  test("a connector, and one without a field is refused", () => {
+    const read = connector(told);
+    expect([read.id, read.rate, read.last_error_at, read.last_message_at]).toEqual(["7", 0.5, Date.UTC(2026, 0, 2, 3, 4, 5), null]);
+    expect(STATES[read.state]?.[0]).toBe("Waits, then tries again");
+    expect(() => connector({ ...told, rows: undefined })).toThrow(/rows/);
+  });
+
+  test("a kind with a field of a type that no form knows is refused", () => {
+    const kind = { name: "x", title: "X", guarantee: "", needs_reading: true, fields: [field("port", "integer", { default: 5 })] };
+    expect(connectorKind(kind).fields[0]?.default).toBe(5);
+    expect(() => connectorKind({ ...kind, fields: [{ ...kind.fields[0], type: "colour" }] })).toThrow(/type/);
+  });
+
+  test("a test run with its records, rows and faults", () => {
+    const read = trial({
+      columns: ["a"],
+      reading: {},
+      records: [{ a: 1 }],
+      rows: [],
+      dead: [{ reason: "malformed", detail: "x" }],
+      faults: [["/time", "y"]],
+    });
+    expect(read.dead[0]?.reason).toBe("malformed");
+  });
+});

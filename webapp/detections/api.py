@@ -24,7 +24,7 @@ from webapp.detections.changes import NoSuchNumber, NotKept, Wanted, changes_aft
 from webapp.detections.counts import answer_counts
 from webapp.detections.evidence import answers_behind, detection_find, tracks_around
 from webapp.detections.models import Detection
-from webapp.detections.selectors import detection_list, detection_row
+from webapp.detections.selectors import detection_list, detection_row, removed_queries
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import feed_get
 from webapp.queries.selectors import behind, queries_visible
@@ -272,3 +272,13 @@ class ExportView(APIView):
             return csv_download("detections.csv", export.COLUMNS, export.table_rows(rows))
         writer = export.feature_collection if kind == "geojson" else export.json_lines
         return download(f"detections.{kind}", export.FORMATS[kind], writer(rows))
+
+
+class RemovedQueriesView(APIView):
+    """Queries that were removed, whose answers stay."""
+
+    @extend_schema(
+        summary="Removed queries with how many answers of each are stored; at most 500, the last removed first", responses=OpenApiTypes.OBJECT
+    )
+    def get(self, request: Request) -> Response:
+        return Response({"results": removed_queries(user=person(request))})

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import BigIntegerField, Case, F, Max, Min, OuterRef, Q, QuerySet, Subquery, When
+from django.db.models import BigIntegerField, Case, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum, When
 
-from webapp.detections.models import Detection, Outbox
-from webapp.queries.models import QueryVersion
+from webapp.accounts.models import User
+from webapp.detections.counts import WIDTHS
+from webapp.detections.models import AnswerCount, Detection, Outbox
+from webapp.queries.models import Query, QueryVersion
 
 
 def outbox_since(*, feed_id: int, seq: int, limit: int = 100) -> list[Outbox]:
@@ -88,3 +90,26 @@ def detections_recent(*, feed_id: int, query_ids: Sequence[int] | None, from_t: 
     """What a page starts with: the newest answers of these queries that touch the time after `from_t`, oldest first."""
     found = detection_list(feed_id=feed_id, query_ids=query_ids, from_t=from_t)[:limit]
     return [detection_row(detection) for detection in reversed(found)]
+
+
+REMOVED_QUERIES = 500
+
+
+def removed_queries(*, user: User) -> list[dict[str, Any]]:
+    """The removed queries whose answers the user still sees, the last removed first, each with how many answers of its last version are stored."""
+    found = list(
+        Query.objects.visible_to(user).filter(deleted_at__isnull=False).select_related("feed").order_by("-deleted_at", "-pk")[:REMOVED_QUERIES]
+    )
+    counted = AnswerCount.objects.filter(query_id__in=[query.pk for query in found], width=WIDTHS[-1]).values_list("query_id", "version")
+    counts = {(query, version): total for query, version, total in counted.annotate(total=Sum("count"))}
+    return [
+        {
+            "id": query.pk,
+            "name": query.name,
+            "feed": query.feed.name,
+            "family": query.family,
+            "removed_at": query.deleted_at,
+            "answers": counts.get((query.pk, query.version), 0),
+        }
+        for query in found
+    ]

@@ -405,3 +405,8 @@ export const channel = record({
   editable: otherwise(boolean, true),
 });
 export type Channel = ReturnType<typeof channel>;
+
+/** A query that was removed; its answers stay. */
+export const removedQuery = record({ id, name: string, feed: string, family: string, removed_at: moment, answers: integer });
+export type RemovedQuery = ReturnType<typeof removedQuery>;
+export const removedQueries = record({ results: list(removedQuery) });

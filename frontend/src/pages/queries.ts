@@ -1,8 +1,8 @@
-import { call, getAll, post, query as address } from "../lib/api";
+import { call, get, getAll, post, query as address } from "../lib/api";
 import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { queryColour, spreadColours } from "../lib/colours";
 import { byFolder, matching, tagsOf } from "../data/query_list";
-import { queryRow, type QueryRow } from "../data/shapes";
+import { queryRow, removedQueries, type QueryRow, type RemovedQuery } from "../data/shapes";
 import { id, list, record } from "../lib/parse";
 import { formatAgo, formatNumber } from "../lib/time";
 import { familyName, kindName, SEVERITY_NAMES } from "../lib/words";
@@ -230,6 +230,48 @@ function show(): void {
     );
 }
 
+/** Below the list: what was removed, whose answers stay. */
+async function showRemoved(): Promise<void> {
+  const { results } = await get("detections/removed-queries", removedQueries);
+  if (results.length === 0) return;
+  panel.after(
+    h(
+      "details",
+      { class: "panel removed-queries" },
+      h("summary", {}, `Removed queries: ${formatNumber(results.length)}`),
+      h(
+        "table",
+        { class: "table" },
+        h("thead", {}, h("tr", {}, ...["Query", "Kind", "Feed", "Removed", "Answers"].map((text) => h("th", { scope: "col" }, text)))),
+        h("tbody", {}, ...results.map(removedRow)),
+      ),
+    ),
+  );
+}
+
+function removedRow(row: RemovedQuery): HTMLElement {
+  const file = address("/api/v1/detections/export", { feed: row.feed, query: row.id, format: "csv" });
+  return h(
+    "tr",
+    {},
+    h("td", {}, row.name),
+    h("td", {}, familyName(row.family)),
+    h("td", {}, row.feed),
+    h("td", { class: "faint nowrap" }, formatAgo(row.removed_at, Date.now())),
+    h(
+      "td",
+      { class: "num nowrap" },
+      row.answers === 0
+        ? "none"
+        : h(
+            "a",
+            { href: file, "aria-label": `${formatNumber(row.answers)} answers of ${row.name} as CSV` },
+            `${formatNumber(row.answers)} as CSV`,
+          ),
+    ),
+  );
+}
+
 function showMore(): void {
   most += PAGE;
   show();
@@ -255,6 +297,7 @@ getAll(address("queries/", { page_size: 1000 }), queryRow, 20_000).then(
     panel.removeAttribute("aria-busy");
     showTags();
     show();
+    showRemoved().catch(fail);
   },
   (error: unknown) => {
     replace(

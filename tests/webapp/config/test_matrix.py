@@ -81,6 +81,7 @@ LISTS = {
     "api-detections": ["GET"],
     "api-detections-export": ["GET"],
     "api-detections-counts": ["GET"],
+    "api-removed-queries": ["GET"],
     "api-detections-scores": ["GET"],
     "api-alerts": ["GET"],
     "api-alert-summary": ["GET"],

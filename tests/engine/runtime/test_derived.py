@@ -264,14 +264,17 @@ def test_a_feeds_own_whole_numbers_called_value_stand_beside_those_of_answers():
     """A distance that is no whole number has a place in the feed's column `value`."""
     feed = replace(FEED, columns={"value": ColumnType.INT})
     meet = {"family": "encounter", "distance": 1, "every": 2, "gap": 3}
-    near = DERIVING | {"primitives": {"A": {"where": [["value", "<", 0.6]]}}, "derive": {"a": {"query": "meet", "kind": "met", "at": "end"}}}
+    near = DERIVING | {
+        "primitives": {"A": {"where": [["value", ">", 0.4], ["value", "<", 7.5]]}},
+        "derive": {"a": {"query": "meet", "kind": "met", "at": "end"}},
+    }
     documents = {"meet": meet, "near": near | {"per": None}}
     queries = [RegisteredQuery(name, 1, check(document, feed), sources_of(document)) for name, document in documents.items()]
     graph = GraphEvaluator.local(feed, queries)
     rows = [{"entity": e, "t": t, "x": x, "y": 0.0, "value": value} for e, t, x, value in [("p", 0, 0.0, 7), ("q", 0, 0.5, 8), ("q", 4, 9.0, 0)]]
     stated = pa.concat_tables([graph.process(stamped(rows, feed)).changes, graph.finish().changes]).to_pylist()
     found = sorted((row["entities"], row["start"]) for row in stated if row["query"] == "near")
-    assert found == [([], 4), ([], 4)], "the row with 0 and the meeting at 0.5"
+    assert found == [([], 0), ([], 4)], "the row with 7 and the meeting at 0.5"
 
 
 def test_an_answer_about_no_one_is_no_event_of_a_query_for_each_entity():

@@ -30,7 +30,7 @@ from engine.operator import Delivery, RegisteredQuery
 from engine.runtime.answer_events import AnswerEvents
 from engine.runtime.container import pack, table_bytes, table_from, unpack
 from engine.runtime.evaluator import Evaluator, Outcome, conformed, reached
-from engine.runtime.gate import Gate, empty_batch, int64s, merged, single_batch
+from engine.runtime.gate import Gate, empty_batch, int64s, merged, single_batch, widened
 from engine.runtime.partitions import KeyedPartition, RelationalPartition, blamed, plan_of
 from engine.sources.eventlog import Span
 
@@ -141,7 +141,7 @@ class _Rows:
     def load(cls, feed: Feed, data: bytes) -> _Rows:
         rows, (facts, parts) = cls(feed), unpack(data)
         rows.gate, rows.reached = Gate.load(feed, parts["gate"]), facts["reached"]
-        ready = single_batch(table_from(parts["ready"]))
+        ready = widened(single_batch(table_from(parts["ready"])), feed)
         rows._ready = [ready] if ready.num_rows else []
         return rows
 

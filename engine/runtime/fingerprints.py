@@ -171,6 +171,15 @@ class SeenRows:
             seen._rebuild(arrays["first"], arrays["second"], arrays["t"])
         return seen
 
+    def with_nulls(self, columns: int) -> SeenRows:
+        """The same rows as if they had so many more columns behind the others, all of them null."""
+        first, second, t = self._entries()
+        for _ in range(columns):
+            _mix_one(first, second, *_NULL)
+        seen = SeenRows()
+        seen._rebuild(first, second, t)
+        return seen
+
     def check(self) -> None:
         assert self._count == int(np.count_nonzero(self._used))
         assert 2 * self._count <= len(self._t)

@@ -83,8 +83,14 @@ class Gate:
 
     @classmethod
     def load(cls, feed: Feed, data: bytes) -> Gate:
+        """The gate that was dumped, under the same feed or one that has more columns since: rows of before have null there. Raises ValueError."""
         gate, (_, parts) = cls(feed), unpack(data)
-        gate._seen, gate._waiting = SeenRows.load(parts["seen"]), Reorderer.load(feed, parts["waiting"])
+        waiting = single_batch(table_from(parts["waiting"]))
+        gate._seen, gate._waiting = SeenRows.load(parts["seen"]), Reorderer.load(feed, waiting)
+        if gate.rows_kept and (added := len(gate._columns) + 1 - len(waiting.schema.names)):
+            if [*gate._columns[:-added], SEQ] != waiting.schema.names:
+                raise ValueError("the feed's columns are others, not only more")
+            gate._seen = gate._seen.with_nulls(added)
         return gate
 
     @property
@@ -142,10 +148,10 @@ class Reorderer:
         return table_bytes(pa.Table.from_batches([merged(self._runs)] if self._runs else [], empty_batch(self.feed).schema))
 
     @classmethod
-    def load(cls, feed: Feed, data: bytes) -> Reorderer:
-        reorderer, rows = cls(feed), single_batch(table_from(data))
+    def load(cls, feed: Feed, rows: pa.RecordBatch) -> Reorderer:
+        reorderer = cls(feed)
         if rows.num_rows:
-            reorderer._runs = [rows]
+            reorderer._runs = [widened(rows, feed)]
         return reorderer
 
     def check(self) -> None:
@@ -159,6 +165,15 @@ def empty_batch(feed: Feed) -> pa.RecordBatch:
     """No rows, in the columns that operators see: those of the feed and `seq`."""
     schema = row_schema(feed).append(pa.field(SEQ, pa.int64()))
     return pa.RecordBatch.from_arrays([pa.array([], kind) for kind in schema.types], schema=schema)
+
+
+def widened(rows: pa.RecordBatch, feed: Feed) -> pa.RecordBatch:
+    """Rows of a state in the columns of `empty_batch`: null in those that the feed has got since."""
+    schema, names = empty_batch(feed).schema, set(rows.schema.names)
+    if rows.schema.equals(schema):
+        return rows
+    columns = [rows.column(one.name) if one.name in names else pa.nulls(rows.num_rows, one.type) for one in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def sorted_by_time(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -14,6 +14,7 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import transaction
 
+from engine.derive import ENTITIES, VALUE
 from engine.model.faults import Fault, Refused, refuse
 from webapp.accounts.models import Team, User
 from webapp.accounts.quotas import quota_check
@@ -24,10 +25,12 @@ from webapp.feeds.models import Feed, IngestCounter, Region
 from webapp.feeds.recent import log_of
 from webapp.feeds.region_files import Feature
 from webapp.feeds.selectors import feeds_held, vertices_held
-from webapp.jobs.services import feed_head_ensure, feed_head_keeps_to_team, feed_place
+from webapp.jobs.services import feed_head_ensure, feed_head_keeps_to_team, feed_place, feed_reopen
 
 SCHEMA_FIELDS = ("name", "crs", "time", "tick", "columns", "dedupe", "lateness")
 """What the stored rows and answers were made under: fixed once rows have been received."""
+SCHEMA_STAYS = "Rows have been received already: make a new feed instead."
+COLUMNS_STAY = "Rows have been received already: columns can be added, and those that are there stay as they are."
 PLAN_BYTES = 10_000_000
 PLAN_KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpg", b"RIFF": "webp"}
 
@@ -51,11 +54,17 @@ def feed_create(*, owner: User, name: str, title: str, crs: str, job: Any = None
 
 @transaction.atomic
 def feed_update(*, feed: Feed, job: Any = None, **changes: Any) -> Feed:
-    """Changes what is given. Raises Refused; the schema and the clock stay once rows have been received."""
+    """Changes what is given. Raises Refused; the schema and the clock stay once rows have been received, but for columns that are added."""
     received = IngestCounter.objects.filter(feed=feed, received__gt=0).exists()
-    fixed = [name for name in SCHEMA_FIELDS if name in changes and changes[name] != getattr(feed, name)]
+    added = _added_columns(feed, changes.get("columns"))
+    if added:
+        # Behind the others, whatever order they were named in: states know rows by their columns in this order.
+        changes["columns"] = {**feed.columns, **added}
+    fixed = [name for name in SCHEMA_FIELDS if name in changes and changes[name] != getattr(feed, name) and not (added and name == "columns")]
     if fixed and received:
-        raise Refused(Fault(f"/{name}", "Rows have been received already: make a new feed instead.") for name in fixed)
+        raise Refused(
+            Fault(f"/{name}", COLUMNS_STAY if name == "columns" else "Rows have been received already: make a new feed instead.") for name in fixed
+        )
     if (team := changes.get("team")) is not None and team != feed.team:
         quota_check("feeds", team=team, more=1, held=feeds_held)
     if fixed and feed.queries.filter(deleted_at=None).exists():
@@ -65,10 +74,23 @@ def feed_update(*, feed: Feed, job: Any = None, **changes: Any) -> Feed:
     _check(feed)
     feed.full_clean(exclude=["owner", "team"])
     feed.save()
+    if added:
+        feed_reopen(feed=feed, why=f"the feed {feed.name} has new columns: {', '.join(added)}.")
     if job is not None:
         feed_place(feed=feed, job=job)
     feed_head_keeps_to_team(feed)
     return feed
+
+
+def _added_columns(feed: Feed, columns: Any) -> dict[str, Any]:
+    """What `columns` has beyond the feed's own, if all of these are in it unchanged. Raises Refused for names that queries mean otherwise."""
+    if not isinstance(columns, dict) or any(columns.get(name) != kind for name, kind in feed.columns.items()):
+        return {}
+    added = {name: kind for name, kind in columns.items() if name not in feed.columns}
+    taken = [name for name in added if name in (VALUE, *ENTITIES)]
+    if taken and feed.queries.filter(deleted_at=None).exists():
+        raise Refused(Fault(f"/columns/{name}", "Queries mean the answers of others by this name: remove them first.") for name in taken)
+    return added
 
 
 @transaction.atomic

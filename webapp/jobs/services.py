@@ -73,6 +73,18 @@ def feed_place(*, feed: Feed, job: Job) -> None:
         FeedHead.objects.filter(feed=feed).update(job=job, epoch=0)
 
 
+def feed_reopen(*, feed: Feed, why: str) -> None:
+    """Has the feed's job go on with the feed as it is now. Call it in the transaction that changes the feed.
+
+    Without an epoch the head takes nothing more from the running start: no batch that was evaluated under the former feed is stored after this.
+    """
+    head = feed_head_ensure(feed)
+    FeedHead.objects.filter(feed=feed).update(epoch=0)
+    running = Job.objects.filter(pk=head.job_id, observed_state__in=(ObservedState.STARTING, ObservedState.RUNNING))
+    if running.update(observed_state=ObservedState.STOPPING, suspect_since=None):
+        job_tell(head.job, JobEvent.Kind.REQUESTED, f"Starts again: {why}")
+
+
 def feed_head_keeps_to_team(feed: Feed) -> None:
     """Gives a feed that has left the team of its job to the default one."""
     if FeedHead.objects.filter(feed=feed, job__team__isnull=False).exclude(job__team=feed.team_id).exists():

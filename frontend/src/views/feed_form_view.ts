@@ -87,11 +87,19 @@ export function openFeedSettings(feed: FeedStatus, teams: readonly Team[], done:
   const known = feed.team === null || teams.some((one) => one.id === feed.team?.id) ? teams : [feed.team, ...teams];
   const team = select("feed-team", [...known.map((one) => [one.id, one.name] as const), ["", "Nobody else"]], feed.team?.id ?? "");
   const isPublic = h("input", { type: "checkbox", id: "feed-public", class: "checkbox", checked: feed.public });
+  const columns = h("textarea", { class: "textarea mono", id: "feed-columns", rows: 2, placeholder: "speed: float" });
+  const present = Object.entries(feed.columns).map(([name, kind]) => `${name} (${kind})`);
   const plan = h("input", { type: "file", id: "feed-plan", class: "input", accept: "image/png,image/jpeg,image/webp" });
   const dialog = openDialog(
     `Settings of ${feed.title === "" ? feed.name : feed.title}`,
     field("Title", title, "/title"),
     guard.element,
+    field(
+      "Columns to add",
+      columns,
+      "/columns",
+      `One a line, with its type: string, int, float or bool. ${present.length === 0 ? "There is none yet" : `There are ${present.join(", ")}`}; these stay, and rows of before have nothing in the new ones. The job starts again.`,
+    ),
     field("Hours that rows are kept", retention, "/retention_hours", "Back from the newest row."),
     field("Team", team, "/team", "Its members see the feed, its operators change it."),
     h(
@@ -102,11 +110,12 @@ export function openFeedSettings(feed: FeedStatus, teams: readonly Team[], done:
     feed.crs === "planar" ? field("Plan below the map", plan, "/plan_image", "PNG, JPEG or WebP. Empty: it stays as it is.") : null,
   );
   const hours = (): unknown => (/^\d+$/.test(retention.value.trim()) ? Number(retention.value) : retention.value);
+  const added = (): Body => (columns.value.trim() === "" ? {} : { columns: { ...feed.columns, ...columnsOf(columns.value) } });
   const save = async (): Promise<void> => {
     const sharing = { team: team.value === "" ? null : Number(team.value), public: isPublic.checked };
     await call(`feeds/${feed.name}/`, {
       method: "PATCH",
-      body: { title: title.value.trim(), retention_hours: hours(), ...sharing, ...guard.body() },
+      body: { ...added(), title: title.value.trim(), retention_hours: hours(), ...sharing, ...guard.body() },
     });
     const image = plan.files?.[0];
     if (image !== undefined) await call(`feeds/${feed.name}/plan`, { method: "PUT", body: image });

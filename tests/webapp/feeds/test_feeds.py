@@ -12,7 +12,7 @@ from webapp.feeds import recent
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter
 from webapp.feeds.selectors import feed_counters
 from webapp.feeds.services import feed_create, feed_delete, feed_update
-from webapp.jobs.models import FeedHead
+from webapp.jobs.models import FeedHead, Job, JobEvent
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 100
@@ -263,3 +263,24 @@ def test_all_faults_of_a_feed_are_told_at_once_and_a_misspelt_key_with_the_one_t
     assert "did you mean 'lateness'" in faults["/latenes"]
     assert "did you mean 'wall_clock'" in faults["/wallclock"]
     assert not Feed.objects.exists()
+
+
+def test_columns_are_added_behind_the_others_and_the_job_starts_again(feed: Feed, query: Any, people: SimpleNamespace, client_of: Any) -> None:
+    IngestCounter.objects.filter(feed=feed).update(received=1)
+    FeedHead.objects.filter(feed=feed).update(epoch=7)
+    Job.objects.update(desired_state="running", observed_state="running")
+    client = client_of(people.operator)
+    before = dict(feed.columns)
+    assert client.patch("/api/v1/feeds/yard/", {"columns": {"load": "float", **before}}).status_code == 200
+    assert list(Feed.objects.get().columns.items()) == [*before.items(), ("load", "float")], "whatever order they came in"
+    # What the running start evaluates under the former columns is refused from here on.
+    assert FeedHead.objects.get(feed=feed).epoch == 0
+    assert Job.objects.get().observed_state == "stopping" and "new columns: load" in JobEvent.objects.latest("pk").text
+    for columns, words in (
+        ({"load": "string", **before}, "columns can be added"),
+        ({}, "columns can be added"),
+        ({**before, "load": "float", "entity3": "string"}, "answers of others"),
+        ({**before, "load": "float", "more": "double"}, "must be one of"),
+    ):
+        answer = client.patch("/api/v1/feeds/yard/", {"columns": columns})
+        assert answer.status_code == 400 and words in answer.content.decode(), (columns, answer.content)

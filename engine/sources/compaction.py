@@ -7,9 +7,10 @@ oldest first. A crash between leaves overlaps, which readers ignore and the next
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,9 +18,6 @@ import pyarrow.parquet as pq
 from engine.failpoints import failpoint
 from engine.sources.buckets import rows_of
 from engine.sources.segments import Segment, list_segments, publish, without_overlaps
-
-if TYPE_CHECKING:
-    from engine.sources.eventlog import EventLog
 
 LOCK = "compact.lock"
 SEGMENT_ROWS = 1_000_000
@@ -30,7 +28,17 @@ FAN_IN = 8
 """So many small neighbours in history are joined to one: each row is rewritten a handful of times, not with every run."""
 
 
-def compact(log: EventLog, up_to_seq: int) -> int:
+class Folders(Protocol):
+    """Where a log's segments lie, and its locks."""
+
+    live: Path
+    history: Path
+    tmp: Path
+
+    def locked(self, name: str) -> AbstractContextManager[None]: ...
+
+
+def compact(log: Folders, up_to_seq: int) -> int:
     """See `EventLog.compact`."""
     with log.locked(LOCK):
         for leftover in log.tmp.glob("compact-*"):
@@ -44,7 +52,7 @@ def compact(log: EventLog, up_to_seq: int) -> int:
         return len(ready)
 
 
-def drop_before(log: EventLog, t: int) -> int:
+def drop_before(log: Folders, t: int) -> int:
     """See `EventLog.drop_before`."""
     dropped = 0
     with log.locked(LOCK):
@@ -58,7 +66,7 @@ def drop_before(log: EventLog, t: int) -> int:
     return dropped
 
 
-def _remove_covered(log: EventLog) -> None:
+def _remove_covered(log: Folders) -> None:
     """Deletes files whose rows are all in a history file: what a crash kept from being deleted."""
     history = list_segments(log.history)
     kept = without_overlaps(history)
@@ -67,7 +75,7 @@ def _remove_covered(log: EventLog) -> None:
             segment.path.unlink(missing_ok=True)
 
 
-def _join_history(log: EventLog) -> None:
+def _join_history(log: Folders) -> None:
     """Joins the newest small history files, once there are FAN_IN of about one size."""
     before: list[Segment] | None = None
     while (tail := without_overlaps(list_segments(log.history))[-FAN_IN:]) != before:
@@ -91,7 +99,7 @@ def _runs(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
         yield run
 
 
-def _merge(log: EventLog, parts: Sequence[Segment]) -> None:
+def _merge(log: Folders, parts: Sequence[Segment]) -> None:
     """One history file for `parts`, which then go. Parts whose columns have changed their type get files of their own."""
     assert all(a.next_seq == b.first_seq for a, b in pairwise(parts))
     schema = _common_schema(parts)

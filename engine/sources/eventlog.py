@@ -30,6 +30,7 @@ import pyarrow.parquet as pq
 from engine.failpoints import failpoint
 from engine.model.columns import CLOCK, ENTITY, SEQ, TIME
 from engine.model.events import Stamper
+from engine.sources import compaction
 from engine.sources.buckets import groups_of, rows_of, write_rows
 from engine.sources.segments import Gap, LogDamaged, Segment, list_segments, newest_segment, publish, segments_beyond, without_overlaps
 
@@ -420,15 +421,11 @@ class EventLog:
 
         Readers are not disturbed. The caller sees to it that Spark needs the segments no more and that their entries are settled.
         """
-        from engine.sources.compaction import compact
-
-        return compact(self, up_to_seq)
+        return compaction.compact(self, up_to_seq)
 
     def drop_before(self, t: int) -> int:
         """Deletes the oldest history segments whose rows all have times < `t`; returns how many rows went. The newest file stays."""
-        from engine.sources.compaction import drop_before
-
-        return drop_before(self, t)
+        return compaction.drop_before(self, t)
 
 
 def entries_of(metadata: Mapping[bytes, bytes]) -> Iterator[Entry]:

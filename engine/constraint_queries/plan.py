@@ -28,7 +28,7 @@ from engine.constraint_queries.pairs import (
     Graphs,
     Ints,
 )  # fmt: skip
-from engine.constraint_queries.ranges import Ranges, ranges_of
+from engine.constraint_queries.ranges import Filter, Ranges, ranges_of
 from engine.constraint_queries.specification import Comparison, ConstraintSpecification, interchangeable
 from engine.constraint_queries.store import Slots
 from engine.constraint_queries.sums import FIRST, MINUS, PLUS, TIMES
@@ -43,17 +43,6 @@ _SLACK, _SLACK_METRES = 1e-9, 1e-6
 _JOINS = (FIRST, PLUS, MINUS, TIMES)
 """By the numbers of search.JOIN_."""
 ARROW_TYPES = {ColumnType.STRING: pa.string(), ColumnType.INT: pa.int64(), ColumnType.FLOAT: pa.float64(), ColumnType.BOOL: pa.bool_()}
-
-
-@dataclass(frozen=True)
-class Filter:
-    """What an event must satisfy to be taken by a variable: positions in the index's lists. `columns` must have a value; `located`: x, y too."""
-
-    conditions: tuple[int, ...]
-    comparisons: tuple[int, ...]
-    regions: tuple[int, ...]
-    columns: tuple[str, ...]
-    located: bool
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +23,19 @@ from engine.index.bits import lowest_bit
 from engine.model.conditions import Condition
 from engine.model.feed import ColumnType, Feed
 
-if TYPE_CHECKING:
-    from engine.constraint_queries.plan import Filter
-
 _BLOCK, _WORD = 1_024, 64
 """Events whose values stay in the nearest cache, and those that are the bits of one number."""
+
+
+@dataclass(frozen=True)
+class Filter:
+    """What an event must satisfy to be taken by a variable: positions in the index's lists. `columns` must have a value; `located`: x, y too."""
+
+    conditions: tuple[int, ...]
+    comparisons: tuple[int, ...]
+    regions: tuple[int, ...]
+    columns: tuple[str, ...]
+    located: bool
 
 
 class Ranges(NamedTuple):

@@ -6,7 +6,7 @@ References: [dRTEC] 3 (indexing, dynamic grounding); specification 5.6.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from engine.event_calculus.memory import Bounds
 from engine.event_calculus.plan import Naming, Plan
 from engine.event_calculus.program import EVENT, POINTS
 from engine.event_calculus.sharing import Key
+from engine.event_calculus.state import Settings, WindowState
 from engine.event_calculus.syntax import Indicator
 from engine.event_calculus.tables import (
     NUMBER,
@@ -39,9 +40,6 @@ from engine.event_calculus.tables import (
     united,
 )
 from engine.event_calculus.terms import Atom
-
-if TYPE_CHECKING:
-    from engine.event_calculus.windows import Settings, WindowState
 
 
 class Given:

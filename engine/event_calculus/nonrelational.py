@@ -17,9 +17,10 @@ from engine.event_calculus.brought import Message, written
 from engine.event_calculus.cut import Cut
 from engine.event_calculus.evaluation import Evaluation
 from engine.event_calculus.intervals import INF
+from engine.event_calculus.state import WindowState
 from engine.event_calculus.syntax import Indicator
 from engine.event_calculus.tables import Symbols
-from engine.event_calculus.windows import Windows, WindowState
+from engine.event_calculus.windows import Windows
 
 _DIGEST_BYTES = 16
 

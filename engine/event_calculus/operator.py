@@ -29,10 +29,11 @@ from engine.event_calculus.intervals import INF
 from engine.event_calculus.nonrelational import EntityState, NonRelational
 from engine.event_calculus.sharing import Share, Sharing, shared
 from engine.event_calculus.specification import CalculusSpecification
+from engine.event_calculus.state import WindowState
 from engine.event_calculus.storage import dump_state, load_state
 from engine.event_calculus.synopsis import AREA, COURSE, FIRST_SEQ, HEADING, SPEED, SynopsisState, indicators, synopsis_step
 from engine.event_calculus.tables import Symbols
-from engine.event_calculus.windows import Decision, Windows, WindowState
+from engine.event_calculus.windows import Decision, Windows
 from engine.model.batch import CLOCK, EVENT, SEQ, TIME, TIME_END, Batch, X, Y
 from engine.model.changes import CHANGES, concat
 from engine.model.events import stamped_schema

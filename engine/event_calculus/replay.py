@@ -15,8 +15,9 @@ from engine.event_calculus.answers import spelt_keys
 from engine.event_calculus.intervals import Ints
 from engine.event_calculus.operator import CalculusIndex, CalculusOperator
 from engine.event_calculus.shapes import called
+from engine.event_calculus.state import WindowState
 from engine.event_calculus.tables import rows_of
-from engine.event_calculus.windows import Decision, WindowState
+from engine.event_calculus.windows import Decision
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import Feed
 from engine.operator import RegisteredQuery

@@ -14,8 +14,8 @@ from engine.event_calculus.brought import Brought, Message
 from engine.event_calculus.intervals import Intervals
 from engine.event_calculus.levels import Node
 from engine.event_calculus.memory import Ended, Held, Memory, SimpleCarry
+from engine.event_calculus.state import WindowState
 from engine.event_calculus.tables import SYMBOL, FluentTable, Symbols, Table
-from engine.event_calculus.windows import WindowState
 
 VERSION = 5
 _COUNTERS = ("last_query", "clock", "first_time", "least", "looked_at", "idle", "windows", "pairs_examined", "groundings")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.event_calculus import derived, fused, fused_points
 from engine.event_calculus.conditions import LimitExceeded
-from engine.event_calculus.windows import Settings
+from engine.event_calculus.state import Settings
 from tests.engine.event_calculus.worlds import FACTS, INPUTS, LAST, ByEngine, Row, by_oracle, compiled, on_time, programs, rows
 
 ONE_WINDOW = Settings(window=LAST + 30, step=LAST + 30, origin=LAST)

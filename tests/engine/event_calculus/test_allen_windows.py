@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from engine.event_calculus.compiler import compile_text
-from engine.event_calculus.windows import Settings
+from engine.event_calculus.state import Settings
 from tests.engine.event_calculus.worlds import LAST, ByEngine, Facts, Inputs, Row, on_time
 from tests.oracles.event_calculus import ALLEN, allen, runs
 

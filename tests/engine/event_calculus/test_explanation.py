@@ -14,7 +14,7 @@ from engine.event_calculus.intervals import INF
 from engine.event_calculus.parser import clause_texts
 from engine.event_calculus.sandbox import explain, run_sandbox
 from engine.event_calculus.shapes import called
-from engine.event_calculus.windows import Settings
+from engine.event_calculus.state import Settings
 from engine.model.faults import Refused
 from tests.engine.event_calculus.test_operator import DOCUMENT, FEED, PROGRAM, stamped
 from tests.engine.event_calculus.worlds import FACTS, LAST, ByEngine, Row, compiled, divided, on_time, programs, rows, with_terms

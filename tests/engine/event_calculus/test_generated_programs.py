@@ -15,7 +15,7 @@ from engine.event_calculus.compiler import compile_text
 from engine.event_calculus.parser import ProgramRefused
 from engine.event_calculus.program import Program
 from engine.event_calculus.shapes import called
-from engine.event_calculus.windows import Settings
+from engine.event_calculus.state import Settings
 from engine.operator import RegisteredQuery
 from engine.specification import check
 from tests.engine.event_calculus.grammar import KNOWLEDGE, generated

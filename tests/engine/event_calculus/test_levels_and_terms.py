@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.event_calculus.windows import Settings
+from engine.event_calculus.state import Settings
 from tests.engine.event_calculus.worlds import (
     FACTS,
     INPUTS,

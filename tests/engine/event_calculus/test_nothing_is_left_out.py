@@ -11,7 +11,7 @@ import pytest
 
 from engine.event_calculus.compiler import compile_text
 from engine.event_calculus.parser import ProgramRefused, clause_texts
-from engine.event_calculus.windows import Settings
+from engine.event_calculus.state import Settings
 from tests.engine.event_calculus.test_rtec_programs import PROGRAMS, Given
 from tests.engine.event_calculus.worlds import LAST, ByEngine, Facts, Inputs, Row, on_time
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.event_calculus.compiler import compile_text
-from engine.event_calculus.windows import Settings
+from engine.event_calculus.state import Settings
 from tests.engine.event_calculus.worlds import LAST, ByEngine, Inputs, Row, by_oracle, on_time
 
 PEOPLE, PLACES, MOTIONS, VOTES = ("ann", "bob"), ("home", "pub"), ("m1", "m2"), ("aye", "nay")

@@ -16,8 +16,9 @@ from engine.event_calculus.intervals import INF
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import Program
 from engine.event_calculus.shapes import called
+from engine.event_calculus.state import Settings, WindowState
 from engine.event_calculus.storage import dump_state, load_state
-from engine.event_calculus.windows import Decision, Settings, Windows, WindowState
+from engine.event_calculus.windows import Decision, Windows
 from tests.oracles.event_calculus import Key, PointByPoint, runs
 
 NAMES = ("a", "b", "c")

@@ -1,0 +1,68 @@
+"""When a query's windows are evaluated, and all that it remembers between two of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from engine.event_calculus.answers import NEVER
+from engine.event_calculus.arrivals import InputRows
+from engine.event_calculus.brought import Brought
+from engine.event_calculus.intervals import Ints
+from engine.event_calculus.memory import Groundings, Memory
+from engine.event_calculus.syntax import Indicator
+from engine.event_calculus.tables import FluentTable, Symbols, Table
+
+
+@dataclass(frozen=True)
+class Settings:
+    """When and over what a query is evaluated; times in the unit of t."""
+
+    window: int
+    step: int
+    origin: int = 0
+    tick: int = 1
+    dialect: str = "rtec"
+    exact: bool = True
+    geographic: bool = False
+    max_rows: int = 4_000_000
+    max_work: int = 20_000_000
+    begin: int | None = 0
+    """The beginning of time; null: the least t of the feed."""
+
+
+@dataclass
+class WindowState:
+    """Everything a query remembers between two query times.
+
+    `rows` have arrived by the last query time, `waiting` after it; `first_time` is the t of the first row that came, `least` the least t of the
+    feed's rows, also of those that no rule reads; `last_query` is the last query time decided; `clock` the feed's clock. NEVER stands for none.
+    `idle` counts query times without rows in a row. `brought`: the lists of fluents that the stage before has computed, where a program is cut.
+    `share`: which share of what is spread is kept here. `members` of domains at the last query time, where pairs are shared out (codes).
+    `looked_at`: a query time whose rows have been counted although the clock has not passed it; it is decided again.
+    """
+
+    symbols: Symbols
+    rows: dict[Indicator, list[InputRows]] = field(default_factory=dict)
+    waiting: dict[Indicator, list[InputRows]] = field(default_factory=dict)
+    memory: Memory = field(default_factory=Memory)
+    answers: dict[str, FluentTable] = field(default_factory=dict)
+    instants: dict[str, Table] = field(default_factory=dict)
+    last_query: int = NEVER
+    clock: int = NEVER
+    first_time: int = NEVER
+    least: int = NEVER
+    looked_at: int = NEVER
+    idle: int = 0
+    windows: int = 0
+    pairs_examined: int = 0
+    groundings: int = 0
+    brought: Brought | None = None
+    share: int = 0
+    members: dict[Indicator, Ints] = field(default_factory=dict)
+    allowed: Groundings = field(default_factory=dict, repr=False, compare=False)
+    domains: dict[Indicator, Table] = field(default_factory=dict, repr=False, compare=False)
+    facts: dict[Indicator, Table] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def rows_kept(self) -> int:
+        return sum(len(part) for parts in (*self.rows.values(), *self.waiting.values()) for part in parts)

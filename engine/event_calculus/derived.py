@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from engine.event_calculus.allen import allen, ended_sources, with_ended
 from engine.event_calculus.answers import NEVER
 from engine.event_calculus.candidates import REMEMBERED, Needs
 from engine.event_calculus.conditions import as_symbols, match, number, satisfy
+from engine.event_calculus.context import WindowContext
 from engine.event_calculus.fused import MAX_ROWS, Lists
 from engine.event_calculus.intervals import Bools, Intervals, Ints, always, amalgamate, empty, gather, intersect, keep, longer_than, subtract, union
 from engine.event_calculus.keys import find_rows
@@ -20,19 +21,15 @@ from engine.event_calculus.syntax import Construct, FluentPattern, IntervalRule,
 from engine.event_calculus.tables import SYMBOL, TIME, FluentTable, Rows, distinct_rows, grouped, no_fluent, one_row, rows_of, united
 from engine.event_calculus.terms import Variable
 
-if TYPE_CHECKING:
-    from engine.event_calculus.evaluation import Evaluation
-
 
 class DerivedFluents:
     """The holdsFor rules of one window."""
 
-    def __init__(self, evaluation: Evaluation) -> None:
-        self.evaluation = evaluation
-        self.plan, self.world, self.bounds = evaluation.plan, evaluation.world, evaluation.bounds
-        self.groundings, self.crossing = evaluation.groundings, evaluation.crossing
-        self.exact = evaluation.exact
-        self.speeds = Speeds(evaluation)
+    def __init__(self, context: WindowContext) -> None:
+        self.plan, self.world, self.bounds = context.plan, context.world, context.bounds
+        self.groundings, self.crossing = context.groundings, context.crossing
+        self.exact = context.exact
+        self.speeds = Speeds(context)
         self.related: Bools = np.empty(0, np.bool_)
         """For each candidate whether the last of Allen's relations has a pair."""
 
@@ -70,7 +67,7 @@ class DerivedFluents:
             return None
         tables = []
         for retrieve in fused.retrieves:
-            filled = [table for table in self.evaluation.sources(retrieve.fluent) if table.n]
+            filled = [table for table in self.world.fluents(retrieve.fluent) if table.n]
             if len(filled) > 1 or (filled and filled[0].n > MAX_ROWS):
                 return None
             tables.append(filled[0] if filled else no_fluent(len(retrieve.fluent.terms)))
@@ -145,12 +142,12 @@ class DerivedFluents:
         return order
 
     def _size(self, retrieve: Retrieve) -> int:
-        return sum(table.n for table in self.evaluation.sources(retrieve.fluent))
+        return sum(table.n for table in self.world.fluents(retrieve.fluent))
 
     def _joined_keys(self, rows: Rows, retrieve: Retrieve, names: Sequence[str]) -> Rows:
         """`rows` joined with the groundings of a list that is not empty, projected to `names`."""
         parts = []
-        for table in self.evaluation.sources(retrieve.fluent):
+        for table in self.world.fluents(retrieve.fluent):
             found = match(self.world, rows, table.relation(), retrieve.fluent.terms, None)
             if found.n:
                 parts.append(Rows(found.n, {name: found.columns[name] for name in names if name in found.columns}, found.kinds))
@@ -185,7 +182,7 @@ class DerivedFluents:
 
     def _retrieved(self, rows: Rows, pattern: FluentPattern) -> Intervals:
         first = self.bounds.first
-        tables = self.evaluation.sources(pattern)
+        tables = self.world.fluents(pattern)
         if all(rows.bound(term) for term in pattern.terms):
             result: Intervals | None = None
             wanted = [self.groundings.column(rows, term) for term in pattern.terms]
@@ -246,7 +243,7 @@ class DerivedFluents:
         crossing = pattern is not None and self.exact and bool((lists.s == self.bounds.first).any())
         if pattern is None or not crossing or not all(rows.bound(term) for term in pattern.terms):
             return lists
-        tables = self.evaluation.sources(pattern)
+        tables = self.world.fluents(pattern)
         if len(tables) != 1:
             return lists
         wanted = rows_of([self.groundings.column(rows, term) for term in pattern.terms], rows.n)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.event_calculus.conditions import LimitExceeded, World, named, satisfy
+from engine.event_calculus.context import WindowContext
 from engine.event_calculus.crossing import Crossing
 from engine.event_calculus.cut import Part, relation_of
 from engine.event_calculus.derived import DerivedFluents
@@ -75,7 +76,6 @@ class Evaluation:
         tables = FluentTables(plan)
         self.fluents, self.inputs, self.sources = tables.computed, tables.inputs, tables.of
         self.events: dict[Node, Table] = {}
-        self.withdrawn: dict[Indicator, FluentTable] = {}
         self.groundings = DeclaredGroundings(plan, world, {} if groundings is None else groundings, share)
         if plan.grounds_heads:
             world.grounded = self.groundings.of_head
@@ -83,9 +83,11 @@ class Evaluation:
         self.crossing = Crossing(memory, bounds, ends_at_edge=exact and world.start_offset == 0)
         self._carries: dict[Node, SimpleCarry] = {}
         world.fluents = tables.of
+        self.context = WindowContext(plan, world, bounds, self.groundings, self.crossing, exact, share)
+        self.withdrawn = self.context.withdrawn
 
     def run(self) -> Memory:
-        derived = DerivedFluents(self)
+        derived = DerivedFluents(self.context)
         for component, cyclic in self.plan.components:
             if self.part is not None and component[0] not in self.part.nodes:
                 continue
@@ -186,13 +188,13 @@ class Evaluation:
 
     def interval_rule(self, rule: IntervalRule) -> FluentTable | None:
         """What one holdsFor rule gives; null when it gives nothing."""
-        return DerivedFluents(self).rule(rule)
+        return DerivedFluents(self.context).rule(rule)
 
     def _simple(self, node: Node) -> tuple[FluentTable, SimpleCarry]:
-        points = Points(self, node)
+        points = Points(self.context, node)
         fused, left = self.plan.fused_points[node]
         if fused is not None:
-            found = fused.points(self, node.arity)
+            found = fused.points(self.world, node.arity)
             if found is None:
                 left = self.plan.point_rules(node)
             else:

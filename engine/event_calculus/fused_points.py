@@ -10,20 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from engine.event_calculus.compiled import jit
+from engine.event_calculus.conditions import World
 from engine.event_calculus.inertia import ANY_ARGUMENT, INITIATE, OPEN_INITIATE, TERMINATE, TERMINATE_ANY
 from engine.event_calculus.intervals import INF, Ints
 from engine.event_calculus.levels import Node
 from engine.event_calculus.syntax import Edge, FluentPattern, Grounding, Happens, HoldsAt, Literal, Negation, PointRule
 from engine.event_calculus.tables import SYMBOL
 from engine.event_calculus.terms import Atom, Number, Term, Variable
-
-if TYPE_CHECKING:
-    from engine.event_calculus.evaluation import Evaluation
 
 MAX_ROWS = 512
 """Rows and intervals of one source; more are left to the other way, which sorts."""
@@ -54,12 +52,11 @@ class FusedPoints:
     constants: tuple[Atom | Number, ...]
     variables: int
 
-    def points(self, evaluation: Evaluation, arity: int) -> tuple[Ints, Ints] | None:
+    def points(self, world: World, arity: int) -> tuple[Ints, Ints] | None:
         """Points and parts as `simple_fluent` takes them; null where there are too many rows, or rows of another kind."""
-        laid = self._laid_out(evaluation)
+        laid = self._laid_out(world)
         if laid is None:
             return None
-        world = evaluation.world
         arrays, shape = laid
         constants = world.symbols.terms(self.constants)
         fits, looked, points, parts = _points(
@@ -69,7 +66,7 @@ class FusedPoints:
         world.spend(looked)
         return (points, parts) if fits else None
 
-    def _laid_out(self, evaluation: Evaluation) -> tuple[list[Ints], Ints] | None:
+    def _laid_out(self, world: World) -> tuple[list[Ints], Ints] | None:
         """The sources' arrays, one behind the other, and of each where it begins, its columns, rows and intervals."""
         arrays: list[Ints] = [_NOTHING]
         shape = []
@@ -77,14 +74,14 @@ class FusedPoints:
         for source in self.sources:
             width, rows, intervals = 0, 0, 0
             if isinstance(source, Happens):
-                table = evaluation.world.events.get(source.indicator)
+                table = world.events.get(source.indicator)
                 if table is not None and table.n:
                     if table.n > MAX_ROWS or table.t is None or any(kind != SYMBOL for kind in table.kinds):
                         return None
                     width, rows = len(table.columns), table.n
                     arrays += (*table.columns, table.t)
             else:
-                filled = [one for one in evaluation.sources(source) if len(one.lists.s)]
+                filled = [one for one in world.fluents(source) if len(one.lists.s)]
                 if len(filled) > 1:
                     return None
                 if filled:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from engine.event_calculus.conditions import LimitExceeded, named, satisfy
+from engine.event_calculus.context import WindowContext
 from engine.event_calculus.cut import relation_of
 from engine.event_calculus.inertia import ANY_ARGUMENT, INITIATE, OPEN_INITIATE, TERMINATE, TERMINATE_ANY, begun, initiations, simple_fluent
 from engine.event_calculus.intervals import Intervals, Ints
@@ -22,9 +22,6 @@ from engine.event_calculus.memory import SimpleCarry
 from engine.event_calculus.syntax import Deadline, PointRule
 from engine.event_calculus.tables import SYMBOL, TIME, FluentTable, Rows, Table, no_fluent, no_keys, one_row
 from engine.event_calculus.terms import Atom, Number, Place, Term, Variable
-
-if TYPE_CHECKING:
-    from engine.event_calculus.evaluation import Evaluation
 
 MAX_PAIRS = 20_000_000
 _NO_DELAYS = np.empty((0, 0), np.int64)
@@ -44,8 +41,8 @@ class _Part:
 class Points:
     """Collects the initiations and terminations of one simple fluent and turns them into its table."""
 
-    def __init__(self, evaluation: Evaluation, node: Node) -> None:
-        self.evaluation = evaluation
+    def __init__(self, context: WindowContext, node: Node) -> None:
+        self.context = context
         self.node = node
         self.parts: list[_Part] = []
         self.laid_out: tuple[Ints, Ints] | None = None
@@ -56,7 +53,7 @@ class Points:
 
     def add(self, rule: PointRule, rows: Rows) -> None:
         """Rows of one rule: initiations of declared groundings open groups, everything else applies to groups that exist."""
-        evaluation = self.evaluation
+        context = self.context
         *columns, value = [self._column(rows, term) for term in rule.terms]
         t = rows.columns[rule.time]
         if rule.kind != "initiate":
@@ -65,9 +62,9 @@ class Points:
         if value is not None and all(column is not None for column in columns):
             self.parts.append(_Part(columns, value, t, INITIATE))
             return
-        wider = evaluation.groundings.of_rows(rows, rule.terms, "=" + rule.name)
+        wider = context.groundings.of_rows(rows, rule.terms, "=" + rule.name)
         if wider.n and all(wider.bound(term) for term in rule.terms):
-            *bound, wide_value = (evaluation.column(wider, term) for term in rule.terms)
+            *bound, wide_value = (context.groundings.column(wider, term) for term in rule.terms)
             self.parts.append(_Part(list(bound), wide_value, wider.columns[rule.time], INITIATE))
         if value is not None:
             self.parts.append(_Part(columns, value, t, OPEN_INITIATE))
@@ -76,23 +73,23 @@ class Points:
         """Symbols of a term, one for all rows where it is a constant, null where it is not bound."""
         if not isinstance(term, Variable):
             return self._code(term)
-        return self.evaluation.column(rows, term) if term.name in rows.columns else None
+        return self.context.groundings.column(rows, term) if term.name in rows.columns else None
 
     def initially(self) -> None:
         """What holds from the beginning of time was initiated one tick before."""
         self.started = True
-        evaluation = self.evaluation
-        for start in evaluation.plan.starts(self.node):
+        context = self.context
+        for start in context.plan.starts(self.node):
             terms = start.fluent.terms
-            rows = evaluation.groundings.of_rows(one_row(), terms, "=" + start.fluent.name)
-            rows = named(satisfy(evaluation.world, rows, start.body), terms)
+            rows = context.groundings.of_rows(one_row(), terms, "=" + start.fluent.name)
+            rows = named(satisfy(context.world, rows, start.body), terms)
             if rows.n and all(rows.bound(term) for term in terms):
-                *columns, value = (evaluation.column(rows, term) for term in terms)
-                self.parts.append(_Part(list(columns), value, np.full(rows.n, evaluation.bounds.begin - evaluation.world.tick), INITIATE))
+                *columns, value = (context.groundings.column(rows, term) for term in terms)
+                self.parts.append(_Part(list(columns), value, np.full(rows.n, context.bounds.begin - context.world.tick), INITIATE))
 
     def table(self, carry: SimpleCarry | None) -> tuple[FluentTable, SimpleCarry]:
-        evaluation, width = self.evaluation, self.node.arity
-        bounds, world = evaluation.bounds, evaluation.world
+        context, width = self.context, self.node.arity
+        bounds, world = context.bounds, context.world
         if bounds.initial and not self.started:
             self.initially()
         if carry is None:
@@ -100,7 +97,7 @@ class Points:
         points, parts = self._laid_out()
         if not len(carry.value) and not (points[1] == INITIATE).any():
             return no_fluent(width + 1), carry
-        deadlines = evaluation.plan.deadlines.get(self.node, ())
+        deadlines = context.plan.deadlines.get(self.node, ())
         given = (
             points, parts, carry.keys, carry.value, carry.start, carry.due if len(carry.value) else np.empty((0, len(deadlines)), np.int64),
             self._table(deadlines), self._delays(deadlines, points, carry), world.tick, bounds.query_time, bounds.next_low, MAX_PAIRS,
@@ -108,11 +105,11 @@ class Points:
         fits, keys, ptr, s, e, *kept = simple_fluent(*given)
         if not fits:
             raise LimitExceeded(f"conditions of {self.node.name} would apply to more than {MAX_PAIRS:,} pairs of a time and a grounding")
-        if self.node in evaluation.plan.asked:
+        if self.node in context.plan.asked:
             rows, t = initiations(*given, bounds.begin)
             self.initiated = Table(tuple(rows), (SYMBOL,) * (width + 1), len(t), t)
         table = FluentTable(keys, Intervals(ptr, s, e))
-        return evaluation.groundings.of_table("=" + self.node.name, table), SimpleCarry(*kept)
+        return context.groundings.of_table("=" + self.node.name, table), SimpleCarry(*kept)
 
     def begun(self, carry: SimpleCarry | None) -> Table:
         """The arguments of all groundings that the rules so far have initiated, or that hold at the window's edge."""
@@ -123,12 +120,12 @@ class Points:
     def _laid_out(self) -> tuple[Ints, Ints]:
         """All points, one behind the other: rows t, kind, value, arguments; and where each part begins. Of a share those that may be its own."""
         points, parts = self._of_all_shares()
-        share, relation = self.evaluation.share, relation_of(self.node)
+        share, relation = self.context.share, relation_of(self.node)
         key = None if share is None else share.sharing.keys.get(relation)
         if share is None or key is None:
             return points, parts
         columns = [points[3 + place] for place in key]
-        mine = share.of(columns, self.evaluation.world.symbols)
+        mine = share.of(columns, self.context.world.symbols)
         mine |= np.logical_or.reduce([column == ANY_ARGUMENT for column in columns])
         if mine.all():
             return points, parts
@@ -169,7 +166,7 @@ class Points:
             if not one.bound:
                 delays[:, place] = given[0]
                 continue
-            codes = self.evaluation.world.symbols.terms(one.constants).reshape(len(one.rows), len(one.bound))
+            codes = self.context.world.symbols.terms(one.constants).reshape(len(one.rows), len(one.bound))
             found = find_rows(np.ascontiguousarray(codes.T), np.ascontiguousarray(keys[list(one.bound)]))
             delays[:, place] = np.where(found >= 0, given[found], 0)
         for place, one in enumerate(deadlines):
@@ -179,18 +176,18 @@ class Points:
 
     def _undeclared(self, keys: Ints, value: Term) -> Ints:
         """The groundings that are not declared with a value of which some are."""
-        evaluation = self.evaluation
+        context = self.context
         name = "=" + self.node.name
-        if name not in evaluation.plan.program.groundings:
+        if name not in context.plan.program.groundings:
             return np.empty(0, np.int64)
         terms = [*(Variable(f"#{place}", _NOWHERE) for place in range(len(keys))), value]
-        if not evaluation.plan.groundings_of(terms, name):
+        if not context.plan.groundings_of(terms, name):
             return np.empty(0, np.int64)
         columns = {f"#{place}": column for place, column in enumerate(keys)}
         rows = Rows(keys.shape[1], {**columns, "#list": np.arange(keys.shape[1])}, {**dict.fromkeys(columns, SYMBOL), "#list": TIME})
-        declared = evaluation.groundings.of_rows(rows, terms, name)
+        declared = context.groundings.of_rows(rows, terms, name)
         return np.setdiff1d(np.arange(keys.shape[1]), declared.columns["#list"] if declared.n else np.empty(0, np.int64))
 
     def _code(self, term: Term) -> int:
         assert isinstance(term, Atom | Number)
-        return self.evaluation.world.symbols.term(term)
+        return self.context.world.symbols.term(term)

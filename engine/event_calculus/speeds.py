@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from engine.event_calculus.conditions import distance_m, number
+from engine.event_calculus.context import WindowContext
 from engine.event_calculus.intervals import INF, Intervals, Ints, keep
 from engine.event_calculus.keys import find_rows, packed
 from engine.event_calculus.memory import Floats
@@ -14,19 +13,16 @@ from engine.event_calculus.syntax import Construct, Indicator, IntervalRule
 from engine.event_calculus.tables import Rows, grouped, rows_of, united
 from engine.event_calculus.terms import Term
 
-if TYPE_CHECKING:
-    from engine.event_calculus.evaluation import Evaluation
-
 
 class Speeds:
     """The speeds of one window.
 
     An open interval counts as slow (speed 0): a delay is told while it lasts. When it ends and was not slow after all, it is withdrawn as a
-    whole, also what lies before the window: the evaluation's `withdrawn` gets, by fluent, what was stated there wrongly.
+    whole, also what lies before the window: the context's `withdrawn` gets, by fluent, what was stated there wrongly.
     """
 
-    def __init__(self, evaluation: Evaluation) -> None:
-        self.evaluation = evaluation
+    def __init__(self, context: WindowContext) -> None:
+        self.context = context
 
     def slower(self, rule: IntervalRule, rows: Rows, construct: Construct, lists: Intervals) -> Intervals:
         """Intervals whose speed from the place at their start event to the place at their end event is below the amount.
@@ -36,27 +32,27 @@ class Speeds:
         With exact edges the start and its place are carried over the window's edge.
         """
         assert construct.position is not None and construct.amount is not None
-        evaluation = self.evaluation
-        tick, bounds = evaluation.world.tick, evaluation.bounds
+        context = self.context
+        tick, bounds = context.world.tick, context.bounds
         name = f"places {rule.number} {construct.out}"
-        keys = rows_of([rows.columns[one] for one in evaluation.plan.essential[rule.number]], rows.n)
+        keys = rows_of([rows.columns[one] for one in context.plan.essential[rule.number]], rows.n)
         held = None
-        if evaluation.exact:
-            lists, held = evaluation.crossing.restored(name, keys, lists)
+        if context.exact:
+            lists, held = context.crossing.restored(name, keys, lists)
         owner = lists.owners()
-        entity = evaluation.groundings.column(rows, construct.position.arguments[0])[owner]
+        entity = context.groundings.column(rows, construct.position.arguments[0])[owner]
         begin = self._places(construct.position.indicator, entity, lists.s - tick)
         if held is not None and held.places is not None:
             at = find_rows(held.keys, keys)[owner]
             carried = (at >= 0) & (lists.s <= bounds.first)
             begin[:, carried] = held.places[:, at[carried]]
-        if evaluation.exact:
+        if context.exact:
             # The place of a start at the next window's first tick lies before that window, too.
-            evaluation.crossing.keep(name, keys, lists, begin, edge=bounds.next_low + tick)
+            context.crossing.keep(name, keys, lists, begin, edge=bounds.next_low + tick)
         end = self._places(construct.position.indicator, entity, np.where(lists.e == INF, 0, lists.e - tick))
         with np.errstate(invalid="ignore"):
             metres = distance_m(*begin, *end)
-            limit = np.broadcast_to(np.asarray(number(evaluation.world, rows, construct.amount), np.float64), (rows.n,))[owner]
+            limit = np.broadcast_to(np.asarray(number(context.world, rows, construct.amount), np.float64), (rows.n,))[owner]
             slow = np.where(lists.e == INF, ~np.isnan(begin[0]) & (limit > 0), metres / (lists.e - lists.s) < limit)
         self._withdraw(rule, rows, construct, owner[(lists.s < bounds.first) & ~slow], lists.s[(lists.s < bounds.first) & ~slow])
         return keep(lists, slow)
@@ -64,7 +60,7 @@ class Speeds:
     def _places(self, indicator: Indicator, entity: Ints, moments: Ints) -> Floats:
         """Where entities were at moments, (2, moments); NaN where no event tells."""
         found = np.full((2, len(entity)), np.nan)
-        places = self.evaluation.world.events.get(indicator)
+        places = self.context.world.events.get(indicator)
         if places is None or places.t is None or places.n == 0 or not len(entity):
             return found
         left, right = packed([entity, moments], [places.columns[0], places.t])
@@ -78,12 +74,12 @@ class Speeds:
 
     def _withdraw(self, rule: IntervalRule, rows: Rows, construct: Construct, owner: Ints, s: Ints) -> None:
         """Notes what a rule stated before the window about intervals that were open then; only where the rule alone makes the fluent of them."""
-        plan = self.evaluation.plan
+        plan = self.context.plan
         if not len(owner) or construct.out != rule.out or plan.rules_beside(rule):
             return
         terms: tuple[Term, ...] = rule.head.terms
-        keys = rows_of([self.evaluation.groundings.column(rows, term)[owner] for term in terms], len(owner))
-        whole = Intervals(np.arange(len(owner) + 1), s, np.full(len(owner), self.evaluation.bounds.first))
-        found, withdrawn = grouped(keys, whole), self.evaluation.withdrawn
+        keys = rows_of([self.context.groundings.column(rows, term)[owner] for term in terms], len(owner))
+        whole = Intervals(np.arange(len(owner) + 1), s, np.full(len(owner), self.context.bounds.first))
+        found, withdrawn = grouped(keys, whole), self.context.withdrawn
         others = withdrawn.get(rule.head.indicator)
         withdrawn[rule.head.indicator] = found if others is None else united([others, found], len(terms))

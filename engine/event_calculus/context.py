@@ -1,0 +1,31 @@
+"""What the rules of one window are evaluated in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from engine.event_calculus.conditions import World
+from engine.event_calculus.crossing import Crossing
+from engine.event_calculus.groundings import DeclaredGroundings
+from engine.event_calculus.memory import Bounds
+from engine.event_calculus.plan import Plan
+from engine.event_calculus.sharing import Share
+from engine.event_calculus.syntax import Indicator
+from engine.event_calculus.tables import FluentTable
+
+
+@dataclass(frozen=True)
+class WindowContext:
+    """A plan over one window: what is known so far (`world`), what may be stated (`groundings`), what goes over the window's edges (`crossing`).
+
+    `withdrawn`: by fluent, what rules of speeds stated wrongly before the window. `share`: of what is spread only this is computed.
+    """
+
+    plan: Plan
+    world: World
+    bounds: Bounds
+    groundings: DeclaredGroundings
+    crossing: Crossing
+    exact: bool
+    share: Share | None
+    withdrawn: dict[Indicator, FluentTable] = field(default_factory=dict)

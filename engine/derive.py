@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.context import Context
 from engine.model.faults import Fault, unknown_name
 from engine.model.feed import ColumnType, Feed, escaped
 from engine.model.kinds import KINDS
-from engine.specification import Context
 
 DERIVING = ("constraint", "composite", "calculus")
 """Families whose queries take answers as events."""

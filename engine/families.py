@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from engine.context import Context
     from engine.operator import Operator
-    from engine.specification import Context
 
 
 @dataclass(frozen=True)

@@ -6,232 +6,20 @@ context)`, which reads its keys with the methods of `Context`. A fault is noted 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from engine.model.conditions import OPERATORS, Condition, Conditions, Constant
-from engine.model.durations import parse_duration
-from engine.model.faults import Faults, Refused, refuse, unknown_name
-from engine.model.feed import LARGEST_TIME, ColumnType, Feed, TimeUnit, escaped
-from engine.model.region import Region, read_region
+from engine.context import Context
+from engine.derive import read_sources, with_answers, without_derive
+from engine.families import FAMILIES
+from engine.model.faults import Refused, refuse, unknown_name
+from engine.model.feed import Feed
 
-COMMON_KEYS = ("family", "version", "name", "where")
-"""Keys that every family's document may have."""
-MAX_NAME = 200
 MOST_VALUES = 1_000_000
 """Of one document: regions of 100,000 corners hold 300,000. A body of 20 MB could hold ten times as many as are read here in a second."""
 BEYOND_NUMBERS = 2**1023
 """Whole numbers from here on are no double."""
-
-
-@dataclass(frozen=True)
-class Context:
-    """What a document is read against, and a cursor: the pointer to the part being read.
-
-    Readers give null (or an empty value) after noting a fault: whoever reads on must not note it again. The result of a family's
-    check counts only if no fault was noted.
-    """
-
-    feed: Feed
-    regions: Mapping[str, Any] = field(default_factory=dict)
-    faults: Faults = field(default_factory=Faults)
-    pointer: str = ""
-
-    def at(self, *steps: object) -> Context:
-        """The cursor moved to a part: keys and positions."""
-        return replace(self, pointer=self.pointer + "".join(f"/{escaped(step)}" for step in steps))
-
-    def fault(self, message: str) -> None:
-        """Notes a fault of the part under the cursor. The message names the remedy."""
-        self.faults.note(self.pointer, message)
-
-    # -- structure ----------------------------------------------------------------------------------------------------------------
-
-    def object(self, value: Any, *, required: Sequence[str] = (), optional: Sequence[str] = ()) -> Mapping[str, Any]:
-        """`value` if it is an object; faults for missing and for unknown keys. Empty when it is no object."""
-        if not isinstance(value, Mapping):
-            self.fault(f"must be an object with the keys: {', '.join([*required, *optional])}")
-            return {}
-        known = [*required, *optional]
-        for key in value:
-            if key not in known:
-                self.at(key).fault(unknown_name(key, known, what="key"))
-        for key in required:
-            if key not in value:
-                self.fault(f"the key {key!r} is missing")
-        return value
-
-    def items(self, value: Any, *, least: int = 0, most: int | None = None, what: str = "items") -> Sequence[Any]:
-        """`value` if it is a list of `least` to `most` items, else empty."""
-        if not isinstance(value, list | tuple):
-            self.fault(f"must be a list of {what}")
-            return ()
-        if len(value) < least or (most is not None and len(value) > most):
-            span = f"at least {least}" if most is None else f"{least} to {most}" if least != most else f"exactly {least}"
-            self.fault(f"must be a list of {span} {what}, not {len(value)}")
-            return ()
-        return value
-
-    # -- plain values -------------------------------------------------------------------------------------------------------------
-
-    def string(self, value: Any, *, most: int = MAX_NAME) -> str | None:
-        """A non-empty text of at most `most` characters."""
-        if not isinstance(value, str) or not value.strip():
-            self.fault("must be a text that is not empty")
-        elif len(value) > most:
-            self.fault(f"must have at most {most} characters, not {len(value)}")
-        else:
-            return value
-        return None
-
-    def choice(self, value: Any, options: Sequence[str]) -> str | None:
-        """One of `options`."""
-        if isinstance(value, str) and value in options:
-            return value
-        self.fault(unknown_name(value, options, what="value"))
-        return None
-
-    def boolean(self, value: Any) -> bool:
-        if not isinstance(value, bool):
-            self.fault("must be true or false")
-            return False
-        return value
-
-    def number(self, value: Any, *, least: float = -math.inf, most: float = math.inf, above: float = -math.inf) -> float | None:
-        """A finite number with `least <= number <= most` and `number > above`, as it was written (int or float)."""
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            self.fault("must be a number")
-        elif not least <= value <= most or not value > above:
-            self.fault(f"must be {_span(least, most, above)}, not {value}")
-        else:
-            return value
-        return None
-
-    def integer(self, value: Any, *, least: float = -math.inf, most: float = math.inf) -> int | None:
-        """A whole number; 3.0 is one."""
-        number = self.number(value, least=least, most=most)
-        if number is None:
-            return None
-        if number != int(number):
-            self.fault(f"must be a whole number, not {value}")
-            return None
-        return int(number)
-
-    def duration(self, value: Any, *, least: float = 0) -> int | None:
-        """A span of time in the unit of `t`: a whole number, or an ISO 8601 duration on an `ms` feed."""
-        if isinstance(value, str):
-            if self.feed.time is not TimeUnit.MS:
-                self.fault('durations such as "PT3M" are for feeds whose time is "ms"; give a number of ticks')
-                return None
-            try:
-                value = parse_duration(value)
-            except ValueError as error:
-                self.fault(str(error))
-                return None
-        elif isinstance(value, bool) or not isinstance(value, int | float):
-            self.fault("must be a span of time: a whole number" + (' or a duration such as "PT3M"' if self.feed.time is TimeUnit.MS else ""))
-            return None
-        span = self.integer(value, least=least)
-        if span is not None and abs(span) >= LARGEST_TIME // 2:
-            self.fault("must be below 2^60; leave the bound out, or give null where the key allows it, for no bound")
-            return None
-        return span
-
-    # -- the feed's words ---------------------------------------------------------------------------------------------------------
-
-    def column(self, value: Any, *, kinds: Sequence[ColumnType] | None = None) -> str | None:
-        """The name of a column of the feed, of one of `kinds` if given."""
-        types = self.feed.types
-        if not isinstance(value, str) or value not in types:
-            self.fault(unknown_name(value, types, what="column"))
-            return None
-        if kinds is not None and types[value] not in kinds:
-            self.fault(f"column {value!r} is of type {types[value]}; here it must be {' or '.join(kinds)}")
-            return None
-        return value
-
-    def where(self, value: Any) -> Conditions:
-        """A list of conditions `[column, op, constant]`."""
-        items = self.items(value, what="conditions [column, op, constant]")
-        read = [self.at(i).condition(item) for i, item in enumerate(items)]
-        return Conditions(tuple(item for item in read if item is not None))
-
-    def condition(self, value: Any) -> Condition | None:
-        """One condition `[column, op, constant]`."""
-        parts = self.items(value, least=3, most=3, what="parts: column, op, constant")
-        if not parts:
-            return None
-        column, op = self.at(0).column(parts[0]), self.at(1).choice(parts[1], OPERATORS)
-        if column is None or op is None:
-            return None
-        kind = self.feed.types[column]
-        if kind is ColumnType.BOOL and op not in ("=", "!=", "in"):
-            self.at(1).fault(f"column {column!r} is of type bool, which has no order: use =, != or in")
-            return None
-        here = self.at(2)
-        if op != "in":
-            constant = here.constant(parts[2], kind, column)
-            return None if constant is None else Condition(column, op, constant)
-        given = here.items(parts[2], what="constants")
-        constants = [here.at(i).constant(one, kind, column) for i, one in enumerate(given)]
-        if not isinstance(parts[2], list | tuple) or None in constants:
-            return None
-        return Condition(column, op, tuple(one for one in constants if one is not None))
-
-    def constant(self, value: Any, kind: ColumnType, column: str) -> Constant | None:
-        """A constant that values of a column of type `kind` are compared with."""
-        if kind is ColumnType.STRING and isinstance(value, str):
-            return value
-        if kind is ColumnType.BOOL and isinstance(value, bool):
-            return value
-        if kind in (ColumnType.INT, ColumnType.FLOAT) and isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-            return value
-        needed = {ColumnType.STRING: "a text", ColumnType.BOOL: "true or false"}.get(kind, "a number")
-        self.fault(f"column {column!r} is of type {kind}: the constant must be {needed}")
-        return None
-
-    def region(self, value: Any) -> Region | None:
-        """A region document, or a reference `{"region": "name"}` to a stored one."""
-        if isinstance(value, Mapping) and set(value) == {"region"}:
-            name = value["region"]
-            if not isinstance(name, str) or name not in self.regions:
-                self.at("region").fault(unknown_name(name, self.regions, what="region"))
-                return None
-            value = self.regions[name]
-        elif isinstance(value, str):
-            self.fault(f'a stored region is named by {{"region": {value!r}}}'.replace("'", '"'))
-            return None
-        try:
-            return read_region(value, self.feed.crs, self.pointer)
-        except Refused as refused:
-            self.faults.extend(refused.faults)
-            return None
-
-    def ranges(self, value: Any, *, most: int = 9) -> tuple[tuple[str, float | None, float | None], ...]:
-        """`{column: [lo, hi]}` as (column, lo, hi) sorted by column: half-open, null = unbounded, lo < hi."""
-        if not isinstance(value, Mapping) or not value:
-            self.fault('must be an object from column to [lo, hi], for example {"price": [10, null]}')
-            return ()
-        if len(value) > most:
-            self.fault(f"must have at most {most} columns, not {len(value)}")
-        read = [self.at(column)._range(column, bounds) for column, bounds in value.items()]
-        return tuple(sorted((one for one in read if one is not None), key=lambda one: one[0]))
-
-    def _range(self, name: Any, bounds: Any) -> tuple[str, float | None, float | None] | None:
-        column = self.column(name, kinds=(ColumnType.INT, ColumnType.FLOAT))
-        pair = self.items(bounds, least=2, most=2, what="numbers [lo, hi], null = unbounded")
-        if column is None or not pair:
-            return None
-        before = len(self.faults)
-        low, high = (None if one is None else self.at(i).number(one) for i, one in enumerate(pair))
-        if len(self.faults) > before:
-            return None
-        if low is not None and high is not None and not low < high:
-            self.fault(f"[{low}, {high}) holds nothing: the first number must be less than the second")
-            return None
-        return column, low, high
 
 
 def check(document: Any, feed: Feed, regions: Mapping[str, Any] | None = None) -> Any:
@@ -241,8 +29,6 @@ def check(document: Any, feed: Feed, regions: Mapping[str, Any] | None = None) -
 
     Raises Refused with all faults.
     """
-    from engine.families import FAMILIES
-
     context = Context(feed, regions or {})
     if not isinstance(document, Mapping):
         context.fault('a specification is a JSON object: {"family": ..., "version": 1, "name": ..., ...}')
@@ -262,8 +48,6 @@ def check(document: Any, feed: Feed, regions: Mapping[str, Any] | None = None) -
         raise Refused(context.faults)
     _check_common(document, context)
     if "derive" in document:
-        from engine.derive import read_sources, with_answers, without_derive
-
         read_sources(document, context)
         document, context = without_derive(document), replace(context, feed=with_answers(feed))
     try:
@@ -331,14 +115,3 @@ def _check_common(document: Mapping[str, Any], context: Context) -> None:
         context.at("version").fault("the version of the written form is 1")
     if "name" in document:
         context.at("name").string(document["name"])
-
-
-def _span(least: float, most: float, above: float) -> str:
-    words = []
-    if least > -math.inf:
-        words.append(f"at least {least:g}")
-    if above > -math.inf:
-        words.append(f"greater than {above:g}")
-    if most < math.inf:
-        words.append(f"at most {most:g}")
-    return " and ".join(words)

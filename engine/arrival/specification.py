@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from engine.context import COMMON_KEYS, Context
 from engine.model.conditions import Conditions
 from engine.model.region import Region
-from engine.specification import COMMON_KEYS, Context
 
 SPANS = ("within", "over", "gap")
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.context import Context
 from engine.model.conditions import Conditions
 from engine.model.feed import ColumnType
-from engine.specification import Context
 
 KEYS = ("hysteresis", "accuracy", "first", "dwell", "while")
 FIRST = ("ignore", "enter")

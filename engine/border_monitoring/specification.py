@@ -8,9 +8,9 @@ from typing import Any
 
 from engine.border_monitoring.options import KEYS, NO_OPTIONS, Options, check_options
 from engine.border_monitoring.transitions import NAMES
+from engine.context import COMMON_KEYS, Context
 from engine.model.conditions import Conditions
 from engine.model.region import Region
-from engine.specification import COMMON_KEYS, Context
 
 Range = tuple[str, float | None, float | None]
 """One dimension of a box of ranges: column, low, high of `[low, high)`; None = unbounded."""

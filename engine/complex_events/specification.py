@@ -15,11 +15,11 @@ from engine.complex_events import pattern as tree
 from engine.complex_events.needs import lookback, total
 from engine.complex_events.pattern import Pattern, pattern_text, pattern_tree
 from engine.complex_events.text import MAX_PRIMITIVES, PatternRefused, translate
+from engine.context import COMMON_KEYS, Context
 from engine.model.conditions import Condition, Conditions
 from engine.model.faults import unknown_name
 from engine.model.feed import ColumnType
 from engine.model.region import Region
-from engine.specification import COMMON_KEYS, Context
 
 MAX_DEPTH = 256
 MAX_PREFIX = 1_000

@@ -14,11 +14,11 @@ from typing import Any
 
 from engine.constraint_queries.graph import ConstraintGraph, DistanceBound, TimeBound, closed_times
 from engine.constraint_queries.sums import FIRST, NAMED, Factor, NoSum, Sum, SumComparison, constant_of, parts_of, time_difference
-from engine.model.conditions import OPERATORS, Condition, Conditions
+from engine.context import COMMON_KEYS, Context
+from engine.model.conditions import FLIPPED, OPERATORS, Condition, Conditions
 from engine.model.faults import unknown_name
 from engine.model.feed import ColumnType, Crs
 from engine.model.region import Region
-from engine.specification import COMMON_KEYS, Context
 
 MAX_VARIABLES = 32
 MAX_CONSTRAINTS = 2_000
@@ -27,7 +27,6 @@ MAX_ARRANGEMENTS = 5_040
 REPORTS = ("all", "first")
 EXPIRATIONS = ("tight", "loose", "domains")
 OWN_KEYS = ("variables", "constraints", "symmetric", "report", "expiration")
-FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 HALF_ROUND = 20_003_932.0
 """Metres: no two places on the ellipsoid are farther apart."""
 MOST_EXACT = 2.0**53
@@ -105,11 +104,24 @@ class ConstraintSpecification:
 def check(document: Mapping[str, Any], context: Context) -> ConstraintSpecification | None:
     """The specification of a document with its keys or with `trigger`, a text. What is wrong is noted in `context`."""
     if "trigger" in document:
-        from engine.constraint_queries.trigger import check_trigger
-
-        return check_trigger(document, context)
+        return _check_trigger(document, context)
     context.object(document, required=("family", "variables"), optional=(*COMMON_KEYS, *OWN_KEYS[1:]))
     return check_keys(document, context)
+
+
+def _check_trigger(document: Mapping[str, Any], context: Context) -> ConstraintSpecification | None:
+    """Faults have the pointer of the text and name line and column."""
+    from engine.constraint_queries.trigger import read_trigger
+
+    trigger = read_trigger(document, context)
+    if trigger is None:
+        return None
+    inner = Context(context.feed, context.regions)
+    found = check_keys({**trigger.document, **({"name": document["name"]} if "name" in document else {})}, inner)
+    for fault in inner.faults:
+        line, column = trigger.place(fault.pointer)
+        context.at("trigger").fault(f"line {line}, column {column}: {fault.message}")
+    return found
 
 
 def check_keys(document: Mapping[str, Any], context: Context) -> ConstraintSpecification | None:

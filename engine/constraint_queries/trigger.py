@@ -17,11 +17,10 @@ from typing import Any
 
 from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
-from engine.constraint_queries.specification import FLIPPED, ConstraintSpecification, check_keys
-from engine.model.conditions import Constant
+from engine.context import MAX_NAME, Context
+from engine.model.conditions import FLIPPED, Constant
 from engine.model.faults import unknown_name
 from engine.model.feed import escaped
-from engine.specification import MAX_NAME, Context
 
 MAX_CHARACTERS = 200_000
 _MOST_DIGITS = 300
@@ -51,26 +50,19 @@ class Translated:
         return self.places.get(pointer, (1, 1))
 
 
-def check_trigger(document: Mapping[str, Any], context: Context) -> ConstraintSpecification | None:
-    """The specification of a document with the key `trigger`; faults of the text have its pointer and name line and column."""
+def read_trigger(document: Mapping[str, Any], context: Context) -> Translated | None:
+    """What a document with the key `trigger` says; faults of the text have its pointer and name line and column."""
     context.object(document, required=("family", "trigger"), optional=("version", "name"))
     here, text = context.at("trigger"), document["trigger"]
     if not isinstance(text, str):
         here.fault('must be a text: "CREATE TRIGGER name FOR E AS V1, E AS V2 WHEN ..."')
         return None
     try:
-        translated = translate(text)
+        return translate(text)
     except TriggerRefused as refused:
         for (line, column), message in refused.faults:
             here.fault(f"line {line}, column {column}: {message}")
         return None
-    inner = Context(context.feed, context.regions)
-    named = {"name": document["name"]} if "name" in document else {}
-    found = check_keys({**translated.document, **named}, inner)
-    for fault in inner.faults:
-        line, column = translated.place(fault.pointer)
-        here.fault(f"line {line}, column {column}: {fault.message}")
-    return found
 
 
 # -- from text ------------------------------------------------------------------------------------------------------------------------

@@ -6,20 +6,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from engine.context import COMMON_KEYS, Context
 from engine.event_calculus.compiler import compile_text
 from engine.event_calculus.inputs import InputSpec, default_columns
 from engine.event_calculus.parser import ProgramRefused
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import EVENT, INTERVALS, POINTS, Program
 from engine.event_calculus.shapes import called
+from engine.event_calculus.state import Settings
 from engine.event_calculus.synopsis import INPUTS, SynopsisSpec, read_synopsis
 from engine.event_calculus.syntax import Indicator
-from engine.event_calculus.windows import Settings
 from engine.model.conditions import Conditions
 from engine.model.faults import unknown_name
 from engine.model.feed import ColumnType, Crs, TimeUnit
 from engine.model.region import Region
-from engine.specification import COMMON_KEYS, Context
 
 KINDS = {"points": POINTS, "intervals": INTERVALS}
 MAX_INPUTS = 500

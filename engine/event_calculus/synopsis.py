@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engine.context import Context
 from engine.event_calculus.compiled import jit
 from engine.event_calculus.inputs import InputSpec
 from engine.event_calculus.intervals import Bools, Ints
@@ -37,7 +38,6 @@ from engine.event_calculus.tables import Symbols
 from engine.model.batch import EVENT, TIME, TIME_END, Batch, X, Y
 from engine.model.feed import ColumnType
 from engine.model.region import Region
-from engine.specification import Context
 
 Floats = npt.NDArray[np.float64]
 SPEED, COURSE, HEADING, AREA = "#speed", "#course", "#heading", "#area"

@@ -17,6 +17,8 @@ from engine.model.batch import Batch
 
 Constant = str | int | float | bool
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in")
+FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""The same comparison with its sides exchanged."""
 _ARROW: Mapping[str, Callable[..., pa.Array]] = {
     "=": pc.equal,
     "!=": pc.not_equal,

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from engine.context import COMMON_KEYS, Context
 from engine.model.conditions import Conditions
 from engine.model.faults import Refused
 from engine.model.feed import Crs
 from engine.model.region import Region
-from engine.specification import COMMON_KEYS, Context
 
 MAX_PREDICATES = 64
 MAX_K = 1_000_000

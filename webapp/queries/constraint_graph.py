@@ -22,7 +22,7 @@ def constraint_graph(specification: Mapping[str, Any], feed: Feed, regions: Mapp
     """The shape of `POST queries/closure` in docs/api.md; nothing is raised for a specification with faults."""
     from engine.constraint_queries.specification import check, read
     from engine.constraint_queries.trigger import TriggerRefused, translate
-    from engine.specification import Context
+    from engine.context import Context
 
     context = Context(feed, regions)
     check(specification, context)

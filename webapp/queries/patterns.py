@@ -21,7 +21,7 @@ def pattern_answer(specification: Mapping[str, Any], feed: Feed, regions: Mappin
     """
     from engine.complex_events.specification import check
     from engine.complex_events.text import PatternRefused, translate
-    from engine.specification import Context
+    from engine.context import Context
     from webapp.queries.sentences.composite import pattern_words
 
     context = Context(feed, regions)
@@ -42,7 +42,7 @@ def pattern_answer(specification: Mapping[str, Any], feed: Feed, regions: Mappin
 def _alone(written: Any, feed: Feed) -> Pattern | None:
     """The pattern of a JSON tree by itself, whatever its primitives mean; null when there is a fault in it."""
     from engine.complex_events.specification import check
-    from engine.specification import Context
+    from engine.context import Context
 
     names = dict.fromkeys(_names(written))
     found = check({"family": "composite", "pattern": written, "primitives": {name: {} for name in names}, "within": 1}, Context(feed, {}))

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.context import Context
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.conditions import OPERATORS, Condition
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
-from engine.specification import Context
 from tests.strategies import COLUMNS
 
 FEED = Feed("f", Crs.PLANAR, TimeUnit.MS, columns=COLUMNS)

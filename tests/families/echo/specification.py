@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from engine.context import COMMON_KEYS, Context
 from engine.model.conditions import Conditions
-from engine.specification import COMMON_KEYS, Context
 
 
 @dataclass(frozen=True)

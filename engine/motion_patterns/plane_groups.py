@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,12 +21,10 @@ from engine.model.region import CircleRegion, Region
 from engine.motion_patterns.box_slabs import BoxSlabs
 from engine.motion_patterns.distance_columns import Measures
 from engine.motion_patterns.region_grid import RegionGrid, all_boxes
+from engine.motion_patterns.series import Plan, SeriesKey
 from engine.motion_patterns.specification import MotionSpecification, Place
 from engine.motion_patterns.windows import Sweep
 from engine.operator import RegisteredQuery
-
-if TYPE_CHECKING:
-    from engine.motion_patterns.plan import Plan, SeriesKey
 
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -106,10 +104,11 @@ class PlaneGroup:
 def bucket_width(specification: MotionSpecification) -> int | None:
     """Width of the query's buckets in the unit of t, or null when it keeps index points.
 
-    >>> from engine.motion_patterns.specification import Predicate
-    >>> steps = tuple(Predicate("distance", Place(0.0, 0.0, False), window) for window in ((30, 20), (12, 0)))
-    >>> bucket_width(MotionSpecification("", Conditions(()), steps, None, every=4))
-    2
+        >>> from engine.motion_patterns.series import Plan, SeriesKey
+    from engine.motion_patterns.specification import Predicate
+        >>> steps = tuple(Predicate("distance", Place(0.0, 0.0, False), window) for window in ((30, 20), (12, 0)))
+        >>> bucket_width(MotionSpecification("", Conditions(()), steps, None, every=4))
+        2
     """
     if any(predicate.total is not None for predicate in specification.predicates):
         return None

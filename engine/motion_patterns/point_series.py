@@ -11,8 +11,9 @@ import numpy.typing as npt
 from engine.motion_patterns.evaluation import NEVER, UNSOLVED, Events, Standing, advance
 from engine.motion_patterns.index_points import COLUMNS, append, live, no_points, rebuilt, with_entities, with_room
 from engine.motion_patterns.intervals import joined, none_of
-from engine.motion_patterns.plan import MotionIndex, SeriesKey
+from engine.motion_patterns.plan import MotionIndex
 from engine.motion_patterns.samples import hits
+from engine.motion_patterns.series import SeriesKey
 from engine.motion_patterns.sightings import Sightings
 from engine.motion_patterns.structure import Arrays, Structure
 from engine.motion_patterns.totals import Switches, Totals

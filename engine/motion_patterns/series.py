@@ -1,0 +1,69 @@
+"""What an index asks of samples: series, and the queries that need them, as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.model.conditions import Conditions
+from engine.model.region import Region
+from engine.motion_patterns.specification import Place
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SeriesKey:
+    """What makes two series equal. `test`: "any", "inside", "outside" (of `target`), "least" or "greatest" (distance to it)."""
+
+    where: Conditions
+    test: str
+    target: Region | Place | None
+    start: int
+    end: int
+    every: int
+
+
+class Plan(NamedTuple):
+    """The index as arrays. Series p, query q, chain node n; `x_first[i]` to `x_first[i + 1]` are the entries of i.
+
+    Series: window `start` > t-distance >= `end`, `every`, `measure` (number of the distance series or -1), `sign` (+1 least, -1 greatest kept),
+    `eager` (every point that comes or goes is looked at, not only the first and the last), `users` (queries that keep points). Queries: `needs` and
+    `bars` (series with and without a point), `sums` (distance series in order), `totals` (their
+    numbers; `reached`: the bound is to be reached, or not to be), `decides`, `bound`, `ranking` (number among the ranked, or -1), `ranks`,
+    `k`, `chain` nodes with their series and up to two successors, and for each predicate the `witness` series and chain node (or -1).
+    """
+
+    start: Ints
+    end: Ints
+    every: Ints
+    measure: Ints
+    sign: Ints
+    eager: npt.NDArray[np.bool_]
+    users_first: Ints
+    users: Ints
+    needs_first: Ints
+    needs: Ints
+    bars_first: Ints
+    bars: Ints
+    sums_first: Ints
+    sums: Ints
+    totals_first: Ints
+    totals: Ints
+    reached: npt.NDArray[np.bool_]
+    total_users_first: Ints
+    total_users: Ints
+    decides: Ints
+    bound: npt.NDArray[np.float64]
+    ranking: Ints
+    ranks: Ints
+    k: Ints
+    chain_first: Ints
+    chain: Ints
+    chain_after: Ints
+    witness_first: Ints
+    witness: Ints
+    witness_node: Ints

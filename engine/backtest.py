@@ -179,7 +179,7 @@ def _outcomes(
     from engine.model.events import Stamper
     from engine.runtime.local import read_ahead
     from engine.sources.delivery import batches_of
-    from engine.sources.files import read_files
+    from engine.sources.file_rows import read_files
 
     stamper = Stamper()
     tables = _delivered(run, _counted(run, read_files(paths, columns), letters), letters)

@@ -23,7 +23,8 @@ import pyarrow.compute as pc
 
 from engine.model.columns import TIME, TIME_END
 from engine.model.feed import Feed
-from engine.sources.files import Columns, find_files, read_files
+from engine.sources.file_rows import read_files
+from engine.sources.files import Columns, find_files
 from webapp.feeds.client import IngestClient
 
 CHUNK_ROWS = 5_000

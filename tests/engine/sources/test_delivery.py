@@ -14,7 +14,8 @@ from engine.external_sort import ExternalSort
 from engine.model.events import row_schema
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.sources.delivery import Shuffle, batches_of, by_arrival
-from engine.sources.files import Columns, Unreadable, read_files
+from engine.sources.file_rows import read_files
+from engine.sources.files import Columns, Unreadable
 from tests.oracles.gate import judged
 from tests.strategies import arrivals, feeds, table_of
 

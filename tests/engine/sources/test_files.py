@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from engine.model.events import row_schema
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.sources import delimited, files
-from engine.sources.files import Columns, Unreadable, find_files, read_files
+from engine.sources.file_rows import read_files
+from engine.sources.files import Columns, Unreadable, find_files
 from tests.strategies import COLUMNS, arrivals
 
 FEED = Feed("f", Crs.PLANAR, TimeUnit.MS, lateness=2, columns=COLUMNS)

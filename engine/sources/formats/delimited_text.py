@@ -14,7 +14,7 @@ from charset_normalizer import from_bytes
 
 from engine.sources.delimited import whole_records
 from engine.sources.files import Unreadable, blocks
-from engine.sources.formats import HEAD_BYTES, SHOWN, Broken, Chunk, Kind, Layout
+from engine.sources.formats.chunks import HEAD_BYTES, SHOWN, Broken, Chunk, Kind, Layout
 
 DELIMITERS = (",", ";", "\t", "|", " ")
 BLOCK_BYTES = 4 << 20

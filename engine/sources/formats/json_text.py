@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, BinaryIO
 
 from engine.sources.files import Unreadable
-from engine.sources.formats import SHOWN, Broken, Chunk, chunks_of
+from engine.sources.formats.chunks import SHOWN, Broken, Chunk, chunks_of
 
 DOCUMENT_BYTES = 64_000_000
 """A document that is not an object a line is read as a whole."""

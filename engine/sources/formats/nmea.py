@@ -16,8 +16,8 @@ from typing import Any, BinaryIO
 from pyais import decode
 from pyais.exceptions import AISBaseException
 
-from engine.sources.formats import SHOWN, Broken, Chunk, chunks_of
 from engine.sources.formats.ais_static import described
+from engine.sources.formats.chunks import SHOWN, Broken, Chunk, chunks_of
 
 LINE_BYTES = 1_000
 """A sentence has 82 characters, and a tag block as many."""

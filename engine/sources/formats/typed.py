@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.sources.files import Unreadable
-from engine.sources.formats import CHUNK_ROWS, Chunk, Layout, chunks_of
+from engine.sources.formats.chunks import CHUNK_ROWS, Chunk, Layout, chunks_of
 from engine.sources.formats.delimited_text import column_names
 
 UNPACKED_BYTES = 500_000_000

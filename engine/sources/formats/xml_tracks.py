@@ -10,7 +10,7 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
 from engine.sources.files import Unreadable
-from engine.sources.formats import Broken, Chunk, chunks_of
+from engine.sources.formats.chunks import Broken, Chunk, chunks_of
 
 Record = dict[str, Any] | Broken
 MOST_DEPTH = 100

@@ -1,0 +1,121 @@
+"""Pieces of a file as tables with the file's own columns, and what a file is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from engine.sources.files import Unreadable
+
+Ints = npt.NDArray[np.int64]
+CHUNK_ROWS = 20_000
+"""A piece of a file has about so many rows."""
+HEAD_BYTES = 262_144
+"""What a file is, and how its text is written, is told from so many bytes."""
+SHOWN = 200
+"""Characters of an unreadable line that are shown."""
+
+
+class Kind(StrEnum):
+    """What a file is."""
+
+    CSV = "csv"
+    JSON = "json"
+    GPX = "gpx"
+    KML = "kml"
+    PARQUET = "parquet"
+    ARROW = "arrow"
+    NMEA = "nmea"
+    EXCEL = "excel"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a file is to be taken apart: `kind`, and for texts how they are written. `header`: the first line names the columns."""
+
+    kind: Kind
+    encoding: str = "utf-8"
+    delimiter: str = ","
+    header: bool = True
+    sheet: str = ""
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A line that is no row: where it stands, what is wrong, and how it begins."""
+
+    line: int
+    problem: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows of a file. `lines`: where each begins in a text, else the number of the row; both from 1."""
+
+    table: pa.Table
+    lines: Ints
+    broken: Sequence[Broken] = field(default=())
+
+
+def chunks_of(records: Iterator[tuple[int, dict[str, Any] | Broken]]) -> Iterator[Chunk]:
+    """Numbered records as chunks; what is broken goes along with the rows before it."""
+    rows: list[dict[str, Any]] = []
+    lines: list[int] = []
+    broken: list[Broken] = []
+    for line, record in records:
+        if isinstance(record, Broken):
+            broken.append(record)
+        else:
+            rows.append(record)
+            lines.append(line)
+        if len(rows) + len(broken) == CHUNK_ROWS:
+            yield Chunk(table_of(rows), np.array(lines, np.int64), tuple(broken))
+            rows, lines, broken = [], [], []
+    if rows or broken:
+        yield Chunk(table_of(rows), np.array(lines, np.int64), tuple(broken))
+
+
+MOST_COLUMNS = 500
+
+
+def table_of(records: Sequence[dict[str, Any]]) -> pa.Table:
+    """Records as a table: objects within them as columns `outer.inner`, mixed columns as text. Raises Unreadable for too many columns."""
+    flat = [record if not any(isinstance(value, dict) for value in record.values()) else flattened(record) for record in records]
+    names = dict.fromkeys(name for record in flat for name in record)
+    if len(names) > MOST_COLUMNS:
+        raise Unreadable(f"The file has more than {MOST_COLUMNS} columns.")
+    columns = {name: column_from([record.get(name) for record in flat]) for name in names}
+    return pa.table(columns) if columns else pa.table({"$none": pa.nulls(len(records))}).drop_columns(["$none"])
+
+
+def flattened(record: dict[str, Any], prefix: str = "", depth: int = 4) -> dict[str, Any]:
+    """An object without objects in it."""
+    found: dict[str, Any] = {}
+    for name, value in record.items():
+        if isinstance(value, dict) and depth:
+            found |= flattened(value, f"{prefix}{name}.", depth - 1)
+        else:
+            found[prefix + name] = value
+    return found
+
+
+def column_from(values: list[Any]) -> pa.Array:
+    """Values of one kind as they are, others as text."""
+    try:
+        found = pa.array(values)
+        if not pa.types.is_nested(found.type):
+            return found
+    except (pa.ArrowException, OverflowError, UnicodeError):
+        pass
+    return pa.array([None if value is None else _text(value) for value in values], pa.string())
+
+
+def _text(value: Any) -> str:
+    return str(value).encode("utf-8", "backslashreplace").decode()

@@ -53,6 +53,30 @@ def test_the_checks_look_at_something() -> None:
     assert SPARK
 
 
+MODULES = {".".join(path.relative_to(ENGINE.parent).with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
+
+
+def modules_used(module: str) -> set[str]:
+    """The modules of the engine that a module imports, wherever it does, also for types alone."""
+    found = set()
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
+            found |= names or {node.module}
+    return found & MODULES.keys() - {module}
+
+
+def test_modules_of_the_engine_do_not_import_each_other_in_a_circle() -> None:
+    used = {module: modules_used(module) for module in MODULES}
+    left = dict(used)
+    # What imports nothing that is left, and what nothing imports that is left, is in no circle.
+    while free := {one for one in left if not left.keys() & left[one]} | (left.keys() - set().union(*left.values())):
+        left = {module: needed for module, needed in left.items() if module not in free}
+    assert left == {}
+
+
 ROOT = ENGINE.parent
 APPS = ("cage", "config", "accounts", "audit", "feeds", "queries", "alerts", "detections", "jobs", "entities", "overlays", "live", "demo")
 """The web application's apps, each using those before it."""
